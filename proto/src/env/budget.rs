@@ -1,0 +1,70 @@
+//! A budget of bytes: whoever holds memory on behalf of others reserves it first and waits, in order,
+//! until there is room.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The unit of account; a reservation is rounded up to it.
+const UNIT_BYTES: usize = 1024;
+
+/// A budget of bytes, shared by all who clone it.
+#[derive(Clone)]
+pub struct Budget {
+    units: Arc<Semaphore>,
+    total_units: u32,
+}
+
+/// Part of a budget; given back when dropped.
+#[must_use = "dropping a reservation gives it back"]
+pub struct Reservation {
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Budget {
+    /// A budget of `bytes`, at least one unit.
+    pub fn new(bytes: usize) -> Self {
+        let total_units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX >> 4).max(1);
+        let total_units = total_units.min(u32::MAX >> 4);
+        Self { units: Arc::new(Semaphore::new(total_units as usize)), total_units }
+    }
+
+    fn units(&self, bytes: usize) -> u32 {
+        u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).clamp(1, self.total_units)
+    }
+
+    /// Waits for room. A request for more than the whole budget is granted when nothing else is held,
+    /// so that one large item passes alone instead of never.
+    pub async fn reserve(&self, bytes: usize) -> Reservation {
+        let permit = Arc::clone(&self.units)
+            .acquire_many_owned(self.units(bytes))
+            .await
+            .expect("the semaphore is never closed");
+        Reservation { _permit: permit }
+    }
+
+    /// Takes room if there is some now.
+    pub fn try_reserve(&self, bytes: usize) -> Option<Reservation> {
+        let permit = Arc::clone(&self.units).try_acquire_many_owned(self.units(bytes)).ok()?;
+        Some(Reservation { _permit: permit })
+    }
+
+    /// Bytes that nobody holds.
+    pub fn free_bytes(&self) -> usize {
+        self.units.available_permits() * UNIT_BYTES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_item_above_the_budget_passes_alone() {
+        let budget = Budget::new(10 * UNIT_BYTES);
+        let all = budget.try_reserve(usize::MAX / 2).expect("an empty budget grants one large item");
+        assert!(budget.try_reserve(1).is_none(), "nothing is left beside it");
+        drop(all);
+        assert_eq!(budget.free_bytes(), 10 * UNIT_BYTES);
+    }
+}

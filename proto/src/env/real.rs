@@ -1,0 +1,152 @@
+//! The world as it is: the only place where the services' code meets the operating system.
+#![allow(clippy::disallowed_methods, reason = "this is the seam that the lint points to")]
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::{BoxFuture, Clock, File, FileSystem, OpenMode, Random, Spawner, Task};
+
+/// The system's wall clock.
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn unix_ms(&self) -> u64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64)
+    }
+}
+
+/// A generator seeded by the system, or by a test.
+pub struct SystemRandom(Mutex<fastrand::Rng>);
+
+impl Default for SystemRandom {
+    fn default() -> Self {
+        Self(Mutex::new(fastrand::Rng::new()))
+    }
+}
+
+impl SystemRandom {
+    /// A generator that yields the same numbers for the same seed.
+    pub fn seeded(seed: u64) -> Self {
+        Self(Mutex::new(fastrand::Rng::with_seed(seed)))
+    }
+}
+
+impl Random for SystemRandom {
+    fn next_u64(&self) -> u64 {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).u64(..)
+    }
+}
+
+/// Tasks on tokio's threads.
+pub struct TokioSpawner;
+
+impl Spawner for TokioSpawner {
+    fn spawn(&self, name: &'static str, future: BoxFuture<()>) -> Task {
+        let handle = tokio::spawn(future);
+        tracing::trace!(task = name, "spawned");
+        Task::new(move || handle.abort())
+    }
+
+    fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>) {
+        tokio::task::spawn_blocking(work);
+    }
+}
+
+/// The system's files.
+pub struct RealFs;
+
+struct RealFile(fs::File);
+
+impl FileSystem for RealFs {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        let mut options = fs::OpenOptions::new();
+        options.read(true);
+        match mode {
+            OpenMode::Read => {}
+            OpenMode::ReadWrite => {
+                options.write(true);
+            }
+            OpenMode::Create => {
+                options.write(true).create(true).truncate(false);
+            }
+            OpenMode::CreateNew => {
+                options.write(true).create_new(true);
+            }
+        }
+        Ok(Arc::new(RealFile(options.open(path)?)))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir_all(path)
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir_all(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        fs::File::open(path)?.sync_all()
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
+        let mut names =
+            fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+        names.sort();
+        Ok(names)
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        path.exists()
+    }
+
+    fn lock_dir(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
+        let file = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path.join("LOCK"))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Box::new(file)),
+            Err(fs::TryLockError::WouldBlock) => Err(io::Error::new(
+                io::ErrorKind::WouldBlock,
+                format!("{} is in use by another process", path.display()),
+            )),
+            Err(fs::TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+impl File for RealFile {
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        self.0.read_exact_at(buf, offset)
+    }
+
+    fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_all_at(buf, offset)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}

@@ -1,0 +1,169 @@
+//! Errors, sorted by who can do something about them: the caller's program by trying again, the
+//! caller by changing the request, the operator by mending the machine. Each has the SQLSTATE that
+//! PostgreSQL's clients know, a message that says what and where, and where there is one, a hint that
+//! says what to do.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What went wrong, for a program to act on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ErrorCode {
+    /// Retry: this member is not the leader; the message names who is, if known.
+    NotLeader,
+    /// Retry: nobody can serve this now (57P03).
+    Unavailable,
+    /// Retry: a peer did not answer in time or was cancelled (57014).
+    Cancelled,
+    /// Retry: the epoch of the scan is gone (72000); begin the scan anew.
+    SnapshotTooOld,
+    /// Retry: the slice is no longer here; the scan goes where the topology says.
+    SliceMoved,
+    /// Retry: the reader fell behind what a stream keeps and opens it anew from its watermarks.
+    DropData,
+    /// Caller: a syntax error (42601).
+    Syntax,
+    /// Caller: no such bucket, index, column or setting (42P01).
+    Unknown,
+    /// Caller: the name is taken (42P07).
+    Exists,
+    /// Caller: a document of that id is there already (23505).
+    DuplicateId,
+    /// Caller: bad JSON or a value that its type cannot hold (22P02).
+    InvalidText,
+    /// Caller: over a limit (54000).
+    OverLimit,
+    /// Caller: too many operators in a statement (54001).
+    TooComplex,
+    /// Caller: a valid request that this version does not support (0A000).
+    Unsupported,
+    /// Caller: a parameter outside its range, or a token from elsewhere (22023).
+    InvalidParameter,
+    /// Caller: a producer named a position that does not follow the last one (22023).
+    OutOfOrder,
+    /// Caller: the statement does not fit the transaction's state (25000).
+    TransactionState,
+    /// Operator: data on disk that does not pass its checks (XX001).
+    Corrupt,
+    /// Operator: reading or writing files or sockets failed (58030).
+    Io,
+    /// Operator: data or a message of a version that this build cannot read (XX000).
+    Version,
+    /// Operator: a bug; the message says what did not hold (XX000).
+    Internal,
+}
+
+/// Who can do something about an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The same request may succeed later or elsewhere.
+    Retry,
+    /// The request must change.
+    Caller,
+    /// A person must look at the machine.
+    Operator,
+}
+
+impl ErrorCode {
+    /// Who can do something about it.
+    pub fn kind(self) -> ErrorKind {
+        use ErrorCode::*;
+        match self {
+            NotLeader | Unavailable | Cancelled | SnapshotTooOld | SliceMoved | DropData => {
+                ErrorKind::Retry
+            }
+            Corrupt | Io | Version | Internal => ErrorKind::Operator,
+            _ => ErrorKind::Caller,
+        }
+    }
+
+    /// The SQLSTATE that goes to PostgreSQL's clients.
+    pub fn sqlstate(self) -> &'static str {
+        use ErrorCode::*;
+        match self {
+            NotLeader | Unavailable | SliceMoved | DropData => "57P03",
+            Cancelled => "57014",
+            SnapshotTooOld => "72000",
+            Syntax => "42601",
+            Unknown => "42P01",
+            Exists => "42P07",
+            DuplicateId => "23505",
+            InvalidText => "22P02",
+            OverLimit => "54000",
+            TooComplex => "54001",
+            Unsupported => "0A000",
+            InvalidParameter | OutOfOrder => "22023",
+            TransactionState => "25000",
+            Corrupt => "XX001",
+            Io => "58030",
+            Version | Internal => "XX000",
+        }
+    }
+}
+
+/// An error as it crosses the services and reaches the user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Error {
+    /// What went wrong, for programs.
+    pub code: ErrorCode,
+    /// What went wrong and where, for people.
+    pub message: String,
+    /// What to do about it, if that is known.
+    pub hint: Option<String>,
+}
+
+impl Error {
+    /// An error without a hint.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hint: None }
+    }
+
+    /// The same error with what to do about it.
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same error with the name of what was being done before its message.
+    pub fn context(mut self, doing: impl fmt::Display) -> Self {
+        self.message = format!("{doing}: {}", self.message);
+        self
+    }
+
+    /// May the same request succeed later or elsewhere?
+    pub fn is_retry(&self) -> bool {
+        self.code.kind() == ErrorKind::Retry
+    }
+
+    /// Shorthand for [`ErrorCode::Internal`].
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Internal, message)
+    }
+
+    /// Shorthand for [`ErrorCode::Unavailable`].
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Unavailable, message)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, " (hint: {hint})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(ErrorCode::Io, error.to_string())
+    }
+}
+
+/// The result of anything that can fail with an [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
