@@ -5,8 +5,12 @@
 
 pub mod env;
 pub mod error;
+pub mod eval;
 pub mod expr;
+mod expr_text;
 pub mod ids;
+mod json;
+pub mod key;
 pub mod value;
 
 pub use error::{Error, ErrorCode, ErrorKind, Result};
