@@ -30,7 +30,9 @@ pub struct CommandRequest {
 /// All that changes the StateContext.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Command {
-    /// CREATE BUCKET.
+    /// CREATE BUCKET. The new bucket has epoch 1 from the start, with a cut at the beginning of its
+    /// history, so that an empty bucket can be scanned. Refused (`Unavailable`) while no projector
+    /// is registered; the projector with the fewest buckets gets it.
     CreateBucket {
         /// Its name.
         name: String,
@@ -48,7 +50,8 @@ pub enum Command {
         /// Not an error if there is none.
         if_exists: bool,
     },
-    /// CREATE INDEX.
+    /// CREATE INDEX. Slices are placed at once, by a pure planner over the registered indexers
+    /// (replicas on different nodes and zones); too few of them is refused with what is there.
     CreateIndex {
         /// What is declared.
         spec: IndexSpec,
@@ -71,7 +74,8 @@ pub enum Command {
         /// Not an error if there is none.
         if_exists: bool,
     },
-    /// A process joins, or comes back with a new address.
+    /// A process joins, or comes back with a new address. A node id that a process of another role
+    /// has is refused.
     RegisterNode(NodeInfo),
     /// All slices of an index can be read: `backfill` → `maintenance`. From the leader.
     IndexReady {

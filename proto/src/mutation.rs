@@ -90,7 +90,10 @@ pub enum StreamMessage {
     },
     /// Frames, in the order of their seqnos within each vbucket.
     Frames(Vec<Frame>),
-    /// A stability timestamp; it comes after the frames that it covers, or before some of them.
+    /// A stability timestamp; it comes after the frames that it covers, or before some of them. The
+    /// newest one that is known comes soon after `Begin`, also on an idle bucket. A sender keeps at
+    /// most a bounded number of bytes of frames ahead of the newest stability timestamp that it has
+    /// sent, so that a receiver, which gathers until the cut is known, is bounded too.
     Epoch(EpochMark),
     /// The node fell behind what the stream keeps: it opens a new one from its watermarks.
     DropData,
@@ -110,7 +113,8 @@ pub struct BackfillRequest {
 /// A message of a backfill stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BackfillMessage {
-    /// The snapshot's cut. It covers the place where the index joined the node's maintenance stream.
+    /// The snapshot's cut: durable positions, so that SYNC and an epoch will cover it. It covers the
+    /// place where the index joined the node's maintenance stream.
     Begin {
         /// The cut.
         cut: Cut,

@@ -8,7 +8,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 
-use crate::cut::{Cut, Position};
+use crate::cut::Position;
 use crate::error::{Error, ErrorCode, Result};
 use crate::expr::Expr;
 use crate::ids::{BucketId, Epoch, Generation, IndexId, NodeId, SliceNo, VbucketId};
@@ -309,9 +309,4 @@ mod tests {
         assert!(short.validate().is_err());
         assert!(RowBlock { rows: 1, ..block }.validate().is_err());
     }
-}
-
-/// What `Consistency` resolves to: positions to be covered, for a bucket of `vbuckets`.
-pub fn cut_of(positions: &[(VbucketId, Position)], vbuckets: u16) -> Cut {
-    Cut::zero(vbuckets).with(positions)
 }
