@@ -106,6 +106,7 @@ pub async fn follow_catalog(projector: Arc<Projector>) {
     loop {
         match projector.directory.coordinator().watch().await {
             Ok(mut messages) => {
+                early.clear();
                 while let Some(message) = messages.next().await {
                     match apply(&projector, message, &mut early).await {
                         Ok(()) => retry = Retry::new(),
@@ -133,8 +134,8 @@ async fn apply(
     match message? {
         WatchMessage::Catalog(catalog) => {
             take_over(projector, Arc::clone(&catalog)).await?;
-            for (bucket, marks) in std::mem::take(early) {
-                add_epochs(projector, bucket, marks);
+            for bucket in catalog.buckets.keys() {
+                add_epochs(projector, *bucket, early.remove(bucket).unwrap_or_default());
             }
         }
         WatchMessage::Epochs(marks) => {

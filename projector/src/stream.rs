@@ -34,8 +34,9 @@ use crate::document_keys::KeyMaker;
 use crate::source::bucket::{Bucket, HeadPosition};
 use crate::source::{DocumentStore, LogRange, Mutation};
 
-/// Mutations turned into frames at once: a few milliseconds of work between two awaits.
-const BATCH_MUTATIONS_MAX: usize = 1024;
+/// Mutations turned into frames at once, by what they take in memory: about a thousand small documents,
+/// a few milliseconds of work between two awaits.
+const HEAD_READ_BYTES: usize = 1 << 20;
 /// Bytes read from a vbucket's log at once.
 const LOG_READ_BYTES: usize = 256 << 10;
 /// What a frame takes besides its body.
@@ -253,7 +254,7 @@ impl MaintenanceStream {
     async fn next_batch(&mut self) -> Result<Vec<Arc<Mutation>>> {
         loop {
             match &self.reading {
-                Reading::Head(from) => match self.bucket.read_head(*from, BATCH_MUTATIONS_MAX) {
+                Reading::Head(from) => match self.bucket.read_head(*from, HEAD_READ_BYTES) {
                     Some((batch, next)) => {
                         self.reading = Reading::Head(next);
                         return Ok(batch);

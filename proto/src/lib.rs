@@ -17,6 +17,7 @@ pub mod index;
 mod json;
 pub mod key;
 pub mod mutation;
+mod number;
 pub mod scan;
 pub mod token;
 pub mod topology;

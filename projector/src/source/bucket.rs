@@ -139,16 +139,22 @@ impl Bucket {
         self.wake();
     }
 
-    /// Mutations of the head from a place on, at most `count`, and the place behind them; `None` where
-    /// the head no longer has that place.
+    /// Mutations of the head from a place on, all or about so many bytes of them but at least one, and
+    /// the place behind them; `None` where the head no longer has that place.
     pub fn read_head(
         &self,
         from: HeadPosition,
-        count: usize,
+        bytes: usize,
     ) -> Option<(Vec<Arc<Mutation>>, HeadPosition)> {
         let state = self.state();
         let skip = from.0.checked_sub(state.head_begin)? as usize;
-        let found: Vec<_> = state.head.iter().skip(skip).take(count).cloned().collect();
+        let mut size = 0;
+        let fitting = state.head.range(skip.min(state.head.len())..).take_while(|mutation| {
+            let more = size < bytes;
+            size += mutation.bytes();
+            more
+        });
+        let found: Vec<_> = fitting.cloned().collect();
         let next = HeadPosition(from.0 + found.len() as u64);
         Some((found, next))
     }
