@@ -30,6 +30,5 @@ pub mod grpc {
     tonic::include_proto!("sextant.v1");
 
     /// The services' descriptors, for reflection.
-    pub const DESCRIPTORS: &[u8] =
-        include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+    pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 }
