@@ -1,1 +1,3 @@
-//! x
+//! Sextant as a library: what the binary joins, for the tests and the simulation.
+
+pub mod wire;
