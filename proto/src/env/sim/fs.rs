@@ -178,7 +178,12 @@ impl State {
         is_top(path) || matches!(self.names.get(path), Some(Node::Dir))
     }
 
-    fn rename_to(&mut self, dir: PathBuf, removed: Option<PathBuf>, added: Option<(PathBuf, Node)>) {
+    fn rename_to(
+        &mut self,
+        dir: PathBuf,
+        removed: Option<PathBuf>,
+        added: Option<(PathBuf, Node)>,
+    ) {
         let change = NameChange { dir, removed, added };
         apply_name(&change, &mut self.names);
         self.changes.push(change);
@@ -194,7 +199,10 @@ impl State {
 
     fn check_room(&self, growth: u64) -> io::Result<()> {
         if self.capacity_bytes < u64::MAX && self.used_bytes() + growth > self.capacity_bytes {
-            return Err(io::Error::new(io::ErrorKind::StorageFull, "no space left on the simulated disk"));
+            return Err(io::Error::new(
+                io::ErrorKind::StorageFull,
+                "no space left on the simulated disk",
+            ));
         }
         Ok(())
     }
@@ -220,7 +228,8 @@ impl State {
             .filter(|(_, node)| matches!(node, Node::Dir))
             .map(|(path, _)| path.clone())
             .collect();
-        let has_dirs = |path: &Path| path.ancestors().skip(1).all(|up| is_top(up) || dirs.contains(up));
+        let has_dirs =
+            |path: &Path| path.ancestors().skip(1).all(|up| is_top(up) || dirs.contains(up));
         self.durable.retain(|path, _| has_dirs(path));
         for node in self.durable.values() {
             if let Node::File(inode) = node {
@@ -482,7 +491,9 @@ impl File for SimFile {
         let end = offset.saturating_add(buf.len() as u64);
         match inode.current.get(offset as usize..end as usize) {
             Some(bytes) => buf.copy_from_slice(bytes),
-            None => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends before")),
+            None => {
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends before"));
+            }
         }
         Ok(())
     }
