@@ -23,7 +23,7 @@ use crate::sql::plan::Relation;
 
 /// How long the catalog here may be behind a command that was committed, or a name that another
 /// process has made a moment ago.
-const CATALOG_BEHIND: Duration = Duration::from_secs(5);
+const CATALOG_BEHIND: Duration = Duration::from_secs(2);
 
 /// The cluster behind the SQL and gRPC ports of a process.
 pub struct ClusterBackend {
@@ -116,12 +116,17 @@ impl Backend for ClusterBackend {
         let sequence = self.requests.fetch_add(1, Ordering::Relaxed);
         let request = Some(RequestId { client: self.client, sequence });
         let coordinator = self.directory.coordinator();
-        let outcome = coordinator.propose(CommandRequest { request, command }).await?;
+        let asked = CommandRequest { request, command: command.clone() };
+        let outcome = coordinator.propose(asked).await?;
         self.counters.commands.inc();
         if let Outcome::Refused(error) = outcome {
             return Err(error);
         }
-        self.wait_cas(coordinator.status().await.map_or(0, |status| status.cas)).await;
+        // Whoever made a thing finds it with the next statement.
+        let shown = self.router.wait_catalog(|catalog| shows(catalog, &command));
+        if timeout(CATALOG_BEHIND, shown).await.is_err() {
+            tracing::warn!("the catalog here is behind, or others have changed it already");
+        }
         Ok(outcome)
     }
 
@@ -165,6 +170,20 @@ impl Backend for ClusterBackend {
         let scan = self.router.scan(request, None).await?;
         self.counters.scans.inc();
         Ok(Box::new(Batches { scan, counters: Arc::clone(&self.counters) }))
+    }
+}
+
+/// Does a catalog show what a command has done?
+fn shows(catalog: &Catalog, command: &Command) -> bool {
+    match command {
+        Command::CreateBucket { name, .. } => catalog.bucket(name).is_some(),
+        Command::DropBucket { name, .. } => catalog.bucket(name).is_none(),
+        Command::CreateIndex { spec, .. } => catalog.index(&spec.name).is_some(),
+        Command::DropIndex { name, .. } => catalog.index(name).is_none(),
+        Command::BuildIndexes { names, .. } => names.iter().all(|name| {
+            catalog.index(name).is_none_or(|index| index.state != IndexState::Pending)
+        }),
+        _ => true,
     }
 }
 
