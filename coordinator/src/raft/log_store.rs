@@ -112,7 +112,7 @@ impl LogStore {
 
     /// Makes a complete, empty log and only then gives it its name.
     fn create(fs: &dyn FileSystem, dir: &Path, member: NodeId, voters: &[u64]) -> Result<()> {
-        create_dir_durably(fs, dir)?;
+        proto::env::create_dir_durably(fs, dir)?;
         let unfinished = dir.join(FILE_NEW);
         if fs.exists(&unfinished) {
             fs.remove_file(&unfinished)?;
@@ -193,20 +193,6 @@ impl LogStore {
         }
         Ok(log)
     }
-}
-
-/// Makes a directory and those above it, each with its name durable in the one above.
-fn create_dir_durably(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
-    // The directory itself may be there and not be durable, if an earlier start was cut short.
-    let missing = dir.ancestors().skip(1).take_while(|above| !fs.exists(above));
-    let made: Vec<&Path> = std::iter::once(dir).chain(missing).collect();
-    fs.create_dir_all(dir)?;
-    for above in made.iter().filter_map(|made| made.parent()) {
-        // The parent of a relative name is the current directory.
-        let here = above.as_os_str().is_empty();
-        fs.sync_dir(if here { Path::new(".") } else { above })?;
-    }
-    Ok(())
 }
 
 type Entries<'a> = redb::Table<'a, u64, &'static [u8]>;
