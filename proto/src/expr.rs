@@ -17,6 +17,8 @@ pub enum Expr {
     DocumentId,
     /// Column n of the entry that a scan looks at: the key parts first, then the included expressions.
     Column(u16),
+    /// Parameter n of a prepared statement, from 0; resolved before evaluation.
+    Parameter(u16),
     /// `NOT e`.
     Not(Box<Expr>),
     /// `-e`.
