@@ -3,10 +3,19 @@
 //! Nothing here decides anything about a cluster; the services do, and meet through these types. The
 //! services never import each other.
 
+pub mod aggregate;
+pub mod api;
+pub mod command;
+pub mod cut;
 pub mod env;
 pub mod error;
 pub mod expr;
 pub mod ids;
+pub mod index;
+pub mod mutation;
+pub mod scan;
+pub mod token;
+pub mod topology;
 pub mod value;
 
 pub use error::{Error, ErrorCode, ErrorKind, Result};

@@ -62,7 +62,8 @@ mod tests {
     #[test]
     fn one_item_above_the_budget_passes_alone() {
         let budget = Budget::new(10 * UNIT_BYTES);
-        let all = budget.try_reserve(usize::MAX / 2).expect("an empty budget grants one large item");
+        let all =
+            budget.try_reserve(usize::MAX / 2).expect("an empty budget grants one large item");
         assert!(budget.try_reserve(1).is_none(), "nothing is left beside it");
         drop(all);
         assert_eq!(budget.free_bytes(), 10 * UNIT_BYTES);

@@ -168,7 +168,10 @@ impl Env {
     ///
     /// # Panics
     /// If the work panics, which is a bug in the work.
-    pub async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+    pub async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
         let (done, result) = tokio::sync::oneshot::channel();
         self.spawner.spawn_blocking(Box::new(move || {
             let _ = done.send(work());

@@ -1,0 +1,292 @@
+//! How the services meet: one trait for each role. A service implements its own trait and is given
+//! the others behind `Arc<dyn …>` by a [`Directory`]; behind it is a direct call where both ends share
+//! a process, gRPC otherwise. Nobody can tell which, and the simulation uses gRPC.
+//!
+//! Every call may fail with a retryable error at any time; whoever calls says what it then does.
+//! Streams are bounded: a sender waits for its reader.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::Stream;
+use serde::{Deserialize, Serialize};
+
+use crate::command::{CommandRequest, Outcome};
+use crate::cut::{Cut, EpochMark, Position, WritePosition};
+use crate::error::Result;
+use crate::ids::{BucketId, Epoch, NodeId, SliceId, VbucketId, Vbuuid};
+use crate::index::{Catalog, NodeInfo};
+use crate::mutation::{
+    BackfillMessage, BackfillRequest, MutationKind, StreamMessage, SubscribeRequest,
+};
+use crate::scan::{AppliedReport, ShardBatch, ShardScan};
+
+/// A stream of results; after an error it ends.
+pub type ResultStream<T> = Pin<Box<dyn Stream<Item = Result<T>> + Send + 'static>>;
+
+// ---- coordinator -------------------------------------------------------------------------------
+
+/// The replicated coordinator, through any of its members; a follower forwards to the leader what only
+/// the leader can answer (`ErrorCode::NotLeader` while there is none).
+#[async_trait]
+pub trait CoordinatorApi: Send + Sync + 'static {
+    /// Runs a command; answers after the outcome is committed by a majority and applied. The same
+    /// request id again gives the first answer.
+    async fn propose(&self, request: CommandRequest) -> Result<Outcome>;
+
+    /// SYNC: a projector says how far its buckets are. Moves the mutation timestamps in the leader's
+    /// memory; a promotion follows within a tick.
+    async fn sync(&self, report: SyncReport) -> Result<()>;
+
+    /// A process is alive and says what it has; kept in the leader's memory. Also renews leases.
+    async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<()>;
+
+    /// The oldest published epoch that covers a cut, promoting one at once if there is none yet. All
+    /// who wait for a bucket at the same time share one promotion. The positions may be ahead of what
+    /// SYNC has told: then the answer waits for SYNC, `Cancelled` after `timeout_ms`.
+    async fn epoch_covering(
+        &self,
+        bucket: BucketId,
+        cut: Cut,
+        timeout_ms: u64,
+    ) -> Result<EpochMark>;
+
+    /// The catalog now and after each change, and all epochs that are still kept and then each new
+    /// one, in order; every message is of an applied state of this member.
+    async fn watch(&self) -> Result<ResultStream<WatchMessage>>;
+
+    /// What this member knows of itself and its leader.
+    async fn status(&self) -> Result<CoordinatorStatus>;
+
+    /// Raft's messages from another member, unreliable; packed by the coordinator crate.
+    async fn raft(&self, messages: Vec<Bytes>) -> Result<()>;
+}
+
+/// SYNC for some buckets. A report of a bucket ends at a participant-closed cut: no statement and no
+/// transaction has mutations on both sides of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyncReport {
+    /// Who reports.
+    pub projector: NodeId,
+    /// Durable positions of the vbuckets that changed since the last report to this leader, or of
+    /// all vbuckets; whole, so that a lost report does no harm.
+    pub buckets: Vec<(BucketId, Cut)>,
+}
+
+/// What a process says of itself, about once a second and when something important changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heartbeat {
+    /// Who it is; an unknown one is to be registered first (`ErrorCode::Unknown`).
+    pub node: NodeId,
+    /// An indexer's buckets.
+    pub buckets: Vec<BucketProgress>,
+    /// An indexer's slices.
+    pub slices: Vec<SliceProgress>,
+    /// A router's leases: the oldest epoch that a running scan reads, by bucket.
+    pub leases: Vec<(BucketId, Epoch)>,
+}
+
+/// How far an indexer is with a bucket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BucketProgress {
+    /// The bucket.
+    pub bucket: BucketId,
+    /// The end of what it has received without a gap.
+    pub high_watermark: Cut,
+    /// The newest epoch applied.
+    pub applied: Epoch,
+    /// The newest epoch that would survive a crash.
+    pub durable: Epoch,
+    /// Bytes waiting to be applied.
+    pub queue_bytes: u64,
+    /// Bytes that the queue may hold.
+    pub queue_bytes_max: u64,
+}
+
+/// What an indexer has of a slice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SliceProgress {
+    /// The slice.
+    pub slice: SliceId,
+    /// The oldest epoch that it answers; `None` while it is being built.
+    pub floor: Option<Epoch>,
+    /// Entries at the newest epoch.
+    pub entries: u64,
+    /// Bytes in memory and on disk.
+    pub bytes: u64,
+    /// Why its build cannot go on, if it cannot.
+    pub trouble: Option<String>,
+}
+
+/// A message of a watch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum WatchMessage {
+    /// The catalog as it is now.
+    Catalog(Arc<Catalog>),
+    /// New stability timestamps, ascending for each bucket.
+    Epochs(Vec<EpochMark>),
+}
+
+/// What a coordinator member knows of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoordinatorStatus {
+    /// Itself.
+    pub node: NodeId,
+    /// The leader it follows, if it knows one.
+    pub leader: Option<NodeId>,
+    /// Raft's term.
+    pub term: u64,
+    /// The last log position committed.
+    pub committed: u64,
+    /// The last log position applied.
+    pub applied: u64,
+    /// The `cas` of its StateContext.
+    pub cas: u64,
+    /// On the leader: last heartbeat of each node, milliseconds ago, and what it said of its slices.
+    pub nodes: Vec<NodeStatus>,
+}
+
+/// What the leader knows of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeStatus {
+    /// The node.
+    pub node: NodeId,
+    /// Milliseconds since it was heard of.
+    pub silent_ms: u64,
+    /// Its buckets, if it is an indexer.
+    pub buckets: Vec<BucketProgress>,
+    /// Its slices, if it is an indexer.
+    pub slices: Vec<SliceProgress>,
+}
+
+// ---- projector ---------------------------------------------------------------------------------
+
+/// A projector: keeps the documents of the embedded and pushed buckets that the catalog gives it, and
+/// streams key-versions of them. Only durable mutations are streamed.
+#[async_trait]
+pub trait ProjectorApi: Send + Sync + 'static {
+    /// Writes documents; all of a request or nothing of it, durable when it answers.
+    async fn write(&self, request: WriteRequest) -> Result<WriteReply>;
+
+    /// The documents of some ids, `None` for those that are not there.
+    async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>>;
+
+    /// Takes mutations that the producer numbered, for a bucket made FROM PUSH; durable when it
+    /// answers. A gap, an older seqno or an unknown branch: `OutOfOrder`, and all before it is kept.
+    async fn push(&self, request: PushRequest) -> Result<PushReply>;
+
+    /// Where the durable history of a bucket ends: a participant-closed cut.
+    async fn positions(&self, bucket: BucketId) -> Result<Cut>;
+
+    /// The branches of each vbucket: (vbuuid, seqno at which it began), newest first.
+    async fn failover_logs(&self, bucket: BucketId) -> Result<Vec<Vec<(Vbuuid, u64)>>>;
+
+    /// Follows a bucket from the node's watermarks: first from the store (catch-up), then from the
+    /// shared head of the stream. A slow reader never holds up others: it falls back to the store, or
+    /// gets `DropData`. Begins with `Begin`.
+    async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>>;
+
+    /// A consistent snapshot of a bucket as key-versions of one index, for one node.
+    async fn backfill(&self, request: BackfillRequest) -> Result<ResultStream<BackfillMessage>>;
+}
+
+/// Documents to write.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WriteRequest {
+    /// The bucket; an embedded one.
+    pub bucket: BucketId,
+    /// What is written, in order; a later write of the same id wins.
+    pub writes: Vec<Write>,
+}
+
+/// One write.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Write {
+    /// The document's id.
+    pub id: String,
+    /// What is done.
+    pub kind: WriteKind,
+}
+
+/// What a write does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WriteKind {
+    /// Makes a document; `DuplicateId` if there is one.
+    Insert(Bytes),
+    /// Makes or replaces a document.
+    Upsert(Bytes),
+    /// Removes a document; nothing if there is none.
+    Delete,
+}
+
+/// What was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WriteReply {
+    /// How many documents were made, replaced or removed.
+    pub affected: u64,
+    /// Where the writes are in the bucket's history.
+    pub position: WritePosition,
+}
+
+/// Mutations that a producer numbered, of one bucket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PushRequest {
+    /// The bucket; one made FROM PUSH.
+    pub bucket: BucketId,
+    /// The mutations, in the order of their seqnos within each vbucket.
+    pub mutations: Vec<PushMutation>,
+}
+
+/// One pushed mutation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PushMutation {
+    /// The vbucket: the published hash of the id, verified.
+    pub vbucket: VbucketId,
+    /// Its place.
+    pub position: Position,
+    /// The document's id.
+    pub id: String,
+    /// What happened to it.
+    pub kind: MutationKind,
+    /// The document as JSON; empty for a deletion.
+    pub document: Bytes,
+}
+
+/// What of a bucket is durable after a push.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PushReply {
+    /// Durable positions of the vbuckets that the request named.
+    pub durable: Vec<(VbucketId, Position)>,
+}
+
+// ---- indexer -----------------------------------------------------------------------------------
+
+/// An indexer: keeps slices and reads them.
+#[async_trait]
+pub trait IndexerApi: Send + Sync + 'static {
+    /// Scans a shard at one epoch. An epoch that is not applied yet is waited for; one below a
+    /// slice's floor is `SnapshotTooOld`.
+    async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>>;
+
+    /// What the node has applied, now and at each change (changes may be folded together).
+    async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>>;
+
+    /// The additive checksum of what a slice shows at an epoch, and how many entries that is.
+    async fn checksum(&self, slice: SliceId, epoch: Epoch) -> Result<(u64, u64)>;
+}
+
+// ---- who is where ------------------------------------------------------------------------------
+
+/// Gives access to the other processes. Handles are cheap and reconnect by themselves.
+pub trait Directory: Send + Sync + 'static {
+    /// The coordinator, through whichever member answers.
+    fn coordinator(&self) -> Arc<dyn CoordinatorApi>;
+    /// One member of the coordinator.
+    fn coordinator_member(&self, node: NodeId) -> Result<Arc<dyn CoordinatorApi>>;
+    /// A projector.
+    fn projector(&self, node: &NodeInfo) -> Arc<dyn ProjectorApi>;
+    /// An indexer.
+    fn indexer(&self, node: &NodeInfo) -> Arc<dyn IndexerApi>;
+}

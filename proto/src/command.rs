@@ -1,0 +1,115 @@
+//! The replicated commands: all that changes the StateContext. A command is applied in the order of
+//! the coordinators' log, on every member alike; what it answers is part of the replicated state, so
+//! that a client that sends a request again gets the first answer.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cut::Position;
+use crate::error::Error;
+use crate::ids::{BucketId, Epoch, Generation, IndexId, VbucketId};
+use crate::index::{IndexSpec, NodeInfo, SourceKind};
+
+/// Names one request of one client; sending it again does not do it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RequestId {
+    /// The client, a random number.
+    pub client: u64,
+    /// Its requests, counted.
+    pub sequence: u64,
+}
+
+/// A command with the name of its request; commands of the leader itself have none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CommandRequest {
+    /// Who asks, for retries.
+    pub request: Option<RequestId>,
+    /// What is asked.
+    pub command: Command,
+}
+
+/// All that changes the StateContext.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Command {
+    /// CREATE BUCKET. The new bucket has epoch 1 from the start, with a cut at the beginning of its
+    /// history, so that an empty bucket can be scanned. Refused (`Unavailable`) while no projector
+    /// is registered; the projector with the fewest buckets gets it.
+    CreateBucket {
+        /// Its name.
+        name: String,
+        /// Its change streams.
+        vbuckets: u16,
+        /// Who writes it.
+        source: SourceKind,
+        /// Not an error if there is one of that name.
+        if_not_exists: bool,
+    },
+    /// DROP BUCKET, with its indexes.
+    DropBucket {
+        /// Its name.
+        name: String,
+        /// Not an error if there is none.
+        if_exists: bool,
+    },
+    /// CREATE INDEX. Slices are placed at once, by a pure planner over the registered indexers
+    /// (replicas on different nodes and zones); too few of them is refused with what is there.
+    CreateIndex {
+        /// What is declared.
+        spec: IndexSpec,
+        /// Leave it `pending`.
+        defer_build: bool,
+        /// Not an error if there is one of that name.
+        if_not_exists: bool,
+    },
+    /// BUILD INDEX ON bucket (names): all or none.
+    BuildIndexes {
+        /// The bucket's name.
+        bucket: String,
+        /// The indexes' names.
+        names: Vec<String>,
+    },
+    /// DROP INDEX.
+    DropIndex {
+        /// Its name.
+        name: String,
+        /// Not an error if there is none.
+        if_exists: bool,
+    },
+    /// A process joins, or comes back with a new address. A node id that a process of another role
+    /// has is refused.
+    RegisterNode(NodeInfo),
+    /// All slices of an index can be read: `backfill` → `maintenance`. From the leader.
+    IndexReady {
+        /// The index.
+        index: IndexId,
+        /// The generation that is ready.
+        generation: Generation,
+    },
+    /// One tick of stability timestamps, for all buckets that changed. From the leader.
+    PromoteEpochs(Vec<Promotion>),
+}
+
+/// A new stability timestamp of one bucket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Promotion {
+    /// The bucket.
+    pub bucket: BucketId,
+    /// The positions that changed since the bucket's last epoch.
+    pub changes: Vec<(VbucketId, Position)>,
+    /// No scan asks for an epoch below this one any more.
+    pub horizon: Epoch,
+}
+
+/// What a command answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// A bucket of that name exists now.
+    Bucket(BucketId),
+    /// An index of that name exists now; it serves scans when its state is `maintenance`.
+    Index(IndexId),
+    /// Indexes that are being built now.
+    Building(Vec<IndexId>),
+    /// Done, or nothing to do (IF EXISTS).
+    Done,
+    /// Refused; the state is as it was.
+    Refused(Error),
+}

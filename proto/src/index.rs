@@ -1,0 +1,222 @@
+//! Definitions: buckets, indexes, and what of them the cluster shares as its catalog.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::expr::{ColumnType, Expr};
+use crate::ids::{BucketId, Generation, IndexId, NodeId};
+use crate::topology::IndexTopology;
+
+/// Slices of an index that does not say how many it wants.
+pub const SLICES_DEFAULT: u16 = 8;
+/// Vbuckets of a bucket that does not say how many it wants.
+pub const VBUCKETS_DEFAULT: u16 = 64;
+/// Most slices of an index: a scan opens a cursor for each.
+pub const SLICES_MAX: u16 = 1024;
+/// Most vbuckets of a bucket: every cut carries a position for each.
+pub const VBUCKETS_MAX: u16 = 1024;
+/// Most replicas of an index besides the first copy.
+pub const REPLICAS_MAX: u8 = 7;
+/// Most key parts and included expressions of an index together.
+pub const COLUMNS_MAX: usize = 32;
+
+/// Who writes a bucket; a bucket has one kind of writer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SourceKind {
+    /// Documents written through SQL or the ingest service; Sextant numbers the mutations.
+    Embedded,
+    /// Mutations pushed by a producer that numbers them itself.
+    Push,
+}
+
+/// A bucket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BucketInfo {
+    /// Its number.
+    pub id: BucketId,
+    /// Its name, folded as SQL folds it.
+    pub name: String,
+    /// How many change streams it has.
+    pub vbuckets: u16,
+    /// Who writes it.
+    pub source: SourceKind,
+    /// The projector that keeps its documents and streams them.
+    pub projector: NodeId,
+}
+
+/// The states of an index, as the index-manager design names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum IndexState {
+    /// Defined, not being built; BUILD INDEX moves it on.
+    Pending,
+    /// Being built; the coordinator moves it on when every slice is readable.
+    Backfill,
+    /// Serves scans and follows the maintenance stream.
+    Maintenance,
+}
+
+impl IndexState {
+    /// Its name in SHOW INDEXES and in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Backfill => "backfill",
+            Self::Maintenance => "maintenance",
+        }
+    }
+}
+
+/// One part of an index key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeyPart {
+    /// What is evaluated for each document; `Expr::Unnest` for an array key.
+    pub expr: Expr,
+    /// The name of its column in results.
+    pub name: String,
+    /// The type of its column in results.
+    pub column_type: ColumnType,
+    /// DESC.
+    pub descending: bool,
+    /// Leading part only: documents where it is MISSING are indexed too.
+    pub include_missing: bool,
+}
+
+/// An included expression: kept beside the key, not part of the order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IncludedColumn {
+    /// What is evaluated for each document.
+    pub expr: Expr,
+    /// The name of its column in results.
+    pub name: String,
+    /// The type of its column in results.
+    pub column_type: ColumnType,
+}
+
+/// What decides which slice an entry belongs to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum PartitionBy {
+    /// The hash of the document's id: a mutation concerns one slice.
+    DocumentId,
+    /// The hash of expressions over the document: a mutation concerns every slice.
+    Exprs(Vec<Expr>),
+}
+
+/// What the user declared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IndexSpec {
+    /// The name, folded as SQL folds it.
+    pub name: String,
+    /// The name of the bucket.
+    pub bucket: String,
+    /// PRIMARY: no key parts, one entry per document.
+    pub primary: bool,
+    /// The key parts, in order.
+    pub keys: Vec<KeyPart>,
+    /// The included expressions, in order.
+    pub include: Vec<IncludedColumn>,
+    /// WHERE: documents for which it is not true are left out.
+    pub predicate: Option<Expr>,
+    /// How entries are spread over slices.
+    pub partition: PartitionBy,
+    /// How many slices.
+    pub slices: u16,
+    /// How many copies besides the first.
+    pub replicas: u8,
+    /// The statement that declared it, for SHOW INDEXES.
+    pub sql: String,
+}
+
+impl IndexSpec {
+    /// Is there an array key, and which part is it?
+    pub fn array_part(&self) -> Option<usize> {
+        self.keys.iter().position(|part| matches!(part.expr, Expr::Unnest(_)))
+    }
+
+    /// DESC flags of the key parts, as the key decoders want them.
+    pub fn descending(&self) -> Vec<bool> {
+        self.keys.iter().map(|part| part.descending).collect()
+    }
+}
+
+/// An index with all that the services must know of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IndexInfo {
+    /// Its number.
+    pub id: IndexId,
+    /// Its bucket.
+    pub bucket: BucketId,
+    /// What the user declared.
+    pub spec: Arc<IndexSpec>,
+    /// Where it is in its life.
+    pub state: IndexState,
+    /// The generation that is built or served.
+    pub generation: Generation,
+    /// Where its slices are.
+    pub topology: Arc<IndexTopology>,
+}
+
+/// A process's part in the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Role {
+    /// A member of the replicated coordinator.
+    Coordinator,
+    /// Keeps documents or follows a source, and streams key-versions.
+    Projector,
+    /// Keeps slices.
+    Indexer,
+    /// Runs scans.
+    Router,
+}
+
+impl Role {
+    /// Its name on the command line and in SHOW NODES.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Coordinator => "coordinator",
+            Self::Projector => "projector",
+            Self::Indexer => "indexer",
+            Self::Router => "router",
+        }
+    }
+}
+
+/// A registered process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeInfo {
+    /// Its number; unique over all roles, kept in its data directory.
+    pub id: NodeId,
+    /// What it does.
+    pub role: Role,
+    /// Where its gRPC service listens, `host:port`; in one process any unique name.
+    pub address: String,
+    /// Replicas avoid sharing a zone; empty is a zone of its own.
+    pub zone: String,
+}
+
+/// What every service knows of the cluster: one state of the StateContext, without the coordinator's
+/// own bookkeeping.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Catalog {
+    /// The StateContext's `cas` that this is a picture of.
+    pub cas: u64,
+    /// Buckets by number.
+    pub buckets: BTreeMap<BucketId, Arc<BucketInfo>>,
+    /// Indexes by number.
+    pub indexes: BTreeMap<IndexId, Arc<IndexInfo>>,
+    /// Registered processes by number.
+    pub nodes: BTreeMap<NodeId, Arc<NodeInfo>>,
+}
+
+impl Catalog {
+    /// The bucket of a name.
+    pub fn bucket(&self, name: &str) -> Option<&Arc<BucketInfo>> {
+        self.buckets.values().find(|bucket| bucket.name == name)
+    }
+
+    /// The index of a name.
+    pub fn index(&self, name: &str) -> Option<&Arc<IndexInfo>> {
+        self.indexes.values().find(|index| index.spec.name == name)
+    }
+}

@@ -1,0 +1,312 @@
+//! Scans: what the SQL front end and the gRPC service ask of a router, what a router asks of a shard,
+//! and the packed rows that come back.
+//!
+//! An *entry* is the encoded key parts followed by the raw bytes of the document id (`key` says how);
+//! its bytes are its order and its identity, so a range, a resume point and a merge are byte
+//! comparisons. A row is an entry and the encoded included values.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use serde::{Deserialize, Serialize};
+
+use crate::cut::Position;
+use crate::error::{Error, ErrorCode, Result};
+use crate::expr::Expr;
+use crate::ids::{BucketId, Epoch, Generation, IndexId, NodeId, SliceNo, VbucketId};
+use crate::mutation::{take_bytes, take_varint};
+
+/// A half-open range of entry bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyRange {
+    /// Inclusive; empty is the beginning.
+    pub low: Bytes,
+    /// Exclusive; `None` is the end.
+    pub high: Option<Bytes>,
+}
+
+impl KeyRange {
+    /// Everything.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Is an entry inside?
+    pub fn contains(&self, entry: &[u8]) -> bool {
+        entry >= &self.low[..] && self.high.as_ref().is_none_or(|high| entry < &high[..])
+    }
+}
+
+/// Which moment a scan reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Consistency {
+    /// The newest epoch that all slices have applied.
+    #[default]
+    Any,
+    /// An epoch that covers these positions.
+    AtPlus(Vec<(VbucketId, Position)>),
+    /// An epoch that covers what the source has at the time of the request.
+    RequestPlus,
+    /// This epoch: the other scans of a transaction.
+    Epoch(Epoch),
+}
+
+/// What a scan returns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Output {
+    /// Entries, with the included values if asked for.
+    Rows {
+        /// Are the included values needed?
+        include: bool,
+    },
+    /// One row of aggregates over all matching entries.
+    Aggregates(Vec<AggregateCall>),
+}
+
+/// One aggregate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AggregateCall {
+    /// Which.
+    pub function: AggregateFunction,
+    /// Over what; `None` is `count(*)`.
+    pub argument: Option<Expr>,
+}
+
+/// The aggregate functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub enum AggregateFunction {
+    Count,
+    Min,
+    Max,
+    Sum,
+    Avg,
+}
+
+/// A scan of one index, as asked of a router.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScanRequest {
+    /// The index.
+    pub index: IndexId,
+    /// What is read: ascending, disjoint ranges; none is an empty result.
+    pub ranges: Vec<KeyRange>,
+    /// What must hold for an entry besides, over `Expr::Column` and `Expr::DocumentId`.
+    pub filter: Option<Expr>,
+    /// From the last entry to the first.
+    pub reverse: bool,
+    /// Must rows come in the index's order (or its reverse)? If not, slices follow each other.
+    pub ordered: bool,
+    /// Only the first row of each run of equal leading key parts: how many parts. Implies `ordered`.
+    pub distinct_parts: Option<u16>,
+    /// At most so many rows.
+    pub limit: Option<u64>,
+    /// After leaving out so many.
+    pub offset: u64,
+    /// What is returned.
+    pub output: Output,
+    /// Which moment.
+    pub consistency: Consistency,
+    /// Give up after so long without being able to serve.
+    pub timeout_ms: u64,
+}
+
+/// A scan of one shard, as a router asks it of an indexer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ShardScan {
+    /// The bucket, in which the epoch is counted.
+    pub bucket: BucketId,
+    /// The index.
+    pub index: IndexId,
+    /// Its generation.
+    pub generation: Generation,
+    /// The slices to read, ascending; `ErrorCode::SliceMoved` if one is not here.
+    pub slices: Vec<SliceNo>,
+    /// The epoch to read; waited for until `timeout_ms`, refused below the floor of a slice.
+    pub epoch: Epoch,
+    /// What is read.
+    pub ranges: Vec<KeyRange>,
+    /// What must hold besides.
+    pub filter: Option<Expr>,
+    /// From the last entry to the first.
+    pub reverse: bool,
+    /// Must rows come in order over all the slices?
+    pub ordered: bool,
+    /// Only the first row of each run of equal leading key parts.
+    pub distinct_parts: Option<u16>,
+    /// The entry after which (in the scan's direction) to begin.
+    pub resume_after: Option<Bytes>,
+    /// At most so many rows of this shard.
+    pub limit: Option<u64>,
+    /// What is returned.
+    pub output: Output,
+    /// Give up after so long without being able to serve.
+    pub timeout_ms: u64,
+}
+
+/// What a shard returns: some batches, the last of which is `done`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ShardBatch {
+    /// Rows in the scan's order.
+    Rows(RowBlock),
+    /// Partial aggregates of the whole shard, in the order of the calls.
+    Partials(Vec<crate::aggregate::Partial>),
+    /// Nothing follows.
+    Done,
+}
+
+/// What a node has applied: routers choose epochs by it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AppliedReport {
+    /// The node.
+    pub node: NodeId,
+    /// The newest epoch applied, by bucket; only changed buckets, all of them in the first report.
+    pub applied: Vec<(BucketId, Epoch)>,
+    /// For each slice that can be read, the oldest epoch it answers; all slices, if any changed.
+    pub readable: Option<Vec<(crate::ids::SliceId, Epoch)>>,
+}
+
+/// Rows, packed back to back: `len(entry) entry len(include) include`, lengths as LEB128.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowBlock {
+    /// How many rows.
+    pub rows: u32,
+    /// The packed rows.
+    pub data: Bytes,
+}
+
+/// One row; borrowed from its block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row<'a> {
+    /// Encoded key parts, then the document id.
+    pub entry: &'a [u8],
+    /// Encoded included values, each as an ascending key part; empty if not asked for.
+    pub include: &'a [u8],
+}
+
+impl RowBlock {
+    /// The rows, read in place.
+    pub fn iter(&self) -> RowIter<'_> {
+        RowIter { rest: &self.data }
+    }
+
+    /// Checks a block that came over a wire: its rows can be read and are as many as it says.
+    pub fn validate(&self) -> Result<()> {
+        let mut rest = &self.data[..];
+        for _ in 0..self.rows {
+            take_bytes(&mut rest)?;
+            take_bytes(&mut rest)?;
+        }
+        match rest.is_empty() {
+            true => Ok(()),
+            false => {
+                Err(Error::new(ErrorCode::Corrupt, "a row block with bytes after its last row"))
+            }
+        }
+    }
+}
+
+/// Iterates over the rows of a block.
+pub struct RowIter<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for RowIter<'a> {
+    type Item = Row<'a>;
+
+    fn next(&mut self) -> Option<Row<'a>> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let entry = take_short(&mut self.rest)?;
+        let include = take_short(&mut self.rest)?;
+        Some(Row { entry, include })
+    }
+}
+
+/// `take_bytes` for the common case of a one-byte length.
+fn take_short<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let len = match rest.first()? {
+        short if *short < 0x80 => {
+            *rest = &rest[1..];
+            usize::from(*short)
+        }
+        _ => usize::try_from(take_varint(rest).ok()?).ok()?,
+    };
+    let (head, tail) = rest.split_at_checked(len)?;
+    *rest = tail;
+    Some(head)
+}
+
+/// Packs rows.
+#[derive(Debug, Default)]
+pub struct RowBlockBuilder {
+    rows: u32,
+    data: BytesMut,
+}
+
+impl RowBlockBuilder {
+    /// A builder with room for `bytes`.
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self { rows: 0, data: BytesMut::with_capacity(bytes) }
+    }
+
+    /// Appends a row.
+    pub fn push(&mut self, entry: &[u8], include: &[u8]) {
+        self.rows += 1;
+        self.put(entry);
+        self.put(include);
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        let mut len = bytes.len();
+        while len >= 0x80 {
+            self.data.put_u8(len as u8 | 0x80);
+            len >>= 7;
+        }
+        self.data.put_u8(len as u8);
+        self.data.put_slice(bytes);
+    }
+
+    /// Rows so far.
+    pub fn rows(&self) -> u32 {
+        self.rows
+    }
+
+    /// Bytes so far.
+    pub fn len(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Is it empty?
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Takes the block and begins the next one with the same capacity.
+    pub fn finish(&mut self) -> RowBlock {
+        let capacity = self.data.len();
+        let data = std::mem::replace(&mut self.data, BytesMut::with_capacity(capacity));
+        RowBlock { rows: std::mem::take(&mut self.rows), data: data.freeze() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_keep_rows_and_refuse_damage() {
+        let mut builder = RowBlockBuilder::default();
+        let long = vec![7; 300];
+        builder.push(b"a", b"");
+        builder.push(&long, b"x");
+        let block = builder.finish();
+        let rows: Vec<_> = block.iter().collect();
+        assert_eq!(
+            rows,
+            vec![Row { entry: b"a", include: b"" }, Row { entry: &long, include: b"x" }]
+        );
+        block.validate().unwrap();
+        let short = RowBlock { rows: 2, data: block.data.slice(..block.data.len() - 1) };
+        assert!(short.validate().is_err());
+        assert!(RowBlock { rows: 1, ..block }.validate().is_err());
+    }
+}

@@ -1,0 +1,169 @@
+//! Continuation tokens: where a scan stopped, as an opaque text that a client may keep for minutes and
+//! present to another router.
+//!
+//! A token comes back from clients, so it is versioned, checksummed and bounded, and whatever does not
+//! pass is refused. Layout before base64url: version (1 byte), postcard body, XXH3-64 of all before it
+//! (8 bytes, little endian).
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::{Error, ErrorCode, Result};
+use crate::ids::{Epoch, Generation, IndexId, NodeId, SliceNo, TopologyNo};
+
+/// Longest token accepted, in characters: room for a few thousand moved slices.
+pub const TOKEN_CHARS_MAX: usize = 256 * 1024;
+
+const VERSION: u8 = 1;
+
+/// Where a scan stopped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Token {
+    /// The index.
+    pub index: IndexId,
+    /// Its generation.
+    pub generation: Generation,
+    /// The epoch that the scan reads.
+    pub epoch: Epoch,
+    /// The topology that the scan began under and keeps.
+    pub base_topology: TopologyNo,
+    /// What is asked: the request's fingerprint, so that a token cannot go on with another question.
+    pub request_hash: u64,
+    /// For an unordered scan: how many shards of the base topology are finished.
+    pub shards_done: u16,
+    /// The last entry that was delivered or rejected; the scan goes on after it.
+    pub resume_after: Option<Bytes>,
+    /// Slices found to have moved: the virtual-scan map.
+    pub virtual_scans: Vec<VirtualScan>,
+    /// What is left of the limit.
+    pub limit_left: Option<u64>,
+    /// What is left of the offset.
+    pub offset_left: u64,
+}
+
+/// One entry of the virtual-scan map: a slice that left its base shard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VirtualScan {
+    /// The slice.
+    pub slice: SliceNo,
+    /// Where it was last seen; a hint.
+    pub node: NodeId,
+    /// The entry after which it is read.
+    pub resume_after: Option<Bytes>,
+    /// Has it been read to its end?
+    pub done: bool,
+}
+
+impl Token {
+    /// The token as text.
+    pub fn encode(&self) -> Result<String> {
+        let mut bytes = vec![VERSION];
+        let body = postcard::to_stdvec(self).map_err(|e| Error::internal(e.to_string()))?;
+        bytes.extend_from_slice(&body);
+        bytes.extend_from_slice(&xxh3_64(&bytes).to_le_bytes());
+        Ok(to_base64url(&bytes))
+    }
+
+    /// Reads a token back; refuses what was not made by [`Self::encode`].
+    pub fn decode(text: &str) -> Result<Self> {
+        let refuse = |why: &str| {
+            Error::new(ErrorCode::InvalidParameter, format!("continuation token: {why}"))
+                .with_hint("begin the scan anew without a token")
+        };
+        if text.len() > TOKEN_CHARS_MAX {
+            return Err(refuse("it is too long"));
+        }
+        let bytes = from_base64url(text).ok_or_else(|| refuse("it is not base64url"))?;
+        let (rest, checksum) =
+            bytes.split_last_chunk::<8>().ok_or_else(|| refuse("it is too short"))?;
+        if xxh3_64(rest) != u64::from_le_bytes(*checksum) {
+            return Err(refuse("its checksum does not match"));
+        }
+        match rest.split_first() {
+            Some((&VERSION, body)) => {
+                postcard::from_bytes(body).map_err(|_| refuse("it cannot be read"))
+            }
+            Some((version, _)) => Err(refuse(&format!("its version is {version}, not {VERSION}"))),
+            None => Err(refuse("it is empty")),
+        }
+    }
+}
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// RFC 4648 section 5, without padding.
+fn to_base64url(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let group = chunk.iter().fold(0u32, |acc, byte| acc << 8 | u32::from(*byte))
+            << (8 * (3 - chunk.len()));
+        for n in 0..=chunk.len() {
+            out.push(ALPHABET[(group >> (18 - 6 * n) & 63) as usize] as char);
+        }
+    }
+    out
+}
+
+fn from_base64url(text: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len() / 4 * 3 + 2);
+    for chunk in text.as_bytes().chunks(4) {
+        let mut group = 0u32;
+        for char in chunk {
+            group = group << 6 | ALPHABET.iter().position(|c| c == char)? as u32;
+        }
+        group <<= 6 * (4 - chunk.len());
+        let bytes = group.to_be_bytes();
+        out.extend_from_slice(bytes.get(1..chunk.len())?);
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn token(resume: Vec<u8>) -> Token {
+        Token {
+            index: IndexId(4),
+            generation: Generation(1),
+            epoch: Epoch(77),
+            base_topology: TopologyNo(3),
+            request_hash: 99,
+            shards_done: 2,
+            resume_after: Some(resume.into()),
+            virtual_scans: vec![VirtualScan {
+                slice: SliceNo(1),
+                node: NodeId(2),
+                resume_after: None,
+                done: true,
+            }],
+            limit_left: Some(5),
+            offset_left: 0,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn tokens_come_back_and_changed_ones_are_refused(resume: Vec<u8>, at: usize, to in 0u8..64) {
+            let token = token(resume);
+            let text = token.encode().unwrap();
+            prop_assert_eq!(Token::decode(&text).unwrap(), token);
+            let mut changed = text.clone().into_bytes();
+            let at = at % changed.len();
+            changed[at] = ALPHABET[usize::from(to)];
+            let changed = String::from_utf8(changed).unwrap();
+            // The last character may carry unused bits, so a change there can be no change.
+            if changed[..changed.len() - 1] != text[..text.len() - 1] {
+                prop_assert!(Token::decode(&changed).is_err());
+            }
+        }
+
+        #[test]
+        fn any_text_is_refused_without_a_panic(text: String) {
+            prop_assert!(Token::decode(&text).is_err());
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Where the slices of an index are, and which slice a document or an entry belongs to.
+//!
+//! The words of the index-manager design: the partition algorithm names a *partition*, a partition
+//! has *replicas*, and for a replica a key lies in a *slice* on a *shard* (all slices of one index on
+//! one node). Here a partition is a slice number, and a replica is a place in the slice's list of
+//! nodes, the first being the one that is asked first.
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::ids::{NodeId, SliceNo, TopologyNo, hash_id};
+use crate::index::IndexInfo;
+
+/// The partition algorithm of an index: which slice, on which nodes.
+pub trait TopologyProvider: Send + Sync {
+    /// The slice that holds the entries of a document: of its id where the index is partitioned by
+    /// id, else of the encoded values of the partition expressions.
+    fn partition(&self, key: PartitionKey<'_>) -> SliceNo;
+    /// The nodes that keep a slice, the preferred one first.
+    fn replicas(&self, slice: SliceNo) -> &[NodeId];
+    /// How many slices there are.
+    fn slices(&self) -> u16;
+}
+
+/// What an index is partitioned by, for one document.
+#[derive(Clone, Copy, Debug)]
+pub enum PartitionKey<'a> {
+    /// The document's id.
+    Id(&'a str),
+    /// The encoded values of the partition expressions.
+    Encoded(&'a [u8]),
+}
+
+/// The topology of one index: hash partitioning, and a list of nodes for each slice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexTopology {
+    /// The number of this state in the index's topology history.
+    pub number: TopologyNo,
+    /// For each slice, the nodes that keep it.
+    pub placement: Vec<Vec<NodeId>>,
+}
+
+impl TopologyProvider for IndexTopology {
+    fn partition(&self, key: PartitionKey<'_>) -> SliceNo {
+        // The upper half of the hash: vbuckets are taken from the lower bits.
+        let hash = match key {
+            PartitionKey::Id(id) => hash_id(id),
+            PartitionKey::Encoded(bytes) => xxh3_64(bytes),
+        } >> 32;
+        SliceNo((hash % self.placement.len().max(1) as u64) as u16)
+    }
+
+    fn replicas(&self, slice: SliceNo) -> &[NodeId] {
+        self.placement.get(usize::from(slice.0)).map_or(&[], Vec::as_slice)
+    }
+
+    fn slices(&self) -> u16 {
+        self.placement.len() as u16
+    }
+}
+
+impl IndexTopology {
+    /// Does a node keep a slice?
+    pub fn hosts(&self, node: NodeId, slice: SliceNo) -> bool {
+        self.replicas(slice).contains(&node)
+    }
+
+    /// The slices that a node keeps, ascending: its shard of the index.
+    pub fn slices_on(&self, node: NodeId) -> Vec<SliceNo> {
+        (0..self.slices()).map(SliceNo).filter(|slice| self.hosts(node, *slice)).collect()
+    }
+
+    /// All nodes that keep a slice, ascending.
+    pub fn nodes(&self) -> Vec<NodeId> {
+        let mut nodes: Vec<_> = self.placement.iter().flatten().copied().collect();
+        nodes.sort();
+        nodes.dedup();
+        nodes
+    }
+}
+
+/// Where a document's state in one index goes, on one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// No slice of the node can hold anything of the document: nothing is sent.
+    Elsewhere,
+    /// The node keeps this slice, and it owns the document's entries.
+    Owner(SliceNo),
+    /// The node keeps slices that may have held the document before: they get the empty state.
+    EmptyState,
+}
+
+/// The router, inward: takes key-versions to the slices that own them. The projector asks it for each
+/// document, index and node; it never looks at a topology itself.
+pub trait MutationRouter: Send + Sync + 'static {
+    /// Where the state of a document in `index` goes on `node`. For an index that is partitioned by
+    /// expressions, `key` is `None` when the document has no entry in the index.
+    fn route(&self, node: NodeId, index: &IndexInfo, key: Option<PartitionKey<'_>>) -> Route;
+
+    /// Does the node keep any slice of the index?
+    fn concerns(&self, node: NodeId, index: &IndexInfo) -> bool;
+}
