@@ -1,1 +1,4 @@
-//! x
+//! The binary `sextant` and what joins the services to a cluster: the SQL front end, the PostgreSQL
+//! wire, roles and wiring.
+
+pub mod sql;

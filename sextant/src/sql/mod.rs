@@ -13,6 +13,7 @@ pub mod dialect;
 pub mod error;
 pub mod limits;
 pub mod parse;
+pub(crate) mod walk;
 
 pub use error::{SqlError, SqlResult};
 pub use parse::{Parsed, parse};

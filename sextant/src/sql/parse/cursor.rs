@@ -31,6 +31,8 @@ pub(super) struct Cursor<'a> {
     depth: usize,
     /// One more than the highest parameter seen in this statement.
     pub(super) parameters: u16,
+    /// Where this statement begins in the text.
+    pub(super) statement_start: usize,
 }
 
 impl<'a> Cursor<'a> {
@@ -53,17 +55,18 @@ impl<'a> Cursor<'a> {
             known: (Location { line: 1, column: 1 }, 0),
             depth: 0,
             parameters: 0,
+            statement_start: 0,
         })
     }
 
     /// The next token.
     pub(super) fn peek(&self) -> &Token {
-        self.parser.peek_token_ref()
+        &self.parser.peek_token_ref().token
     }
 
     /// The token after the next `n`.
     pub(super) fn peek_nth(&self, n: usize) -> &Token {
-        self.parser.peek_nth_token_ref(n)
+        &self.parser.peek_nth_token_ref(n).token
     }
 
     /// The tokens that are left of this statement.
