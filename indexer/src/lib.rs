@@ -1,1 +1,2 @@
-//! x
+//! The indexer.
+pub mod slice;

@@ -1,5 +1,10 @@
 //! Expressions over documents and over index entries: the tree, as it is kept in index definitions
 //! and scan requests. `eval` gives it its meaning; the SQL front end parses it, once.
+//!
+//! `IS NULL` is true for NULL alone and `IS MISSING` for MISSING alone: an index may hold either, and a
+//! predicate must be able to tell them apart.
+
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -141,4 +146,55 @@ pub enum ColumnType {
     Float8,
     /// `numeric`.
     Numeric,
+}
+
+impl Expr {
+    /// The expressions directly inside this one.
+    pub fn children(&self) -> Vec<&Expr> {
+        match self {
+            Self::Literal(_) | Self::Path(_) | Self::DocumentId | Self::Column(_) => Vec::new(),
+            Self::Not(e) | Self::Negate(e) | Self::Cast(e, _) | Self::Unnest(e) => vec![e],
+            Self::IsNull { expr, .. } | Self::IsMissing { expr, .. } => vec![expr],
+            Self::Arithmetic(_, l, r) | Self::Compare(_, l, r) => vec![l, r],
+            Self::Like { expr, pattern, .. } => vec![expr, pattern],
+            Self::Between { expr, low, high, .. } => vec![expr, low, high],
+            Self::And(list) | Self::Or(list) | Self::Call(_, list) => list.iter().collect(),
+            Self::In { expr, list, .. } => std::iter::once(&**expr).chain(list).collect(),
+        }
+    }
+
+    /// Does `test` hold for this expression or one inside it?
+    pub fn any(&self, test: &mut dyn FnMut(&Expr) -> bool) -> bool {
+        test(self) || self.children().into_iter().any(|child| child.any(test))
+    }
+
+    /// The number of operators and calls: all nodes that are no leaves.
+    pub fn operators(&self) -> usize {
+        let mut count = 0;
+        self.any(&mut |expr| {
+            count += usize::from(!expr.children().is_empty());
+            false
+        });
+        count
+    }
+
+    /// The type of a result column that shows this expression: that of its outermost cast, else text.
+    pub fn column_type(&self) -> ColumnType {
+        match self {
+            Self::Cast(_, column_type) => *column_type,
+            _ => ColumnType::Text,
+        }
+    }
+
+    /// The expression as SQL text, with these names for the columns of the entry.
+    pub fn display<'a>(&'a self, columns: &'a [String]) -> impl fmt::Display + 'a {
+        crate::expr_text::ExprText { expr: self, columns }
+    }
+}
+
+impl fmt::Display for Expr {
+    /// The expression as SQL text; column n of the entry is shown as `#n`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.display(&[]).fmt(f)
+    }
 }

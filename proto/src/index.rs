@@ -201,6 +201,9 @@ pub struct NodeInfo {
 pub struct Catalog {
     /// The StateContext's `cas` that this is a picture of.
     pub cas: u64,
+    /// The largest index number given out so far: an index that is not in `indexes` and not above this
+    /// was dropped, others may not be known here yet.
+    pub newest_index: IndexId,
     /// Buckets by number.
     pub buckets: BTreeMap<BucketId, Arc<BucketInfo>>,
     /// Indexes by number.

@@ -3,8 +3,25 @@
 //! A number has one representation per mathematical value: an integer that fits 64 bits (signed or
 //! unsigned) is kept as one, however it was spelled (`1`, `1.0` and `1e0` are the same value), all
 //! else is a finite double. So equality, order, hashing and the key encoding agree.
+//!
+//! **The order** ([`compare`]): MISSING < NULL < false < true < numbers < strings < arrays < objects.
+//! Numbers by exact value, strings by UTF-8 bytes, arrays element by element (a prefix comes first),
+//! objects by number of fields, then field by field in the order of their names: name, then value.
+//! `key` encodes the same order into bytes.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+use crate::Result;
+use crate::expr::Step;
+use crate::json;
+
+/// How deep arrays and objects may nest in a document: people's documents stay below ten, and each
+/// level costs a stack frame in whoever walks one.
+pub const MAX_DEPTH: usize = 32;
 
 /// A JSON value, or MISSING.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,7 +57,386 @@ pub enum Number {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Object(Vec<(String, Value)>);
 
-/// The total order over all values; replaced by the full implementation on merge.
-pub fn compare(_left: &Value, _right: &Value) -> std::cmp::Ordering {
-    std::cmp::Ordering::Equal
+/// What a path that leads nowhere refers to.
+pub static MISSING: Value = Value::Missing;
+/// A NULL to refer to.
+pub static NULL: Value = Value::Null;
+
+// No NaN gets into a `Number`, so equality is total.
+impl Eq for Value {}
+impl Eq for Number {}
+impl Eq for Object {}
+
+/// 2^63 and 2^64, the ends of the integers that are kept exactly.
+const TWO_63: f64 = 9_223_372_036_854_775_808.0;
+const TWO_64: f64 = 18_446_744_073_709_551_616.0;
+
+impl Number {
+    /// A signed integer.
+    pub fn from_i64(n: i64) -> Self {
+        Self::Int(n)
+    }
+
+    /// An unsigned integer.
+    pub fn from_u64(n: u64) -> Self {
+        i64::try_from(n).map_or(Self::Uint(n), Self::Int)
+    }
+
+    /// A double; None where it is not finite. `-0.0` is 0.
+    pub fn from_f64(f: f64) -> Option<Self> {
+        if !f.is_finite() {
+            None
+        } else if f.trunc() != f || !(-TWO_63..TWO_64).contains(&f) {
+            Some(Self::Float(f))
+        } else if f < TWO_63 {
+            Some(Self::Int(f as i64))
+        } else {
+            Some(Self::Uint(f as u64))
+        }
+    }
+
+    /// An integer of any width: exact where 64 bits hold it, else the nearest double.
+    pub fn from_i128(n: i128) -> Self {
+        if let Ok(n) = i64::try_from(n) {
+            Self::Int(n)
+        } else if let Ok(n) = u64::try_from(n) {
+            Self::Uint(n)
+        } else {
+            // The nearest double of an i128 is finite; it may still land on i64::MIN.
+            Self::from_f64(n as f64).unwrap_or(Self::Int(0))
+        }
+    }
+
+    /// Reads a number as JSON spells it; None for any other text, and for one beyond the doubles.
+    pub fn parse(text: &str) -> Option<Self> {
+        json::parse_number(text)
+    }
+
+    /// The integer, if it is one that is kept exactly.
+    pub fn as_i128(self) -> Option<i128> {
+        match self {
+            Self::Int(n) => Some(n.into()),
+            Self::Uint(n) => Some(n.into()),
+            Self::Float(_) => None,
+        }
+    }
+
+    /// The integer, if it is one in the range of `i64`.
+    pub fn as_i64(self) -> Option<i64> {
+        match self {
+            Self::Int(n) => Some(n),
+            _ => None,
+        }
+    }
+
+    /// The nearest double.
+    pub fn as_f64(self) -> f64 {
+        match self {
+            Self::Int(n) => n as f64,
+            Self::Uint(n) => n as f64,
+            Self::Float(f) => f,
+        }
+    }
+}
+
+impl Ord for Number {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (*self, *other) {
+            (Self::Float(a), Self::Float(b)) => a.total_cmp(&b),
+            (Self::Float(f), other) => other.compare_to_float(f).reverse(),
+            (_, Self::Float(f)) => self.compare_to_float(f),
+            _ => self.as_i128().cmp(&other.as_i128()),
+        }
+    }
+}
+
+impl PartialOrd for Number {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Number {
+    /// Compares an integer with a canonical float, exactly: the float is either outside the range of
+    /// the integers or has a fraction, and then its floor is an exact small integer.
+    fn compare_to_float(&self, f: f64) -> Ordering {
+        if f >= TWO_64 {
+            return Ordering::Less;
+        }
+        if f < -TWO_63 {
+            return Ordering::Greater;
+        }
+        match self.as_i128() {
+            Some(n) if n <= f.floor() as i128 => Ordering::Less,
+            _ => Ordering::Greater,
+        }
+    }
+}
+
+impl fmt::Display for Number {
+    /// The number as JSON: integers in full, doubles in the shortest form that reads back the same.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int(n) => n.fmt(f),
+            Self::Uint(n) => n.fmt(f),
+            // `Debug` differs from `Display` in using exponents where the number is long.
+            Self::Float(n) => fmt::Debug::fmt(n, f),
+        }
+    }
+}
+
+impl Object {
+    /// An object of these fields; where a name comes twice, the last one counts.
+    pub fn new(mut fields: Vec<(String, Value)>) -> Self {
+        if !fields.is_sorted_by(|a, b| a.0 < b.0) {
+            fields.sort_by(|a, b| a.0.cmp(&b.0));
+            // The sort is stable: of equal names the last one given stands last, and is moved into
+            // the place of the first before the rest are dropped.
+            fields.dedup_by(|later, kept| {
+                let same = later.0 == kept.0;
+                if same {
+                    std::mem::swap(later, kept);
+                }
+                same
+            });
+        }
+        Self(fields)
+    }
+
+    /// The value of a field.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        let at = self.0.binary_search_by(|(field, _)| field.as_str().cmp(name)).ok()?;
+        Some(&self.0[at].1)
+    }
+
+    /// The fields in the order of their names.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// The number of fields.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Has it no fields?
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Value {
+    /// Reads one JSON document. InvalidText names line and column of what is wrong; OverLimit is for
+    /// nesting deeper than [`MAX_DEPTH`].
+    pub fn parse_json(bytes: &[u8]) -> Result<Self> {
+        json::parse(bytes)
+    }
+
+    /// The value as compact JSON; MISSING as `null`.
+    pub fn to_json(&self) -> String {
+        let mut out = String::new();
+        json::write(self, &mut out);
+        out
+    }
+
+    /// Appends what [`Value::to_json`] returns.
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        json::write(self, &mut json::Utf8(out));
+    }
+
+    /// An integer.
+    pub fn int(n: i64) -> Self {
+        Self::Number(Number::Int(n))
+    }
+
+    /// A double; NULL where it is not finite.
+    pub fn float(f: f64) -> Self {
+        Number::from_f64(f).map_or(Self::Null, Self::Number)
+    }
+
+    /// The string, if it is one.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The truth value, if it is one.
+    pub fn as_bool(&self) -> Option<bool> {
+        match self {
+            Self::Bool(truth) => Some(*truth),
+            _ => None,
+        }
+    }
+
+    /// The number, if it is one.
+    pub fn as_number(&self) -> Option<Number> {
+        match self {
+            Self::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// Is it MISSING or NULL?
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::Missing | Self::Null)
+    }
+
+    /// The value at the end of a path; MISSING where it leads nowhere.
+    pub fn path(&self, steps: &[Step]) -> &Value {
+        let mut at = self;
+        for step in steps {
+            let next = match (at, step) {
+                (Self::Object(object), Step::Field(name)) => object.get(name),
+                (Self::Array(items), Step::Index(n)) => element(items, *n),
+                _ => None,
+            };
+            match next {
+                Some(value) => at = value,
+                None => return &MISSING,
+            }
+        }
+        at
+    }
+
+    /// The types in their order. Values compare only within one type in SQL; true and false are one.
+    pub fn type_rank(&self) -> u8 {
+        match self {
+            Self::Missing => 0,
+            Self::Null => 1,
+            Self::Bool(_) => 2,
+            Self::Number(_) => 3,
+            Self::String(_) => 4,
+            Self::Array(_) => 5,
+            Self::Object(_) => 6,
+        }
+    }
+}
+
+/// Element `n`, counted from the end where negative.
+fn element(items: &[Value], n: i64) -> Option<&Value> {
+    let at = if n < 0 { (items.len() as i64).checked_add(n)? } else { n };
+    items.get(usize::try_from(at).ok()?)
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_json())
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::String(text.to_owned())
+    }
+}
+
+impl Ord for Value {
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare(self, other)
+    }
+}
+
+impl PartialOrd for Value {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The total order over all values (see the head of this module).
+pub fn compare(a: &Value, b: &Value) -> Ordering {
+    match (a, b) {
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+        (Value::Number(a), Value::Number(b)) => a.cmp(b),
+        (Value::String(a), Value::String(b)) => a.as_bytes().cmp(b.as_bytes()),
+        (Value::Array(a), Value::Array(b)) => a.cmp(b),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len().cmp(&b.len()).then_with(|| a.iter().cmp(b.iter()))
+        }
+        _ => a.type_rank().cmp(&b.type_rank()),
+    }
+}
+
+/// A value as SQL text: strings bare, all else as JSON; None (SQL's NULL) for NULL and MISSING.
+pub fn text(value: &Value) -> Option<Cow<'_, str>> {
+    match value {
+        Value::Missing | Value::Null => None,
+        Value::String(text) => Some(Cow::Borrowed(text)),
+        other => Some(Cow::Owned(other.to_json())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(text: &str) -> Value {
+        Value::parse_json(text.as_bytes()).expect(text)
+    }
+
+    #[test]
+    fn a_number_has_one_form_however_it_is_spelled() {
+        for same in ["1", "1.0", "1e0", "10e-1", "0.1e1"] {
+            assert_eq!(json(same), Value::int(1), "{same}");
+        }
+        assert_eq!(json("-0.0"), Value::int(0));
+        assert_eq!(json("9007199254740993.0"), Value::int(9_007_199_254_740_993));
+        assert_eq!(json("18446744073709551615"), Value::Number(Number::Uint(u64::MAX)));
+        assert_eq!(json("1.8446744073709551615e19"), Value::Number(Number::Uint(u64::MAX)));
+        assert_eq!(json("18446744073709551616"), Value::Number(Number::Float(TWO_64)));
+    }
+
+    #[test]
+    fn numbers_compare_by_exact_value() {
+        let ascending = [
+            "-1e300",
+            "-9223372036854775808",
+            "-1.5",
+            "-1",
+            "-0.5",
+            "0",
+            "5e-324",
+            "0.5",
+            "1",
+            "4503599627370495.5",
+            "4503599627370496",
+            "9007199254740993",
+            "9223372036854775807",
+            "9223372036854775808",
+            "18446744073709551615",
+            "18446744073709551616",
+            "1e300",
+        ];
+        for pair in ascending.windows(2) {
+            assert_eq!(compare(&json(pair[0]), &json(pair[1])), Ordering::Less, "{pair:?}");
+            assert_eq!(compare(&json(pair[1]), &json(pair[0])), Ordering::Greater, "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn of_equal_names_the_last_counts() {
+        let object = json(r#"{"b":1,"a":2,"b":3,"a":4,"b":5}"#);
+        assert_eq!(object.to_json(), r#"{"a":4,"b":5}"#);
+    }
+
+    #[test]
+    fn paths_lead_through_objects_and_arrays_or_nowhere() {
+        let doc = json(r#"{"a":{"tags":["x","y"]}}"#);
+        let tags = |n| [Step::Field("a".into()), Step::Field("tags".into()), Step::Index(n)];
+        assert_eq!(doc.path(&tags(0)), &Value::from("x"));
+        assert_eq!(doc.path(&tags(-1)), &Value::from("y"));
+        for outside in [2, -3, i64::MIN, i64::MAX] {
+            assert_eq!(doc.path(&tags(outside)), &Value::Missing, "{outside}");
+        }
+    }
+
+    #[test]
+    fn text_is_bare_for_strings_and_json_for_the_rest() {
+        assert_eq!(text(&json("\"a\\nb\"")).as_deref(), Some("a\nb"));
+        assert_eq!(text(&json("[1, \"a\"]")).as_deref(), Some("[1,\"a\"]"));
+        assert_eq!(text(&json("1.50")).as_deref(), Some("1.5"));
+        assert_eq!(text(&Value::Null), None);
+        assert_eq!(text(&Value::Missing), None);
+    }
 }

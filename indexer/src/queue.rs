@@ -1,0 +1,181 @@
+//! The mutation queue of one bucket: gathers frames until the cut of an epoch is known and covered, and
+//! then yields what belongs to that epoch (I1, I2). Pure: no clock, no I/O.
+//!
+//! A frame is accepted only where the vbucket's watermark stands; an older one is ignored, a newer one
+//! means a hole, and the stream is opened anew from the watermarks. Epochs are applied in their order,
+//! each when the watermarks cover its cut, so that vbuckets and slices without changes advance with
+//! the rest.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use proto::cut::{Cut, EpochMark, Position};
+use proto::ids::{Epoch, Seqno, VbucketId};
+use proto::mutation::Frame;
+
+use crate::slice::{EpochBatch, Piece};
+
+/// The queue of one bucket.
+pub struct MutationQueue {
+    /// The end of what was received without a gap.
+    watermarks: Cut,
+    /// The end of what was applied.
+    applied_cut: Cut,
+    applied: Epoch,
+    staged: BTreeMap<VbucketId, VecDeque<Frame>>,
+    staged_bytes: usize,
+    epochs: VecDeque<EpochMark>,
+}
+
+/// A frame begins behind the watermark: something is missing.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Hole {
+    /// The vbucket.
+    pub vbucket: VbucketId,
+    /// Where the frame should have begun.
+    pub expected: Seqno,
+    /// Where it began.
+    pub found: Seqno,
+}
+
+impl MutationQueue {
+    /// A queue that goes on from a place; `applied` is the newest epoch applied there.
+    pub fn new(at: Cut, applied: Epoch) -> Self {
+        Self {
+            applied_cut: at.clone(),
+            watermarks: at,
+            applied,
+            staged: BTreeMap::new(),
+            staged_bytes: 0,
+            epochs: VecDeque::new(),
+        }
+    }
+
+    /// The end of what was received without a gap.
+    pub fn watermarks(&self) -> &Cut {
+        &self.watermarks
+    }
+
+    /// Bytes of frames that wait for their epoch.
+    pub fn staged_bytes(&self) -> usize {
+        self.staged_bytes
+    }
+
+    /// The newest epoch that is applied or waits for its mutations.
+    pub fn newest_epoch(&self) -> Epoch {
+        self.epochs.back().map_or(self.applied, |mark| mark.epoch)
+    }
+
+    /// Takes in a frame.
+    pub fn frame(&mut self, frame: Frame) -> Result<(), Hole> {
+        let watermark = self.watermarks.get(frame.vbucket);
+        if frame.from > watermark.seqno {
+            let (expected, found) = (watermark.seqno, frame.from);
+            return Err(Hole { vbucket: frame.vbucket, expected, found });
+        }
+        if frame.to <= watermark.seqno {
+            return Ok(());
+        }
+        let end = Position { vbuuid: frame.vbuuid, seqno: frame.to };
+        self.watermarks.set(frame.vbucket, end);
+        self.staged_bytes += frame.body.len();
+        self.staged.entry(frame.vbucket).or_default().push_back(frame);
+        Ok(())
+    }
+
+    /// Takes in a stability timestamp; one that is not newer than the last is ignored.
+    pub fn epoch(&mut self, mark: EpochMark) {
+        if mark.epoch > self.newest_epoch() {
+            self.epochs.push_back(mark);
+        }
+    }
+
+    /// The next epoch that can be applied, with its mutations.
+    pub fn next_ready(&mut self) -> Option<EpochBatch> {
+        let mark = self.epochs.front()?;
+        if !self.watermarks.covers(&mark.cut) {
+            return None;
+        }
+        let mark = self.epochs.pop_front()?;
+        let mut pieces = Vec::new();
+        for (vbucket, frames) in &mut self.staged {
+            let after = self.applied_cut.get(*vbucket).seqno;
+            let to = mark.cut.get(*vbucket).seqno;
+            for frame in frames.iter().take_while(|frame| frame.from < to) {
+                pieces.push(Piece { body: frame.body.clone(), base: frame.from, after, to });
+            }
+            while frames.front().is_some_and(|frame| frame.to <= to) {
+                self.staged_bytes -= frames.pop_front().map_or(0, |frame| frame.body.len());
+            }
+        }
+        self.staged.retain(|_, frames| !frames.is_empty());
+        self.applied_cut = Cut::clone(&mark.cut);
+        self.applied = mark.epoch;
+        Some(EpochBatch { mark, pieces })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proto::ids::{BucketId, Vbuuid};
+
+    use super::*;
+
+    fn frame(vbucket: u16, from: u64, to: u64) -> Frame {
+        Frame {
+            vbucket: VbucketId(vbucket),
+            vbuuid: Vbuuid(7),
+            from: Seqno(from),
+            to: Seqno(to),
+            body: vec![0; (to - from) as usize].into(),
+        }
+    }
+
+    fn mark(epoch: u64, seqnos: [u64; 2]) -> EpochMark {
+        let position = |seqno: u64| Position {
+            vbuuid: Vbuuid(if seqno == 0 { 0 } else { 7 }),
+            seqno: Seqno(seqno),
+        };
+        EpochMark {
+            bucket: BucketId(1),
+            epoch: Epoch(epoch),
+            parent: Epoch(epoch - 1),
+            cut: Arc::new(Cut::from_positions(seqnos.map(position).to_vec())),
+            horizon: Epoch(0),
+        }
+    }
+
+    fn ranges(batch: &EpochBatch) -> Vec<(u64, u64, u64)> {
+        batch.pieces.iter().map(|piece| (piece.base.0, piece.after.0, piece.to.0)).collect()
+    }
+
+    #[test]
+    fn an_epoch_waits_for_its_last_vbucket_and_splits_a_frame_that_crosses_its_cut() {
+        let mut queue = MutationQueue::new(Cut::zero(2), Epoch(0));
+        queue.frame(frame(0, 0, 10)).unwrap();
+        queue.epoch(mark(1, [6, 1]));
+        assert!(queue.next_ready().is_none(), "vbucket 1 has not arrived");
+        queue.frame(frame(1, 0, 1)).unwrap();
+        queue.epoch(mark(2, [10, 1]));
+        let first = queue.next_ready().expect("covered");
+        assert_eq!(ranges(&first), [(0, 0, 6), (0, 0, 1)]);
+        let second = queue.next_ready().expect("covered");
+        assert_eq!(ranges(&second), [(0, 6, 10)], "the rest of the frame, and only that");
+        assert_eq!(queue.staged_bytes(), 0);
+    }
+
+    #[test]
+    fn old_frames_are_ignored_and_holes_are_named() {
+        let mut queue = MutationQueue::new(Cut::zero(2), Epoch(0));
+        queue.frame(frame(0, 0, 5)).unwrap();
+        queue.frame(frame(0, 0, 5)).unwrap();
+        assert_eq!(queue.staged_bytes(), 5, "the repeated frame is not kept");
+        let hole = queue.frame(frame(0, 7, 9)).unwrap_err();
+        assert_eq!(hole, Hole { vbucket: VbucketId(0), expected: Seqno(5), found: Seqno(7) });
+        queue.epoch(mark(3, [5, 0]));
+        queue.epoch(mark(2, [1, 0]));
+        assert_eq!(queue.next_ready().map(|batch| batch.mark.epoch), Some(Epoch(3)));
+        assert!(queue.next_ready().is_none(), "an older epoch does not come after a newer one");
+    }
+}

@@ -1,0 +1,270 @@
+//! Scans of a shard: walks the ranges of a request over the merged slices, filters, folds or packs
+//! what it finds, a batch at a time. Between batches it holds a snapshot and a place, nothing else.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proto::aggregate::Partial;
+use proto::eval::{self, Scope};
+use proto::expr::{Expr, Step};
+use proto::ids::SliceNo;
+use proto::index::IndexSpec;
+use proto::key;
+use proto::scan::{KeyRange, Output, RowBlockBuilder, ShardBatch, ShardScan};
+use proto::value::Value;
+use proto::{Error, ErrorCode, Result};
+
+use crate::slice::Snapshot;
+use crate::slice::merge::Merge;
+
+/// A batch is handed on when it has this many bytes of rows.
+const BATCH_BYTES: usize = 64 << 10;
+/// The first batches are smaller, so that the first row is soon there.
+const FIRST_BATCH_BYTES: usize = 4 << 10;
+/// At most so many entries are looked at before others get a turn.
+const STEP_ENTRIES: u32 = 16 << 10;
+
+/// A scan in progress.
+pub struct ShardScanner {
+    snapshot: Snapshot,
+    scan: ShardScan,
+    /// What is left to walk: groups of slices that are merged, with a range; the next one last.
+    ahead: Vec<(Vec<SliceNo>, KeyRange)>,
+    current: Option<(Vec<SliceNo>, KeyRange, Merge)>,
+    builder: RowBlockBuilder,
+    batch_bytes: usize,
+    rows_left: u64,
+    partials: Vec<Partial>,
+    done: bool,
+}
+
+impl ShardScanner {
+    /// A scan of a snapshot.
+    pub fn new(snapshot: Snapshot, scan: ShardScan) -> Self {
+        let partials = match &scan.output {
+            Output::Aggregates(calls) => {
+                calls.iter().map(|call| Partial::new(call.function)).collect()
+            }
+            Output::Rows { .. } => Vec::new(),
+        };
+        Self {
+            ahead: walks(&scan),
+            current: None,
+            builder: RowBlockBuilder::with_capacity(FIRST_BATCH_BYTES),
+            batch_bytes: FIRST_BATCH_BYTES,
+            rows_left: scan.limit.unwrap_or(u64::MAX),
+            partials,
+            done: false,
+            snapshot,
+            scan,
+        }
+    }
+
+    /// The next batch, `None` when others should have a turn first. After `Done` it is not called.
+    pub fn step(&mut self) -> Result<Option<ShardBatch>> {
+        if self.done {
+            return Ok(Some(ShardBatch::Done));
+        }
+        for _ in 0..STEP_ENTRIES {
+            if self.rows_left == 0 || !self.advance()? {
+                self.done = true;
+                return Ok(Some(self.last_batch()));
+            }
+            if self.builder.len() >= self.batch_bytes {
+                self.batch_bytes = (self.batch_bytes * 4).min(BATCH_BYTES);
+                return Ok(Some(ShardBatch::Rows(self.builder.finish())));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Has the last batch been handed out?
+    pub fn is_done(&self) -> bool {
+        self.done && self.builder.is_empty() && self.partials.is_empty()
+    }
+
+    fn last_batch(&mut self) -> ShardBatch {
+        if !self.partials.is_empty() {
+            return ShardBatch::Partials(std::mem::take(&mut self.partials));
+        }
+        match self.builder.is_empty() {
+            true => ShardBatch::Done,
+            false => ShardBatch::Rows(self.builder.finish()),
+        }
+    }
+
+    /// Looks at one entry; false when there is none left.
+    fn advance(&mut self) -> Result<bool> {
+        let Some((_, _, merge)) = &mut self.current else {
+            let Some((slices, range)) = self.ahead.pop() else { return Ok(false) };
+            let merge = self.snapshot.merge(&slices, &range, self.scan.reverse);
+            self.current = Some((slices, range, merge));
+            return Ok(true);
+        };
+        let Some(found) = merge.next_visible() else {
+            self.current = None;
+            return Ok(true);
+        };
+        let (entry, include) = (merge.entry(found), merge.include(found));
+        let scope = EntryScope { spec: &self.snapshot.info.spec, entry, include };
+        if let Some(filter) = &self.scan.filter
+            && eval::truth(filter, &scope) != Some(true)
+        {
+            return Ok(true);
+        }
+        match &self.scan.output {
+            Output::Rows { include: wanted } => {
+                self.builder.push(entry, if *wanted { include } else { &[] });
+                self.rows_left -= 1;
+            }
+            Output::Aggregates(calls) => {
+                for (call, partial) in calls.iter().zip(&mut self.partials) {
+                    match &call.argument {
+                        None => partial.add_row(),
+                        Some(argument) => partial.add(&eval::eval(argument, &scope)),
+                    }
+                }
+            }
+        }
+        if let Some(parts) = self.scan.distinct_parts {
+            let prefix = leading_parts(&self.snapshot.info.spec, entry, parts)?;
+            let prefix = Bytes::copy_from_slice(prefix);
+            self.skip_prefix(&prefix);
+        }
+        Ok(true)
+    }
+
+    /// Goes on behind all entries that begin with `prefix`.
+    fn skip_prefix(&mut self, prefix: &[u8]) {
+        let Some((slices, mut range, _)) = self.current.take() else { return };
+        if self.scan.reverse {
+            range.high = Some(Bytes::copy_from_slice(prefix));
+        } else {
+            match key::successor(prefix) {
+                Some(next) => range.low = next.into(),
+                None => return,
+            }
+        }
+        let merge = self.snapshot.merge(&slices, &range, self.scan.reverse);
+        self.current = Some((slices, range, merge));
+    }
+}
+
+/// What a scan walks, the first one last: all slices together where the order counts, else each slice
+/// by itself; the ranges in the scan's direction, without what lies before the resume point.
+fn walks(scan: &ShardScan) -> Vec<(Vec<SliceNo>, KeyRange)> {
+    let together = scan.ordered || scan.distinct_parts.is_some();
+    let groups: Vec<Vec<SliceNo>> = match together {
+        true => vec![scan.slices.clone()],
+        false => scan.slices.iter().map(|slice| vec![*slice]).collect(),
+    };
+    let mut ranges: Vec<KeyRange> =
+        scan.ranges.iter().filter_map(|range| clip(range, scan)).collect();
+    if !scan.reverse {
+        ranges.reverse();
+    }
+    let mut walks = Vec::new();
+    for group in groups.into_iter().rev() {
+        walks.extend(ranges.iter().map(|range| (group.clone(), range.clone())));
+    }
+    walks
+}
+
+fn clip(range: &KeyRange, scan: &ShardScan) -> Option<KeyRange> {
+    let mut range = range.clone();
+    if let Some(after) = &scan.resume_after {
+        if scan.reverse {
+            if range.high.as_ref().is_none_or(|high| high > after) {
+                range.high = Some(after.clone());
+            }
+        } else {
+            // The smallest entry behind `after` is `after` with a zero byte.
+            let next = Bytes::from([after, &[0][..]].concat());
+            range.low = range.low.max(next);
+        }
+    }
+    let empty = range.high.as_ref().is_some_and(|high| *high <= range.low);
+    (!empty).then_some(range)
+}
+
+/// The bytes of the first `parts` key parts of an entry.
+fn leading_parts<'a>(spec: &IndexSpec, entry: &'a [u8], parts: u16) -> Result<&'a [u8]> {
+    let mut len = 0;
+    for part in spec.keys.iter().take(usize::from(parts)) {
+        len += key::skip_part(&entry[len..], part.descending)?;
+    }
+    Ok(&entry[..len])
+}
+
+/// An entry as expressions see it: columns are decoded when they are asked for.
+struct EntryScope<'a> {
+    spec: &'a Arc<IndexSpec>,
+    entry: &'a [u8],
+    include: &'a [u8],
+}
+
+impl EntryScope<'_> {
+    fn decode(&self, column: usize) -> Result<Value> {
+        let keys = &self.spec.keys;
+        match keys.get(column) {
+            Some(part) => {
+                let before = leading_parts(self.spec, self.entry, column as u16)?.len();
+                key::decode_part(&mut &self.entry[before..], part.descending)
+            }
+            None => {
+                let mut rest = self.include;
+                for _ in keys.len()..column {
+                    let len = key::skip_part(rest, false)?;
+                    rest = &rest[len..];
+                }
+                key::decode_part(&mut rest, false)
+            }
+        }
+    }
+}
+
+impl Scope for EntryScope<'_> {
+    fn path(&self, _steps: &[Step]) -> Cow<'_, Value> {
+        Cow::Owned(Value::Missing)
+    }
+
+    fn document_id(&self) -> &str {
+        let parts = leading_parts(self.spec, self.entry, self.spec.keys.len() as u16);
+        let id = parts.map_or(&[][..], |parts| &self.entry[parts.len()..]);
+        std::str::from_utf8(id).unwrap_or_default()
+    }
+
+    fn column(&self, n: u16) -> Cow<'_, Value> {
+        Cow::Owned(self.decode(usize::from(n)).unwrap_or(Value::Missing))
+    }
+}
+
+/// Refuses what a scan of this index cannot mean, before anything is read.
+pub fn check(scan: &ShardScan, spec: &IndexSpec) -> Result<()> {
+    let refuse = |what: String| Err(Error::new(ErrorCode::InvalidParameter, what));
+    let columns = spec.keys.len() + spec.include.len();
+    let mut highest = None;
+    let arguments = match &scan.output {
+        Output::Aggregates(calls) => calls.iter().filter_map(|call| call.argument.as_ref()).collect(),
+        Output::Rows { .. } => Vec::new(),
+    };
+    for expr in arguments.into_iter().chain(&scan.filter) {
+        expr.visit(&mut |expr| {
+            if let Expr::Column(n) = expr {
+                highest = highest.max(Some(*n));
+            }
+        });
+    }
+    if let Some(column) = highest.filter(|n| usize::from(*n) >= columns) {
+        return refuse(format!("the scan asks for column {column}, index {} has {columns}", spec.name));
+    }
+    match scan.distinct_parts {
+        Some(parts) if usize::from(parts) > spec.keys.len() => refuse(format!(
+            "the scan asks for {parts} distinct key parts, index {} has {}",
+            spec.name,
+            spec.keys.len()
+        )),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,481 @@
+//! The slice store in memory: epoch runs and a back index for each index, and a commit log, kept
+//! whole, from which all of it is made again after a restart.
+//!
+//! One writer per bucket applies epochs; readers take an `Arc` of the newest version of an index and
+//! are never waited for. An epoch becomes visible in two steps: the runs of all indexes are published
+//! first, then the bucket's applied epoch; a scan asks for an applied epoch, so it sees all or nothing.
+//! Visible comes before durable: what a crash takes back is applied again from the source's stream,
+//! with the same result (I1).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+
+use arc_swap::ArcSwap;
+use async_trait::async_trait;
+use bytes::Bytes;
+use proto::api::SliceProgress;
+use proto::cut::EpochMark;
+use proto::env::Env;
+use proto::ids::{BucketId, Epoch, Generation, IndexId, NodeId, SliceId, SliceNo};
+use proto::index::IndexInfo;
+use proto::mutation::{IndexKeys, KeyVersions, KeyVersionsReader};
+use proto::{Error, ErrorCode, Result};
+
+use super::back_index::{BackIndex, include_hash};
+use super::build::Build;
+use super::commit_log::{CommitLog, Lsn};
+use super::compaction::choose;
+use super::merge::compact;
+use super::record::{Record, collapse};
+use super::run::{Run, RunBuilder, Version};
+use super::{EpochBatch, SliceStore, Snapshot, StoredIndex};
+
+/// A build is written to the log in records of about this size.
+const BUILD_RECORD_BYTES: usize = 4 << 20;
+
+/// The store.
+pub struct MemoryStore {
+    env: Env,
+    node: NodeId,
+    log: CommitLog,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    slots: RwLock<BTreeMap<IndexId, Arc<Slot>>>,
+    buckets: Mutex<BTreeMap<BucketId, Progress>>,
+}
+
+/// How far a bucket is.
+struct Progress {
+    applied: EpochMark,
+    /// Epochs in the log and where their records end, the oldest first; those that are durable are
+    /// taken off when asked for.
+    logged: std::collections::VecDeque<(Epoch, Lsn)>,
+    durable: Epoch,
+}
+
+struct Slot {
+    info: Arc<IndexInfo>,
+    writer: Mutex<Writer>,
+    visible: ArcSwap<Visible>,
+}
+
+/// What readers see of an index.
+#[derive(Clone, Default)]
+struct Visible {
+    runs: Vec<Arc<Run>>,
+    /// The oldest epoch that can be answered; `None` while the index is being built.
+    floor: Option<Epoch>,
+}
+
+/// What only the writer touches.
+#[derive(Default)]
+struct Writer {
+    back: BackIndex,
+    build: Option<Build>,
+    /// Entries at the newest epoch, by slice.
+    entries: BTreeMap<SliceNo, i64>,
+    /// The oldest runs, which a merge in the background is reading.
+    frozen: usize,
+    horizon: Epoch,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl MemoryStore {
+    /// Opens the store in a directory, recovering what its log holds. Blocks.
+    pub fn open(env: &Env, node: NodeId, dir: &Path) -> Result<Self> {
+        let state = Arc::new(State::default());
+        let mut builds: BTreeMap<(IndexId, Generation), Build> = BTreeMap::new();
+        let mut replayed = Vec::new();
+        let log = CommitLog::open(env, &dir.join("commit.log"), &mut |record| {
+            match Record::decode(record)? {
+                Record::Epoch { mark, body } => {
+                    state.apply(&mark, &body)?;
+                    replayed.push((mark.bucket, mark.epoch));
+                }
+                Record::BuildPart { index, generation, body } => {
+                    builds.entry((index, generation)).or_default().add(index, generation, &body)?;
+                }
+                Record::BuildEnd { info, mark } => {
+                    let build = builds.remove(&(info.id, info.generation)).unwrap_or_default();
+                    let slot = Slot::new(Arc::new(*info));
+                    slot.finish(&build, mark.epoch)?;
+                    state.insert(slot);
+                }
+                Record::Drop { index } => {
+                    state.remove(index);
+                    builds.retain(|(dropped, _), _| *dropped != index);
+                }
+            }
+            Ok(())
+        })?;
+        let mut buckets = lock(&state.buckets);
+        for (bucket, epoch) in replayed {
+            if let Some(progress) = buckets.get_mut(&bucket) {
+                progress.durable = epoch;
+            }
+        }
+        drop(buckets);
+        Ok(Self { env: env.clone(), node, log, state })
+    }
+
+    fn slot(&self, index: IndexId, generation: Generation) -> Result<Arc<Slot>> {
+        let slots = self.state.slots.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        match slots.get(&index) {
+            Some(slot) if slot.info.generation == generation => Ok(Arc::clone(slot)),
+            _ => Err(Error::new(
+                ErrorCode::SliceMoved,
+                format!("node {} has no slices of index {index}.{generation}", self.node),
+            )),
+        }
+    }
+
+    fn slots(&self) -> Vec<Arc<Slot>> {
+        let slots = self.state.slots.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        slots.values().cloned().collect()
+    }
+
+    /// Merges runs of an index in the background where that pays.
+    fn compact_later(&self, slot: &Arc<Slot>) {
+        let Some((at, runs, horizon)) = slot.begin_compaction() else { return };
+        let slot = Arc::clone(slot);
+        self.env.spawner.spawn_blocking(Box::new(move || {
+            let merged = compact(&runs, horizon, at == 0);
+            slot.end_compaction(at, &runs, merged, horizon);
+        }));
+    }
+}
+
+impl State {
+    fn insert(&self, slot: Slot) {
+        let mut slots = self.slots.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        slots.insert(slot.info.id, Arc::new(slot));
+    }
+
+    fn remove(&self, index: IndexId) -> bool {
+        let mut slots = self.slots.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        slots.remove(&index).is_some()
+    }
+
+    fn of_bucket(&self, bucket: BucketId) -> Vec<Arc<Slot>> {
+        let slots = self.slots.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        slots.values().filter(|slot| slot.info.bucket == bucket).cloned().collect()
+    }
+
+    /// Applies collapsed key-versions to all indexes of the bucket, then shows them.
+    fn apply(&self, mark: &EpochMark, body: &[u8]) -> Result<()> {
+        let states: Vec<KeyVersions<'_>> = KeyVersionsReader::new(body).collect::<Result<_>>()?;
+        let before = lock(&self.buckets).get(&mark.bucket).map(|progress| progress.applied.epoch);
+        // A copy that did not apply the parent cannot answer for the epochs it skipped.
+        let gap = before.is_some_and(|before| before != mark.parent);
+        for slot in self.of_bucket(mark.bucket) {
+            slot.apply(mark, &states, gap)?;
+        }
+        let mut buckets = lock(&self.buckets);
+        let progress = buckets.entry(mark.bucket).or_insert_with(|| Progress {
+            applied: mark.clone(),
+            logged: Default::default(),
+            durable: Epoch(0),
+        });
+        progress.applied = mark.clone();
+        Ok(())
+    }
+}
+
+impl Slot {
+    fn new(info: Arc<IndexInfo>) -> Self {
+        Self { info, writer: Mutex::default(), visible: ArcSwap::default() }
+    }
+
+    fn apply(&self, mark: &EpochMark, states: &[KeyVersions<'_>], gap: bool) -> Result<()> {
+        let mut writer = lock(&self.writer);
+        writer.horizon = writer.horizon.max(mark.horizon);
+        let (id, generation) = (self.info.id, self.info.generation);
+        let mine = states.iter().filter_map(|versions| {
+            let keys =
+                versions.indexes().find(|keys| (keys.index, keys.generation) == (id, generation));
+            keys.map(|keys| (versions, keys))
+        });
+        if let Some(build) = &mut writer.build {
+            for (versions, keys) in mine {
+                build.set(versions.id, versions.seqno_minus_base, &keys);
+            }
+            return Ok(());
+        }
+        let mut changes = Changes::default();
+        for (versions, keys) in mine {
+            changes.document(&mut writer, versions.id, &keys);
+        }
+        let run = changes.into_run(mark.epoch);
+        if run.is_some() || gap {
+            let mut next = Visible::clone(&self.visible.load());
+            next.runs.extend(run.map(Arc::new));
+            if gap {
+                next.floor = next.floor.max(Some(mark.epoch));
+            }
+            self.visible.store(Arc::new(next));
+        }
+        Ok(())
+    }
+
+    /// Shows what a build has gathered.
+    fn finish(&self, build: &Build, epoch: Epoch) -> Result<()> {
+        let (run, back) = build.finish(epoch)?;
+        let mut writer = lock(&self.writer);
+        writer.entries.clear();
+        for (slice, rows) in run.iter().flat_map(Run::slices) {
+            writer.entries.insert(slice, i64::from(rows.end - rows.start));
+        }
+        writer.back = back;
+        writer.build = None;
+        let runs = run.map(Arc::new).into_iter().collect();
+        self.visible.store(Arc::new(Visible { runs, floor: Some(epoch) }));
+        Ok(())
+    }
+
+    fn begin_compaction(&self) -> Option<(usize, Vec<Arc<Run>>, Epoch)> {
+        let mut writer = lock(&self.writer);
+        if writer.frozen > 0 {
+            return None;
+        }
+        let visible = self.visible.load();
+        let rows: Vec<_> = visible.runs.iter().map(|run| run.rows()).collect();
+        let range = choose(&rows, 0)?;
+        writer.frozen = range.end;
+        Some((range.start, visible.runs[range].to_vec(), writer.horizon))
+    }
+
+    /// Puts a merged run in the place of its inputs, if they are still there as one piece.
+    fn end_compaction(&self, at: usize, inputs: &[Arc<Run>], merged: Option<Run>, horizon: Epoch) {
+        let mut writer = lock(&self.writer);
+        writer.frozen = 0;
+        let mut next = Visible::clone(&self.visible.load());
+        let there = next.runs.get(at..at + inputs.len()).is_some_and(|runs| {
+            runs.iter().zip(inputs).all(|(left, right)| Arc::ptr_eq(left, right))
+        });
+        if there {
+            next.runs.splice(at..at + inputs.len(), merged.map(Arc::new));
+            next.floor = next.floor.map(|floor| floor.max(horizon));
+            self.visible.store(Arc::new(next));
+        }
+    }
+}
+
+/// The changes of one epoch to one index, gathered in one buffer and sorted once.
+#[derive(Default)]
+struct Changes {
+    bytes: Vec<u8>,
+    rows: Vec<Change>,
+}
+
+struct Change {
+    slice: SliceNo,
+    /// Where its entry begins, where it ends and included values begin, where these end.
+    at: [u32; 3],
+    tombstone: bool,
+}
+
+impl Changes {
+    /// Compares what a document had with what it has from now on.
+    fn document(&mut self, writer: &mut Writer, id: &str, keys: &IndexKeys<'_>) {
+        for old in writer.back.get(id) {
+            if !keys.entries().any(|new| (new.slice, new.key) == (old.slice, old.key)) {
+                self.push(old.slice, old.key, id, &[], true);
+                *writer.entries.entry(old.slice).or_default() -= 1;
+            }
+        }
+        for new in keys.entries() {
+            let old = writer.back.get(id).find(|old| (old.slice, old.key) == (new.slice, new.key));
+            match old {
+                Some(old) if old.include_hash == include_hash(new.include) => continue,
+                Some(_) => {}
+                None => *writer.entries.entry(new.slice).or_default() += 1,
+            }
+            self.push(new.slice, new.key, id, new.include, false);
+        }
+        writer.back.set(id, keys);
+    }
+
+    fn push(&mut self, slice: SliceNo, key: &[u8], id: &str, include: &[u8], tombstone: bool) {
+        let from = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(id.as_bytes());
+        let middle = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(include);
+        self.rows.push(Change { slice, at: [from, middle, self.bytes.len() as u32], tombstone });
+    }
+
+    fn into_run(mut self, epoch: Epoch) -> Option<Run> {
+        let bytes = &self.bytes;
+        let entry = |change: &Change| &bytes[change.at[0] as usize..change.at[1] as usize];
+        self.rows.sort_unstable_by(|left, right| {
+            left.slice.cmp(&right.slice).then_with(|| entry(left).cmp(entry(right)))
+        });
+        let mut builder = RunBuilder::default();
+        for change in &self.rows {
+            builder.push(Version {
+                slice: change.slice,
+                entry: entry(change),
+                include: &bytes[change.at[1] as usize..change.at[2] as usize],
+                epoch,
+                tombstone: change.tombstone,
+            });
+        }
+        builder.finish()
+    }
+}
+
+#[async_trait]
+impl SliceStore for MemoryStore {
+    fn applied(&self) -> Vec<EpochMark> {
+        lock(&self.state.buckets).values().map(|progress| progress.applied.clone()).collect()
+    }
+
+    fn indexes(&self) -> Vec<StoredIndex> {
+        let stored = |slot: Arc<Slot>| StoredIndex {
+            info: Arc::clone(&slot.info),
+            floor: slot.visible.load().floor,
+        };
+        self.slots().into_iter().map(stored).collect()
+    }
+
+    fn begin_build(&self, info: Arc<IndexInfo>) {
+        let slot = Slot::new(info);
+        lock(&slot.writer).build = Some(Build::default());
+        self.state.insert(slot);
+    }
+
+    async fn backfill(
+        &self,
+        index: IndexId,
+        generation: Generation,
+        documents: Bytes,
+    ) -> Result<()> {
+        let slot = self.slot(index, generation)?;
+        let add = move || match &mut lock(&slot.writer).build {
+            Some(build) => build.add(index, generation, &documents),
+            None => Err(Error::internal(format!("index {index} is not being built"))),
+        };
+        self.env.blocking(add).await
+    }
+
+    async fn finish_build(
+        &self,
+        index: IndexId,
+        generation: Generation,
+        mark: &EpochMark,
+    ) -> Result<()> {
+        let slot = self.slot(index, generation)?;
+        let (epoch, info) = (mark.epoch, Box::new(IndexInfo::clone(&slot.info)));
+        let finish = move || -> Result<Vec<Vec<u8>>> {
+            let Some(build) = lock(&slot.writer).build.take() else {
+                return Err(Error::internal(format!("index {index} is not being built")));
+            };
+            slot.finish(&build, epoch)?;
+            Ok(build.parts(BUILD_RECORD_BYTES))
+        };
+        for body in self.env.blocking(finish).await? {
+            let record = Record::BuildPart { index, generation, body: body.into() };
+            self.log.append(&record.encode()?).await?;
+        }
+        let end = Record::BuildEnd { info, mark: mark.clone() }.encode()?;
+        let lsn = self.log.append(&end).await?;
+        self.log.wait_durable(lsn).await
+    }
+
+    async fn drop_index(&self, index: IndexId) -> Result<()> {
+        if self.state.remove(index) {
+            self.log.append(&Record::Drop { index }.encode()?).await?;
+        }
+        Ok(())
+    }
+
+    async fn apply(&self, batch: EpochBatch) -> Result<()> {
+        let mark = batch.mark.clone();
+        let state = Arc::clone(&self.state);
+        let work = move || -> Result<Vec<u8>> {
+            let body = collapse(&batch)?;
+            state.apply(&batch.mark, &body)?;
+            Record::Epoch { mark: batch.mark, body }.encode()
+        };
+        let lsn = self.log.append(&self.env.blocking(work).await?).await?;
+        if let Some(progress) = lock(&self.state.buckets).get_mut(&mark.bucket) {
+            progress.logged.push_back((mark.epoch, lsn));
+        }
+        for slot in self.state.of_bucket(mark.bucket) {
+            self.compact_later(&slot);
+        }
+        Ok(())
+    }
+
+    fn durable_epoch(&self, bucket: BucketId) -> Epoch {
+        let durable_lsn = self.log.durable().borrow().lsn;
+        let mut buckets = lock(&self.state.buckets);
+        let Some(progress) = buckets.get_mut(&bucket) else { return Epoch(0) };
+        while progress.logged.front().is_some_and(|(_, lsn)| *lsn <= durable_lsn) {
+            progress.durable =
+                progress.logged.pop_front().map_or(progress.durable, |(epoch, _)| epoch);
+        }
+        progress.durable
+    }
+
+    fn snapshot(&self, index: IndexId, generation: Generation, epoch: Epoch) -> Result<Snapshot> {
+        let slot = self.slot(index, generation)?;
+        let visible = slot.visible.load_full();
+        let Some(floor) = visible.floor else {
+            return Err(Error::unavailable(format!("index {index} is being built")));
+        };
+        if epoch < floor {
+            return Err(Error::new(
+                ErrorCode::SnapshotTooOld,
+                format!("epoch {epoch} is gone: index {index} answers from epoch {floor} on"),
+            )
+            .with_hint("begin the scan or the transaction anew"));
+        }
+        let applied = lock(&self.state.buckets)
+            .get(&slot.info.bucket)
+            .map_or(Epoch(0), |progress| progress.applied.epoch);
+        if epoch > applied {
+            return Err(Error::unavailable(format!("epoch {epoch} is not applied yet")));
+        }
+        Ok(Snapshot { info: Arc::clone(&slot.info), epoch, runs: visible.runs.clone() })
+    }
+
+    fn progress(&self) -> Vec<SliceProgress> {
+        let mut progress = Vec::new();
+        for slot in self.slots() {
+            let visible = slot.visible.load_full();
+            let writer = lock(&slot.writer);
+            for slice in slot.info.topology.slices_on(self.node) {
+                let bytes = |run: &Arc<Run>| {
+                    let rows = run.rows_of(slice);
+                    run.size() as u64 * u64::from(rows.end - rows.start)
+                        / u64::from(run.rows().max(1))
+                };
+                progress.push(SliceProgress {
+                    slice: SliceId { index: slot.info.id, generation: slot.info.generation, slice },
+                    floor: visible.floor,
+                    entries: writer.entries.get(&slice).copied().unwrap_or(0).max(0) as u64,
+                    bytes: visible.runs.iter().map(bytes).sum(),
+                    trouble: self.log.durable().borrow().failed.as_ref().map(ToString::to_string),
+                });
+            }
+        }
+        progress
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        let size = |slot: &Arc<Slot>| {
+            let runs: usize = slot.visible.load().runs.iter().map(|run| run.size()).sum();
+            let writer = lock(&slot.writer);
+            runs + writer.back.size() + writer.build.as_ref().map_or(0, Build::size)
+        };
+        self.slots().iter().map(size).sum::<usize>() as u64
+    }
+}

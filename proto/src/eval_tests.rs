@@ -1,0 +1,209 @@
+use super::*;
+
+fn json(text: &str) -> Value {
+    Value::parse_json(text.as_bytes()).expect(text)
+}
+
+fn literal(text: &str) -> Box<Expr> {
+    Box::new(Expr::Literal(if text == "missing" { Value::Missing } else { json(text) }))
+}
+
+fn value_of(expr: &Expr) -> Value {
+    let doc = json(r#"{"a":{"b":[1,"x",null]},"n":3.0}"#);
+    let scope = DocumentScope { id: "doc-1", doc: &doc };
+    eval(expr, &scope).into_owned()
+}
+
+fn arithmetic_of(l: &str, op: ArithmeticOp, r: &str) -> Value {
+    value_of(&Expr::Arithmetic(op, literal(l), literal(r)))
+}
+
+fn cast_of(value: &str, to: ColumnType) -> Value {
+    value_of(&Expr::Cast(literal(value), to))
+}
+
+fn call_of(function: Function, argument: &str) -> Value {
+    value_of(&Expr::Call(function, vec![*literal(argument)]))
+}
+
+#[test]
+fn paths_and_the_id() {
+    let steps = vec![Step::Field("a".into()), Step::Field("b".into()), Step::Index(1)];
+    assert_eq!(value_of(&Expr::Path(steps)), json("\"x\""));
+    assert_eq!(value_of(&Expr::Path(vec![Step::Field("A".into())])), Value::Missing);
+    assert_eq!(value_of(&Expr::DocumentId), Value::from("doc-1"));
+}
+
+#[test]
+fn comparisons_stay_within_one_type() {
+    let holds = |l: &str, op, r: &str| value_of(&Expr::Compare(op, literal(l), literal(r)));
+    assert_eq!(holds("1", CompareOp::Less, "1.5"), Value::Bool(true));
+    assert_eq!(holds("false", CompareOp::Less, "true"), Value::Bool(true));
+    assert_eq!(holds("[1,2]", CompareOp::Less, "[1,2,0]"), Value::Bool(true));
+    assert_eq!(holds("9007199254740993", CompareOp::Eq, "9007199254740992"), Value::Bool(false));
+    for (l, r) in [("1", "\"1\""), ("null", "null"), ("missing", "missing"), ("1", "null")] {
+        assert_eq!(holds(l, CompareOp::Eq, r), Value::Null, "{l} = {r}");
+        assert_eq!(holds(l, CompareOp::NotEq, r), Value::Null, "{l} <> {r}");
+    }
+}
+
+#[test]
+fn logic_has_three_values() {
+    let values = ["true", "false", "null"];
+    let and = ["true", "false", "null", "false", "false", "false", "null", "false", "null"];
+    let or = ["true", "true", "true", "true", "false", "null", "true", "null", "null"];
+    for (n, (l, r)) in values.iter().flat_map(|l| values.iter().map(move |r| (l, r))).enumerate() {
+        let both = || vec![*literal(l), *literal(r)];
+        assert_eq!(value_of(&Expr::And(both())), json(and[n]), "{l} AND {r}");
+        assert_eq!(value_of(&Expr::Or(both())), json(or[n]), "{l} OR {r}");
+    }
+    assert_eq!(value_of(&Expr::Not(literal("null"))), Value::Null);
+    assert_eq!(value_of(&Expr::And(vec![])), Value::Bool(true));
+    assert_eq!(value_of(&Expr::Or(vec![])), Value::Bool(false));
+}
+
+#[test]
+fn in_and_between_are_unknown_where_sql_says_so() {
+    let within = |e: &str, list: &[&str], negated| {
+        let list = list.iter().map(|item| *literal(item)).collect();
+        value_of(&Expr::In { expr: literal(e), list, negated })
+    };
+    assert_eq!(within("1", &["2", "1.0"], false), Value::Bool(true));
+    assert_eq!(within("1", &["2", "null"], false), Value::Null);
+    assert_eq!(within("1", &["1", "null"], true), Value::Bool(false));
+    assert_eq!(within("1", &["2", "null"], true), Value::Null);
+    assert_eq!(within("1", &["2"], true), Value::Bool(true));
+    let between = |e: &str, low: &str, high: &str, negated| {
+        let (expr, low, high) = (literal(e), literal(low), literal(high));
+        value_of(&Expr::Between { expr, low, high, negated })
+    };
+    assert_eq!(between("1", "1", "2", false), Value::Bool(true));
+    assert_eq!(between("3", "1", "2", true), Value::Bool(true));
+    assert_eq!(between("3", "null", "2", false), Value::Bool(false));
+    assert_eq!(between("1", "null", "2", false), Value::Null);
+    assert_eq!(between("1", "\"a\"", "\"b\"", true), Value::Null);
+}
+
+#[test]
+fn null_and_missing_are_told_apart() {
+    let is_null = |e, negated| value_of(&Expr::IsNull { expr: literal(e), negated });
+    let is_missing = |e, negated| value_of(&Expr::IsMissing { expr: literal(e), negated });
+    assert_eq!(is_null("null", false), Value::Bool(true));
+    assert_eq!(is_null("missing", false), Value::Bool(false));
+    assert_eq!(is_missing("missing", false), Value::Bool(true));
+    assert_eq!(is_missing("null", true), Value::Bool(true));
+}
+
+#[test]
+fn integers_are_exact_until_64_bits_end() {
+    use ArithmeticOp::*;
+    assert_eq!(arithmetic_of("9223372036854775807", Add, "1"), json("9223372036854775808"));
+    assert_eq!(arithmetic_of("9007199254740993", Multiply, "3"), json("27021597764222979"));
+    assert_eq!(arithmetic_of("18446744073709551615", Add, "1"), json("18446744073709551616"));
+    assert_eq!(
+        arithmetic_of("18446744073709551615", Multiply, "18446744073709551615"),
+        Value::float(2f64.powi(128))
+    );
+    assert_eq!(arithmetic_of("6", Divide, "3"), json("2"));
+    assert_eq!(arithmetic_of("7", Divide, "2"), json("3.5"));
+    assert_eq!(arithmetic_of("-7", Modulo, "3"), json("-1"));
+    assert_eq!(arithmetic_of("0.5", Add, "0.5"), json("1"));
+    assert_eq!(
+        value_of(&Expr::Negate(literal("9223372036854775808"))),
+        json("-9223372036854775808")
+    );
+}
+
+#[test]
+fn what_has_no_result_is_null_and_nothing_stays_missing() {
+    use ArithmeticOp::*;
+    for (l, op, r) in [
+        ("1", Divide, "0"),
+        ("1", Modulo, "0"),
+        ("1.5", Divide, "0"),
+        ("1e308", Multiply, "10"),
+        ("1", Add, "\"1\""),
+        ("null", Add, "1"),
+    ] {
+        assert_eq!(arithmetic_of(l, op, r), Value::Null, "{l} {op:?} {r}");
+    }
+    assert_eq!(arithmetic_of("missing", Add, "1"), Value::Missing);
+    assert_eq!(call_of(Function::Lower, "missing"), Value::Missing);
+    assert_eq!(cast_of("missing", ColumnType::Int8), Value::Missing);
+}
+
+#[test]
+fn casts_that_fail_give_null() {
+    use ColumnType::*;
+    for (value, to, expected) in [
+        ("3.0", Int8, "3"),
+        ("3.7", Int8, "null"),
+        ("\"x\"", Int8, "null"),
+        ("\"12\"", Int8, "12"),
+        ("\"3.7\"", Int8, "null"),
+        ("9223372036854775808", Int8, "null"),
+        ("true", Int8, "null"),
+        ("2147483647", Int4, "2147483647"),
+        ("2147483648", Int4, "null"),
+        ("\"-5\"", Int4, "-5"),
+        ("1.50", Text, "\"1.5\""),
+        ("\"a\"", Text, "\"a\""),
+        ("[1]", Text, "\"[1]\""),
+        ("null", Text, "null"),
+        ("\"t\"", Bool, "true"),
+        ("\"FALSE\"", Bool, "false"),
+        ("\"yes\"", Bool, "null"),
+        ("1", Bool, "null"),
+        ("9007199254740993", Float8, "9007199254740992"),
+        ("\"1e3\"", Float8, "1000"),
+        ("\"inf\"", Float8, "null"),
+        ("\"1e999\"", Float8, "null"),
+        ("\" +.5 \"", Numeric, "0.5"),
+        ("\"9007199254740993\"", Numeric, "9007199254740993"),
+        ("\"\"", Numeric, "null"),
+    ] {
+        assert_eq!(cast_of(value, to), json(expected), "{value}::{to:?}");
+    }
+}
+
+#[test]
+fn functions() {
+    assert_eq!(call_of(Function::Lower, "\"ÄB\""), json("\"äb\""));
+    assert_eq!(call_of(Function::Upper, "\"äb\""), json("\"ÄB\""));
+    assert_eq!(call_of(Function::Length, "\"äb😀\""), json("3"));
+    assert_eq!(call_of(Function::Length, "[1,2]"), Value::Null);
+    assert_eq!(call_of(Function::Abs, "-9223372036854775808"), json("9223372036854775808"));
+    assert_eq!(call_of(Function::Abs, "-1.5"), json("1.5"));
+    let coalesce = |list: &[&str]| {
+        value_of(&Expr::Call(Function::Coalesce, list.iter().map(|item| *literal(item)).collect()))
+    };
+    assert_eq!(coalesce(&["missing", "null", "false", "1"]), Value::Bool(false));
+    assert_eq!(coalesce(&["missing", "null"]), Value::Null);
+}
+
+/// 500 operators are the most that the parsers let through; a stack of 1 MiB is half of what a worker
+/// thread has, in a build without optimization.
+#[test]
+fn deep_expressions_do_not_overflow_the_stack() {
+    let deep = |wrap: fn(Box<Expr>) -> Expr| {
+        (0..500).fold(*literal("1"), |inner, _| wrap(Box::new(inner)))
+    };
+    let shapes: [fn(Box<Expr>) -> Expr; 5] = [
+        Expr::Negate,
+        Expr::Not,
+        |inner| Expr::And(vec![*inner]),
+        |inner| Expr::Call(Function::Coalesce, vec![*inner]),
+        |inner| Expr::In { expr: inner, list: vec![], negated: false },
+    ];
+    #[allow(clippy::disallowed_methods, reason = "the test needs a stack of its own size")]
+    let builder = std::thread::Builder::new().stack_size(1 << 20);
+    let thread = builder.spawn(move || {
+        for shape in shapes {
+            let expr = deep(shape);
+            assert_eq!(expr.operators(), 500);
+            assert_eq!(value_of(&expr.clone()), value_of(&expr));
+            assert!(!expr.to_string().is_empty());
+        }
+    });
+    thread.expect("a thread starts").join().expect("the stack is deep enough");
+}
