@@ -152,7 +152,11 @@ impl Expr {
     /// The expressions directly inside this one.
     pub fn children(&self) -> Vec<&Expr> {
         match self {
-            Self::Literal(_) | Self::Path(_) | Self::DocumentId | Self::Column(_) => Vec::new(),
+            Self::Literal(_)
+            | Self::Path(_)
+            | Self::DocumentId
+            | Self::Column(_)
+            | Self::Parameter(_) => Vec::new(),
             Self::Not(e) | Self::Negate(e) | Self::Cast(e, _) | Self::Unnest(e) => vec![e],
             Self::IsNull { expr, .. } | Self::IsMissing { expr, .. } => vec![expr],
             Self::Arithmetic(_, l, r) | Self::Compare(_, l, r) => vec![l, r],

@@ -25,7 +25,8 @@ pub fn check_length(sql: &str) -> Result<()> {
     }
     let message =
         format!("a query text of {} bytes; at most {STATEMENT_BYTES_MAX} are taken", sql.len());
-    Err(Error::new(ErrorCode::OverLimit, message).with_hint("load documents with COPY … FROM STDIN"))
+    Err(Error::new(ErrorCode::OverLimit, message)
+        .with_hint("load documents with COPY … FROM STDIN"))
 }
 
 /// Checks the operators and the nesting of every statement of a query text; says which token is one

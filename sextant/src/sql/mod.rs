@@ -9,10 +9,12 @@
 //! the wire or the cluster: the session in [`crate::pg`] joins the three.
 
 pub mod ast;
+pub mod define;
 pub mod dialect;
 pub mod error;
 pub mod limits;
 pub mod parse;
+pub mod plan;
 pub(crate) mod walk;
 
 pub use error::{SqlError, SqlResult};

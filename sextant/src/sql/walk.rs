@@ -1,24 +1,6 @@
-//! Walking expressions: their parts, and replacing them.
+//! Replacing parts of expressions.
 
 use proto::expr::{Expr, Step};
-
-/// The expressions directly inside one.
-pub(crate) fn children(expr: &Expr) -> Vec<&Expr> {
-    match expr {
-        Expr::Literal(_)
-        | Expr::Path(_)
-        | Expr::DocumentId
-        | Expr::Column(_)
-        | Expr::Parameter(_) => Vec::new(),
-        Expr::Not(e) | Expr::Negate(e) | Expr::Cast(e, _) | Expr::Unnest(e) => vec![e],
-        Expr::IsNull { expr, .. } | Expr::IsMissing { expr, .. } => vec![expr],
-        Expr::Arithmetic(_, l, r) | Expr::Compare(_, l, r) => vec![l, r],
-        Expr::And(list) | Expr::Or(list) | Expr::Call(_, list) => list.iter().collect(),
-        Expr::In { expr, list, .. } => std::iter::once(&**expr).chain(list).collect(),
-        Expr::Between { expr, low, high, .. } => vec![expr, low, high],
-        Expr::Like { expr, pattern, .. } => vec![expr, pattern],
-    }
-}
 
 /// The expressions directly inside one, to be changed.
 fn children_mut(expr: &mut Expr) -> Vec<&mut Expr> {
@@ -48,11 +30,6 @@ pub(crate) fn rewrite<E>(
         return Ok(());
     }
     children_mut(expr).into_iter().try_for_each(|child| rewrite(child, change))
-}
-
-/// Does `test` hold for an expression or anything in it?
-pub(crate) fn any(expr: &Expr, test: &impl Fn(&Expr) -> bool) -> bool {
-    test(expr) || children(expr).into_iter().any(|child| any(child, test))
 }
 
 /// Is it the path `id`, or `META().id`?

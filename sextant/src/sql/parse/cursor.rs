@@ -16,10 +16,47 @@ const RECURSION_MAX: usize = limits::OPERATORS_MAX + limits::NESTING_MAX;
 
 /// Words that begin the next part of a statement, and so are no path and no alias unless quoted.
 const RESERVED: [&str; 41] = [
-    "ALL", "AND", "AS", "ASC", "BETWEEN", "BY", "CASE", "CAST", "COLLATE", "CROSS", "DESC",
-    "DISTINCT", "ELSE", "END", "EXCEPT", "FALSE", "FETCH", "FOR", "FROM", "GROUP", "HAVING", "IN",
-    "INCLUDE", "INTERSECT", "IS", "JOIN", "LIKE", "LIMIT", "NOT", "NULL", "OFFSET", "ON", "OR",
-    "ORDER", "PARTITION", "SELECT", "THEN", "TRUE", "UNION", "WHERE", "WITH",
+    "ALL",
+    "AND",
+    "AS",
+    "ASC",
+    "BETWEEN",
+    "BY",
+    "CASE",
+    "CAST",
+    "COLLATE",
+    "CROSS",
+    "DESC",
+    "DISTINCT",
+    "ELSE",
+    "END",
+    "EXCEPT",
+    "FALSE",
+    "FETCH",
+    "FOR",
+    "FROM",
+    "GROUP",
+    "HAVING",
+    "IN",
+    "INCLUDE",
+    "INTERSECT",
+    "IS",
+    "JOIN",
+    "LIKE",
+    "LIMIT",
+    "NOT",
+    "NULL",
+    "OFFSET",
+    "ON",
+    "OR",
+    "ORDER",
+    "PARTITION",
+    "SELECT",
+    "THEN",
+    "TRUE",
+    "UNION",
+    "WHERE",
+    "WITH",
 ];
 
 /// A place in the tokens of a query text.
@@ -39,12 +76,13 @@ impl<'a> Cursor<'a> {
     /// Tokenizes a query text and checks its limits.
     pub(super) fn new(source: &'a str) -> SqlResult<Self> {
         limits::check_length(source)?;
-        let tokens = Tokenizer::new(&SextantDialect, source).tokenize_with_location().map_err(
-            |error| SqlError {
-                error: Error::new(ErrorCode::Syntax, error.message.trim()),
-                position: Some(character_of(source, error.location)),
-            },
-        )?;
+        let tokens =
+            Tokenizer::new(&SextantDialect, source).tokenize_with_location().map_err(|error| {
+                SqlError {
+                    error: Error::new(ErrorCode::Syntax, error.message.trim()),
+                    position: Some(character_of(source, error.location)),
+                }
+            })?;
         limits::check_tokens(&tokens).map_err(|(error, at)| SqlError {
             error,
             position: Some(character_of(source, tokens[at].span.start)),
@@ -217,11 +255,6 @@ impl<'a> Cursor<'a> {
         Some(text)
     }
 
-    /// Demands a string literal.
-    pub(super) fn string(&mut self, what: &str) -> SqlResult<String> {
-        self.eat_string().ok_or_else(|| self.expected(what))
-    }
-
     /// Demands an integer without a sign.
     pub(super) fn integer(&mut self, what: &str) -> SqlResult<u64> {
         let value = match self.peek() {
@@ -308,9 +341,7 @@ impl<'a> Cursor<'a> {
 
 fn is_word(token: &Token, word: &str) -> bool {
     match token {
-        Token::Word(found) => {
-            found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word)
-        }
+        Token::Word(found) => found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word),
         _ => false,
     }
 }

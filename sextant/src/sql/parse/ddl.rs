@@ -8,7 +8,6 @@ use sqlparser::tokenizer::Token;
 use super::cursor::Cursor;
 use crate::sql::ast::{CreateBucket, CreateIndex, KeyItem, Statement, TextExpr};
 use crate::sql::error::{SqlError, SqlResult, unsupported};
-use crate::sql::walk::any;
 
 /// The value of an option in `WITH (…)`.
 enum OptionValue {
@@ -277,10 +276,10 @@ impl Cursor<'_> {
 /// whole key.
 fn refuse_inside(expr: &Expr, place: &SqlError) -> SqlResult<()> {
     let error = match () {
-        () if any(expr, &|e| matches!(e, Expr::Parameter(_))) => {
+        () if expr.any(&mut |e| matches!(e, Expr::Parameter(_))) => {
             unsupported("a definition takes no parameters", "write the value into the statement")
         }
-        () if any(expr, &|e| matches!(e, Expr::Unnest(_))) => {
+        () if expr.any(&mut |e| matches!(e, Expr::Unnest(_))) => {
             unsupported("UNNEST inside an expression", "UNNEST(path) is a key part of its own")
         }
         () => return Ok(()),

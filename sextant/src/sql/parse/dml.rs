@@ -184,11 +184,13 @@ impl Cursor<'_> {
 /// The ids that a condition names: `id = 'k'` or `id IN ('k', …)`, `id` being the document's.
 pub(crate) fn ids_of(filter: Expr) -> Option<Vec<Expr>> {
     match filter {
-        Expr::Compare(CompareOp::Eq, left, right) => match (is_id_path(&left), is_id_path(&right)) {
-            (true, false) => Some(vec![*right]),
-            (false, true) => Some(vec![*left]),
-            _ => None,
-        },
+        Expr::Compare(CompareOp::Eq, left, right) => {
+            match (is_id_path(&left), is_id_path(&right)) {
+                (true, false) => Some(vec![*right]),
+                (false, true) => Some(vec![*left]),
+                _ => None,
+            }
+        }
         Expr::In { expr, list, negated: false } if is_id_path(&expr) => Some(list),
         _ => None,
     }

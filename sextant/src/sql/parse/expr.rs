@@ -164,7 +164,9 @@ impl Cursor<'_> {
         let expr = Box::new(left);
         if self.eat_word("IN") {
             if self.nth_is(1, "SELECT") {
-                return Err(self.here(unsupported("subqueries are not supported", "list the values")));
+                return Err(
+                    self.here(unsupported("subqueries are not supported", "list the values"))
+                );
             }
             Ok(Expr::In { expr, list: self.list(Self::expr)?, negated })
         } else if self.eat_word("BETWEEN") {

@@ -14,6 +14,8 @@ mod tests;
 
 use sqlparser::tokenizer::Token;
 
+pub(crate) use self::dml::ids_of;
+
 use self::cursor::Cursor;
 use super::ast::Statement;
 use super::error::{SqlResult, unsupported};

@@ -64,10 +64,8 @@ impl Cursor<'_> {
     pub(super) fn explain(&mut self) -> SqlResult<Statement> {
         self.expect_word("EXPLAIN")?;
         if !self.is("SELECT") {
-            let error = unsupported(
-                "EXPLAIN takes a SELECT and no options",
-                "write EXPLAIN SELECT …",
-            );
+            let error =
+                unsupported("EXPLAIN takes a SELECT and no options", "write EXPLAIN SELECT …");
             return Err(self.here(error));
         }
         Ok(Statement::Explain(self.select()?))
@@ -238,7 +236,10 @@ impl Cursor<'_> {
     /// Clauses that SQL has and Sextant has not.
     fn refuse_clauses(&self) -> SqlResult<()> {
         const CLAUSES: [(&str, &str); 9] = [
-            ("GROUP", "DISTINCT over the leading key columns, or aggregates over one range a query"),
+            (
+                "GROUP",
+                "DISTINCT over the leading key columns, or aggregates over one range a query",
+            ),
             ("HAVING", "put the condition into WHERE"),
             ("WINDOW", "compute over the ordered rows in the client"),
             ("UNION", "run the statements one after the other, in BEGIN READ ONLY … COMMIT"),
@@ -249,9 +250,10 @@ impl Cursor<'_> {
             ("INTO", "COPY (SELECT …) TO STDOUT, and COPY … FROM STDIN"),
         ];
         match CLAUSES.iter().find(|(word, _)| self.is(word)) {
-            Some((word, hint)) => {
-                Err(self.here(unsupported(format!("{word} is not supported"), format!("what works: {hint}"))))
-            }
+            Some((word, hint)) => Err(self.here(unsupported(
+                format!("{word} is not supported"),
+                format!("what works: {hint}"),
+            ))),
             None => Ok(()),
         }
     }

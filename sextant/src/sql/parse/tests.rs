@@ -141,9 +141,10 @@ fn selects_are_read_whole() {
 
     assert_eq!(select("SELECT * FROM Public.Cities").from.as_deref(), Some("cities"));
     let aggregates = select("SELECT count(*), MIN(a)::int8, avg(b + 1) x FROM i");
-    let aggregates = aggregates.items.iter().filter(|item| {
-        matches!(item, SelectItem::Expr { expr: SelectExpr::Aggregate { .. }, .. })
-    });
+    let aggregates = aggregates
+        .items
+        .iter()
+        .filter(|item| matches!(item, SelectItem::Expr { expr: SelectExpr::Aggregate { .. }, .. }));
     assert_eq!(aggregates.count(), 3);
     for session in ["version()", "pg_catalog.version()", "current_user", "current_schema()"] {
         let items = select(&format!("SELECT {session}")).items;
@@ -156,11 +157,11 @@ fn selects_are_read_whole() {
 
 #[test]
 fn definitions_keep_case_of_paths_and_fold_names() {
-    let Statement::CreateIndex(index) = one(
-        " CREATE INDEX IF NOT EXISTS Idx ON Cities (Address.City DESC INCLUDE MISSING, \
+    let Statement::CreateIndex(index) =
+        one(" CREATE INDEX IF NOT EXISTS Idx ON Cities (Address.City DESC INCLUDE MISSING, \
          lower( Name ), UNNEST(tags)) INCLUDE (population::int8) WHERE country = 'DE' \
-         PARTITION BY HASH (country) WITH (slices = 4, replicas = 1, defer_build = true) ; ",
-    ) else {
+         PARTITION BY HASH (country) WITH (slices = 4, replicas = 1, defer_build = true) ; ")
+    else {
         panic!("an index")
     };
     assert_eq!((index.name.as_str(), index.bucket.as_str()), ("idx", "cities"));
@@ -223,10 +224,9 @@ fn the_other_statements_are_read() {
     ] {
         assert_eq!(one(sql), expected, "{sql}");
     }
-    let S::Insert(insert) = one(
-        "INSERT INTO b (doc, id) VALUES ('{}', 'k'), ($2::jsonb, $1) \
-         ON CONFLICT (id) DO UPDATE SET doc = EXCLUDED.doc",
-    ) else {
+    let S::Insert(insert) = one("INSERT INTO b (doc, id) VALUES ('{}', 'k'), ($2::jsonb, $1) \
+         ON CONFLICT (id) DO UPDATE SET doc = EXCLUDED.doc")
+    else {
         panic!("an insert")
     };
     assert!(insert.replace);
