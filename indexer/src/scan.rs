@@ -79,11 +79,6 @@ impl ShardScanner {
         Ok(None)
     }
 
-    /// Has the last batch been handed out?
-    pub fn is_done(&self) -> bool {
-        self.done && self.builder.is_empty() && self.partials.is_empty()
-    }
-
     fn last_batch(&mut self) -> ShardBatch {
         if !self.partials.is_empty() {
             return ShardBatch::Partials(std::mem::take(&mut self.partials));
@@ -246,18 +241,24 @@ pub fn check(scan: &ShardScan, spec: &IndexSpec) -> Result<()> {
     let columns = spec.keys.len() + spec.include.len();
     let mut highest = None;
     let arguments = match &scan.output {
-        Output::Aggregates(calls) => calls.iter().filter_map(|call| call.argument.as_ref()).collect(),
+        Output::Aggregates(calls) => {
+            calls.iter().filter_map(|call| call.argument.as_ref()).collect()
+        }
         Output::Rows { .. } => Vec::new(),
     };
     for expr in arguments.into_iter().chain(&scan.filter) {
-        expr.visit(&mut |expr| {
+        expr.any(&mut |expr| {
             if let Expr::Column(n) = expr {
                 highest = highest.max(Some(*n));
             }
+            false
         });
     }
     if let Some(column) = highest.filter(|n| usize::from(*n) >= columns) {
-        return refuse(format!("the scan asks for column {column}, index {} has {columns}", spec.name));
+        return refuse(format!(
+            "the scan asks for column {column}, index {} has {columns}",
+            spec.name
+        ));
     }
     match scan.distinct_parts {
         Some(parts) if usize::from(parts) > spec.keys.len() => refuse(format!(

@@ -23,3 +23,13 @@ pub mod topology;
 pub mod value;
 
 pub use error::{Error, ErrorCode, ErrorKind, Result};
+
+/// The gRPC services, generated from `sextant/v1/*.proto`.
+#[allow(missing_docs, clippy::all, clippy::disallowed_types)]
+pub mod grpc {
+    tonic::include_proto!("sextant.v1");
+
+    /// The services' descriptors, for reflection.
+    pub const DESCRIPTORS: &[u8] =
+        include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+}

@@ -203,6 +203,14 @@ impl RowBlock {
     }
 }
 
+/// The row that begins at an offset of a block's data, and where the next one begins: for merges, which
+/// keep a place in each of several blocks.
+pub fn row_at(data: &[u8], at: usize) -> Option<(Row<'_>, usize)> {
+    let mut rest = data.get(at..).filter(|rest| !rest.is_empty())?;
+    let row = Row { entry: take_short(&mut rest)?, include: take_short(&mut rest)? };
+    Some((row, data.len() - rest.len()))
+}
+
 /// Iterates over the rows of a block.
 pub struct RowIter<'a> {
     rest: &'a [u8],

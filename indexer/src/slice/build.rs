@@ -76,8 +76,9 @@ impl Build {
         documents.into_iter().map(|(_, state)| state).collect()
     }
 
-    /// The run and the back index that these documents make, as of an epoch.
-    pub fn finish(&self, epoch: Epoch) -> Result<(Option<Run>, BackIndex)> {
+    /// The runs (one, unless it would be too large) and the back index that these documents make, as of
+    /// an epoch.
+    pub fn finish(&self, epoch: Epoch) -> Result<(Vec<Run>, BackIndex)> {
         let mut back = BackIndex::default();
         let mut entries: Vec<(u16, Vec<u8>, &[u8])> = Vec::new();
         for state in self.documents.values() {
@@ -93,12 +94,16 @@ impl Build {
             }
         }
         entries.sort_unstable();
-        let mut builder = RunBuilder::default();
+        let (mut runs, mut builder) = (Vec::new(), RunBuilder::default());
         for (slice, entry, include) in &entries {
+            if builder.is_full() {
+                runs.extend(std::mem::take(&mut builder).finish());
+            }
             let slice = proto::ids::SliceNo(*slice);
             builder.push(Version { slice, entry, include, epoch, tombstone: false });
         }
-        Ok((builder.finish(), back))
+        runs.extend(builder.finish());
+        Ok((runs, back))
     }
 }
 

@@ -2,27 +2,27 @@
 
 use std::ops::Range;
 
+use super::run::RUN_BYTES_MAX;
+
 /// Fewer runs than this are not worth a merge.
 const RUNS_MIN: usize = 4;
-/// A merge never makes more rows than this, so that offsets stay within a run's 32 bits.
-const ROWS_MAX: u64 = 8 << 20;
 
-/// Chooses a contiguous piece of the runs (rows of each, the oldest first), from `frozen` on, to merge
-/// into one; `None` if there is nothing to gain.
+/// Chooses a contiguous piece of the runs (bytes of each, the oldest first) to merge into one; `None`
+/// if there is nothing to gain. No merge makes a run above [`RUN_BYTES_MAX`].
 ///
 /// The oldest run is taken that the younger ones together have outgrown by half: so the sizes fall
 /// off geometrically, the number of runs is logarithmic, and each row is merged a logarithmic number
 /// of times (the logarithmic method of Bentley and Saxe, 1980).
-pub fn choose(rows: &[u32], frozen: usize) -> Option<Range<usize>> {
-    let mut younger = 0u64;
+pub fn choose(bytes: &[usize]) -> Option<Range<usize>> {
+    let mut younger = 0;
     let mut choice = None;
-    for at in (frozen..rows.len()).rev() {
-        let this = u64::from(rows[at]);
-        if younger + this > ROWS_MAX {
+    for at in (0..bytes.len()).rev() {
+        let this = bytes[at];
+        if younger + this > RUN_BYTES_MAX {
             break;
         }
-        if rows.len() - at >= RUNS_MIN && 2 * younger >= this {
-            choice = Some(at..rows.len());
+        if bytes.len() - at >= RUNS_MIN && 2 * younger >= this {
+            choice = Some(at..bytes.len());
         }
         younger += this;
     }
@@ -35,12 +35,12 @@ mod tests {
 
     #[test]
     fn runs_stay_few_and_rows_are_merged_seldom() {
-        let (mut runs, mut merged) = (Vec::new(), 0u64);
+        let (mut runs, mut merged) = (Vec::new(), 0);
         for _ in 0..10_000 {
-            runs.push(100u32);
-            if let Some(range) = choose(&runs, 0) {
-                let sum: u32 = runs[range.clone()].iter().sum();
-                merged += u64::from(sum);
+            runs.push(100);
+            if let Some(range) = choose(&runs) {
+                let sum: usize = runs[range.clone()].iter().sum();
+                merged += sum;
                 runs.splice(range, [sum]);
             }
             assert!(runs.len() <= 32, "{} runs", runs.len());
@@ -49,9 +49,8 @@ mod tests {
     }
 
     #[test]
-    fn frozen_runs_are_left_alone() {
-        assert_eq!(choose(&[1; 10], 4), Some(4..10));
-        assert_eq!(choose(&[1; 10], 8), None);
-        assert_eq!(choose(&[1_000_000, 1, 1, 1, 1], 0), Some(1..5), "a large old run stays");
+    fn large_old_runs_stay_and_no_merge_is_too_large() {
+        assert_eq!(choose(&[1_000_000, 1, 1, 1, 1]), Some(1..5));
+        assert_eq!(choose(&[RUN_BYTES_MAX / 2; 4]), None);
     }
 }

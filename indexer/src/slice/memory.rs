@@ -78,8 +78,8 @@ struct Writer {
     build: Option<Build>,
     /// Entries at the newest epoch, by slice.
     entries: BTreeMap<SliceNo, i64>,
-    /// The oldest runs, which a merge in the background is reading.
-    frozen: usize,
+    /// A merge in the background reads some of the runs.
+    compacting: bool,
     horizon: Epoch,
 }
 
@@ -226,35 +226,35 @@ impl Slot {
 
     /// Shows what a build has gathered.
     fn finish(&self, build: &Build, epoch: Epoch) -> Result<()> {
-        let (run, back) = build.finish(epoch)?;
+        let (runs, back) = build.finish(epoch)?;
         let mut writer = lock(&self.writer);
         writer.entries.clear();
-        for (slice, rows) in run.iter().flat_map(Run::slices) {
-            writer.entries.insert(slice, i64::from(rows.end - rows.start));
+        for (slice, rows) in runs.iter().flat_map(Run::slices) {
+            *writer.entries.entry(slice).or_default() += i64::from(rows.end - rows.start);
         }
         writer.back = back;
         writer.build = None;
-        let runs = run.map(Arc::new).into_iter().collect();
+        let runs = runs.into_iter().map(Arc::new).collect();
         self.visible.store(Arc::new(Visible { runs, floor: Some(epoch) }));
         Ok(())
     }
 
     fn begin_compaction(&self) -> Option<(usize, Vec<Arc<Run>>, Epoch)> {
         let mut writer = lock(&self.writer);
-        if writer.frozen > 0 {
+        if writer.compacting {
             return None;
         }
         let visible = self.visible.load();
-        let rows: Vec<_> = visible.runs.iter().map(|run| run.rows()).collect();
-        let range = choose(&rows, 0)?;
-        writer.frozen = range.end;
+        let bytes: Vec<_> = visible.runs.iter().map(|run| run.size()).collect();
+        let range = choose(&bytes)?;
+        writer.compacting = true;
         Some((range.start, visible.runs[range].to_vec(), writer.horizon))
     }
 
     /// Puts a merged run in the place of its inputs, if they are still there as one piece.
     fn end_compaction(&self, at: usize, inputs: &[Arc<Run>], merged: Option<Run>, horizon: Epoch) {
         let mut writer = lock(&self.writer);
-        writer.frozen = 0;
+        writer.compacting = false;
         let mut next = Visible::clone(&self.visible.load());
         let there = next.runs.get(at..at + inputs.len()).is_some_and(|runs| {
             runs.iter().zip(inputs).all(|(left, right)| Arc::ptr_eq(left, right))

@@ -7,12 +7,10 @@ use proptest::prelude::*;
 use super::super::run::RunBuilder;
 use super::*;
 
+type Write = (u16, Vec<u8>, Option<Vec<u8>>);
 type Model = BTreeMap<(u16, Vec<u8>), BTreeMap<u64, Option<Vec<u8>>>>;
 
-fn runs_and_model(
-    writes: &[(u16, Vec<u8>, Option<Vec<u8>>)],
-    per_epoch: usize,
-) -> (Vec<Arc<Run>>, Model) {
+fn runs_and_model(writes: &[Write], per_epoch: usize) -> (Vec<Arc<Run>>, Model) {
     let mut model = Model::new();
     let mut runs = Vec::new();
     for (n, batch) in writes.chunks(per_epoch).enumerate() {
@@ -71,7 +69,7 @@ fn merged(
     rows
 }
 
-fn writes() -> impl Strategy<Value = Vec<(u16, Vec<u8>, Option<Vec<u8>>)>> {
+fn writes() -> impl Strategy<Value = Vec<Write>> {
     let entry = prop::collection::vec(0u8..3, 0..10);
     let state = prop::option::of(prop::collection::vec(any::<u8>(), 0..3));
     prop::collection::vec((0u16..3, entry, state), 0..120)

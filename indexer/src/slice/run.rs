@@ -165,6 +165,11 @@ pub struct RunBuilder {
 }
 
 impl RunBuilder {
+    /// Has it as many bytes as a run may have?
+    pub fn is_full(&self) -> bool {
+        self.run.entries.bytes.len().max(self.run.include.bytes.len()) >= RUN_BYTES_MAX
+    }
+
     /// Appends a version.
     pub fn push(&mut self, version: Version<'_>) {
         let run = &mut self.run;

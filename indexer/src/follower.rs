@@ -1,0 +1,322 @@
+//! Follows one bucket: keeps a subscription to its projector open, feeds the mutation queue, applies
+//! epochs, and builds the indexes that join the stream.
+//!
+//! The task is cancelled by dropping it: what it had not applied is asked for again from the
+//! watermarks. After any error it opens a new stream, from the end of what was received; a hole or
+//! `DropData` does the same.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use proto::api::{Directory, ProjectorApi};
+use proto::cut::{Cut, EpochMark};
+use proto::env::{Env, Task};
+use proto::ids::{BucketId, Generation, IndexId};
+use proto::index::{BucketInfo, IndexInfo, NodeInfo};
+use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
+use proto::{Error, ErrorCode, Result};
+use tokio::sync::watch;
+
+use crate::config::Config;
+use crate::queue::MutationQueue;
+use crate::slice::SliceStore;
+
+/// What the followers share with the service.
+#[derive(Clone)]
+pub struct Shared {
+    /// Settings.
+    pub config: Config,
+    /// The seams.
+    pub env: Env,
+    /// The other services.
+    pub directory: Arc<dyn Directory>,
+    /// The slices.
+    pub store: Arc<dyn SliceStore>,
+    /// Counts changes of what can be read: an epoch applied, an index built or dropped.
+    pub changed: watch::Sender<u64>,
+}
+
+/// How a follower stands, for heartbeats.
+#[derive(Clone, Debug, Default)]
+pub struct FollowerState {
+    /// The end of what was received without a gap.
+    pub watermarks: Cut,
+    /// Bytes that wait for their epoch.
+    pub staged_bytes: u64,
+}
+
+struct Follower {
+    shared: Shared,
+    bucket: BucketId,
+    projector: Arc<dyn ProjectorApi>,
+    state: watch::Sender<FollowerState>,
+    queue: Option<MutationQueue>,
+    applied: Option<EpochMark>,
+    builds: BTreeMap<IndexId, Build>,
+    built: async_channel::Sender<Built>,
+}
+
+struct Build {
+    generation: Generation,
+    /// The snapshot's cut, once all its documents are in the store.
+    snapshot: Option<Cut>,
+    _task: Task,
+}
+
+struct Built {
+    index: IndexId,
+    generation: Generation,
+    cut: Cut,
+}
+
+/// Follows a bucket until the task is dropped.
+pub fn follow(
+    shared: Shared,
+    bucket: &BucketInfo,
+    projector: &NodeInfo,
+) -> (Task, watch::Receiver<FollowerState>) {
+    let (state, watched) = watch::channel(FollowerState::default());
+    let (built, builds_done) = async_channel::bounded(16);
+    let env = shared.env.clone();
+    let applied = shared.store.applied().into_iter().find(|mark| mark.bucket == bucket.id);
+    let mut follower = Follower {
+        projector: shared.directory.projector(projector),
+        bucket: bucket.id,
+        queue: None,
+        applied,
+        builds: BTreeMap::new(),
+        built,
+        state,
+        shared,
+    };
+    let task = env.spawn("follower", async move {
+        loop {
+            let error = match follower.run(&builds_done).await {
+                Ok(()) => Error::unavailable("the stream ended"),
+                Err(error) => error,
+            };
+            if !error.is_retry() {
+                tracing::warn!(bucket = %follower.bucket, %error, "following a bucket");
+            }
+            tokio::time::sleep(follower.shared.config.retry).await;
+        }
+    });
+    (task, watched)
+}
+
+impl Follower {
+    /// One subscription, from its beginning to its end.
+    async fn run(&mut self, builds_done: &async_channel::Receiver<Built>) -> Result<()> {
+        let request = self.subscribe_request();
+        let mut stream = self.projector.subscribe(request).await?;
+        loop {
+            tokio::select! {
+                biased;
+                done = builds_done.recv() => {
+                    if let Ok(done) = done {
+                        self.build_done(done).await?;
+                    }
+                }
+                message = stream.next() => match message {
+                    Some(message) => self.message(message?).await?,
+                    None => return Ok(()),
+                },
+            }
+            self.publish_state();
+        }
+    }
+
+    fn subscribe_request(&self) -> SubscribeRequest {
+        let applied = self.applied.as_ref();
+        let has_slices =
+            self.shared.store.indexes().iter().any(|stored| stored.info.bucket == self.bucket);
+        // Without slices nothing of the past is needed: the stream begins at the source's present.
+        let from = match &self.queue {
+            Some(queue) => Some(queue.watermarks().clone()),
+            None if has_slices => applied.map(|mark| Cut::clone(&mark.cut)),
+            None => None,
+        };
+        let last_epoch = match &self.queue {
+            Some(queue) => queue.newest_epoch(),
+            None => applied.map(|mark| mark.epoch).unwrap_or_default(),
+        };
+        SubscribeRequest { node: self.shared.config.node.id, bucket: self.bucket, from, last_epoch }
+    }
+
+    async fn message(&mut self, message: StreamMessage) -> Result<()> {
+        match message {
+            StreamMessage::Begin { at, indexes } => {
+                let applied = self.applied.as_ref().map(|mark| mark.epoch).unwrap_or_default();
+                let queue =
+                    self.queue.get_or_insert_with(|| MutationQueue::new(at.clone(), applied));
+                if *queue.watermarks() != at {
+                    return Err(Error::internal(format!(
+                        "bucket {}: the stream does not begin at the watermarks",
+                        self.bucket
+                    )));
+                }
+                for index in indexes {
+                    self.join(index);
+                }
+            }
+            StreamMessage::IndexJoin { index, .. } => self.join(index),
+            StreamMessage::IndexLeave { index } => {
+                self.builds.remove(&index);
+                self.shared.store.drop_index(index).await?;
+                self.changed();
+            }
+            StreamMessage::Frames(frames) => {
+                for frame in frames {
+                    self.queue()?.frame(frame).map_err(|hole| {
+                        let text = format!("bucket {}: {hole:?} in the stream", self.bucket);
+                        Error::new(ErrorCode::DropData, text)
+                    })?;
+                }
+                self.apply_ready().await?;
+            }
+            StreamMessage::Epoch(mark) => {
+                self.queue()?.epoch(mark);
+                self.apply_ready().await?;
+            }
+            StreamMessage::DropData => {
+                return Err(Error::new(ErrorCode::DropData, "the node fell behind the stream"));
+            }
+        }
+        Ok(())
+    }
+
+    fn queue(&mut self) -> Result<&mut MutationQueue> {
+        self.queue
+            .as_mut()
+            .ok_or_else(|| Error::internal("a stream that does not begin with Begin"))
+    }
+
+    async fn apply_ready(&mut self) -> Result<()> {
+        while let Some(batch) = self.queue()?.next_ready() {
+            let mark = batch.mark.clone();
+            self.shared.store.apply(batch).await?;
+            self.applied = Some(mark);
+            self.changed();
+            self.finish_builds().await?;
+        }
+        Ok(())
+    }
+
+    /// An index is in the stream from here on: build it, if it is not here or not whole.
+    fn join(&mut self, index: Arc<IndexInfo>) {
+        let stored = self.shared.store.indexes().into_iter().find(|stored| {
+            stored.info.id == index.id && stored.info.generation == index.generation
+        });
+        let readable = stored.is_some_and(|stored| stored.floor.is_some());
+        let building = self.builds.get(&index.id).is_some_and(|b| b.generation == index.generation);
+        if readable || building {
+            return;
+        }
+        self.shared.store.begin_build(Arc::clone(&index));
+        let task = self.shared.env.spawn(
+            "build",
+            build(
+                self.shared.clone(),
+                Arc::clone(&self.projector),
+                Arc::clone(&index),
+                self.built.clone(),
+            ),
+        );
+        let build = Build { generation: index.generation, snapshot: None, _task: task };
+        self.builds.insert(index.id, build);
+        self.changed();
+    }
+
+    async fn build_done(&mut self, done: Built) -> Result<()> {
+        if let Some(build) = self.builds.get_mut(&done.index)
+            && build.generation == done.generation
+        {
+            build.snapshot = Some(done.cut);
+        }
+        self.finish_builds().await
+    }
+
+    /// Shows the indexes whose snapshot an applied epoch covers.
+    async fn finish_builds(&mut self) -> Result<()> {
+        let Some(mark) = self.applied.clone() else { return Ok(()) };
+        let covered =
+            |build: &Build| build.snapshot.as_ref().is_some_and(|cut| mark.cut.covers(cut));
+        let ready: Vec<_> = self
+            .builds
+            .iter()
+            .filter(|(_, build)| covered(build))
+            .map(|(index, build)| (*index, build.generation))
+            .collect();
+        for (index, generation) in ready {
+            self.builds.remove(&index);
+            self.shared.store.finish_build(index, generation, &mark).await?;
+            self.changed();
+        }
+        Ok(())
+    }
+
+    fn changed(&self) {
+        self.shared.changed.send_modify(|count| *count += 1);
+    }
+
+    fn publish_state(&self) {
+        if let Some(queue) = &self.queue {
+            self.state.send_replace(FollowerState {
+                watermarks: queue.watermarks().clone(),
+                staged_bytes: queue.staged_bytes() as u64,
+            });
+        }
+    }
+}
+
+/// Fetches a backfill snapshot into the store, again from the beginning after an error: what was
+/// taken in before does no harm, since the higher seqno wins. But a document that was in the first
+/// snapshot and is gone from the second leaves a deletion in the stream, which began before both.
+async fn build(
+    shared: Shared,
+    projector: Arc<dyn ProjectorApi>,
+    info: Arc<IndexInfo>,
+    built: async_channel::Sender<Built>,
+) {
+    loop {
+        match backfill(&shared, &projector, &info).await {
+            Ok(cut) => {
+                let done = Built { index: info.id, generation: info.generation, cut };
+                // The follower is gone only when this task is cancelled too.
+                let _ = built.send(done).await;
+                return;
+            }
+            Err(error) => {
+                tracing::warn!(index = %info.spec.name, %error, "backfill begins anew");
+                tokio::time::sleep(shared.config.retry).await;
+            }
+        }
+    }
+}
+
+async fn backfill(
+    shared: &Shared,
+    projector: &Arc<dyn ProjectorApi>,
+    info: &IndexInfo,
+) -> Result<Cut> {
+    let request = BackfillRequest {
+        node: shared.config.node.id,
+        index: info.id,
+        generation: info.generation,
+    };
+    let mut stream = projector.backfill(request).await?;
+    let mut cut = None;
+    while let Some(message) = stream.next().await {
+        match message? {
+            BackfillMessage::Begin { cut: at } => cut = Some(at),
+            BackfillMessage::Documents(body) => {
+                shared.store.backfill(info.id, info.generation, body).await?;
+            }
+            BackfillMessage::End => {
+                return cut.ok_or_else(|| Error::internal("a backfill without a beginning"));
+            }
+        }
+    }
+    Err(Error::unavailable("the backfill stream ended before its end"))
+}

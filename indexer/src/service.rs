@@ -1,0 +1,327 @@
+//! The service: follows the catalog, runs a follower for each bucket that has slices here, reports to
+//! the coordinator, and answers scans.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::{StreamExt, stream};
+use proto::api::{
+    BucketProgress, CoordinatorApi, Directory, Heartbeat, IndexerApi, ResultStream, SliceProgress,
+    WatchMessage,
+};
+use proto::command::{Command, CommandRequest, Outcome};
+use proto::env::{Env, OpenMode, Task};
+use proto::ids::{BucketId, Epoch, NodeId, SliceId};
+use proto::index::{Catalog, IndexState};
+use proto::scan::{AppliedReport, ShardBatch, ShardScan};
+use proto::{Error, ErrorCode, Result};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::config::Config;
+use crate::follower::{FollowerState, Shared, follow};
+use crate::scan::{ShardScanner, check};
+use crate::slice::SliceStore;
+use crate::slice::memory::MemoryStore;
+
+/// What the data directory's VERSION file says.
+const DATA_VERSION: &str = "sextant indexer data 1\n";
+/// What a bucket may hold back before it counts as slow; the projector bounds what it sends ahead.
+const QUEUE_BYTES_MAX: u64 = 64 << 20;
+
+/// An indexer, running until it is dropped.
+pub struct Indexer {
+    shared: Shared,
+    followers: Arc<Mutex<BTreeMap<BucketId, Follower>>>,
+    _lock: Box<dyn Send + Sync>,
+    _tasks: Vec<Task>,
+}
+
+struct Follower {
+    /// What it was started for; another projector or address means a new one.
+    projector: Arc<proto::index::NodeInfo>,
+    state: watch::Receiver<FollowerState>,
+    _task: Task,
+}
+
+/// What an indexer says of itself.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Status {
+    /// The node.
+    pub node: NodeId,
+    /// Bytes of memory of its slices.
+    pub memory_bytes: u64,
+    /// Its slices.
+    pub slices: Vec<SliceProgress>,
+}
+
+type Followers = Arc<Mutex<BTreeMap<BucketId, Follower>>>;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Indexer {
+    /// Opens the data directory, recovers, and begins to follow. Blocks while it recovers.
+    pub fn start(config: Config, env: Env, directory: Arc<dyn Directory>) -> Result<Self> {
+        let dir_lock = open_data_dir(&env, &config.data_dir)?;
+        let store = MemoryStore::open(&env, config.node.id, &config.data_dir)?;
+        let shared = Shared {
+            config,
+            env: env.clone(),
+            directory,
+            store: Arc::new(store),
+            changed: watch::Sender::new(0),
+        };
+        let followers = Followers::default();
+        let tasks = vec![
+            env.spawn("catalog", follow_catalog(shared.clone(), Arc::clone(&followers))),
+            env.spawn("heartbeat", report(shared.clone(), Arc::clone(&followers))),
+        ];
+        Ok(Self { shared, followers, _lock: dir_lock, _tasks: tasks })
+    }
+
+    /// What it says of itself.
+    pub fn status(&self) -> Status {
+        Status {
+            node: self.shared.config.node.id,
+            memory_bytes: self.shared.store.memory_bytes(),
+            slices: self.shared.store.progress(),
+        }
+    }
+
+    /// How far it is with each bucket.
+    pub fn buckets(&self) -> Vec<BucketProgress> {
+        bucket_progress(&self.shared, &self.followers)
+    }
+
+    async fn wait_applied(&self, bucket: BucketId, epoch: Epoch) -> Result<()> {
+        let mut changed = self.shared.changed.subscribe();
+        let is_applied = |store: &Arc<dyn SliceStore>| {
+            store.applied().iter().any(|mark| mark.bucket == bucket && mark.epoch >= epoch)
+        };
+        while !is_applied(&self.shared.store) {
+            changed.changed().await.map_err(|_| Error::unavailable("the indexer stops"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Takes the directory for this process and checks that this build can read it.
+fn open_data_dir(env: &Env, dir: &Path) -> Result<Box<dyn Send + Sync>> {
+    let here = |error: std::io::Error| {
+        Error::from(error).context(format!("data directory {}", dir.display()))
+    };
+    env.fs.create_dir_all(dir).map_err(here)?;
+    let lock = env.fs.lock_dir(dir).map_err(here)?;
+    let path = dir.join("VERSION");
+    let file = env.fs.open(&path, OpenMode::Create).map_err(here)?;
+    let mut found = vec![0; file.len().map_err(here)?.min(1024) as usize];
+    file.read_exact_at(&mut found, 0).map_err(here)?;
+    if found.is_empty() {
+        file.write_all_at(DATA_VERSION.as_bytes(), 0).map_err(here)?;
+        file.sync().and_then(|()| env.fs.sync_dir(dir)).map_err(here)?;
+    } else if found != DATA_VERSION.as_bytes() {
+        let found = String::from_utf8_lossy(&found);
+        return Err(Error::new(
+            ErrorCode::Version,
+            format!(
+                "{} holds {:?}, this build reads {:?}",
+                path.display(),
+                found.trim(),
+                DATA_VERSION.trim()
+            ),
+        )
+        .with_hint("use a directory of this version, or an empty one"));
+    }
+    Ok(lock)
+}
+
+/// Watches the catalog and keeps the followers in step with it.
+async fn follow_catalog(shared: Shared, followers: Followers) {
+    let mut newest_cas = 0;
+    loop {
+        let coordinator = shared.directory.coordinator();
+        if let Ok(mut watch) = coordinator.watch().await {
+            while let Some(Ok(message)) = watch.next().await {
+                // Another member may be behind the one that was asked before.
+                if let WatchMessage::Catalog(catalog) = message
+                    && catalog.cas >= newest_cas
+                {
+                    newest_cas = catalog.cas;
+                    take_catalog(&shared, &followers, &catalog).await;
+                }
+            }
+        }
+        tokio::time::sleep(shared.config.retry).await;
+    }
+}
+
+async fn take_catalog(shared: &Shared, followers: &Followers, catalog: &Catalog) {
+    for stored in shared.store.indexes() {
+        let id = stored.info.id;
+        if !catalog.indexes.contains_key(&id) && id <= catalog.newest_index {
+            if let Err(error) = shared.store.drop_index(id).await {
+                tracing::warn!(index = %id, %error, "dropping an index");
+            }
+            shared.changed.send_modify(|count| *count += 1);
+        }
+    }
+    let node = shared.config.node.id;
+    let mut followers = lock(followers);
+    let concerns = |bucket: &BucketId| {
+        catalog.indexes.values().any(|index| {
+            index.bucket == *bucket
+                && index.state != IndexState::Pending
+                && index.topology.nodes().contains(&node)
+        })
+    };
+    followers.retain(|bucket, follower| {
+        let projector = catalog.buckets.get(bucket).and_then(|b| catalog.nodes.get(&b.projector));
+        concerns(bucket) && projector == Some(&follower.projector)
+    });
+    for bucket in catalog.buckets.values().filter(|bucket| concerns(&bucket.id)) {
+        let Some(projector) = catalog.nodes.get(&bucket.projector) else { continue };
+        followers.entry(bucket.id).or_insert_with(|| {
+            let (task, state) = follow(shared.clone(), bucket, projector);
+            Follower { projector: Arc::clone(projector), state, _task: task }
+        });
+    }
+}
+
+fn bucket_progress(shared: &Shared, followers: &Followers) -> Vec<BucketProgress> {
+    let followers = lock(followers);
+    let progress = |mark: proto::cut::EpochMark| {
+        let state = followers.get(&mark.bucket).map(|f| f.state.borrow().clone());
+        let state = state.unwrap_or_default();
+        BucketProgress {
+            bucket: mark.bucket,
+            high_watermark: state.watermarks,
+            applied: mark.epoch,
+            durable: shared.store.durable_epoch(mark.bucket),
+            queue_bytes: state.staged_bytes,
+            queue_bytes_max: QUEUE_BYTES_MAX,
+        }
+    };
+    shared.store.applied().into_iter().map(progress).collect()
+}
+
+/// Registers the node, then says what it has: regularly, and at once when a slice becomes readable.
+async fn report(shared: Shared, followers: Followers) {
+    let mut changed = shared.changed.subscribe();
+    let mut readable = None;
+    loop {
+        let coordinator = shared.directory.coordinator();
+        let heartbeat = Heartbeat {
+            node: shared.config.node.id,
+            buckets: bucket_progress(&shared, &followers),
+            slices: shared.store.progress(),
+            leases: Vec::new(),
+        };
+        match coordinator.heartbeat(heartbeat).await {
+            Ok(()) => {}
+            Err(error) if error.code == ErrorCode::Unknown => {
+                register(&shared, &*coordinator).await;
+                continue;
+            }
+            Err(error) => {
+                tracing::debug!(%error, "heartbeat");
+                tokio::time::sleep(shared.config.retry).await;
+                continue;
+            }
+        }
+        let regularly = tokio::time::sleep(shared.config.heartbeat);
+        tokio::pin!(regularly);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut regularly => break,
+                _ = changed.changed() => {
+                    let now = readable_slices(&*shared.store);
+                    if readable.as_ref() != Some(&now) {
+                        readable = Some(now);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn register(shared: &Shared, coordinator: &dyn CoordinatorApi) {
+    let command = Command::RegisterNode(shared.config.node.clone());
+    match coordinator.propose(CommandRequest { request: None, command }).await {
+        Ok(Outcome::Refused(error)) | Err(error) => {
+            tracing::warn!(%error, "registering the indexer");
+            tokio::time::sleep(shared.config.retry).await;
+        }
+        Ok(_) => {}
+    }
+}
+
+/// Which slices can be read, each from which epoch on.
+fn readable_slices(store: &dyn SliceStore) -> Vec<(SliceId, Epoch)> {
+    let slices = store.progress().into_iter();
+    slices.filter_map(|slice| Some((slice.slice, slice.floor?))).collect()
+}
+
+#[async_trait]
+impl IndexerApi for Indexer {
+    async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
+        let deadline = Duration::from_millis(scan.timeout_ms);
+        timeout(deadline, self.wait_applied(scan.bucket, scan.epoch)).await.map_err(|_| {
+            Error::new(
+                ErrorCode::Cancelled,
+                format!("epoch {} was not applied within {} ms", scan.epoch, scan.timeout_ms),
+            )
+        })??;
+        let snapshot = self.shared.store.snapshot(scan.index, scan.generation, scan.epoch)?;
+        check(&scan, &snapshot.info.spec)?;
+        let node = self.shared.config.node.id;
+        if let Some(slice) = scan.slices.iter().find(|s| !snapshot.info.topology.hosts(node, **s)) {
+            let message = format!("node {node} has no slice {slice} of index {}", scan.index);
+            return Err(Error::new(ErrorCode::SliceMoved, message));
+        }
+        Ok(Box::pin(stream::unfold(Some(ShardScanner::new(snapshot, scan)), next_batch)))
+    }
+
+    async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
+        let (store, node) = (Arc::clone(&self.shared.store), self.shared.config.node.id);
+        let mut changed = self.shared.changed.subscribe();
+        changed.mark_changed();
+        let state = (store, changed, Vec::new());
+        Ok(Box::pin(stream::unfold(state, move |(store, mut changed, last)| async move {
+            changed.changed().await.ok()?;
+            let readable = readable_slices(&*store);
+            let report = AppliedReport {
+                node,
+                applied: store.applied().iter().map(|mark| (mark.bucket, mark.epoch)).collect(),
+                readable: (readable != last || last.is_empty()).then(|| readable.clone()),
+            };
+            Some((Ok(report), (store, changed, readable)))
+        })))
+    }
+
+    async fn checksum(&self, slice: SliceId, epoch: Epoch) -> Result<(u64, u64)> {
+        let snapshot = self.shared.store.snapshot(slice.index, slice.generation, epoch)?;
+        Ok(self.shared.env.blocking(move || snapshot.checksum(slice)).await)
+    }
+}
+
+/// The next batch of a scan, giving others a turn where nothing was found for a while.
+async fn next_batch(
+    scanner: Option<ShardScanner>,
+) -> Option<(Result<ShardBatch>, Option<ShardScanner>)> {
+    let mut scanner = scanner?;
+    loop {
+        match scanner.step() {
+            Ok(None) => tokio::task::yield_now().await,
+            Ok(Some(ShardBatch::Done)) => return Some((Ok(ShardBatch::Done), None)),
+            Ok(Some(batch)) => return Some((Ok(batch), Some(scanner))),
+            Err(error) => return Some((Err(error), None)),
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Gather: merges the ordered rows of some shards into one ordered sequence, and folds partial
+//! aggregates.
+//!
+//! Shards are few (one for each node), so the next row is found by looking at each shard's head; the
+//! first eight bytes of an entry are compared as one integer. A single shard's blocks pass through
+//! untouched.
+
+use std::cmp::Ordering;
+
+use proto::aggregate::Partial;
+use proto::scan::{Row, RowBlock, RowBlockBuilder, ShardBatch};
+use proto::{Error, Result, key};
+
+use super::shard::ShardStream;
+
+/// A block is handed on when it has this many bytes.
+const BLOCK_BYTES: usize = 64 << 10;
+/// The first blocks are smaller, so that the first row is soon there.
+const FIRST_BLOCK_BYTES: usize = 4 << 10;
+
+/// The merge of some shards.
+pub(crate) struct Gather {
+    shards: Vec<Shard>,
+    reverse: bool,
+    distinct: Option<Distinct>,
+    block_bytes: usize,
+}
+
+/// A shard and a place in its current block.
+struct Shard {
+    stream: ShardStream,
+    block: RowBlock,
+    /// Where the current row begins in the block, and where the next one does.
+    at: usize,
+    next: usize,
+    /// The first bytes of the current row's entry, as an integer of the same order.
+    prefix: u64,
+    /// Is there a current row? If not, the next block is to be fetched, or the shard is finished.
+    on_row: bool,
+    finished: bool,
+}
+
+/// DISTINCT over leading key parts: equal rows of different shards follow each other.
+struct Distinct {
+    parts: u16,
+    descending: Vec<bool>,
+    last: Option<Vec<u8>>,
+}
+
+impl Distinct {
+    /// Is this the first row of its kind?
+    fn is_new(&mut self, entry: &[u8]) -> Result<bool> {
+        let mut len = 0;
+        for descending in self.descending.iter().take(usize::from(self.parts)) {
+            len += key::skip_part(&entry[len..], *descending)?;
+        }
+        let prefix = &entry[..len];
+        if self.last.as_deref() == Some(prefix) {
+            return Ok(false);
+        }
+        self.last = Some(prefix.to_vec());
+        Ok(true)
+    }
+}
+
+impl Shard {
+    fn new(stream: ShardStream) -> Self {
+        let block = RowBlock::default();
+        Self { stream, block, at: 0, next: 0, prefix: 0, on_row: false, finished: false }
+    }
+
+    fn row(&self) -> Row<'_> {
+        let row = proto::scan::row_at(&self.block.data, self.at);
+        row.map_or(Row { entry: &[], include: &[] }, |(row, _)| row)
+    }
+
+    /// Goes to the row that begins at `at`; there may be none left in the block.
+    fn go_to(&mut self, at: usize) {
+        self.at = at;
+        match proto::scan::row_at(&self.block.data, at) {
+            Some((row, next)) => {
+                let mut chunk = [0; 8];
+                let len = row.entry.len().min(8);
+                chunk[..len].copy_from_slice(&row.entry[..len]);
+                self.prefix = u64::from_be_bytes(chunk);
+                self.next = next;
+                self.on_row = true;
+            }
+            None => self.on_row = false,
+        }
+    }
+
+    /// Fetches blocks until there is a row or the shard is finished.
+    async fn fill(&mut self) -> Result<()> {
+        while !self.on_row && !self.finished {
+            match self.stream.next_rows().await? {
+                Some(block) => {
+                    self.block = block;
+                    self.go_to(0);
+                }
+                None => self.finished = true,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Gather {
+    /// A merge; `distinct` keeps the first row of each run of equal leading key parts.
+    pub fn new(
+        shards: Vec<ShardStream>,
+        reverse: bool,
+        distinct: Option<(u16, Vec<bool>)>,
+    ) -> Self {
+        let distinct =
+            distinct.map(|(parts, descending)| Distinct { parts, descending, last: None });
+        Self {
+            shards: shards.into_iter().map(Shard::new).collect(),
+            reverse,
+            distinct,
+            block_bytes: FIRST_BLOCK_BYTES,
+        }
+    }
+
+    /// The next rows in order, `None` at the end.
+    pub async fn next(&mut self) -> Result<Option<RowBlock>> {
+        if let ([only], None) = (&mut self.shards[..], &self.distinct) {
+            return only.stream.next_rows().await;
+        }
+        let mut builder = RowBlockBuilder::with_capacity(self.block_bytes + self.block_bytes / 8);
+        while builder.len() < self.block_bytes {
+            for shard in self.shards.iter_mut().filter(|shard| !shard.on_row) {
+                shard.fill().await?;
+            }
+            self.shards.retain(|shard| shard.on_row);
+            if self.shards.is_empty() {
+                break;
+            }
+            self.merge_into(&mut builder)?;
+        }
+        self.block_bytes = (self.block_bytes * 4).min(BLOCK_BYTES);
+        Ok((!builder.is_empty()).then(|| builder.finish()))
+    }
+
+    /// Merges rows until the block is full or a shard has come to the end of its own.
+    fn merge_into(&mut self, builder: &mut RowBlockBuilder) -> Result<()> {
+        while builder.len() < self.block_bytes {
+            let first = self.first();
+            let shard = &mut self.shards[first];
+            let row = shard.row();
+            let wanted = match &mut self.distinct {
+                Some(distinct) => distinct.is_new(row.entry)?,
+                None => true,
+            };
+            if wanted {
+                builder.push(row.entry, row.include);
+            }
+            shard.go_to(shard.next);
+            if !shard.on_row {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// The shard whose row comes first; all are on a row.
+    fn first(&self) -> usize {
+        let wanted = if self.reverse { Ordering::Greater } else { Ordering::Less };
+        let mut first = 0;
+        for at in 1..self.shards.len() {
+            let (this, best) = (&self.shards[at], &self.shards[first]);
+            let order =
+                this.prefix.cmp(&best.prefix).then_with(|| this.row().entry.cmp(best.row().entry));
+            if order == wanted {
+                first = at;
+            }
+        }
+        first
+    }
+
+    /// Folds the partial aggregates of all shards.
+    pub async fn fold(&mut self, totals: &mut [Partial]) -> Result<()> {
+        for shard in &mut self.shards {
+            loop {
+                match shard.stream.next().await? {
+                    ShardBatch::Partials(partials) => {
+                        for (total, partial) in totals.iter_mut().zip(&partials) {
+                            total.merge(partial);
+                        }
+                    }
+                    ShardBatch::Done => break,
+                    ShardBatch::Rows(_) => {
+                        return Err(Error::internal("rows in a scan of aggregates"));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

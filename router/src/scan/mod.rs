@@ -1,0 +1,249 @@
+//! Scans: scatter and gather.
+//!
+//! A scan fixes its epoch, takes the index's topology as its base, and reads every slice of it at that
+//! epoch. Where order counts, the slices that one node answers for are one *shard scan*, merged there,
+//! and the shards are merged here ([`gather`]); else each slice is a shard scan of its own, and they
+//! follow each other. Each shard scan is driven by a task of its own with a small bounded channel, so
+//! that shards work side by side and a slow reader holds them back; when a shard fails it is resumed
+//! on a replica after the last entry that came, which is exact because the epoch is the same there
+//! ([`shard`]).
+
+mod gather;
+mod shard;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use proto::aggregate::Partial;
+use proto::ids::{Epoch, SliceNo};
+use proto::index::IndexInfo;
+use proto::scan::{Consistency, Output, RowBlock, ScanRequest};
+use proto::token::Token;
+use proto::topology::TopologyProvider;
+use proto::{Error, ErrorCode, Result};
+use tokio::time::Instant;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::leases::EpochLease;
+use crate::service::Shared;
+use gather::Gather;
+use shard::ShardStream;
+
+/// Unordered shard scans that run side by side.
+const UNORDERED_SIDE_BY_SIDE: usize = 2;
+
+/// A scan in progress; dropping it ends it everywhere.
+pub struct ScanStream {
+    index: Arc<IndexInfo>,
+    request: ScanRequest,
+    lease: EpochLease,
+    source: Source,
+    resume_after: Option<Bytes>,
+    offset_left: u64,
+    limit_left: Option<u64>,
+    done: bool,
+}
+
+enum Source {
+    Ordered(Gather),
+    /// Shard scans not begun yet, and those that run, the first being read.
+    Unordered {
+        ahead: Vec<Start>,
+        running: std::collections::VecDeque<ShardStream>,
+    },
+}
+
+type Start = Box<dyn FnOnce() -> ShardStream + Send>;
+
+/// What a scan returns, batch by batch.
+#[derive(Clone, Debug)]
+pub enum ScanBatch {
+    /// Rows, in order if that was asked for.
+    Rows(RowBlock),
+    /// The aggregates of the whole scan, in the order of the calls.
+    Aggregates(Vec<Partial>),
+}
+
+/// Begins a scan, or goes on with the one that a token names.
+pub(crate) async fn begin(
+    shared: Shared,
+    index: Arc<IndexInfo>,
+    mut request: ScanRequest,
+    token: Option<&str>,
+) -> Result<ScanStream> {
+    let deadline = Instant::now() + Duration::from_millis(request.timeout_ms);
+    let (mut limit, mut offset, mut resume_after) = (request.limit, request.offset, None);
+    if let Some(text) = token {
+        let token = accept(text, &index, &request)?;
+        request.consistency = Consistency::Epoch(token.epoch);
+        (limit, offset, resume_after) = (token.limit_left, token.offset_left, token.resume_after);
+    }
+    let lease = shared.choose_epoch(&index, &request.consistency, deadline).await?;
+    let plan = shard::Plan {
+        shared,
+        index: Arc::clone(&index),
+        request: request.clone(),
+        epoch: lease.epoch(),
+        resume_after: resume_after.clone(),
+        rows_max: limit.map(|limit| limit.saturating_add(offset)),
+    };
+    Ok(ScanStream {
+        source: plan_source(plan),
+        index,
+        request,
+        lease,
+        resume_after,
+        offset_left: offset,
+        limit_left: limit,
+        done: limit == Some(0),
+    })
+}
+
+fn plan_source(plan: shard::Plan) -> Source {
+    let slices: Vec<_> = (0..plan.index.topology.slices()).map(SliceNo).collect();
+    let ordered = plan.request.ordered || plan.request.distinct_parts.is_some();
+    let aggregates = matches!(plan.request.output, Output::Aggregates(_));
+    if ordered || aggregates {
+        let shards = plan.shards(&slices).into_iter().map(|slices| plan.start(slices)).collect();
+        let distinct =
+            plan.request.distinct_parts.map(|parts| (parts, plan.index.spec.descending()));
+        return Source::Ordered(Gather::new(shards, plan.request.reverse, distinct));
+    }
+    let start = |slice: SliceNo| {
+        let plan = plan.clone();
+        Box::new(move || plan.start(vec![slice])) as Start
+    };
+    Source::Unordered {
+        ahead: slices.into_iter().rev().map(start).collect(),
+        running: Default::default(),
+    }
+}
+
+/// Reads a token back and checks that it belongs to this question.
+fn accept(text: &str, index: &IndexInfo, request: &ScanRequest) -> Result<Token> {
+    let token = Token::decode(text)?;
+    let refuse = |why: &str| {
+        Err(Error::new(ErrorCode::InvalidParameter, format!("continuation token: {why}"))
+            .with_hint("begin the scan anew without a token"))
+    };
+    if (token.index, token.generation) != (index.id, index.generation) {
+        return refuse("it belongs to another index");
+    }
+    if token.request_hash != fingerprint(request)? {
+        return refuse("it belongs to another scan");
+    }
+    Ok(token)
+}
+
+/// What a scan asks, without the moment: a token goes on only with the same question.
+fn fingerprint(request: &ScanRequest) -> Result<u64> {
+    let mut question = request.clone();
+    question.consistency = Consistency::Any;
+    question.timeout_ms = 0;
+    let bytes = postcard::to_stdvec(&question).map_err(|e| Error::internal(e.to_string()))?;
+    Ok(xxh3_64(&bytes))
+}
+
+impl ScanStream {
+    /// The epoch that it reads.
+    pub fn epoch(&self) -> Epoch {
+        self.lease.epoch()
+    }
+
+    /// The next batch, `None` after the last.
+    pub async fn next(&mut self) -> Result<Option<ScanBatch>> {
+        if let Output::Aggregates(calls) = &self.request.output {
+            if std::mem::replace(&mut self.done, true) {
+                return Ok(None);
+            }
+            let mut totals: Vec<_> = calls.iter().map(|call| Partial::new(call.function)).collect();
+            let Source::Ordered(gather) = &mut self.source else {
+                return Err(Error::internal("aggregates are gathered"));
+            };
+            gather.fold(&mut totals).await?;
+            return Ok(Some(ScanBatch::Aggregates(totals)));
+        }
+        while !self.done {
+            let block = match &mut self.source {
+                Source::Ordered(gather) => gather.next().await?,
+                Source::Unordered { ahead, running } => next_unordered(ahead, running).await?,
+            };
+            let Some(block) = block else {
+                self.done = true;
+                break;
+            };
+            let block = self.cut(block);
+            if block.rows > 0 {
+                return Ok(Some(ScanBatch::Rows(block)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where the scan can go on, for an ordered scan; `None` when it is finished.
+    pub fn token(&self) -> Result<Option<String>> {
+        if self.done {
+            return Ok(None);
+        }
+        let token = Token {
+            index: self.index.id,
+            generation: self.index.generation,
+            epoch: self.lease.epoch(),
+            base_topology: self.index.topology.number,
+            request_hash: fingerprint(&self.request)?,
+            shards_done: 0,
+            resume_after: self.resume_after.clone(),
+            virtual_scans: Vec::new(),
+            limit_left: self.limit_left,
+            offset_left: self.offset_left,
+        };
+        token.encode().map(Some)
+    }
+
+    /// Leaves out the offset and what is above the limit, and keeps the place.
+    fn cut(&mut self, block: RowBlock) -> RowBlock {
+        let rows = u64::from(block.rows);
+        if let Some(last) = block.iter().last().filter(|_| self.request.ordered) {
+            self.resume_after = Some(Bytes::copy_from_slice(last.entry));
+        }
+        let skip = self.offset_left.min(rows);
+        let take = self.limit_left.map_or(rows - skip, |limit| limit.min(rows - skip));
+        self.offset_left -= skip;
+        if let Some(limit) = &mut self.limit_left {
+            *limit -= take;
+            self.done |= *limit == 0;
+        }
+        if take == rows {
+            return block;
+        }
+        let mut cut = proto::scan::RowBlockBuilder::with_capacity(block.data.len());
+        for row in block.iter().skip(skip as usize).take(take as usize) {
+            cut.push(row.entry, row.include);
+            if self.request.ordered && self.done {
+                self.resume_after = Some(Bytes::copy_from_slice(row.entry));
+            }
+        }
+        cut.finish()
+    }
+}
+
+async fn next_unordered(
+    ahead: &mut Vec<Start>,
+    running: &mut std::collections::VecDeque<ShardStream>,
+) -> Result<Option<RowBlock>> {
+    loop {
+        while running.len() < UNORDERED_SIDE_BY_SIDE
+            && let Some(start) = ahead.pop()
+        {
+            running.push_back(start());
+        }
+        let Some(first) = running.front_mut() else { return Ok(None) };
+        match first.next_rows().await? {
+            Some(block) => return Ok(Some(block)),
+            None => {
+                running.pop_front();
+            }
+        }
+    }
+}

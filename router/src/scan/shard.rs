@@ -1,0 +1,241 @@
+//! One shard scan: a task that reads some slices from a replica that has them, and goes on with another
+//! replica after the last entry that came when the first one fails.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_channel::{Receiver, Sender};
+use bytes::Bytes;
+use futures::StreamExt;
+use proto::env::Task;
+use proto::ids::{Epoch, NodeId, SliceNo};
+use proto::index::IndexInfo;
+use proto::scan::{RowBlock, ScanRequest, ShardBatch, ShardScan};
+use proto::{Error, ErrorCode, Result};
+use tokio::time::{Instant, timeout_at};
+
+use crate::service::Shared;
+
+/// Batches that a shard may be ahead of its reader.
+const BATCHES_AHEAD: usize = 2;
+/// An attempt may wait so long for its first batch while there is another replica.
+const STAGE_MS: u64 = 1_000;
+
+/// What all shard scans of a scan have in common.
+#[derive(Clone)]
+pub(crate) struct Plan {
+    pub shared: Shared,
+    pub index: Arc<IndexInfo>,
+    pub request: ScanRequest,
+    pub epoch: Epoch,
+    pub resume_after: Option<Bytes>,
+    pub rows_max: Option<u64>,
+}
+
+/// The batches of a shard scan.
+pub(crate) struct ShardStream {
+    batches: Receiver<Result<ShardBatch>>,
+    _task: Task,
+}
+
+impl ShardStream {
+    /// The next batch; after `Done` there is none.
+    pub async fn next(&mut self) -> Result<ShardBatch> {
+        match self.batches.recv().await {
+            Ok(batch) => batch,
+            Err(_) => Err(Error::unavailable("a shard scan was cancelled")),
+        }
+    }
+
+    /// The next rows, `None` at the end.
+    pub async fn next_rows(&mut self) -> Result<Option<RowBlock>> {
+        match self.next().await? {
+            ShardBatch::Rows(block) => Ok(Some(block)),
+            ShardBatch::Done => Ok(None),
+            ShardBatch::Partials(_) => Err(Error::internal("aggregates in a scan of rows")),
+        }
+    }
+}
+
+impl Plan {
+    /// Groups slices by the node that is asked for them first.
+    pub fn shards(&self, slices: &[SliceNo]) -> Vec<Vec<SliceNo>> {
+        let mut shards: BTreeMap<Option<NodeId>, Vec<SliceNo>> = BTreeMap::new();
+        for slice in slices {
+            let nodes = self.shared.applied.candidates(&self.index, *slice, self.epoch);
+            shards.entry(nodes.first().copied()).or_default().push(*slice);
+        }
+        shards.into_values().collect()
+    }
+
+    /// Begins a shard scan.
+    pub fn start(&self, slices: Vec<SliceNo>) -> ShardStream {
+        let (sender, batches) = async_channel::bounded(BATCHES_AHEAD);
+        let plan = self.clone();
+        let task = self.shared.env.spawn("shard-scan", async move {
+            if let Err(error) = plan.drive(slices, &sender).await {
+                // A reader that is gone needs no error.
+                let _ = sender.send(Err(error)).await;
+            }
+        });
+        ShardStream { batches, _task: task }
+    }
+
+    /// Tries the replicas in turn until the scan is finished or time is up.
+    async fn drive(&self, slices: Vec<SliceNo>, sender: &Sender<Result<ShardBatch>>) -> Result<()> {
+        let deadline = Instant::now() + Duration::from_millis(self.request.timeout_ms);
+        let mut place = Place { resume_after: self.resume_after.clone(), rows_left: self.rows_max };
+        let mut failed: Vec<NodeId> = Vec::new();
+        // Slices of one shard may have to be read from different replicas after a failure: then each
+        // goes on by itself, and the pieces are merged like shards.
+        let mut last_error = None;
+        loop {
+            let Some(node) = self.common_candidate(&slices, &failed) else {
+                if slices.len() > 1 && self.splits(&slices, &failed) {
+                    return self.drive_apart(slices, place, sender).await;
+                }
+                let error = last_error.take().unwrap_or_else(|| {
+                    Error::unavailable(format!("no node has slice {}", slices[0]))
+                });
+                if Instant::now() >= deadline || !error.is_retry() {
+                    return Err(error);
+                }
+                failed.clear();
+                last_error = Some(error);
+                tokio::time::sleep(self.shared.config.retry).await;
+                continue;
+            };
+            let others = self.common_candidate(&slices, &[&failed[..], &[node]].concat()).is_some();
+            match self.attempt(node, &slices, &mut place, others, deadline, sender).await {
+                Ok(()) => return Ok(()),
+                Err(error) if error.is_retry() && error.code != ErrorCode::SnapshotTooOld => {
+                    tracing::debug!(%node, %error, "a shard scan goes on elsewhere");
+                    failed.push(node);
+                    last_error = Some(error);
+                }
+                // A replica with an older floor may still answer.
+                Err(error) if error.code == ErrorCode::SnapshotTooOld && others => {
+                    failed.push(node);
+                    last_error = Some(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// A node that has all the slices and has not failed.
+    fn common_candidate(&self, slices: &[SliceNo], failed: &[NodeId]) -> Option<NodeId> {
+        let first = self.shared.applied.candidates(&self.index, *slices.first()?, self.epoch);
+        let has_all =
+            |node: &NodeId| slices.iter().all(|slice| self.index.topology.hosts(*node, *slice));
+        first.into_iter().find(|node| !failed.contains(node) && has_all(node))
+    }
+
+    /// Has each slice by itself a node that has not failed?
+    fn splits(&self, slices: &[SliceNo], failed: &[NodeId]) -> bool {
+        slices.iter().all(|slice| self.common_candidate(&[*slice], failed).is_some())
+    }
+
+    /// Goes on with each slice by itself, merged.
+    async fn drive_apart(
+        &self,
+        slices: Vec<SliceNo>,
+        place: Place,
+        sender: &Sender<Result<ShardBatch>>,
+    ) -> Result<()> {
+        let plan =
+            Plan { resume_after: place.resume_after, rows_max: place.rows_left, ..self.clone() };
+        let shards = slices.into_iter().map(|slice| plan.start(vec![slice])).collect();
+        let distinct =
+            self.request.distinct_parts.map(|parts| (parts, self.index.spec.descending()));
+        let mut gather = super::gather::Gather::new(shards, self.request.reverse, distinct);
+        if let proto::scan::Output::Aggregates(calls) = &self.request.output {
+            let mut totals: Vec<_> =
+                calls.iter().map(|call| proto::aggregate::Partial::new(call.function)).collect();
+            gather.fold(&mut totals).await?;
+            let _ = sender.send(Ok(ShardBatch::Partials(totals))).await;
+        } else {
+            while let Some(block) = gather.next().await? {
+                if sender.send(Ok(ShardBatch::Rows(block))).await.is_err() {
+                    return Ok(());
+                }
+            }
+        }
+        let _ = sender.send(Ok(ShardBatch::Done)).await;
+        Ok(())
+    }
+
+    /// Reads from one node as far as it goes.
+    async fn attempt(
+        &self,
+        node: NodeId,
+        slices: &[SliceNo],
+        place: &mut Place,
+        others: bool,
+        deadline: Instant,
+        sender: &Sender<Result<ShardBatch>>,
+    ) -> Result<()> {
+        let info = self.shared.catalog.load().nodes.get(&node).cloned();
+        let info = info.ok_or_else(|| Error::unavailable(format!("node {node} is not known")))?;
+        let left_ms = deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
+        let stage_ms = if others { STAGE_MS.min(left_ms) } else { left_ms };
+        let scan = self.shard_scan(slices, place, stage_ms);
+        let late = || Error::unavailable(format!("node {node} did not answer in time"));
+        let stage = Instant::now() + Duration::from_millis(stage_ms);
+        let indexer = self.shared.directory.indexer(&info);
+        let mut batches = timeout_at(stage, indexer.scan(scan)).await.map_err(|_| late())??;
+        let mut next = timeout_at(stage, batches.next()).await.map_err(|_| late())?;
+        loop {
+            let batch =
+                next.ok_or_else(|| Error::unavailable(format!("node {node} went away")))??;
+            let done = batch == ShardBatch::Done;
+            if let ShardBatch::Rows(block) = &batch {
+                place.advance(block);
+            }
+            if sender.send(Ok(batch)).await.is_err() || done {
+                return Ok(());
+            }
+            let silent =
+                Instant::now() + Duration::from_millis(self.request.timeout_ms.max(STAGE_MS));
+            next = timeout_at(silent, batches.next()).await.map_err(|_| late())?;
+        }
+    }
+
+    fn shard_scan(&self, slices: &[SliceNo], place: &Place, timeout_ms: u64) -> ShardScan {
+        let request = &self.request;
+        ShardScan {
+            bucket: self.index.bucket,
+            index: self.index.id,
+            generation: self.index.generation,
+            slices: slices.to_vec(),
+            epoch: self.epoch,
+            ranges: request.ranges.clone(),
+            filter: request.filter.clone(),
+            reverse: request.reverse,
+            ordered: true,
+            distinct_parts: request.distinct_parts,
+            resume_after: place.resume_after.clone(),
+            limit: place.rows_left,
+            output: request.output.clone(),
+            timeout_ms,
+        }
+    }
+}
+
+/// How far a shard scan is.
+struct Place {
+    resume_after: Option<Bytes>,
+    rows_left: Option<u64>,
+}
+
+impl Place {
+    fn advance(&mut self, block: &RowBlock) {
+        if let Some(last) = block.iter().last() {
+            self.resume_after = Some(Bytes::copy_from_slice(last.entry));
+        }
+        if let Some(left) = &mut self.rows_left {
+            *left = left.saturating_sub(u64::from(block.rows));
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! The service: keeps the catalog and the indexers' progress current, reports leases, and starts scans.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use futures::StreamExt;
+use proto::api::{Directory, Heartbeat, WatchMessage};
+use proto::command::{Command, CommandRequest};
+use proto::cut::{Cut, Position};
+use proto::env::{Env, Task};
+use proto::ids::{BucketId, Epoch, IndexId, NodeId, VbucketId};
+use proto::index::{BucketInfo, Catalog, IndexInfo, IndexState, NodeInfo, Role};
+use proto::scan::{Consistency, ScanRequest};
+use proto::{Error, ErrorCode, Result};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+
+use crate::applied::Applied;
+use crate::leases::{EpochLease, Leases};
+use crate::scan::{self, ScanStream};
+
+/// Settings of a router.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Who it is.
+    pub node: NodeInfo,
+    /// How often it reports its leases.
+    pub heartbeat: Duration,
+    /// How long it waits before it tries a lost peer again.
+    pub retry: Duration,
+}
+
+impl Config {
+    /// The usual settings.
+    pub fn new(node: NodeInfo) -> Self {
+        Self { node, heartbeat: Duration::from_millis(500), retry: Duration::from_millis(100) }
+    }
+}
+
+/// A router, running until it is dropped.
+pub struct Router {
+    pub(crate) shared: Shared,
+    _tasks: Vec<Task>,
+}
+
+/// What scans and tasks share.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub config: Config,
+    pub env: Env,
+    pub directory: Arc<dyn Directory>,
+    pub catalog: Arc<ArcSwap<Catalog>>,
+    pub catalog_changed: watch::Sender<u64>,
+    pub applied: Applied,
+    pub leases: Leases,
+}
+
+impl Router {
+    /// Begins to follow the catalog.
+    pub fn start(config: Config, env: Env, directory: Arc<dyn Directory>) -> Self {
+        let shared = Shared {
+            config,
+            env: env.clone(),
+            directory,
+            catalog: Arc::default(),
+            catalog_changed: watch::Sender::new(0),
+            applied: Applied::default(),
+            leases: Leases::default(),
+        };
+        let tasks = vec![
+            env.spawn("catalog", follow_catalog(shared.clone())),
+            env.spawn("leases", report_leases(shared.clone())),
+        ];
+        Self { shared, _tasks: tasks }
+    }
+
+    /// The catalog as it is known here.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.shared.catalog.load_full()
+    }
+
+    /// Waits until the catalog known here is at least of a `cas`, or shows what is looked for.
+    pub async fn wait_catalog(&self, found: impl Fn(&Catalog) -> bool) -> Arc<Catalog> {
+        let mut changed = self.shared.catalog_changed.subscribe();
+        loop {
+            let catalog = self.shared.catalog.load_full();
+            if found(&catalog) || changed.changed().await.is_err() {
+                return catalog;
+            }
+        }
+    }
+
+    /// Fixes the epoch that scans of an index's bucket read, and keeps it readable: for the scans of a
+    /// transaction.
+    pub async fn pin(
+        &self,
+        index: IndexId,
+        consistency: &Consistency,
+        timeout_ms: u64,
+    ) -> Result<EpochLease> {
+        let deadline = Instant::now() + Duration::from_millis(timeout_ms);
+        let index = self.index(index)?;
+        self.shared.choose_epoch(&index, consistency, deadline).await
+    }
+
+    /// Begins a scan, or goes on with one that a token names.
+    pub async fn scan(&self, request: ScanRequest, token: Option<&str>) -> Result<ScanStream> {
+        let index = self.index(request.index)?;
+        scan::begin(self.shared.clone(), index, request, token).await
+    }
+
+    fn index(&self, index: IndexId) -> Result<Arc<IndexInfo>> {
+        let catalog = self.shared.catalog.load();
+        let index = catalog
+            .indexes
+            .get(&index)
+            .ok_or_else(|| Error::new(ErrorCode::Unknown, format!("there is no index {index}")))?;
+        match index.state {
+            IndexState::Maintenance => Ok(Arc::clone(index)),
+            IndexState::Pending => {
+                Err(Error::unavailable(format!("index {} is not built", index.spec.name))
+                    .with_hint(format!(
+                        "BUILD INDEX ON {} ({})",
+                        index.spec.bucket, index.spec.name
+                    )))
+            }
+            IndexState::Backfill => {
+                Err(Error::unavailable(format!("index {} is being built", index.spec.name))
+                    .with_hint("SHOW INDEXES tells when it serves scans"))
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn bucket(&self, bucket: BucketId) -> Result<(Arc<BucketInfo>, Arc<NodeInfo>)> {
+        let catalog = self.catalog.load();
+        let missing = || Error::unavailable(format!("bucket {bucket} is not known here"));
+        let info = catalog.buckets.get(&bucket).ok_or_else(missing)?;
+        let projector = catalog.nodes.get(&info.projector).ok_or_else(missing)?;
+        Ok((Arc::clone(info), Arc::clone(projector)))
+    }
+
+    /// Fixes the epoch first (DESIGN section 7): the newest that all slices have applied, or one that
+    /// covers given positions, which may still have to be published and applied.
+    pub async fn choose_epoch(
+        &self,
+        index: &IndexInfo,
+        consistency: &Consistency,
+        deadline: Instant,
+    ) -> Result<EpochLease> {
+        let choice = async {
+            match consistency {
+                Consistency::Epoch(epoch) => Ok(*epoch),
+                Consistency::Any => self.newest_common(index).await,
+                Consistency::AtPlus(positions) => {
+                    self.epoch_covering(index, positions, deadline).await
+                }
+                Consistency::RequestPlus => {
+                    let (_, projector) = self.bucket(index.bucket)?;
+                    let now = self.directory.projector(&projector).positions(index.bucket).await?;
+                    let positions: Vec<_> = now.iter().collect();
+                    self.epoch_covering(index, &positions, deadline).await
+                }
+            }
+        };
+        let epoch = timeout_at(deadline, choice).await.map_err(|_| {
+            Error::unavailable(format!(
+                "no epoch that index {} can answer was there in time",
+                index.spec.name
+            ))
+            .with_hint("SHOW NODES and SHOW SLICES tell which node is missing")
+        })??;
+        Ok(self.leases.take(index.bucket, epoch))
+    }
+
+    async fn newest_common(&self, index: &IndexInfo) -> Result<Epoch> {
+        let mut changes = self.applied.changes();
+        loop {
+            if let Some(epoch) = self.applied.newest_common(index) {
+                return Ok(epoch);
+            }
+            changes.changed().await.map_err(|_| Error::unavailable("the router stops"))?;
+        }
+    }
+
+    async fn epoch_covering(
+        &self,
+        index: &IndexInfo,
+        positions: &[(VbucketId, Position)],
+        deadline: Instant,
+    ) -> Result<Epoch> {
+        let (bucket, _) = self.bucket(index.bucket)?;
+        let beyond = positions.iter().find(|(vbucket, _)| vbucket.0 >= bucket.vbuckets);
+        if let Some((vbucket, _)) = beyond {
+            let message = format!(
+                "vbucket {vbucket} of the given position: bucket {} has {}",
+                bucket.name, bucket.vbuckets
+            );
+            return Err(Error::new(ErrorCode::InvalidParameter, message));
+        }
+        let cut = Cut::zero(bucket.vbuckets).with(positions);
+        let left_ms = deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
+        let coordinator = self.directory.coordinator();
+        let mark = coordinator.epoch_covering(index.bucket, cut, left_ms).await?;
+        // What all slices have already applied may be newer, and then nothing has to be waited for.
+        Ok(self.applied.newest_common(index).map_or(mark.epoch, |newest| newest.max(mark.epoch)))
+    }
+}
+
+async fn follow_catalog(shared: Shared) {
+    let indexers: Mutex<BTreeMap<NodeId, (Arc<NodeInfo>, Task)>> = Mutex::default();
+    loop {
+        let coordinator = shared.directory.coordinator();
+        if let Ok(mut messages) = coordinator.watch().await {
+            while let Some(Ok(message)) = messages.next().await {
+                // Another member may be behind the one that was asked before.
+                if let WatchMessage::Catalog(catalog) = message
+                    && catalog.cas >= shared.catalog.load().cas
+                {
+                    let mut indexers =
+                        indexers.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                    watch_indexers(&shared, &mut indexers, &catalog);
+                    shared.catalog.store(catalog);
+                    shared.catalog_changed.send_modify(|count| *count += 1);
+                }
+            }
+        }
+        tokio::time::sleep(shared.config.retry).await;
+    }
+}
+
+fn watch_indexers(
+    shared: &Shared,
+    indexers: &mut BTreeMap<NodeId, (Arc<NodeInfo>, Task)>,
+    catalog: &Catalog,
+) {
+    indexers.retain(|id, (node, _)| catalog.nodes.get(id) == Some(node));
+    for node in catalog.nodes.values().filter(|node| node.role == Role::Indexer) {
+        indexers.entry(node.id).or_insert_with(|| {
+            let task =
+                shared.env.spawn("applied", follow_applied(shared.clone(), Arc::clone(node)));
+            (Arc::clone(node), task)
+        });
+    }
+}
+
+async fn follow_applied(shared: Shared, node: Arc<NodeInfo>) {
+    loop {
+        if let Ok(mut reports) = shared.directory.indexer(&node).watch_applied().await {
+            while let Some(Ok(report)) = reports.next().await {
+                shared.applied.report(report);
+            }
+        }
+        shared.applied.lost(node.id);
+        tokio::time::sleep(shared.config.retry).await;
+    }
+}
+
+async fn report_leases(shared: Shared) {
+    loop {
+        let heartbeat = Heartbeat {
+            node: shared.config.node.id,
+            buckets: Vec::new(),
+            slices: Vec::new(),
+            leases: shared.leases.oldest(),
+        };
+        let coordinator = shared.directory.coordinator();
+        match coordinator.heartbeat(heartbeat).await {
+            Err(error) if error.code == ErrorCode::Unknown => {
+                let command = Command::RegisterNode(shared.config.node.clone());
+                if let Err(error) =
+                    coordinator.propose(CommandRequest { request: None, command }).await
+                {
+                    tracing::debug!(%error, "registering the router");
+                }
+                tokio::time::sleep(shared.config.retry).await;
+            }
+            Err(error) => {
+                tracing::debug!(%error, "reporting leases");
+                tokio::time::sleep(shared.config.retry).await;
+            }
+            Ok(()) => tokio::time::sleep(shared.config.heartbeat).await,
+        }
+    }
+}
