@@ -9,6 +9,7 @@
 //! the wire or the cluster: the session in [`crate::pg`] joins the three.
 
 pub mod ast;
+pub mod backend;
 pub mod define;
 pub mod dialect;
 pub mod error;

@@ -123,7 +123,8 @@ fn no_rows() -> Error {
     unsupported("an aggregate needs a FROM", "SELECT count(*) FROM index")
 }
 
-fn refuse_names(expr: &Expr) -> Result<()> {
+/// Without a FROM there is nothing that a path could lead into.
+pub(crate) fn refuse_names(expr: &Expr) -> Result<()> {
     let mut name = None;
     expr.any(&mut |e| {
         let found = matches!(e, Expr::Path(_) | Expr::DocumentId | Expr::Unnest(_));

@@ -27,7 +27,8 @@ pub use documents::{DocumentColumn, DocumentPlan};
 pub use index::{Cell, IndexPlan};
 pub use ranges::RANGES_MAX;
 
-pub(crate) use parameters::{ParameterTypes, bind};
+pub(crate) use constant::refuse_names;
+pub(crate) use parameters::{ParameterTypes, bind, constant};
 
 use super::ast::Select;
 use constant::ConstantSelect;
