@@ -1,5 +1,5 @@
-//! The binary `sextant` and what joins the services to a cluster: the SQL front end, the PostgreSQL
-//! wire, roles and wiring.
+//! Sextant as a library: what the binary joins, for the tests and the simulation.
 
 pub mod pg;
 pub mod sql;
+pub mod wire;
