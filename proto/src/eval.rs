@@ -59,6 +59,7 @@ pub fn eval<'a>(expr: &'a Expr, scope: &'a dyn Scope) -> Cow<'a, Value> {
         Expr::Literal(value) => Cow::Borrowed(value),
         Expr::Path(steps) => scope.path(steps),
         Expr::Column(n) => scope.column(*n),
+        Expr::Parameter(_) => Cow::Borrowed(&NULL),
         // The elements of an array become keys one by one where the index is fed; see there.
         Expr::Unnest(inner) => eval(inner, scope),
         Expr::Call(Function::Coalesce, arguments) => coalesce(arguments, scope),

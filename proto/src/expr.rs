@@ -22,6 +22,8 @@ pub enum Expr {
     DocumentId,
     /// Column n of the entry that a scan looks at: the key parts first, then the included expressions.
     Column(u16),
+    /// Parameter n of a prepared statement, from 0; resolved before evaluation.
+    Parameter(u16),
     /// `NOT e`.
     Not(Box<Expr>),
     /// `-e`.
@@ -150,7 +152,11 @@ impl Expr {
     /// The expressions directly inside this one.
     pub fn children(&self) -> Vec<&Expr> {
         match self {
-            Self::Literal(_) | Self::Path(_) | Self::DocumentId | Self::Column(_) => Vec::new(),
+            Self::Literal(_)
+            | Self::Path(_)
+            | Self::DocumentId
+            | Self::Column(_)
+            | Self::Parameter(_) => Vec::new(),
             Self::Not(e) | Self::Negate(e) | Self::Cast(e, _) | Self::Unnest(e) => vec![e],
             Self::IsNull { expr, .. } | Self::IsMissing { expr, .. } => vec![expr],
             Self::Arithmetic(_, l, r) | Self::Compare(_, l, r) => vec![l, r],

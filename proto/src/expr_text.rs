@@ -81,6 +81,7 @@ impl Printer<'_> {
             Expr::Path(steps) => self.path(steps),
             Expr::DocumentId => self.push("META().id"),
             Expr::Column(n) => self.column(*n),
+            Expr::Parameter(n) => self.push(&format!("${}", n + 1)),
             Expr::Call(function, arguments) => {
                 self.push(function_name(*function));
                 self.list("(", arguments);

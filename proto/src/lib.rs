@@ -17,6 +17,7 @@ pub mod index;
 mod json;
 pub mod key;
 pub mod mutation;
+mod number;
 pub mod scan;
 pub mod token;
 pub mod topology;
@@ -30,6 +31,5 @@ pub mod grpc {
     tonic::include_proto!("sextant.v1");
 
     /// The services' descriptors, for reflection.
-    pub const DESCRIPTORS: &[u8] =
-        include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+    pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 }

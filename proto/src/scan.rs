@@ -216,6 +216,18 @@ pub struct RowIter<'a> {
     rest: &'a [u8],
 }
 
+impl<'a> RowIter<'a> {
+    /// Reads packed rows from where a reader stopped before.
+    pub fn new(rest: &'a [u8]) -> Self {
+        Self { rest }
+    }
+
+    /// How many bytes of the block are not read yet: a reader that stops here goes on from there.
+    pub fn rest_bytes(&self) -> usize {
+        self.rest.len()
+    }
+}
+
 impl<'a> Iterator for RowIter<'a> {
     type Item = Row<'a>;
 

@@ -1,0 +1,36 @@
+//! Settings of a projector; plain data. What it works with is handed to `Service::start`.
+
+use proto::index::NodeInfo;
+
+/// How a projector is set up.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Itself, as it registers.
+    pub node: NodeInfo,
+    /// The longest document.
+    pub document_bytes_max: usize,
+    /// Documents that writers may have waiting for the log, all together.
+    pub write_queue_bytes_max: usize,
+    /// The newest mutations of a bucket that are kept in memory for its streams.
+    pub head_bytes_max: usize,
+    /// How far a stream runs ahead of the newest stability timestamp that it has sent.
+    pub frames_ahead_bytes_max: usize,
+}
+
+impl Config {
+    /// The usual settings.
+    pub fn new(node: NodeInfo) -> Self {
+        Self {
+            node,
+            // The documents that people index are a few kilobytes; one of a megabyte still passes in a
+            // message, with its neighbours, under the transports' limit of 16 MiB.
+            document_bytes_max: 1 << 20,
+            // A dozen groups: enough to keep the log busy, little beside the store's own caches.
+            write_queue_bytes_max: 64 << 20,
+            // A second of bulk load, so that a stream which stalls for a moment stays with the head.
+            head_bytes_max: 64 << 20,
+            // A tick of 20 ms at full speed is below 1 MiB; this rides out a stalled promotion or two.
+            frames_ahead_bytes_max: 8 << 20,
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! The projector as a service: its buckets, its tasks, and the calls that others make.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use async_channel::Sender;
+use async_trait::async_trait;
+use bytes::Bytes;
+use proto::api::{
+    Directory, ProjectorApi, PushReply, PushRequest, ResultStream, WriteReply, WriteRequest,
+};
+use proto::cut::Cut;
+use proto::env::{Budget, Env, Task};
+use proto::ids::{BucketId, Vbuuid};
+use proto::index::{Catalog, IndexInfo, SourceKind};
+use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
+use proto::topology::MutationRouter;
+use proto::{Error, ErrorCode, Result};
+use tokio::sync::{Notify, oneshot, watch};
+
+use crate::backfill::Backfill;
+use crate::check;
+use crate::config::Config;
+use crate::follow;
+use crate::source::DocumentStore;
+use crate::source::bucket::Bucket;
+use crate::source::writer::{Job, Work, Writer};
+use crate::stream::{MaintenanceStream, StreamContext};
+use crate::task_stream::TaskStream;
+
+/// How long a call waits for a bucket or an index that the coordinator has made a moment ago.
+const CATALOG_WAIT: Duration = Duration::from_secs(2);
+/// Messages of a stream that wait for its reader.
+const STREAM_MESSAGES: usize = 4;
+/// Writers in the queue; what bounds it in practice is their bytes.
+const WRITE_JOBS: usize = 4096;
+
+/// A running projector; dropping it ends its tasks, and with them its streams.
+pub struct Service {
+    projector: Arc<Projector>,
+    _tasks: Vec<Task>,
+}
+
+/// What the calls and the tasks of a projector work on.
+pub struct Projector {
+    pub(crate) config: Config,
+    pub(crate) env: Env,
+    pub(crate) directory: Arc<dyn Directory>,
+    pub(crate) streams: Arc<StreamContext>,
+    pub(crate) catalog: watch::Sender<Option<Arc<Catalog>>>,
+    pub(crate) gate: Arc<Mutex<()>>,
+    pub(crate) moved: Arc<Moved>,
+    buckets: Mutex<BTreeMap<BucketId, Arc<Bucket>>>,
+    jobs: Sender<Job>,
+    write_budget: Budget,
+}
+
+/// The buckets that have moved on since they were last asked for.
+#[derive(Default)]
+pub(crate) struct Moved {
+    buckets: Mutex<BTreeSet<BucketId>>,
+    some: Notify,
+}
+
+impl Moved {
+    fn add(&self, bucket: BucketId) {
+        self.buckets.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(bucket);
+        self.some.notify_one();
+    }
+
+    pub(crate) async fn wait(&self) {
+        self.some.notified().await;
+    }
+
+    pub(crate) fn take(&self) -> BTreeSet<BucketId> {
+        std::mem::take(&mut *self.buckets.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    }
+}
+
+impl Service {
+    /// Starts a projector over an open store.
+    pub async fn start(
+        config: Config,
+        env: Env,
+        store: Arc<dyn DocumentStore>,
+        directory: Arc<dyn Directory>,
+        router: Arc<dyn MutationRouter>,
+    ) -> Result<Self> {
+        let (jobs, queue) = async_channel::bounded(WRITE_JOBS);
+        let (catalog, _) = watch::channel(None);
+        let gate = Arc::new(Mutex::new(()));
+        let moved = Arc::new(Moved::default());
+        let opened = Arc::clone(&store);
+        let found = env.blocking(move || opened.buckets()).await?;
+        let buckets = found.into_iter().map(|(record, ends)| {
+            let id = record.info.id;
+            (id, Arc::new(Bucket::new(record, &ends, config.head_bytes_max)))
+        });
+        let projector = Arc::new(Projector {
+            streams: Arc::new(StreamContext {
+                env: env.clone(),
+                store: Arc::clone(&store),
+                router,
+                frames_ahead_bytes_max: config.frames_ahead_bytes_max,
+                left_out: AtomicU64::new(0),
+            }),
+            buckets: Mutex::new(buckets.collect()),
+            write_budget: Budget::new(config.write_queue_bytes_max),
+            config,
+            env: env.clone(),
+            directory,
+            catalog,
+            gate: Arc::clone(&gate),
+            moved: Arc::clone(&moved),
+            jobs,
+        });
+        let moved = Box::new(move |bucket| moved.add(bucket));
+        let writer = Arc::new(Writer { store, gate, moved });
+        let tasks = vec![
+            env.spawn("projector writer", writer.run(env.clone(), queue)),
+            env.spawn("projector registration", follow::stay_registered(Arc::clone(&projector))),
+            env.spawn("projector catalog", follow::follow_catalog(Arc::clone(&projector))),
+            env.spawn("projector sync", follow::sync_positions(Arc::clone(&projector))),
+        ];
+        Ok(Self { projector, _tasks: tasks })
+    }
+
+    /// What others call.
+    pub fn projector(&self) -> Arc<Projector> {
+        Arc::clone(&self.projector)
+    }
+}
+
+impl Projector {
+    fn buckets(&self) -> MutexGuard<'_, BTreeMap<BucketId, Arc<Bucket>>> {
+        self.buckets.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub(crate) fn find(&self, bucket: BucketId) -> Option<Arc<Bucket>> {
+        self.buckets().get(&bucket).cloned()
+    }
+
+    pub(crate) fn bucket_ids(&self) -> BTreeSet<BucketId> {
+        self.buckets().keys().copied().collect()
+    }
+
+    pub(crate) fn add(&self, bucket: Bucket) {
+        let id = bucket.info.id;
+        self.buckets().insert(id, Arc::new(bucket));
+        self.moved.add(id);
+    }
+
+    pub(crate) fn remove(&self, bucket: BucketId) {
+        if let Some(removed) = self.buckets().remove(&bucket) {
+            removed.remove();
+        }
+    }
+
+    /// Documents that were left out of an index, because a key of theirs is over its limit, since the
+    /// process began; counted once for each copy and each stream that met them.
+    pub fn documents_left_out(&self) -> u64 {
+        self.streams.left_out.load(Ordering::Relaxed)
+    }
+
+    /// Waits a little until the catalog shows something that its user has seen already.
+    async fn wait_for<T>(
+        &self,
+        look: impl Fn(Option<&Catalog>) -> Option<T> + Send,
+        missing: impl Fn() -> Error + Send,
+    ) -> Result<T> {
+        let mut catalog = self.catalog.subscribe();
+        let found = async {
+            loop {
+                if let Some(found) = look(catalog.borrow_and_update().as_deref()) {
+                    return found;
+                }
+                if catalog.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+        };
+        tokio::time::timeout(CATALOG_WAIT, found).await.map_err(|_| missing())
+    }
+
+    async fn bucket(&self, bucket: BucketId) -> Result<Arc<Bucket>> {
+        if let Some(found) = self.find(bucket) {
+            return Ok(found);
+        }
+        let missing = || {
+            Error::new(ErrorCode::Unknown, format!("this projector keeps no bucket {bucket}"))
+                .with_hint("it was dropped, or another projector keeps it")
+        };
+        self.wait_for(|_| self.find(bucket), missing).await
+    }
+
+    /// A bucket that is written in this way, and no other.
+    async fn writable(&self, bucket: BucketId, kind: SourceKind) -> Result<Arc<Bucket>> {
+        let bucket = self.bucket(bucket).await?;
+        if bucket.info.source == kind {
+            return Ok(bucket);
+        }
+        let (name, how, hint) = match bucket.info.source {
+            SourceKind::Push => ("pushed", "documents", "push mutations with their positions"),
+            SourceKind::Embedded => ("embedded", "numbered mutations", "write documents"),
+        };
+        let message = format!("bucket {} is {name} and takes no {how}", bucket.info.name);
+        Err(Error::new(ErrorCode::Unsupported, message).with_hint(hint))
+    }
+
+    async fn submit<T>(
+        &self,
+        bucket: Arc<Bucket>,
+        bytes: usize,
+        work: impl FnOnce(oneshot::Sender<Result<T>>) -> Work,
+    ) -> Result<T> {
+        let room = self.write_budget.reserve(bytes).await;
+        let (reply, answer) = oneshot::channel();
+        let ending = || Error::unavailable("the projector is ending");
+        let job = Job { bucket, bytes, work: work(reply), room };
+        self.jobs.send(job).await.map_err(|_| ending())?;
+        answer.await.map_err(|_| ending())?
+    }
+}
+
+#[async_trait]
+impl ProjectorApi for Projector {
+    async fn write(&self, request: WriteRequest) -> Result<WriteReply> {
+        let bucket = self.writable(request.bucket, SourceKind::Embedded).await?;
+        let (writes, bytes) = check::writes(request.writes, self.config.document_bytes_max)?;
+        self.submit(bucket, bytes, |reply| Work::Write(writes, reply)).await
+    }
+
+    async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
+        let bucket = self.bucket(bucket).await?;
+        let store = Arc::clone(&self.streams.store);
+        let read = move || ids.iter().map(|id| store.get(bucket.info.id, id)).collect();
+        self.env.blocking(read).await
+    }
+
+    async fn push(&self, request: PushRequest) -> Result<PushReply> {
+        let bucket = self.writable(request.bucket, SourceKind::Push).await?;
+        let limit = self.config.document_bytes_max;
+        let (mutations, error, bytes) = check::pushes(&bucket.info, request.mutations, limit);
+        self.submit(bucket, bytes, |reply| Work::Push(mutations, error, reply)).await
+    }
+
+    async fn positions(&self, bucket: BucketId) -> Result<Cut> {
+        Ok(self.bucket(bucket).await?.durable())
+    }
+
+    async fn failover_logs(&self, bucket: BucketId) -> Result<Vec<Vec<(Vbuuid, u64)>>> {
+        Ok(self.bucket(bucket).await?.branches())
+    }
+
+    async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
+        let bucket = self.bucket(request.bucket).await?;
+        // Without a catalog nobody knows which indexes the frames are for.
+        let missing = || Error::unavailable("the projector has not heard from the coordinator yet");
+        self.wait_for(|catalog| catalog.map(|_| ()), missing).await?;
+        let (out, messages) = async_channel::bounded(STREAM_MESSAGES);
+        let context = Arc::clone(&self.streams);
+        let catalog = self.catalog.subscribe();
+        let stream = MaintenanceStream::new(context, bucket, catalog, &request, out)?;
+        let task = self.env.spawn("maintenance stream", stream.run());
+        Ok(Box::pin(TaskStream::new(messages, task)))
+    }
+
+    async fn backfill(&self, request: BackfillRequest) -> Result<ResultStream<BackfillMessage>> {
+        let index = self.index(&request).await?;
+        let bucket = self.bucket(index.bucket).await?;
+        let (store, gate) = (Arc::clone(&self.streams.store), Arc::clone(&self.gate));
+        let at = Arc::clone(&bucket);
+        let (snapshot, cut) = self
+            .env
+            .blocking(move || {
+                let _agree = gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                store.snapshot(at.info.id).map(|snapshot| (snapshot, at.durable()))
+            })
+            .await?;
+        let context = Arc::clone(&self.streams);
+        let (out, messages) = async_channel::bounded(STREAM_MESSAGES);
+        let backfill = Backfill { context, bucket, index, node: request.node, cut };
+        let task = self.env.spawn("backfill stream", backfill.run(snapshot, out));
+        Ok(Box::pin(TaskStream::new(messages, task)))
+    }
+}
+
+impl Projector {
+    async fn index(&self, request: &BackfillRequest) -> Result<Arc<IndexInfo>> {
+        let look = |catalog: Option<&Catalog>| {
+            let index = catalog?.indexes.get(&request.index)?;
+            (index.generation == request.generation).then(|| Arc::clone(index))
+        };
+        let missing = || {
+            let (index, generation) = (request.index, request.generation);
+            let message = format!("the catalog has no index {index} of generation {generation}");
+            Error::new(ErrorCode::Unknown, message)
+        };
+        self.wait_for(look, missing).await
+    }
+}

@@ -1,0 +1,220 @@
+//! A bucket as its readers see it: where its durable history ends, its newest mutations (the *head*,
+//! shared by all streams that keep up), and its stability timestamps.
+//!
+//! The writer publishes each committed group in one step: positions, head and wake-up together. So a
+//! cut that is read here never splits a statement, and a reader that takes the cut and the head's end
+//! in one step misses nothing between them. The head is bounded in bytes; a reader that falls behind it
+//! goes on from the store's log, which has everything.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use proto::cut::{Cut, EpochMark, Position};
+use proto::ids::{Epoch, Seqno, VbucketId, Vbuuid};
+use proto::index::BucketInfo;
+use proto::{Error, ErrorCode, Result};
+use tokio::sync::watch;
+
+use super::{Branches, BucketRecord, Mutation, branch_of};
+
+/// A place in the head: all mutations that this process published are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HeadPosition(u64);
+
+/// A bucket in memory.
+pub struct Bucket {
+    /// Its definition.
+    pub info: BucketInfo,
+    head_bytes_max: usize,
+    state: Mutex<State>,
+    changed: watch::Sender<u64>,
+}
+
+struct State {
+    durable: Cut,
+    branches: Vec<Branches>,
+    head: VecDeque<Arc<Mutation>>,
+    head_bytes: usize,
+    /// How many mutations have left the head.
+    head_begin: u64,
+    epochs: VecDeque<EpochMark>,
+    removed: bool,
+}
+
+impl Bucket {
+    /// A bucket whose logs end at these seqnos.
+    pub fn new(record: BucketRecord, ends: &[Seqno], head_bytes_max: usize) -> Self {
+        let BucketRecord { info, branches } = record;
+        let positions = ends.iter().zip(&branches).map(|(seqno, branches)| Position {
+            vbuuid: branch_of(branches, *seqno),
+            seqno: *seqno,
+        });
+        let state = State {
+            durable: Cut::from_positions(positions.collect()),
+            branches,
+            head: VecDeque::new(),
+            head_bytes: 0,
+            head_begin: 0,
+            epochs: VecDeque::new(),
+            removed: false,
+        };
+        let (changed, _) = watch::channel(0);
+        Self { info, head_bytes_max, state: Mutex::new(state), changed }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn wake(&self) {
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    /// Tells of every change: mutations, stability timestamps, removal.
+    pub fn watch(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// Where the durable history ends.
+    pub fn durable(&self) -> Cut {
+        self.state().durable.clone()
+    }
+
+    /// The end of the durable history and of the head, as one.
+    pub fn end(&self) -> (Cut, HeadPosition) {
+        let state = self.state();
+        (state.durable.clone(), HeadPosition(state.head_begin + state.head.len() as u64))
+    }
+
+    /// The branches of each vbucket.
+    pub fn branches(&self) -> Vec<Branches> {
+        self.state().branches.clone()
+    }
+
+    /// The branch that a place in a vbucket is on.
+    pub fn branch_of(&self, vbucket: VbucketId, seqno: Seqno) -> Vbuuid {
+        let state = self.state();
+        state.branches.get(usize::from(vbucket.0)).map_or(Vbuuid(0), |b| branch_of(b, seqno))
+    }
+
+    /// Is it gone from the catalog?
+    pub fn is_removed(&self) -> bool {
+        self.state().removed
+    }
+
+    /// It is gone from the catalog: streams end.
+    pub fn remove(&self) {
+        self.state().removed = true;
+        self.wake();
+    }
+
+    /// The error for whoever still uses a bucket that is gone.
+    pub fn removed_error(&self) -> Error {
+        Error::new(ErrorCode::Unknown, format!("bucket {} was dropped", self.info.name))
+    }
+
+    /// Publishes a committed group.
+    pub fn publish(&self, mutations: Vec<Arc<Mutation>>, branches: Option<Vec<Branches>>) {
+        let mut state = self.state();
+        if let Some(branches) = branches {
+            state.branches = branches;
+        }
+        for mutation in mutations {
+            let vbuuid = state
+                .branches
+                .get(usize::from(mutation.vbucket.0))
+                .map_or(Vbuuid(0), |branches| branch_of(branches, mutation.seqno));
+            let position = Position { vbuuid, seqno: mutation.seqno };
+            state.durable.set(mutation.vbucket, position);
+            state.head_bytes += mutation.bytes();
+            state.head.push_back(mutation);
+        }
+        while state.head_bytes > self.head_bytes_max
+            && let Some(oldest) = state.head.pop_front()
+        {
+            state.head_bytes -= oldest.bytes();
+            state.head_begin += 1;
+        }
+        drop(state);
+        self.wake();
+    }
+
+    /// Mutations of the head from a place on, all or about so many bytes of them but at least one, and
+    /// the place behind them; `None` where the head no longer has that place.
+    pub fn read_head(
+        &self,
+        from: HeadPosition,
+        bytes: usize,
+    ) -> Option<(Vec<Arc<Mutation>>, HeadPosition)> {
+        let state = self.state();
+        let skip = from.0.checked_sub(state.head_begin)? as usize;
+        let mut size = 0;
+        let fitting = state.head.range(skip.min(state.head.len())..).take_while(|mutation| {
+            let more = size < bytes;
+            size += mutation.bytes();
+            more
+        });
+        let found: Vec<_> = fitting.cloned().collect();
+        let next = HeadPosition(from.0 + found.len() as u64);
+        Some((found, next))
+    }
+
+    /// Takes in a stability timestamp, unless it is known; forgets those that nobody asks for.
+    pub fn add_epoch(&self, mark: EpochMark) {
+        let mut state = self.state();
+        if state.epochs.back().is_some_and(|newest| newest.epoch >= mark.epoch) {
+            return;
+        }
+        let horizon = mark.horizon;
+        state.epochs.push_back(mark);
+        while state.epochs.len() > 1 && state.epochs[0].epoch < horizon {
+            state.epochs.pop_front();
+        }
+        drop(state);
+        self.wake();
+    }
+
+    /// The stability timestamps after an epoch, ascending.
+    pub fn epochs_after(&self, epoch: Epoch) -> Vec<EpochMark> {
+        let state = self.state();
+        let from = state.epochs.partition_point(|mark| mark.epoch <= epoch);
+        state.epochs.iter().skip(from).cloned().collect()
+    }
+
+    /// The newest stability timestamp.
+    pub fn newest_epoch(&self) -> Option<EpochMark> {
+        self.state().epochs.back().cloned()
+    }
+
+    /// Is this a place in the bucket's durable history? `OutOfOrder` says which vbucket disagrees.
+    pub fn check_place(&self, cut: &Cut) -> Result<()> {
+        let state = self.state();
+        if cut.vbuckets() != self.info.vbuckets {
+            return Err(Error::new(
+                ErrorCode::InvalidParameter,
+                format!(
+                    "the cut has {} vbuckets, bucket {} has {}",
+                    cut.vbuckets(),
+                    self.info.name,
+                    self.info.vbuckets
+                ),
+            ));
+        }
+        for (vbucket, position) in cut.iter() {
+            let end = state.durable.get(vbucket).seqno;
+            let branches = &state.branches[usize::from(vbucket.0)];
+            let known =
+                position.seqno.0 == 0 || branch_of(branches, position.seqno) == position.vbuuid;
+            if position.seqno > end || !known {
+                return Err(Error::new(
+                    ErrorCode::OutOfOrder,
+                    format!(
+                        "vbucket {vbucket} of bucket {}: {:x}/{} is not in its history, which ends at seqno {end}",
+                        self.info.name, position.vbuuid.0, position.seqno
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+}

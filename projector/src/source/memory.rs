@@ -1,0 +1,201 @@
+//! The simulation's document store: the same promises as on disk, in memory, with the disk's faults.
+//!
+//! The store stands for the disk, so it outlives the process that uses it: a simulated restart calls
+//! [`MemoryStore::lose_unsynced`] and opens the same one again. A commit whose sync failed lies in the
+//! journal and may or may not have reached the disk; as on disk, nothing is written after it until the
+//! store is opened again, and then a prefix of what was in doubt is there.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use bytes::Bytes;
+use proto::ids::{BucketId, Seqno};
+use proto::mutation::MutationKind;
+use proto::{Error, ErrorCode, Result};
+
+use super::{
+    Batch, BucketRecord, DocumentSnapshot, DocumentStore, LogRange, Mutation, StoredDocument,
+    no_bucket,
+};
+
+/// The store in memory. A clone is the same store.
+#[derive(Clone, Default)]
+pub struct MemoryStore(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    cas: u64,
+    buckets: BTreeMap<BucketId, Contents>,
+    sync_fails: bool,
+    /// A batch whose sync failed, until the store is opened again.
+    in_doubt: Option<Vec<(BucketId, Doubtful)>>,
+}
+
+struct Doubtful {
+    mutations: Vec<Arc<Mutation>>,
+    record: Option<BucketRecord>,
+}
+
+struct Contents {
+    record: BucketRecord,
+    documents: BTreeMap<Arc<str>, Arc<Mutation>>,
+    /// For each vbucket, its mutations from seqno 1 on.
+    log: Vec<Vec<Arc<Mutation>>>,
+}
+
+impl Contents {
+    fn apply(&mut self, changes: &Doubtful) {
+        if let Some(record) = &changes.record {
+            self.record = record.clone();
+        }
+        for mutation in &changes.mutations {
+            self.log[usize::from(mutation.vbucket.0)].push(Arc::clone(mutation));
+            match mutation.kind {
+                MutationKind::Upsert => {
+                    self.documents.insert(Arc::clone(&mutation.id), Arc::clone(mutation));
+                }
+                MutationKind::Deletion => {
+                    self.documents.remove(&mutation.id);
+                }
+            }
+        }
+    }
+}
+
+impl State {
+    fn bucket(&self, bucket: BucketId) -> Result<&Contents> {
+        self.buckets.get(&bucket).ok_or_else(|| no_bucket(bucket))
+    }
+
+    fn apply(&mut self, batch: &[(BucketId, Doubtful)]) {
+        for (bucket, changes) in batch {
+            if let Some(contents) = self.buckets.get_mut(bucket) {
+                contents.apply(changes);
+            }
+        }
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        match self.in_doubt {
+            None => Ok(()),
+            Some(_) => Err(Error::new(
+                ErrorCode::Io,
+                "the document store takes no writes: an earlier one could not be made durable",
+            )),
+        }
+    }
+}
+
+impl MemoryStore {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The next commit's sync fails.
+    pub fn fail_next_sync(&self) {
+        self.state().sync_fails = true;
+    }
+
+    /// The machine crashed and starts again: a batch in doubt has reached the disk, or is gone.
+    pub fn lose_unsynced(&self, reached_disk: bool) {
+        let mut state = self.state();
+        state.sync_fails = false;
+        if let Some(batch) = state.in_doubt.take()
+            && reached_disk
+        {
+            state.apply(&batch);
+        }
+    }
+}
+
+impl DocumentStore for MemoryStore {
+    fn buckets(&self) -> Result<Vec<(BucketRecord, Vec<Seqno>)>> {
+        let state = self.state();
+        let found = state.buckets.values().map(|contents| {
+            let ends = contents.log.iter().map(|log| Seqno(log.len() as u64)).collect();
+            (contents.record.clone(), ends)
+        });
+        Ok(found.collect())
+    }
+
+    fn catalog_cas(&self) -> Result<u64> {
+        Ok(self.state().cas)
+    }
+
+    fn apply_catalog(&self, cas: u64, made: &[BucketRecord], removed: &[BucketId]) -> Result<()> {
+        let mut state = self.state();
+        state.check_writable()?;
+        for record in made {
+            let log = vec![Vec::new(); usize::from(record.info.vbuckets)];
+            let contents = Contents { record: record.clone(), documents: BTreeMap::new(), log };
+            state.buckets.insert(record.info.id, contents);
+        }
+        for bucket in removed {
+            state.buckets.remove(bucket);
+        }
+        state.cas = cas;
+        Ok(())
+    }
+
+    fn commit(&self, batch: &Batch) -> Result<()> {
+        let mut state = self.state();
+        state.check_writable()?;
+        let mut changes = Vec::new();
+        for (bucket, change) in &batch.buckets {
+            state.bucket(*bucket)?;
+            let (mutations, record) = (change.mutations.clone(), change.record.clone());
+            changes.push((*bucket, Doubtful { mutations, record }));
+        }
+        if std::mem::take(&mut state.sync_fails) {
+            state.in_doubt = Some(changes);
+            return Err(Error::new(ErrorCode::Io, "the document store's sync failed"));
+        }
+        state.apply(&changes);
+        Ok(())
+    }
+
+    fn get(&self, bucket: BucketId, id: &str) -> Result<Option<Bytes>> {
+        Ok(self.state().bucket(bucket)?.documents.get(id).map(|found| found.document.clone()))
+    }
+
+    fn contains(&self, bucket: BucketId, id: &str) -> Result<bool> {
+        Ok(self.state().bucket(bucket)?.documents.contains_key(id))
+    }
+
+    fn snapshot(&self, bucket: BucketId) -> Result<Box<dyn DocumentSnapshot>> {
+        let documents = self.state().bucket(bucket)?.documents.clone();
+        Ok(Box::new(MemorySnapshot(documents.into_values())))
+    }
+
+    fn read_log(&self, range: LogRange, bytes: usize) -> Result<Vec<Arc<Mutation>>> {
+        let state = self.state();
+        let log = state.bucket(range.bucket)?.log.get(usize::from(range.vbucket.0));
+        let log = log.map_or(&[][..], Vec::as_slice);
+        let to = log.len().min(range.to.0 as usize);
+        let mut size = 0;
+        let wanted = log[..to].iter().skip(range.after.0 as usize).take_while(|mutation| {
+            let more = size < bytes;
+            size += mutation.id.len() + mutation.document.len() + 1;
+            more
+        });
+        Ok(wanted.cloned().collect())
+    }
+}
+
+struct MemorySnapshot(std::collections::btree_map::IntoValues<Arc<str>, Arc<Mutation>>);
+
+impl DocumentSnapshot for MemorySnapshot {
+    fn next_chunk(&mut self, bytes: usize) -> Result<Vec<StoredDocument>> {
+        let (mut chunk, mut size) = (Vec::new(), 0);
+        while size < bytes {
+            let Some(mutation) = self.0.next() else { break };
+            size += mutation.id.len() + mutation.document.len() + 1;
+            chunk.push(StoredDocument {
+                id: mutation.id.to_string(),
+                seqno: mutation.seqno,
+                document: mutation.document.clone(),
+            });
+        }
+        Ok(chunk)
+    }
+}

@@ -1,0 +1,195 @@
+//! The embedded source: documents by id, and for each vbucket the log of all changes that made them.
+//!
+//! A [`DocumentStore`] keeps three things: a record of each bucket (definition and branches), its
+//! documents, each with the seqno of its last change, and its change log by (vbucket, seqno). The two
+//! implementations differ in where the bytes are: [`fjall::FjallStore`] on disk, and
+//! [`memory::MemoryStore`], its twin for the simulation, which can lose what was never synced.
+//!
+//! What holds at every moment, and after any crash:
+//!
+//! - a [`Batch`] is in documents, log and records, or in none of them;
+//! - nobody reads a batch before it is durable, so what is streamed cannot be lost;
+//! - the seqnos of a vbucket's log are 1, 2, 3, … without a gap, and its last one is the vbucket's
+//!   position: positions are read from the log when a store is opened, never kept beside it.
+//!
+//! The calls block; they are made inside `Env::blocking`. Numbering, duplicate ids and the order of
+//! writers are not the store's business but [`writer`]'s, and what is published to readers is
+//! [`bucket`]'s.
+
+pub mod bucket;
+pub mod fjall;
+pub mod memory;
+pub mod writer;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use proto::ids::{BucketId, Seqno, VbucketId, Vbuuid};
+use proto::index::BucketInfo;
+use proto::mutation::MutationKind;
+use proto::value::Value;
+use proto::{Error, ErrorCode, Result};
+use serde::{Deserialize, Serialize};
+
+/// The branches of one vbucket: (vbuuid, seqno after which it began), newest first; empty before the
+/// first mutation of a pushed vbucket.
+pub type Branches = Vec<(Vbuuid, u64)>;
+
+/// The branch that a seqno is on.
+pub fn branch_of(branches: &Branches, seqno: Seqno) -> Vbuuid {
+    let branch = branches.iter().find(|(_, began)| *began < seqno.0);
+    branch.map_or(Vbuuid(0), |(vbuuid, _)| *vbuuid)
+}
+
+/// What a store keeps of a bucket besides its contents.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BucketRecord {
+    /// Its definition.
+    pub info: BucketInfo,
+    /// For each vbucket, its branches.
+    pub branches: Vec<Branches>,
+}
+
+/// One change of one document.
+#[derive(Debug)]
+pub struct Mutation {
+    /// The vbucket of its id.
+    pub vbucket: VbucketId,
+    /// Its place in the vbucket.
+    pub seqno: Seqno,
+    /// The document's id.
+    pub id: Arc<str>,
+    /// What happened.
+    pub kind: MutationKind,
+    /// The document as it was given, JSON; empty for a deletion.
+    pub document: Bytes,
+    value: OnceLock<Value>,
+}
+
+impl Mutation {
+    /// A mutation whose document is parsed when first asked for.
+    pub fn new(
+        (vbucket, seqno): (VbucketId, Seqno),
+        id: Arc<str>,
+        kind: MutationKind,
+        document: Bytes,
+    ) -> Self {
+        Self { vbucket, seqno, id, kind, document, value: OnceLock::new() }
+    }
+
+    /// The same with the document that was parsed already.
+    pub fn with_value(self, value: Value) -> Self {
+        let _first = self.value.set(value);
+        self
+    }
+
+    /// The document; MISSING for a deletion.
+    pub fn value(&self) -> Result<&Value> {
+        if let Some(value) = self.value.get() {
+            return Ok(value);
+        }
+        let value = match self.kind {
+            MutationKind::Deletion => Value::Missing,
+            MutationKind::Upsert => parse_stored(&self.id, &self.document)?,
+        };
+        Ok(self.value.get_or_init(|| value))
+    }
+
+    /// Roughly what it takes in memory: a parsed document is a few times as large as its text.
+    pub fn bytes(&self) -> usize {
+        200 + self.id.len() + 4 * self.document.len()
+    }
+}
+
+/// Parses a document that was checked before it was stored.
+pub fn parse_stored(id: &str, document: &[u8]) -> Result<Value> {
+    Value::parse_json(document).map_err(|error| {
+        Error::new(ErrorCode::Corrupt, format!("the stored document {id:?} is damaged: {error}"))
+    })
+}
+
+/// Changes that become durable together.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// By bucket.
+    pub buckets: BTreeMap<BucketId, BucketChanges>,
+}
+
+/// What a batch changes in one bucket.
+#[derive(Debug, Default)]
+pub struct BucketChanges {
+    /// In the order of the writers; contiguous and ascending in each vbucket.
+    pub mutations: Vec<Arc<Mutation>>,
+    /// For each id, which of the mutations is its last one.
+    pub last: BTreeMap<Arc<str>, usize>,
+    /// The new record, where a branch began.
+    pub record: Option<BucketRecord>,
+}
+
+/// A document of a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredDocument {
+    /// Its id.
+    pub id: String,
+    /// The seqno of its last change.
+    pub seqno: Seqno,
+    /// The document as it was given.
+    pub document: Bytes,
+}
+
+/// All documents of a bucket at one moment, by id.
+pub trait DocumentSnapshot: Send {
+    /// The next documents, about so many bytes of them; none at the end.
+    fn next_chunk(&mut self, bytes: usize) -> Result<Vec<StoredDocument>>;
+}
+
+/// Which part of a vbucket's log is read.
+#[derive(Clone, Copy, Debug)]
+pub struct LogRange {
+    /// The bucket.
+    pub bucket: BucketId,
+    /// The vbucket.
+    pub vbucket: VbucketId,
+    /// Exclusive.
+    pub after: Seqno,
+    /// Inclusive.
+    pub to: Seqno,
+}
+
+/// Documents and change logs of all buckets of a projector.
+pub trait DocumentStore: Send + Sync + 'static {
+    /// The buckets that are kept, with the last seqno of each vbucket's log.
+    fn buckets(&self) -> Result<Vec<(BucketRecord, Vec<Seqno>)>>;
+
+    /// The `cas` of the newest catalog that was taken over; zero at first.
+    fn catalog_cas(&self) -> Result<u64>;
+
+    /// Takes over a catalog: makes and removes buckets, with all that is in them.
+    fn apply_catalog(&self, cas: u64, made: &[BucketRecord], removed: &[BucketId]) -> Result<()>;
+
+    /// Makes a batch durable and then visible. After an error nobody knows whether it is durable, and
+    /// the store takes no more until it is opened again.
+    fn commit(&self, batch: &Batch) -> Result<()>;
+
+    /// A document as it is now.
+    fn get(&self, bucket: BucketId, id: &str) -> Result<Option<Bytes>>;
+
+    /// Is there a document of that id?
+    fn contains(&self, bucket: BucketId, id: &str) -> Result<bool>;
+
+    /// All documents as they are now.
+    fn snapshot(&self, bucket: BucketId) -> Result<Box<dyn DocumentSnapshot>>;
+
+    /// Mutations in the order of their seqnos, from the beginning of the range: all of it or about so
+    /// many bytes, at least one.
+    fn read_log(&self, range: LogRange, bytes: usize) -> Result<Vec<Arc<Mutation>>>;
+}
+
+/// The error for a bucket that a store does not have.
+fn no_bucket(bucket: BucketId) -> Error {
+    Error::new(ErrorCode::Unknown, format!("this projector keeps no bucket {bucket}"))
+}
+
+#[cfg(test)]
+mod tests;

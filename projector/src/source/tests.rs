@@ -1,0 +1,229 @@
+//! What a document store promises, of the one on disk and of its twin alike.
+
+use std::path::Path;
+
+use proto::cut::{Cut, Position};
+use proto::env::Env;
+use proto::ids::{NodeId, vbucket_of};
+use proto::index::SourceKind;
+
+use super::bucket::Bucket;
+use super::fjall::FjallStore;
+use super::memory::MemoryStore;
+use super::*;
+
+const BUCKET: BucketId = BucketId(7);
+const VBUCKETS: u16 = 4;
+
+fn record() -> BucketRecord {
+    let info = BucketInfo {
+        id: BUCKET,
+        name: "b".into(),
+        vbuckets: VBUCKETS,
+        source: SourceKind::Embedded,
+        projector: NodeId(1),
+    };
+    BucketRecord { info, branches: (1..=4).map(|n| vec![(Vbuuid(n), 0)]).collect() }
+}
+
+/// Numbers changes as the writer does, and keeps the numbers.
+#[derive(Default)]
+struct Numbers([u64; VBUCKETS as usize]);
+
+impl Numbers {
+    fn batch(&mut self, changes: &[(&str, Option<&str>)]) -> Batch {
+        let mut bucket = BucketChanges::default();
+        for (id, document) in changes {
+            let vbucket = vbucket_of(id, VBUCKETS);
+            let next = &mut self.0[usize::from(vbucket.0)];
+            *next += 1;
+            let kind = document.map_or(MutationKind::Deletion, |_| MutationKind::Upsert);
+            let document = Bytes::from(document.unwrap_or_default().to_owned());
+            let id: Arc<str> = Arc::from(*id);
+            bucket.last.insert(Arc::clone(&id), bucket.mutations.len());
+            bucket.mutations.push(Arc::new(Mutation::new(
+                (vbucket, Seqno(*next)),
+                id,
+                kind,
+                document,
+            )));
+        }
+        Batch { buckets: [(BUCKET, bucket)].into() }
+    }
+}
+
+fn all_documents(store: &dyn DocumentStore) -> Vec<(String, String)> {
+    let mut snapshot = store.snapshot(BUCKET).expect("a snapshot");
+    let mut found = Vec::new();
+    loop {
+        let chunk = snapshot.next_chunk(1).expect("a chunk");
+        if chunk.is_empty() {
+            return found;
+        }
+        found.extend(
+            chunk.into_iter().map(|stored| {
+                (stored.id, String::from_utf8(stored.document.to_vec()).expect("text"))
+            }),
+        );
+    }
+}
+
+/// The whole log, as (vbucket, seqno, id, document), each vbucket read in small pieces.
+fn whole_log(store: &dyn DocumentStore) -> Vec<(u16, u64, String, Bytes)> {
+    let mut found = Vec::new();
+    for vbucket in (0..VBUCKETS).map(VbucketId) {
+        let mut after = Seqno(0);
+        loop {
+            let range = LogRange { bucket: BUCKET, vbucket, after, to: Seqno(1000) };
+            let piece = store.read_log(range, 1).expect("the log");
+            let Some(last) = piece.last() else { break };
+            after = last.seqno;
+            found.extend(piece.iter().map(|mutation| {
+                (vbucket.0, mutation.seqno.0, mutation.id.to_string(), mutation.document.clone())
+            }));
+        }
+    }
+    found
+}
+
+/// `open` is called again only after the store before was dropped: one process at a time.
+fn keeps_its_promises(open: &dyn Fn() -> Arc<dyn DocumentStore>) {
+    let mut numbers = Numbers::default();
+    let store = open();
+    assert_eq!((store.catalog_cas(), store.buckets().map(|found| found.len())), (Ok(0), Ok(0)));
+    store.apply_catalog(5, &[record()], &[]).expect("a new bucket");
+    let first = [("a", Some("1")), ("b", Some("2")), ("a", Some("3"))];
+    store.commit(&numbers.batch(&first)).expect("a batch");
+    let mut earlier = store.snapshot(BUCKET).expect("a snapshot");
+    let second = [("b", None), ("c", Some("4")), ("c", None), ("d", Some("5"))];
+    store.commit(&numbers.batch(&second)).expect("a batch");
+    let ids = |chunk: Vec<StoredDocument>| chunk.into_iter().map(|s| s.id).collect::<Vec<_>>();
+    let seen = earlier.next_chunk(1 << 20).map(ids);
+    assert_eq!(seen, Ok(vec!["a".into(), "b".into()]), "a snapshot stays what it was");
+    drop(earlier);
+    check_contents(&*store, &numbers);
+    drop(store);
+
+    let store = open();
+    check_contents(&*store, &numbers);
+    store.apply_catalog(6, &[], &[BUCKET]).expect("a bucket goes");
+    assert_eq!(store.get(BUCKET, "a").map_err(|e| e.code), Err(ErrorCode::Unknown));
+    drop(store);
+    let store = open();
+    assert_eq!(store.buckets(), Ok(Vec::new()), "what was removed stays away");
+    assert_eq!(store.catalog_cas(), Ok(6));
+}
+
+fn check_contents(store: &dyn DocumentStore, numbers: &Numbers) {
+    let documents = [("a".to_owned(), "3".to_owned()), ("d".to_owned(), "5".to_owned())];
+    assert_eq!(all_documents(store), documents);
+    assert_eq!(store.get(BUCKET, "a"), Ok(Some(Bytes::from_static(b"3"))));
+    assert_eq!(store.get(BUCKET, "b"), Ok(None));
+    assert_eq!((store.contains(BUCKET, "c"), store.contains(BUCKET, "d")), (Ok(false), Ok(true)));
+    let ends = numbers.0.map(Seqno).to_vec();
+    assert_eq!(store.buckets(), Ok(vec![(record(), ends)]), "positions are where the logs end");
+    assert_eq!(store.catalog_cas(), Ok(5));
+    let log = whole_log(store);
+    assert_eq!(log.len(), 7, "every change is in the log");
+    let of = |id: &str| {
+        let of_id = log.iter().filter(|entry| entry.2 == id);
+        of_id.map(|entry| String::from_utf8_lossy(&entry.3).into_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!((of("a"), of("b")), (vec!["1".into(), "3".into()], vec!["2".into(), String::new()]));
+}
+
+#[test]
+fn the_store_in_memory_keeps_its_promises() {
+    let store = MemoryStore::default();
+    keeps_its_promises(&|| Arc::new(store.clone()));
+}
+
+fn open_on_disk(directory: &Path) -> Result<FjallStore> {
+    FjallStore::open(&*Env::real().fs, directory)
+}
+
+#[test]
+fn the_store_on_disk_keeps_its_promises() {
+    let directory = tempfile::tempdir().expect("a directory");
+    keeps_its_promises(&|| Arc::new(open_on_disk(directory.path()).expect("the store opens")));
+}
+
+#[test]
+fn a_directory_of_another_version_is_refused_and_left_alone() {
+    let fs = Env::real().fs;
+    let directory = tempfile::tempdir().expect("a directory");
+    drop(open_on_disk(directory.path()).expect("a new store"));
+    let version = fs.open(&directory.path().join("VERSION"), proto::env::OpenMode::ReadWrite);
+    version.expect("the version file").write_all_at(b"sextant documents 9\n", 0).expect("written");
+    let error = open_on_disk(directory.path()).map(|_| ()).expect_err("another version");
+    assert_eq!(error.code, ErrorCode::Version);
+    assert!(error.message.contains("sextant documents 9"), "{error}");
+    assert!(error.message.contains(&*directory.path().to_string_lossy()), "{error}");
+    fs.remove_file(&directory.path().join("VERSION")).expect("removed");
+    let error = open_on_disk(directory.path()).map(|_| ()).expect_err("no version");
+    assert_eq!(error.code, ErrorCode::Version);
+}
+
+#[test]
+fn a_directory_in_use_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let _open = open_on_disk(directory.path()).expect("a new store");
+    let error = open_on_disk(directory.path()).map(|_| ()).expect_err("in use");
+    assert_eq!(error.code, ErrorCode::Unavailable, "{error}");
+}
+
+#[test]
+fn a_batch_whose_sync_failed_is_there_as_a_whole_or_not_at_all() {
+    for reached_disk in [false, true] {
+        let store = MemoryStore::default();
+        let mut numbers = Numbers::default();
+        store.apply_catalog(1, &[record()], &[]).expect("a new bucket");
+        store.commit(&numbers.batch(&[("a", Some("1"))])).expect("a batch");
+        store.fail_next_sync();
+        let doubtful = numbers.batch(&[("a", None), ("b", Some("2"))]);
+        assert_eq!(store.commit(&doubtful).map_err(|e| e.code), Err(ErrorCode::Io));
+        assert_eq!(all_documents(&store).len(), 1, "nobody sees what may not be durable");
+        assert!(store.commit(&numbers.batch(&[("c", Some("3"))])).is_err(), "no write after it");
+        store.lose_unsynced(reached_disk);
+        let expected = if reached_disk { ("b", "2") } else { ("a", "1") };
+        assert_eq!(all_documents(&store), [(expected.0.to_owned(), expected.1.to_owned())]);
+        assert_eq!(whole_log(&store).len(), if reached_disk { 3 } else { 1 });
+    }
+}
+
+#[test]
+fn the_head_is_bounded_and_says_when_it_has_forgotten() {
+    let bucket = Bucket::new(record(), &[Seqno(0); VBUCKETS as usize], 2_000);
+    let (_, begin) = bucket.end();
+    let mut numbers = Numbers::default();
+    let mut publish = |id: &str| {
+        let batch = numbers.batch(&[(id, Some("1"))]).buckets.remove(&BUCKET);
+        bucket.publish(batch.expect("a change").mutations, None);
+    };
+    publish("first");
+    let (found, next) = bucket.read_head(begin, 10).expect("nothing was forgotten");
+    assert_eq!(found.len(), 1);
+    (0..50).for_each(|n| publish(&n.to_string()));
+    assert!(bucket.read_head(begin, 10).is_none());
+    assert!(bucket.read_head(next, 10).is_none());
+    let (cut, end) = bucket.end();
+    assert_eq!(bucket.read_head(end, 10).map(|(found, _)| found.len()), Some(0));
+    assert_eq!(cut.distance_from(&Cut::zero(VBUCKETS)), 51);
+}
+
+#[test]
+fn places_outside_the_history_are_refused() {
+    let mut record = record();
+    record.branches[0] = vec![(Vbuuid(9), 10), (Vbuuid(1), 0)];
+    let bucket = Bucket::new(record, &[Seqno(12), Seqno(3), Seqno(0), Seqno(0)], 1 << 20);
+    let check = |vbuuid, seqno| {
+        let mut cut = Cut::zero(VBUCKETS);
+        cut.set(VbucketId(0), Position { vbuuid: Vbuuid(vbuuid), seqno: Seqno(seqno) });
+        bucket.check_place(&cut).map_err(|error| error.code)
+    };
+    assert_eq!((check(9, 12), check(1, 10), check(0, 0)), (Ok(()), Ok(()), Ok(())));
+    for (vbuuid, seqno) in [(9, 13), (9, 10), (1, 11), (5, 1)] {
+        assert_eq!(check(vbuuid, seqno), Err(ErrorCode::OutOfOrder), "{vbuuid}/{seqno}");
+    }
+    assert!(bucket.check_place(&Cut::zero(3)).is_err());
+}

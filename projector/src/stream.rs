@@ -1,0 +1,321 @@
+//! A maintenance stream: everything that happens in a bucket, as key-versions for one node.
+//!
+//! A stream knows how far it is in each vbucket (`at`) and reads from one of two places:
+//!
+//! - **the head**, shared in memory by all streams that keep up;
+//! - **the store's log**, when it begins in the past or has fallen behind the head. It then reads up
+//!   to the end that it found when it began, and tries the head from there.
+//!
+//! Every batch becomes one frame for each vbucket that it touches, `(at, last seqno]`, whether or not it
+//! holds anything for the node, so the frames have no gaps (I2). Between two batches, and only there,
+//! come the other messages: indexes that join or leave (the frames before are without, the frames after
+//! with them, so `at` is the exact border), and stability timestamps, as soon as they are known.
+//!
+//! One task per stream writes into a bounded channel and waits for its reader there, so a slow reader
+//! holds up nobody: the head moves on without it, and the log is what it then reads. The bytes of frames
+//! behind the newest timestamp that was sent are bounded too: beyond the bound the stream waits for the
+//! next timestamp.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use async_channel::Sender;
+use proto::cut::{Cut, Position};
+use proto::env::Env;
+use proto::ids::{Epoch, IndexId, NodeId, Seqno, VbucketId};
+use proto::index::{Catalog, IndexInfo, IndexState};
+use proto::mutation::{Frame, KeyVersionsWriter, StreamMessage, SubscribeRequest};
+use proto::topology::MutationRouter;
+use proto::{Error, ErrorCode, Result};
+use tokio::sync::watch;
+
+use crate::document_keys::KeyMaker;
+use crate::source::bucket::{Bucket, HeadPosition};
+use crate::source::{DocumentStore, LogRange, Mutation};
+
+/// Mutations turned into frames at once, by what they take in memory: about a thousand small documents,
+/// a few milliseconds of work between two awaits.
+const HEAD_READ_BYTES: usize = 1 << 20;
+/// Bytes read from a vbucket's log at once.
+const LOG_READ_BYTES: usize = 256 << 10;
+/// What a frame takes besides its body.
+const FRAME_OVERHEAD_BYTES: usize = 64;
+
+/// What all streams of a projector share.
+pub struct StreamContext {
+    /// The seams.
+    pub env: Env,
+    /// Where the past is read.
+    pub store: Arc<dyn DocumentStore>,
+    /// Says what concerns which node.
+    pub router: Arc<dyn MutationRouter>,
+    /// How far a stream runs ahead of the newest stability timestamp that it has sent.
+    pub frames_ahead_bytes_max: usize,
+    /// Counts documents that were left out because they are over a limit.
+    pub left_out: AtomicU64,
+}
+
+/// Where the next mutations come from.
+enum Reading {
+    Head(HeadPosition),
+    /// The log up to `to`; the head from there.
+    Log {
+        to: Cut,
+        then: HeadPosition,
+    },
+}
+
+/// One stream.
+pub struct MaintenanceStream {
+    context: Arc<StreamContext>,
+    bucket: Arc<Bucket>,
+    node: NodeId,
+    catalog: watch::Receiver<Option<Arc<Catalog>>>,
+    changed: watch::Receiver<u64>,
+    out: Sender<Result<StreamMessage>>,
+    /// The `cas` of the catalog that `indexes` are of.
+    catalog_cas: u64,
+    indexes: BTreeMap<IndexId, Arc<IndexInfo>>,
+    at: Cut,
+    reading: Reading,
+    last_epoch: Epoch,
+    /// Ends of frames that no sent timestamp covers, and what they weigh.
+    ahead: VecDeque<(VbucketId, Position, usize)>,
+    ahead_bytes: usize,
+}
+
+/// Why a stream ends.
+enum End {
+    /// Its reader is gone and wants to hear nothing.
+    ReaderGone,
+    /// Its reader is told.
+    Failed(Error),
+}
+
+/// What sending comes to.
+type Sent<T> = std::result::Result<T, End>;
+
+impl From<Error> for End {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl MaintenanceStream {
+    /// A stream that begins where the request says; `OutOfOrder` where that is not in the bucket's
+    /// history.
+    pub fn new(
+        context: Arc<StreamContext>,
+        bucket: Arc<Bucket>,
+        catalog: watch::Receiver<Option<Arc<Catalog>>>,
+        request: &SubscribeRequest,
+        out: Sender<Result<StreamMessage>>,
+    ) -> Result<Self> {
+        let changed = bucket.watch();
+        let (end, then) = bucket.end();
+        let mut last_epoch = request.last_epoch;
+        let (at, reading) = match &request.from {
+            Some(from) => {
+                bucket.check_place(from)?;
+                (from.clone(), Reading::Log { to: end, then })
+            }
+            None => {
+                // Nothing before the newest timestamp concerns a node that begins here.
+                if let Some(newest) = bucket.newest_epoch() {
+                    last_epoch = last_epoch.max(Epoch(newest.epoch.0.saturating_sub(1)));
+                }
+                (end, Reading::Head(then))
+            }
+        };
+        Ok(Self {
+            context,
+            bucket,
+            node: request.node,
+            catalog,
+            changed,
+            out,
+            catalog_cas: 0,
+            indexes: BTreeMap::new(),
+            at,
+            reading,
+            last_epoch,
+            ahead: VecDeque::new(),
+            ahead_bytes: 0,
+        })
+    }
+
+    /// Sends until the reader is gone. Cancelled: the stream ends; its reader opens a new one from its
+    /// watermarks.
+    pub async fn run(mut self) {
+        if let Err(End::Failed(error)) = self.send_all().await {
+            let _gone = self.out.send(Err(error)).await;
+        }
+    }
+
+    async fn send_all(&mut self) -> Sent<()> {
+        self.indexes = self.wanted_indexes();
+        let indexes = self.indexes.values().cloned().collect();
+        self.send(StreamMessage::Begin { at: self.at.clone(), indexes }).await?;
+        loop {
+            self.changed.borrow_and_update();
+            if self.bucket.is_removed() {
+                return Err(self.bucket.removed_error().into());
+            }
+            self.send_index_changes().await?;
+            self.send_epochs().await?;
+            if self.ahead_bytes < self.context.frames_ahead_bytes_max && self.send_frames().await? {
+                continue;
+            }
+            tokio::select! {
+                biased;
+                () = self.out.closed() => return Err(End::ReaderGone),
+                changed = self.catalog.changed() => self.still_there(changed)?,
+                changed = self.changed.changed() => self.still_there(changed)?,
+            }
+        }
+    }
+
+    fn still_there(&self, changed: std::result::Result<(), watch::error::RecvError>) -> Sent<()> {
+        changed.map_err(|_| Error::unavailable("the projector is ending").into())
+    }
+
+    async fn send(&self, message: StreamMessage) -> Sent<()> {
+        self.out.send(Ok(message)).await.map_err(|_| End::ReaderGone)
+    }
+
+    fn wanted_indexes(&mut self) -> BTreeMap<IndexId, Arc<IndexInfo>> {
+        let catalog = self.catalog.borrow_and_update().clone().unwrap_or_default();
+        self.catalog_cas = catalog.cas;
+        let wanted = catalog.indexes.iter().filter(|(_, index)| {
+            index.bucket == self.bucket.info.id
+                && matches!(index.state, IndexState::Backfill | IndexState::Maintenance)
+                && self.context.router.concerns(self.node, index)
+        });
+        wanted.map(|(id, index)| (*id, Arc::clone(index))).collect()
+    }
+
+    async fn send_index_changes(&mut self) -> Sent<()> {
+        if self.catalog.borrow().as_ref().is_none_or(|catalog| catalog.cas == self.catalog_cas) {
+            return Ok(());
+        }
+        let wanted = self.wanted_indexes();
+        let before = std::mem::take(&mut self.indexes);
+        for index in before.keys().filter(|index| !wanted.contains_key(index)) {
+            self.send(StreamMessage::IndexLeave { index: *index }).await?;
+        }
+        for (id, index) in &wanted {
+            // The state alone changes nothing for the frames.
+            let same = before.get(id).is_some_and(|before| {
+                before.generation == index.generation && before.topology == index.topology
+            });
+            if !same {
+                let (index, at) = (Arc::clone(index), self.at.clone());
+                self.send(StreamMessage::IndexJoin { index, at }).await?;
+            }
+        }
+        self.indexes = wanted;
+        Ok(())
+    }
+
+    async fn send_epochs(&mut self) -> Sent<()> {
+        for mark in self.bucket.epochs_after(self.last_epoch) {
+            self.last_epoch = mark.epoch;
+            let cut = Arc::clone(&mark.cut);
+            self.send(StreamMessage::Epoch(mark)).await?;
+            while let Some((vbucket, position, bytes)) = self.ahead.front()
+                && cut.covers_position(*vbucket, *position)
+            {
+                self.ahead_bytes -= bytes;
+                self.ahead.pop_front();
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the next frames; false if there are none.
+    async fn send_frames(&mut self) -> Sent<bool> {
+        let batch = self.next_batch().await?;
+        if batch.is_empty() {
+            return Ok(false);
+        }
+        let frames = self.frames(&batch)?;
+        for frame in &frames {
+            let position = Position { vbuuid: frame.vbuuid, seqno: frame.to };
+            let bytes = frame.body.len() + FRAME_OVERHEAD_BYTES;
+            self.at.set(frame.vbucket, position);
+            self.ahead.push_back((frame.vbucket, position, bytes));
+            self.ahead_bytes += bytes;
+        }
+        self.send(StreamMessage::Frames(frames)).await?;
+        Ok(true)
+    }
+
+    async fn next_batch(&mut self) -> Result<Vec<Arc<Mutation>>> {
+        loop {
+            match &self.reading {
+                Reading::Head(from) => match self.bucket.read_head(*from, HEAD_READ_BYTES) {
+                    Some((batch, next)) => {
+                        self.reading = Reading::Head(next);
+                        return Ok(batch);
+                    }
+                    None => {
+                        let (to, then) = self.bucket.end();
+                        tracing::debug!(node = %self.node, bucket = %self.bucket.info.name, "fell behind the head");
+                        self.reading = Reading::Log { to, then };
+                    }
+                },
+                Reading::Log { to, then } => {
+                    let behind = to.iter().find(|(v, end)| self.at.get(*v).seqno < end.seqno);
+                    let Some((vbucket, end)) = behind else {
+                        self.reading = Reading::Head(*then);
+                        continue;
+                    };
+                    let after = self.at.get(vbucket).seqno;
+                    let bucket = self.bucket.info.id;
+                    return self.read_log(LogRange { bucket, vbucket, after, to: end.seqno }).await;
+                }
+            }
+        }
+    }
+
+    async fn read_log(&self, range: LogRange) -> Result<Vec<Arc<Mutation>>> {
+        let store = Arc::clone(&self.context.store);
+        let read = self.context.env.blocking(move || store.read_log(range, LOG_READ_BYTES)).await?;
+        // A gap in the log would become a gap in the index that nobody notices.
+        let mut expected = (range.after.0 + 1)..;
+        match read.iter().all(|mutation| Some(mutation.seqno.0) == expected.next()) {
+            true if !read.is_empty() => Ok(read),
+            _ => Err(Error::new(
+                ErrorCode::Corrupt,
+                format!(
+                    "the log of vbucket {} of bucket {} has a gap after seqno {}",
+                    range.vbucket, self.bucket.info.name, range.after
+                ),
+            )),
+        }
+    }
+
+    /// One frame for each vbucket of the batch.
+    fn frames(&self, batch: &[Arc<Mutation>]) -> Result<Vec<Frame>> {
+        let indexes: Vec<_> = self.indexes.values().cloned().collect();
+        let maker = KeyMaker {
+            node: self.node,
+            router: &*self.context.router,
+            left_out: &self.context.left_out,
+        };
+        let mut open: BTreeMap<VbucketId, (Seqno, Seqno, KeyVersionsWriter)> = BTreeMap::new();
+        for mutation in batch {
+            let from = self.at.get(mutation.vbucket).seqno;
+            let (from, to, writer) =
+                open.entry(mutation.vbucket).or_insert((from, from, KeyVersionsWriter::default()));
+            *to = mutation.seqno;
+            maker.mutation(&indexes, mutation, mutation.seqno.0 - from.0, writer)?;
+        }
+        let frames = open.into_iter().map(|(vbucket, (from, to, mut writer))| {
+            let vbuuid = self.bucket.branch_of(vbucket, to);
+            Frame { vbucket, vbuuid, from, to, body: writer.finish() }
+        });
+        Ok(frames.collect())
+    }
+}

@@ -1,0 +1,320 @@
+//! A projector with nothing real around it: the coordinator is a script, the store is in memory.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt;
+use projector::source::DocumentStore;
+use projector::source::memory::MemoryStore;
+use projector::{Config, Projector, Service};
+use proto::api::*;
+use proto::command::{CommandRequest, Outcome};
+use proto::cut::{Cut, EpochMark};
+use proto::env::Env;
+use proto::expr::{ColumnType, Expr, Step};
+use proto::ids::*;
+use proto::index::*;
+use proto::mutation::*;
+use proto::topology::*;
+use proto::value::Value;
+use proto::{Error, Result};
+use tokio::sync::watch;
+
+pub const BUCKET: BucketId = BucketId(3);
+pub const PUSHED: BucketId = BucketId(4);
+pub const PROJECTOR: NodeId = NodeId(1);
+/// Two indexers; even slices are on the first.
+pub const INDEXERS: [NodeId; 2] = [NodeId(10), NodeId(11)];
+pub const VBUCKETS: u16 = 4;
+pub const SLICES: u16 = 4;
+
+/// The coordinator: shows what the test says, and remembers what it is told.
+#[derive(Clone)]
+pub struct Script {
+    messages: watch::Sender<Vec<WatchMessage>>,
+    pub synced: Arc<Mutex<BTreeMap<BucketId, Cut>>>,
+}
+
+impl Script {
+    pub fn say(&self, message: WatchMessage) {
+        self.messages.send_modify(|messages| messages.push(message));
+    }
+
+    /// A stability timestamp at the present of a bucket.
+    pub fn epoch(&self, epoch: u64, cut: &Cut) {
+        self.say(WatchMessage::Epochs(vec![EpochMark {
+            bucket: BUCKET,
+            epoch: Epoch(epoch),
+            parent: Epoch(epoch - 1),
+            cut: Arc::new(cut.clone()),
+            horizon: Epoch(0),
+        }]));
+    }
+}
+
+#[async_trait]
+impl CoordinatorApi for Script {
+    async fn propose(&self, _: CommandRequest) -> Result<Outcome> {
+        Ok(Outcome::Done)
+    }
+    async fn sync(&self, report: SyncReport) -> Result<()> {
+        self.synced.lock().unwrap().extend(report.buckets);
+        Ok(())
+    }
+    async fn heartbeat(&self, _: Heartbeat) -> Result<()> {
+        Ok(())
+    }
+    async fn epoch_covering(&self, _: BucketId, _: Cut, _: u64) -> Result<EpochMark> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn watch(&self) -> Result<ResultStream<WatchMessage>> {
+        let state = (self.messages.subscribe(), 0);
+        Ok(Box::pin(futures::stream::unfold(state, |(mut all, sent)| async move {
+            all.wait_for(|messages| messages.len() > sent).await.ok()?;
+            let next = all.borrow()[sent].clone();
+            Some((Ok(next), (all, sent + 1)))
+        })))
+    }
+    async fn status(&self) -> Result<CoordinatorStatus> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn raft(&self, _: Vec<Bytes>) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Directory for Script {
+    fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
+        Arc::new(self.clone())
+    }
+    fn coordinator_member(&self, _: NodeId) -> Result<Arc<dyn CoordinatorApi>> {
+        Ok(Arc::new(self.clone()))
+    }
+    fn projector(&self, _: &NodeInfo) -> Arc<dyn ProjectorApi> {
+        unreachable!("a projector calls no projector")
+    }
+    fn indexer(&self, _: &NodeInfo) -> Arc<dyn IndexerApi> {
+        unreachable!("a projector calls no indexer")
+    }
+}
+
+/// The plainest router.
+struct Router;
+
+impl MutationRouter for Router {
+    fn route(&self, node: NodeId, index: &IndexInfo, key: Option<PartitionKey<'_>>) -> Route {
+        let owned = key.map(|key| index.topology.partition(key));
+        match (owned, &index.spec.partition) {
+            (Some(slice), _) if index.topology.hosts(node, slice) => Route::Owner(slice),
+            (_, PartitionBy::DocumentId) => Route::Elsewhere,
+            (_, PartitionBy::Exprs(_)) if self.concerns(node, index) => Route::EmptyState,
+            _ => Route::Elsewhere,
+        }
+    }
+    fn concerns(&self, node: NodeId, index: &IndexInfo) -> bool {
+        !index.topology.slices_on(node).is_empty()
+    }
+}
+
+pub fn path(name: &str) -> Expr {
+    Expr::Path(vec![Step::Field(name.into())])
+}
+
+/// An index on `n`, over all slices of both indexers.
+pub fn index(id: u64, partition: PartitionBy) -> Arc<IndexInfo> {
+    let key = KeyPart {
+        expr: path("n"),
+        name: "n".into(),
+        column_type: ColumnType::Text,
+        descending: false,
+        include_missing: false,
+    };
+    let spec = IndexSpec {
+        name: format!("i{id}"),
+        bucket: "b".into(),
+        primary: false,
+        keys: vec![key],
+        include: Vec::new(),
+        predicate: None,
+        partition,
+        slices: SLICES,
+        replicas: 0,
+        sql: String::new(),
+    };
+    let placement = (0..SLICES).map(|slice| vec![INDEXERS[usize::from(slice % 2)]]).collect();
+    Arc::new(IndexInfo {
+        id: IndexId(id),
+        bucket: BUCKET,
+        spec: Arc::new(spec),
+        state: IndexState::Backfill,
+        generation: Generation(0),
+        topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
+    })
+}
+
+pub fn catalog(cas: u64, indexes: &[Arc<IndexInfo>]) -> Catalog {
+    let bucket = |id, name: &str, source| {
+        let name = name.to_owned();
+        (id, Arc::new(BucketInfo { id, name, vbuckets: VBUCKETS, source, projector: PROJECTOR }))
+    };
+    Catalog {
+        cas,
+        newest_index: indexes.last().map_or(IndexId(0), |index| index.id),
+        buckets: [bucket(BUCKET, "b", SourceKind::Embedded), bucket(PUSHED, "p", SourceKind::Push)]
+            .into(),
+        indexes: indexes.iter().map(|index| (index.id, Arc::clone(index))).collect(),
+        nodes: BTreeMap::new(),
+    }
+}
+
+pub struct World {
+    pub script: Script,
+    pub store: MemoryStore,
+    service: Option<Service>,
+    config: Config,
+}
+
+impl World {
+    pub async fn new(change: impl FnOnce(&mut Config)) -> Self {
+        let address = String::from("projector");
+        let node = NodeInfo { id: PROJECTOR, role: Role::Projector, address, zone: String::new() };
+        let mut config = Config::new(node);
+        change(&mut config);
+        let (messages, _) = watch::channel(Vec::new());
+        let script = Script { messages, synced: Arc::default() };
+        let store = MemoryStore::default();
+        let mut world = Self { script, store, service: None, config };
+        world.start().await;
+        world
+    }
+
+    /// Starts the projector, again over the same store if it ran before.
+    pub async fn start(&mut self) {
+        drop(self.service.take());
+        let store: Arc<dyn DocumentStore> = Arc::new(self.store.clone());
+        let (directory, router) = (Arc::new(self.script.clone()), Arc::new(Router));
+        let service =
+            Service::start(self.config.clone(), Env::real(), store, directory, router).await;
+        self.service = Some(service.expect("the projector starts"));
+    }
+
+    pub fn projector(&self) -> Arc<Projector> {
+        self.service.as_ref().expect("it runs").projector()
+    }
+
+    pub async fn write(&self, writes: Vec<Write>) -> Result<WriteReply> {
+        self.projector().write(WriteRequest { bucket: BUCKET, writes }).await
+    }
+
+    pub async fn subscribe(&self, node: NodeId, from: Option<Cut>) -> Result<Follower> {
+        let request = SubscribeRequest { node, bucket: BUCKET, from, last_epoch: Epoch(0) };
+        let stream = self.projector().subscribe(request).await?;
+        Ok(Follower { stream, at: Cut::zero(VBUCKETS), ..Follower::default() })
+    }
+}
+
+pub fn upsert(id: &str, json: &str) -> Write {
+    Write { id: id.into(), kind: WriteKind::Upsert(Bytes::copy_from_slice(json.as_bytes())) }
+}
+
+pub fn insert(id: &str, json: &str) -> Write {
+    Write { id: id.into(), kind: WriteKind::Insert(Bytes::copy_from_slice(json.as_bytes())) }
+}
+
+pub fn delete(id: &str) -> Write {
+    Write { id: id.into(), kind: WriteKind::Delete }
+}
+
+/// Document → key, of one index.
+pub type Contents = BTreeMap<String, Vec<Value>>;
+
+/// Reads a stream as an indexer does, and checks that it has no gap.
+pub struct Follower {
+    pub stream: ResultStream<StreamMessage>,
+    pub at: Cut,
+    pub begun: bool,
+    pub joined: BTreeMap<IndexId, Cut>,
+    pub epochs: Vec<u64>,
+    pub contents: BTreeMap<IndexId, Contents>,
+    pub frames: usize,
+}
+
+impl Default for Follower {
+    fn default() -> Self {
+        Self {
+            stream: Box::pin(futures::stream::pending()),
+            at: Cut::default(),
+            begun: false,
+            joined: BTreeMap::new(),
+            epochs: Vec::new(),
+            contents: BTreeMap::new(),
+            frames: 0,
+        }
+    }
+}
+
+impl Follower {
+    /// Takes one message; the error is the stream's.
+    pub async fn step(&mut self) -> Result<()> {
+        let message = tokio::time::timeout(Duration::from_secs(5), self.stream.next()).await;
+        match message.expect("a message in time").expect("the stream goes on")? {
+            StreamMessage::Begin { at, indexes } => {
+                assert!(!self.begun, "a stream begins once");
+                self.begun = true;
+                self.at = at.clone();
+                self.joined = indexes.iter().map(|index| (index.id, at.clone())).collect();
+            }
+            StreamMessage::IndexJoin { index, at } => {
+                assert_eq!(at, self.at, "an index joins where the frames are");
+                self.joined.insert(index.id, at);
+            }
+            StreamMessage::IndexLeave { index } => {
+                self.joined.remove(&index).expect("it was there");
+            }
+            StreamMessage::Frames(frames) => frames.iter().for_each(|frame| self.frame(frame)),
+            StreamMessage::Epoch(mark) => self.epochs.push(mark.epoch.0),
+            StreamMessage::DropData => panic!("the store has everything"),
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, frame: &Frame) {
+        assert!(self.begun);
+        self.frames += 1;
+        assert_eq!(self.at.get(frame.vbucket).seqno, frame.from, "no gap and no overlap");
+        assert!(frame.to > frame.from, "a frame covers something");
+        let position = proto::cut::Position { vbuuid: frame.vbuuid, seqno: frame.to };
+        self.at.set(frame.vbucket, position);
+        let mut last = 0;
+        for mutation in KeyVersionsReader::new(&frame.body) {
+            let mutation = mutation.expect("well formed");
+            assert!(mutation.seqno_minus_base > last, "in order");
+            last = mutation.seqno_minus_base;
+            assert!(frame.from.0 + last <= frame.to.0, "inside the frame");
+            for state in mutation.indexes() {
+                assert!(self.joined.contains_key(&state.index), "only joined indexes");
+                apply(self.contents.entry(state.index).or_default(), &mutation, &state);
+            }
+        }
+    }
+
+    /// Steps until the stream is at a cut.
+    pub async fn reach(&mut self, cut: &Cut) {
+        while !self.at.covers(cut) || !self.begun {
+            self.step().await.expect("the stream goes on");
+        }
+    }
+}
+
+/// Puts one document's state in place.
+pub fn apply(contents: &mut Contents, mutation: &KeyVersions<'_>, state: &IndexKeys<'_>) {
+    contents.remove(mutation.id);
+    for entry in state.entries() {
+        let mut key = entry.key;
+        let value = proto::key::decode_part(&mut key, false).expect("well formed");
+        contents.entry(mutation.id.to_owned()).or_default().push(value);
+    }
+}

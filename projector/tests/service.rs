@@ -1,0 +1,386 @@
+//! The projector as its callers see it.
+
+mod common;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use common::*;
+use futures::StreamExt;
+use proto::ErrorCode;
+use proto::api::{ProjectorApi, PushMutation, PushRequest, WatchMessage};
+use proto::cut::{Cut, Position};
+use proto::ids::*;
+use proto::index::PartitionBy;
+use proto::mutation::*;
+use proto::value::Value;
+
+async fn world_with(indexes: &[std::sync::Arc<proto::index::IndexInfo>]) -> World {
+    let world = World::new(|_| {}).await;
+    world.script.say(WatchMessage::Catalog(catalog(1, indexes).into()));
+    world
+}
+
+#[tokio::test]
+async fn a_statement_is_done_as_a_whole_or_not_at_all() {
+    let world = world_with(&[]).await;
+    let reply = world.write(vec![insert("a", "1"), insert("b", "2"), upsert("a", "3")]).await;
+    assert_eq!(reply.expect("new documents").affected, 3);
+    let error =
+        world.write(vec![insert("c", "1"), insert("b", "2")]).await.expect_err("b is there");
+    assert_eq!(error.code, ErrorCode::DuplicateId);
+    assert!(error.message.contains("\"b\""), "{error}");
+    let error = world.write(vec![insert("d", "1"), insert("d", "2")]).await.expect_err("twice d");
+    assert_eq!(error.code, ErrorCode::DuplicateId);
+    let error = world.write(vec![upsert("e", "1"), upsert("f", "{")]).await.expect_err("bad JSON");
+    assert_eq!(error.code, ErrorCode::InvalidText);
+    assert!(error.message.contains("\"f\""), "{error}");
+    let ids = ["a", "b", "c", "d", "e"].map(String::from).to_vec();
+    let found = world.projector().get(BUCKET, ids).await.expect("documents");
+    let texts: Vec<_> = found.iter().map(Option::as_deref).collect();
+    assert_eq!(texts, [Some(&b"3"[..]), Some(&b"2"[..]), None, None, None]);
+
+    let before = world.projector().positions(BUCKET).await.expect("positions");
+    let deletes = vec![delete("a"), delete("a"), delete("x")];
+    let reply = world.write(deletes).await.expect("deleted");
+    assert_eq!((reply.affected, reply.position.positions.len()), (1, 1));
+    let after = world.projector().positions(BUCKET).await.expect("positions");
+    assert_eq!(after.distance_from(&before), 1, "what is not there leaves no trace");
+    let again = world.write(vec![delete("a"), insert("a", "9")]).await.expect("it was gone");
+    assert_eq!(again.affected, 1);
+}
+
+#[tokio::test]
+async fn limits_are_named() {
+    let world = World::new(|config| config.document_bytes_max = 10).await;
+    world.script.say(WatchMessage::Catalog(catalog(1, &[]).into()));
+    let error = world.write(vec![upsert("a", "\"0123456789\"")]).await.expect_err("too long");
+    assert_eq!(error.code, ErrorCode::OverLimit);
+    let error = world.write(vec![upsert(&"i".repeat(251), "1")]).await.expect_err("too long");
+    assert_eq!(error.code, ErrorCode::OverLimit);
+    let nested = format!("{}{}", "[".repeat(33), "]".repeat(33));
+    let world = world_with(&[]).await;
+    let error = world.write(vec![upsert("a", &nested)]).await.expect_err("too deep");
+    assert_eq!(error.code, ErrorCode::OverLimit);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_writers_share_syncs_and_leave_no_gap() {
+    let world = world_with(&[index(1, PartitionBy::DocumentId)]).await;
+    let mut follower = world.subscribe(INDEXERS[0], None).await.expect("a stream");
+    let mut writers = Vec::new();
+    for writer in 0..20 {
+        let projector = world.projector();
+        writers.push(async move {
+            for n in 0..20 {
+                let id = format!("{writer}-{n}");
+                let writes = vec![insert(&id, &format!("{{\"n\":{n}}}"))];
+                let request = proto::api::WriteRequest { bucket: BUCKET, writes };
+                projector.write(request).await.expect("written");
+            }
+        });
+    }
+    futures::future::join_all(writers).await;
+    let end = world.projector().positions(BUCKET).await.expect("positions");
+    assert_eq!(end.distance_from(&Cut::zero(VBUCKETS)), 400);
+    follower.reach(&end).await;
+    let synced = || world.script.synced.lock().expect("not poisoned").get(&BUCKET).cloned();
+    while synced().as_ref() != Some(&end) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Everything that both nodes hear, put together, is what the documents say: with the past from the
+/// log, the present from the head, and a restart of the projector in between.
+#[tokio::test]
+async fn streams_say_what_the_documents_say() {
+    let by_expr = PartitionBy::Exprs(vec![path("n")]);
+    let indexes = [index(1, PartitionBy::DocumentId), index(2, by_expr)];
+    let mut world = world_with(&indexes).await;
+    let write = async |world: &World, round: u64| {
+        for n in 0..50u64 {
+            let id = format!("d{n}");
+            let what = match (n * 7 + round * 3) % 5 {
+                0 => delete(&id),
+                1 => upsert(&id, "{}"),
+                _ => upsert(&id, &format!("{{\"n\":{}}}", n + round)),
+            };
+            world.write(vec![what]).await.expect("written");
+        }
+    };
+    write(&world, 0).await;
+    let mut followers = Vec::new();
+    for node in INDEXERS {
+        let from = Some(Cut::zero(VBUCKETS));
+        followers.push(world.subscribe(node, from).await.expect("a stream"));
+    }
+    write(&world, 1).await;
+    let end = world.projector().positions(BUCKET).await.expect("positions");
+    for follower in &mut followers {
+        follower.reach(&end).await;
+    }
+    world.start().await;
+    assert!(world.projector().positions(BUCKET).await.expect("positions") == end, "all is durable");
+    write(&world, 2).await;
+    let end = world.projector().positions(BUCKET).await.expect("positions");
+    let (mut by_id, mut by_key) = (Contents::new(), Contents::new());
+    for (node, follower) in INDEXERS.into_iter().zip(&mut followers) {
+        let again = world.subscribe(node, Some(follower.at.clone())).await.expect("a stream");
+        follower.stream = again.stream;
+        follower.begun = false;
+        follower.reach(&end).await;
+        for (all, id) in [(&mut by_id, 1), (&mut by_key, 2)] {
+            for (document, keys) in follower.contents.remove(&IndexId(id)).unwrap_or_default() {
+                assert!(all.insert(document, keys).is_none(), "a document has one owner");
+            }
+        }
+    }
+    let mut expected = Contents::new();
+    for n in 0..50u64 {
+        if !matches!((n * 7 + 6) % 5, 0 | 1) {
+            expected.insert(format!("d{n}"), vec![Value::int(n as i64 + 2)]);
+        }
+    }
+    assert_eq!(by_id, expected);
+    assert_eq!(by_key, expected);
+}
+
+#[tokio::test]
+async fn a_backfill_and_the_stream_it_joined_make_the_whole_index() {
+    let world = world_with(&[]).await;
+    let mut followers = Vec::new();
+    for node in INDEXERS {
+        followers.push(world.subscribe(node, None).await.expect("a stream"));
+    }
+    for n in 0..300 {
+        let doc = format!("{{\"n\":{n}}}");
+        world.write(vec![upsert(&format!("d{n}"), &doc)]).await.expect("written");
+    }
+    let index = index(1, PartitionBy::DocumentId);
+    world.script.say(WatchMessage::Catalog(catalog(2, &[index]).into()));
+    let mut whole = Contents::new();
+    for (node, follower) in INDEXERS.into_iter().zip(&mut followers) {
+        while !follower.joined.contains_key(&IndexId(1)) {
+            follower.step().await.expect("the stream goes on");
+        }
+        // Between the index's joining and the snapshot, and after it.
+        world.write(vec![upsert("d0", "{\"n\":-1}"), delete("d1")]).await.expect("written");
+        let request = BackfillRequest { node, index: IndexId(1), generation: Generation(0) };
+        let mut stream = world.projector().backfill(request).await.expect("a backfill");
+        world.write(vec![upsert("d2", "{\"n\":-2}"), delete("d3")]).await.expect("written");
+        let (mut contents, mut cut, mut ended) = (Contents::new(), None, false);
+        while let Some(message) = stream.next().await {
+            match message.expect("the backfill goes on") {
+                BackfillMessage::Begin { cut: at } => cut = Some(at),
+                BackfillMessage::Documents(body) => {
+                    for mutation in KeyVersionsReader::new(&body) {
+                        let mutation = mutation.expect("well formed");
+                        let state = mutation.indexes().next().expect("one index");
+                        apply(&mut contents, &mutation, &state);
+                    }
+                }
+                BackfillMessage::End => ended = true,
+            }
+        }
+        assert!(ended);
+        assert!(cut.expect("it begins").covers(&follower.joined[&IndexId(1)]));
+        assert!(!contents.contains_key("d1"));
+        let end = world.projector().positions(BUCKET).await.expect("positions");
+        follower.reach(&end).await;
+        // What the stream has heard is newer than the snapshot, or the same.
+        let heard = follower.contents.remove(&IndexId(1)).unwrap_or_default();
+        contents.retain(|id, _| !["d0", "d1", "d2", "d3"].contains(&id.as_str()));
+        contents.extend(heard);
+        whole.extend(contents);
+    }
+    assert_eq!(whole.len(), 298);
+    assert_eq!((&whole["d0"], &whole["d2"]), (&vec![Value::int(-1)], &vec![Value::int(-2)]));
+    assert_eq!(whole["d299"], [Value::int(299)]);
+}
+
+/// Takes messages until none comes for a while.
+async fn until_still(follower: &mut Follower) {
+    while let Ok(step) = tokio::time::timeout(Duration::from_millis(200), follower.step()).await {
+        step.expect("the stream goes on");
+    }
+}
+
+#[tokio::test]
+async fn timestamps_come_in_order_and_hold_the_stream_near() {
+    let world = World::new(|config| config.frames_ahead_bytes_max = 500).await;
+    let indexes = [index(1, PartitionBy::DocumentId)];
+    world.script.say(WatchMessage::Catalog(catalog(1, &indexes).into()));
+    world.script.epoch(1, &Cut::zero(VBUCKETS));
+    let mut follower = world.subscribe(INDEXERS[0], None).await.expect("a stream");
+    let mut cuts = Vec::new();
+    for half in 0..2 {
+        for n in 0..100 {
+            let id = format!("{half}-{n}");
+            world.write(vec![upsert(&id, "{\"n\":1}")]).await.expect("written");
+        }
+        cuts.push(world.projector().positions(BUCKET).await.expect("positions"));
+        until_still(&mut follower).await;
+    }
+    assert!(follower.at.covers(&cuts[0]));
+    assert!(!follower.at.covers(&cuts[1]), "it waits for a timestamp");
+    world.script.epoch(2, &cuts[0]);
+    follower.reach(&cuts[1]).await;
+    world.script.epoch(3, &cuts[1]);
+    until_still(&mut follower).await;
+    assert_eq!(follower.epochs, [1, 2, 3]);
+    let mut late = world.subscribe(INDEXERS[1], None).await.expect("a stream");
+    until_still(&mut late).await;
+    assert_eq!(late.epochs, [3], "who begins now hears of the present only");
+}
+
+/// The head is tiny, so that the stream must go to the log and back again and again.
+#[tokio::test]
+async fn a_slow_reader_misses_nothing_and_holds_up_nobody() {
+    let world = World::new(|config| config.head_bytes_max = 2_000).await;
+    world
+        .script
+        .say(WatchMessage::Catalog(catalog(1, &[index(1, PartitionBy::DocumentId)]).into()));
+    let mut slow = world.subscribe(INDEXERS[0], None).await.expect("a stream");
+    for n in 0..600 {
+        world.write(vec![upsert(&format!("d{}", n % 90), "{\"n\":1}")]).await.expect("written");
+        if n % 97 == 0 {
+            slow.step().await.expect("the stream goes on");
+        }
+    }
+    let end = world.projector().positions(BUCKET).await.expect("positions");
+    slow.reach(&end).await;
+    assert_eq!(slow.contents[&IndexId(1)].len(), {
+        let mine = |n: &u64| {
+            let topology = index(1, PartitionBy::DocumentId).topology.clone();
+            let key = proto::topology::PartitionKey::Id(&format!("d{n}"));
+            let slice = proto::topology::TopologyProvider::partition(&*topology, key);
+            topology.hosts(INDEXERS[0], slice)
+        };
+        (0..90).filter(mine).count()
+    });
+}
+
+#[tokio::test]
+async fn indexes_join_and_leave_between_frames() {
+    let (one, two) = (index(1, PartitionBy::DocumentId), index(2, PartitionBy::DocumentId));
+    let world = world_with(std::slice::from_ref(&one)).await;
+    let mut follower = world.subscribe(INDEXERS[0], None).await.expect("a stream");
+    follower.step().await.expect("it begins");
+    assert!(follower.joined.contains_key(&IndexId(1)));
+    world.script.say(WatchMessage::Catalog(catalog(2, &[one, two.clone()]).into()));
+    follower.step().await.expect("it goes on");
+    assert!(follower.joined.contains_key(&IndexId(2)));
+    world.script.say(WatchMessage::Catalog(catalog(3, &[two]).into()));
+    follower.step().await.expect("it goes on");
+    assert!(!follower.joined.contains_key(&IndexId(1)));
+}
+
+#[tokio::test]
+async fn a_dropped_bucket_ends_its_streams_and_an_older_catalog_drops_nothing() {
+    let mut world = world_with(&[]).await;
+    world.write(vec![upsert("a", "1")]).await.expect("written");
+    world
+        .script
+        .say(WatchMessage::Catalog(proto::index::Catalog { cas: 0, ..Default::default() }.into()));
+    world.start().await;
+    world.write(vec![upsert("b", "1")]).await.expect("the bucket is there");
+    let mut follower = world.subscribe(INDEXERS[0], None).await.expect("a stream");
+    follower.step().await.expect("it begins");
+    world
+        .script
+        .say(WatchMessage::Catalog(proto::index::Catalog { cas: 2, ..Default::default() }.into()));
+    let error = follower.step().await.expect_err("the bucket is gone");
+    assert_eq!(error.code, ErrorCode::Unknown);
+    let projector = world.projector();
+    assert!(projector.positions(BUCKET).await.is_err());
+}
+
+#[tokio::test]
+async fn a_stream_from_another_history_is_refused() {
+    let world = world_with(&[]).await;
+    world.write(vec![upsert("a", "1")]).await.expect("written");
+    let vbucket = vbucket_of("a", VBUCKETS);
+    let good = world.projector().positions(BUCKET).await.expect("positions").get(vbucket);
+    for bad in [
+        Position { seqno: Seqno(2), ..good },
+        Position { vbuuid: Vbuuid(good.vbuuid.0 ^ 1), ..good },
+    ] {
+        let mut cut = Cut::zero(VBUCKETS);
+        cut.set(vbucket, bad);
+        let refused = world.subscribe(INDEXERS[0], Some(cut)).await.map(|_| ());
+        assert_eq!(refused.map_err(|error| error.code), Err(ErrorCode::OutOfOrder));
+    }
+}
+
+fn pushed(id: &str, vbuuid: u64, seqno: u64) -> PushMutation {
+    PushMutation {
+        vbucket: vbucket_of(id, VBUCKETS),
+        position: Position { vbuuid: Vbuuid(vbuuid), seqno: Seqno(seqno) },
+        id: id.into(),
+        kind: MutationKind::Upsert,
+        document: Bytes::from_static(b"{}"),
+    }
+}
+
+#[tokio::test]
+async fn pushed_mutations_keep_the_producers_positions() {
+    let mut world = world_with(&[]).await;
+    let push = async |world: &World, mutations| {
+        world.projector().push(PushRequest { bucket: PUSHED, mutations }).await
+    };
+    let vbucket = vbucket_of("a", VBUCKETS);
+    let reply = push(&world, vec![pushed("a", 5, 1), pushed("a", 5, 2)]).await.expect("in order");
+    let durable = Position { vbuuid: Vbuuid(5), seqno: Seqno(2) };
+    assert_eq!(reply.durable, [(vbucket, durable)]);
+    world.start().await;
+    for (bad, says) in [
+        (pushed("a", 5, 2), "3 is the next"),
+        (pushed("a", 5, 4), "leaves a gap, 3 is the next"),
+        (pushed("a", 6, 3), "its branch is 5"),
+    ] {
+        let error = push(&world, vec![bad]).await.expect_err("out of order");
+        assert_eq!(error.code, ErrorCode::OutOfOrder);
+        assert!(error.message.contains(says), "{error}");
+    }
+    let error = push(&world, vec![pushed("a", 5, 3), pushed("a", 5, 5)]).await;
+    assert_eq!(error.map_err(|error| error.code), Err(ErrorCode::OutOfOrder));
+    let kept = world.projector().positions(PUSHED).await.expect("positions").get(vbucket);
+    assert_eq!(kept.seqno, Seqno(3), "what came before the bad one is kept");
+    let mut wrong = pushed("a", 5, 4);
+    wrong.vbucket = VbucketId((vbucket.0 + 1) % VBUCKETS);
+    let error = push(&world, vec![wrong]).await.expect_err("a wrong vbucket");
+    assert_eq!(error.code, ErrorCode::InvalidParameter);
+    let logs = world.projector().failover_logs(PUSHED).await.expect("branches");
+    assert_eq!(logs[usize::from(vbucket.0)], [(Vbuuid(5), 0)]);
+}
+
+#[tokio::test]
+async fn a_bucket_has_one_kind_of_writer() {
+    let world = world_with(&[]).await;
+    let request = PushRequest { bucket: BUCKET, mutations: vec![pushed("a", 5, 1)] };
+    let error = world.projector().push(request).await.expect_err("an embedded bucket");
+    assert_eq!(error.code, ErrorCode::Unsupported);
+    let writes = vec![upsert("a", "1")];
+    let request = proto::api::WriteRequest { bucket: PUSHED, writes };
+    let error = world.projector().write(request).await.expect_err("a pushed bucket");
+    assert_eq!(error.code, ErrorCode::Unsupported);
+}
+
+#[tokio::test]
+async fn a_failed_sync_acknowledges_and_streams_nothing() {
+    for reached_disk in [false, true] {
+        let mut world = world_with(&[]).await;
+        world.write(vec![upsert("a", "1")]).await.expect("written");
+        let before = world.projector().positions(BUCKET).await.expect("positions");
+        world.store.fail_next_sync();
+        let error = world.write(vec![upsert("b", "1")]).await.expect_err("the disk failed");
+        assert_eq!(error.code, ErrorCode::Io);
+        assert!(world.projector().positions(BUCKET).await.expect("positions") == before);
+        assert!(world.write(vec![upsert("c", "1")]).await.is_err(), "no write after a failed one");
+        world.store.lose_unsynced(reached_disk);
+        world.start().await;
+        let after = world.projector().positions(BUCKET).await.expect("positions");
+        assert_eq!(after.distance_from(&before), u64::from(reached_disk));
+        world.write(vec![insert("c", "1")]).await.expect("written");
+    }
+}

@@ -1,0 +1,106 @@
+//! Errors on the wire: `ErrorResponse` with severity, SQLSTATE, message, hint and position.
+
+use pgwire::messages::response::{ErrorResponse, NoticeResponse};
+use proto::{Error, ErrorCode, ErrorKind};
+
+use crate::sql::SqlError;
+
+/// An error as a client sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct WireError {
+    sqlstate: &'static str,
+    message: String,
+    hint: Option<String>,
+    position: Option<u32>,
+    fatal: bool,
+}
+
+/// The result of answering a client.
+pub(super) type WireResult<T> = Result<T, WireError>;
+
+impl WireError {
+    fn new(sqlstate: &'static str, message: impl Into<String>) -> Self {
+        Self { sqlstate, message: message.into(), hint: None, position: None, fatal: false }
+    }
+
+    /// The client broke the protocol; the session ends.
+    pub(super) fn protocol(message: impl Into<String>) -> Self {
+        Self { fatal: true, ..Self::new("08P01", message) }
+    }
+
+    /// A prepared statement that is not there.
+    pub(super) fn no_statement(name: &str) -> Self {
+        Self::new("26000", format!("there is no prepared statement \"{name}\""))
+    }
+
+    /// A portal that is not there.
+    pub(super) fn no_portal(name: &str) -> Self {
+        Self::new("34000", format!("there is no portal \"{name}\""))
+    }
+
+    /// A statement in a transaction that has failed.
+    pub(super) fn failed_transaction() -> Self {
+        Self {
+            hint: Some("ROLLBACK ends it".into()),
+            ..Self::new("25P02", "the transaction has failed; statements are ignored until its end")
+        }
+    }
+
+    /// The same error, ending the session.
+    pub(super) fn fatal(mut self) -> Self {
+        self.fatal = true;
+        self
+    }
+
+    /// Does the session end with it?
+    pub(super) fn is_fatal(&self) -> bool {
+        self.fatal
+    }
+
+    fn fields(&self, severity: &str) -> Vec<(u8, String)> {
+        // A NUL would end the field early.
+        let clean = |text: &str| text.replace('\0', "\u{fffd}");
+        let mut fields = vec![
+            (b'S', severity.to_owned()),
+            (b'V', severity.to_owned()),
+            (b'C', self.sqlstate.to_owned()),
+            (b'M', clean(&self.message)),
+        ];
+        fields.extend(self.hint.as_deref().map(|hint| (b'H', clean(hint))));
+        fields.extend(self.position.map(|position| (b'P', position.to_string())));
+        fields
+    }
+
+    /// The message that tells it.
+    pub(super) fn response(&self) -> ErrorResponse {
+        ErrorResponse::new(self.fields(if self.fatal { "FATAL" } else { "ERROR" }))
+    }
+}
+
+impl From<Error> for WireError {
+    fn from(error: Error) -> Self {
+        // Logged once, here, where it leaves the cluster.
+        if error.code.kind() == ErrorKind::Operator {
+            tracing::error!(%error, "a statement failed");
+        }
+        Self { hint: error.hint, ..Self::new(error.code.sqlstate(), error.message) }
+    }
+}
+
+impl From<SqlError> for WireError {
+    fn from(error: SqlError) -> Self {
+        Self { position: error.position, ..Self::from(error.error) }
+    }
+}
+
+impl From<std::io::Error> for WireError {
+    /// The socket failed: there is nobody to tell.
+    fn from(error: std::io::Error) -> Self {
+        Self { fatal: true, ..Self::new(ErrorCode::Io.sqlstate(), error.to_string()) }
+    }
+}
+
+/// A warning that changes nothing.
+pub(super) fn warning(sqlstate: &'static str, message: &str) -> NoticeResponse {
+    NoticeResponse::new(WireError::new(sqlstate, message).fields("WARNING"))
+}

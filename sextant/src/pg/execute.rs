@@ -1,0 +1,406 @@
+//! Statements: each becomes a command tag, rows to be streamed, or a COPY.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proto::api::{Write, WriteKind};
+use proto::command::{Command, Outcome};
+use proto::expr::{ColumnType, Expr};
+use proto::ids::BucketId;
+use proto::index::{BucketInfo, VBUCKETS_DEFAULT};
+use proto::scan::Consistency;
+use proto::value::Value;
+use proto::{Error, ErrorCode, Result};
+
+use super::error::{WireError, WireResult};
+use super::settings::Settings;
+use super::show;
+use super::stream::Rows;
+use super::value::Datum;
+use crate::sql::ast::{CreateBucket, CreateIndex, Insert, Select, Show, Statement};
+use crate::sql::backend::{Backend, EpochPin};
+use crate::sql::define::definition;
+use crate::sql::error::unsupported;
+use crate::sql::plan::{
+    ColumnInfo, ConstantPlan, ConstantValue, IndexPlan, ParameterTypes, Plan, Relation, Resolved,
+    bind, constant, resolve,
+};
+
+/// How long a scan waits for an epoch or a node before it says that nobody can serve.
+const SERVE_TIMEOUT_MS: u64 = 10_000;
+
+/// What a statement came to.
+pub(super) enum Done {
+    /// Done: its command tag, and a warning if there is one.
+    Tag(String, Option<(&'static str, &'static str)>),
+    /// Rows to stream.
+    Rows(Rows),
+    /// Rows to stream as COPY … TO STDOUT.
+    CopyOut(Rows),
+    /// Documents to take from the client.
+    CopyIn {
+        /// Where to.
+        bucket: Arc<BucketInfo>,
+        /// The field that holds the id.
+        id_field: String,
+    },
+}
+
+/// What a prepared statement is described by.
+#[derive(Debug, Default)]
+pub(super) struct Description {
+    /// The types of its parameters.
+    pub(super) parameters: Vec<ColumnType>,
+    /// The columns of its rows; `None` if it returns none.
+    pub(super) columns: Option<Vec<ColumnInfo>>,
+}
+
+/// Whether a session is in a transaction.
+pub(super) enum Transaction {
+    /// It is not.
+    None,
+    /// It is; its scans read these epochs.
+    Open(BTreeMap<BucketId, Box<dyn EpochPin>>),
+    /// It is, and a statement in it has failed.
+    Failed,
+}
+
+/// What statements see and change.
+pub(super) struct State {
+    pub(super) backend: Arc<dyn Backend>,
+    pub(super) settings: Settings,
+    pub(super) transaction: Transaction,
+    pub(super) database: String,
+    pub(super) user: String,
+    pub(super) process: i32,
+}
+
+impl State {
+    /// In a transaction that has failed, only its end is heard.
+    pub(super) fn check_transaction(&self, statement: &Statement) -> WireResult<()> {
+        match (&self.transaction, statement) {
+            (Transaction::Failed, Statement::Commit | Statement::Rollback) => Ok(()),
+            (Transaction::Failed, _) => Err(WireError::failed_transaction()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Describes a statement that has so many parameters.
+    pub(super) async fn describe(
+        &self,
+        statement: &Statement,
+        parameters: u16,
+    ) -> Result<Description> {
+        let mut types = ParameterTypes::new(parameters);
+        let mut text = |exprs: &mut dyn Iterator<Item = &Expr>| {
+            for expr in exprs {
+                types.learn(expr, None);
+                types.expect(expr, ColumnType::Text);
+            }
+        };
+        let columns = match statement {
+            Statement::Select(select) | Statement::Explain(select) | Statement::CopyOut(select) => {
+                let resolved = self.resolve(select).await?;
+                let columns = match statement {
+                    Statement::Select(_) => Some(resolved.columns()),
+                    Statement::Explain(_) => Some(show::explain_columns()),
+                    _ => None,
+                };
+                return Ok(Description {
+                    parameters: resolved.parameter_types(parameters),
+                    columns,
+                });
+            }
+            Statement::Show(what) => Some(show::columns(what)),
+            Statement::Insert(insert) => {
+                text(&mut insert.rows.iter().flat_map(|(id, doc)| [id, doc]));
+                None
+            }
+            Statement::Delete { ids, .. } => {
+                text(&mut ids.iter());
+                None
+            }
+            _ => None,
+        };
+        Ok(Description { parameters: types.finish(), columns })
+    }
+
+    /// Runs a statement with the values of its parameters.
+    pub(super) async fn run(&mut self, statement: &Statement, values: &[Value]) -> Result<Done> {
+        if writes(statement) && !matches!(self.transaction, Transaction::None) {
+            return Err(unsupported(
+                "writes and definitions inside a transaction are not supported",
+                "run the statement on its own, with autocommit on; BEGIN … COMMIT is for reads that \
+                 see one moment",
+            ));
+        }
+        let done = |tag: &str| Ok(Done::Tag(tag.to_owned(), None));
+        match statement {
+            Statement::Select(select) => self.select(select, values).await.map(Done::Rows),
+            Statement::CopyOut(select) => {
+                let rows = self.select(select, values).await?;
+                Ok(Done::CopyOut(rows.with_tag("COPY")))
+            }
+            Statement::Explain(select) => {
+                let lines = self.resolve(select).await?.plan(values)?.explain();
+                let rows = lines.into_iter().map(|line| vec![Datum::text(line)]).collect();
+                Ok(Done::Rows(Rows::table(show::explain_columns(), rows).with_fixed_tag("EXPLAIN")))
+            }
+            Statement::Show(what) => self.show(what).await.map(Done::Rows),
+            Statement::Insert(insert) => self.insert(insert, values).await,
+            Statement::Delete { bucket, ids } => self.delete(bucket, ids, values).await,
+            Statement::CopyIn { bucket, id_field } => {
+                let bucket = self.bucket(bucket).await?;
+                Ok(Done::CopyIn { bucket, id_field: id_field.clone() })
+            }
+            Statement::CreateBucket(create) => self.create_bucket(create).await,
+            Statement::DropBucket { name, if_exists } => {
+                let (name, if_exists) = (name.clone(), *if_exists);
+                self.backend.command(Command::DropBucket { name, if_exists }).await?;
+                done("DROP BUCKET")
+            }
+            Statement::CreateIndex(create) => self.create_index(create).await,
+            Statement::BuildIndex { bucket, indexes } => self.build(bucket, indexes).await,
+            Statement::DropIndex { name, if_exists } => {
+                let (name, if_exists) = (name.clone(), *if_exists);
+                self.backend.command(Command::DropIndex { name, if_exists }).await?;
+                done("DROP INDEX")
+            }
+            Statement::Set { name, value } => {
+                self.settings.set(name, value.as_deref())?;
+                done(if value.is_some() { "SET" } else { "RESET" })
+            }
+            Statement::ResetAll | Statement::DiscardAll => {
+                self.settings.reset();
+                done(if *statement == Statement::ResetAll { "RESET" } else { "DISCARD ALL" })
+            }
+            Statement::Nothing { tag } => done(tag),
+            Statement::Deallocate(_) => done("DEALLOCATE"),
+            Statement::Begin | Statement::Commit | Statement::Rollback => {
+                Ok(self.transact(statement))
+            }
+        }
+    }
+
+    fn transact(&mut self, statement: &Statement) -> Done {
+        let open = !matches!(self.transaction, Transaction::None);
+        let (tag, warning) = match statement {
+            Statement::Begin if open => {
+                ("BEGIN", Some(("25001", "there is already a transaction in progress")))
+            }
+            Statement::Begin => {
+                self.transaction = Transaction::Open(BTreeMap::new());
+                ("BEGIN", None)
+            }
+            _ => {
+                let failed = matches!(self.transaction, Transaction::Failed);
+                self.transaction = Transaction::None;
+                let commit = *statement == Statement::Commit && !failed;
+                let tag = if commit { "COMMIT" } else { "ROLLBACK" };
+                (tag, (!open).then_some(("25P01", "there is no transaction in progress")))
+            }
+        };
+        Done::Tag(tag.to_owned(), warning)
+    }
+
+    async fn resolve(&self, select: &Select) -> Result<Resolved> {
+        let relation = match &select.from {
+            Some(name) => Some(self.backend.relation(name).await?),
+            None => None,
+        };
+        resolve(select, relation.as_ref())
+    }
+
+    async fn select(&mut self, select: &Select, values: &[Value]) -> Result<Rows> {
+        match self.resolve(select).await?.plan(values)? {
+            Plan::Index(plan) => self.scan(*plan).await,
+            Plan::Documents(plan) => Ok(Rows::documents(Arc::clone(&self.backend), plan)),
+            Plan::Constant(plan) => self.constants(plan),
+        }
+    }
+
+    async fn scan(&mut self, mut plan: IndexPlan) -> Result<Rows> {
+        let bucket = plan.index.bucket;
+        let timeout = self.settings.statement_timeout().map(|timeout| timeout.as_millis() as u64);
+        let timeout_ms = timeout.map_or(SERVE_TIMEOUT_MS, |ms| ms.min(SERVE_TIMEOUT_MS));
+        let mut consistency = self.settings.consistency(bucket);
+        if let Transaction::Open(pins) = &mut self.transaction {
+            let epoch = match pins.get(&bucket) {
+                Some(pin) => pin.epoch(),
+                None => {
+                    let pin = self.backend.pin(plan.index.id, &consistency, timeout_ms).await?;
+                    let epoch = pin.epoch();
+                    pins.insert(bucket, pin);
+                    epoch
+                }
+            };
+            consistency = Consistency::Epoch(epoch);
+        }
+        plan.request.consistency = consistency;
+        plan.request.timeout_ms = timeout_ms;
+        let batches = self.backend.scan(plan.request.clone()).await?;
+        Ok(Rows::scan(plan, batches))
+    }
+
+    fn constants(&self, plan: ConstantPlan) -> Result<Rows> {
+        let mut rows = Vec::new();
+        if let Some(values) = plan.values {
+            let row = values.into_iter().map(|value| match value {
+                ConstantValue::Known(value) => Ok(Datum::Value(value)),
+                ConstantValue::Session(name, arguments) => self.session_function(&name, &arguments),
+            });
+            rows.push(row.collect::<Result<_>>()?);
+        }
+        Ok(Rows::table(plan.columns, rows))
+    }
+
+    fn session_function(&self, name: &str, arguments: &[Value]) -> Result<Datum> {
+        Ok(match (name, arguments) {
+            ("version", []) => Datum::text(format!("PostgreSQL {}", super::settings::SERVER_VERSION)),
+            ("current_schema", []) => Datum::text("public"),
+            ("current_database" | "current_catalog", []) => Datum::text(&*self.database),
+            ("current_user" | "session_user" | "user", []) => Datum::text(&*self.user),
+            ("pg_backend_pid", []) => Datum::int(self.process.into()),
+            ("current_setting", [Value::String(setting), ..]) => {
+                Datum::text(self.settings.show(&setting.to_lowercase())?)
+            }
+            _ => return Err(unsupported(format!("{name}() does not take these arguments"), "SHOW ALL")),
+        })
+    }
+
+    async fn show(&self, what: &Show) -> Result<Rows> {
+        let catalog = self.backend.catalog();
+        let rows = match what {
+            Show::Buckets => show::buckets(&catalog),
+            Show::Indexes => show::indexes(&catalog),
+            Show::Nodes => show::nodes(&catalog, self.backend.status().await.ok().as_ref()),
+            Show::Slices => show::slices(&catalog, &self.backend.status().await?),
+            Show::Setting(name) => vec![vec![Datum::text(self.settings.show(name)?)]],
+            Show::All => show::settings(self.settings.all()),
+        };
+        Ok(Rows::table(show::columns(what), rows).with_fixed_tag("SHOW"))
+    }
+
+    /// The bucket of a name; an index of that name is the caller's mistake.
+    async fn bucket(&self, name: &str) -> Result<Arc<BucketInfo>> {
+        match self.backend.relation(name).await? {
+            Relation::Bucket(bucket) => Ok(bucket),
+            Relation::Index(index) => Err(unsupported(
+                format!("{name} is an index"),
+                format!("documents are written to its bucket, {}", index.spec.bucket),
+            )),
+        }
+    }
+
+    async fn insert(&mut self, insert: &Insert, values: &[Value]) -> Result<Done> {
+        let bucket = self.bucket(&insert.bucket).await?;
+        let mut writes = Vec::with_capacity(insert.rows.len());
+        for (id, doc) in &insert.rows {
+            let id = text_of(id, values, "an id")?;
+            proto::key::check_id(&id)?;
+            let doc = text_of(doc, values, "a document")?;
+            Value::parse_json(doc.as_bytes())
+                .map_err(|error| error.context(format!("document {id:?}")))?;
+            let kind = match insert.replace {
+                true => WriteKind::Upsert(doc.into()),
+                false => WriteKind::Insert(doc.into()),
+            };
+            writes.push(Write { id, kind });
+        }
+        let affected = self.write(&bucket, writes).await?;
+        Ok(Done::Tag(format!("INSERT 0 {affected}"), None))
+    }
+
+    async fn delete(&mut self, bucket: &str, ids: &[Expr], values: &[Value]) -> Result<Done> {
+        let bucket = self.bucket(bucket).await?;
+        let mut writes = Vec::with_capacity(ids.len());
+        for id in ids {
+            // No document has an id that is no string.
+            if let Value::String(id) = value_of(id, values)? {
+                writes.push(Write { id, kind: WriteKind::Delete });
+            }
+        }
+        let affected = match writes.is_empty() {
+            true => 0,
+            false => self.write(&bucket, writes).await?,
+        };
+        Ok(Done::Tag(format!("DELETE {affected}"), None))
+    }
+
+    async fn write(&mut self, bucket: &BucketInfo, writes: Vec<Write>) -> Result<u64> {
+        let reply = self.backend.write(bucket, writes).await?;
+        self.settings.written.add(reply.position);
+        Ok(reply.affected)
+    }
+
+    async fn create_bucket(&mut self, create: &CreateBucket) -> Result<Done> {
+        let command = Command::CreateBucket {
+            name: create.name.clone(),
+            vbuckets: create.vbuckets.unwrap_or(VBUCKETS_DEFAULT),
+            source: create.source,
+            if_not_exists: create.if_not_exists,
+        };
+        self.backend.command(command).await?;
+        Ok(Done::Tag("CREATE BUCKET".into(), None))
+    }
+
+    /// Answers when the index serves scans, unless its build is put off or it was there before.
+    async fn create_index(&mut self, create: &CreateIndex) -> Result<Done> {
+        let known = self.backend.catalog().index(&create.name).is_some();
+        let command = Command::CreateIndex {
+            spec: definition(create),
+            defer_build: create.defer_build,
+            if_not_exists: create.if_not_exists,
+        };
+        if let Outcome::Index(index) = self.backend.command(command).await?
+            && !create.defer_build
+            && !known
+        {
+            self.backend.wait_ready(index).await?;
+        }
+        Ok(Done::Tag("CREATE INDEX".into(), None))
+    }
+
+    async fn build(&mut self, bucket: &str, names: &[String]) -> Result<Done> {
+        let command =
+            Command::BuildIndexes { bucket: bucket.to_owned(), names: names.to_vec() };
+        if let Outcome::Building(indexes) = self.backend.command(command).await? {
+            for index in indexes {
+                self.backend.wait_ready(index).await?;
+            }
+        }
+        Ok(Done::Tag("BUILD INDEX".into(), None))
+    }
+}
+
+/// Does a statement change anything that others see?
+fn writes(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::Insert(_)
+            | Statement::Delete { .. }
+            | Statement::CopyIn { .. }
+            | Statement::CreateBucket(_)
+            | Statement::DropBucket { .. }
+            | Statement::CreateIndex(_)
+            | Statement::BuildIndex { .. }
+            | Statement::DropIndex { .. }
+    )
+}
+
+fn value_of(expr: &Expr, values: &[Value]) -> Result<Value> {
+    let mut expr = expr.clone();
+    crate::sql::plan::refuse_names(&expr)?;
+    bind(&mut expr, values)?;
+    Ok(constant(&expr))
+}
+
+fn text_of(expr: &Expr, values: &[Value], what: &str) -> Result<String> {
+    match value_of(expr, values)? {
+        Value::String(text) => Ok(text),
+        Value::Null | Value::Missing => {
+            Err(Error::new(ErrorCode::InvalidText, format!("{what} that is NULL")))
+        }
+        other => Ok(other.to_json()),
+    }
+}

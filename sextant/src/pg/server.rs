@@ -1,0 +1,108 @@
+//! The server: accepts connections and runs a session for each.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::Error;
+use proto::env::Env;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::conn::Conn;
+use super::error::WireError;
+use super::interrupt::Sessions;
+use super::session::Session;
+use super::startup::{self, Start};
+use crate::sql::backend::Backend;
+
+/// Settings of the server.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Sessions at once; one more is told to come again.
+    pub sessions_max: usize,
+    /// How long a client may take to say who it is.
+    pub startup_timeout: Duration,
+}
+
+impl Default for Config {
+    /// A session that is idle takes some 100 KB.
+    fn default() -> Self {
+        Self { sessions_max: 1000, startup_timeout: Duration::from_secs(30) }
+    }
+}
+
+/// Serves SQL over PostgreSQL's wire; cheap to clone.
+#[derive(Clone)]
+pub struct Server {
+    backend: Arc<dyn Backend>,
+    env: Env,
+    config: Config,
+    sessions: Sessions,
+    places: Arc<Semaphore>,
+}
+
+impl Server {
+    /// A server over a cluster.
+    pub fn new(backend: Arc<dyn Backend>, env: Env, config: Config) -> Self {
+        let places = Arc::new(Semaphore::new(config.sessions_max));
+        Self { backend, env, config, sessions: Sessions::default(), places }
+    }
+
+    /// Accepts connections until it is dropped, which ends all sessions.
+    pub async fn serve(self, listener: TcpListener) {
+        let stop = CancellationToken::new();
+        let _ends_sessions = stop.clone().drop_guard();
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    // Answers leave in whole buffers; waiting for more only delays the last one.
+                    let _slower_without = stream.set_nodelay(true);
+                    let (server, stop) = (self.clone(), stop.clone());
+                    let session = async move {
+                        tokio::select! {
+                            () = stop.cancelled() => {}
+                            () = server.connection(stream) => {}
+                        }
+                    };
+                    self.env.spawn("sql session", session).detach();
+                }
+                Err(error) => {
+                    // Most often too many open files: others may close some.
+                    tracing::warn!(%error, "accepting an SQL connection");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    /// Runs one connection to its end.
+    pub async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send>(&self, stream: S) {
+        let mut conn = Conn::new(stream);
+        let start = tokio::time::timeout(self.config.startup_timeout, startup::begin(&mut conn));
+        let refusal = match start.await {
+            Err(_) | Ok(Ok(Start::Closed)) => return,
+            Ok(Ok(Start::Cancel(process, secret))) => {
+                return self.sessions.cancel(process, secret);
+            }
+            Ok(Ok(Start::Session(parameters))) => match self.places.try_acquire() {
+                Ok(_place) => {
+                    let (registration, interrupt) = self.sessions.register(&*self.env.random);
+                    let backend = Arc::clone(&self.backend);
+                    let session = Session::new(conn, interrupt, backend, parameters, registration);
+                    return session.run().await;
+                }
+                Err(_) => WireError::from(
+                    Error::unavailable(format!("{} sessions are open", self.config.sessions_max))
+                        .with_hint("close some, or come again later"),
+                )
+                .fatal(),
+            },
+            Ok(Err(error)) => error,
+        };
+        if conn.send(refusal.response()).is_ok() {
+            let _client_may_be_gone = conn.flush().await;
+        }
+    }
+}

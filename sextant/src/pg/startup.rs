@@ -1,0 +1,177 @@
+//! The start of a connection: requests for encryption (refused: `N`), a cancel request, or the start-up
+//! packet, after which the session is told its parameters. Everyone is let in: who may connect is a
+//! matter of the address that is listened on.
+
+use std::collections::BTreeMap;
+
+use bytes::{Buf, BytesMut};
+use pgwire::messages::startup::{
+    Authentication, BackendKeyData, NegotiateProtocolVersion, ParameterStatus, SecretKey,
+};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::conn::Conn;
+use super::error::{WireError, WireResult};
+use super::interrupt::Registration;
+use super::settings::{REPORTED, Settings};
+
+/// Longest start-up packet, as in PostgreSQL.
+const PACKET_BYTES_MAX: usize = 10_000;
+
+const CANCEL_REQUEST: u32 = 80_877_102;
+const SSL_REQUEST: u32 = 80_877_103;
+const GSS_REQUEST: u32 = 80_877_104;
+const PROTOCOL_3_0: u32 = 3 << 16;
+
+/// What a connection is for.
+pub(super) enum Start {
+    /// A session with these parameters.
+    Session(Parameters),
+    /// Cancelling what another session runs: its process and secret.
+    Cancel(i32, i32),
+    /// Nothing: the client is gone.
+    Closed,
+}
+
+/// What a client says at the start.
+#[derive(Debug, Default)]
+pub(super) struct Parameters {
+    values: BTreeMap<String, String>,
+    minor: u32,
+}
+
+impl Parameters {
+    pub(super) fn user(&self) -> String {
+        self.values.get("user").cloned().unwrap_or_else(|| "sextant".to_owned())
+    }
+
+    pub(super) fn database(&self) -> String {
+        self.values.get("database").cloned().unwrap_or_else(|| self.user())
+    }
+
+    /// The settings that the client wants: parameters, and `-c name=value` in `options`. What is not
+    /// known here is left out, since drivers name whatever PostgreSQL knows.
+    pub(super) fn apply(&self, settings: &mut Settings) {
+        let options = self.values.get("options").map(String::as_str).unwrap_or_default();
+        let options = options.split_whitespace().filter_map(|word| {
+            let word = word.strip_prefix("-c").or_else(|| word.strip_prefix("--")).unwrap_or(word);
+            word.split_once('=')
+        });
+        let named = self.values.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        for (name, value) in named.chain(options) {
+            let name = name.to_lowercase();
+            if !["user", "database", "options", "replication"].contains(&name.as_str()) {
+                let _left_out = settings.set(&name, Some(value));
+            }
+        }
+        let _always_known = settings.set("session_authorization", Some(&self.user()));
+    }
+}
+
+/// Reads up to the start-up packet.
+pub(super) async fn begin<S: AsyncRead + AsyncWrite + Unpin>(
+    conn: &mut Conn<S>,
+) -> WireResult<Start> {
+    loop {
+        if !conn.fill(8).await? {
+            return Ok(Start::Closed);
+        }
+        let mut head = &conn.input()[..8];
+        let (length, code) = (head.get_u32() as usize, head.get_u32());
+        if !(8..=PACKET_BYTES_MAX).contains(&length) {
+            return Err(WireError::protocol(format!("a start-up packet of {length} bytes")));
+        }
+        if !conn.fill(length).await? {
+            return Ok(Start::Closed);
+        }
+        let mut packet = conn.input().split_to(length);
+        packet.advance(8);
+        match code {
+            SSL_REQUEST | GSS_REQUEST => {
+                // Bytes that came with the request in the clear must not pass for encrypted ones.
+                if conn.has_input() {
+                    return Err(WireError::protocol("data behind a request for encryption"));
+                }
+                conn.out.push(b'N');
+                conn.flush().await?;
+            }
+            CANCEL_REQUEST => {
+                return match packet.len() {
+                    8 => Ok(Start::Cancel(packet.get_i32(), packet.get_i32())),
+                    _ => Err(WireError::protocol("a malformed cancel request")),
+                };
+            }
+            version if version >> 16 == 3 => {
+                let minor = version & 0xffff;
+                return parameters(packet, minor).map(Start::Session);
+            }
+            version => {
+                let (major, minor) = (version >> 16, version & 0xffff);
+                let message = format!("protocol {major}.{minor} is not supported, 3.0 is");
+                return Err(WireError::protocol(message));
+            }
+        }
+    }
+}
+
+/// Names and values, each with a NUL behind it, and a NUL at the end.
+fn parameters(packet: BytesMut, minor: u32) -> WireResult<Parameters> {
+    let malformed = || WireError::protocol("a malformed start-up packet");
+    let body = packet.strip_suffix(&[0]).ok_or_else(malformed)?;
+    let mut values = BTreeMap::new();
+    let mut words = body.split(|byte| *byte == 0);
+    loop {
+        let name = words.next().unwrap_or_default();
+        if name.is_empty() {
+            return match words.next() {
+                None => Ok(Parameters { values, minor }),
+                Some(_) => Err(malformed()),
+            };
+        }
+        let value = words.next().ok_or_else(malformed)?;
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| malformed());
+        values.insert(text(name)?, text(value)?);
+    }
+}
+
+/// Lets the client in and tells it what it must know.
+pub(super) fn welcome<S: AsyncRead + AsyncWrite + Unpin>(
+    conn: &mut Conn<S>,
+    parameters: &Parameters,
+    settings: &Settings,
+    registration: &Registration,
+) -> WireResult<()> {
+    let options: Vec<String> =
+        parameters.values.keys().filter(|name| name.starts_with("_pq_.")).cloned().collect();
+    if parameters.minor > 0 || !options.is_empty() {
+        conn.send(NegotiateProtocolVersion::new(PROTOCOL_3_0 as i32, options))?;
+    }
+    conn.send(Authentication::Ok)?;
+    for name in REPORTED {
+        if let Ok(value) = settings.show(&name.to_lowercase()) {
+            conn.send(ParameterStatus::new(name.to_owned(), value))?;
+        }
+    }
+    let secret = SecretKey::I32(registration.secret);
+    conn.send(BackendKeyData::new(registration.process, secret))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_read_and_malformed_ones_refused() {
+        let read = |bytes: &[u8]| parameters(BytesMut::from(bytes), 0);
+        let good = read(b"user\0me\0options\0-c consistency=request_plus\0colour\0red\0\0").unwrap();
+        assert_eq!((good.user().as_str(), good.database().as_str()), ("me", "me"));
+        let mut settings = Settings::default();
+        good.apply(&mut settings);
+        assert_eq!(settings.show("consistency").unwrap(), "request_plus");
+        assert_eq!(settings.show("session_authorization").unwrap(), "me");
+        assert!(read(b"\0").is_ok(), "no parameters at all");
+        for bad in [&b""[..], b"user\0me\0", b"user\0", b"user\0me", b"a\0\xff\0\0", b"\0\0a\0\0"] {
+            assert!(read(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Types on the wire: their numbers, and values of parameters.
+
+use bytes::Bytes;
+use pgwire::api::Type;
+use proto::expr::ColumnType;
+use proto::value::{Number, Value};
+use proto::{Error, ErrorCode, Result};
+
+use super::value::numeric_from_binary;
+use crate::sql::error::unsupported;
+
+/// How a value is written on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Format {
+    /// As text.
+    #[default]
+    Text,
+    /// As the type's own bytes.
+    Binary,
+}
+
+impl Format {
+    /// The formats of `count` values, from the codes of a message: none is text, one is for all.
+    pub(super) fn list(codes: &[i16], count: usize) -> Result<Vec<Self>> {
+        let parse = |code: &i16| match code {
+            0 => Ok(Self::Text),
+            1 => Ok(Self::Binary),
+            _ => Err(Error::new(ErrorCode::InvalidParameter, format!("there is no format {code}"))),
+        };
+        match codes {
+            [] => Ok(vec![Self::Text; count]),
+            [one] => Ok(vec![parse(one)?; count]),
+            many if many.len() == count => many.iter().map(parse).collect(),
+            many => Err(Error::new(
+                ErrorCode::InvalidParameter,
+                format!("{} formats for {count} values", many.len()),
+            )),
+        }
+    }
+
+    /// Its code on the wire.
+    pub(super) fn code(self) -> i16 {
+        match self {
+            Self::Text => 0,
+            Self::Binary => 1,
+        }
+    }
+}
+
+/// The number of a result column's type.
+pub(super) fn oid(column_type: ColumnType) -> u32 {
+    wire_type(column_type).oid()
+}
+
+fn wire_type(column_type: ColumnType) -> Type {
+    match column_type {
+        ColumnType::Text => Type::TEXT,
+        ColumnType::Bool => Type::BOOL,
+        ColumnType::Int4 => Type::INT4,
+        ColumnType::Int8 => Type::INT8,
+        ColumnType::Float8 => Type::FLOAT8,
+        ColumnType::Numeric => Type::NUMERIC,
+    }
+}
+
+/// The size of a type's binary form, -1 where it varies.
+pub(super) fn size(column_type: ColumnType) -> i16 {
+    match column_type {
+        ColumnType::Bool => 1,
+        ColumnType::Int4 => 4,
+        ColumnType::Int8 | ColumnType::Float8 => 8,
+        ColumnType::Text | ColumnType::Numeric => -1,
+    }
+}
+
+/// The type of a parameter: what the client declared, or what the statement says.
+pub(super) fn parameter_oid(declared: u32, inferred: ColumnType) -> u32 {
+    match declared {
+        0 => oid(inferred),
+        declared if declared == Type::UNKNOWN.oid() => oid(inferred),
+        declared => declared,
+    }
+}
+
+/// Reads a parameter's value.
+pub(super) fn parameter(oid: u32, format: Format, bytes: Option<&Bytes>) -> Result<Value> {
+    let Some(bytes) = bytes else { return Ok(Value::Null) };
+    let known = Type::from_oid(oid).unwrap_or(Type::UNKNOWN);
+    match format {
+        Format::Text => from_text(&known, utf8(bytes)?),
+        Format::Binary => from_binary(&known, bytes),
+    }
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|_| Error::new(ErrorCode::InvalidText, "a parameter is not UTF-8"))?;
+    match text.contains('\0') {
+        true => Err(Error::new(ErrorCode::InvalidText, "a parameter with a NUL in it")),
+        false => Ok(text),
+    }
+}
+
+fn from_text(known: &Type, text: &str) -> Result<Value> {
+    let cast = match *known {
+        Type::BOOL => ColumnType::Bool,
+        Type::INT2 | Type::INT4 => ColumnType::Int4,
+        Type::INT8 | Type::OID => ColumnType::Int8,
+        Type::FLOAT4 | Type::FLOAT8 => ColumnType::Float8,
+        Type::NUMERIC => ColumnType::Numeric,
+        _ => return Ok(Value::from(text)),
+    };
+    match proto::eval::cast(&Value::from(text), cast) {
+        Value::Null => Err(invalid(known)),
+        value => Ok(value),
+    }
+}
+
+fn from_binary(known: &Type, bytes: &[u8]) -> Result<Value> {
+    let float = |float: f64| Number::from_f64(float).map(Value::Number);
+    let value = match *known {
+        Type::BOOL => fixed::<1>(bytes).map(|b| Value::Bool(b[0] != 0)),
+        Type::INT2 => fixed(bytes).map(|b| Value::int(i16::from_be_bytes(b).into())),
+        Type::INT4 => fixed(bytes).map(|b| Value::int(i32::from_be_bytes(b).into())),
+        Type::INT8 => fixed(bytes).map(|b| Value::int(i64::from_be_bytes(b))),
+        Type::OID => fixed(bytes).map(|b| Value::int(u32::from_be_bytes(b).into())),
+        Type::FLOAT4 => fixed(bytes).and_then(|b| float(f32::from_be_bytes(b).into())),
+        Type::FLOAT8 => fixed(bytes).and_then(|b| float(f64::from_be_bytes(b))),
+        Type::NUMERIC => numeric_from_binary(bytes)
+            .and_then(|text| Number::parse(&text))
+            .map(Value::Number),
+        // One byte says the version of the format before the text.
+        Type::JSONB => match bytes {
+            [1, text @ ..] => Some(Value::from(utf8(text)?)),
+            _ => None,
+        },
+        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::JSON | Type::UNKNOWN => {
+            Some(Value::from(utf8(bytes)?))
+        }
+        _ => {
+            return Err(unsupported(
+                format!("binary parameters of type {known} are not supported"),
+                "send it as text, or as bool, int, float, numeric, text or json",
+            ));
+        }
+    };
+    value.ok_or_else(|| invalid(known))
+}
+
+fn fixed<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
+    bytes.try_into().ok()
+}
+
+fn invalid(known: &Type) -> Error {
+    Error::new(ErrorCode::InvalidText, format!("a parameter that is no {known}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_read_in_both_formats() {
+        let read = |t: &Type, format, bytes: &[u8]| {
+            parameter(t.oid(), format, Some(&Bytes::copy_from_slice(bytes)))
+        };
+        let (text, binary) = (Format::Text, Format::Binary);
+        assert_eq!(read(&Type::INT8, text, b" 42"), Ok(Value::int(42)));
+        assert_eq!(read(&Type::INT2, binary, &(-2i16).to_be_bytes()), Ok(Value::int(-2)));
+        assert_eq!(read(&Type::FLOAT8, binary, &1.5f64.to_be_bytes()), Ok(Value::float(1.5)));
+        assert_eq!(read(&Type::BOOL, text, b"t"), Ok(Value::Bool(true)));
+        assert_eq!(read(&Type::JSONB, binary, b"\x01{}"), Ok(Value::from("{}")));
+        assert_eq!(parameter(Type::TEXT.oid(), text, None), Ok(Value::Null));
+        for (t, format, bytes) in [
+            (Type::INT8, text, &b"x"[..]),
+            (Type::INT8, binary, b"1234"),
+            (Type::FLOAT8, binary, &f64::NAN.to_be_bytes()),
+            (Type::NUMERIC, binary, b"\0"),
+            (Type::TEXT, text, b"\xff"),
+            (Type::TEXT, text, b"a\0b"),
+        ] {
+            assert_eq!(read(&t, format, bytes).unwrap_err().code, ErrorCode::InvalidText, "{t}");
+        }
+        let refused = read(&Type::TIMESTAMP, binary, &[0; 8]).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::Unsupported);
+    }
+
+    #[test]
+    fn one_format_is_for_all() {
+        assert_eq!(Format::list(&[], 2).unwrap(), [Format::Text; 2]);
+        assert_eq!(Format::list(&[1], 2).unwrap(), [Format::Binary; 2]);
+        assert_eq!(Format::list(&[0, 1], 2).unwrap(), [Format::Text, Format::Binary]);
+        assert!(Format::list(&[0, 1], 3).is_err());
+        assert!(Format::list(&[7], 1).is_err());
+    }
+}

@@ -1,0 +1,238 @@
+//! Statements, as the parser hands them to the session.
+//!
+//! Expressions are [`proto::expr::Expr`]; parameters in them are [`Expr::Parameter`] until a portal
+//! binds them. Names of buckets, indexes and settings are folded; paths keep their case.
+
+use proto::expr::{ColumnType, Expr};
+use proto::index::SourceKind;
+use proto::scan::AggregateFunction;
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Statement {
+    /// `CREATE BUCKET`.
+    CreateBucket(CreateBucket),
+    /// `DROP BUCKET`.
+    DropBucket {
+        /// Which.
+        name: String,
+        /// Not an error if it is not there.
+        if_exists: bool,
+    },
+    /// `INSERT INTO`.
+    Insert(Insert),
+    /// `DELETE FROM`: by id only.
+    Delete {
+        /// The bucket.
+        bucket: String,
+        /// The ids.
+        ids: Vec<Expr>,
+    },
+    /// `SELECT`, of an index, of a bucket by id, or of constants.
+    Select(Select),
+    /// `EXPLAIN SELECT`.
+    Explain(Select),
+    /// `COPY b FROM STDIN`.
+    CopyIn {
+        /// The bucket.
+        bucket: String,
+        /// The field that holds the id.
+        id_field: String,
+    },
+    /// `COPY (SELECT …) TO STDOUT`.
+    CopyOut(Select),
+    /// `CREATE INDEX`.
+    CreateIndex(CreateIndex),
+    /// `BUILD INDEX ON b (i, …)`.
+    BuildIndex {
+        /// The bucket.
+        bucket: String,
+        /// The indexes.
+        indexes: Vec<String>,
+    },
+    /// `DROP INDEX`.
+    DropIndex {
+        /// Which.
+        name: String,
+        /// Not an error if it is not there.
+        if_exists: bool,
+    },
+    /// `SHOW`.
+    Show(Show),
+    /// `SET name = value`; no value is `RESET name` and `SET name = DEFAULT`.
+    Set {
+        /// The setting.
+        name: String,
+        /// Its new value, or its default.
+        value: Option<String>,
+    },
+    /// `RESET ALL`.
+    ResetAll,
+    /// `SET TRANSACTION` and what else is accepted because it changes nothing here.
+    Nothing {
+        /// The command tag to answer with.
+        tag: &'static str,
+    },
+    /// `BEGIN`, `START TRANSACTION`.
+    Begin,
+    /// `COMMIT`, `END`.
+    Commit,
+    /// `ROLLBACK`, `ABORT`.
+    Rollback,
+    /// `DISCARD ALL`.
+    DiscardAll,
+    /// `DEALLOCATE name`, or `ALL`.
+    Deallocate(Option<String>),
+}
+
+/// `CREATE BUCKET`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateBucket {
+    /// Its name.
+    pub name: String,
+    /// Not an error if it is there.
+    pub if_not_exists: bool,
+    /// Who writes it.
+    pub source: SourceKind,
+    /// `vbuckets`, if given.
+    pub vbuckets: Option<u16>,
+}
+
+/// `INSERT INTO b (id, doc) VALUES …`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Insert {
+    /// The bucket.
+    pub bucket: String,
+    /// Id and document of each row.
+    pub rows: Vec<(Expr, Expr)>,
+    /// `ON CONFLICT (id) DO UPDATE SET doc = excluded.doc`.
+    pub replace: bool,
+}
+
+/// A `SELECT`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Select {
+    /// `DISTINCT`.
+    pub distinct: bool,
+    /// The select list.
+    pub items: Vec<SelectItem>,
+    /// The index or bucket.
+    pub from: Option<String>,
+    /// `WHERE`.
+    pub filter: Option<Expr>,
+    /// `ORDER BY`.
+    pub order_by: Vec<OrderItem>,
+    /// `LIMIT`: a number or a parameter.
+    pub limit: Option<Expr>,
+    /// `OFFSET`: a number or a parameter.
+    pub offset: Option<Expr>,
+}
+
+/// One item of a select list.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SelectItem {
+    /// `*`.
+    Star,
+    /// An expression.
+    Expr {
+        /// What is computed.
+        expr: SelectExpr,
+        /// `AS alias`, as written.
+        alias: Option<String>,
+    },
+}
+
+/// What an item of a select list computes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SelectExpr {
+    /// A value of each row.
+    Scalar(Expr),
+    /// An aggregate over all rows.
+    Aggregate {
+        /// Which.
+        function: AggregateFunction,
+        /// Over what; `None` is `count(*)`.
+        argument: Option<Expr>,
+        /// A cast of the result.
+        cast: Option<ColumnType>,
+    },
+    /// A function about the session, such as `version()`, with its arguments.
+    Session(String, Vec<Expr>),
+}
+
+/// One item of `ORDER BY`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OrderItem {
+    /// By what; an integer is the number of an item of the select list.
+    pub expr: Expr,
+    /// `DESC`.
+    pub descending: bool,
+    /// `NULLS FIRST` (true) or `NULLS LAST`, if said.
+    pub nulls_first: Option<bool>,
+}
+
+/// `CREATE INDEX`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateIndex {
+    /// Its name.
+    pub name: String,
+    /// Not an error if it is there.
+    pub if_not_exists: bool,
+    /// `PRIMARY`: no keys.
+    pub primary: bool,
+    /// The bucket.
+    pub bucket: String,
+    /// The key parts.
+    pub keys: Vec<KeyItem>,
+    /// `INCLUDE (…)`.
+    pub include: Vec<TextExpr>,
+    /// `WHERE`.
+    pub predicate: Option<Expr>,
+    /// `PARTITION BY HASH`: the expressions; `None` is by document id.
+    pub partition: Option<Vec<Expr>>,
+    /// `slices`, if given.
+    pub slices: Option<u16>,
+    /// `replicas`, if given.
+    pub replicas: Option<u8>,
+    /// `defer_build`.
+    pub defer_build: bool,
+    /// The statement, as written.
+    pub sql: String,
+}
+
+/// An expression with its text, which may become a column's name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TextExpr {
+    /// The expression.
+    pub expr: Expr,
+    /// Its text, as written.
+    pub text: String,
+}
+
+/// One part of an index key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeyItem {
+    /// What is evaluated.
+    pub key: TextExpr,
+    /// `DESC`.
+    pub descending: bool,
+    /// `INCLUDE MISSING`.
+    pub include_missing: bool,
+}
+
+/// What `SHOW` shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Show {
+    /// `SHOW BUCKETS`.
+    Buckets,
+    /// `SHOW INDEXES`.
+    Indexes,
+    /// `SHOW NODES`.
+    Nodes,
+    /// `SHOW SLICES`.
+    Slices,
+    /// `SHOW name`, `write_position` included.
+    Setting(String),
+    /// `SHOW ALL`.
+    All,
+}

@@ -1,0 +1,107 @@
+//! From `CREATE INDEX` to the definition that the cluster keeps: defaults, and the names and types of
+//! the columns.
+
+use proto::expr::{Expr, Step};
+use proto::index::{IncludedColumn, IndexSpec, KeyPart, PartitionBy, SLICES_DEFAULT};
+
+use super::ast::{CreateIndex, TextExpr};
+
+/// The definition that a statement declares.
+pub fn definition(create: &CreateIndex) -> IndexSpec {
+    let mut names = Names { taken: vec!["id".to_owned()] };
+    let keys = create.keys.iter().map(|item| KeyPart {
+        expr: item.key.expr.clone(),
+        name: names.give(&item.key),
+        column_type: item.key.expr.column_type(),
+        descending: item.descending,
+        include_missing: item.include_missing,
+    });
+    let keys = keys.collect();
+    let include = create.include.iter().map(|item| IncludedColumn {
+        expr: item.expr.clone(),
+        name: names.give(item),
+        column_type: item.expr.column_type(),
+    });
+    let include = include.collect();
+    IndexSpec {
+        name: create.name.clone(),
+        bucket: create.bucket.clone(),
+        primary: create.primary,
+        keys,
+        include,
+        predicate: create.predicate.clone(),
+        partition: match &create.partition {
+            Some(exprs) => PartitionBy::Exprs(exprs.clone()),
+            None => PartitionBy::DocumentId,
+        },
+        slices: create.slices.unwrap_or(SLICES_DEFAULT),
+        replicas: create.replicas.unwrap_or(0),
+        sql: create.sql.clone(),
+    }
+}
+
+/// Gives each column its name: the last field of its path, or its text where that is not a plain
+/// path or is taken. A cast is no part of the path.
+struct Names {
+    taken: Vec<String>,
+}
+
+impl Names {
+    fn give(&mut self, item: &TextExpr) -> String {
+        let mut candidates = last_field(&item.expr)
+            .into_iter()
+            .map(str::to_owned)
+            .chain([item.text.clone()])
+            .chain((2..).map(|n| format!("{}_{n}", item.text)));
+        let free = |name: &String| !self.taken.contains(name);
+        let name = candidates.find(free).unwrap_or_else(|| item.text.clone());
+        self.taken.push(name.clone());
+        name
+    }
+}
+
+/// The field that a plain path ends with, casts aside.
+pub(crate) fn last_field(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Cast(inner, _) => last_field(inner),
+        Expr::Path(steps) => match steps.last() {
+            Some(Step::Field(name)) => Some(name),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sql::ast::Statement;
+
+    #[test]
+    fn columns_are_named_by_their_paths_or_their_text() {
+        let mut parsed = crate::sql::parse(
+            "CREATE INDEX i ON b (country, population::int8 DESC, home.country, id, UNNEST(tags), \
+             tags[0], a.country) INCLUDE (lower( Name ), country)",
+        )
+        .unwrap();
+        let Statement::CreateIndex(create) = parsed.remove(0).statement else { panic!("an index") };
+        let spec = definition(&create);
+        let keys: Vec<_> = spec.keys.iter().map(|key| key.name.as_str()).collect();
+        assert_eq!(
+            keys,
+            [
+                "country",
+                "population",
+                "home.country",
+                "id_2",
+                "UNNEST(tags)",
+                "tags[0]",
+                "a.country"
+            ]
+        );
+        let include: Vec<_> = spec.include.iter().map(|column| column.name.as_str()).collect();
+        assert_eq!(include, ["lower( Name )", "country_2"]);
+        assert_eq!(spec.keys[1].column_type, proto::expr::ColumnType::Int8);
+        assert_eq!((spec.slices, spec.replicas), (SLICES_DEFAULT, 0));
+    }
+}

@@ -1,0 +1,83 @@
+//! What a statement may be at most. Checked before parsing, because what comes after recurses: a
+//! deep expression would overflow the stack when it is built, cloned or dropped.
+
+use proto::{Error, ErrorCode, Result};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// Bytes of one query text. A token takes some 90 bytes of memory, so that the worst text takes
+/// about 400 MB for the moment of its parsing; bulk data goes by COPY, which has no such limit.
+pub const STATEMENT_BYTES_MAX: usize = 4 << 20;
+
+/// Operators of one statement. Each may add a level to the expression's tree; 500 levels take a
+/// quarter of a thread's stack in a debug build.
+pub const OPERATORS_MAX: usize = 500;
+
+/// Parentheses inside each other, for the same reason.
+pub const NESTING_MAX: usize = 200;
+
+/// Parameters of one statement: the protocol counts them with 16 bits.
+pub const PARAMETERS_MAX: u16 = u16::MAX;
+
+/// Checks the length of a query text.
+pub fn check_length(sql: &str) -> Result<()> {
+    if sql.len() <= STATEMENT_BYTES_MAX {
+        return Ok(());
+    }
+    let message =
+        format!("a query text of {} bytes; at most {STATEMENT_BYTES_MAX} are taken", sql.len());
+    Err(Error::new(ErrorCode::OverLimit, message)
+        .with_hint("load documents with COPY … FROM STDIN"))
+}
+
+/// Checks the operators and the nesting of every statement of a query text; says which token is one
+/// too many.
+pub fn check_tokens(tokens: &[TokenWithSpan]) -> std::result::Result<(), (Error, usize)> {
+    let (mut operators, mut nesting) = (0, 0usize);
+    let mut previous = &Token::SemiColon;
+    for (at, TokenWithSpan { token, .. }) in tokens.iter().enumerate() {
+        match token {
+            Token::Whitespace(_) => continue,
+            Token::SemiColon => (operators, nesting) = (0, 0),
+            Token::LParen | Token::LBracket => nesting += 1,
+            Token::RParen | Token::RBracket => nesting = nesting.saturating_sub(1),
+            _ if is_operator(token, previous) => operators += 1,
+            _ => {}
+        }
+        let too_much = match () {
+            () if operators > OPERATORS_MAX => format!("more than {OPERATORS_MAX} operators"),
+            () if nesting > NESTING_MAX => format!("more than {NESTING_MAX} nested parentheses"),
+            () => {
+                previous = token;
+                continue;
+            }
+        };
+        let error = Error::new(ErrorCode::TooComplex, format!("a statement with {too_much}"));
+        return Err((error.with_hint("write lists as IN (…), or send several statements"), at));
+    }
+    Ok(())
+}
+
+/// Does a token add to the depth of an expression? The sign of a number in a list does not: the
+/// parser folds it into the number.
+fn is_operator(token: &Token, previous: &Token) -> bool {
+    match token {
+        Token::Minus | Token::Plus => !matches!(previous, Token::LParen | Token::Comma),
+        Token::Eq
+        | Token::Neq
+        | Token::Lt
+        | Token::Gt
+        | Token::LtEq
+        | Token::GtEq
+        | Token::Mul
+        | Token::Div
+        | Token::Mod
+        | Token::StringConcat
+        | Token::DoubleColon => true,
+        Token::Word(word) if word.quote_style.is_none() => {
+            const WORDS: [&str; 7] = ["AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "IS"];
+            !matches!(previous, Token::Period)
+                && WORDS.iter().any(|operator| word.value.eq_ignore_ascii_case(operator))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,373 @@
+//! The cursor that the grammar reads from: `sqlparser`'s [`Parser`] over the tokens of a query text,
+//! with words matched by their text (most of ours are no keywords of SQL's) and errors that know
+//! their place.
+
+use proto::{Error, ErrorCode};
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+
+use crate::sql::dialect::SextantDialect;
+use crate::sql::error::{SqlError, SqlResult, unsupported};
+use crate::sql::limits;
+
+/// How deep the grammar recurses; `limits` has counted before what leads there, and this holds where
+/// it counted otherwise.
+const RECURSION_MAX: usize = limits::OPERATORS_MAX + limits::NESTING_MAX;
+
+/// Words that begin the next part of a statement, and so are no path and no alias unless quoted.
+const RESERVED: [&str; 41] = [
+    "ALL",
+    "AND",
+    "AS",
+    "ASC",
+    "BETWEEN",
+    "BY",
+    "CASE",
+    "CAST",
+    "COLLATE",
+    "CROSS",
+    "DESC",
+    "DISTINCT",
+    "ELSE",
+    "END",
+    "EXCEPT",
+    "FALSE",
+    "FETCH",
+    "FOR",
+    "FROM",
+    "GROUP",
+    "HAVING",
+    "IN",
+    "INCLUDE",
+    "INTERSECT",
+    "IS",
+    "JOIN",
+    "LIKE",
+    "LIMIT",
+    "NOT",
+    "NULL",
+    "OFFSET",
+    "ON",
+    "OR",
+    "ORDER",
+    "PARTITION",
+    "SELECT",
+    "THEN",
+    "TRUE",
+    "UNION",
+    "WHERE",
+    "WITH",
+];
+
+/// A place in the tokens of a query text.
+pub(super) struct Cursor<'a> {
+    parser: Parser<'a>,
+    source: &'a str,
+    /// A location that was looked up before and its offset, so that a walk along the text is linear.
+    known: (Location, usize),
+    depth: usize,
+    /// One more than the highest parameter seen in this statement.
+    pub(super) parameters: u16,
+    /// Where this statement begins in the text.
+    pub(super) statement_start: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// Tokenizes a query text and checks its limits.
+    pub(super) fn new(source: &'a str) -> SqlResult<Self> {
+        limits::check_length(source)?;
+        let tokens =
+            Tokenizer::new(&SextantDialect, source).tokenize_with_location().map_err(|error| {
+                SqlError {
+                    error: Error::new(ErrorCode::Syntax, error.message.trim()),
+                    position: Some(character_of(source, error.location)),
+                }
+            })?;
+        limits::check_tokens(&tokens).map_err(|(error, at)| SqlError {
+            error,
+            position: Some(character_of(source, tokens[at].span.start)),
+        })?;
+        Ok(Self {
+            parser: Parser::new(&SextantDialect).with_tokens_with_locations(tokens),
+            source,
+            known: (Location { line: 1, column: 1 }, 0),
+            depth: 0,
+            parameters: 0,
+            statement_start: 0,
+        })
+    }
+
+    /// The next token.
+    pub(super) fn peek(&self) -> &Token {
+        &self.parser.peek_token_ref().token
+    }
+
+    /// The token after the next `n`.
+    pub(super) fn peek_nth(&self, n: usize) -> &Token {
+        &self.parser.peek_nth_token_ref(n).token
+    }
+
+    /// The tokens that are left of this statement.
+    pub(super) fn rest_of_statement(&self) -> impl Iterator<Item = Token> + '_ {
+        (0..)
+            .map(|n| self.parser.peek_nth_token_no_skip(n).token)
+            .take_while(|token| !matches!(token, Token::SemiColon | Token::EOF))
+    }
+
+    /// Steps over the next token.
+    pub(super) fn advance(&mut self) {
+        self.parser.advance_token();
+    }
+
+    /// Takes the next token if it is this one.
+    pub(super) fn eat(&mut self, token: &Token) -> bool {
+        let found = self.peek() == token;
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    /// Is the token after the next `n` this word, unquoted?
+    pub(super) fn nth_is(&self, n: usize, word: &str) -> bool {
+        is_word(self.peek_nth(n), word)
+    }
+
+    /// Is the next token this word, unquoted?
+    pub(super) fn is(&self, word: &str) -> bool {
+        is_word(self.peek(), word)
+    }
+
+    /// Takes the next word if it is this one.
+    pub(super) fn eat_word(&mut self, word: &str) -> bool {
+        let found = self.is(word);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    /// Takes the next words if they are these, all or none.
+    pub(super) fn eat_words(&mut self, words: &[&str]) -> bool {
+        let found = words.iter().enumerate().all(|(n, word)| self.nth_is(n, word));
+        if found {
+            words.iter().for_each(|_| self.advance());
+        }
+        found
+    }
+
+    /// Demands a token.
+    pub(super) fn expect(&mut self, token: &Token) -> SqlResult<()> {
+        match self.eat(token) {
+            true => Ok(()),
+            false => Err(self.expected(&format!("{token}"))),
+        }
+    }
+
+    /// Demands a word.
+    pub(super) fn expect_word(&mut self, word: &str) -> SqlResult<()> {
+        match self.eat_word(word) {
+            true => Ok(()),
+            false => Err(self.expected(word)),
+        }
+    }
+
+    /// Demands words, one after the other.
+    pub(super) fn expect_words(&mut self, words: &[&str]) -> SqlResult<()> {
+        words.iter().try_for_each(|word| self.expect_word(word))
+    }
+
+    /// Does the statement end here?
+    pub(super) fn at_end(&self) -> bool {
+        matches!(self.peek(), Token::SemiColon | Token::EOF)
+    }
+
+    /// Is the next token a word that may be a path or an alias?
+    pub(super) fn at_identifier(&self) -> bool {
+        match self.peek() {
+            Token::Word(word) => word.quote_style.is_some() || !is_reserved(&word.value),
+            _ => false,
+        }
+    }
+
+    /// A word as written: a step of a path, an alias.
+    pub(super) fn identifier(&mut self, what: &str) -> SqlResult<String> {
+        match self.peek() {
+            Token::Word(word) => {
+                let value = word.value.clone();
+                self.advance();
+                Ok(value)
+            }
+            _ => Err(self.expected(what)),
+        }
+    }
+
+    /// A name: folded to lower case unless quoted.
+    pub(super) fn name(&mut self, what: &str) -> SqlResult<String> {
+        if !self.at_identifier() {
+            return Err(self.expected(what));
+        }
+        let folded = matches!(self.peek(), Token::Word(word) if word.quote_style.is_none());
+        let name = self.identifier(what)?;
+        Ok(if folded { name.to_lowercase() } else { name })
+    }
+
+    /// The name of a bucket or an index; a `public.` before it is accepted.
+    pub(super) fn object_name(&mut self, what: &str) -> SqlResult<String> {
+        if self.is("public") && self.peek_nth(1) == &Token::Period {
+            self.advance();
+            self.advance();
+        }
+        let name = self.name(what)?;
+        match self.peek() {
+            Token::Period => Err(self.here(unsupported(
+                format!("there are no schemas, so no \"{name}\" with names in it"),
+                "buckets and indexes share one namespace: name them without a schema",
+            ))),
+            _ => Ok(name),
+        }
+    }
+
+    /// A list in parentheses, of at least one item.
+    pub(super) fn list<T>(
+        &mut self,
+        mut item: impl FnMut(&mut Self) -> SqlResult<T>,
+    ) -> SqlResult<Vec<T>> {
+        self.expect(&Token::LParen)?;
+        let mut items = vec![item(self)?];
+        while self.eat(&Token::Comma) {
+            items.push(item(self)?);
+        }
+        self.expect(&Token::RParen)?;
+        Ok(items)
+    }
+
+    /// A string literal, of any of the notations.
+    pub(super) fn eat_string(&mut self) -> Option<String> {
+        let text = match self.peek() {
+            Token::SingleQuotedString(text)
+            | Token::EscapedStringLiteral(text)
+            | Token::UnicodeStringLiteral(text) => text.clone(),
+            Token::DollarQuotedString(text) => text.value.clone(),
+            _ => return None,
+        };
+        self.advance();
+        Some(text)
+    }
+
+    /// Demands an integer without a sign.
+    pub(super) fn integer(&mut self, what: &str) -> SqlResult<u64> {
+        let value = match self.peek() {
+            Token::Number(text, _) => text.parse().ok(),
+            _ => None,
+        };
+        let value = value.ok_or_else(|| self.expected(what))?;
+        self.advance();
+        Ok(value)
+    }
+
+    /// Runs a part of the grammar one level deeper.
+    pub(super) fn deeper<T>(
+        &mut self,
+        parse: impl FnOnce(&mut Self) -> SqlResult<T>,
+    ) -> SqlResult<T> {
+        if self.depth == RECURSION_MAX {
+            return Err(self.here(Error::new(
+                ErrorCode::TooComplex,
+                format!("an expression of more than {RECURSION_MAX} levels"),
+            )));
+        }
+        self.depth += 1;
+        let result = parse(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// A syntax error at the next token.
+    pub(super) fn expected(&self, what: &str) -> SqlError {
+        let message = match self.peek() {
+            Token::EOF => format!("syntax error at the end of the statement: expected {what}"),
+            found => {
+                let found: String = found.to_string().chars().take(60).collect();
+                format!("syntax error at or near {found}: expected {what}")
+            }
+        };
+        self.here(Error::new(ErrorCode::Syntax, message))
+    }
+
+    /// An error that speaks of the next token.
+    pub(super) fn here(&self, error: Error) -> SqlError {
+        let position = match self.parser.peek_token_ref() {
+            TokenWithSpan { token: Token::EOF, .. } => self.source.chars().count() as u32 + 1,
+            token => character_of(self.source, token.span.start),
+        };
+        SqlError { error, position: Some(position) }
+    }
+
+    /// Where the next token begins, as a byte offset into the text.
+    pub(super) fn offset(&mut self) -> usize {
+        match self.parser.peek_token_ref() {
+            TokenWithSpan { token: Token::EOF, .. } => self.source.len(),
+            token => {
+                let start = token.span.start;
+                self.offset_of(start)
+            }
+        }
+    }
+
+    /// The text from an offset to the end of the token before the next.
+    pub(super) fn text_from(&mut self, start: usize) -> &'a str {
+        let end = self.offset();
+        self.source[start..end.max(start)].trim_end()
+    }
+
+    fn offset_of(&mut self, location: Location) -> usize {
+        let (from, mut offset) = self.known;
+        if (location.line, location.column) < (from.line, from.column) {
+            offset = 0;
+        }
+        let mut at = if offset == 0 { Location { line: 1, column: 1 } } else { from };
+        for ch in self.source[offset..].chars() {
+            if (at.line, at.column) >= (location.line, location.column) {
+                break;
+            }
+            at = next_location(at, ch);
+            offset += ch.len_utf8();
+        }
+        self.known = (at, offset);
+        offset
+    }
+}
+
+fn is_word(token: &Token, word: &str) -> bool {
+    match token {
+        Token::Word(found) => found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word),
+        _ => false,
+    }
+}
+
+fn is_reserved(word: &str) -> bool {
+    RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(word))
+}
+
+/// How the tokenizer counts.
+fn next_location(at: Location, ch: char) -> Location {
+    match ch {
+        '\n' => Location { line: at.line + 1, column: 1 },
+        _ => Location { line: at.line, column: at.column + 1 },
+    }
+}
+
+/// The number of the character at a location, counted from 1, as PostgreSQL's clients want it.
+fn character_of(source: &str, location: Location) -> u32 {
+    let mut at = Location { line: 1, column: 1 };
+    let mut number = 1;
+    for ch in source.chars() {
+        if (at.line, at.column) >= (location.line, location.column) {
+            break;
+        }
+        at = next_location(at, ch);
+        number += 1;
+    }
+    number
+}

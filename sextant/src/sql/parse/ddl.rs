@@ -1,0 +1,288 @@
+//! `CREATE`, `DROP` and `BUILD`, of buckets and indexes.
+
+use proto::expr::Expr;
+use proto::index::{COLUMNS_MAX, REPLICAS_MAX, SLICES_MAX, SourceKind, VBUCKETS_MAX};
+use proto::{Error, ErrorCode};
+use sqlparser::tokenizer::Token;
+
+use super::cursor::Cursor;
+use crate::sql::ast::{CreateBucket, CreateIndex, KeyItem, Statement, TextExpr};
+use crate::sql::error::{SqlError, SqlResult, unsupported};
+
+/// The value of an option in `WITH (…)`.
+enum OptionValue {
+    Integer(u64),
+    Boolean(bool),
+}
+
+/// An option in `WITH (…)`, with an error that points at it.
+struct WithOption {
+    name: String,
+    value: OptionValue,
+    place: SqlError,
+}
+
+impl WithOption {
+    fn error(&self, code: ErrorCode, message: String) -> SqlError {
+        SqlError { error: Error::new(code, message), position: self.place.position }
+    }
+
+    /// An integer in a range.
+    fn integer(&self, low: u64, high: u64) -> SqlResult<u64> {
+        match self.value {
+            OptionValue::Integer(value) if (low..=high).contains(&value) => Ok(value),
+            _ => Err(self.error(
+                ErrorCode::InvalidParameter,
+                format!("{} must be a number from {low} to {high}", self.name),
+            )),
+        }
+    }
+
+    fn boolean(&self) -> SqlResult<bool> {
+        match self.value {
+            OptionValue::Boolean(value) => Ok(value),
+            OptionValue::Integer(value @ (0 | 1)) => Ok(value == 1),
+            OptionValue::Integer(_) => Err(self.error(
+                ErrorCode::InvalidParameter,
+                format!("{} must be true or false", self.name),
+            )),
+        }
+    }
+
+    fn unknown(&self, there_are: &str) -> SqlError {
+        let mut error = self.error(ErrorCode::Unknown, format!("there is no option {}", self.name));
+        error.error.hint = Some(format!("there are {there_are}"));
+        error
+    }
+}
+
+impl Cursor<'_> {
+    pub(super) fn create(&mut self) -> SqlResult<Statement> {
+        self.expect_word("CREATE")?;
+        if self.eat_word("BUCKET") {
+            return self.create_bucket();
+        }
+        let primary = self.eat_word("PRIMARY");
+        if self.eat_word("INDEX") {
+            return self.create_index(primary);
+        }
+        if self.is("UNIQUE") {
+            let hint = "CREATE INDEX: an index over changing data cannot refuse a document";
+            return Err(self.here(unsupported("unique indexes are not supported", hint)));
+        }
+        if ["TABLE", "VIEW", "TEMP", "TEMPORARY", "FUNCTION", "SCHEMA", "TYPE", "ROLE", "USER"]
+            .iter()
+            .any(|word| self.is(word))
+        {
+            let hint = "what there is to create: CREATE BUCKET, CREATE INDEX";
+            return Err(self.here(unsupported("only buckets and indexes can be created", hint)));
+        }
+        Err(self.expected("BUCKET, INDEX or PRIMARY INDEX"))
+    }
+
+    fn if_not_exists(&mut self) -> SqlResult<bool> {
+        let found = self.eat_word("IF");
+        if found {
+            self.expect_words(&["NOT", "EXISTS"])?;
+        }
+        Ok(found)
+    }
+
+    fn create_bucket(&mut self) -> SqlResult<Statement> {
+        let if_not_exists = self.if_not_exists()?;
+        let name = self.object_name("the name of a bucket")?;
+        let source = match self.eat_word("FROM") {
+            true => {
+                self.expect_word("PUSH")?;
+                SourceKind::Push
+            }
+            false => SourceKind::Embedded,
+        };
+        let mut vbuckets = None;
+        for option in self.with_options()? {
+            match option.name.as_str() {
+                "vbuckets" => vbuckets = Some(option.integer(1, VBUCKETS_MAX.into())? as u16),
+                _ => return Err(option.unknown("vbuckets")),
+            }
+        }
+        Ok(Statement::CreateBucket(CreateBucket { name, if_not_exists, source, vbuckets }))
+    }
+
+    fn create_index(&mut self, primary: bool) -> SqlResult<Statement> {
+        let start = self.statement_start;
+        if self.is("CONCURRENTLY") {
+            let hint = "leave it out: no build stops writes";
+            return Err(self.here(unsupported("CONCURRENTLY is not a word of CREATE INDEX", hint)));
+        }
+        let if_not_exists = self.if_not_exists()?;
+        let name = self.object_name("the name of the index")?;
+        self.expect_word("ON")?;
+        let bucket = self.object_name("the name of a bucket")?;
+        if self.is("USING") {
+            let hint = "leave it out: all indexes are ordered";
+            return Err(self.here(unsupported("USING is not supported", hint)));
+        }
+        let keys = match (primary, self.peek() == &Token::LParen) {
+            (false, _) => self.list(Self::key_item)?,
+            (true, false) => Vec::new(),
+            (true, true) => return Err(self.expected("no keys, since PRIMARY takes none")),
+        };
+        let include = match self.eat_word("INCLUDE") {
+            true => self.list(Self::text_expr)?,
+            false => Vec::new(),
+        };
+        self.check_columns(&keys, &include)?;
+        let mut index = CreateIndex {
+            name,
+            if_not_exists,
+            primary,
+            bucket,
+            keys,
+            include,
+            predicate: None,
+            partition: None,
+            slices: None,
+            replicas: None,
+            defer_build: false,
+            sql: String::new(),
+        };
+        self.index_clauses(&mut index)?;
+        index.sql = self.text_from(start).to_owned();
+        Ok(Statement::CreateIndex(index))
+    }
+
+    /// `WHERE`, `PARTITION BY HASH` and `WITH`, each at most once, in this order.
+    fn index_clauses(&mut self, index: &mut CreateIndex) -> SqlResult<()> {
+        if self.eat_word("WHERE") {
+            let place = self.expected("a condition");
+            let predicate = self.expr()?;
+            refuse_inside(&predicate, &place)?;
+            index.predicate = Some(predicate);
+        }
+        if self.eat_words(&["PARTITION", "BY"]) {
+            self.expect_word("HASH")?;
+            let place = self.expected("an expression");
+            let exprs = self.list(Self::expr)?;
+            exprs.iter().try_for_each(|expr| refuse_inside(expr, &place))?;
+            index.partition = Some(exprs).filter(|exprs| exprs[..] != [Expr::DocumentId]);
+        }
+        for option in self.with_options()? {
+            match option.name.as_str() {
+                "slices" => index.slices = Some(option.integer(1, SLICES_MAX.into())? as u16),
+                "replicas" => index.replicas = Some(option.integer(0, REPLICAS_MAX.into())? as u8),
+                "defer_build" => index.defer_build = option.boolean()?,
+                _ => return Err(option.unknown("slices, replicas and defer_build")),
+            }
+        }
+        Ok(())
+    }
+
+    fn key_item(&mut self) -> SqlResult<KeyItem> {
+        let place = self.expected("an expression");
+        let key = self.raw_text_expr()?;
+        match &key.expr {
+            Expr::Unnest(inner) => refuse_inside(inner, &place)?,
+            expr => refuse_inside(expr, &place)?,
+        }
+        let descending = match self.eat_word("ASC") {
+            true => false,
+            false => self.eat_word("DESC"),
+        };
+        if self.is("NULLS") {
+            let hint = "MISSING and NULL come first in an ascending part, last in a descending one";
+            return Err(self.here(unsupported("NULLS FIRST and LAST cannot be chosen", hint)));
+        }
+        let include_missing = self.eat_words(&["INCLUDE", "MISSING"]);
+        Ok(KeyItem { key, descending, include_missing })
+    }
+
+    fn text_expr(&mut self) -> SqlResult<TextExpr> {
+        let place = self.expected("an expression");
+        let item = self.raw_text_expr()?;
+        refuse_inside(&item.expr, &place)?;
+        Ok(item)
+    }
+
+    fn raw_text_expr(&mut self) -> SqlResult<TextExpr> {
+        let start = self.offset();
+        let expr = self.expr()?;
+        let text = self.text_from(start).to_owned();
+        Ok(TextExpr { expr, text })
+    }
+
+    fn check_columns(&self, keys: &[KeyItem], include: &[TextExpr]) -> SqlResult<()> {
+        let columns = keys.len() + include.len();
+        if columns > COLUMNS_MAX {
+            let message = format!("an index of {columns} columns; at most {COLUMNS_MAX} are taken");
+            return Err(self.here(Error::new(ErrorCode::OverLimit, message)));
+        }
+        let arrays = keys.iter().filter(|item| matches!(item.key.expr, Expr::Unnest(_))).count();
+        if arrays > 1 {
+            let hint = "create one index for each array";
+            return Err(self.here(unsupported("more than one UNNEST in an index", hint)));
+        }
+        Ok(())
+    }
+
+    fn with_options(&mut self) -> SqlResult<Vec<WithOption>> {
+        match self.eat_word("WITH") {
+            true => self.list(Self::with_option),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    /// `name = value`; a name alone is `true`.
+    fn with_option(&mut self) -> SqlResult<WithOption> {
+        let place = self.expected("an option");
+        let name = self.name("the name of an option")?;
+        if !self.eat(&Token::Eq) {
+            return Ok(WithOption { name, value: OptionValue::Boolean(true), place });
+        }
+        let value = match () {
+            () if self.eat_word("TRUE") || self.eat_word("ON") => OptionValue::Boolean(true),
+            () if self.eat_word("FALSE") || self.eat_word("OFF") => OptionValue::Boolean(false),
+            () => OptionValue::Integer(self.integer("a number, true or false")?),
+        };
+        Ok(WithOption { name, value, place })
+    }
+
+    pub(super) fn drop_object(&mut self) -> SqlResult<Statement> {
+        self.expect_word("DROP")?;
+        let bucket = self.eat_word("BUCKET");
+        if !bucket && !self.eat_word("INDEX") {
+            return Err(self.expected("BUCKET or INDEX"));
+        }
+        let if_exists = self.eat_word("IF");
+        if if_exists {
+            self.expect_word("EXISTS")?;
+        }
+        let name = self.object_name("the name of a bucket or an index")?;
+        let _ = self.eat_word("CASCADE") || self.eat_word("RESTRICT");
+        Ok(match bucket {
+            true => Statement::DropBucket { name, if_exists },
+            false => Statement::DropIndex { name, if_exists },
+        })
+    }
+
+    pub(super) fn build(&mut self) -> SqlResult<Statement> {
+        self.expect_words(&["BUILD", "INDEX", "ON"])?;
+        let bucket = self.object_name("the name of a bucket")?;
+        let indexes = self.list(|cursor| cursor.object_name("the name of an index"))?;
+        Ok(Statement::BuildIndex { bucket, indexes })
+    }
+}
+
+/// A definition outlives its statement and speaks of one document: no parameters, no UNNEST but as a
+/// whole key.
+fn refuse_inside(expr: &Expr, place: &SqlError) -> SqlResult<()> {
+    let error = match () {
+        () if expr.any(&mut |e| matches!(e, Expr::Parameter(_))) => {
+            unsupported("a definition takes no parameters", "write the value into the statement")
+        }
+        () if expr.any(&mut |e| matches!(e, Expr::Unnest(_))) => {
+            unsupported("UNNEST inside an expression", "UNNEST(path) is a key part of its own")
+        }
+        () => return Ok(()),
+    };
+    Err(SqlError { error, position: place.position })
+}

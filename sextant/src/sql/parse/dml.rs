@@ -1,0 +1,197 @@
+//! `INSERT`, `DELETE` and `COPY`.
+
+use proto::expr::{CompareOp, Expr};
+use sqlparser::tokenizer::Token;
+
+use super::cursor::Cursor;
+use crate::sql::ast::{Insert, Statement};
+use crate::sql::error::{SqlResult, unsupported};
+use crate::sql::walk::is_id_path;
+
+impl Cursor<'_> {
+    pub(super) fn insert(&mut self) -> SqlResult<Statement> {
+        self.expect_words(&["INSERT", "INTO"])?;
+        let bucket = self.object_name("the name of a bucket")?;
+        let swapped = match self.peek() == &Token::LParen {
+            true => self.insert_columns()?,
+            false => false,
+        };
+        if self.is("SELECT") {
+            let hint = "INSERT INTO b (id, doc) VALUES …, or COPY … FROM STDIN";
+            return Err(self.here(unsupported("INSERT … SELECT is not supported", hint)));
+        }
+        self.expect_word("VALUES")?;
+        let mut rows = Vec::new();
+        loop {
+            rows.push(self.insert_row(swapped)?);
+            if !self.eat(&Token::Comma) {
+                break;
+            }
+        }
+        let replace = self.on_conflict()?;
+        self.refuse_returning()?;
+        Ok(Statement::Insert(Insert { bucket, rows, replace }))
+    }
+
+    /// `(id, doc)` or, true, `(doc, id)`.
+    fn insert_columns(&mut self) -> SqlResult<bool> {
+        let columns = self.list(|cursor| {
+            let place = cursor.expected("id or doc");
+            let name = cursor.name("id or doc")?;
+            match name.as_str() {
+                "id" | "doc" => Ok(name),
+                _ => Err(place),
+            }
+        })?;
+        match columns.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["id", "doc"] => Ok(false),
+            ["doc", "id"] => Ok(true),
+            _ => Err(self.expected("the columns (id, doc) before it")),
+        }
+    }
+
+    fn insert_row(&mut self, swapped: bool) -> SqlResult<(Expr, Expr)> {
+        self.expect(&Token::LParen)?;
+        let first = self.expr()?;
+        self.expect(&Token::Comma)?;
+        let second = self.expr()?;
+        self.expect(&Token::RParen)?;
+        Ok(if swapped { (second, first) } else { (first, second) })
+    }
+
+    fn on_conflict(&mut self) -> SqlResult<bool> {
+        if !self.eat_words(&["ON", "CONFLICT"]) {
+            return Ok(false);
+        }
+        if self.peek() == &Token::LParen {
+            self.list(|cursor| cursor.expect_word("id"))?;
+        }
+        self.expect_word("DO")?;
+        if self.is("NOTHING") {
+            let hint = "ON CONFLICT (id) DO UPDATE SET doc = excluded.doc";
+            return Err(self.here(unsupported("DO NOTHING is not supported", hint)));
+        }
+        self.expect_words(&["UPDATE", "SET", "doc"])?;
+        self.expect(&Token::Eq)?;
+        self.expect_word("excluded")?;
+        self.expect(&Token::Period)?;
+        self.expect_word("doc")?;
+        Ok(true)
+    }
+
+    fn refuse_returning(&self) -> SqlResult<()> {
+        match self.is("RETURNING") {
+            true => {
+                let hint = "SHOW write_position says where the write is";
+                Err(self.here(unsupported("RETURNING is not supported", hint)))
+            }
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn delete(&mut self) -> SqlResult<Statement> {
+        self.expect_words(&["DELETE", "FROM"])?;
+        let bucket = self.object_name("the name of a bucket")?;
+        let hint = "DELETE FROM b WHERE id = 'k', or id IN ('k', …)";
+        if !self.eat_word("WHERE") {
+            return Err(self.here(unsupported("DELETE of a whole bucket is not supported", hint)));
+        }
+        let place = self.expected("a condition");
+        let filter = self.expr()?;
+        self.refuse_returning()?;
+        match ids_of(filter) {
+            Some(ids) => Ok(Statement::Delete { bucket, ids }),
+            None => Err(crate::sql::SqlError {
+                error: unsupported("documents are deleted by id", hint),
+                position: place.position,
+            }),
+        }
+    }
+
+    pub(super) fn copy(&mut self) -> SqlResult<Statement> {
+        self.expect_word("COPY")?;
+        if self.eat(&Token::LParen) {
+            return self.copy_out();
+        }
+        let bucket = self.object_name("the name of a bucket, or (SELECT …)")?;
+        if self.peek() == &Token::LParen {
+            let hint = "COPY b FROM STDIN (FORMAT jsonl): each line is one whole document";
+            return Err(self.here(unsupported("COPY of columns is not supported", hint)));
+        }
+        if self.is("TO") {
+            let hint = "COPY (SELECT … FROM index) TO STDOUT";
+            return Err(self.here(unsupported("COPY of a bucket is not supported", hint)));
+        }
+        self.expect_word("FROM")?;
+        if !self.eat_word("STDIN") {
+            let hint = "COPY b FROM STDIN; psql's \\copy sends a file that way";
+            return Err(self.here(unsupported("COPY reads from the client only", hint)));
+        }
+        let mut id_field = "id".to_owned();
+        for (name, value) in self.copy_options()? {
+            match (name.as_str(), value) {
+                ("format", Some(format)) if format.eq_ignore_ascii_case("jsonl") => {}
+                ("id", Some(field)) if !field.is_empty() => id_field = field,
+                _ => {
+                    let hint = "COPY b FROM STDIN (FORMAT jsonl, id 'field')";
+                    let message = format!("COPY … FROM STDIN with this {name} is not supported");
+                    return Err(self.here(unsupported(message, hint)));
+                }
+            }
+        }
+        Ok(Statement::CopyIn { bucket, id_field })
+    }
+
+    fn copy_out(&mut self) -> SqlResult<Statement> {
+        let select = self.select()?;
+        self.expect(&Token::RParen)?;
+        self.expect_word("TO")?;
+        if !self.eat_word("STDOUT") {
+            let hint = "COPY (SELECT …) TO STDOUT; psql's \\copy writes a file that way";
+            return Err(self.here(unsupported("COPY writes to the client only", hint)));
+        }
+        for (name, value) in self.copy_options()? {
+            match (name.as_str(), value) {
+                ("format", Some(format)) if format.eq_ignore_ascii_case("text") => {}
+                _ => {
+                    let hint = "COPY (SELECT …) TO STDOUT (FORMAT text)";
+                    let message = format!("COPY … TO STDOUT with this {name} is not supported");
+                    return Err(self.here(unsupported(message, hint)));
+                }
+            }
+        }
+        Ok(Statement::CopyOut(select))
+    }
+
+    /// `[WITH] (name value, …)`.
+    fn copy_options(&mut self) -> SqlResult<Vec<(String, Option<String>)>> {
+        self.eat_word("WITH");
+        if self.peek() != &Token::LParen {
+            return Ok(Vec::new());
+        }
+        self.list(|cursor| {
+            let name = cursor.name("the name of an option")?;
+            let value = match cursor.eat_string() {
+                Some(text) => Some(text),
+                None if cursor.at_identifier() => Some(cursor.name("a value")?),
+                None => None,
+            };
+            Ok((name, value))
+        })
+    }
+}
+
+/// The ids that a condition names: `id = 'k'` or `id IN ('k', …)`, `id` being the document's.
+pub(crate) fn ids_of(filter: Expr) -> Option<Vec<Expr>> {
+    match filter {
+        Expr::Compare(CompareOp::Eq, left, right) => {
+            match (is_id_path(&left), is_id_path(&right)) {
+                (true, false) => Some(vec![*right]),
+                (false, true) => Some(vec![*left]),
+                _ => None,
+            }
+        }
+        Expr::In { expr, list, negated: false } if is_id_path(&expr) => Some(list),
+        _ => None,
+    }
+}

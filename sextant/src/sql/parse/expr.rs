@@ -1,0 +1,397 @@
+//! Expressions, by precedence climbing, straight into [`Expr`]. PostgreSQL's precedences:
+//!
+//! `OR` < `AND` < `NOT` < `IS` < `= <> < <= > >=` < `IN BETWEEN LIKE` < `+ -` < `* / %` < sign < `::`
+//!
+//! A path is a word with `.name` and `[n]` after it. A sign before a number is part of the number.
+
+use proto::expr::{ArithmeticOp, ColumnType, CompareOp, Expr, Function, Step};
+use proto::value::{Number, Value};
+use proto::{Error, ErrorCode};
+use sqlparser::tokenizer::Token;
+
+use super::cursor::Cursor;
+use crate::sql::error::{SqlResult, unsupported};
+use crate::sql::limits;
+
+/// Binding powers, weakest first.
+mod power {
+    pub const OR: u8 = 1;
+    pub const AND: u8 = 2;
+    pub const NOT: u8 = 3;
+    pub const IS: u8 = 4;
+    pub const COMPARE: u8 = 5;
+    pub const RANGE: u8 = 6;
+    pub const ADD: u8 = 7;
+    pub const MULTIPLY: u8 = 8;
+    pub const SIGN: u8 = 9;
+    pub const CAST: u8 = 10;
+}
+
+const AGGREGATES: [&str; 5] = ["count", "min", "max", "sum", "avg"];
+
+/// Is a function of this name an aggregate?
+pub(super) fn is_aggregate(name: &str) -> bool {
+    AGGREGATES.contains(&name)
+}
+
+impl Cursor<'_> {
+    /// An expression.
+    pub(super) fn expr(&mut self) -> SqlResult<Expr> {
+        self.expr_above(0)
+    }
+
+    /// An expression whose operators bind tighter than `floor`.
+    fn expr_above(&mut self, floor: u8) -> SqlResult<Expr> {
+        self.deeper(|cursor| {
+            let mut left = cursor.prefix()?;
+            loop {
+                let Some(power) = cursor.infix_power() else { return Ok(left) };
+                if power <= floor {
+                    return Ok(left);
+                }
+                left = cursor.infix(left, power)?;
+            }
+        })
+    }
+
+    /// How tight the operator at the next token binds; none if there is no operator.
+    fn infix_power(&self) -> Option<u8> {
+        Some(match self.peek() {
+            Token::Eq | Token::Neq | Token::Lt | Token::Gt | Token::LtEq | Token::GtEq => {
+                power::COMPARE
+            }
+            Token::Plus | Token::Minus => power::ADD,
+            Token::Mul | Token::Div | Token::Mod => power::MULTIPLY,
+            Token::DoubleColon => power::CAST,
+            Token::StringConcat => power::RANGE,
+            Token::Word(word) if word.quote_style.is_none() => {
+                let negated = self.is("NOT");
+                let at = usize::from(negated);
+                match () {
+                    () if ["IN", "BETWEEN", "LIKE", "ILIKE", "SIMILAR"]
+                        .iter()
+                        .any(|operator| self.nth_is(at, operator)) =>
+                    {
+                        power::RANGE
+                    }
+                    () if negated => return None,
+                    () if self.is("OR") => power::OR,
+                    () if self.is("AND") => power::AND,
+                    () if self.is("IS") => power::IS,
+                    () => return None,
+                }
+            }
+            _ => return None,
+        })
+    }
+
+    fn infix(&mut self, left: Expr, power: u8) -> SqlResult<Expr> {
+        match power {
+            power::OR | power::AND => self.connective(left, power),
+            power::IS => self.is_test(left),
+            power::COMPARE => self.comparison(left),
+            power::RANGE => self.range_test(left),
+            power::CAST => {
+                self.advance();
+                Ok(Expr::Cast(Box::new(left), self.column_type()?))
+            }
+            _ => {
+                let operator = match self.peek() {
+                    Token::Plus => ArithmeticOp::Add,
+                    Token::Minus => ArithmeticOp::Subtract,
+                    Token::Mul => ArithmeticOp::Multiply,
+                    Token::Div => ArithmeticOp::Divide,
+                    _ => ArithmeticOp::Modulo,
+                };
+                self.advance();
+                let right = self.expr_above(power)?;
+                Ok(Expr::Arithmetic(operator, Box::new(left), Box::new(right)))
+            }
+        }
+    }
+
+    /// `a AND b AND c` is one `And` of three, so that long conditions stay flat.
+    fn connective(&mut self, left: Expr, power: u8) -> SqlResult<Expr> {
+        let word = if power == power::OR { "OR" } else { "AND" };
+        let mut terms = vec![left];
+        while self.eat_word(word) {
+            terms.push(self.expr_above(power)?);
+        }
+        Ok(if power == power::OR { Expr::Or(terms) } else { Expr::And(terms) })
+    }
+
+    fn comparison(&mut self, left: Expr) -> SqlResult<Expr> {
+        let operator = match self.peek() {
+            Token::Eq => CompareOp::Eq,
+            Token::Neq => CompareOp::NotEq,
+            Token::Lt => CompareOp::Less,
+            Token::LtEq => CompareOp::LessEq,
+            Token::Gt => CompareOp::Greater,
+            _ => CompareOp::GreaterEq,
+        };
+        self.advance();
+        if ["ANY", "ALL", "SOME"].iter().any(|word| self.is(word)) {
+            let message = "comparisons with ANY and ALL are not supported";
+            return Err(self.here(unsupported(message, "write a list as IN ($1, $2, …)")));
+        }
+        let right = self.expr_above(power::COMPARE)?;
+        let chained = self.infix_power() == Some(power::COMPARE);
+        if chained {
+            return Err(self.expected("AND or OR between two comparisons"));
+        }
+        Ok(Expr::Compare(operator, Box::new(left), Box::new(right)))
+    }
+
+    fn is_test(&mut self, left: Expr) -> SqlResult<Expr> {
+        self.expect_word("IS")?;
+        let negated = self.eat_word("NOT");
+        let expr = Box::new(left);
+        if self.eat_word("NULL") {
+            Ok(Expr::IsNull { expr, negated })
+        } else if self.eat_word("MISSING") {
+            Ok(Expr::IsMissing { expr, negated })
+        } else {
+            Err(self.expected("NULL or MISSING"))
+        }
+    }
+
+    /// `[NOT] IN`, `[NOT] BETWEEN`, `[NOT] LIKE`.
+    fn range_test(&mut self, left: Expr) -> SqlResult<Expr> {
+        if self.peek() == &Token::StringConcat {
+            return Err(self.here(unsupported("|| is not supported", "join strings in the client")));
+        }
+        let negated = self.eat_word("NOT");
+        let expr = Box::new(left);
+        if self.eat_word("IN") {
+            if self.nth_is(1, "SELECT") {
+                return Err(
+                    self.here(unsupported("subqueries are not supported", "list the values"))
+                );
+            }
+            Ok(Expr::In { expr, list: self.list(Self::expr)?, negated })
+        } else if self.eat_word("BETWEEN") {
+            let low = Box::new(self.expr_above(power::RANGE)?);
+            self.expect_word("AND")?;
+            let high = Box::new(self.expr_above(power::RANGE)?);
+            Ok(Expr::Between { expr, low, high, negated })
+        } else if self.eat_word("LIKE") {
+            let pattern = Box::new(self.expr_above(power::RANGE)?);
+            if self.is("ESCAPE") {
+                let hint = "the escape character is \\";
+                return Err(self.here(unsupported("ESCAPE is not supported", hint)));
+            }
+            Ok(Expr::Like { expr, pattern, negated })
+        } else {
+            let hint = "index lower(…) and compare with LIKE 'x%'";
+            Err(self.here(unsupported("only LIKE matches patterns", hint)))
+        }
+    }
+
+    fn prefix(&mut self) -> SqlResult<Expr> {
+        if let Some(text) = self.eat_string() {
+            return Ok(Expr::Literal(Value::String(text)));
+        }
+        match self.peek() {
+            Token::Number(..) => self.number(""),
+            Token::Minus => {
+                self.advance();
+                match self.peek() {
+                    Token::Number(..) => self.number("-"),
+                    _ => Ok(Expr::Negate(Box::new(self.expr_above(power::SIGN)?))),
+                }
+            }
+            Token::Plus => {
+                self.advance();
+                self.expr_above(power::SIGN)
+            }
+            Token::LParen => {
+                self.advance();
+                if self.is("SELECT") {
+                    let hint = "run the inner statement first";
+                    return Err(self.here(unsupported("subqueries are not supported", hint)));
+                }
+                let inner = self.expr()?;
+                self.expect(&Token::RParen)?;
+                Ok(inner)
+            }
+            Token::Placeholder(_) => self.parameter(),
+            Token::Word(_) => self.word(),
+            _ => Err(self.expected("an expression")),
+        }
+    }
+
+    /// A prefix that begins with a word.
+    fn word(&mut self) -> SqlResult<Expr> {
+        let literal = match () {
+            () if self.is("NULL") => Some(Value::Null),
+            () if self.is("TRUE") => Some(Value::Bool(true)),
+            () if self.is("FALSE") => Some(Value::Bool(false)),
+            () => None,
+        };
+        if let Some(literal) = literal {
+            self.advance();
+            return Ok(Expr::Literal(literal));
+        }
+        if self.eat_word("NOT") {
+            return Ok(Expr::Not(Box::new(self.expr_above(power::NOT)?)));
+        }
+        if self.is("CASE") {
+            let hint = "index or select the parts, and decide in the client";
+            return Err(self.here(unsupported("CASE is not supported", hint)));
+        }
+        if self.eat_word("CAST") {
+            return self.cast();
+        }
+        if !self.at_identifier() {
+            return Err(self.expected("an expression"));
+        }
+        if self.peek_nth(1) == &Token::LParen {
+            return self.call();
+        }
+        self.path()
+    }
+
+    fn cast(&mut self) -> SqlResult<Expr> {
+        self.expect(&Token::LParen)?;
+        let inner = self.expr()?;
+        self.expect_word("AS")?;
+        let column_type = self.column_type()?;
+        self.expect(&Token::RParen)?;
+        Ok(Expr::Cast(Box::new(inner), column_type))
+    }
+
+    fn number(&mut self, sign: &str) -> SqlResult<Expr> {
+        let text = match self.peek() {
+            Token::Number(text, false) => format!("{sign}{}", text.replace('_', "")),
+            _ => return Err(self.expected("a number")),
+        };
+        let number = match (text.parse::<i64>(), text.parse::<u64>(), text.parse::<f64>()) {
+            (Ok(int), _, _) => Some(Number::from_i64(int)),
+            (_, Ok(uint), _) => Some(Number::from_u64(uint)),
+            (_, _, Ok(float)) => Number::from_f64(float),
+            _ => None,
+        };
+        let Some(number) = number else {
+            let message = format!("the number {text} is out of range");
+            return Err(self.here(Error::new(ErrorCode::InvalidText, message)));
+        };
+        self.advance();
+        Ok(Expr::Literal(Value::Number(number)))
+    }
+
+    fn parameter(&mut self) -> SqlResult<Expr> {
+        let number = match self.peek() {
+            Token::Placeholder(text) => text.strip_prefix('$').and_then(|n| n.parse::<u16>().ok()),
+            _ => None,
+        };
+        match number {
+            Some(number) if (1..=limits::PARAMETERS_MAX).contains(&number) => {
+                self.advance();
+                self.parameters = self.parameters.max(number);
+                Ok(Expr::Parameter(number - 1))
+            }
+            _ => Err(self.expected("a parameter $1 … $65535")),
+        }
+    }
+
+    /// `name`, then any of `.name` and `[n]`.
+    fn path(&mut self) -> SqlResult<Expr> {
+        let mut steps = vec![Step::Field(self.identifier("a path")?)];
+        loop {
+            if self.eat(&Token::Period) {
+                steps.push(Step::Field(self.identifier("the name of a field")?));
+            } else if self.eat(&Token::LBracket) {
+                let negative = self.eat(&Token::Minus);
+                let index = self.integer("the number of an array's element")?;
+                let index = i64::try_from(index)
+                    .map_err(|_| self.expected("the number of an array's element"))?;
+                self.expect(&Token::RBracket)?;
+                steps.push(Step::Index(if negative { -index } else { index }));
+            } else {
+                return Ok(Expr::Path(steps));
+            }
+        }
+    }
+
+    fn call(&mut self) -> SqlResult<Expr> {
+        let name = match self.peek() {
+            Token::Word(word) => word.value.to_lowercase(),
+            _ => return Err(self.expected("a function")),
+        };
+        let function = match name.as_str() {
+            "lower" => Function::Lower,
+            "upper" => Function::Upper,
+            "length" => Function::Length,
+            "coalesce" => Function::Coalesce,
+            "abs" => Function::Abs,
+            "meta" => return self.meta(),
+            "unnest" => {
+                self.advance();
+                let mut items = self.list(Self::expr)?;
+                return match (items.pop(), items.is_empty()) {
+                    (Some(item), true) => Ok(Expr::Unnest(Box::new(item))),
+                    _ => Err(self.expected("one argument of UNNEST")),
+                };
+            }
+            name if is_aggregate(name) => {
+                let message = format!("{name}() may only stand in the select list");
+                let hint = "an aggregate is an item of its own, over all rows of the scan";
+                return Err(self.here(unsupported(message, hint)));
+            }
+            name => {
+                let message = format!("there is no function {name}()");
+                let hint = "there are lower, upper, length, coalesce, abs, UNNEST and META().id";
+                return Err(self.here(unsupported(message, hint)));
+            }
+        };
+        self.advance();
+        let arguments = self.list(Self::expr)?;
+        if function != Function::Coalesce && arguments.len() != 1 {
+            let message = format!("{name}() takes one argument, not {}", arguments.len());
+            return Err(self.here(Error::new(ErrorCode::Syntax, message)));
+        }
+        Ok(Expr::Call(function, arguments))
+    }
+
+    /// `META().id`, which is all that there is of it.
+    fn meta(&mut self) -> SqlResult<Expr> {
+        self.advance();
+        self.expect(&Token::LParen)?;
+        self.expect(&Token::RParen)?;
+        self.expect(&Token::Period)?;
+        self.expect_word("id")?;
+        Ok(Expr::DocumentId)
+    }
+
+    /// The name of a type.
+    pub(super) fn column_type(&mut self) -> SqlResult<ColumnType> {
+        if self.is("pg_catalog") && self.peek_nth(1) == &Token::Period {
+            self.advance();
+            self.advance();
+        }
+        let place = self.expected("the name of a type");
+        let name = self.name("the name of a type")?;
+        let column_type = match name.as_str() {
+            "text" | "varchar" | "string" | "json" | "jsonb" => ColumnType::Text,
+            "bool" | "boolean" => ColumnType::Bool,
+            "int" | "int4" | "integer" => ColumnType::Int4,
+            "int8" | "bigint" => ColumnType::Int8,
+            "float8" => ColumnType::Float8,
+            "double" => {
+                self.expect_word("PRECISION")?;
+                ColumnType::Float8
+            }
+            "numeric" | "decimal" => ColumnType::Numeric,
+            _ => {
+                let hint = "there are text, bool, int4, int8, float8 and numeric";
+                let error = unsupported(format!("there is no type {name}"), hint);
+                return Err(crate::sql::SqlError { error, position: place.position });
+            }
+        };
+        if self.peek() == &Token::LParen {
+            let hint = "write the type alone: numeric, text";
+            return Err(self.here(unsupported("types have no lengths or precisions", hint)));
+        }
+        Ok(column_type)
+    }
+}

@@ -1,0 +1,288 @@
+//! `SELECT`, and what is around it: `EXPLAIN`, `COPY (SELECT …) TO STDOUT`.
+
+use proto::expr::{ColumnType, Expr};
+use proto::scan::AggregateFunction;
+use sqlparser::tokenizer::Token;
+
+use super::cursor::Cursor;
+use super::expr::is_aggregate;
+use crate::sql::ast::{OrderItem, Select, SelectExpr, SelectItem, Statement};
+use crate::sql::error::{SqlError, SqlResult, unsupported};
+
+/// Functions about the session that drivers and psql call; all answer a constant.
+const SESSION_FUNCTIONS: [&str; 9] = [
+    "version",
+    "current_schema",
+    "current_database",
+    "current_catalog",
+    "current_user",
+    "session_user",
+    "user",
+    "pg_backend_pid",
+    "current_setting",
+];
+
+/// Those of them that SQL calls without parentheses.
+const BARE_FUNCTIONS: [&str; 5] =
+    ["current_schema", "current_catalog", "current_user", "session_user", "user"];
+
+impl Cursor<'_> {
+    /// `SELECT …`, the next word being `SELECT`.
+    pub(super) fn select(&mut self) -> SqlResult<Select> {
+        self.refuse_catalogue()?;
+        self.expect_word("SELECT")?;
+        let distinct = self.eat_word("DISTINCT");
+        if distinct && self.is("ON") {
+            return Err(self.here(unsupported(
+                "DISTINCT ON is not supported",
+                "DISTINCT over the leading key columns of an index is",
+            )));
+        }
+        if !distinct {
+            self.eat_word("ALL");
+        }
+        let items = self.select_items()?;
+        let from = match self.eat_word("FROM") {
+            true => Some(self.source()?),
+            false => None,
+        };
+        let filter = match self.eat_word("WHERE") {
+            true => Some(self.expr()?),
+            false => None,
+        };
+        self.refuse_clauses()?;
+        let order_by = match self.eat_words(&["ORDER", "BY"]) {
+            true => self.order_items()?,
+            false => Vec::new(),
+        };
+        let (limit, offset) = self.limit_offset()?;
+        self.refuse_clauses()?;
+        Ok(Select { distinct, items, from, filter, order_by, limit, offset })
+    }
+
+    /// `EXPLAIN SELECT …`.
+    pub(super) fn explain(&mut self) -> SqlResult<Statement> {
+        self.expect_word("EXPLAIN")?;
+        if !self.is("SELECT") {
+            let error =
+                unsupported("EXPLAIN takes a SELECT and no options", "write EXPLAIN SELECT …");
+            return Err(self.here(error));
+        }
+        Ok(Statement::Explain(self.select()?))
+    }
+
+    fn select_items(&mut self) -> SqlResult<Vec<SelectItem>> {
+        let mut items = Vec::new();
+        loop {
+            items.push(self.select_item()?);
+            if !self.eat(&Token::Comma) {
+                return Ok(items);
+            }
+        }
+    }
+
+    fn select_item(&mut self) -> SqlResult<SelectItem> {
+        if self.eat(&Token::Mul) {
+            return Ok(SelectItem::Star);
+        }
+        let expr = self.select_expr()?;
+        let alias = if self.eat_word("AS") {
+            Some(self.identifier("an alias")?)
+        } else if self.at_identifier() {
+            Some(self.identifier("an alias")?)
+        } else {
+            None
+        };
+        Ok(SelectItem::Expr { expr, alias })
+    }
+
+    fn select_expr(&mut self) -> SqlResult<SelectExpr> {
+        if let Some(session) = self.session_function()? {
+            return Ok(session);
+        }
+        let aggregate = match self.peek() {
+            Token::Word(word) if self.peek_nth(1) == &Token::LParen => {
+                Some(word.value.to_lowercase()).filter(|name| is_aggregate(name))
+            }
+            _ => None,
+        };
+        let Some(name) = aggregate else { return Ok(SelectExpr::Scalar(self.expr()?)) };
+        self.advance();
+        self.aggregate(&name)
+    }
+
+    fn aggregate(&mut self, name: &str) -> SqlResult<SelectExpr> {
+        let function = match name {
+            "count" => AggregateFunction::Count,
+            "min" => AggregateFunction::Min,
+            "max" => AggregateFunction::Max,
+            "sum" => AggregateFunction::Sum,
+            _ => AggregateFunction::Avg,
+        };
+        self.expect(&Token::LParen)?;
+        if self.is("DISTINCT") {
+            return Err(self.here(unsupported(
+                "DISTINCT inside an aggregate is not supported",
+                "SELECT DISTINCT over the leading key columns gives the rows to count",
+            )));
+        }
+        let argument = match self.peek() {
+            Token::Mul if function == AggregateFunction::Count => {
+                self.advance();
+                None
+            }
+            _ => Some(self.expr()?),
+        };
+        self.expect(&Token::RParen)?;
+        let cast: Option<ColumnType> = match self.eat(&Token::DoubleColon) {
+            true => Some(self.column_type()?),
+            false => None,
+        };
+        if ["OVER", "FILTER"].iter().any(|word| self.is(word)) {
+            let hint = "put the condition into WHERE";
+            return Err(self.here(unsupported("OVER and FILTER are not supported", hint)));
+        }
+        Ok(SelectExpr::Aggregate { function, argument, cast })
+    }
+
+    /// `version()`, `pg_catalog.version()`, `current_user`.
+    fn session_function(&mut self) -> SqlResult<Option<SelectExpr>> {
+        let at = match self.is("pg_catalog") && self.peek_nth(1) == &Token::Period {
+            true => 2,
+            false => 0,
+        };
+        let name = match self.peek_nth(at) {
+            Token::Word(word) if word.quote_style.is_none() => word.value.to_lowercase(),
+            _ => return Ok(None),
+        };
+        let called = self.peek_nth(at + 1) == &Token::LParen;
+        let known = SESSION_FUNCTIONS.contains(&name.as_str());
+        // A document may have a field `user`: only at the end of an item does the word stand alone.
+        let bare = BARE_FUNCTIONS.contains(&name.as_str())
+            && matches!(self.peek_nth(at + 1), Token::Comma | Token::SemiColon | Token::EOF);
+        if !known || !(called || bare) {
+            return Ok(None);
+        }
+        (0..=at).for_each(|_| self.advance());
+        let mut arguments = Vec::new();
+        if self.eat(&Token::LParen) && !self.eat(&Token::RParen) {
+            arguments.push(self.expr()?);
+            while self.eat(&Token::Comma) {
+                arguments.push(self.expr()?);
+            }
+            self.expect(&Token::RParen)?;
+        }
+        Ok(Some(SelectExpr::Session(name, arguments)))
+    }
+
+    fn source(&mut self) -> SqlResult<String> {
+        if self.peek() == &Token::LParen {
+            let hint = "name an index, or a bucket with WHERE id = …";
+            return Err(self.here(unsupported("subqueries are not supported", hint)));
+        }
+        let name = self.object_name("the name of an index or a bucket")?;
+        const JOINS: [&str; 8] =
+            ["JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "LATERAL"];
+        if self.peek() == &Token::Comma || JOINS.iter().any(|word| self.is(word)) {
+            return Err(self.here(unsupported(
+                "joins are not supported: a SELECT reads one index",
+                "INCLUDE what the query needs in the index, or join in the client",
+            )));
+        }
+        if self.is("AS") || (self.at_identifier() && !self.is("WINDOW")) {
+            let hint = "name the columns without the index's name before them";
+            return Err(self.here(unsupported("an index has no alias in FROM", hint)));
+        }
+        Ok(name)
+    }
+
+    fn order_items(&mut self) -> SqlResult<Vec<OrderItem>> {
+        let mut items = Vec::new();
+        loop {
+            let expr = self.expr()?;
+            let descending = match self.eat_word("ASC") {
+                true => false,
+                false => self.eat_word("DESC"),
+            };
+            let nulls_first = match () {
+                () if self.eat_words(&["NULLS", "FIRST"]) => Some(true),
+                () if self.eat_words(&["NULLS", "LAST"]) => Some(false),
+                () => None,
+            };
+            items.push(OrderItem { expr, descending, nulls_first });
+            if !self.eat(&Token::Comma) {
+                return Ok(items);
+            }
+        }
+    }
+
+    /// `LIMIT` and `OFFSET` in either order; `LIMIT ALL` is none.
+    fn limit_offset(&mut self) -> SqlResult<(Option<Expr>, Option<Expr>)> {
+        let (mut limit, mut offset) = (None, None);
+        loop {
+            if limit.is_none() && self.eat_word("LIMIT") {
+                if !self.eat_word("ALL") {
+                    limit = Some(self.expr()?);
+                }
+            } else if offset.is_none() && self.eat_word("OFFSET") {
+                offset = Some(self.expr()?);
+                let _ = self.eat_word("ROWS") || self.eat_word("ROW");
+            } else {
+                return Ok((limit, offset));
+            }
+        }
+    }
+
+    /// Clauses that SQL has and Sextant has not.
+    fn refuse_clauses(&self) -> SqlResult<()> {
+        const CLAUSES: [(&str, &str); 9] = [
+            (
+                "GROUP",
+                "DISTINCT over the leading key columns, or aggregates over one range a query",
+            ),
+            ("HAVING", "put the condition into WHERE"),
+            ("WINDOW", "compute over the ordered rows in the client"),
+            ("UNION", "run the statements one after the other, in BEGIN READ ONLY … COMMIT"),
+            ("INTERSECT", "one index over both expressions"),
+            ("EXCEPT", "put the condition into WHERE"),
+            ("FETCH", "LIMIT n"),
+            ("FOR", "reads take no locks; leave it out"),
+            ("INTO", "COPY (SELECT …) TO STDOUT, and COPY … FROM STDIN"),
+        ];
+        match CLAUSES.iter().find(|(word, _)| self.is(word)) {
+            Some((word, hint)) => Err(self.here(unsupported(
+                format!("{word} is not supported"),
+                format!("what works: {hint}"),
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// psql's `\d` and drivers ask PostgreSQL's catalogue, in SQL that we do not have either.
+    fn refuse_catalogue(&self) -> SqlResult<()> {
+        let mut from = false;
+        let mut catalogue = false;
+        for token in self.rest_of_statement() {
+            if let Token::Word(word) = token
+                && word.quote_style.is_none()
+            {
+                let name = word.value.to_lowercase();
+                from |= name == "from";
+                catalogue |= name == "pg_catalog"
+                    || name == "information_schema"
+                    || (from && name.starts_with("pg_"));
+            }
+        }
+        match from && catalogue {
+            true => Err(catalogue_error(self)),
+            false => Ok(()),
+        }
+    }
+}
+
+fn catalogue_error(cursor: &Cursor<'_>) -> SqlError {
+    cursor.here(unsupported(
+        "PostgreSQL's catalogue (pg_catalog, information_schema) is not here",
+        "SHOW BUCKETS, SHOW INDEXES, SHOW NODES and SHOW SLICES say what there is",
+    ))
+}

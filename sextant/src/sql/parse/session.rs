@@ -1,0 +1,157 @@
+//! Statements about the session: `SHOW`, `SET`, transactions, `DISCARD`, `DEALLOCATE`.
+
+use sqlparser::tokenizer::Token;
+
+use super::cursor::Cursor;
+use crate::sql::ast::{Show, Statement};
+use crate::sql::error::{SqlResult, unsupported};
+
+impl Cursor<'_> {
+    pub(super) fn show(&mut self) -> SqlResult<Statement> {
+        self.expect_word("SHOW")?;
+        if self.eat_words(&["TIME", "ZONE"]) {
+            return Ok(Statement::Show(Show::Setting("timezone".into())));
+        }
+        if self.eat_words(&["TRANSACTION", "ISOLATION", "LEVEL"]) {
+            return Ok(Statement::Show(Show::Setting("transaction_isolation".into())));
+        }
+        if self.eat_word("ALL") {
+            return Ok(Statement::Show(Show::All));
+        }
+        let name = self.setting_name()?;
+        Ok(Statement::Show(match name.as_str() {
+            "buckets" => Show::Buckets,
+            "indexes" => Show::Indexes,
+            "nodes" => Show::Nodes,
+            "slices" => Show::Slices,
+            _ => Show::Setting(name),
+        }))
+    }
+
+    /// A setting's name; an extension's settings have a point in it.
+    fn setting_name(&mut self) -> SqlResult<String> {
+        let mut name = self.name("the name of a setting")?;
+        while self.eat(&Token::Period) {
+            name = format!("{name}.{}", self.name("the name of a setting")?);
+        }
+        Ok(name)
+    }
+
+    pub(super) fn set(&mut self) -> SqlResult<Statement> {
+        self.expect_word("SET")?;
+        if self.is("TRANSACTION") || self.eat_words(&["SESSION", "CHARACTERISTICS", "AS"]) {
+            self.expect_word("TRANSACTION")?;
+            self.transaction_modes()?;
+            return Ok(Statement::Nothing { tag: "SET" });
+        }
+        if self.eat_words(&["TIME", "ZONE"]) {
+            let value = self.setting_value()?;
+            return Ok(Statement::Set { name: "timezone".into(), value });
+        }
+        if self.eat_word("NAMES") {
+            let value = self.setting_value()?;
+            return Ok(Statement::Set { name: "client_encoding".into(), value });
+        }
+        if matches!(self.peek_nth(1), Token::Word(_)) && !self.nth_is(1, "TO") {
+            let _ = self.eat_word("SESSION") || self.eat_word("LOCAL");
+        }
+        let name = self.setting_name()?;
+        if !self.eat(&Token::Eq) && !self.eat_word("TO") {
+            return Err(self.expected("= or TO"));
+        }
+        let value = self.setting_value()?;
+        Ok(Statement::Set { name, value })
+    }
+
+    /// Words, strings and numbers, several of them separated by commas; `DEFAULT` is none.
+    fn setting_value(&mut self) -> SqlResult<Option<String>> {
+        if self.eat_word("DEFAULT") {
+            return Ok(None);
+        }
+        let mut value = String::new();
+        loop {
+            if let Some(text) = self.eat_string() {
+                value.push_str(&text);
+            } else {
+                if self.eat(&Token::Minus) {
+                    value.push('-');
+                }
+                match self.peek() {
+                    Token::Word(word) => value.push_str(&word.value),
+                    Token::Number(text, _) => value.push_str(text),
+                    _ => return Err(self.expected("a value")),
+                }
+                self.advance();
+            }
+            if !self.eat(&Token::Comma) {
+                return Ok(Some(value));
+            }
+            value.push_str(", ");
+        }
+    }
+
+    pub(super) fn reset(&mut self) -> SqlResult<Statement> {
+        self.expect_word("RESET")?;
+        if self.eat_word("ALL") {
+            return Ok(Statement::ResetAll);
+        }
+        Ok(Statement::Set { name: self.setting_name()?, value: None })
+    }
+
+    pub(super) fn transaction(&mut self) -> SqlResult<Statement> {
+        if self.eat_word("START") {
+            self.expect_word("TRANSACTION")?;
+            self.transaction_modes()?;
+            return Ok(Statement::Begin);
+        }
+        if self.eat_word("BEGIN") {
+            let _ = self.eat_word("WORK") || self.eat_word("TRANSACTION");
+            self.transaction_modes()?;
+            return Ok(Statement::Begin);
+        }
+        let commit = self.is("COMMIT") || self.is("END");
+        self.advance();
+        let _ = self.eat_word("WORK") || self.eat_word("TRANSACTION");
+        if self.is("TO") || self.is("PREPARED") || self.is("AND") {
+            let hint = "COMMIT or ROLLBACK alone";
+            return Err(self.here(unsupported("savepoints and chains are not supported", hint)));
+        }
+        Ok(if commit { Statement::Commit } else { Statement::Rollback })
+    }
+
+    /// `READ ONLY`, `ISOLATION LEVEL …` and their like: all of them hold for any transaction here,
+    /// since it only reads, and one epoch of a bucket.
+    fn transaction_modes(&mut self) -> SqlResult<()> {
+        const MODES: [&[&str]; 8] = [
+            &["READ", "ONLY"],
+            &["READ", "WRITE"],
+            &["ISOLATION", "LEVEL", "SERIALIZABLE"],
+            &["ISOLATION", "LEVEL", "REPEATABLE", "READ"],
+            &["ISOLATION", "LEVEL", "READ", "COMMITTED"],
+            &["ISOLATION", "LEVEL", "READ", "UNCOMMITTED"],
+            &["DEFERRABLE"],
+            &["NOT", "DEFERRABLE"],
+        ];
+        self.eat_word("TRANSACTION");
+        loop {
+            self.eat(&Token::Comma);
+            if !MODES.iter().any(|words| self.eat_words(words)) {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(super) fn discard(&mut self) -> SqlResult<Statement> {
+        self.expect_words(&["DISCARD", "ALL"])?;
+        Ok(Statement::DiscardAll)
+    }
+
+    pub(super) fn deallocate(&mut self) -> SqlResult<Statement> {
+        self.expect_word("DEALLOCATE")?;
+        self.eat_word("PREPARE");
+        if self.eat_word("ALL") {
+            return Ok(Statement::Deallocate(None));
+        }
+        Ok(Statement::Deallocate(Some(self.name("the name of a prepared statement")?)))
+    }
+}

@@ -1,0 +1,140 @@
+//! Names: what an expression over an index refers to, and of which type it is.
+//!
+//! A word alone is the column of that name, `id` always being the document's. Everything else must be
+//! an expression that the index has, structurally equal; so `address.city` and `lower(name)` find their
+//! columns too, and both may stand inside other expressions.
+
+use proto::expr::{ArithmeticOp, ColumnType, Expr, Function, Step};
+use proto::index::{IndexInfo, IndexSpec};
+use proto::value::{Number, Value};
+use proto::{Error, Result};
+
+use crate::sql::error::unsupported;
+use crate::sql::walk::rewrite;
+
+/// The columns of an index, as a SELECT sees them.
+#[derive(Clone, Copy)]
+pub(crate) struct Columns<'a> {
+    spec: &'a IndexSpec,
+}
+
+impl<'a> Columns<'a> {
+    pub(crate) fn of(index: &'a IndexInfo) -> Self {
+        Self { spec: &index.spec }
+    }
+
+    fn iter(self) -> impl Iterator<Item = (&'a str, &'a Expr, ColumnType)> {
+        let keys = self.spec.keys.iter().map(|k| (k.name.as_str(), &k.expr, k.column_type));
+        let include = self.spec.include.iter().map(|c| (c.name.as_str(), &c.expr, c.column_type));
+        keys.chain(include)
+    }
+
+    /// The expressions of `*`: the id, the key parts, the included expressions.
+    pub(crate) fn star(self) -> impl Iterator<Item = Expr> {
+        let columns = self.iter().count() as u16;
+        [Expr::DocumentId].into_iter().chain((0..columns).map(Expr::Column))
+    }
+
+    /// The names of columns 0, 1, …, for messages.
+    pub(crate) fn names(self) -> Vec<String> {
+        self.iter().map(|(name, ..)| name.to_owned()).collect()
+    }
+
+    fn column_type(self, n: u16) -> ColumnType {
+        self.iter().nth(usize::from(n)).map_or(ColumnType::Text, |(.., column_type)| column_type)
+    }
+
+    /// Replaces paths and indexed expressions by the columns that hold them.
+    pub(crate) fn resolve(self, expr: &mut Expr) -> Result<()> {
+        rewrite(expr, &mut |expr| match self.find(expr) {
+            Some(column) => {
+                *expr = column;
+                Ok(true)
+            }
+            None => match expr {
+                Expr::Path(_) | Expr::Unnest(_) => Err(self.not_here(expr)),
+                _ => Ok(false),
+            },
+        })
+    }
+
+    fn find(self, expr: &Expr) -> Option<Expr> {
+        if let Expr::Literal(_) | Expr::Parameter(_) | Expr::DocumentId = expr {
+            return None;
+        }
+        let word = match expr {
+            Expr::Path(steps) => match &steps[..] {
+                [Step::Field(name)] => Some(name.as_str()),
+                _ => None,
+            },
+            _ => None,
+        };
+        if word == Some("id") {
+            return Some(Expr::DocumentId);
+        }
+        let by_name = self.iter().position(|(name, ..)| word == Some(name));
+        let column = by_name.or_else(|| self.iter().position(|(_, indexed, _)| indexed == expr))?;
+        Some(Expr::Column(column as u16))
+    }
+
+    fn not_here(self, expr: &Expr) -> Error {
+        let has: Vec<_> = ["id".to_owned()].into_iter().chain(self.names()).collect();
+        unsupported(
+            format!("index {} does not hold {expr}", self.spec.name),
+            format!("it holds {}; INCLUDE (…) adds columns to an index", has.join(", ")),
+        )
+    }
+
+    /// The type of a resolved expression.
+    pub(crate) fn type_of(self, expr: &Expr) -> ColumnType {
+        type_of(expr, &|n| self.column_type(n))
+    }
+}
+
+/// The type of an expression, given those of the columns: a cast's, else what its operator yields.
+pub(crate) fn type_of(expr: &Expr, column: &impl Fn(u16) -> ColumnType) -> ColumnType {
+    match expr {
+        Expr::Cast(_, to) => *to,
+        Expr::Column(n) => column(*n),
+        Expr::Literal(value) => literal_type(value),
+        Expr::DocumentId | Expr::Path(_) | Expr::Parameter(_) | Expr::Unnest(_) => ColumnType::Text,
+        Expr::Negate(inner) => numeric(type_of(inner, column)),
+        Expr::Arithmetic(op, l, r) => arithmetic_type(*op, type_of(l, column), type_of(r, column)),
+        Expr::Call(Function::Lower | Function::Upper, _) => ColumnType::Text,
+        Expr::Call(Function::Length, _) => ColumnType::Int4,
+        Expr::Call(Function::Coalesce, list) => {
+            list.first().map_or(ColumnType::Text, |first| type_of(first, column))
+        }
+        Expr::Call(Function::Abs, list) => {
+            list.first().map_or(ColumnType::Numeric, |first| numeric(type_of(first, column)))
+        }
+        _ => ColumnType::Bool,
+    }
+}
+
+fn literal_type(value: &Value) -> ColumnType {
+    match value {
+        Value::Bool(_) => ColumnType::Bool,
+        Value::Number(Number::Int(n)) if i32::try_from(*n).is_ok() => ColumnType::Int4,
+        Value::Number(Number::Int(_)) => ColumnType::Int8,
+        Value::Number(_) => ColumnType::Numeric,
+        _ => ColumnType::Text,
+    }
+}
+
+fn numeric(column_type: ColumnType) -> ColumnType {
+    match column_type {
+        ColumnType::Text | ColumnType::Bool => ColumnType::Numeric,
+        number => number,
+    }
+}
+
+/// Integers stay integers but for division, which may leave them; a double makes a double.
+fn arithmetic_type(op: ArithmeticOp, left: ColumnType, right: ColumnType) -> ColumnType {
+    use ColumnType::{Float8, Int4, Int8, Numeric};
+    match (left, right) {
+        (Float8, _) | (_, Float8) => Float8,
+        (Int4 | Int8, Int4 | Int8) if op != ArithmeticOp::Divide => Int8,
+        _ => Numeric,
+    }
+}

@@ -1,0 +1,142 @@
+//! A SELECT without FROM: one row of constants, and of functions about the session.
+
+use proto::expr::{ColumnType, Expr};
+use proto::value::Value;
+use proto::{Error, ErrorCode, Result};
+
+use super::columns::type_of;
+use super::parameters::{ParameterTypes, constant};
+use super::{ColumnInfo, Window, bind, default_name};
+use crate::sql::ast::{Select, SelectExpr, SelectItem};
+use crate::sql::error::unsupported;
+
+/// A SELECT without FROM, checked.
+#[derive(Debug)]
+pub(super) struct ConstantSelect {
+    items: Vec<(ColumnInfo, SelectExpr)>,
+    filter: Option<Expr>,
+    window: Window,
+}
+
+/// The one row of a SELECT without FROM.
+#[derive(Debug)]
+pub struct ConstantPlan {
+    /// The columns of the result.
+    pub columns: Vec<ColumnInfo>,
+    /// What is in each of them; `None` is no row.
+    pub values: Option<Vec<ConstantValue>>,
+}
+
+/// A value of a SELECT without FROM.
+#[derive(Debug)]
+pub enum ConstantValue {
+    /// Known.
+    Known(Value),
+    /// Known to the session: a function and its arguments.
+    Session(String, Vec<Value>),
+}
+
+impl ConstantSelect {
+    pub(super) fn resolve(select: &Select) -> Result<Self> {
+        let mut items = Vec::new();
+        for item in &select.items {
+            let SelectItem::Expr { expr, alias } = item else {
+                return Err(Error::new(ErrorCode::Syntax, "SELECT * needs a FROM"));
+            };
+            items.push((info(expr, alias.clone())?, expr.clone()));
+        }
+        if let Some(filter) = &select.filter {
+            refuse_names(filter)?;
+        }
+        Ok(Self { items, filter: select.filter.clone(), window: Window::of(select) })
+    }
+
+    pub(super) fn columns(&self) -> Vec<ColumnInfo> {
+        self.items.iter().map(|(info, _)| info.clone()).collect()
+    }
+
+    pub(super) fn learn(&self, types: &mut ParameterTypes) {
+        for (_, item) in &self.items {
+            match item {
+                SelectExpr::Scalar(expr) => types.learn(expr, None),
+                SelectExpr::Session(_, arguments) => {
+                    arguments.iter().for_each(|expr| types.learn(expr, None));
+                }
+                SelectExpr::Aggregate { .. } => {}
+            }
+        }
+        self.filter.iter().for_each(|filter| types.learn(filter, None));
+        self.window.learn(types);
+    }
+
+    pub(super) fn plan(self, values: &[Value]) -> Result<ConstantPlan> {
+        let value = |expr: &Expr| {
+            let mut expr = expr.clone();
+            bind(&mut expr, values)?;
+            Ok(constant(&expr))
+        };
+        let columns = self.columns();
+        let holds = match &self.filter {
+            Some(filter) => value(filter)? == Value::Bool(true),
+            None => true,
+        };
+        let (limit, offset) = self.window.rows(values)?;
+        if !holds || limit == Some(0) || offset > 0 {
+            return Ok(ConstantPlan { columns, values: None });
+        }
+        let mut row = Vec::with_capacity(self.items.len());
+        for (_, item) in &self.items {
+            row.push(match item {
+                SelectExpr::Scalar(expr) => ConstantValue::Known(value(expr)?),
+                SelectExpr::Session(name, arguments) => {
+                    let arguments = arguments.iter().map(value).collect::<Result<_>>()?;
+                    ConstantValue::Session(name.clone(), arguments)
+                }
+                SelectExpr::Aggregate { .. } => return Err(no_rows()),
+            });
+        }
+        Ok(ConstantPlan { columns, values: Some(row) })
+    }
+}
+
+fn info(expr: &SelectExpr, alias: Option<String>) -> Result<ColumnInfo> {
+    let (name, column_type) = match expr {
+        SelectExpr::Scalar(expr) => {
+            refuse_names(expr)?;
+            let column_type = type_of(expr, &|_| ColumnType::Text);
+            (default_name(expr, &|_| String::new()), column_type)
+        }
+        SelectExpr::Session(name, arguments) => {
+            arguments.iter().try_for_each(refuse_names)?;
+            let column_type = match name.as_str() {
+                "pg_backend_pid" => ColumnType::Int4,
+                _ => ColumnType::Text,
+            };
+            (name.clone(), column_type)
+        }
+        SelectExpr::Aggregate { .. } => return Err(no_rows()),
+    };
+    Ok(ColumnInfo { name: alias.unwrap_or(name), column_type })
+}
+
+fn no_rows() -> Error {
+    unsupported("an aggregate needs a FROM", "SELECT count(*) FROM index")
+}
+
+/// Without a FROM there is nothing that a path could lead into.
+pub(crate) fn refuse_names(expr: &Expr) -> Result<()> {
+    let mut name = None;
+    expr.any(&mut |e| {
+        let found = matches!(e, Expr::Path(_) | Expr::DocumentId | Expr::Unnest(_));
+        if found {
+            name = Some(e.to_string());
+        }
+        found
+    });
+    match name {
+        Some(name) => {
+            Err(Error::new(ErrorCode::Unknown, format!("there is no {name} without a FROM")))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,76 @@
+//! EXPLAIN: a plan in words.
+
+use proto::expr::Expr;
+use proto::index::PartitionBy;
+use proto::scan::Output;
+
+use super::columns::Columns;
+use super::{IndexPlan, Plan};
+
+impl Plan {
+    /// The plan, one line after the other.
+    pub fn explain(&self) -> Vec<String> {
+        match self {
+            Self::Index(plan) => plan.explain(),
+            Self::Documents(plan) => vec![
+                format!("Documents of bucket {}", plan.bucket.name),
+                format!("  Ids: {}", plan.ids.len()),
+            ],
+            Self::Constant(_) => vec!["Constants".to_owned()],
+        }
+    }
+}
+
+impl IndexPlan {
+    fn explain(&self) -> Vec<String> {
+        let spec = &self.index.spec;
+        let names = Columns::of(&self.index).names();
+        let show = |expr: &Expr| expr.display(&names).to_string();
+        let request = &self.request;
+        let direction = match (request.ordered, request.reverse) {
+            (false, _) => "",
+            (true, false) => ", in its order",
+            (true, true) => ", in reverse",
+        };
+        let mut lines = vec![format!("Scan of index {} on {}{direction}", spec.name, spec.bucket)];
+        let whole = request.ranges.len() == 1
+            && request.ranges[0].low.is_empty()
+            && request.ranges[0].high.is_none();
+        lines.push(match (whole, request.ranges.len()) {
+            (true, _) => "  Ranges: the whole index".to_owned(),
+            (false, 0) => "  Ranges: none, the conditions exclude each other".to_owned(),
+            (false, ranges) => {
+                let used: Vec<_> = self.used.iter().map(show).collect();
+                format!("  Ranges: {ranges}, for {}", used.join(" AND "))
+            }
+        });
+        if let Some(filter) = &request.filter {
+            lines.push(format!("  Filter: {}", show(filter)));
+        }
+        if let Some(parts) = request.distinct_parts {
+            let parts: Vec<_> = names.iter().take(usize::from(parts)).cloned().collect();
+            lines.push(format!("  Distinct: {}", parts.join(", ")));
+        }
+        if let Some(limit) = request.limit {
+            lines.push(format!("  Limit: {limit}"));
+        }
+        if request.offset > 0 {
+            lines.push(format!("  Offset: {}", request.offset));
+        }
+        let columns: Vec<_> = self.columns.iter().map(|column| column.name.as_str()).collect();
+        let what = match &request.output {
+            Output::Rows { include: false } => "Output",
+            Output::Rows { include: true } => "Output, with included columns",
+            Output::Aggregates(_) => "Aggregates",
+        };
+        lines.push(format!("  {what}: {}", columns.join(", ")));
+        let by = match &spec.partition {
+            PartitionBy::DocumentId => "META().id".to_owned(),
+            PartitionBy::Exprs(exprs) => {
+                exprs.iter().map(Expr::to_string).collect::<Vec<_>>().join(", ")
+            }
+        };
+        lines.push(format!("  Slices: {}, by hash of {by}", spec.slices));
+        lines
+    }
+}

@@ -1,0 +1,323 @@
+//! A SELECT over an index.
+
+use std::sync::Arc;
+
+use proto::Result;
+use proto::expr::{ColumnType, Expr, Step};
+use proto::index::IndexInfo;
+use proto::scan::{AggregateCall, AggregateFunction, Consistency, Output, ScanRequest};
+use proto::value::Value;
+
+use super::columns::Columns;
+use super::order::{Order, direction, distinct_parts};
+use super::parameters::ParameterTypes;
+use super::ranges::access;
+use super::{ColumnInfo, Window, aggregate_name, bind, default_name};
+use crate::sql::ast::{OrderItem, Select, SelectExpr, SelectItem};
+use crate::sql::error::unsupported;
+
+/// A SELECT over an index with its names resolved.
+#[derive(Debug)]
+pub(super) struct IndexSelect {
+    index: Arc<IndexInfo>,
+    distinct: bool,
+    items: Vec<Item>,
+    filter: Option<Expr>,
+    order_by: Vec<Order>,
+    window: Window,
+}
+
+#[derive(Debug)]
+struct Item {
+    info: ColumnInfo,
+    value: ItemValue,
+}
+
+#[derive(Debug)]
+enum ItemValue {
+    Scalar(Expr),
+    Aggregate { call: AggregateCall, cast: Option<ColumnType> },
+}
+
+/// How a SELECT over an index is answered.
+#[derive(Debug)]
+pub struct IndexPlan {
+    /// The index.
+    pub index: Arc<IndexInfo>,
+    /// The columns of the result.
+    pub columns: Vec<ColumnInfo>,
+    /// What is in each of them.
+    pub cells: Vec<Cell>,
+    /// What is asked of the router; consistency and time-out are the session's to set.
+    pub request: ScanRequest,
+    /// Of the one row of aggregates: is it left out by LIMIT or OFFSET?
+    pub skip_aggregates: bool,
+    /// The conjuncts that the ranges stand for.
+    pub(super) used: Vec<Expr>,
+}
+
+/// What is in a column of the result.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// The document's id.
+    Id,
+    /// A key part.
+    Key(u16),
+    /// An included value.
+    Include(u16),
+    /// An expression over the entry.
+    Computed(Expr),
+    /// The next aggregate, cast if asked for.
+    Aggregate(AggregateFunction, Option<ColumnType>),
+}
+
+impl IndexSelect {
+    pub(super) fn resolve(select: &Select, index: &Arc<IndexInfo>) -> Result<Self> {
+        let columns = Columns::of(index);
+        let mut items = Vec::new();
+        for item in &select.items {
+            match item {
+                SelectItem::Star => {
+                    items.extend(columns.star().map(|expr| scalar(columns, expr, None)))
+                }
+                SelectItem::Expr { expr, alias } => items.push(resolve_item(columns, expr, alias)?),
+            }
+        }
+        let aggregates =
+            items.iter().filter(|item| matches!(item.value, ItemValue::Aggregate { .. })).count();
+        if aggregates != 0 && aggregates != items.len() {
+            return Err(unsupported(
+                "aggregates and columns in one select list need GROUP BY, which is not supported",
+                "select aggregates alone, with WHERE for one group at a time",
+            ));
+        }
+        let mut filter = select.filter.clone();
+        if let Some(filter) = &mut filter {
+            columns.resolve(filter)?;
+        }
+        let order_by = match aggregates {
+            0 => resolve_order(columns, &select.order_by, &select.items, &items)?,
+            // One row is in any order.
+            _ => Vec::new(),
+        };
+        Ok(Self {
+            index: Arc::clone(index),
+            distinct: select.distinct && aggregates == 0,
+            items,
+            filter,
+            order_by,
+            window: Window::of(select),
+        })
+    }
+
+    pub(super) fn columns(&self) -> Vec<ColumnInfo> {
+        self.items.iter().map(|item| item.info.clone()).collect()
+    }
+
+    pub(super) fn learn(&self, types: &mut ParameterTypes) {
+        let columns = Columns::of(&self.index);
+        let items = self.items.iter().filter_map(|item| match &item.value {
+            ItemValue::Scalar(expr) => Some(expr),
+            ItemValue::Aggregate { call, .. } => call.argument.as_ref(),
+        });
+        for expr in items.chain(&self.filter) {
+            types.learn(expr, Some(columns));
+        }
+        self.window.learn(types);
+    }
+
+    pub(super) fn plan(mut self, values: &[Value]) -> Result<IndexPlan> {
+        let spec = Arc::clone(&self.index.spec);
+        let mut conjuncts = Vec::new();
+        if let Some(mut filter) = self.filter.take() {
+            bind(&mut filter, values)?;
+            flatten(filter, &mut conjuncts);
+        }
+        let access = access(&spec, conjuncts);
+        let (limit, offset) = std::mem::take(&mut self.window).rows(values)?;
+        let columns = self.columns();
+        let (cells, calls) = self.cells(values)?;
+        let aggregated = !calls.is_empty();
+        let reverse = direction(&spec, &self.order_by, &access.fixed)?;
+        let distinct_parts = match self.distinct {
+            true => self.distinct_parts(&access.fixed)?,
+            false => None,
+        };
+        let request = ScanRequest {
+            index: self.index.id,
+            ranges: access.ranges,
+            filter: match access.filter.len() {
+                0 | 1 => access.filter.into_iter().next(),
+                _ => Some(Expr::And(access.filter)),
+            },
+            reverse: reverse.unwrap_or(false),
+            ordered: reverse.is_some() || distinct_parts.is_some(),
+            distinct_parts,
+            limit: limit.filter(|_| !aggregated),
+            offset: if aggregated { 0 } else { offset },
+            output: match aggregated {
+                true => Output::Aggregates(calls),
+                false => {
+                    Output::Rows { include: cells.iter().any(|cell| needs_include(cell, &spec)) }
+                }
+            },
+            consistency: Consistency::Any,
+            timeout_ms: 0,
+        };
+        let skip_aggregates = aggregated && (limit == Some(0) || offset > 0);
+        let used = access.used;
+        Ok(IndexPlan { index: self.index, columns, cells, request, skip_aggregates, used })
+    }
+
+    fn distinct_parts(&self, fixed: &[bool]) -> Result<Option<u16>> {
+        let exprs: Vec<&Expr> = self
+            .items
+            .iter()
+            .filter_map(|item| match &item.value {
+                ItemValue::Scalar(expr) => Some(expr),
+                ItemValue::Aggregate { .. } => None,
+            })
+            .collect();
+        distinct_parts(&self.index.spec, &exprs, fixed)
+    }
+
+    fn cells(&self, values: &[Value]) -> Result<(Vec<Cell>, Vec<AggregateCall>)> {
+        let keys = self.index.spec.keys.len() as u16;
+        let mut calls = Vec::new();
+        let mut cells = Vec::with_capacity(self.items.len());
+        for item in &self.items {
+            cells.push(match &item.value {
+                ItemValue::Aggregate { call, cast } => {
+                    let mut call = call.clone();
+                    if let Some(argument) = &mut call.argument {
+                        bind(argument, values)?;
+                    }
+                    let function = call.function;
+                    calls.push(call);
+                    Cell::Aggregate(function, *cast)
+                }
+                ItemValue::Scalar(Expr::DocumentId) => Cell::Id,
+                ItemValue::Scalar(Expr::Column(n)) if *n < keys => Cell::Key(*n),
+                ItemValue::Scalar(Expr::Column(n)) => Cell::Include(*n - keys),
+                ItemValue::Scalar(expr) => {
+                    let mut expr = expr.clone();
+                    bind(&mut expr, values)?;
+                    Cell::Computed(expr)
+                }
+            });
+        }
+        Ok((cells, calls))
+    }
+}
+
+fn resolve_item(columns: Columns<'_>, expr: &SelectExpr, alias: &Option<String>) -> Result<Item> {
+    match expr {
+        SelectExpr::Aggregate { function, argument, cast } => {
+            let mut argument = argument.clone();
+            if let Some(argument) = &mut argument {
+                columns.resolve(argument)?;
+            }
+            let column_type = cast.unwrap_or(match function {
+                AggregateFunction::Count => ColumnType::Int8,
+                AggregateFunction::Sum | AggregateFunction::Avg => ColumnType::Numeric,
+                AggregateFunction::Min | AggregateFunction::Max => {
+                    argument.as_ref().map_or(ColumnType::Text, |e| columns.type_of(e))
+                }
+            });
+            let name = alias.clone().unwrap_or_else(|| aggregate_name(*function).to_owned());
+            let call = AggregateCall { function: *function, argument };
+            Ok(Item {
+                info: ColumnInfo { name, column_type },
+                value: ItemValue::Aggregate { call, cast: *cast },
+            })
+        }
+        SelectExpr::Scalar(expr) => {
+            let mut expr = expr.clone();
+            columns.resolve(&mut expr)?;
+            Ok(scalar(columns, expr, alias.clone()))
+        }
+        SelectExpr::Session(..) => Err(unsupported(
+            "functions about the session stand alone, without FROM",
+            "ask for them in a SELECT of their own",
+        )),
+    }
+}
+
+fn scalar(columns: Columns<'_>, expr: Expr, alias: Option<String>) -> Item {
+    let names = columns.names();
+    let column = |n: u16| names.get(usize::from(n)).cloned().unwrap_or_default();
+    let name = alias.unwrap_or_else(|| default_name(&expr, &column));
+    let info = ColumnInfo { name, column_type: columns.type_of(&expr) };
+    Item { info, value: ItemValue::Scalar(expr) }
+}
+
+/// A number is an item of the select list, a word its alias; everything else is an expression.
+fn resolve_order(
+    columns: Columns<'_>,
+    order_by: &[OrderItem],
+    select_items: &[SelectItem],
+    items: &[Item],
+) -> Result<Vec<Order>> {
+    let alias_of = |name: &str| {
+        select_items.iter().find_map(|item| match item {
+            SelectItem::Expr { expr: SelectExpr::Scalar(expr), alias: Some(alias) }
+                if alias == name =>
+            {
+                Some(expr.clone())
+            }
+            _ => None,
+        })
+    };
+    let mut order = Vec::with_capacity(order_by.len());
+    for item in order_by {
+        let expr = match &item.expr {
+            Expr::Literal(Value::Number(number)) => {
+                let place = number.as_i64().and_then(|n| usize::try_from(n).ok()?.checked_sub(1));
+                match place.and_then(|at| items.get(at)).map(|item| &item.value) {
+                    Some(ItemValue::Scalar(expr)) => expr.clone(),
+                    _ => {
+                        return Err(proto::Error::new(
+                            proto::ErrorCode::InvalidParameter,
+                            format!("ORDER BY {} is no item of the select list", item.expr),
+                        ));
+                    }
+                }
+            }
+            written => {
+                let alias = match written {
+                    Expr::Path(steps) => match &steps[..] {
+                        [Step::Field(name)] => alias_of(name),
+                        _ => None,
+                    },
+                    _ => None,
+                };
+                let mut expr = alias.unwrap_or_else(|| written.clone());
+                columns.resolve(&mut expr)?;
+                expr
+            }
+        };
+        let (descending, nulls_first) = (item.descending, item.nulls_first);
+        order.push(Order { expr, descending, nulls_first });
+    }
+    Ok(order)
+}
+
+/// The conjuncts of a condition; what is always true is none.
+fn flatten(filter: Expr, conjuncts: &mut Vec<Expr>) {
+    match filter {
+        Expr::And(terms) => terms.into_iter().for_each(|term| flatten(term, conjuncts)),
+        Expr::Literal(Value::Bool(true)) => {}
+        other => conjuncts.push(other),
+    }
+}
+
+fn needs_include(cell: &Cell, spec: &proto::index::IndexSpec) -> bool {
+    let keys = spec.keys.len();
+    match cell {
+        Cell::Include(_) => true,
+        Cell::Computed(expr) => {
+            expr.any(&mut |e| matches!(e, Expr::Column(n) if usize::from(*n) >= keys))
+        }
+        _ => false,
+    }
+}

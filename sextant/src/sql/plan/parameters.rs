@@ -1,0 +1,118 @@
+//! Parameters: which types they have, and putting values in their place.
+//!
+//! The type of a parameter is the declared one, else that of `$1::type`, else the cast of what it is
+//! compared with, else text. The first place in a statement that says a type decides.
+
+use proto::expr::{ColumnType, Expr};
+use proto::value::Value;
+use proto::{Error, ErrorCode, Result};
+
+use super::columns::Columns;
+use crate::sql::walk::rewrite;
+
+/// The types of a statement's parameters, as far as it says any.
+#[derive(Debug)]
+pub(crate) struct ParameterTypes(Vec<Option<ColumnType>>);
+
+impl ParameterTypes {
+    pub(crate) fn new(parameters: u16) -> Self {
+        Self(vec![None; usize::from(parameters)])
+    }
+
+    /// The types; text for those that nothing was said of.
+    pub(crate) fn finish(self) -> Vec<ColumnType> {
+        self.0.into_iter().map(Option::unwrap_or_default).collect()
+    }
+
+    /// An expression that must be of a type: a parameter there is of that type.
+    pub(crate) fn expect(&mut self, expr: &Expr, column_type: ColumnType) {
+        if let Expr::Parameter(n) = expr
+            && let Some(slot) = self.0.get_mut(usize::from(*n))
+        {
+            slot.get_or_insert(column_type);
+        }
+    }
+
+    /// Learns from a resolved expression: what is compared is of one type.
+    pub(crate) fn learn(&mut self, expr: &Expr, columns: Option<Columns<'_>>) {
+        let peers: Vec<&Expr> = match expr {
+            Expr::Cast(inner, to) => {
+                self.expect(inner, *to);
+                Vec::new()
+            }
+            Expr::Compare(_, l, r) | Expr::Arithmetic(_, l, r) => vec![l, r],
+            Expr::Between { expr, low, high, .. } => vec![expr, low, high],
+            Expr::In { expr, list, .. } => std::iter::once(&**expr).chain(list).collect(),
+            _ => Vec::new(),
+        };
+        let known = peers.iter().find(|peer| !matches!(peer, Expr::Parameter(_)));
+        if let Some(known) = known {
+            let column_type = match columns {
+                Some(columns) => columns.type_of(known),
+                None => super::columns::type_of(known, &|_| ColumnType::Text),
+            };
+            peers.iter().for_each(|peer| self.expect(peer, column_type));
+        }
+        expr.children().into_iter().for_each(|child| self.learn(child, columns));
+    }
+}
+
+/// Puts values in the place of parameters, and computes what is constant then.
+pub(crate) fn bind(expr: &mut Expr, values: &[Value]) -> Result<()> {
+    rewrite(expr, &mut |expr| match expr {
+        Expr::Parameter(n) => match values.get(usize::from(*n)) {
+            Some(value) => {
+                *expr = Expr::Literal(value.clone());
+                Ok(true)
+            }
+            None => Err(Error::new(
+                ErrorCode::InvalidParameter,
+                format!("there is no value for parameter ${}", *n + 1),
+            )),
+        },
+        _ => Ok(false),
+    })?;
+    fold(expr);
+    Ok(())
+}
+
+/// Replaces what depends on no entry by its value.
+fn fold(expr: &mut Expr) {
+    let depends = |expr: &Expr| {
+        expr.any(&mut |e| {
+            matches!(e, Expr::Column(_) | Expr::DocumentId | Expr::Path(_) | Expr::Unnest(_))
+        })
+    };
+    let folded: std::result::Result<(), std::convert::Infallible> = rewrite(expr, &mut |expr| {
+        if matches!(expr, Expr::Literal(_)) {
+            return Ok(true);
+        }
+        if depends(expr) {
+            return Ok(false);
+        }
+        *expr = Expr::Literal(constant(expr));
+        Ok(true)
+    });
+    let Ok(()) = folded;
+}
+
+/// The value of an expression that depends on nothing.
+pub(crate) fn constant(expr: &Expr) -> Value {
+    let nothing = proto::eval::DocumentScope { id: "", doc: &Value::Missing };
+    proto::eval::eval(expr, &nothing).into_owned()
+}
+
+/// The number of rows that LIMIT or OFFSET says; none where it is NULL.
+pub(crate) fn row_count(expr: &Expr, clause: &str) -> Result<Option<u64>> {
+    match constant(expr) {
+        Value::Null => Ok(None),
+        Value::Number(number) => match number.as_i128().and_then(|n| u64::try_from(n).ok()) {
+            Some(rows) => Ok(Some(rows)),
+            None => Err(Error::new(
+                ErrorCode::InvalidParameter,
+                format!("{clause} must be a whole number from 0 on"),
+            )),
+        },
+        _ => Err(Error::new(ErrorCode::InvalidParameter, format!("{clause} must be a number"))),
+    }
+}

@@ -1,0 +1,381 @@
+//! The planner against tables of statements, and its ranges against plain evaluation.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use proto::eval::{Scope, truth};
+use proto::expr::{ColumnType, Expr, Step};
+use proto::ids::{BucketId, Generation, IndexId, TopologyNo};
+use proto::index::{BucketInfo, IndexInfo, IndexState, SourceKind};
+use proto::key::encode_entry;
+use proto::topology::IndexTopology;
+use proto::value::Value;
+
+use super::{Cell, IndexPlan, Plan, Relation, resolve};
+use crate::sql::ast::Statement;
+use crate::sql::define::definition;
+
+fn index(sql: &str) -> Arc<IndexInfo> {
+    let Statement::CreateIndex(create) = crate::sql::parse(sql).unwrap().remove(0).statement else {
+        panic!("an index")
+    };
+    Arc::new(IndexInfo {
+        id: IndexId(1),
+        bucket: BucketId(1),
+        spec: Arc::new(definition(&create)),
+        state: IndexState::Maintenance,
+        generation: Generation(1),
+        topology: Arc::new(IndexTopology { number: TopologyNo(1), placement: vec![vec![]; 8] }),
+    })
+}
+
+fn cities() -> Relation {
+    Relation::Index(index(
+        "CREATE INDEX cities ON b (country, population::int8 DESC, lower(name)) \
+         INCLUDE (address.zip, tags)",
+    ))
+}
+
+fn plan_of(relation: Option<&Relation>, sql: &str, values: &[Value]) -> proto::Result<Plan> {
+    let parsed = crate::sql::parse(sql).unwrap_or_else(|e| panic!("{sql}: {}", e.error)).remove(0);
+    let Statement::Select(select) = parsed.statement else { panic!("a select") };
+    resolve(&select, relation)?.plan(values)
+}
+
+fn scan(relation: &Relation, sql: &str, values: &[Value]) -> IndexPlan {
+    match plan_of(Some(relation), sql, values) {
+        Ok(Plan::Index(plan)) => *plan,
+        other => panic!("{sql}: {other:?}"),
+    }
+}
+
+#[test]
+fn plans_say_what_they_do() {
+    let cities = cities();
+    for (sql, expected) in [
+        (
+            "SELECT * FROM cities",
+            "Scan of index cities on b|Ranges: the whole index\
+             |Output, with included columns: id, country, population, lower(name), zip, tags",
+        ),
+        (
+            "SELECT id FROM cities WHERE country = 'DE' AND population::int8 > 100000 \
+             ORDER BY population DESC LIMIT 5",
+            "Scan of index cities on b, in its order\
+             |Ranges: 1, for country = 'DE' AND population > 100000|Limit: 5|Output: id",
+        ),
+        (
+            "SELECT country, population FROM cities ORDER BY country DESC, population OFFSET 2",
+            "Scan of index cities on b, in reverse|Ranges: the whole index|Offset: 2\
+             |Output: country, population",
+        ),
+        (
+            "SELECT lower(name) FROM cities WHERE country IN ('DE', 'AT') AND lower(name) LIKE 'u%'",
+            "Scan of index cities on b|Ranges: 2, for country IN ('DE', 'AT')\
+             |Filter: lower(name) LIKE 'u%'|Output: lower(name)",
+        ),
+        (
+            "SELECT DISTINCT population FROM cities WHERE country = 'DE'",
+            "Scan of index cities on b, in its order|Ranges: 1, for country = 'DE'\
+             |Distinct: country, population|Output: population",
+        ),
+        (
+            "SELECT count(*), max(population) FROM cities WHERE address.zip = '1' AND id > 'a'",
+            "Scan of index cities on b|Ranges: the whole index\
+             |Filter: zip = '1' AND META().id > 'a'|Aggregates: count, max",
+        ),
+        (
+            "SELECT id FROM cities WHERE country = 'A' AND country = 'B'",
+            "Scan of index cities on b|Ranges: none, the conditions exclude each other|Output: id",
+        ),
+    ] {
+        let plan = plan_of(Some(&cities), sql, &[]).unwrap_or_else(|e| panic!("{sql}: {e}"));
+        let mut lines = plan.explain();
+        assert_eq!(lines.pop().as_deref(), Some("  Slices: 8, by hash of META().id"));
+        let lines: Vec<_> = lines.iter().map(|line| line.trim()).collect();
+        assert_eq!(lines.join("|"), expected, "{sql}");
+    }
+}
+
+#[test]
+fn columns_have_the_names_and_types_of_the_index() {
+    let sql = "SELECT id, country AS c, population, address.zip, count, population + 1, \
+               upper(country), country::bool FROM cities";
+    // A word that names no column is refused, with what there is.
+    let refused = plan_of(Some(&cities()), sql, &[]).unwrap_err();
+    assert_eq!(refused.code.sqlstate(), "0A000");
+    assert!(refused.hint.unwrap().contains("population"));
+
+    let plan = scan(&cities(), &sql.replace(" count,", ""), &[]);
+    let columns: Vec<_> = plan.columns.iter().map(|c| (c.name.as_str(), c.column_type)).collect();
+    use ColumnType::{Bool, Int8, Text};
+    assert_eq!(
+        columns,
+        [
+            ("id", Text),
+            ("c", Text),
+            ("population", Int8),
+            ("zip", Text),
+            ("?column?", Int8),
+            ("upper", Text),
+            ("country", Bool),
+        ]
+    );
+    assert_eq!(plan.cells[..4], [Cell::Id, Cell::Key(0), Cell::Key(1), Cell::Include(0)]);
+    let plan = scan(
+        &cities(),
+        "SELECT min(population), avg(population)::float8, count(*) FROM cities",
+        &[],
+    );
+    let types: Vec<_> = plan.columns.iter().map(|c| c.column_type).collect();
+    assert_eq!(types, [Int8, ColumnType::Float8, Int8]);
+}
+
+#[test]
+fn what_an_index_cannot_do_is_refused_with_what_works() {
+    let cities = cities();
+    for sql in [
+        "SELECT id FROM cities WHERE elevation > 5",
+        "SELECT id FROM cities ORDER BY population",
+        "SELECT id FROM cities ORDER BY country, population",
+        "SELECT id FROM cities ORDER BY country NULLS LAST",
+        "SELECT id FROM cities ORDER BY id",
+        "SELECT id FROM cities ORDER BY lower(country)",
+        "SELECT id, count(*) FROM cities",
+        "SELECT DISTINCT population FROM cities",
+        "SELECT DISTINCT zip FROM cities",
+        "SELECT version() FROM cities",
+    ] {
+        let error = plan_of(Some(&cities), sql, &[]).unwrap_err();
+        assert_eq!(error.code.sqlstate(), "0A000", "{sql}: {error}");
+        assert!(error.hint.is_some(), "{sql}: what would work?");
+    }
+    for sql in [
+        "SELECT id FROM cities WHERE country = 'DE' ORDER BY population DESC, country, \"lower(name)\", id",
+        "SELECT country x FROM cities ORDER BY x, 1",
+        "SELECT id FROM cities WHERE country = 'DE' AND population = 5 ORDER BY lower(name) DESC, id DESC",
+        "SELECT DISTINCT id, zip FROM cities",
+        "SELECT DISTINCT population, country FROM cities",
+    ] {
+        assert!(plan_of(Some(&cities), sql, &[]).is_ok(), "{sql}");
+    }
+    for (sql, state) in [
+        ("SELECT id FROM cities LIMIT -1", "22023"),
+        ("SELECT id FROM cities LIMIT 'x'", "22023"),
+        ("SELECT id FROM cities ORDER BY 2", "22023"),
+    ] {
+        assert_eq!(plan_of(Some(&cities), sql, &[]).unwrap_err().code.sqlstate(), state, "{sql}");
+    }
+}
+
+#[test]
+fn parameters_take_the_type_of_what_they_are_compared_with() {
+    let cities = cities();
+    let sql = "SELECT id FROM cities WHERE population > $1 AND country = $2 AND $3::float8 < 2 \
+               AND population IN (1, $4) AND name_is($5) LIMIT $6"
+        .replace(" AND name_is($5)", " AND $5 LIKE 'x'");
+    let parsed = crate::sql::parse(&sql).unwrap().remove(0);
+    let Statement::Select(select) = &parsed.statement else { panic!("a select") };
+    let types = resolve(select, Some(&cities)).unwrap().parameter_types(parsed.parameters);
+    use ColumnType::{Float8, Int8, Text};
+    assert_eq!(types, [Int8, Text, Float8, Int8, Text, Int8]);
+    let values = [5.into_value(), Value::from("DE"), 1.into_value(), 7.into_value()];
+    let values = [&values[..], &[Value::from("x"), 3.into_value()]].concat();
+    let plan = scan(&cities, &sql, &values);
+    assert_eq!(plan.request.limit, Some(3));
+    assert_eq!(plan.request.filter, None, "all is constant or in the ranges");
+    assert_eq!(plan.request.ranges.len(), 1);
+    assert!(plan_of(Some(&cities), &sql, &values[..5]).is_err(), "a value is missing");
+}
+
+trait IntoValue {
+    fn into_value(self) -> Value;
+}
+
+impl IntoValue for i64 {
+    fn into_value(self) -> Value {
+        Value::int(self)
+    }
+}
+
+#[test]
+fn buckets_are_read_by_id_and_constants_without_anything() {
+    let bucket = Relation::Bucket(Arc::new(BucketInfo {
+        id: BucketId(1),
+        name: "b".into(),
+        vbuckets: 64,
+        source: SourceKind::Embedded,
+        projector: proto::ids::NodeId(1),
+    }));
+    let Ok(Plan::Documents(plan)) = plan_of(
+        Some(&bucket),
+        "SELECT doc, id FROM b WHERE id IN ('z', $1, 'z', 5) ORDER BY id",
+        &[Value::from("a")],
+    ) else {
+        panic!("documents")
+    };
+    assert_eq!(plan.ids, ["a", "z"]);
+    for sql in [
+        "SELECT id FROM b",
+        "SELECT id FROM b WHERE id > 'a'",
+        "SELECT doc.name FROM b WHERE id = 'a'",
+        "SELECT count(*) FROM b WHERE id = 'a'",
+    ] {
+        let error = plan_of(Some(&bucket), sql, &[]).unwrap_err();
+        assert_eq!(error.code.sqlstate(), "0A000", "{sql}");
+    }
+    let Ok(Plan::Constant(plan)) = plan_of(None, "SELECT 1 + 1 AS two, 'x', version()", &[]) else {
+        panic!("constants")
+    };
+    assert_eq!(plan.columns[0].name, "two");
+    assert_eq!(plan.values.map(|values| values.len()), Some(3));
+    assert_eq!(plan_of(None, "SELECT a", &[]).unwrap_err().code.sqlstate(), "42P01");
+}
+
+/// An entry of an index over (a, b DESC), as a filter sees it.
+struct Entry {
+    id: String,
+    parts: [Value; 2],
+}
+
+impl Scope for Entry {
+    fn path<'a>(&'a self, _: &[Step]) -> Cow<'a, Value> {
+        Cow::Owned(Value::Missing)
+    }
+
+    fn document_id(&self) -> &str {
+        &self.id
+    }
+
+    fn column(&self, n: u16) -> Cow<'_, Value> {
+        Cow::Borrowed(&self.parts[usize::from(n)])
+    }
+}
+
+#[test]
+fn ranges_and_filter_together_are_the_condition() {
+    let values: Vec<Value> = [
+        "null",
+        "false",
+        "true",
+        "-1e300",
+        "-5",
+        "-0.5",
+        "0",
+        "4.5",
+        "5",
+        "6",
+        "1e300",
+        "\"\"",
+        "\"a\"",
+        "\"a\\u0000\"",
+        "\"ab\"",
+        "\"b\"",
+        "[]",
+        "[5]",
+        "{}",
+        "{\"x\":1}",
+    ]
+    .iter()
+    .map(|json| Value::parse_json(json.as_bytes()).unwrap())
+    .chain([Value::Missing])
+    .collect();
+    let mut entries = Vec::new();
+    for a in &values {
+        for b in &values {
+            for id in ["a", "ab", "b"] {
+                entries.push(Entry { id: id.into(), parts: [a.clone(), b.clone()] });
+            }
+        }
+    }
+    let tests = [
+        "{} = 5",
+        "{} > 5",
+        "{} >= 5",
+        "{} < 5",
+        "{} <= 5",
+        "{} <> 5",
+        "5 < {}",
+        "{} > 'a'",
+        "{} <= 'a'",
+        "{} = ''",
+        "{} LIKE 'a%'",
+        "{} LIKE 'a'",
+        "{} LIKE '%a'",
+        "{} LIKE 'a_'",
+        "{} IN (5, 'a', NULL, 5, true)",
+        "{} NOT IN (5)",
+        "{} BETWEEN 0 AND 5",
+        "{} BETWEEN 5 AND 0",
+        "{} BETWEEN 'a' AND 6",
+        "{} NOT BETWEEN 0 AND 5",
+        "{} IS NULL",
+        "{} IS NOT NULL",
+        "{} IS MISSING",
+        "{} = NULL",
+        "{} > false",
+        "{} = true",
+        "{} < 0 OR {} > 5",
+        "{} = 5 OR {} LIKE 'a%' OR {} IS NULL",
+        "({} > 0 AND {} < 6) OR {} = 'b'",
+        "{} > 0 OR {} > 4 OR {} = 5",
+        "NOT {} = 5",
+        "{} = 5 OR id = 'a'",
+        "true",
+        "false",
+    ];
+    let index = Relation::Index(index("CREATE INDEX i ON b (a INCLUDE MISSING, b DESC)"));
+    for on_a in tests {
+        for on_b in tests {
+            for on_id in ["true", "id = 'a'", "id > 'a'", "id LIKE 'a%'", "id = 5"] {
+                let condition = [on_a.replace("{}", "a"), on_b.replace("{}", "b"), on_id.into()]
+                    .map(|term| format!("({term})"))
+                    .join(" AND ");
+                let plan = scan(&index, &format!("SELECT id FROM i WHERE {condition}"), &[]);
+                check(&plan, &condition, &entries);
+            }
+        }
+    }
+}
+
+/// The entries that a plan gives are those for which the condition, evaluated plainly, is true.
+fn check(plan: &IndexPlan, condition: &str, entries: &[Entry]) {
+    let ranges = &plan.request.ranges;
+    for pair in ranges.windows(2) {
+        let high = pair[0].high.as_ref().expect("only the last range is open");
+        assert!(high <= &pair[1].low, "{condition}: ranges ascend and are disjoint");
+    }
+    let whole = super::super::parse(&format!("SELECT id FROM i WHERE {condition}")).unwrap();
+    let Statement::Select(select) = &whole[0].statement else { panic!("a select") };
+    let mut plain: Expr = select.filter.clone().unwrap();
+    super::columns::Columns::of(&plan.index).resolve(&mut plain).unwrap();
+    for entry in entries {
+        let mut bytes = Vec::new();
+        encode_entry(&entry.parts, &[false, true], &entry.id, &mut bytes).unwrap();
+        let inside = ranges.iter().any(|range| range.contains(&bytes));
+        let passes = plan.request.filter.as_ref().is_none_or(|f| truth(f, entry) == Some(true));
+        let expected = truth(&plain, entry) == Some(true);
+        assert_eq!(
+            inside && passes,
+            expected,
+            "{condition} for a = {}, b = {}, id = {} (inside: {inside}, passes: {passes})",
+            entry.parts[0],
+            entry.parts[1],
+            entry.id
+        );
+    }
+}
+
+#[test]
+fn long_lists_become_one_range_with_a_filter() {
+    let index = Relation::Index(index("CREATE INDEX i ON b (a, b)"));
+    let list = |n: usize| (0..n).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
+    let ranges = |condition: &str| {
+        let plan = scan(&index, &format!("SELECT id FROM i WHERE {condition}"), &[]);
+        (plan.request.ranges.len(), plan.request.filter.is_some())
+    };
+    assert_eq!(ranges(&format!("a IN ({})", list(1000))), (1000, false));
+    assert_eq!(ranges(&format!("a IN ({})", list(1001))), (1, true));
+    assert_eq!(ranges(&format!("a IN ({}) AND b IN ({})", list(20), list(50))), (1000, false));
+    assert_eq!(ranges(&format!("a IN ({}) AND b IN ({})", list(20), list(51))), (20, true));
+}

@@ -1,0 +1,42 @@
+//! Replacing parts of expressions.
+
+use proto::expr::{Expr, Step};
+
+/// The expressions directly inside one, to be changed.
+fn children_mut(expr: &mut Expr) -> Vec<&mut Expr> {
+    match expr {
+        Expr::Literal(_)
+        | Expr::Path(_)
+        | Expr::DocumentId
+        | Expr::Column(_)
+        | Expr::Parameter(_) => Vec::new(),
+        Expr::Not(e) | Expr::Negate(e) | Expr::Cast(e, _) | Expr::Unnest(e) => vec![e],
+        Expr::IsNull { expr, .. } | Expr::IsMissing { expr, .. } => vec![expr],
+        Expr::Arithmetic(_, l, r) | Expr::Compare(_, l, r) => vec![l, r],
+        Expr::And(list) | Expr::Or(list) | Expr::Call(_, list) => list.iter_mut().collect(),
+        Expr::In { expr, list, .. } => std::iter::once(&mut **expr).chain(list).collect(),
+        Expr::Between { expr, low, high, .. } => vec![expr, low, high],
+        Expr::Like { expr, pattern, .. } => vec![expr, pattern],
+    }
+}
+
+/// Changes an expression from the outside in; `change` says true where it has put something that is
+/// not to be looked into.
+pub(crate) fn rewrite<E>(
+    expr: &mut Expr,
+    change: &mut impl FnMut(&mut Expr) -> Result<bool, E>,
+) -> Result<(), E> {
+    if change(expr)? {
+        return Ok(());
+    }
+    children_mut(expr).into_iter().try_for_each(|child| rewrite(child, change))
+}
+
+/// Is it the path `id`, or `META().id`?
+pub(crate) fn is_id_path(expr: &Expr) -> bool {
+    match expr {
+        Expr::DocumentId => true,
+        Expr::Path(steps) => matches!(&steps[..], [Step::Field(name)] if name == "id"),
+        _ => false,
+    }
+}

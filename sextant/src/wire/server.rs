@@ -1,0 +1,137 @@
+//! The serving end: takes questions from other processes to the services of this one.
+
+use std::sync::Arc;
+
+use futures::{Stream, StreamExt, stream};
+use proto::grpc::peer_server::{Peer, PeerServer};
+use proto::grpc::{PeerReply, PeerRequest};
+use proto::ids::NodeId;
+use proto::{Error, Result};
+use serde::Serialize;
+use tonic::{Request, Response, Status};
+
+use super::{Call, Open, PEER_MESSAGE_BYTES_MAX, PROTOCOL_VERSION, Peers, decode, encode};
+
+/// The gRPC service through which other processes reach the services that this one has registered.
+pub fn peer_service(peers: Arc<Peers>) -> PeerServer<impl Peer> {
+    PeerServer::new(Server { peers })
+        .max_decoding_message_size(PEER_MESSAGE_BYTES_MAX)
+        .max_encoding_message_size(PEER_MESSAGE_BYTES_MAX)
+}
+
+struct Server {
+    peers: Arc<Peers>,
+}
+
+type Replies = std::pin::Pin<Box<dyn Stream<Item = std::result::Result<PeerReply, Status>> + Send>>;
+
+fn reply<T: Serialize>(answer: Result<T>) -> std::result::Result<PeerReply, Status> {
+    let body = encode(&answer).map_err(|error| Status::internal(error.message))?;
+    Ok(PeerReply { body })
+}
+
+fn not_here<T>(service: Option<T>, node: NodeId) -> Result<T> {
+    service.ok_or_else(|| Error::unavailable(format!("node {node} does not run in this process")))
+}
+
+fn check_version(request: &PeerRequest) -> std::result::Result<(), Status> {
+    if request.version == PROTOCOL_VERSION {
+        return Ok(());
+    }
+    Err(Status::failed_precondition(format!(
+        "protocol version {}, this process speaks {PROTOCOL_VERSION}: run one version of sextant everywhere",
+        request.version
+    )))
+}
+
+impl Server {
+    async fn answer(&self, node: NodeId, call: Call) -> std::result::Result<PeerReply, Status> {
+        let coordinator =
+            || not_here(self.peers.local_coordinators.get(&node).map(|s| Arc::clone(&s)), node);
+        let projector =
+            || not_here(self.peers.local_projectors.get(&node).map(|s| Arc::clone(&s)), node);
+        let indexer =
+            || not_here(self.peers.local_indexers.get(&node).map(|s| Arc::clone(&s)), node);
+        macro_rules! ask {
+            ($service:expr, $method:ident($($argument:expr),*)) => {
+                reply(match $service {
+                    Ok(service) => service.$method($($argument),*).await,
+                    Err(error) => Err(error),
+                })
+            };
+        }
+        match call {
+            Call::Propose(request) => ask!(coordinator(), propose(request)),
+            Call::Sync(report) => ask!(coordinator(), sync(report)),
+            Call::Heartbeat(heartbeat) => ask!(coordinator(), heartbeat(heartbeat)),
+            Call::EpochCovering(bucket, cut, timeout_ms) => {
+                ask!(coordinator(), epoch_covering(bucket, cut, timeout_ms))
+            }
+            Call::CoordinatorStatus => ask!(coordinator(), status()),
+            Call::Raft(messages) => ask!(coordinator(), raft(messages)),
+            Call::Write(request) => ask!(projector(), write(request)),
+            Call::Get(bucket, ids) => ask!(projector(), get(bucket, ids)),
+            Call::Push(request) => ask!(projector(), push(request)),
+            Call::Positions(bucket) => ask!(projector(), positions(bucket)),
+            Call::FailoverLogs(bucket) => ask!(projector(), failover_logs(bucket)),
+            Call::Checksum(slice, epoch) => ask!(indexer(), checksum(slice, epoch)),
+        }
+    }
+
+    async fn begin(&self, node: NodeId, open: Open) -> Result<Replies> {
+        let coordinator =
+            || not_here(self.peers.local_coordinators.get(&node).map(|s| Arc::clone(&s)), node);
+        let projector =
+            || not_here(self.peers.local_projectors.get(&node).map(|s| Arc::clone(&s)), node);
+        let indexer =
+            || not_here(self.peers.local_indexers.get(&node).map(|s| Arc::clone(&s)), node);
+        Ok(match open {
+            Open::Watch => replies(coordinator()?.watch().await?),
+            Open::Subscribe(request) => replies(projector()?.subscribe(request).await?),
+            Open::Backfill(request) => replies(projector()?.backfill(request).await?),
+            Open::Scan(scan) => replies(indexer()?.scan(scan).await?),
+            Open::WatchApplied => replies(indexer()?.watch_applied().await?),
+        })
+    }
+}
+
+/// A first reply that says the question was accepted, then the answers.
+fn replies<T: Serialize + 'static>(
+    answers: impl Stream<Item = Result<T>> + Send + 'static,
+) -> Replies {
+    let accepted = stream::once(async { reply(Ok(())) });
+    Box::pin(accepted.chain(answers.map(reply)))
+}
+
+#[tonic::async_trait]
+impl Peer for Server {
+    type OpenStream = Replies;
+
+    async fn call(
+        &self,
+        request: Request<PeerRequest>,
+    ) -> std::result::Result<Response<PeerReply>, Status> {
+        let request = request.into_inner();
+        check_version(&request)?;
+        let call = match decode(&request.body) {
+            Ok(call) => call,
+            Err(error) => return reply::<()>(Err(error)).map(Response::new),
+        };
+        self.answer(NodeId(request.node), call).await.map(Response::new)
+    }
+
+    async fn open(
+        &self,
+        request: Request<PeerRequest>,
+    ) -> std::result::Result<Response<Replies>, Status> {
+        let request = request.into_inner();
+        check_version(&request)?;
+        let begun = match decode(&request.body) {
+            Ok(open) => self.begin(NodeId(request.node), open).await,
+            Err(error) => Err(error),
+        };
+        let replies = begun
+            .unwrap_or_else(|error| Box::pin(stream::once(async move { reply::<()>(Err(error)) })));
+        Ok(Response::new(replies))
+    }
+}
