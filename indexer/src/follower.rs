@@ -33,8 +33,18 @@ pub struct Shared {
     pub directory: Arc<dyn Directory>,
     /// The slices.
     pub store: Arc<dyn SliceStore>,
-    /// Counts changes of what can be read: an epoch applied, an index built or dropped.
-    pub changed: watch::Sender<u64>,
+    /// Counts the epochs applied, and changes of which slices there are.
+    pub applied: watch::Sender<u64>,
+    /// Counts changes of which slices there are and can be read.
+    pub slices: watch::Sender<u64>,
+}
+
+impl Shared {
+    /// An index was built, dropped or begun.
+    pub fn slices_changed(&self) {
+        self.slices.send_modify(|count| *count += 1);
+        self.applied.send_modify(|count| *count += 1);
+    }
 }
 
 /// How a follower stands, for heartbeats.
@@ -164,7 +174,7 @@ impl Follower {
             StreamMessage::IndexLeave { index } => {
                 self.builds.remove(&index);
                 self.shared.store.drop_index(index).await?;
-                self.changed();
+                self.shared.slices_changed();
             }
             StreamMessage::Frames(frames) => {
                 for frame in frames {
@@ -197,7 +207,7 @@ impl Follower {
             let mark = batch.mark.clone();
             self.shared.store.apply(batch).await?;
             self.applied = Some(mark);
-            self.changed();
+            self.shared.applied.send_modify(|count| *count += 1);
             self.finish_builds().await?;
         }
         Ok(())
@@ -225,7 +235,7 @@ impl Follower {
         );
         let build = Build { generation: index.generation, snapshot: None, _task: task };
         self.builds.insert(index.id, build);
-        self.changed();
+        self.shared.slices_changed();
     }
 
     async fn build_done(&mut self, done: Built) -> Result<()> {
@@ -251,13 +261,9 @@ impl Follower {
         for (index, generation) in ready {
             self.builds.remove(&index);
             self.shared.store.finish_build(index, generation, &mark).await?;
-            self.changed();
+            self.shared.slices_changed();
         }
         Ok(())
-    }
-
-    fn changed(&self) {
-        self.shared.changed.send_modify(|count| *count += 1);
     }
 
     fn publish_state(&self) {

@@ -13,7 +13,7 @@ use proto::api::{
     WatchMessage,
 };
 use proto::command::{Command, CommandRequest, Outcome};
-use proto::env::{Env, OpenMode, Task};
+use proto::env::{Env, OpenMode, Task, create_dir_durably};
 use proto::ids::{BucketId, Epoch, NodeId, SliceId};
 use proto::index::{Catalog, IndexState};
 use proto::scan::{AppliedReport, ShardBatch, ShardScan};
@@ -24,8 +24,8 @@ use tokio::time::timeout;
 use crate::config::Config;
 use crate::follower::{FollowerState, Shared, follow};
 use crate::scan::{ShardScanner, check};
-use crate::slice::SliceStore;
 use crate::slice::memory::MemoryStore;
+use crate::slice::{SliceStore, StoredIndex};
 
 /// What the data directory's VERSION file says.
 const DATA_VERSION: &str = "sextant indexer data 1\n";
@@ -74,7 +74,8 @@ impl Indexer {
             env: env.clone(),
             directory,
             store: Arc::new(store),
-            changed: watch::Sender::new(0),
+            applied: watch::Sender::new(0),
+            slices: watch::Sender::new(0),
         };
         let followers = Followers::default();
         let tasks = vec![
@@ -99,12 +100,9 @@ impl Indexer {
     }
 
     async fn wait_applied(&self, bucket: BucketId, epoch: Epoch) -> Result<()> {
-        let mut changed = self.shared.changed.subscribe();
-        let is_applied = |store: &Arc<dyn SliceStore>| {
-            store.applied().iter().any(|mark| mark.bucket == bucket && mark.epoch >= epoch)
-        };
-        while !is_applied(&self.shared.store) {
-            changed.changed().await.map_err(|_| Error::unavailable("the indexer stops"))?;
+        let mut applied = self.shared.applied.subscribe();
+        while self.shared.store.applied_epoch(bucket).is_none_or(|applied| applied < epoch) {
+            applied.changed().await.map_err(|_| Error::unavailable("the indexer stops"))?;
         }
         Ok(())
     }
@@ -115,7 +113,7 @@ fn open_data_dir(env: &Env, dir: &Path) -> Result<Box<dyn Send + Sync>> {
     let here = |error: std::io::Error| {
         Error::from(error).context(format!("data directory {}", dir.display()))
     };
-    env.fs.create_dir_all(dir).map_err(here)?;
+    create_dir_durably(&*env.fs, dir).map_err(here)?;
     let lock = env.fs.lock_dir(dir).map_err(here)?;
     let path = dir.join("VERSION");
     let file = env.fs.open(&path, OpenMode::Create).map_err(here)?;
@@ -167,7 +165,7 @@ async fn take_catalog(shared: &Shared, followers: &Followers, catalog: &Catalog)
             if let Err(error) = shared.store.drop_index(id).await {
                 tracing::warn!(index = %id, %error, "dropping an index");
             }
-            shared.changed.send_modify(|count| *count += 1);
+            shared.slices_changed();
         }
     }
     let node = shared.config.node.id;
@@ -211,8 +209,7 @@ fn bucket_progress(shared: &Shared, followers: &Followers) -> Vec<BucketProgress
 
 /// Registers the node, then says what it has: regularly, and at once when a slice becomes readable.
 async fn report(shared: Shared, followers: Followers) {
-    let mut changed = shared.changed.subscribe();
-    let mut readable = None;
+    let mut slices = shared.slices.subscribe();
     loop {
         let coordinator = shared.directory.coordinator();
         let heartbeat = Heartbeat {
@@ -233,20 +230,10 @@ async fn report(shared: Shared, followers: Followers) {
                 continue;
             }
         }
-        let regularly = tokio::time::sleep(shared.config.heartbeat);
-        tokio::pin!(regularly);
-        loop {
-            tokio::select! {
-                biased;
-                () = &mut regularly => break,
-                _ = changed.changed() => {
-                    let now = readable_slices(&*shared.store);
-                    if readable.as_ref() != Some(&now) {
-                        readable = Some(now);
-                        break;
-                    }
-                }
-            }
+        tokio::select! {
+            biased;
+            _ = slices.changed() => {}
+            () = tokio::time::sleep(shared.config.heartbeat) => {}
         }
     }
 }
@@ -262,10 +249,16 @@ async fn register(shared: &Shared, coordinator: &dyn CoordinatorApi) {
     }
 }
 
-/// Which slices can be read, each from which epoch on.
-fn readable_slices(store: &dyn SliceStore) -> Vec<(SliceId, Epoch)> {
-    let slices = store.progress().into_iter();
-    slices.filter_map(|slice| Some((slice.slice, slice.floor?))).collect()
+/// Which slices can be read on a node, each from which epoch on.
+fn readable_slices(store: &dyn SliceStore, node: NodeId) -> Vec<(SliceId, Epoch)> {
+    let mut readable = Vec::new();
+    for StoredIndex { info, floor } in store.indexes() {
+        let Some(floor) = floor else { continue };
+        for slice in info.topology.slices_on(node) {
+            readable.push((SliceId { index: info.id, generation: info.generation, slice }, floor));
+        }
+    }
+    readable
 }
 
 #[async_trait]
@@ -289,19 +282,17 @@ impl IndexerApi for Indexer {
     }
 
     async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
-        let (store, node) = (Arc::clone(&self.shared.store), self.shared.config.node.id);
-        let mut changed = self.shared.changed.subscribe();
-        changed.mark_changed();
-        let state = (store, changed, Vec::new());
-        Ok(Box::pin(stream::unfold(state, move |(store, mut changed, last)| async move {
-            changed.changed().await.ok()?;
-            let readable = readable_slices(&*store);
-            let report = AppliedReport {
-                node,
-                applied: store.applied().iter().map(|mark| (mark.bucket, mark.epoch)).collect(),
-                readable: (readable != last || last.is_empty()).then(|| readable.clone()),
-            };
-            Some((Ok(report), (store, changed, readable)))
+        let watch = AppliedWatch {
+            store: Arc::clone(&self.shared.store),
+            node: self.shared.config.node.id,
+            changed: self.shared.applied.subscribe(),
+            slices: self.shared.slices.subscribe(),
+            told: BTreeMap::new(),
+            first: true,
+        };
+        Ok(Box::pin(stream::unfold(watch, |mut watch| async {
+            let report = watch.next().await?;
+            Some((Ok(report), watch))
         })))
     }
 
@@ -323,5 +314,34 @@ async fn next_batch(
             Ok(Some(batch)) => return Some((Ok(batch), Some(scanner))),
             Err(error) => return Some((Err(error), None)),
         }
+    }
+}
+
+/// A router's view of what is applied here: the whole first, then what changed.
+struct AppliedWatch {
+    store: Arc<dyn SliceStore>,
+    node: NodeId,
+    changed: watch::Receiver<u64>,
+    slices: watch::Receiver<u64>,
+    told: BTreeMap<BucketId, Epoch>,
+    first: bool,
+}
+
+impl AppliedWatch {
+    async fn next(&mut self) -> Option<AppliedReport> {
+        if !self.first {
+            self.changed.changed().await.ok()?;
+        }
+        let slices_changed = self.slices.has_changed().unwrap_or(false) || self.first;
+        self.first = false;
+        self.slices.mark_unchanged();
+        let mut applied = Vec::new();
+        for mark in self.store.applied() {
+            if self.told.insert(mark.bucket, mark.epoch) != Some(mark.epoch) {
+                applied.push((mark.bucket, mark.epoch));
+            }
+        }
+        let readable = slices_changed.then(|| readable_slices(&*self.store, self.node));
+        Some(AppliedReport { node: self.node, applied, readable })
     }
 }

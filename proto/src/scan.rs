@@ -144,7 +144,7 @@ pub struct ShardScan {
 /// What a shard returns: some batches, the last of which is `done`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ShardBatch {
-    /// Rows in the scan's order.
+    /// Rows in the scan's order; none of them is a sign of life, for any scan.
     Rows(RowBlock),
     /// Partial aggregates of the whole shard, in the order of the calls.
     Partials(Vec<crate::aggregate::Partial>),

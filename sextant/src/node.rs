@@ -30,9 +30,9 @@ pub async fn start_indexer(
     directory: Arc<dyn Directory>,
 ) -> Result<Arc<indexer::Indexer>> {
     let config = indexer::Config::new(node, data_dir);
-    let env = env.clone();
-    // Tasks are spawned while it opens, so this stays on the runtime's threads.
-    Ok(Arc::new(indexer::Indexer::start(config, env, directory)?))
+    let its_env = env.clone();
+    let start = move || indexer::Indexer::start(config, its_env, directory);
+    Ok(Arc::new(env.blocking(start).await?))
 }
 
 /// A projector with its documents on disk.

@@ -1,6 +1,9 @@
 //! The simulation, as far as every test run goes: some seeds with faults, each judged by the model, and
 //! one seed twice. `simulate --seeds N` goes further.
-#![allow(clippy::disallowed_methods, reason = "one seed is one process, so a test starts processes")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "one seed is one process, so a test starts processes"
+)]
 
 use std::process::{Command, Output};
 

@@ -337,6 +337,10 @@ impl SliceStore for MemoryStore {
         lock(&self.state.buckets).values().map(|progress| progress.applied.clone()).collect()
     }
 
+    fn applied_epoch(&self, bucket: BucketId) -> Option<Epoch> {
+        lock(&self.state.buckets).get(&bucket).map(|progress| progress.applied.epoch)
+    }
+
     fn indexes(&self) -> Vec<StoredIndex> {
         let stored = |slot: Arc<Slot>| StoredIndex {
             info: Arc::clone(&slot.info),

@@ -65,6 +65,9 @@ pub trait SliceStore: Send + Sync + 'static {
     /// The newest epoch applied to each bucket.
     fn applied(&self) -> Vec<EpochMark>;
 
+    /// The newest epoch applied to a bucket.
+    fn applied_epoch(&self, bucket: BucketId) -> Option<Epoch>;
+
     /// The indexes that it keeps.
     fn indexes(&self) -> Vec<StoredIndex>;
 

@@ -189,6 +189,8 @@ impl Gather {
                         }
                     }
                     ShardBatch::Done => break,
+                    // A sign of life.
+                    ShardBatch::Rows(block) if block.rows == 0 => {}
                     ShardBatch::Rows(_) => {
                         return Err(Error::internal("rows in a scan of aggregates"));
                     }

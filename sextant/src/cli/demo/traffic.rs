@@ -27,20 +27,40 @@ pub async fn run(
     quiet: bool,
     report: &mut Report,
 ) -> Result<Model> {
-    let bar = progress(quiet, 4, "build, leader's death, updates while scanning");
     let stop = Arc::new(AtomicBool::new(false));
     let population = model.population();
     let entries = model.0.len();
     let (writer, scanner) = (connect(at).await?, connect(at).await?);
-    let writes = tokio::task::spawn(write(writer, model, Arc::clone(&stop)));
-    let scans = tokio::task::spawn(scan(scanner, population, Arc::clone(&stop)));
+    let events = async {
+        let outcome = events(cluster, at, entries, quiet, report).await;
+        stop.store(true, Ordering::Relaxed);
+        outcome
+    };
+    let ((), (model, writes), scans) = futures::try_join!(
+        events,
+        write(writer, model, Arc::clone(&stop)),
+        scan(scanner, population, Arc::clone(&stop)),
+    )?;
+    report.writes += writes;
+    report.merge(scans);
+    Ok(model)
+}
+
+/// What happens while the traffic goes on.
+async fn events(
+    cluster: &mut Cluster,
+    at: &str,
+    entries: usize,
+    quiet: bool,
+    report: &mut Report,
+) -> Result<()> {
+    let bar = progress(quiet, 4, "build, leader's death, updates while scanning");
     let client = connect(at).await?;
     sleep(PHASE / 3).await;
     bar.inc(1);
 
     let begun = Instant::now();
-    let create =
-        "CREATE INDEX by_name ON cities (lower(name), country) INCLUDE (name, population::int8)";
+    let create = "CREATE INDEX by_name ON cities (lower(name), country) INCLUDE (name, population::int8)";
     client.batch_execute(create).await.map_err(sql(create))?;
     report.build_entries_per_s = (entries as f64 / begun.elapsed().as_secs_f64()) as u64;
     sleep(PHASE).await;
@@ -59,14 +79,8 @@ pub async fn run(
     report.check(known == 2, || format!("{known} buckets after the failover, not 2"));
     sleep(PHASE / 3).await;
     bar.inc(1);
-
-    stop.store(true, Ordering::Relaxed);
-    let joined = |error: tokio::task::JoinError| Error::internal(error.to_string());
-    let (model, writes) = writes.await.map_err(joined)??;
-    report.writes += writes;
-    report.merge(scans.await.map_err(joined)??);
     bar.finish();
-    Ok(model)
+    Ok(())
 }
 
 /// Moves inhabitants from city to city and deletes cities that have none.
