@@ -1,4 +1,4 @@
-//! Reading and writing JSON text (RFC 8259), with the numbers of [`Number`] and the limits of
+//! Reading and writing JSON text (RFC 8259), with the numbers of [`Number`](crate::value::Number) and the limits of
 //! documents. Written here and not taken from a library, because a library's doubles lose the integers
 //! that are spelled `9007199254740993.0`, and a value's canonical form must not depend on its spelling.
 

@@ -239,7 +239,7 @@ proptest! {
                 encode_part(&value, descending, &mut again);
                 // Fields out of order are the one freedom that the decoder leaves.
                 if !matches!(value, Value::Object(_) | Value::Array(_)) {
-                    prop_assert_eq!(&again[..], &bytes[..again.len()]);
+                    prop_assert!(bytes.starts_with(&again), "{:?} has two encodings", value);
                 }
             }
         }

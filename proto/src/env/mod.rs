@@ -76,6 +76,20 @@ pub trait FileSystem: Send + Sync + 'static {
     fn lock_dir(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>>;
 }
 
+/// Makes a directory and those above it, each with its name durable in the one above.
+pub fn create_dir_durably(fs: &dyn FileSystem, dir: &Path) -> io::Result<()> {
+    // The directory itself may be there and not be durable, if an earlier start was cut short.
+    let missing = dir.ancestors().skip(1).take_while(|above| !fs.exists(above));
+    let made: Vec<&Path> = std::iter::once(dir).chain(missing).collect();
+    fs.create_dir_all(dir)?;
+    for above in made.iter().filter_map(|made| made.parent()) {
+        // The parent of a relative name is the current directory.
+        let here = above.as_os_str().is_empty();
+        fs.sync_dir(if here { Path::new(".") } else { above })?;
+    }
+    Ok(())
+}
+
 /// An open file; positional, so that readers share it.
 pub trait File: Send + Sync + 'static {
     /// Fills `buf` from `offset`; an error if the file ends before.

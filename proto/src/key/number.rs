@@ -86,7 +86,8 @@ pub(super) fn decode(tag: u8, reader: &mut Reader<'_>) -> Result<Number> {
 fn decode_positive(tag: u8, negative: bool, reader: &mut Reader<'_>) -> Result<Option<Number>> {
     if tag == POSITIVE_TINY || tag == POSITIVE_HUGE {
         let f = f64::from_bits(reader.big_endian(8)?);
-        let fits = if tag == POSITIVE_TINY { f > 0.0 && f < 1.0 } else { f > 1.0 };
+        let fits =
+            if tag == POSITIVE_TINY { f > 0.0 && f < 1.0 } else { f > 1.0 && f.fract() == 0.0 };
         return Ok(if fits { signed_float(f, negative) } else { None });
     }
     let whole_bytes = usize::from(tag - POSITIVE_TINY);

@@ -1,0 +1,97 @@
+//! The horizon: below it no scan asks for an epoch any more, and versions that only such epochs need
+//! may go.
+//!
+//! It follows the present at the distance of [`KEEP_WHOLE_MS`]. A running scan holds it back by its
+//! lease, though not for ever; so does an index that cannot serve anything newer as a whole, because one
+//! of its slices is behind on all its copies. It never goes back. A new leader does not know the leases
+//! yet and leaves it where it is until every router had the time to renew them.
+
+use proto::ids::Epoch;
+
+use crate::state::EpochHistory;
+
+/// The last seconds are kept whole: time enough for a scan to get its lease.
+pub const KEEP_WHOLE_MS: u64 = 5_000;
+/// A lease that was not renewed for this long is over.
+pub const LEASE_MS: u64 = 10_000;
+/// No scan holds the horizon back for longer, renewed or not.
+pub const LEASE_AGE_MS_MAX: u64 = 10 * 60 * 1000;
+
+/// The next horizon of a bucket. `leases` are the epochs that running scans read, `servable` the newest
+/// epoch that each of its indexes can serve as a whole.
+pub fn horizon(
+    history: &EpochHistory,
+    now_unix_ms: u64,
+    leases: impl Iterator<Item = Epoch>,
+    servable: impl Iterator<Item = Epoch>,
+) -> Epoch {
+    let present = history.at_time(now_unix_ms.saturating_sub(KEEP_WHOLE_MS));
+    let young = |epoch: &Epoch| {
+        let published = history.published_unix_ms(*epoch);
+        published.is_some_and(|at| now_unix_ms.saturating_sub(at) <= LEASE_AGE_MS_MAX)
+    };
+    let bound = leases.filter(young).chain(servable).min().unwrap_or(present);
+    present.min(bound).max(history.last().horizon)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::iter::{empty, once};
+
+    use proto::command::{Command, CommandRequest, Promotion};
+    use proto::cut::Position;
+    use proto::ids::{BucketId, Seqno, VbucketId, Vbuuid};
+
+    use super::*;
+    use crate::state::StateContext;
+    use crate::state::tests::with_bucket;
+
+    fn promote(state: &mut StateContext, seqno: u64, unix_ms: u64, horizon: Epoch) {
+        let position = Position { vbuuid: Vbuuid(1), seqno: Seqno(seqno) };
+        let changes = vec![(VbucketId(0), position)];
+        let promotion = Promotion { bucket: BucketId(1), changes, horizon };
+        let command = Command::PromoteEpochs(vec![promotion]);
+        state.apply(100 + seqno, unix_ms, &CommandRequest { request: None, command });
+    }
+
+    /// Epoch n + 1 at second n, for ten seconds; the bucket and epoch 1 at second 0.
+    fn history() -> StateContext {
+        let mut state = with_bucket();
+        (1..=10).for_each(|n| promote(&mut state, n, n * 1000, Epoch(1)));
+        state
+    }
+
+    fn of(state: &StateContext) -> &EpochHistory {
+        &state.bucket(BucketId(1)).unwrap().epochs
+    }
+
+    #[test]
+    fn it_follows_the_present_at_a_distance() {
+        let state = history();
+        assert_eq!(horizon(of(&state), 10_000, empty(), empty()), Epoch(6));
+        assert_eq!(horizon(of(&state), 100, empty(), empty()), Epoch(1), "not before the first");
+        assert_eq!(horizon(of(&state), 1_000_000, empty(), empty()), Epoch(11));
+    }
+
+    #[test]
+    fn leases_and_slices_that_are_behind_hold_it_back() {
+        let state = history();
+        assert_eq!(horizon(of(&state), 10_000, once(Epoch(3)), empty()), Epoch(3));
+        assert_eq!(horizon(of(&state), 10_000, once(Epoch(9)), empty()), Epoch(6));
+        assert_eq!(horizon(of(&state), 10_000, empty(), once(Epoch(2))), Epoch(2));
+        let much_later = 3_000 + LEASE_AGE_MS_MAX;
+        assert_eq!(horizon(of(&state), much_later, once(Epoch(3)), empty()), Epoch(11));
+    }
+
+    #[test]
+    fn it_never_goes_back_and_epochs_below_it_are_forgotten() {
+        let mut state = history();
+        promote(&mut state, 11, 11_000, Epoch(6));
+        assert_eq!(horizon(of(&state), 11_000, empty(), once(Epoch(2))), Epoch(6));
+        assert_eq!(horizon(of(&state), 11_000, once(Epoch(6)), empty()), Epoch(6));
+        let void = once(Epoch(2));
+        assert_eq!(horizon(of(&state), 11_000, void, empty()), Epoch(7), "below the horizon");
+        let kept: Vec<u64> = of(&state).after(Epoch(0)).map(|mark| mark.epoch.0).collect();
+        assert_eq!(kept, (6..=12).collect::<Vec<_>>());
+    }
+}

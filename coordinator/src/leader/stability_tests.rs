@@ -1,0 +1,103 @@
+use proto::cut::Position;
+use proto::ids::{Epoch, Seqno, Vbuuid};
+
+use super::*;
+
+const BUCKET: BucketId = BucketId(1);
+
+fn cut(seqnos: [u64; 2]) -> Cut {
+    let at = |seqno| Position { vbuuid: Vbuuid(7), seqno: Seqno(seqno) };
+    Cut::from_positions(seqnos.into_iter().map(at).collect())
+}
+
+fn indexer(seqnos: [u64; 2], queue_percent: u64) -> BucketProgress {
+    BucketProgress {
+        bucket: BUCKET,
+        high_watermark: cut(seqnos),
+        applied: Epoch(1),
+        durable: Epoch(1),
+        queue_bytes: queue_percent,
+        queue_bytes_max: 100,
+    }
+}
+
+fn told(cuts: &[[u64; 2]]) -> Stability {
+    let mut stability = Stability::default();
+    for seqnos in cuts {
+        stability.report(BUCKET, cut(*seqnos), &Cut::zero(2)).unwrap();
+    }
+    stability
+}
+
+#[test]
+fn the_newest_closed_cut_is_promoted_once() {
+    let mut stability = told(&[[1, 0], [4, 4], [3, 4]]);
+    let choice = stability.choose(BUCKET, &Cut::zero(2), &[], 0);
+    assert_eq!(choice, Choice::Promote(cut([4, 4])), "the third report was overtaken");
+    assert_eq!(stability.choose(BUCKET, &cut([4, 4]), &[], 0), Choice::Nothing);
+    assert_eq!(stability.choose(BucketId(9), &Cut::zero(2), &[], 0), Choice::Nothing);
+}
+
+#[test]
+fn a_report_of_another_shape_is_refused() {
+    let refused = Stability::default().report(BUCKET, Cut::zero(3), &Cut::zero(2)).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::InvalidParameter);
+}
+
+#[test]
+fn who_waits_gets_it_at_once_but_only_what_sync_has_told() {
+    let mut stability = told(&[[5, 5]]);
+    let beyond = stability.want(BUCKET, cut([6, 5]));
+    assert_eq!(stability.choose(BUCKET, &Cut::zero(2), &[], 0), Choice::Promote(cut([5, 5])));
+    stability.report(BUCKET, cut([6, 6]), &Cut::zero(2)).unwrap();
+    assert_eq!(stability.choose(BUCKET, &Cut::zero(2), &[], 0), Choice::PromoteNow(cut([6, 6])));
+    stability.unwant(beyond);
+    assert_eq!(stability.choose(BUCKET, &Cut::zero(2), &[], 0), Choice::Promote(cut([6, 6])));
+}
+
+#[test]
+fn slow_indexers_bound_the_choice_to_a_closed_cut() {
+    let mut stability = told(&[[2, 2], [4, 4], [8, 8]]);
+    let (fast, slow) = (indexer([8, 8], 0), indexer([2, 2], 60));
+    // The mean is 5; the queues are 30 % full, so a third of the way up to 8.
+    let choice = stability.choose(BUCKET, &Cut::zero(2), &[&fast, &slow], 0);
+    assert_eq!(choice, Choice::Promote(cut([4, 4])));
+    let (fast, slow) = (indexer([8, 8], 100), indexer([2, 2], 100));
+    let choice = stability.choose(BUCKET, &Cut::zero(2), &[&fast, &slow], 0);
+    assert_eq!(choice, Choice::Promote(cut([8, 8])), "full queues must be emptied");
+}
+
+#[test]
+fn a_bound_holds_epochs_back_for_a_while_only() {
+    let mut stability = told(&[[8, 8]]);
+    let slow = indexer([2, 2], 60);
+    let zero = Cut::zero(2);
+    assert_eq!(stability.choose(BUCKET, &zero, &[&slow], 1000), Choice::Hold);
+    assert_eq!(stability.choose(BUCKET, &zero, &[&slow], 1000 + HOLD_MS_MAX - 1), Choice::Hold);
+    let choice = stability.choose(BUCKET, &zero, &[&slow], 1000 + HOLD_MS_MAX);
+    assert_eq!(choice, Choice::Promote(cut([8, 8])));
+    let want = stability.want(BUCKET, cut([8, 0]));
+    assert_eq!(stability.choose(BUCKET, &zero, &[&slow], 0), Choice::PromoteNow(cut([8, 8])));
+    stability.unwant(want);
+}
+
+#[test]
+fn many_reports_are_thinned_and_the_newest_stays() {
+    let many: Vec<[u64; 2]> = (1..=1000).map(|seqno| [seqno, seqno]).collect();
+    let mut stability = told(&many);
+    assert!(stability.buckets[&BUCKET].cuts.len() <= CLOSED_MAX);
+    let choice = stability.choose(BUCKET, &Cut::zero(2), &[], 0);
+    assert_eq!(choice, Choice::Promote(cut([1000, 1000])));
+    stability.retain(|_| false);
+    assert_eq!(stability.choose(BUCKET, &Cut::zero(2), &[], 0), Choice::Nothing);
+}
+
+#[test]
+fn a_new_branch_at_the_same_seqno_is_news() {
+    let mut stability = told(&[[5, 5]]);
+    let mut branched = cut([5, 5]);
+    let position = Position { vbuuid: Vbuuid(9), seqno: Seqno(5) };
+    branched.set(proto::ids::VbucketId(1), position);
+    stability.report(BUCKET, branched.clone(), &cut([5, 5])).unwrap();
+    assert_eq!(stability.choose(BUCKET, &cut([5, 5]), &[], 0), Choice::Promote(branched));
+}

@@ -1,0 +1,119 @@
+//! Where slices go: a pure choice from what the nodes keep already.
+//!
+//! Slice by slice and copy by copy, the next copy goes to the node that keeps the least. Copies of one
+//! slice never share a node, and share a zone only if there are not enough zones. First copies, which
+//! answer scans when nothing is wrong, are spread by their own count, so that a cluster with replicas
+//! does not ask the same few nodes.
+
+use std::collections::BTreeSet;
+
+use proto::{Error, ErrorCode, Result, ids::NodeId};
+
+/// A node and what it keeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// The node.
+    pub node: NodeId,
+    /// Its zone; empty is a zone of its own.
+    pub zone: String,
+    /// Copies of slices that it keeps.
+    pub copies: usize,
+    /// Those of them that are asked first.
+    pub first_copies: usize,
+}
+
+/// Chooses the nodes of each slice, the one that is asked first at the front.
+pub fn place(slices: u16, replicas: u8, loads: &[Load]) -> Result<Vec<Vec<NodeId>>> {
+    let copies = usize::from(replicas) + 1;
+    if loads.len() < copies {
+        let there: Vec<String> = loads.iter().map(|load| load.node.to_string()).collect();
+        let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+        return Err(Error::new(
+            ErrorCode::Unavailable,
+            format!("replicas = {replicas} needs {copies} indexers; registered: {there}"),
+        )
+        .with_hint("start more indexers, or ask for fewer replicas"));
+    }
+    let mut loads = loads.to_vec();
+    loads.sort_by_key(|load| load.node);
+    let mut placement = Vec::with_capacity(usize::from(slices));
+    for _ in 0..slices {
+        let mut chosen: Vec<NodeId> = Vec::with_capacity(copies);
+        let mut zones: BTreeSet<String> = BTreeSet::new();
+        for _ in 0..copies {
+            let first = chosen.is_empty();
+            let best =
+                loads.iter_mut().filter(|load| !chosen.contains(&load.node)).min_by_key(|load| {
+                    let spread = if first { load.first_copies } else { 0 };
+                    (zones.contains(&load.zone), spread, load.copies, load.node)
+                });
+            let Some(best) = best else { break };
+            best.copies += 1;
+            best.first_copies += usize::from(first);
+            chosen.push(best.node);
+            if !best.zone.is_empty() {
+                zones.insert(best.zone.clone());
+            }
+        }
+        placement.push(chosen);
+    }
+    Ok(placement)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn node(id: u64, zone: &str) -> Load {
+        Load { node: NodeId(id), zone: zone.to_owned(), copies: 0, first_copies: 0 }
+    }
+
+    fn counts(placement: &[Vec<NodeId>]) -> BTreeMap<NodeId, (usize, usize)> {
+        let mut counts = BTreeMap::new();
+        for nodes in placement {
+            for (n, node) in nodes.iter().enumerate() {
+                let count: &mut (usize, usize) = counts.entry(*node).or_default();
+                count.0 += 1;
+                count.1 += usize::from(n == 0);
+            }
+        }
+        counts
+    }
+
+    #[test]
+    fn slices_and_first_copies_are_spread_evenly() {
+        let nodes: Vec<Load> = (1..=4).map(|id| node(id, "")).collect();
+        let placement = place(8, 1, &nodes).unwrap();
+        assert_eq!(placement.len(), 8);
+        assert!(placement.iter().all(|nodes| nodes.len() == 2 && nodes[0] != nodes[1]));
+        assert!(counts(&placement).values().all(|(all, first)| (*all, *first) == (4, 2)));
+    }
+
+    #[test]
+    fn copies_of_a_slice_are_in_different_zones_while_there_are_enough() {
+        let nodes = [node(1, "a"), node(2, "a"), node(3, "b"), node(4, "b")];
+        let zone = |id: &NodeId| nodes[id.0 as usize - 1].zone.clone();
+        for copies in place(6, 1, &nodes).unwrap() {
+            assert_ne!(zone(&copies[0]), zone(&copies[1]));
+        }
+        for copies in place(6, 2, &nodes).unwrap() {
+            assert_eq!(copies.iter().collect::<BTreeSet<_>>().len(), 3, "never twice on one node");
+        }
+    }
+
+    #[test]
+    fn a_node_that_keeps_much_gets_less() {
+        let mut nodes: Vec<Load> = (1..=2).map(|id| node(id, "")).collect();
+        (nodes[0].copies, nodes[0].first_copies) = (6, 6);
+        let placement = place(4, 0, &nodes).unwrap();
+        assert_eq!(counts(&placement).get(&NodeId(1)), None);
+    }
+
+    #[test]
+    fn too_few_nodes_are_an_error_that_says_who_is_there() {
+        let error = place(1, 1, &[node(7, "")]).unwrap_err();
+        assert!(error.message.contains("needs 2 indexers; registered: 7"), "{error}");
+    }
+}

@@ -1,0 +1,332 @@
+//! The log on disk: one `redb` file over the file-system seam, so that the simulation breaks it too.
+//!
+//! Each value carries a checksum of its own, since redb verifies its pages only when it repairs. One
+//! [`LogWrite`] is one durable transaction: all of it survives a crash, or nothing. The file is made
+//! under another name and gets its own when it is complete, so that a crash while it is made leaves
+//! nothing half-made behind.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use proto::env::{File, FileSystem, OpenMode};
+use proto::{Error, ErrorCode, Result, ids::NodeId};
+use raft::eraftpb::{Entry, HardState};
+use redb::{
+    Database, Durability, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition,
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::memory_log::MemoryLog;
+use super::wire::{LogEntry, LogSnapshot};
+
+const FILE: &str = "raft.redb";
+const FILE_NEW: &str = "raft.redb.new";
+/// The version of everything below; another one is refused.
+const FORMAT: u32 = 1;
+/// The log is small and read once, at the start.
+const CACHE_BYTES: usize = 8 << 20;
+const CHECKSUM_BYTES: usize = 4;
+
+const ENTRIES: TableDefinition<u64, &[u8]> = TableDefinition::new("entries");
+const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
+
+/// Whose log this is.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Identity {
+    format: u32,
+    member: u64,
+    voters: Vec<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredHardState {
+    term: u64,
+    vote: u64,
+    commit: u64,
+}
+
+/// One change of the log.
+#[derive(Clone, Debug)]
+pub enum LogOp {
+    /// Vote, term and commit index.
+    HardState(HardState),
+    /// Entries; they replace what is at and after the first one's index.
+    Append(Vec<Entry>),
+    /// This member's own snapshot; entries stay until they are dropped.
+    Snapshot(LogSnapshot),
+    /// A snapshot from the leader; the log begins anew behind it.
+    Reset(LogSnapshot),
+    /// Forget the entries up to and including the index, whose term is kept.
+    DropThrough {
+        /// The last entry to forget.
+        index: u64,
+        /// Its term.
+        term: u64,
+    },
+}
+
+/// Changes that become durable together.
+#[derive(Clone, Debug, Default)]
+pub struct LogWrite {
+    /// To be reported back when it is durable.
+    pub number: u64,
+    /// In order.
+    pub ops: Vec<LogOp>,
+}
+
+/// The log on disk.
+pub struct LogStore {
+    database: Database,
+}
+
+impl LogStore {
+    /// Opens the log of `member` in a directory, or makes it, and reads it whole.
+    pub fn open(
+        fs: &dyn FileSystem,
+        dir: &Path,
+        member: NodeId,
+        voters: &[u64],
+    ) -> Result<(Self, MemoryLog)> {
+        let path = dir.join(FILE);
+        let open = || -> Result<(Self, MemoryLog)> {
+            if !fs.exists(&path) {
+                Self::create(fs, dir, member, voters)?;
+            }
+            let store = Self::open_file(fs, &path, OpenMode::ReadWrite)?;
+            let log = store.read(member, voters)?;
+            Ok((store, log))
+        };
+        open().map_err(|error| error.context(format!("open the raft log {}", path.display())))
+    }
+
+    fn open_file(fs: &dyn FileSystem, path: &Path, mode: OpenMode) -> Result<Self> {
+        let backend = Backend(fs.open(path, mode)?);
+        let database = Database::builder()
+            .set_cache_size(CACHE_BYTES)
+            .create_with_backend(backend)
+            .map_err(failed)?;
+        Ok(Self { database })
+    }
+
+    /// Makes a complete, empty log and only then gives it its name.
+    fn create(fs: &dyn FileSystem, dir: &Path, member: NodeId, voters: &[u64]) -> Result<()> {
+        proto::env::create_dir_durably(fs, dir)?;
+        let unfinished = dir.join(FILE_NEW);
+        if fs.exists(&unfinished) {
+            fs.remove_file(&unfinished)?;
+        }
+        let identity = Identity { format: FORMAT, member: member.0, voters: voters.to_vec() };
+        let store = Self::open_file(fs, &unfinished, OpenMode::CreateNew)?;
+        // The transaction makes both tables, also the one it leaves empty.
+        store.transaction(|_entries, meta| put(meta, "identity", &identity))?;
+        drop(store);
+        fs.rename(&unfinished, &dir.join(FILE))?;
+        fs.sync_dir(dir)?;
+        Ok(())
+    }
+
+    /// Makes the writes durable, all or none of them, with one sync of the disk.
+    pub fn commit(&self, writes: &[LogWrite]) -> Result<()> {
+        self.transaction(|entries, meta| {
+            for op in writes.iter().flat_map(|write| &write.ops) {
+                apply(op, entries, meta)?;
+            }
+            Ok(())
+        })
+        .map_err(|error| error.context("write the raft log"))
+    }
+
+    fn transaction(
+        &self,
+        work: impl FnOnce(&mut Entries<'_>, &mut Meta<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let run = || -> std::result::Result<Result<()>, redb::Error> {
+            let mut transaction = self.database.begin_write()?;
+            transaction.set_durability(Durability::Immediate)?;
+            {
+                let mut entries = transaction.open_table(ENTRIES)?;
+                let mut meta = transaction.open_table(META)?;
+                if let Err(error) = work(&mut entries, &mut meta) {
+                    return Ok(Err(error));
+                }
+            }
+            transaction.commit()?;
+            Ok(Ok(()))
+        };
+        run().map_err(failed)?
+    }
+
+    fn read(&self, member: NodeId, voters: &[u64]) -> Result<MemoryLog> {
+        let mut log = MemoryLog::new(voters.to_vec());
+        let transaction = self.database.begin_read().map_err(failed)?;
+        let meta = transaction.open_table(META).map_err(failed)?;
+        let identity: Option<Identity> = get(&meta, "identity")?;
+        check_identity(identity, member, voters)?;
+        if let Some(StoredHardState { term, vote, commit }) = get(&meta, "hard_state")? {
+            log.hard_state = HardState { term, vote, commit, ..Default::default() };
+        }
+        log.snapshot = get(&meta, "snapshot")?;
+        if let Some(start) = get(&meta, "start")? {
+            log.start = start;
+        }
+        let entries = transaction.open_table(ENTRIES).map_err(failed)?;
+        let range = entries.range(log.start.0 + 1..).map_err(failed)?;
+        for row in range {
+            let (index, value) = row.map_err(failed)?;
+            let entry: LogEntry = decode(value.value(), "entry")?;
+            if index.value() != log.last() + 1 || entry.index != index.value() {
+                return Err(corrupt(format!("entry {} follows {}", index.value(), log.last())));
+            }
+            log.entries.push_back(entry.into_raft());
+        }
+        let snapshot_index = log.snapshot_index();
+        log.hard_state.commit = log.hard_state.commit.max(snapshot_index);
+        if snapshot_index < log.start.0 || log.hard_state.commit > log.last() {
+            return Err(corrupt(format!(
+                "entries {}..={} do not join snapshot {snapshot_index} and commit {}",
+                log.start.0 + 1,
+                log.last(),
+                log.hard_state.commit
+            )));
+        }
+        Ok(log)
+    }
+}
+
+type Entries<'a> = redb::Table<'a, u64, &'static [u8]>;
+type Meta<'a> = redb::Table<'a, &'static str, &'static [u8]>;
+
+fn apply(op: &LogOp, entries: &mut Entries<'_>, meta: &mut Meta<'_>) -> Result<()> {
+    match op {
+        LogOp::HardState(HardState { term, vote, commit, .. }) => {
+            put(meta, "hard_state", &StoredHardState { term: *term, vote: *vote, commit: *commit })
+        }
+        LogOp::Append(new) => {
+            if let Some(first) = new.first() {
+                remove(entries, first.index..)?;
+            }
+            for entry in new {
+                let value = encode(&LogEntry::from_raft(entry.clone())?)?;
+                entries.insert(entry.index, value.as_slice()).map_err(failed)?;
+            }
+            Ok(())
+        }
+        LogOp::Snapshot(snapshot) => put(meta, "snapshot", snapshot),
+        LogOp::Reset(snapshot) => {
+            remove(entries, 0..)?;
+            put(meta, "snapshot", snapshot)?;
+            put(meta, "start", &(snapshot.index, snapshot.term))
+        }
+        LogOp::DropThrough { index, term } => {
+            remove(entries, 0..=*index)?;
+            put(meta, "start", &(*index, *term))
+        }
+    }
+}
+
+fn remove(entries: &mut Entries<'_>, range: impl std::ops::RangeBounds<u64>) -> Result<()> {
+    entries.retain_in(range, |_, _| false).map_err(failed)
+}
+
+fn put(meta: &mut Meta<'_>, key: &str, value: &impl Serialize) -> Result<()> {
+    let value = encode(value)?;
+    meta.insert(key, value.as_slice()).map_err(failed)?;
+    Ok(())
+}
+
+fn get<T: DeserializeOwned>(
+    meta: &impl ReadableTable<&'static str, &'static [u8]>,
+    key: &str,
+) -> Result<Option<T>> {
+    let value = meta.get(key).map_err(failed)?;
+    value.map(|value| decode(value.value(), key)).transpose()
+}
+
+fn encode(value: &impl Serialize) -> Result<Vec<u8>> {
+    let mut bytes = postcard::to_extend(value, vec![0; CHECKSUM_BYTES])
+        .map_err(|error| Error::internal(format!("encode a raft record: {error}")))?;
+    let checksum = crc32c::crc32c(&bytes[CHECKSUM_BYTES..]);
+    bytes[..CHECKSUM_BYTES].copy_from_slice(&checksum.to_le_bytes());
+    Ok(bytes)
+}
+
+fn decode<T: DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T> {
+    let (checksum, body) = bytes
+        .split_first_chunk::<CHECKSUM_BYTES>()
+        .ok_or_else(|| corrupt(format!("{what}: too short")))?;
+    if u32::from_le_bytes(*checksum) != crc32c::crc32c(body) {
+        return Err(corrupt(format!("{what}: wrong checksum")));
+    }
+    postcard::from_bytes(body).map_err(|error| corrupt(format!("{what}: {error}")))
+}
+
+fn check_identity(identity: Option<Identity>, member: NodeId, voters: &[u64]) -> Result<()> {
+    let Some(identity) = identity else { return Err(corrupt("no identity record".into())) };
+    if identity.format != FORMAT {
+        return Err(Error::new(
+            ErrorCode::Version,
+            format!("log format {}, this build reads {FORMAT}", identity.format),
+        ));
+    }
+    if identity.member != member.0 || identity.voters != voters {
+        return Err(Error::new(
+            ErrorCode::InvalidParameter,
+            format!(
+                "it belongs to member {} of {:?}, not to member {member} of {voters:?}",
+                identity.member, identity.voters
+            ),
+        )
+        .with_hint("start the member with its own data directory; members cannot be changed yet"));
+    }
+    Ok(())
+}
+
+fn corrupt(what: String) -> Error {
+    Error::new(ErrorCode::Corrupt, what)
+        .with_hint("check this member's disk; the others go on while they are a majority")
+}
+
+fn failed(error: impl Into<redb::Error>) -> Error {
+    match error.into() {
+        redb::Error::Io(error) => error.into(),
+        redb::Error::Corrupted(what) => corrupt(what),
+        error => Error::new(ErrorCode::Io, error.to_string()),
+    }
+}
+
+/// A file of the seam, as redb wants it.
+struct Backend(Arc<dyn File>);
+
+impl fmt::Debug for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Backend")
+    }
+}
+
+impl StorageBackend for Backend {
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact_at(out, offset)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(data, offset)
+    }
+}
+
+#[cfg(test)]
+#[path = "log_store_tests.rs"]
+mod tests;

@@ -1,0 +1,163 @@
+//! The log as Raft reads it: in memory, as far back as the last truncation.
+//!
+//! It mirrors what [`super::log_store`] has on disk or is about to have there: the core changes it
+//! first and hands the same change out to be written; Raft counts an entry as this member's only once
+//! the write was reported. Truncation by number and size of entries keeps it small, so that reading
+//! never touches the disk.
+
+use std::collections::VecDeque;
+
+use raft::eraftpb::{ConfState, Entry, HardState, Snapshot};
+use raft::{GetEntriesContext, RaftState, Storage, StorageError, util::limit_size};
+
+use super::wire::LogSnapshot;
+
+/// What Raft knows from before: its vote, the members, the last snapshot, and the entries since.
+#[derive(Clone, Debug)]
+pub struct MemoryLog {
+    pub(super) hard_state: HardState,
+    pub(super) voters: Vec<u64>,
+    pub(super) snapshot: Option<LogSnapshot>,
+    /// Index and term of the entry before the first that is kept.
+    pub(super) start: (u64, u64),
+    /// Without gaps, from `start.0 + 1`.
+    pub(super) entries: VecDeque<Entry>,
+}
+
+impl MemoryLog {
+    /// A log in which nothing has happened.
+    pub fn new(voters: Vec<u64>) -> Self {
+        Self {
+            hard_state: HardState::default(),
+            voters,
+            snapshot: None,
+            start: (0, 0),
+            entries: VecDeque::new(),
+        }
+    }
+
+    /// The last entry that the stored snapshot contains; 0 if there is none.
+    pub fn snapshot_index(&self) -> u64 {
+        self.snapshot.as_ref().map_or(0, |snapshot| snapshot.index)
+    }
+
+    /// The last entry.
+    pub fn last(&self) -> u64 {
+        self.start.0 + self.entries.len() as u64
+    }
+
+    /// The term of an entry that is kept, or of the one before them.
+    pub fn term_of(&self, index: u64) -> Option<u64> {
+        if index == self.start.0 {
+            return Some(self.start.1);
+        }
+        let position = index.checked_sub(self.start.0 + 1)?;
+        self.entries.get(position as usize).map(|entry| entry.term)
+    }
+
+    /// Appends entries; they replace what was at and after the first one's index.
+    pub(super) fn append(&mut self, entries: &[Entry]) {
+        let Some(first) = entries.first() else { return };
+        let kept = first.index.saturating_sub(self.start.0 + 1);
+        self.entries.truncate(kept as usize);
+        self.entries.extend(entries.iter().cloned());
+    }
+
+    /// Forgets the entries up to and including `index`, which a snapshot must contain.
+    pub(super) fn drop_through(&mut self, index: u64) {
+        if let Some(term) = self.term_of(index).filter(|_| index > self.start.0) {
+            self.entries.drain(..(index - self.start.0) as usize);
+            self.start = (index, term);
+        }
+    }
+
+    /// Begins anew at a snapshot that came from the leader.
+    pub(super) fn reset_to(&mut self, snapshot: LogSnapshot) {
+        self.entries.clear();
+        self.start = (snapshot.index, snapshot.term);
+        self.snapshot = Some(snapshot);
+    }
+}
+
+impl Storage for MemoryLog {
+    fn initial_state(&self) -> raft::Result<RaftState> {
+        let conf_state = ConfState { voters: self.voters.clone(), ..Default::default() };
+        Ok(RaftState::new(self.hard_state.clone(), conf_state))
+    }
+
+    fn entries(
+        &self,
+        low: u64,
+        high: u64,
+        max_size: impl Into<Option<u64>>,
+        _context: GetEntriesContext,
+    ) -> raft::Result<Vec<Entry>> {
+        if low <= self.start.0 {
+            return Err(StorageError::Compacted.into());
+        }
+        if high > self.last() + 1 {
+            return Err(StorageError::Unavailable.into());
+        }
+        let position = |index: u64| (index - self.start.0 - 1) as usize;
+        let mut entries: Vec<Entry> =
+            self.entries.range(position(low)..position(high)).cloned().collect();
+        limit_size(&mut entries, max_size.into());
+        Ok(entries)
+    }
+
+    fn term(&self, index: u64) -> raft::Result<u64> {
+        match self.term_of(index) {
+            Some(term) => Ok(term),
+            None if index < self.start.0 => Err(StorageError::Compacted.into()),
+            None => Err(StorageError::Unavailable.into()),
+        }
+    }
+
+    fn first_index(&self) -> raft::Result<u64> {
+        Ok(self.start.0 + 1)
+    }
+
+    fn last_index(&self) -> raft::Result<u64> {
+        Ok(self.last())
+    }
+
+    fn snapshot(&self, request_index: u64, _to: u64) -> raft::Result<Snapshot> {
+        match &self.snapshot {
+            Some(snapshot) if snapshot.index >= request_index => Ok(snapshot.clone().into_raft()),
+            _ => Err(StorageError::SnapshotTemporarilyUnavailable.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(index: u64, term: u64) -> Entry {
+        Entry { index, term, ..Default::default() }
+    }
+
+    #[test]
+    fn entries_are_replaced_from_the_first_new_one() {
+        let mut log = MemoryLog::new(vec![1]);
+        log.append(&[entry(1, 1), entry(2, 1), entry(3, 1)]);
+        log.append(&[entry(2, 2)]);
+        assert_eq!((log.last(), log.term_of(1), log.term_of(2)), (2, Some(1), Some(2)));
+        assert_eq!(log.term_of(3), None);
+    }
+
+    #[test]
+    fn the_term_before_the_first_entry_is_remembered() {
+        let mut log = MemoryLog::new(vec![1]);
+        log.append(&[entry(1, 1), entry(2, 1), entry(3, 2), entry(4, 2)]);
+        log.drop_through(3);
+        assert_eq!((log.first_index().unwrap(), log.last()), (4, 4));
+        assert_eq!((log.term_of(2), log.term_of(3)), (None, Some(2)));
+        log.drop_through(2);
+        assert_eq!(log.first_index().unwrap(), 4, "truncation never goes back");
+        let snapshot =
+            LogSnapshot { index: 9, term: 3, voters: vec![1], data: bytes::Bytes::new() };
+        log.reset_to(snapshot);
+        assert_eq!((log.last(), log.term_of(9), log.snapshot_index()), (9, Some(3), 9));
+    }
+}

@@ -1,0 +1,287 @@
+//! Raft's messages in types of our own, which cross the wire and lie on disk.
+//!
+//! The `raft` crate keeps its messages in protobuf-2 types. They never leave this module's callers: what
+//! comes from the network is decoded as [`RaftMessage`] with a bounded, checked decoder and converted,
+//! field by field. Only the kinds of message that our configuration of Raft uses have a representation;
+//! anything else cannot even be expressed by a peer.
+
+use bytes::Bytes;
+use proto::{Error, ErrorCode, Result, ids::NodeId};
+use raft::eraftpb::{self, EntryType, MessageType};
+use serde::{Deserialize, Serialize};
+
+/// The version of the encoding, its first byte.
+const WIRE_VERSION: u8 = 1;
+
+/// No message is larger: the largest is a snapshot, and a state of this size would be a bug.
+pub const MESSAGE_BYTES_MAX: usize = 256 << 20;
+
+/// What a message says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MessageKind {
+    /// Entries for the log.
+    Append,
+    /// Their acknowledgement or refusal.
+    AppendResponse,
+    /// A candidate asks for a vote.
+    RequestVote,
+    /// A vote.
+    RequestVoteResponse,
+    /// A state for a member that is too far behind for entries.
+    Snapshot,
+    /// The leader is alive.
+    Heartbeat,
+    /// So is the follower.
+    HeartbeatResponse,
+    /// A member asks whether it could win before it disturbs anyone.
+    RequestPreVote,
+    /// The answer to that.
+    RequestPreVoteResponse,
+}
+
+const KINDS: [(MessageKind, MessageType); 9] = [
+    (MessageKind::Append, MessageType::MsgAppend),
+    (MessageKind::AppendResponse, MessageType::MsgAppendResponse),
+    (MessageKind::RequestVote, MessageType::MsgRequestVote),
+    (MessageKind::RequestVoteResponse, MessageType::MsgRequestVoteResponse),
+    (MessageKind::Snapshot, MessageType::MsgSnapshot),
+    (MessageKind::Heartbeat, MessageType::MsgHeartbeat),
+    (MessageKind::HeartbeatResponse, MessageType::MsgHeartbeatResponse),
+    (MessageKind::RequestPreVote, MessageType::MsgRequestPreVote),
+    (MessageKind::RequestPreVoteResponse, MessageType::MsgRequestPreVoteResponse),
+];
+
+/// One entry of the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogEntry {
+    /// Its position, from 1.
+    pub index: u64,
+    /// The term in which it was proposed.
+    pub term: u64,
+    /// The command; empty for the entry with which a leader opens its term.
+    pub data: Bytes,
+    /// Which proposal of which member it is, so that the proposer knows its answer.
+    pub context: Bytes,
+}
+
+/// A state of the state machine and its place in the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogSnapshot {
+    /// The last entry that the state contains.
+    pub index: u64,
+    /// That entry's term.
+    pub term: u64,
+    /// The members of the group.
+    pub voters: Vec<u64>,
+    /// The state.
+    pub data: Bytes,
+}
+
+/// A message between members; the fields are those of the Raft paper and of the `raft` crate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct RaftMessage {
+    pub kind: MessageKind,
+    pub from: NodeId,
+    pub to: NodeId,
+    pub term: u64,
+    pub log_term: u64,
+    pub index: u64,
+    pub entries: Vec<LogEntry>,
+    pub commit: u64,
+    pub commit_term: u64,
+    pub snapshot: Option<LogSnapshot>,
+    pub request_snapshot: u64,
+    pub reject: bool,
+    pub reject_hint: u64,
+    pub context: Bytes,
+}
+
+impl RaftMessage {
+    /// The message as bytes.
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        postcard::to_extend(self, vec![WIRE_VERSION])
+            .map_err(|error| Error::internal(format!("encode a raft message: {error}")))
+    }
+
+    /// The message in bytes that came from the network.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let bad =
+            |what: String| Error::new(ErrorCode::InvalidParameter, format!("raft message: {what}"));
+        if bytes.len() > MESSAGE_BYTES_MAX {
+            return Err(bad(format!("{} bytes, more than {MESSAGE_BYTES_MAX}", bytes.len())));
+        }
+        match bytes.split_first() {
+            Some((&WIRE_VERSION, body)) => match postcard::take_from_bytes(body) {
+                Ok((message, [])) => Ok(message),
+                Ok((_, rest)) => Err(bad(format!("{} bytes too many", rest.len()))),
+                Err(error) => Err(bad(error.to_string())),
+            },
+            Some((version, _)) => Err(Error::new(
+                ErrorCode::Version,
+                format!("raft message of version {version}, this member speaks {WIRE_VERSION}"),
+            )),
+            None => Err(bad("empty".into())),
+        }
+    }
+
+    /// The message as the `raft` crate has it.
+    pub(crate) fn into_raft(self) -> eraftpb::Message {
+        let msg_type = KINDS
+            .iter()
+            .find(|(kind, _)| *kind == self.kind)
+            .map(|(_, msg_type)| *msg_type)
+            .unwrap_or(MessageType::MsgHeartbeat);
+        let mut message = eraftpb::Message {
+            msg_type,
+            from: self.from.0,
+            to: self.to.0,
+            term: self.term,
+            log_term: self.log_term,
+            index: self.index,
+            commit: self.commit,
+            commit_term: self.commit_term,
+            request_snapshot: self.request_snapshot,
+            reject: self.reject,
+            reject_hint: self.reject_hint,
+            context: self.context,
+            ..Default::default()
+        };
+        message.set_entries(self.entries.into_iter().map(LogEntry::into_raft).collect());
+        if let Some(snapshot) = self.snapshot {
+            message.set_snapshot(snapshot.into_raft());
+        }
+        message
+    }
+
+    /// From what the `raft` crate wants to send; an error for kinds that our configuration never sends.
+    pub(crate) fn from_raft(mut message: eraftpb::Message) -> Result<Self> {
+        let kind = KINDS
+            .iter()
+            .find(|(_, msg_type)| *msg_type == message.msg_type)
+            .map(|(kind, _)| *kind)
+            .ok_or_else(|| Error::internal(format!("raft sends {:?}", message.msg_type)))?;
+        let snapshot =
+            message.has_snapshot().then(|| LogSnapshot::from_raft(message.take_snapshot()));
+        Ok(Self {
+            kind,
+            from: NodeId(message.from),
+            to: NodeId(message.to),
+            term: message.term,
+            log_term: message.log_term,
+            index: message.index,
+            entries: message
+                .take_entries()
+                .into_iter()
+                .map(LogEntry::from_raft)
+                .collect::<Result<Vec<_>>>()?,
+            commit: message.commit,
+            commit_term: message.commit_term,
+            snapshot,
+            request_snapshot: message.request_snapshot,
+            reject: message.reject,
+            reject_hint: message.reject_hint,
+            context: message.context,
+        })
+    }
+}
+
+impl LogEntry {
+    pub(crate) fn into_raft(self) -> eraftpb::Entry {
+        eraftpb::Entry {
+            entry_type: EntryType::EntryNormal,
+            index: self.index,
+            term: self.term,
+            data: self.data,
+            context: self.context,
+            ..Default::default()
+        }
+    }
+
+    pub(crate) fn from_raft(entry: eraftpb::Entry) -> Result<Self> {
+        if entry.entry_type != EntryType::EntryNormal {
+            return Err(Error::internal(format!("raft entry of type {:?}", entry.entry_type)));
+        }
+        let eraftpb::Entry { index, term, data, context, .. } = entry;
+        Ok(Self { index, term, data, context })
+    }
+}
+
+impl LogSnapshot {
+    pub(crate) fn into_raft(self) -> eraftpb::Snapshot {
+        let mut snapshot = eraftpb::Snapshot { data: self.data, ..Default::default() };
+        let metadata = snapshot.mut_metadata();
+        metadata.index = self.index;
+        metadata.term = self.term;
+        metadata.mut_conf_state().voters = self.voters;
+        snapshot
+    }
+
+    pub(crate) fn from_raft(mut snapshot: eraftpb::Snapshot) -> Self {
+        let mut metadata = snapshot.take_metadata();
+        Self {
+            index: metadata.index,
+            term: metadata.term,
+            voters: std::mem::take(&mut metadata.mut_conf_state().voters),
+            data: snapshot.data,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message() -> RaftMessage {
+        RaftMessage {
+            kind: MessageKind::Append,
+            from: NodeId(1),
+            to: NodeId(2),
+            term: 3,
+            log_term: 2,
+            index: 9,
+            entries: vec![LogEntry {
+                index: 10,
+                term: 3,
+                data: Bytes::from_static(b"command"),
+                context: Bytes::from_static(b"id"),
+            }],
+            commit: 8,
+            commit_term: 2,
+            snapshot: Some(LogSnapshot {
+                index: 7,
+                term: 2,
+                voters: vec![1, 2, 3],
+                data: Bytes::from_static(b"state"),
+            }),
+            request_snapshot: 4,
+            reject: true,
+            reject_hint: 5,
+            context: Bytes::from_static(b"context"),
+        }
+    }
+
+    #[test]
+    fn every_kind_and_field_survives_the_wire_and_the_crate() {
+        for (kind, _) in KINDS {
+            let sent = RaftMessage { kind, ..message() };
+            let read = RaftMessage::decode(&sent.encode().unwrap()).unwrap();
+            assert_eq!(read, sent);
+            assert_eq!(RaftMessage::from_raft(read.into_raft()).unwrap(), sent);
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_message_are_refused() {
+        let good = message().encode().unwrap();
+        for len in 0..good.len() {
+            assert!(RaftMessage::decode(&good[..len]).is_err(), "cut at {len}");
+        }
+        let mut long = good.clone();
+        long.push(0);
+        assert!(RaftMessage::decode(&long).is_err());
+        let mut other_version = good;
+        other_version[0] = 9;
+        assert_eq!(RaftMessage::decode(&other_version).unwrap_err().code, ErrorCode::Version);
+    }
+}

@@ -1,0 +1,153 @@
+//! A member's copy of the StateContext, between the log that changes it and all who read it.
+//!
+//! The log's task applies; readers take the lock for as long as they copy what they need. A counter
+//! tells of each change, so that nobody polls. A record of the log is a command with the time at which
+//! the leader proposed it, since the state machine has no clock.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use bytes::Bytes;
+use proto::command::{CommandRequest, Outcome};
+use proto::index::Catalog;
+use proto::{Error, ErrorCode, Result};
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use crate::raft::StateMachine;
+use crate::state::{Effect, StateContext};
+
+/// The version of a record's encoding, its first byte.
+const RECORD_VERSION: u8 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct Record {
+    unix_ms: u64,
+    request: CommandRequest,
+}
+
+/// A command as a record of the log.
+pub fn encode_record(unix_ms: u64, request: CommandRequest) -> Result<Bytes> {
+    postcard::to_extend(&Record { unix_ms, request }, vec![RECORD_VERSION])
+        .map(Bytes::from)
+        .map_err(|error| Error::internal(format!("encode a command: {error}")))
+}
+
+fn decode_record(bytes: &[u8]) -> Result<Record> {
+    match bytes.split_first() {
+        Some((&RECORD_VERSION, body)) => postcard::from_bytes(body)
+            .map_err(|error| Error::new(ErrorCode::Corrupt, format!("decode a command: {error}"))),
+        version => Err(Error::new(
+            ErrorCode::Version,
+            format!(
+                "a command of version {:?}, this build reads {RECORD_VERSION}",
+                version.map(|v| v.0)
+            ),
+        )
+        .with_hint("run the same version on all coordinators")),
+    }
+}
+
+/// The copy.
+pub struct Replica {
+    view: Mutex<View>,
+    changes: watch::Sender<u64>,
+}
+
+/// The state, and its picture for the services.
+pub struct View {
+    /// The state.
+    pub state: StateContext,
+    /// Its catalog; the same `Arc` until the catalog changes.
+    pub catalog: Arc<Catalog>,
+}
+
+impl Replica {
+    /// An empty state.
+    pub fn new() -> Arc<Self> {
+        let state = StateContext::default();
+        let catalog = Arc::new(state.catalog());
+        Arc::new(Self { view: Mutex::new(View { state, catalog }), changes: watch::channel(0).0 })
+    }
+
+    /// The state as it is now; to be held for a moment only.
+    pub fn view(&self) -> MutexGuard<'_, View> {
+        self.view.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Wakes at each change.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    fn changed(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+}
+
+/// The state machine that keeps a [`Replica`].
+pub struct Machine(pub Arc<Replica>);
+
+impl StateMachine for Machine {
+    type Outcome = Outcome;
+
+    fn apply(&mut self, index: u64, data: &[u8]) -> Result<Outcome> {
+        let record = decode_record(data)?;
+        let mut view = self.0.view();
+        let (outcome, effects) = view.state.apply(index, record.unix_ms, &record.request);
+        if effects.contains(&Effect::CatalogChanged) {
+            view.catalog = Arc::new(view.state.catalog());
+        }
+        drop(view);
+        if !effects.is_empty() {
+            self.0.changed();
+        }
+        Ok(outcome)
+    }
+
+    fn snapshot(&self) -> Result<Vec<u8>> {
+        self.0.view().state.to_bytes()
+    }
+
+    fn restore(&mut self, snapshot: &[u8]) -> Result<()> {
+        let state = StateContext::from_bytes(snapshot)?;
+        let mut view = self.0.view();
+        *view = View { catalog: Arc::new(state.catalog()), state };
+        drop(view);
+        self.0.changed();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::command::Command;
+
+    use super::*;
+
+    fn record() -> Bytes {
+        let command = Command::DropBucket { name: "b".into(), if_exists: true };
+        encode_record(5, CommandRequest { request: None, command }).unwrap()
+    }
+
+    #[test]
+    fn a_record_that_this_build_cannot_read_stops_the_member() {
+        let mut machine = Machine(Replica::new());
+        assert_eq!(machine.apply(1, &record()).unwrap(), Outcome::Done);
+        let mut newer = record().to_vec();
+        newer[0] = 2;
+        assert_eq!(machine.apply(2, &newer).unwrap_err().code, ErrorCode::Version);
+        assert_eq!(machine.apply(2, &record()[..3]).unwrap_err().code, ErrorCode::Corrupt);
+    }
+
+    #[test]
+    fn a_restored_copy_equals_the_original() {
+        let mut state = crate::state::tests::with_bucket();
+        state.apply(50, 9, &decode_record(&record()).unwrap().request);
+        let mut machine = Machine(Replica::new());
+        let changes = machine.0.changes();
+        machine.restore(&state.to_bytes().unwrap()).unwrap();
+        assert_eq!(machine.0.view().state, state);
+        assert_eq!(*machine.0.view().catalog, state.catalog());
+        assert!(changes.has_changed().unwrap());
+    }
+}

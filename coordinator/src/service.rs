@@ -1,0 +1,348 @@
+//! A member of the coordinator: the log, the leader's loop, and the calls that come in.
+//!
+//! What any member answers from its own copy: watches, status, epochs that are published. All else is
+//! the leader's: a member that does not lead forwards. The chain of forwards ends, because each member
+//! forwards to the leader of its own term, and a member that led a term and forwards in turn is in a
+//! later one.
+//!
+//! Tasks: the log's (its end is the member's end), one for each other member (see [`crate::peers`]), the
+//! two of the leader (see [`crate::lead`]), and one that says that this member is alive. They end when the
+//! [`Coordinator`] is dropped; what was acknowledged is safe.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use proto::api::{
+    CoordinatorApi, CoordinatorStatus, Directory, Heartbeat, ResultStream, SyncReport, WatchMessage,
+};
+use proto::command::{Command, CommandRequest, Outcome};
+use proto::cut::{Cut, EpochMark};
+use proto::env::{Env, Task, create_dir_durably};
+use proto::ids::{BucketId, NodeId};
+use proto::{Error, ErrorCode, Result};
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+use crate::leader::Leader;
+use crate::peers::Peers;
+use crate::raft::core::not_leader;
+use crate::raft::{RaftConfig, RaftHandle, RaftMessage, RaftService};
+use crate::replica::{Machine, Replica, encode_record};
+
+/// How often a member says that it is alive.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// The settings of a member.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// This member.
+    pub node: NodeId,
+    /// All members and their addresses, this one too; the same list on all of them.
+    pub members: Vec<(NodeId, String)>,
+    /// Where its log is kept; nobody else uses the directory.
+    pub dir: PathBuf,
+    /// Stability timestamps come no closer together than this, unless somebody waits.
+    pub tick_ms: u64,
+    /// Raft's own settings.
+    pub raft: RaftConfig,
+}
+
+impl Config {
+    /// The settings for a cluster in one data centre.
+    pub fn new(node: NodeId, members: Vec<(NodeId, String)>, dir: PathBuf) -> Self {
+        let raft = RaftConfig::new(node, members.iter().map(|(member, _)| *member).collect());
+        Self { node, members, dir, tick_ms: 20, raft }
+    }
+}
+
+/// A running member.
+pub struct Coordinator {
+    inner: Arc<Inner>,
+    // In this order: tasks end before the directory is free for another process.
+    _tasks: Vec<Task>,
+    _lock: Box<dyn Send + Sync>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) config: Config,
+    pub(crate) env: Env,
+    pub(crate) directory: Arc<dyn Directory>,
+    pub(crate) raft: RaftHandle<Outcome>,
+    pub(crate) replica: Arc<Replica>,
+    /// Present while this member leads.
+    leader: Mutex<Option<Leader>>,
+    /// Wakes the leader's loop.
+    pub(crate) wake: Notify,
+    started: Instant,
+}
+
+impl Coordinator {
+    /// Opens the member's log, recovers its state and starts its tasks.
+    pub async fn start(
+        config: Config,
+        env: Env,
+        directory: Arc<dyn Directory>,
+    ) -> Result<Arc<Self>> {
+        let others = config.members.iter().map(|(id, _)| *id).filter(|id| *id != config.node);
+        let (peers, mut tasks) = Peers::new(&env, &directory, others);
+        let replica = Replica::new();
+        let machine = Machine(replica.clone());
+        let (open_env, open_config) = (env.clone(), config.clone());
+        let (lock, service, raft) = env
+            .blocking(move || {
+                create_dir_durably(&*open_env.fs, &open_config.dir)?;
+                let lock = open_env.fs.lock_dir(&open_config.dir)?;
+                let Config { raft, dir, .. } = open_config;
+                let (service, handle) = RaftService::open(raft, &dir, machine, open_env, peers)?;
+                Ok::<_, Error>((lock, service, handle))
+            })
+            .await
+            .map_err(|error| error.context(format!("start coordinator {}", config.node)))?;
+        let inner = Arc::new(Inner {
+            config,
+            env: env.clone(),
+            directory,
+            raft,
+            replica,
+            leader: Mutex::new(None),
+            wake: Notify::new(),
+            started: Instant::now(),
+        });
+        let node = inner.config.node;
+        tasks.push(env.spawn("coordinator-log", async move {
+            if let Err(error) = service.run().await {
+                tracing::error!(%node, %error, "a coordinator member stops");
+            }
+        }));
+        tasks.push(env.spawn("coordinator-leader", crate::lead::run(inner.clone())));
+        tasks.push(env.spawn("coordinator-asks", crate::lead::ask_projectors(inner.clone())));
+        tasks.push(env.spawn("coordinator-alive", say_alive(inner.clone())));
+        Ok(Arc::new(Self { inner, _tasks: tasks, _lock: lock }))
+    }
+
+    /// Waits until the member has stopped by itself: its disk failed, or its log cannot be applied.
+    pub async fn stopped(&self) {
+        let mut role = self.inner.raft.role();
+        while role.changed().await.is_ok() {}
+    }
+}
+
+async fn say_alive(inner: Arc<Inner>) {
+    loop {
+        tokio::time::sleep(HEARTBEAT).await;
+        let node = inner.config.node;
+        let nothing = Heartbeat { node, buckets: vec![], slices: vec![], leases: vec![] };
+        // Between two leaders there is nobody to tell.
+        if let Err(error) = inner.heartbeat(nothing).await {
+            tracing::debug!(%node, %error, "say that a coordinator is alive");
+        }
+    }
+}
+
+/// Takes a want back when its waiter is gone, however it went.
+struct Want<'a>(&'a Inner, u64);
+
+impl Drop for Want<'_> {
+    fn drop(&mut self) {
+        if let Some(leader) = self.0.leader().as_mut() {
+            leader.stability.unwant(self.1);
+        }
+    }
+}
+
+impl Inner {
+    pub(crate) fn leader(&self) -> MutexGuard<'_, Option<Leader>> {
+        self.leader.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Milliseconds since the member started.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.started.elapsed().as_millis() as u64
+    }
+
+    /// Runs a command here, where the leader is.
+    pub(crate) async fn propose_here(&self, request: CommandRequest) -> Result<Outcome> {
+        let record = encode_record(self.env.clock.unix_ms(), request)?;
+        self.raft.propose(record).await
+    }
+
+    /// The leader, if it is another member.
+    fn forward_to(&self) -> Result<Option<Arc<dyn CoordinatorApi>>> {
+        match self.raft.role().borrow().leader {
+            Some(leader) if leader == self.config.node => Ok(None),
+            Some(leader) => self.directory.coordinator_member(leader).map(Some),
+            None => Err(not_leader(None)),
+        }
+    }
+
+    /// Does something with the leader's memory.
+    fn as_leader<T>(&self, work: impl FnOnce(&mut Leader) -> Result<T>) -> Result<T> {
+        match self.leader().as_mut() {
+            Some(leader) => work(leader),
+            None => Err(not_leader(None)),
+        }
+    }
+
+    async fn sync(&self, report: SyncReport) -> Result<()> {
+        if let Some(leader) = self.forward_to()? {
+            return leader.sync(report).await;
+        }
+        let now_ms = self.now_ms();
+        self.as_leader(|leader| {
+            let view = self.replica.view();
+            let told = report.buckets.into_iter();
+            // One bad bucket does not keep the others from being heard.
+            told.map(|(bucket, cut)| leader.sync(&view.state, bucket, cut, now_ms))
+                .fold(Ok(()), Result::and)
+        })?;
+        self.wake.notify_one();
+        Ok(())
+    }
+
+    async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<()> {
+        if let Some(leader) = self.forward_to()? {
+            return leader.heartbeat(heartbeat).await;
+        }
+        let now_ms = self.now_ms();
+        let news = self.as_leader(|leader| {
+            if self.replica.view().state.node(heartbeat.node).is_none() {
+                let what = format!("node {} is not registered", heartbeat.node);
+                return Err(Error::new(ErrorCode::Unknown, what).with_hint("register it first"));
+            }
+            Ok(leader.hear(heartbeat, now_ms))
+        })?;
+        if news {
+            self.wake.notify_one();
+        }
+        Ok(())
+    }
+
+    /// The oldest epoch published that covers a cut. On a member that may be behind, an unknown bucket
+    /// is only not known yet.
+    fn covering(&self, bucket: BucketId, cut: &Cut) -> Result<Option<EpochMark>> {
+        let view = self.replica.view();
+        let Some(bucket) = view.state.bucket(bucket) else {
+            let what = format!("bucket {bucket} does not exist");
+            return Err(Error::new(ErrorCode::Unknown, what));
+        };
+        if cut.vbuckets() > bucket.info.vbuckets {
+            return Err(Error::new(
+                ErrorCode::InvalidParameter,
+                format!(
+                    "the position names {} vbuckets, bucket \"{}\" has {}",
+                    cut.vbuckets(),
+                    bucket.info.name,
+                    bucket.info.vbuckets
+                ),
+            ));
+        }
+        Ok(bucket.epochs.covering(cut).cloned())
+    }
+
+    async fn wait_for_epoch(
+        &self,
+        bucket: BucketId,
+        cut: Cut,
+        timeout_ms: u64,
+    ) -> Result<EpochMark> {
+        let deadline = Instant::now() + Duration::from_millis(timeout_ms);
+        let mut changes = self.replica.changes();
+        let mut role = self.raft.role();
+        loop {
+            changes.mark_unchanged();
+            role.mark_unchanged();
+            let known = self.covering(bucket, &cut);
+            if let Ok(Some(mark)) = known {
+                return Ok(mark);
+            }
+            if let Some(leader) = self.forward_to()? {
+                let left = deadline.saturating_duration_since(Instant::now());
+                return leader.epoch_covering(bucket, cut, left.as_millis() as u64).await;
+            }
+            known?;
+            let want = self.as_leader(|leader| Ok(leader.stability.want(bucket, cut.clone())))?;
+            let _want = Want(self, want);
+            self.wake.notify_one();
+            let change = async {
+                tokio::select! {
+                    changed = changes.changed() => changed.is_ok(),
+                    changed = role.changed() => changed.is_ok(),
+                }
+            };
+            match timeout_at(deadline, change).await {
+                Ok(true) => {}
+                Ok(false) => return Err(Error::unavailable("this coordinator member has stopped")),
+                Err(_) => {
+                    let what = format!("no epoch of bucket {bucket} covers the position in time");
+                    return Err(Error::new(ErrorCode::Cancelled, what)
+                        .with_hint("the source or its projector may be behind; try again"));
+                }
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl CoordinatorApi for Coordinator {
+    async fn propose(&self, request: CommandRequest) -> Result<Outcome> {
+        if matches!(request.command, Command::IndexReady { .. } | Command::PromoteEpochs(_)) {
+            let what = "this command is the leading coordinator's own";
+            return Err(Error::new(ErrorCode::InvalidParameter, what));
+        }
+        match self.inner.forward_to()? {
+            Some(leader) => leader.propose(request).await,
+            None => self.inner.propose_here(request).await,
+        }
+    }
+
+    async fn sync(&self, report: SyncReport) -> Result<()> {
+        self.inner.sync(report).await
+    }
+
+    async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<()> {
+        self.inner.heartbeat(heartbeat).await
+    }
+
+    async fn epoch_covering(
+        &self,
+        bucket: BucketId,
+        cut: Cut,
+        timeout_ms: u64,
+    ) -> Result<EpochMark> {
+        self.inner.wait_for_epoch(bucket, cut, timeout_ms).await
+    }
+
+    async fn watch(&self) -> Result<ResultStream<WatchMessage>> {
+        Ok(crate::watch::watch(self.inner.replica.clone(), self.inner.raft.role()))
+    }
+
+    async fn status(&self) -> Result<CoordinatorStatus> {
+        let role = *self.inner.raft.role().borrow();
+        let (committed, applied) = self.inner.raft.progress();
+        let now_ms = self.inner.now_ms();
+        let nodes = self.inner.leader().as_ref().map_or_else(Vec::new, |l| l.node_status(now_ms));
+        Ok(CoordinatorStatus {
+            node: self.inner.config.node,
+            leader: role.leader,
+            term: role.term,
+            committed,
+            applied,
+            cas: self.inner.replica.view().state.cas(),
+            nodes,
+        })
+    }
+
+    async fn raft(&self, messages: Vec<Bytes>) -> Result<()> {
+        for message in messages {
+            self.inner.raft.deliver(RaftMessage::decode(&message)?);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "service_tests.rs"]
+mod tests;

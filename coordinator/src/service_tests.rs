@@ -1,0 +1,348 @@
+//! Three members in one process, over real files, with a projector that answers for its positions.
+
+use std::collections::BTreeMap;
+
+use futures::StreamExt;
+use proto::api::{
+    BucketProgress, IndexerApi, ProjectorApi, PushReply, PushRequest, SliceProgress, WriteReply,
+    WriteRequest,
+};
+use proto::command::RequestId;
+use proto::cut::Position;
+use proto::ids::{Epoch, Generation, IndexId, Seqno, SliceId, SliceNo, Vbuuid};
+use proto::index::{IndexState, NodeInfo, Role};
+use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
+use tempfile::TempDir;
+
+use super::*;
+use crate::state::tests::{create_bucket, create_index, node, spec};
+
+/// Who runs, and where the projector is.
+#[derive(Default)]
+struct Cluster {
+    members: Mutex<BTreeMap<NodeId, Arc<Coordinator>>>,
+    positions: Mutex<u64>,
+}
+
+struct Local(Arc<Cluster>);
+
+impl Directory for Local {
+    fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
+        self.0.members.lock().unwrap().values().next().unwrap().clone()
+    }
+
+    fn coordinator_member(&self, node: NodeId) -> Result<Arc<dyn CoordinatorApi>> {
+        match self.0.members.lock().unwrap().get(&node) {
+            Some(member) => Ok(member.clone()),
+            None => Err(Error::unavailable(format!("coordinator {node} is down"))),
+        }
+    }
+
+    fn projector(&self, _node: &NodeInfo) -> Arc<dyn ProjectorApi> {
+        Arc::new(Projector(self.0.clone()))
+    }
+
+    fn indexer(&self, _node: &NodeInfo) -> Arc<dyn IndexerApi> {
+        panic!("coordinators do not call indexers")
+    }
+}
+
+/// Knows its positions and nothing else.
+struct Projector(Arc<Cluster>);
+
+fn no<T>() -> Result<T> {
+    Err(Error::internal("not in this test"))
+}
+
+#[async_trait]
+impl ProjectorApi for Projector {
+    async fn write(&self, _: WriteRequest) -> Result<WriteReply> {
+        no()
+    }
+
+    async fn get(&self, _: BucketId, _: Vec<String>) -> Result<Vec<Option<Bytes>>> {
+        no()
+    }
+
+    async fn push(&self, _: PushRequest) -> Result<PushReply> {
+        no()
+    }
+
+    async fn positions(&self, _: BucketId) -> Result<Cut> {
+        Ok(cut(*self.0.positions.lock().unwrap()))
+    }
+
+    async fn failover_logs(&self, _: BucketId) -> Result<Vec<Vec<(Vbuuid, u64)>>> {
+        no()
+    }
+
+    async fn subscribe(&self, _: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
+        no()
+    }
+
+    async fn backfill(&self, _: BackfillRequest) -> Result<ResultStream<BackfillMessage>> {
+        no()
+    }
+}
+
+fn cut(seqno: u64) -> Cut {
+    let position = Position { vbuuid: Vbuuid(7), seqno: Seqno(seqno) };
+    Cut::from_positions(vec![position, Position::default()])
+}
+
+struct World {
+    cluster: Arc<Cluster>,
+    dir: TempDir,
+    requests: u64,
+}
+
+impl World {
+    async fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let world = Self { cluster: Arc::default(), dir, requests: 0 };
+        for id in 1..=3 {
+            world.start(NodeId(id)).await;
+        }
+        world
+    }
+
+    async fn start(&self, id: NodeId) {
+        let members = (1..=3).map(|id| (NodeId(id), format!("member:{id}"))).collect();
+        let config = Config::new(id, members, self.dir.path().join(id.to_string()));
+        let directory = Arc::new(Local(self.cluster.clone()));
+        let member = Coordinator::start(config, Env::real(), directory).await.unwrap();
+        self.cluster.members.lock().unwrap().insert(id, member);
+    }
+
+    fn stop(&self, id: NodeId) {
+        self.cluster.members.lock().unwrap().remove(&id);
+    }
+
+    fn any(&self) -> Vec<Arc<Coordinator>> {
+        self.cluster.members.lock().unwrap().values().cloned().collect()
+    }
+
+    /// The leader, when it is ready to decide.
+    async fn leader(&self) -> (NodeId, Arc<Coordinator>) {
+        for _ in 0..1000 {
+            let leads = |member: &Arc<Coordinator>| member.inner.leader().is_some();
+            if let Some(member) = self.any().into_iter().find(leads) {
+                return (member.inner.config.node, member);
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("no leader within ten seconds");
+    }
+
+    async fn follower(&self) -> Arc<Coordinator> {
+        let (leader, _) = self.leader().await;
+        self.any().into_iter().find(|member| member.inner.config.node != leader).unwrap()
+    }
+
+    /// Sends a request until somebody answers it, as a client does.
+    async fn propose(&mut self, command: Command) -> Outcome {
+        self.requests += 1;
+        let request = Some(RequestId { client: 77, sequence: self.requests });
+        let request = CommandRequest { request, command };
+        for attempt in 0..1000 {
+            let members = self.any();
+            match members[attempt % members.len()].propose(request.clone()).await {
+                Ok(Outcome::Refused(error)) => panic!("refused: {error}"),
+                Ok(outcome) => return outcome,
+                Err(error) if error.is_retry() => {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        panic!("nobody answers");
+    }
+
+    async fn with_bucket() -> Self {
+        let mut world = Self::new().await;
+        for info in [node(10, Role::Projector), node(20, Role::Indexer), node(21, Role::Indexer)] {
+            world.propose(Command::RegisterNode(info)).await;
+        }
+        let outcome = world.propose(create_bucket("b")).await;
+        assert_eq!(outcome, Outcome::Bucket(BucketId(1)));
+        world
+    }
+}
+
+fn report(seqno: u64) -> SyncReport {
+    SyncReport { projector: NodeId(10), buckets: vec![(BucketId(1), cut(seqno))] }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ddl_survives_the_leader_and_is_done_once() {
+    let mut world = World::with_bucket().await;
+    let (first, _) = world.leader().await;
+    world.stop(first);
+    let began = Instant::now();
+    let outcome = world.propose(create_index(spec("i"))).await;
+    assert_eq!(outcome, Outcome::Index(IndexId(1)));
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+
+    // The same request again, at the new leader: the first answer, and no second index.
+    world.requests -= 1;
+    assert_eq!(world.propose(create_index(spec("i"))).await, outcome);
+    let (_, leader) = world.leader().await;
+    assert_eq!(leader.inner.replica.view().catalog.indexes.len(), 1);
+
+    // The old leader comes back and catches up.
+    world.start(first).await;
+    let cas = leader.status().await.unwrap().cas;
+    let behind = || {
+        let members = world.any();
+        members.iter().any(|member| member.inner.replica.view().state.cas() < cas)
+    };
+    while behind() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let states: Vec<_> =
+        world.any().iter().map(|member| member.inner.replica.view().catalog.clone()).collect();
+    assert!(states.len() == 3 && states.iter().all(|state| *state == states[0]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn epochs_reach_every_watcher_and_waiters_get_theirs_at_once() {
+    let world = World::with_bucket().await;
+    let follower = world.follower().await;
+    let mut watch = follower.watch().await.unwrap();
+
+    // Forwarded by the follower; the waiter does not wait for the tick.
+    let waiting = follower.epoch_covering(BucketId(1), cut(5), 5_000);
+    let telling = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        follower.sync(report(5)).await.unwrap();
+    };
+    let (mark, ()) = futures::join!(waiting, telling);
+    let mark = mark.unwrap();
+    assert_eq!((mark.epoch, mark.parent, &*mark.cut), (Epoch(2), Epoch(1), &cut(5)));
+
+    // The watcher knows the bucket before its epochs, and misses none.
+    let mut known = false;
+    let mut epochs = Vec::new();
+    while epochs.last() != Some(&2) {
+        match watch.next().await.unwrap().unwrap() {
+            WatchMessage::Catalog(catalog) => known = catalog.bucket("b").is_some(),
+            WatchMessage::Epochs(marks) => {
+                assert!(known);
+                epochs.extend(marks.iter().map(|mark| mark.epoch.0));
+            }
+        }
+    }
+    assert_eq!(epochs, [1, 2]);
+
+    let covered = follower.epoch_covering(BucketId(1), cut(4), 5_000).await.unwrap();
+    assert_eq!(covered, mark, "the oldest that covers it, and no new one");
+    let never = follower.epoch_covering(BucketId(1), cut(6), 50).await.unwrap_err();
+    assert_eq!(never.code, ErrorCode::Cancelled);
+    let unknown = follower.epoch_covering(BucketId(9), cut(1), 50).await.unwrap_err();
+    assert_eq!(unknown.code, ErrorCode::Unknown);
+    let shape = follower.epoch_covering(BucketId(1), Cut::zero(9), 50).await.unwrap_err();
+    assert_eq!(shape.code, ErrorCode::InvalidParameter);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_leader_asks_for_what_the_old_one_took_along() {
+    let world = World::with_bucket().await;
+    let (first, _) = world.leader().await;
+    *world.cluster.positions.lock().unwrap() = 9;
+    world.stop(first);
+    let (_, leader) = world.leader().await;
+    let mark = leader.epoch_covering(BucketId(1), cut(9), 5_000).await.unwrap();
+    assert_eq!(*mark.cut, cut(9));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_is_served_when_its_slices_are() {
+    let mut world = World::with_bucket().await;
+    world.propose(create_index(spec("i"))).await;
+    let follower = world.follower().await;
+    let mut watch = follower.watch().await.unwrap();
+    for id in [20, 21] {
+        let progress = |slice| SliceProgress {
+            slice: SliceId { index: IndexId(1), generation: Generation(1), slice: SliceNo(slice) },
+            floor: Some(Epoch(1)),
+            entries: 0,
+            bytes: 0,
+            trouble: None,
+        };
+        let bucket = BucketProgress {
+            bucket: BucketId(1),
+            high_watermark: cut(0),
+            applied: Epoch(1),
+            durable: Epoch(1),
+            queue_bytes: 0,
+            queue_bytes_max: 1,
+        };
+        let heartbeat = Heartbeat {
+            node: NodeId(id),
+            buckets: vec![bucket],
+            slices: (0..4).map(progress).collect(),
+            leases: vec![],
+        };
+        follower.heartbeat(heartbeat).await.unwrap();
+    }
+    let served = async {
+        loop {
+            if let WatchMessage::Catalog(catalog) = watch.next().await.unwrap().unwrap()
+                && catalog.index("i").is_some_and(|i| i.state == IndexState::Maintenance)
+            {
+                break;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), served).await.unwrap();
+
+    let (_, leader) = world.leader().await;
+    let nodes = leader.status().await.unwrap().nodes;
+    assert!(nodes.iter().any(|node| node.node == NodeId(20) && node.slices.len() == 4));
+    let stranger = Heartbeat { node: NodeId(99), buckets: vec![], slices: vec![], leases: vec![] };
+    assert_eq!(follower.heartbeat(stranger).await.unwrap_err().code, ErrorCode::Unknown);
+    let catalog = follower.inner.replica.view().catalog.clone();
+    assert_eq!(catalog.nodes[&NodeId(2)].role, Role::Coordinator, "members are nodes too");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_make_no_sense_are_refused() {
+    let world = World::with_bucket().await;
+    let (_, leader) = world.leader().await;
+    let command = Command::PromoteEpochs(Vec::new());
+    let refused = leader.propose(CommandRequest { request: None, command }).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::InvalidParameter);
+    assert!(leader.raft(vec![Bytes::from_static(b"nonsense")]).await.is_err());
+    let bad = SyncReport { projector: NodeId(10), buckets: vec![(BucketId(1), Cut::zero(9))] };
+    assert_eq!(leader.sync(bad).await.unwrap_err().code, ErrorCode::InvalidParameter);
+
+    let config = leader.inner.config.clone();
+    let directory = Arc::new(Local(world.cluster.clone()));
+    let second = Coordinator::start(config, Env::real(), directory).await.err().unwrap();
+    assert!(second.message.contains("in use"), "{second}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_whose_disk_fails_stops_and_says_so() {
+    let (mut env, _, disk) = proto::env::sim::world(1);
+    env.spawner = Env::real().spawner;
+    let config = Config::new(NodeId(1), vec![(NodeId(1), "member:1".into())], "/data/one".into());
+    let cluster = Arc::new(Cluster::default());
+    let directory = Arc::new(Local(cluster));
+    let member = Coordinator::start(config, env, directory).await.unwrap();
+    let mut watch = member.watch().await.unwrap();
+    let request = |id| CommandRequest {
+        request: None,
+        command: Command::RegisterNode(node(id, Role::Indexer)),
+    };
+    while member.propose(request(20)).await.is_err() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    disk.set_capacity(0);
+    disk.crash();
+    assert_eq!(member.propose(request(21)).await.unwrap_err().code, ErrorCode::Io);
+    tokio::time::timeout(Duration::from_secs(5), member.stopped()).await.unwrap();
+    let end = async { while watch.next().await.is_some_and(|message| message.is_ok()) {} };
+    tokio::time::timeout(Duration::from_secs(5), end).await.unwrap();
+    assert_eq!(member.propose(request(22)).await.unwrap_err().code, ErrorCode::Unavailable);
+}

@@ -1,0 +1,237 @@
+//! The StateContext: all that the cluster has agreed on.
+//!
+//! [`StateContext::apply`] is synchronous and pure: the log position and the time come with the command,
+//! maps are ordered, nothing is drawn or looked up. So every member that applies the same log has the
+//! same state, byte by byte, and a snapshot of one is the state of all. Each command that changes
+//! something adds one to `cas`. A command that cannot be done is refused: that is an outcome like any
+//! other, kept for retries, and changes nothing else.
+//!
+//! What follows from a change outside of the state comes out as [`Effect`]s, which are values; whoever
+//! applies decides what to do with them.
+//!
+//! | file | commands |
+//! |---|---|
+//! | [`ddl`] | buckets and indexes |
+//! | [`epochs`] | stability timestamps and their history |
+//! | [`nodes`] | registration |
+//! | [`requests`] | the answers kept for retries |
+//!
+//! An index is `pending` until somebody builds it (CREATE INDEX itself, or BUILD INDEX), `backfill` until
+//! the leader has seen every slice readable, then `maintenance`.
+
+pub mod ddl;
+pub mod epochs;
+pub mod nodes;
+pub mod requests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proto::command::{Command, CommandRequest, Outcome};
+use proto::cut::EpochMark;
+use proto::ids::{BucketId, IndexId, NodeId};
+use proto::index::{BucketInfo, Catalog, IndexInfo, NodeInfo};
+use proto::topology::IndexTopology;
+use proto::{Error, ErrorCode, Result};
+use serde::{Deserialize, Serialize};
+
+pub use epochs::EpochHistory;
+pub use requests::Requests;
+
+/// The version of the state's encoding, the first byte of a snapshot.
+const SNAPSHOT_VERSION: u8 = 1;
+/// States of an index's topology that are remembered.
+const TOPOLOGIES_MAX: usize = 64;
+
+/// All that the cluster has agreed on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StateContext {
+    /// Counts the changes.
+    cas: u64,
+    /// The log position and the time of the last command.
+    position: u64,
+    unix_ms: u64,
+    /// Numbers are given once.
+    last_bucket: u64,
+    last_index: u64,
+    buckets: BTreeMap<BucketId, BucketState>,
+    indexes: BTreeMap<IndexId, IndexRecord>,
+    nodes: BTreeMap<NodeId, Arc<NodeInfo>>,
+    requests: Requests,
+}
+
+/// A bucket and its stability timestamps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BucketState {
+    /// What the cluster knows of it.
+    pub info: Arc<BucketInfo>,
+    /// Its epochs.
+    pub epochs: EpochHistory,
+}
+
+/// An index and where its slices have been.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IndexRecord {
+    /// What the cluster knows of it.
+    pub info: Arc<IndexInfo>,
+    /// The topologies that it had, the newest last.
+    pub topologies: Vec<TopologyRecord>,
+}
+
+/// A topology and since when it holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TopologyRecord {
+    /// The topology.
+    pub topology: Arc<IndexTopology>,
+    /// The log position at which it came to hold.
+    pub position: u64,
+    /// The time at which it came to hold.
+    pub unix_ms: u64,
+}
+
+/// What follows from an applied command.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// The catalog is another one now.
+    CatalogChanged,
+    /// A stability timestamp was published.
+    EpochPublished(EpochMark),
+    /// A bucket is gone.
+    BucketDropped(BucketId),
+}
+
+/// A change: its outcome and what follows; or a refusal.
+type Change = Result<(Outcome, Vec<Effect>)>;
+
+impl StateContext {
+    /// Applies a command.
+    pub fn apply(
+        &mut self,
+        position: u64,
+        unix_ms: u64,
+        request: &CommandRequest,
+    ) -> (Outcome, Vec<Effect>) {
+        self.position = position;
+        // A new leader's clock may be behind the old one's.
+        self.unix_ms = self.unix_ms.max(unix_ms);
+        if let Some(id) = request.request
+            && let Some(answer) = self.requests.answer(id)
+        {
+            return (answer, Vec::new());
+        }
+        let (outcome, effects) = match self.run(&request.command) {
+            Ok((outcome, effects)) => (outcome, effects),
+            Err(error) => (Outcome::Refused(error), Vec::new()),
+        };
+        if !effects.is_empty() {
+            self.cas += 1;
+        }
+        if let Some(id) = request.request {
+            self.requests.keep(id, position, outcome.clone());
+        }
+        (outcome, effects)
+    }
+
+    /// Either changes the state and says so with an effect, or leaves it as it is.
+    fn run(&mut self, command: &Command) -> Change {
+        match command {
+            Command::CreateBucket { name, vbuckets, source, if_not_exists } => {
+                self.create_bucket(name, *vbuckets, *source, *if_not_exists)
+            }
+            Command::DropBucket { name, if_exists } => self.drop_bucket(name, *if_exists),
+            Command::CreateIndex { spec, defer_build, if_not_exists } => {
+                self.create_index(spec, *defer_build, *if_not_exists)
+            }
+            Command::BuildIndexes { bucket, names } => self.build_indexes(bucket, names),
+            Command::DropIndex { name, if_exists } => self.drop_index(name, *if_exists),
+            Command::RegisterNode(node) => self.register_node(node),
+            Command::IndexReady { index, generation } => self.index_ready(*index, *generation),
+            Command::PromoteEpochs(promotions) => self.promote_epochs(promotions),
+        }
+    }
+
+    /// How many changes there have been.
+    pub fn cas(&self) -> u64 {
+        self.cas
+    }
+
+    /// The time of the last command.
+    pub fn unix_ms(&self) -> u64 {
+        self.unix_ms
+    }
+
+    /// A bucket.
+    pub fn bucket(&self, id: BucketId) -> Option<&BucketState> {
+        self.buckets.get(&id)
+    }
+
+    /// All buckets by number.
+    pub fn buckets(&self) -> impl Iterator<Item = (BucketId, &BucketState)> {
+        self.buckets.iter().map(|(id, bucket)| (*id, bucket))
+    }
+
+    /// All indexes by number.
+    pub fn indexes(&self) -> impl Iterator<Item = &IndexRecord> {
+        self.indexes.values()
+    }
+
+    /// A registered process.
+    pub fn node(&self, id: NodeId) -> Option<&Arc<NodeInfo>> {
+        self.nodes.get(&id)
+    }
+
+    /// What every service may know.
+    pub fn catalog(&self) -> Catalog {
+        let info = |(id, bucket): (&BucketId, &BucketState)| (*id, bucket.info.clone());
+        Catalog {
+            cas: self.cas,
+            newest_index: IndexId(self.last_index),
+            buckets: self.buckets.iter().map(info).collect(),
+            indexes: self.indexes.iter().map(|(id, index)| (*id, index.info.clone())).collect(),
+            nodes: self.nodes.clone(),
+        }
+    }
+
+    /// The state as bytes.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        postcard::to_extend(self, vec![SNAPSHOT_VERSION])
+            .map_err(|error| Error::internal(format!("encode the StateContext: {error}")))
+    }
+
+    /// The state from its bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        match bytes.split_first() {
+            Some((&SNAPSHOT_VERSION, body)) => postcard::from_bytes(body).map_err(|error| {
+                Error::new(ErrorCode::Corrupt, format!("decode the StateContext: {error}"))
+            }),
+            Some((version, _)) => Err(Error::new(
+                ErrorCode::Version,
+                format!("StateContext of version {version}, this build reads {SNAPSHOT_VERSION}"),
+            )
+            .with_hint("run the same version on all coordinators")),
+            None => Err(Error::new(ErrorCode::Corrupt, "the StateContext is empty")),
+        }
+    }
+}
+
+impl IndexRecord {
+    fn new(info: IndexInfo, position: u64, unix_ms: u64) -> Self {
+        let topology = info.topology.clone();
+        let topologies = vec![TopologyRecord { topology, position, unix_ms }];
+        Self { info: Arc::new(info), topologies }
+    }
+
+    /// Gives the index another definition, and its topology a place in the history if it is new.
+    fn replace(&mut self, info: IndexInfo, position: u64, unix_ms: u64) {
+        if info.topology != self.info.topology {
+            let topology = info.topology.clone();
+            self.topologies.push(TopologyRecord { topology, position, unix_ms });
+            let surplus = self.topologies.len().saturating_sub(TOPOLOGIES_MAX);
+            self.topologies.drain(..surplus);
+        }
+        self.info = Arc::new(info);
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,100 @@
+//! The answers kept for retries: what makes a request that is sent twice happen once.
+//!
+//! The table is part of the replicated state, so a new leader knows the answers of the old one. It is
+//! bounded: each client has its last answers, and of the clients those that were heard of last. A client
+//! counts its requests, so a retry that is older than all that is kept is known as such and refused,
+//! never done again.
+
+use std::collections::BTreeMap;
+
+use proto::command::{Outcome, RequestId};
+use proto::{Error, ErrorCode};
+use serde::{Deserialize, Serialize};
+
+/// Clients whose answers are kept; DDL comes from few.
+const CLIENTS_MAX: usize = 1024;
+/// Answers kept for each: more than a client has on their way at once.
+const ANSWERS_MAX: usize = 64;
+
+/// The answers kept, by client.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Requests(BTreeMap<u64, Client>);
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Client {
+    /// The log position of its last request.
+    position: u64,
+    answers: BTreeMap<u64, Outcome>,
+    /// The newest request whose answer is no longer kept.
+    forgotten: Option<u64>,
+}
+
+impl Requests {
+    /// The first answer to a request, if there was one.
+    pub fn answer(&self, id: RequestId) -> Option<Outcome> {
+        let client = self.0.get(&id.client)?;
+        if let Some(answer) = client.answers.get(&id.sequence) {
+            return Some(answer.clone());
+        }
+        let too_old = client.forgotten.is_some_and(|forgotten| id.sequence <= forgotten);
+        too_old.then(|| {
+            Outcome::Refused(
+                Error::new(
+                    ErrorCode::InvalidParameter,
+                    format!("request {} is too old to be sent again", id.sequence),
+                )
+                .with_hint("look whether it was done, and send it as a new request if not"),
+            )
+        })
+    }
+
+    /// Keeps the answer to a request.
+    pub fn keep(&mut self, id: RequestId, position: u64, outcome: Outcome) {
+        let client = self.0.entry(id.client).or_default();
+        client.position = position;
+        client.answers.insert(id.sequence, outcome);
+        if client.answers.len() > ANSWERS_MAX
+            && let Some((sequence, _)) = client.answers.pop_first()
+        {
+            client.forgotten = Some(sequence);
+        }
+        if self.0.len() > CLIENTS_MAX {
+            let oldest = self.0.iter().min_by_key(|(_, client)| client.position);
+            if let Some(oldest) = oldest.map(|(id, _)| *id) {
+                self.0.remove(&oldest);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(client: u64, sequence: u64) -> RequestId {
+        RequestId { client, sequence }
+    }
+
+    #[test]
+    fn the_first_answer_stays_and_very_old_requests_are_refused() {
+        let mut requests = Requests::default();
+        assert_eq!(requests.answer(id(1, 1)), None);
+        let many = ANSWERS_MAX as u64 + 1;
+        (1..=many).for_each(|sequence| requests.keep(id(1, sequence), sequence, Outcome::Done));
+        assert_eq!(requests.answer(id(1, many)), Some(Outcome::Done));
+        assert!(matches!(requests.answer(id(1, 1)), Some(Outcome::Refused(_))), "no longer kept");
+        assert_eq!(requests.answer(id(1, many + 1)), None, "a new one");
+        assert_eq!(requests.answer(id(2, 1)), None, "another client's");
+    }
+
+    #[test]
+    fn the_client_that_was_silent_longest_is_forgotten_first() {
+        let mut requests = Requests::default();
+        let many = CLIENTS_MAX as u64;
+        (1..=many).for_each(|client| requests.keep(id(client, 1), client, Outcome::Done));
+        requests.keep(id(1, 2), many + 1, Outcome::Done);
+        requests.keep(id(many + 1, 1), many + 2, Outcome::Done);
+        assert_eq!(requests.answer(id(2, 1)), None);
+        assert_eq!(requests.answer(id(1, 1)), Some(Outcome::Done));
+    }
+}

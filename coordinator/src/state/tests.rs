@@ -1,0 +1,342 @@
+//! The commands, one by one, on the pure state.
+
+use proto::command::{Promotion, RequestId};
+use proto::cut::Position;
+use proto::expr::{ColumnType, Expr, Step};
+use proto::ids::{Epoch, Generation, Seqno, VbucketId, Vbuuid};
+use proto::index::{IndexSpec, IndexState, KeyPart, PartitionBy, Role, SourceKind};
+use proto::topology::TopologyProvider;
+
+use super::*;
+
+/// Applies commands at growing positions, a millisecond apart.
+pub(crate) fn apply(state: &mut StateContext, command: Command) -> (Outcome, Vec<Effect>) {
+    let (position, unix_ms) = (state.position + 1, state.unix_ms);
+    state.apply(position, unix_ms, &CommandRequest { request: None, command })
+}
+
+fn done(state: &mut StateContext, command: Command) -> Outcome {
+    match apply(state, command) {
+        (Outcome::Refused(error), _) => panic!("refused: {error}"),
+        (outcome, _) => outcome,
+    }
+}
+
+/// The code of the refusal; the state must be as it was.
+fn refused(state: &mut StateContext, command: Command) -> ErrorCode {
+    let before = (state.cas, state.catalog());
+    match apply(state, command) {
+        (Outcome::Refused(error), effects) => {
+            assert!(effects.is_empty());
+            assert_eq!(before, (state.cas, state.catalog()));
+            error.code
+        }
+        (outcome, _) => panic!("not refused: {outcome:?}"),
+    }
+}
+
+pub(crate) fn node(id: u64, role: Role) -> NodeInfo {
+    NodeInfo { id: NodeId(id), role, address: format!("host:{id}"), zone: String::new() }
+}
+
+pub(crate) fn create_bucket(name: &str) -> Command {
+    Command::CreateBucket {
+        name: name.into(),
+        vbuckets: 2,
+        source: SourceKind::Embedded,
+        if_not_exists: false,
+    }
+}
+
+pub(crate) fn spec(name: &str) -> IndexSpec {
+    IndexSpec {
+        name: name.into(),
+        bucket: "b".into(),
+        primary: false,
+        keys: vec![KeyPart {
+            expr: Expr::Path(vec![Step::Field("city".into())]),
+            name: "city".into(),
+            column_type: ColumnType::Text,
+            descending: false,
+            include_missing: false,
+        }],
+        include: Vec::new(),
+        predicate: None,
+        partition: PartitionBy::DocumentId,
+        slices: 4,
+        replicas: 1,
+        sql: format!("CREATE INDEX {name} ON b (city)"),
+    }
+}
+
+pub(crate) fn create_index(spec: IndexSpec) -> Command {
+    Command::CreateIndex { spec, defer_build: false, if_not_exists: false }
+}
+
+/// Projector 10, indexers 20 and 21, and bucket 1, called "b", of two vbuckets; all at time 0.
+pub(crate) fn with_bucket() -> StateContext {
+    let mut state = StateContext::default();
+    for info in [node(10, Role::Projector), node(20, Role::Indexer), node(21, Role::Indexer)] {
+        done(&mut state, Command::RegisterNode(info));
+    }
+    assert_eq!(done(&mut state, create_bucket("b")), Outcome::Bucket(BucketId(1)));
+    state
+}
+
+pub(crate) fn promotion(vbucket: u16, vbuuid: u64, seqno: u64) -> Promotion {
+    let position = Position { vbuuid: Vbuuid(vbuuid), seqno: Seqno(seqno) };
+    Promotion {
+        bucket: BucketId(1),
+        changes: vec![(VbucketId(vbucket), position)],
+        horizon: Epoch(1),
+    }
+}
+
+#[test]
+fn a_new_bucket_has_an_epoch_that_covers_nothing() {
+    let mut state = with_bucket();
+    let (outcome, effects) = apply(&mut state, create_bucket("c"));
+    assert_eq!(outcome, Outcome::Bucket(BucketId(2)));
+    let Some(Effect::EpochPublished(mark)) = effects.last() else { panic!("{effects:?}") };
+    assert_eq!((mark.epoch, mark.parent, mark.horizon), (Epoch(1), Epoch(0), Epoch(1)));
+    assert_eq!(*mark.cut, proto::cut::Cut::zero(2));
+    assert_eq!(state.catalog().bucket("c").unwrap().projector, NodeId(10));
+}
+
+#[test]
+fn buckets_need_a_projector_and_go_to_the_idlest() {
+    let mut state = StateContext::default();
+    assert_eq!(refused(&mut state, create_bucket("b")), ErrorCode::Unavailable);
+    for id in [10, 11] {
+        done(&mut state, Command::RegisterNode(node(id, Role::Projector)));
+    }
+    for name in ["b", "c", "d"] {
+        done(&mut state, create_bucket(name));
+    }
+    let catalog = state.catalog();
+    let of = |name| catalog.bucket(name).unwrap().projector.0;
+    assert_eq!((of("b"), of("c"), of("d")), (10, 11, 10));
+}
+
+#[test]
+fn buckets_and_indexes_share_one_namespace() {
+    let mut state = with_bucket();
+    done(&mut state, create_index(spec("i")));
+    assert_eq!(refused(&mut state, create_bucket("i")), ErrorCode::Exists);
+    assert_eq!(refused(&mut state, create_bucket("b")), ErrorCode::Exists);
+    assert_eq!(refused(&mut state, create_index(spec("b"))), ErrorCode::Exists);
+    let mut again = spec("i");
+    again.bucket = "b".into();
+    let gently = Command::CreateIndex { spec: again, defer_build: false, if_not_exists: true };
+    assert_eq!(done(&mut state, gently), Outcome::Index(IndexId(1)));
+}
+
+#[test]
+fn dropping_a_bucket_drops_its_indexes_and_numbers_are_never_used_again() {
+    let mut state = with_bucket();
+    done(&mut state, create_index(spec("i")));
+    let drop = |if_exists| Command::DropBucket { name: "b".into(), if_exists };
+    let (_, effects) = apply(&mut state, drop(false));
+    assert!(effects.contains(&Effect::BucketDropped(BucketId(1))));
+    assert!(state.catalog().indexes.is_empty());
+    assert_eq!(refused(&mut state, drop(false)), ErrorCode::Unknown);
+    assert_eq!(done(&mut state, drop(true)), Outcome::Done);
+    assert_eq!(done(&mut state, create_bucket("b")), Outcome::Bucket(BucketId(2)));
+    assert_eq!(done(&mut state, create_index(spec("i"))), Outcome::Index(IndexId(2)));
+    assert_eq!(state.catalog().newest_index, IndexId(2));
+}
+
+#[test]
+fn an_index_goes_from_pending_to_backfill_to_maintenance() {
+    let mut state = with_bucket();
+    let deferred =
+        |name| Command::CreateIndex { spec: spec(name), defer_build: true, if_not_exists: false };
+    done(&mut state, deferred("i"));
+    done(&mut state, deferred("j"));
+    let is = |state: &StateContext, name| state.catalog().index(name).unwrap().state;
+    assert_eq!(is(&state, "i"), IndexState::Pending);
+    let build = |names: &[&str]| Command::BuildIndexes {
+        bucket: "b".into(),
+        names: names.iter().map(|name| name.to_string()).collect(),
+    };
+    assert_eq!(refused(&mut state, build(&["i", "none"])), ErrorCode::Unknown, "all or none");
+    let building = done(&mut state, build(&["i", "j", "i"]));
+    assert_eq!(building, Outcome::Building(vec![IndexId(1), IndexId(2)]));
+    assert_eq!(is(&state, "i"), IndexState::Backfill);
+    assert_eq!(done(&mut state, build(&["i"])), Outcome::Building(vec![]), "nothing to do");
+
+    let ready = |generation| Command::IndexReady { index: IndexId(1), generation };
+    done(&mut state, ready(Generation(9)));
+    assert_eq!(is(&state, "i"), IndexState::Backfill, "what was ready is another generation");
+    done(&mut state, ready(Generation(1)));
+    assert_eq!((is(&state, "i"), is(&state, "j")), (IndexState::Maintenance, IndexState::Backfill));
+    let cas = state.cas();
+    done(&mut state, ready(Generation(1)));
+    assert_eq!(state.cas(), cas, "twice is once");
+}
+
+#[test]
+fn slices_are_placed_and_the_topology_is_remembered() {
+    let mut state = with_bucket();
+    done(&mut state, create_index(spec("i")));
+    let record = state.indexes().next().unwrap();
+    assert_eq!(record.info.topology.slices(), 4);
+    assert_eq!(record.info.topology.nodes(), [NodeId(20), NodeId(21)]);
+    assert_eq!(record.topologies.len(), 1);
+    assert_eq!(record.topologies[0].topology, record.info.topology);
+    let mut greedy = spec("j");
+    greedy.replicas = 2;
+    assert_eq!(refused(&mut state, create_index(greedy)), ErrorCode::Unavailable);
+}
+
+#[test]
+fn definitions_outside_the_limits_are_refused() {
+    let mut state = with_bucket();
+    let mut refuse = |change: &dyn Fn(&mut IndexSpec)| {
+        let mut spec = spec("i");
+        change(&mut spec);
+        refused(&mut state, create_index(spec))
+    };
+    let array = || Expr::Unnest(Box::new(Expr::DocumentId));
+    assert_eq!(refuse(&|spec| spec.bucket = "none".into()), ErrorCode::Unknown);
+    assert_eq!(refuse(&|spec| spec.name = String::new()), ErrorCode::InvalidParameter);
+    assert_eq!(refuse(&|spec| spec.slices = 0), ErrorCode::InvalidParameter);
+    assert_eq!(refuse(&|spec| spec.slices = 5000), ErrorCode::InvalidParameter);
+    assert_eq!(refuse(&|spec| spec.replicas = 8), ErrorCode::InvalidParameter);
+    assert_eq!(refuse(&|spec| spec.keys = Vec::new()), ErrorCode::InvalidParameter);
+    assert_eq!(refuse(&|spec| spec.primary = true), ErrorCode::InvalidParameter);
+    assert_eq!(refuse(&|spec| spec.keys = vec![spec.keys[0].clone(); 33]), ErrorCode::OverLimit);
+    let missing_second = |spec: &mut IndexSpec| {
+        spec.keys.push(KeyPart { include_missing: true, ..spec.keys[0].clone() });
+    };
+    assert_eq!(refuse(&missing_second), ErrorCode::InvalidParameter);
+    let two_arrays = |spec: &mut IndexSpec| {
+        spec.keys = vec![KeyPart { expr: array(), ..spec.keys[0].clone() }; 2];
+    };
+    assert_eq!(refuse(&two_arrays), ErrorCode::Unsupported);
+    let empty = |spec: &mut IndexSpec| spec.partition = PartitionBy::Exprs(Vec::new());
+    assert_eq!(refuse(&empty), ErrorCode::InvalidParameter);
+    let mut wide = create_bucket("w");
+    if let Command::CreateBucket { vbuckets, .. } = &mut wide {
+        *vbuckets = 5000;
+    }
+    assert_eq!(refused(&mut state, wide), ErrorCode::InvalidParameter);
+}
+
+#[test]
+fn nodes_keep_their_role_and_may_move() {
+    let mut state = with_bucket();
+    let cas = state.cas();
+    done(&mut state, Command::RegisterNode(node(20, Role::Indexer)));
+    assert_eq!(state.cas(), cas, "nothing new");
+    let moved = NodeInfo { address: "other:1".into(), ..node(20, Role::Indexer) };
+    done(&mut state, Command::RegisterNode(moved));
+    assert_eq!(state.node(NodeId(20)).unwrap().address, "other:1");
+    let other_role = Command::RegisterNode(node(20, Role::Router));
+    assert_eq!(refused(&mut state, other_role), ErrorCode::InvalidParameter);
+    assert_eq!(
+        refused(&mut state, Command::RegisterNode(node(0, Role::Router))),
+        ErrorCode::InvalidParameter
+    );
+}
+
+#[test]
+fn epochs_follow_each_other_and_never_go_back() {
+    let mut state = with_bucket();
+    let mut promote = |promotion| apply(&mut state, Command::PromoteEpochs(vec![promotion])).1;
+    let effects = promote(promotion(1, 7, 5));
+    let [Effect::EpochPublished(mark)] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!((mark.epoch, mark.parent), (Epoch(2), Epoch(1)));
+    assert_eq!(mark.cut.get(VbucketId(1)).seqno, Seqno(5));
+    assert!(promote(promotion(1, 7, 4)).is_empty(), "behind");
+    assert!(promote(promotion(1, 7, 5)).is_empty(), "nothing new");
+    assert!(promote(promotion(0, 7, 0)).is_empty(), "nothing at all");
+    assert!(promote(promotion(9, 7, 5)).is_empty(), "no such vbucket");
+    assert!(promote(Promotion { bucket: BucketId(9), ..promotion(1, 7, 9) }).is_empty());
+    assert_eq!(promote(promotion(1, 8, 5)).len(), 1, "a branch that begins here");
+    let beyond = Promotion { horizon: Epoch(99), ..promotion(0, 7, 1) };
+    let effects = promote(beyond);
+    let [Effect::EpochPublished(mark)] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!(mark.horizon, mark.epoch, "the newest epoch can always be read");
+}
+
+#[test]
+fn the_oldest_covering_epoch_is_found() {
+    let mut state = with_bucket();
+    for seqno in [3, 6, 9] {
+        apply(&mut state, Command::PromoteEpochs(vec![promotion(0, 7, seqno)]));
+    }
+    let epochs = &state.bucket(BucketId(1)).unwrap().epochs;
+    let covering = |vbuuid, seqno| {
+        let position = Position { vbuuid: Vbuuid(vbuuid), seqno: Seqno(seqno) };
+        let cut = proto::cut::Cut::from_positions(vec![position, Position::default()]);
+        epochs.covering(&cut).map(|mark| mark.epoch.0)
+    };
+    assert_eq!(covering(7, 0), Some(1));
+    assert_eq!(covering(7, 4), Some(3));
+    assert_eq!(covering(7, 6), Some(3));
+    assert_eq!(covering(7, 10), None);
+    assert_eq!(covering(8, 4), None, "another branch");
+    assert_eq!(epochs.after(Epoch(2)).map(|mark| mark.epoch.0).collect::<Vec<_>>(), [3, 4]);
+}
+
+#[test]
+fn epochs_that_a_lease_holds_back_are_bounded() {
+    let mut state = with_bucket();
+    for seqno in 1..=5000 {
+        apply(&mut state, Command::PromoteEpochs(vec![promotion(0, 7, seqno)]));
+    }
+    let epochs = &state.bucket(BucketId(1)).unwrap().epochs;
+    assert_eq!(epochs.after(Epoch(0)).count(), 4096);
+    assert_eq!(epochs.last().epoch, Epoch(5001));
+    let oldest: Vec<u64> = epochs.after(Epoch(0)).take(2).map(|mark| mark.epoch.0).collect();
+    assert_eq!(oldest, [1, 907], "the one that is held, and the newest");
+}
+
+#[test]
+fn a_request_that_is_sent_again_is_done_once() {
+    let mut state = with_bucket();
+    let id = RequestId { client: 5, sequence: 1 };
+    let request = CommandRequest { request: Some(id), command: create_bucket("c") };
+    let (first, _) = state.apply(100, 0, &request);
+    let drop = Command::DropBucket { name: "c".into(), if_exists: false };
+    done(&mut state, drop);
+    let (again, effects) = state.apply(102, 0, &request);
+    assert_eq!((again, effects), (first, Vec::new()));
+    assert!(state.catalog().bucket("c").is_none(), "a late retry does not bring it back");
+    let refused = RequestId { client: 5, sequence: 2 };
+    let request = CommandRequest { request: Some(refused), command: create_bucket("b") };
+    let (first, _) = state.apply(103, 0, &request);
+    assert!(matches!(&first, Outcome::Refused(error) if error.code == ErrorCode::Exists));
+    assert_eq!(state.apply(104, 0, &request).0, first);
+}
+
+#[test]
+fn every_change_adds_one_to_cas_and_only_changes_do() {
+    let mut state = with_bucket();
+    let cas = state.cas();
+    apply(&mut state, create_bucket("c"));
+    assert_eq!(state.cas(), cas + 1);
+    apply(&mut state, create_bucket("c"));
+    assert_eq!(state.cas(), cas + 1);
+    apply(&mut state, Command::PromoteEpochs(vec![promotion(0, 7, 1), promotion(1, 7, 1)]));
+    assert_eq!(state.cas(), cas + 2);
+}
+
+#[test]
+fn the_state_survives_its_bytes_and_time_never_goes_back() {
+    let mut state = with_bucket();
+    done(&mut state, create_index(spec("i")));
+    let request = CommandRequest {
+        request: Some(RequestId { client: 1, sequence: 1 }),
+        command: Command::PromoteEpochs(vec![promotion(0, 7, 1)]),
+    };
+    state.apply(200, 5_000, &request);
+    state.apply(201, 4_000, &CommandRequest { request: None, ..request });
+    assert_eq!(state.unix_ms(), 5_000);
+    let bytes = state.to_bytes().unwrap();
+    assert_eq!(StateContext::from_bytes(&bytes).unwrap(), state);
+    assert!(StateContext::from_bytes(&bytes[..bytes.len() - 1]).is_err());
+    let other = [&[9], &bytes[1..]].concat();
+    assert_eq!(StateContext::from_bytes(&other).unwrap_err().code, ErrorCode::Version);
+}

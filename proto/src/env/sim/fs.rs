@@ -1,0 +1,533 @@
+//! Files in memory that lose at a crash what a disk may lose.
+//!
+//! A file has what programs see now, what a crash cannot take (the state at its last sync), and the
+//! list of changes between the two, cut into pieces of one sector. A crash keeps any subset of the
+//! pieces, chosen by the seed: so writes are lost, torn and reordered. Names work the same way: what
+//! programs see, what was durable at the last sync of the directory, and the changes between, each of
+//! which a crash keeps or forgets. A rename is one change: never half of it survives.
+//!
+//! After a crash every operation fails until [`SimFs::restart`], and handles from before it fail for
+//! ever. Faults can be armed by the count of operations, so that a test can walk through all places
+//! where a run may break: [`SimFs::fail_at`], [`SimFs::crash_at`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::env::{File, FileSystem, OpenMode};
+
+/// What a disk writes or does not write as a whole.
+const SECTOR_BYTES: u64 = 512;
+
+/// A file system in memory; clones share it.
+#[derive(Clone)]
+pub struct SimFs(Arc<Mutex<State>>);
+
+struct State {
+    random: fastrand::Rng,
+    /// Counts crashes; handles of an older boot are dead.
+    boot: u64,
+    crashed: bool,
+    operations: u64,
+    fail_at: BTreeSet<u64>,
+    crash_at: Option<u64>,
+    capacity_bytes: u64,
+    /// The names that programs see.
+    names: BTreeMap<PathBuf, Node>,
+    /// The names that no crash can take.
+    durable: BTreeMap<PathBuf, Node>,
+    /// What led from `durable` to `names`, in order.
+    changes: Vec<NameChange>,
+    locks: BTreeSet<PathBuf>,
+}
+
+#[derive(Clone)]
+enum Node {
+    Dir,
+    File(Arc<Mutex<Inode>>),
+}
+
+struct NameChange {
+    /// The directory whose sync makes it durable.
+    dir: PathBuf,
+    removed: Option<PathBuf>,
+    added: Option<(PathBuf, Node)>,
+}
+
+#[derive(Default)]
+struct Inode {
+    current: Vec<u8>,
+    durable: Vec<u8>,
+    changes: Vec<Change>,
+}
+
+enum Change {
+    Write { offset: u64, bytes: Vec<u8> },
+    SetLen(u64),
+}
+
+impl Change {
+    fn apply(&self, contents: &mut Vec<u8>) {
+        match self {
+            Change::SetLen(len) => contents.resize(*len as usize, 0),
+            Change::Write { offset, bytes } => {
+                let start = *offset as usize;
+                let end = start + bytes.len();
+                if contents.len() < end {
+                    contents.resize(end, 0);
+                }
+                contents[start..end].copy_from_slice(bytes);
+            }
+        }
+    }
+}
+
+impl Inode {
+    fn change(&mut self, change: Change) {
+        change.apply(&mut self.current);
+        self.changes.push(change);
+    }
+
+    fn write(&mut self, buf: &[u8], offset: u64) {
+        let mut done = 0;
+        while done < buf.len() {
+            let at = offset + done as u64;
+            let room = (SECTOR_BYTES - at % SECTOR_BYTES) as usize;
+            let end = buf.len().min(done + room);
+            self.change(Change::Write { offset: at, bytes: buf[done..end].to_vec() });
+            done = end;
+        }
+    }
+
+    fn sync(&mut self) {
+        for change in self.changes.drain(..) {
+            change.apply(&mut self.durable);
+        }
+    }
+
+    fn crash(&mut self, keep: &mut impl FnMut() -> bool) {
+        for change in self.changes.drain(..) {
+            if keep() {
+                change.apply(&mut self.durable);
+            }
+        }
+        self.current.clone_from(&self.durable);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+fn error(kind: io::ErrorKind, path: &Path, what: &str) -> io::Error {
+    io::Error::new(kind, format!("{}: {what}", path.display()))
+}
+
+fn not_found(path: &Path) -> io::Error {
+    error(io::ErrorKind::NotFound, path, "no such file or directory")
+}
+
+fn parent(path: &Path) -> PathBuf {
+    path.parent().map(Path::to_path_buf).unwrap_or_default()
+}
+
+/// The top, absolute or relative, is always there.
+fn is_top(path: &Path) -> bool {
+    path.parent().is_none_or(|above| above.as_os_str().is_empty() && path.as_os_str().is_empty())
+}
+
+fn crashed() -> io::Error {
+    io::Error::other("the simulated machine is down")
+}
+
+impl State {
+    /// Counts an operation. `Ok(true)` asks the caller to do what may survive of it, and then to crash.
+    fn begin(&mut self) -> io::Result<bool> {
+        if self.crashed {
+            return Err(crashed());
+        }
+        self.operations += 1;
+        if self.fail_at.remove(&self.operations) {
+            return Err(io::Error::other(format!(
+                "simulated fault at operation {}",
+                self.operations
+            )));
+        }
+        Ok(self.crash_at.is_some_and(|at| self.operations >= at))
+    }
+
+    /// As [`State::begin`], for an operation of which nothing can survive.
+    fn begin_whole(&mut self) -> io::Result<()> {
+        if self.begin()? {
+            self.crash();
+            return Err(crashed());
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, crash: bool) -> io::Result<()> {
+        if crash {
+            self.crash();
+            return Err(crashed());
+        }
+        Ok(())
+    }
+
+    fn is_dir(&self, path: &Path) -> bool {
+        is_top(path) || matches!(self.names.get(path), Some(Node::Dir))
+    }
+
+    fn rename_to(
+        &mut self,
+        dir: PathBuf,
+        removed: Option<PathBuf>,
+        added: Option<(PathBuf, Node)>,
+    ) {
+        let change = NameChange { dir, removed, added };
+        apply_name(&change, &mut self.names);
+        self.changes.push(change);
+    }
+
+    fn used_bytes(&self) -> u64 {
+        let len = |node: &Node| match node {
+            Node::Dir => 0,
+            Node::File(inode) => lock(inode).current.len() as u64,
+        };
+        self.names.values().map(len).sum()
+    }
+
+    fn check_room(&self, growth: u64) -> io::Result<()> {
+        if self.capacity_bytes < u64::MAX && self.used_bytes() + growth > self.capacity_bytes {
+            return Err(io::Error::new(
+                io::ErrorKind::StorageFull,
+                "no space left on the simulated disk",
+            ));
+        }
+        Ok(())
+    }
+
+    fn crash(&mut self) {
+        self.crashed = true;
+        self.boot += 1;
+        self.crash_at = None;
+        self.locks.clear();
+        // Sometimes all survives, sometimes nothing, mostly something between.
+        let kept_of_8 = [0, 1, 4, 4, 4, 7, 8][self.random.usize(0..7)];
+        let mut random = self.random.fork();
+        let mut keep = || random.u8(0..8) < kept_of_8;
+        for change in std::mem::take(&mut self.changes) {
+            if keep() {
+                apply_name(&change, &mut self.durable);
+            }
+        }
+        // What lies in a directory that did not survive is gone with it.
+        let dirs: BTreeSet<PathBuf> = self
+            .durable
+            .iter()
+            .filter(|(_, node)| matches!(node, Node::Dir))
+            .map(|(path, _)| path.clone())
+            .collect();
+        let has_dirs =
+            |path: &Path| path.ancestors().skip(1).all(|up| is_top(up) || dirs.contains(up));
+        self.durable.retain(|path, _| has_dirs(path));
+        for node in self.durable.values() {
+            if let Node::File(inode) = node {
+                lock(inode).crash(&mut keep);
+            }
+        }
+        self.names = self.durable.clone();
+    }
+}
+
+fn apply_name(change: &NameChange, names: &mut BTreeMap<PathBuf, Node>) {
+    if let Some(path) = &change.removed {
+        names.remove(path);
+    }
+    if let Some((path, node)) = &change.added {
+        names.insert(path.clone(), node.clone());
+    }
+}
+
+impl SimFs {
+    /// An empty file system whose crashes follow from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            random: fastrand::Rng::with_seed(seed),
+            boot: 0,
+            crashed: false,
+            operations: 0,
+            fail_at: BTreeSet::new(),
+            crash_at: None,
+            capacity_bytes: u64::MAX,
+            names: BTreeMap::new(),
+            durable: BTreeMap::new(),
+            changes: Vec::new(),
+            locks: BTreeSet::new(),
+        })))
+    }
+
+    /// The machine goes down: keeps what was synced and any subset of the rest.
+    pub fn crash(&self) {
+        lock(&self.0).crash();
+    }
+
+    /// The machine comes up again, with what the crash left.
+    pub fn restart(&self) {
+        let mut state = lock(&self.0);
+        state.crashed = false;
+        state.crash_at = None;
+    }
+
+    /// Is the machine down?
+    pub fn is_crashed(&self) -> bool {
+        lock(&self.0).crashed
+    }
+
+    /// How many operations have run; the next one is this number plus one.
+    pub fn operations(&self) -> u64 {
+        lock(&self.0).operations
+    }
+
+    /// Makes the operation of this number fail, without effect.
+    pub fn fail_at(&self, operation: u64) {
+        lock(&self.0).fail_at.insert(operation);
+    }
+
+    /// Makes the machine go down in the midst of the operation of this number (of a write or a change
+    /// of names, parts may survive).
+    pub fn crash_at(&self, operation: u64) {
+        lock(&self.0).crash_at = Some(operation);
+    }
+
+    /// Sets the size of the disk; growth above it fails.
+    pub fn set_capacity(&self, bytes: u64) {
+        lock(&self.0).capacity_bytes = bytes;
+    }
+
+    /// Flips one bit of a file, as a worn disk would.
+    pub fn flip_bit(&self, path: &Path, bit: u64) -> io::Result<()> {
+        let state = lock(&self.0);
+        let Some(Node::File(inode)) = state.names.get(path) else { return Err(not_found(path)) };
+        let mut inode = lock(inode);
+        let (byte, mask) = ((bit / 8) as usize, 1 << (bit % 8));
+        if let Some(value) = inode.durable.get_mut(byte) {
+            *value ^= mask;
+        }
+        match inode.current.get_mut(byte) {
+            Some(value) => *value ^= mask,
+            None => return Err(error(io::ErrorKind::InvalidInput, path, "no such bit")),
+        }
+        Ok(())
+    }
+}
+
+impl FileSystem for SimFs {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        let mut state = lock(&self.0);
+        let crash = state.begin()?;
+        let inode = match (state.names.get(path), mode) {
+            (Some(Node::Dir), _) => {
+                return Err(error(io::ErrorKind::IsADirectory, path, "is a directory"));
+            }
+            (Some(Node::File(_)), OpenMode::CreateNew) => {
+                return Err(error(io::ErrorKind::AlreadyExists, path, "exists"));
+            }
+            (Some(Node::File(inode)), _) => inode.clone(),
+            (None, OpenMode::Read | OpenMode::ReadWrite) => return Err(not_found(path)),
+            (None, OpenMode::Create | OpenMode::CreateNew) => {
+                let dir = parent(path);
+                if !state.is_dir(&dir) {
+                    return Err(not_found(&dir));
+                }
+                let inode = Arc::new(Mutex::new(Inode::default()));
+                state.rename_to(dir, None, Some((path.to_path_buf(), Node::File(inode.clone()))));
+                inode
+            }
+        };
+        state.end(crash)?;
+        let writable = mode != OpenMode::Read;
+        Ok(Arc::new(SimFile { fs: self.clone(), inode, boot: state.boot, writable }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = lock(&self.0);
+        let crash = state.begin()?;
+        let Some(node @ Node::File(_)) = state.names.get(from).cloned() else {
+            return Err(not_found(from));
+        };
+        let dir = parent(to);
+        if !state.is_dir(&dir) {
+            return Err(not_found(&dir));
+        }
+        state.rename_to(dir, Some(from.to_path_buf()), Some((to.to_path_buf(), node)));
+        state.end(crash)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        let mut state = lock(&self.0);
+        let crash = state.begin()?;
+        if !matches!(state.names.get(path), Some(Node::File(_))) {
+            return Err(not_found(path));
+        }
+        state.rename_to(parent(path), Some(path.to_path_buf()), None);
+        state.end(crash)
+    }
+
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
+        let mut state = lock(&self.0);
+        let crash = state.begin()?;
+        if !state.is_dir(path) {
+            return Err(not_found(path));
+        }
+        let below: Vec<PathBuf> =
+            state.names.keys().filter(|name| name.starts_with(path)).rev().cloned().collect();
+        for name in below {
+            state.rename_to(parent(&name), Some(name), None);
+        }
+        state.end(crash)
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        let mut state = lock(&self.0);
+        let crash = state.begin()?;
+        let mut chain: Vec<&Path> = path.ancestors().filter(|dir| !is_top(dir)).collect();
+        chain.reverse();
+        for dir in chain {
+            match state.names.get(dir) {
+                Some(Node::Dir) => {}
+                Some(Node::File(_)) => {
+                    return Err(error(io::ErrorKind::NotADirectory, dir, "is a file"));
+                }
+                None => state.rename_to(parent(dir), None, Some((dir.to_path_buf(), Node::Dir))),
+            }
+        }
+        state.end(crash)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        let mut state = lock(&self.0);
+        state.begin_whole()?;
+        if !state.is_dir(path) {
+            return Err(not_found(path));
+        }
+        let State { changes, durable, .. } = &mut *state;
+        changes.retain(|change| {
+            if change.dir == path {
+                apply_name(change, durable);
+            }
+            change.dir != path
+        });
+        Ok(())
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
+        let mut state = lock(&self.0);
+        state.begin_whole()?;
+        if !state.is_dir(path) {
+            return Err(not_found(path));
+        }
+        Ok(state.names.keys().filter(|name| name.parent() == Some(path)).cloned().collect())
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        let state = lock(&self.0);
+        !state.crashed && (is_top(path) || state.names.contains_key(path))
+    }
+
+    fn lock_dir(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
+        let mut state = lock(&self.0);
+        state.begin_whole()?;
+        if !state.is_dir(path) {
+            return Err(not_found(path));
+        }
+        if !state.locks.insert(path.to_path_buf()) {
+            return Err(error(io::ErrorKind::WouldBlock, path, "in use by another process"));
+        }
+        Ok(Box::new(SimLock { fs: self.clone(), path: path.to_path_buf(), boot: state.boot }))
+    }
+}
+
+struct SimLock {
+    fs: SimFs,
+    path: PathBuf,
+    boot: u64,
+}
+
+impl Drop for SimLock {
+    fn drop(&mut self) {
+        let mut state = lock(&self.fs.0);
+        if state.boot == self.boot {
+            state.locks.remove(&self.path);
+        }
+    }
+}
+
+struct SimFile {
+    fs: SimFs,
+    inode: Arc<Mutex<Inode>>,
+    boot: u64,
+    writable: bool,
+}
+
+impl SimFile {
+    fn state(&self) -> io::Result<MutexGuard<'_, State>> {
+        let state = lock(&self.fs.0);
+        if state.boot == self.boot { Ok(state) } else { Err(crashed()) }
+    }
+
+    fn state_to_write(&self) -> io::Result<MutexGuard<'_, State>> {
+        if !self.writable {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "opened for reading"));
+        }
+        self.state()
+    }
+}
+
+impl File for SimFile {
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        self.state()?.begin_whole()?;
+        let inode = lock(&self.inode);
+        let end = offset.saturating_add(buf.len() as u64);
+        match inode.current.get(offset as usize..end as usize) {
+            Some(bytes) => buf.copy_from_slice(bytes),
+            None => {
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends before"));
+            }
+        }
+        Ok(())
+    }
+
+    fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        let mut state = self.state_to_write()?;
+        let crash = state.begin()?;
+        let len = lock(&self.inode).current.len() as u64;
+        state.check_room((offset + buf.len() as u64).saturating_sub(len))?;
+        lock(&self.inode).write(buf, offset);
+        state.end(crash)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.state()?.begin_whole()?;
+        Ok(lock(&self.inode).current.len() as u64)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let mut state = self.state_to_write()?;
+        let crash = state.begin()?;
+        let current = lock(&self.inode).current.len() as u64;
+        state.check_room(len.saturating_sub(current))?;
+        lock(&self.inode).change(Change::SetLen(len));
+        state.end(crash)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.state()?.begin_whole()?;
+        lock(&self.inode).sync();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "fs_tests.rs"]
+mod tests;

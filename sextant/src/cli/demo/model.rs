@@ -1,0 +1,85 @@
+//! The demo's own idea of the documents: a map, and plain evaluation of each question over all of it.
+//! It shares nothing with the product but the documents.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// A city as the demo understands it.
+#[derive(Clone, Debug)]
+pub struct City {
+    /// The whole document.
+    pub document: Value,
+}
+
+impl City {
+    fn text(&self, field: &str) -> &str {
+        self.document[field].as_str().unwrap_or_default()
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.text("name")
+    }
+
+    /// Its country.
+    pub fn country(&self) -> &str {
+        self.text("country")
+    }
+
+    /// Its population.
+    pub fn population(&self) -> i64 {
+        self.document["population"].as_i64().unwrap_or_default()
+    }
+
+    /// The same city with another population.
+    pub fn with_population(&self, population: i64) -> Self {
+        let mut document = self.document.clone();
+        document["population"] = population.into();
+        Self { document }
+    }
+}
+
+/// All documents, by id.
+#[derive(Clone, Debug, Default)]
+pub struct Model(pub BTreeMap<String, City>);
+
+impl Model {
+    /// From JSON lines.
+    pub fn parse(lines: &str) -> Result<Self, serde_json::Error> {
+        let mut cities = BTreeMap::new();
+        for line in lines.lines() {
+            let document: Value = serde_json::from_str(line)?;
+            let id = document["id"].as_str().unwrap_or_default().to_owned();
+            cities.insert(id, City { document });
+        }
+        Ok(Self(cities))
+    }
+
+    /// The sum of all populations.
+    pub fn population(&self) -> i64 {
+        self.0.values().map(City::population).sum()
+    }
+
+    /// `id, country, population` of what passes, by country and descending population.
+    pub fn by_country(&self, wanted: impl Fn(&City) -> bool) -> Vec<[String; 3]> {
+        let mut rows: Vec<_> = self.0.iter().filter(|(_, city)| wanted(city)).collect();
+        rows.sort_by(|(left_id, left), (right_id, right)| {
+            (left.country(), -left.population(), left_id)
+                .cmp(&(right.country(), -right.population(), right_id))
+        });
+        let row = |(id, city): (&String, &City)| {
+            [id.clone(), city.country().to_owned(), city.population().to_string()]
+        };
+        rows.into_iter().map(row).collect()
+    }
+
+    /// `id, name` of what passes, by the name in lower case, then country.
+    pub fn by_name(&self, wanted: impl Fn(&City) -> bool) -> Vec<[String; 2]> {
+        let mut rows: Vec<_> = self.0.iter().filter(|(_, city)| wanted(city)).collect();
+        rows.sort_by_cached_key(|(id, city)| {
+            (city.name().to_lowercase(), city.country().to_owned(), (*id).clone())
+        });
+        rows.into_iter().map(|(id, city)| [id.clone(), city.name().to_owned()]).collect()
+    }
+}

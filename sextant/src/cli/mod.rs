@@ -1,0 +1,62 @@
+//! The command line: `demo`, `dev`, each role by name, and client commands.
+
+pub mod client;
+pub mod demo;
+pub mod dev;
+pub mod role;
+
+use clap::{Parser, Subcommand};
+use proto::Error;
+
+/// Secondary indexes over changing data: declared in SQL, built without stopping writes, scanned at one
+/// consistent moment.
+#[derive(Debug, Parser)]
+#[command(name = "sextant", version, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Load 135,233 cities, index, update and scan them while a coordinator dies, and check every answer
+    Demo(demo::Args),
+    /// Run a whole cluster in one process, its data kept in a directory
+    Dev(dev::Args),
+    /// Run a member of the replicated coordinator
+    Coordinator(role::Args),
+    /// Run a projector: it keeps the documents and streams their changes
+    Projector(role::Args),
+    /// Run an indexer: it keeps slices of indexes
+    Indexer(role::Args),
+    /// Run a router: it serves SQL, gRPC and HTTP
+    Router(role::Args),
+    /// Run SQL statements, given with -c or read from standard input
+    Sql(client::SqlArgs),
+    /// Show the nodes, buckets, indexes and slices of a running cluster
+    Status(client::StatusArgs),
+}
+
+/// Runs a command; the exit status is 0 when it did what was asked.
+pub async fn run(cli: Cli) -> Result<(), Error> {
+    match cli.command {
+        Command::Demo(args) => demo::run(args).await,
+        Command::Dev(args) => dev::run(args).await,
+        Command::Coordinator(args) => role::run(proto::index::Role::Coordinator, args).await,
+        Command::Projector(args) => role::run(proto::index::Role::Projector, args).await,
+        Command::Indexer(args) => role::run(proto::index::Role::Indexer, args).await,
+        Command::Router(args) => role::run(proto::index::Role::Router, args).await,
+        Command::Sql(args) => client::sql(args).await,
+        Command::Status(args) => client::status(args).await,
+    }
+}
+
+/// Waits for SIGTERM or SIGINT.
+pub async fn stop_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+}

@@ -1,0 +1,183 @@
+//! Each role as a process of its own. Settings come from a file, from flags, or from both; a flag wins.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use proto::api::Directory;
+use proto::env::{Env, Task};
+use proto::ids::NodeId;
+use proto::index::{NodeInfo, Role};
+use proto::{Error, ErrorCode, Result};
+use serde::Deserialize;
+use tokio::net::TcpListener;
+use tokio_stream::wrappers::TcpListenerStream;
+
+use crate::grpc;
+use crate::node;
+use crate::serve::{Ports, Served, Serving, bind};
+use crate::wire::{PeerDirectory, Peers, tcp_connect};
+
+/// The settings of a role, as flags or in a TOML file under the same names (with `_` for `-`).
+#[derive(Debug, Default, Deserialize, clap::Args)]
+#[serde(deny_unknown_fields, default)]
+pub struct Args {
+    /// A TOML file with these settings
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
+    config: Option<PathBuf>,
+    /// This process's number, unique in the cluster
+    #[arg(long, value_name = "N")]
+    id: Option<u64>,
+    /// Where other processes reach this one
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<String>,
+    /// Where the data is kept (not for a router)
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Replicas avoid sharing a zone
+    #[arg(long)]
+    zone: Option<String>,
+    /// The members of the coordinator, all of them
+    #[arg(long, value_name = "N=HOST:PORT", value_delimiter = ',')]
+    coordinators: Vec<String>,
+    /// A router's address for SQL
+    #[arg(long, value_name = "HOST:PORT")]
+    sql: Option<String>,
+    /// A router's address for HTTP
+    #[arg(long, value_name = "HOST:PORT")]
+    http: Option<String>,
+}
+
+/// Settings, complete.
+struct Settings {
+    node: NodeInfo,
+    data: PathBuf,
+    coordinators: Vec<(NodeId, String)>,
+    sql: String,
+    http: String,
+}
+
+fn bad(what: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidParameter, what)
+}
+
+fn read_file(env: &Env, path: &Path) -> Result<Args> {
+    let here = |error: std::io::Error| Error::from(error).context(format!("reading {}", path.display()));
+    let file = env.fs.open(path, proto::env::OpenMode::Read).map_err(here)?;
+    let mut bytes = vec![0; file.len().map_err(here)? as usize];
+    file.read_exact_at(&mut bytes, 0).map_err(here)?;
+    let text = String::from_utf8(bytes).map_err(|_| bad(format!("{}: not UTF-8", path.display())))?;
+    toml::from_str(&text).map_err(|error| bad(format!("{}: {error}", path.display())))
+}
+
+impl Args {
+    fn settings(self, env: &Env, role: Role) -> Result<Settings> {
+        let file = match &self.config {
+            Some(path) => read_file(env, path)?,
+            None => Args::default(),
+        };
+        let missing = |what: &str| {
+            bad(format!("a {} needs {what}", role.name()))
+                .with_hint("give it as a flag, or in the file that --config names; see config/ for examples")
+        };
+        let id = self.id.or(file.id).ok_or_else(|| missing("a number, --id"))?;
+        let address = self.listen.or(file.listen).ok_or_else(|| missing("an address, --listen"))?;
+        let data = self.data.or(file.data);
+        if data.is_none() && role != Role::Router {
+            return Err(missing("a data directory, --data"));
+        }
+        let coordinators =
+            if self.coordinators.is_empty() { file.coordinators } else { self.coordinators };
+        let coordinators = coordinators.iter().map(|text| member(text)).collect::<Result<Vec<_>>>()?;
+        if coordinators.is_empty() {
+            return Err(missing("the coordinator's members, --coordinators 1=host:port,2=…"));
+        }
+        let zone = self.zone.or(file.zone).unwrap_or_default();
+        Ok(Settings {
+            node: NodeInfo { id: NodeId(id), role, address, zone },
+            data: data.unwrap_or_default(),
+            coordinators,
+            sql: self.sql.or(file.sql).unwrap_or_else(|| "127.0.0.1:7432".into()),
+            http: self.http.or(file.http).unwrap_or_else(|| "127.0.0.1:7480".into()),
+        })
+    }
+}
+
+fn member(text: &str) -> Result<(NodeId, String)> {
+    let wrong = || bad(format!("coordinator member {text:?} is not N=HOST:PORT"));
+    let (id, address) = text.trim().split_once('=').ok_or_else(wrong)?;
+    Ok((NodeId(id.parse().map_err(|_| wrong())?), address.to_owned()))
+}
+
+/// Runs a role until SIGTERM or control-C.
+pub async fn run(role: Role, args: Args) -> Result<()> {
+    let env = Env::real();
+    let settings = args.settings(&env, role)?;
+    let peers = Peers::new(settings.coordinators.clone(), tcp_connect());
+    let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(Arc::clone(&peers)));
+    let (id, data) = (settings.node.id, settings.data.clone());
+    if role == Role::Router {
+        return run_router(settings, env, peers, directory).await;
+    }
+    // A port in use is said before anything is started.
+    let listener = bind(&settings.node.address, "--listen").await?;
+    match role {
+        Role::Router => Ok(()),
+        Role::Coordinator => {
+            let members = settings.coordinators.clone();
+            let service = node::start_coordinator(id, members, data, &env, directory).await?;
+            peers.add_coordinator(id, service);
+            serve_peers(&env, &settings.node, listener, peers).await
+        }
+        Role::Projector => {
+            let service =
+                node::start_projector(settings.node.clone(), data, &env, directory).await?;
+            peers.add_projector(id, service.projector());
+            let served = serve_peers(&env, &settings.node, listener, peers).await;
+            drop(service);
+            served
+        }
+        Role::Indexer => {
+            let service = node::start_indexer(settings.node.clone(), data, &env, directory).await?;
+            peers.add_indexer(id, service);
+            serve_peers(&env, &settings.node, listener, peers).await
+        }
+    }
+}
+
+/// Serves other processes until the process is told to stop.
+async fn serve_peers(
+    env: &Env,
+    node: &NodeInfo,
+    listener: TcpListener,
+    peers: Arc<Peers>,
+) -> Result<()> {
+    let address = listener.local_addr()?;
+    let services = grpc::peer_services(peers);
+    let _task: Task = env.spawn("grpc", async move {
+        if let Err(error) = services.serve_with_incoming(TcpListenerStream::new(listener)).await {
+            tracing::error!(%error, "serving gRPC");
+        }
+    });
+    println!("ready {}={address} id={}", node.role.name(), node.id);
+    super::stop_signal().await;
+    Ok(())
+}
+
+async fn run_router(
+    settings: Settings,
+    env: Env,
+    peers: Arc<Peers>,
+    directory: Arc<dyn Directory>,
+) -> Result<()> {
+    let ports =
+        Ports { sql: settings.sql, grpc: settings.node.address.clone(), http: settings.http };
+    let bound = ports.bind().await?;
+    let config = router::Config::new(settings.node);
+    let router = Arc::new(router::Router::start(config, env.clone(), Arc::clone(&directory)));
+    let served = Served { router, directory, peers, indexers: Vec::new() };
+    let serving = Serving::serve(served, &env, bound)?;
+    println!("{}", serving.ready_line());
+    super::stop_signal().await;
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! Buckets and indexes over gRPC.
+
+use std::sync::Arc;
+
+use proto::grpc::admin_server::Admin;
+use proto::grpc::{
+    Bucket, ExecuteReply, ExecuteRequest, Index, ListBucketsReply, ListBucketsRequest,
+    ListIndexesReply, ListIndexesRequest,
+};
+use proto::index::{BucketInfo, IndexInfo, SourceKind};
+use proto::{Error, ErrorCode, Result};
+use tonic::{Request, Response, Status};
+
+use super::status;
+use crate::backend::ClusterBackend;
+use crate::sql::backend::Backend;
+use crate::sql::ddl;
+use crate::sql::parse::parse;
+
+pub(super) struct Service {
+    pub(super) backend: Arc<ClusterBackend>,
+}
+
+impl Service {
+    async fn run(&self, sql: &str) -> Result<String> {
+        let parsed = parse(sql).map_err(|error| error.error)?;
+        let [only] = &parsed[..] else {
+            let message = format!("one statement is expected, not {}", parsed.len());
+            return Err(Error::new(ErrorCode::InvalidParameter, message));
+        };
+        match ddl::run(&*self.backend, &only.statement).await? {
+            Some(tag) => Ok(tag),
+            None => Err(Error::new(ErrorCode::Unsupported, "only DDL runs here")
+                .with_hint("use the SQL port, or the Ingest and Query services")),
+        }
+    }
+}
+
+fn bucket(info: &BucketInfo) -> Bucket {
+    let source = match info.source {
+        SourceKind::Embedded => "embedded",
+        SourceKind::Push => "push",
+    };
+    Bucket { name: info.name.clone(), vbuckets: info.vbuckets.into(), source: source.into() }
+}
+
+fn index(info: &IndexInfo) -> Index {
+    Index {
+        name: info.spec.name.clone(),
+        bucket: info.spec.bucket.clone(),
+        state: info.state.name().into(),
+        slices: info.spec.slices.into(),
+        replicas: info.spec.replicas.into(),
+        definition: info.spec.sql.clone(),
+    }
+}
+
+#[tonic::async_trait]
+impl Admin for Service {
+    async fn execute(
+        &self,
+        request: Request<ExecuteRequest>,
+    ) -> std::result::Result<Response<ExecuteReply>, Status> {
+        let tag = self.run(&request.into_inner().sql).await.map_err(status)?;
+        Ok(Response::new(ExecuteReply { tag }))
+    }
+
+    async fn list_buckets(
+        &self,
+        _: Request<ListBucketsRequest>,
+    ) -> std::result::Result<Response<ListBucketsReply>, Status> {
+        let catalog = self.backend.catalog();
+        let buckets = catalog.buckets.values().map(|info| bucket(info)).collect();
+        Ok(Response::new(ListBucketsReply { buckets }))
+    }
+
+    async fn list_indexes(
+        &self,
+        _: Request<ListIndexesRequest>,
+    ) -> std::result::Result<Response<ListIndexesReply>, Status> {
+        let catalog = self.backend.catalog();
+        let indexes = catalog.indexes.values().map(|info| index(info)).collect();
+        Ok(Response::new(ListIndexesReply { indexes }))
+    }
+}

@@ -1,0 +1,200 @@
+//! Streaming mutation ingest.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use proto::api;
+use proto::cut::Position;
+use proto::grpc::document_write::Kind;
+use proto::grpc::ingest_server::Ingest;
+use proto::grpc::{
+    PositionsReply, PositionsRequest, PushReply, PushRequest, VbucketPosition, WriteReply,
+    WriteRequest,
+};
+use proto::ids::{Seqno, VbucketId, Vbuuid};
+use proto::index::BucketInfo;
+use proto::mutation::MutationKind;
+use proto::{Error, ErrorCode, Result};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::status;
+use crate::backend::ClusterBackend;
+use crate::sql::backend::Backend;
+
+/// Replies that wait for a client that does not read.
+const REPLIES_WAITING: usize = 16;
+
+pub(super) struct Service {
+    pub(super) backend: Arc<ClusterBackend>,
+}
+
+type Replies<T> = ReceiverStream<std::result::Result<T, Status>>;
+
+fn position((vbucket, position): (VbucketId, Position)) -> VbucketPosition {
+    VbucketPosition {
+        vbucket: vbucket.0.into(),
+        vbuuid: position.vbuuid.0,
+        seqno: position.seqno.0,
+    }
+}
+
+/// Keeps the bucket that a stream names; later requests may leave it out.
+async fn bucket_of(
+    backend: &ClusterBackend,
+    known: &mut Option<Arc<BucketInfo>>,
+    name: &str,
+) -> Result<Arc<BucketInfo>> {
+    match known {
+        Some(bucket) if name.is_empty() || name == bucket.name => Ok(Arc::clone(bucket)),
+        None if name.is_empty() => {
+            Err(Error::new(ErrorCode::InvalidParameter, "the first request must name a bucket"))
+        }
+        _ => {
+            let bucket = backend.bucket(name).await?;
+            *known = Some(Arc::clone(&bucket));
+            Ok(bucket)
+        }
+    }
+}
+
+fn write_of(write: proto::grpc::DocumentWrite) -> Result<api::Write> {
+    let kind = match write.kind {
+        Some(Kind::Insert(document)) => api::WriteKind::Insert(document),
+        Some(Kind::Upsert(document)) => api::WriteKind::Upsert(document),
+        Some(Kind::Delete(true)) => api::WriteKind::Delete,
+        _ => {
+            let message = format!("document {:?}: neither insert, upsert nor delete", write.id);
+            return Err(Error::new(ErrorCode::InvalidParameter, message));
+        }
+    };
+    Ok(api::Write { id: write.id, kind })
+}
+
+fn push_of(mutation: proto::grpc::PushMutation) -> Result<api::PushMutation> {
+    let vbucket = u16::try_from(mutation.vbucket).map_err(|_| {
+        let message = format!("document {:?}: vbucket {}", mutation.id, mutation.vbucket);
+        Error::new(ErrorCode::InvalidParameter, message)
+    })?;
+    Ok(api::PushMutation {
+        vbucket: VbucketId(vbucket),
+        position: Position { vbuuid: Vbuuid(mutation.vbuuid), seqno: Seqno(mutation.seqno) },
+        id: mutation.id,
+        kind: match mutation.document {
+            Some(_) => MutationKind::Upsert,
+            None => MutationKind::Deletion,
+        },
+        document: mutation.document.unwrap_or_default(),
+    })
+}
+
+/// One request of a Write stream.
+async fn write(
+    backend: &ClusterBackend,
+    known: &mut Option<Arc<BucketInfo>>,
+    request: WriteRequest,
+) -> Result<WriteReply> {
+    let bucket = bucket_of(backend, known, &request.bucket).await?;
+    let writes = request.writes.into_iter().map(write_of).collect::<Result<Vec<_>>>()?;
+    let reply = backend.write(&bucket, writes).await?;
+    Ok(WriteReply { affected: reply.affected, write_position: reply.position.to_string() })
+}
+
+/// One request of a Push stream.
+async fn push(
+    backend: &ClusterBackend,
+    known: &mut Option<Arc<BucketInfo>>,
+    request: PushRequest,
+) -> Result<PushReply> {
+    let bucket = bucket_of(backend, known, &request.bucket).await?;
+    let mutations = request.mutations.into_iter().map(push_of).collect::<Result<Vec<_>>>()?;
+    let request = api::PushRequest { bucket: bucket.id, mutations };
+    let reply = backend.projector(&bucket)?.push(request).await?;
+    Ok(PushReply { durable: reply.durable.into_iter().map(position).collect() })
+}
+
+impl Service {
+    /// Answers the requests of a stream in their order; the first error ends it.
+    fn answer<Q, A, F>(&self, mut requests: Streaming<Q>, mut ask: F) -> Replies<A>
+    where
+        Q: Send + 'static,
+        A: Send + 'static,
+        F: AsyncAnswer<Q, A> + Send + 'static,
+    {
+        let (replies, stream) = tokio::sync::mpsc::channel(REPLIES_WAITING);
+        let backend = Arc::clone(&self.backend);
+        let answering = async move {
+            while let Some(request) = requests.next().await {
+                let answer = match request {
+                    Ok(request) => ask.answer(&backend, request).await.map_err(status),
+                    Err(status) => Err(status),
+                };
+                let failed = answer.is_err();
+                if replies.send(answer).await.is_err() || failed {
+                    return;
+                }
+            }
+        };
+        // It ends with the stream of requests, or when nobody reads the replies.
+        self.backend.env().spawn("ingest", answering).detach();
+        ReceiverStream::new(stream)
+    }
+}
+
+/// How one kind of stream answers a request.
+#[tonic::async_trait]
+trait AsyncAnswer<Q, A> {
+    async fn answer(&mut self, backend: &ClusterBackend, request: Q) -> Result<A>;
+}
+
+#[derive(Default)]
+struct Writes(Option<Arc<BucketInfo>>);
+
+#[tonic::async_trait]
+impl AsyncAnswer<WriteRequest, WriteReply> for Writes {
+    async fn answer(&mut self, backend: &ClusterBackend, request: WriteRequest) -> Result<WriteReply> {
+        write(backend, &mut self.0, request).await
+    }
+}
+
+#[derive(Default)]
+struct Pushes(Option<Arc<BucketInfo>>);
+
+#[tonic::async_trait]
+impl AsyncAnswer<PushRequest, PushReply> for Pushes {
+    async fn answer(&mut self, backend: &ClusterBackend, request: PushRequest) -> Result<PushReply> {
+        push(backend, &mut self.0, request).await
+    }
+}
+
+#[tonic::async_trait]
+impl Ingest for Service {
+    type WriteStream = Replies<WriteReply>;
+    type PushStream = Replies<PushReply>;
+
+    async fn write(
+        &self,
+        request: Request<Streaming<WriteRequest>>,
+    ) -> std::result::Result<Response<Self::WriteStream>, Status> {
+        Ok(Response::new(self.answer(request.into_inner(), Writes::default())))
+    }
+
+    async fn push(
+        &self,
+        request: Request<Streaming<PushRequest>>,
+    ) -> std::result::Result<Response<Self::PushStream>, Status> {
+        Ok(Response::new(self.answer(request.into_inner(), Pushes::default())))
+    }
+
+    async fn positions(
+        &self,
+        request: Request<PositionsRequest>,
+    ) -> std::result::Result<Response<PositionsReply>, Status> {
+        let positions = async {
+            let bucket = self.backend.bucket(&request.into_inner().bucket).await?;
+            self.backend.projector(&bucket)?.positions(bucket.id).await
+        };
+        let cut = positions.await.map_err(status)?;
+        Ok(Response::new(PositionsReply { positions: cut.iter().map(position).collect() }))
+    }
+}

@@ -1,0 +1,171 @@
+//! Snapshot-consistent scans over gRPC: the request is put together as a SELECT, so that both ways in
+//! mean the same, and the rows carry tokens with which a scan goes on later, anywhere.
+
+use std::sync::Arc;
+
+use futures::stream;
+use proto::ErrorCode;
+use proto::cut::WritePosition;
+use proto::grpc::query_server::Query;
+use proto::grpc::{ScanReply, ScanRequest, ScanRow, ScanValue};
+use proto::scan::{Consistency, RowBlock};
+use proto::{Error, Result};
+use router::{ScanBatch, ScanStream};
+use tonic::{Request, Response, Status};
+
+use super::status;
+use crate::backend::ClusterBackend;
+use crate::pg::cell_text;
+use crate::sql::ast::Statement;
+use crate::sql::backend::Backend;
+use crate::sql::parse::parse;
+use crate::sql::plan::{IndexPlan, Plan, resolve};
+
+/// How long a scan waits for an epoch or a node.
+const SERVE_TIMEOUT_MS: u64 = 10_000;
+
+pub(super) struct Service {
+    pub(super) backend: Arc<ClusterBackend>,
+}
+
+fn refuse(what: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidParameter, what)
+}
+
+/// The SELECT that a request stands for.
+fn select(request: &ScanRequest) -> String {
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let columns = match request.columns.is_empty() {
+        true => "*".to_owned(),
+        false => request.columns.join(", "),
+    };
+    let mut sql = format!("SELECT {columns} FROM {}", quoted(&request.index));
+    if !request.r#where.is_empty() {
+        // The newline ends a comment that the predicate may end with.
+        sql += &format!(" WHERE ({}\n)", request.r#where);
+    }
+    if let Some(limit) = request.limit {
+        sql += &format!(" LIMIT {limit}");
+    }
+    if request.offset > 0 {
+        sql += &format!(" OFFSET {}", request.offset);
+    }
+    sql
+}
+
+impl Service {
+    async fn plan(&self, request: &ScanRequest) -> Result<IndexPlan> {
+        let parsed = parse(&select(request)).map_err(|error| error.error)?;
+        let [only] = &parsed[..] else { return Err(refuse("columns and where must be expressions")) };
+        let Statement::Select(select) = &only.statement else {
+            return Err(refuse("columns and where must be expressions"));
+        };
+        if only.parameters > 0 {
+            return Err(refuse("a scan has no parameters"));
+        }
+        let relation = self.backend.relation(&request.index).await?;
+        match resolve(select, Some(&relation))?.plan(&[])? {
+            Plan::Index(plan) if !plan.is_aggregate() => Ok(*plan),
+            Plan::Index(_) => Err(Error::new(ErrorCode::Unsupported, "aggregates over gRPC")
+                .with_hint("use SQL for aggregates")),
+            _ => Err(refuse(format!("{:?} is a bucket, not an index", request.index))),
+        }
+    }
+
+    async fn begin(&self, request: ScanRequest) -> Result<Replies> {
+        let mut plan = self.plan(&request).await?;
+        plan.request.ordered = true;
+        plan.request.reverse = request.reverse;
+        plan.request.timeout_ms = SERVE_TIMEOUT_MS;
+        plan.request.consistency = consistency(&request, &plan)?;
+        let token = (!request.token.is_empty()).then_some(&request.token[..]);
+        let scan = self.backend.router().scan(plan.request.clone(), token).await?;
+        let page_left = if request.page_rows == 0 { u64::MAX } else { request.page_rows };
+        Ok(Replies { plan, scan, page_left, first: true, done: false })
+    }
+}
+
+fn consistency(request: &ScanRequest, plan: &IndexPlan) -> Result<Consistency> {
+    if !request.at_plus.is_empty() {
+        let position: WritePosition = request.at_plus.parse()?;
+        if position.bucket != plan.index.bucket {
+            return Err(refuse("at_plus is a position in another bucket"));
+        }
+        return Ok(Consistency::AtPlus(position.positions));
+    }
+    match &request.consistency[..] {
+        "" | "any" => Ok(Consistency::Any),
+        "request_plus" => Ok(Consistency::RequestPlus),
+        other => Err(refuse(format!("consistency {other:?} is neither any nor request_plus"))),
+    }
+}
+
+/// The replies of a scan in progress.
+struct Replies {
+    plan: IndexPlan,
+    scan: ScanStream,
+    page_left: u64,
+    first: bool,
+    done: bool,
+}
+
+impl Replies {
+    async fn next(&mut self) -> Result<Option<ScanReply>> {
+        if self.done {
+            return Ok(None);
+        }
+        let batch = match self.page_left {
+            0 => None,
+            _ => self.scan.next().await?,
+        };
+        let rows = match batch {
+            Some(ScanBatch::Rows(block)) => self.rows(&block)?,
+            Some(ScanBatch::Aggregates(_)) => return Err(Error::internal("aggregates in a scan of rows")),
+            None => {
+                self.done = true;
+                Vec::new()
+            }
+        };
+        self.page_left = self.page_left.saturating_sub(rows.len() as u64);
+        self.done |= self.page_left == 0;
+        let columns = match std::mem::take(&mut self.first) {
+            true => self.plan.columns.iter().map(|column| column.name.clone()).collect(),
+            false => Vec::new(),
+        };
+        let token = self.scan.token()?.unwrap_or_default();
+        Ok(Some(ScanReply { columns, rows, epoch: self.scan.epoch().0, token }))
+    }
+
+    fn rows(&self, block: &RowBlock) -> Result<Vec<ScanRow>> {
+        let spec = &self.plan.index.spec;
+        let row = |row| {
+            let value = |cell| Ok(ScanValue { text: cell_text(spec, row, cell)? });
+            Ok(ScanRow { values: self.plan.cells.iter().map(value).collect::<Result<_>>()? })
+        };
+        block.iter().map(row).collect()
+    }
+}
+
+type ReplyStream =
+    std::pin::Pin<Box<dyn futures::Stream<Item = std::result::Result<ScanReply, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl Query for Service {
+    type ScanStream = ReplyStream;
+
+    async fn scan(
+        &self,
+        request: Request<ScanRequest>,
+    ) -> std::result::Result<Response<ReplyStream>, Status> {
+        let replies = self.begin(request.into_inner()).await.map_err(status)?;
+        let stream = stream::unfold(Some(replies), |replies| async {
+            let mut replies = replies?;
+            match replies.next().await {
+                Ok(Some(reply)) => Some((Ok(reply), Some(replies))),
+                Ok(None) => None,
+                Err(error) => Some((Err(status(error)), None)),
+            }
+        });
+        Ok(Response::new(Box::pin(stream)))
+    }
+}

@@ -1,0 +1,176 @@
+//! The HTTP port: `/status` as JSON, `/metrics` in the OpenMetrics text format, `/healthz`.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::{Json, Router, routing::get};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+use proto::api::{CoordinatorStatus, Directory};
+use proto::index::{Catalog, IndexInfo};
+use serde_json::{Value as Json_, json};
+
+/// What the port tells of.
+#[derive(Clone)]
+pub struct Observed {
+    /// The router of this process.
+    pub router: Arc<router::Router>,
+    /// The other services.
+    pub directory: Arc<dyn Directory>,
+    /// The indexers of this process.
+    pub indexers: Vec<Arc<indexer::Indexer>>,
+    /// What the SQL and gRPC ports count.
+    pub counters: Arc<Counters>,
+}
+
+/// What the ports count, since the process began.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Scans begun.
+    pub scans: Counter<u64, AtomicU64>,
+    /// Rows handed out by scans.
+    pub scan_rows: Counter<u64, AtomicU64>,
+    /// Documents written or removed.
+    pub documents: Counter<u64, AtomicU64>,
+    /// Replicated commands.
+    pub commands: Counter<u64, AtomicU64>,
+}
+
+/// The routes.
+pub fn routes(observed: Observed) -> Router {
+    Router::new()
+        .route("/status", get(status))
+        .route("/metrics", get(metrics))
+        .route("/healthz", get(healthz))
+        .with_state(observed)
+}
+
+async fn healthz(State(observed): State<Observed>) -> Response {
+    if observed.router.catalog().cas == 0 {
+        let why = "no catalog yet: no coordinator has answered\n";
+        return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
+    }
+    "ok\n".into_response()
+}
+
+async fn status(State(observed): State<Observed>) -> Json<Json_> {
+    let catalog = observed.router.catalog();
+    let coordinator = match observed.directory.coordinator().status().await {
+        Ok(status) => json!(status),
+        Err(error) => json!({ "error": error.to_string() }),
+    };
+    let local: Vec<_> = observed.indexers.iter().map(|indexer| indexer.status()).collect();
+    Json(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "cas": catalog.cas,
+        "nodes": catalog.nodes.values().collect::<Vec<_>>(),
+        "buckets": catalog.buckets.values().collect::<Vec<_>>(),
+        "indexes": catalog.indexes.values().map(|index| index_json(index)).collect::<Vec<_>>(),
+        "coordinator": coordinator,
+        "local_indexers": local,
+    }))
+}
+
+fn index_json(index: &IndexInfo) -> Json_ {
+    json!({
+        "id": index.id,
+        "name": index.spec.name,
+        "bucket": index.spec.bucket,
+        "state": index.state.name(),
+        "generation": index.generation,
+        "definition": index.spec.sql,
+        "topology": index.topology.number,
+        "placement": index.topology.placement,
+    })
+}
+
+async fn metrics(State(observed): State<Observed>) -> Response {
+    let status = observed.directory.coordinator().status().await.ok();
+    let mut text = String::new();
+    match encode(&mut text, &registry(&observed, status.as_ref())) {
+        Ok(()) => {
+            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+            ([(header::CONTENT_TYPE, kind)], text).into_response()
+        }
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByNode {
+    node: u64,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByNodeAndBucket {
+    node: u64,
+    bucket: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByIndex {
+    index: String,
+}
+
+fn registry(observed: &Observed, status: Option<&CoordinatorStatus>) -> Registry {
+    let mut registry = Registry::with_prefix("sextant");
+    let counters = &observed.counters;
+    registry.register("scans", "Scans begun", counters.scans.clone());
+    registry.register("scan_rows", "Rows handed out by scans", counters.scan_rows.clone());
+    registry.register("documents_written", "Documents written or removed", counters.documents.clone());
+    registry.register("commands", "Replicated commands", counters.commands.clone());
+    let memory = Family::<ByNode, Gauge>::default();
+    for indexer in &observed.indexers {
+        let status = indexer.status();
+        memory.get_or_create(&ByNode { node: status.node.0 }).set(status.memory_bytes as i64);
+    }
+    registry.register_with_unit("indexer_memory", "Memory of the slices", Unit::Bytes, memory);
+    let catalog = observed.router.catalog();
+    gauge(&mut registry, "catalog_cas", "Changes of the replicated state", catalog.cas);
+    if let Some(status) = status {
+        register_coordinator(&mut registry, status, &catalog);
+    }
+    registry
+}
+
+fn gauge(registry: &mut Registry, name: &str, help: &str, value: u64) {
+    let gauge: Gauge = Gauge::default();
+    gauge.set(value as i64);
+    registry.register(name, help, gauge);
+}
+
+fn register_coordinator(registry: &mut Registry, status: &CoordinatorStatus, catalog: &Catalog) {
+    gauge(registry, "raft_term", "Raft's term", status.term);
+    gauge(registry, "raft_committed", "Last committed log position", status.committed);
+    gauge(registry, "raft_applied", "Last applied log position", status.applied);
+    let silent = Family::<ByNode, Gauge>::default();
+    let applied = Family::<ByNodeAndBucket, Gauge>::default();
+    let queued = Family::<ByNodeAndBucket, Gauge>::default();
+    let entries = Family::<ByIndex, Gauge>::default();
+    for node in &status.nodes {
+        silent.get_or_create(&ByNode { node: node.node.0 }).set(node.silent_ms as i64);
+        for progress in &node.buckets {
+            let name = catalog.buckets.get(&progress.bucket).map(|bucket| bucket.name.clone());
+            let label = ByNodeAndBucket { node: node.node.0, bucket: name.unwrap_or_default() };
+            applied.get_or_create(&label).set(progress.applied.0 as i64);
+            queued.get_or_create(&label).set(progress.queue_bytes as i64);
+        }
+        for slice in &node.slices {
+            if let Some(index) = catalog.indexes.get(&slice.slice.index) {
+                let label = ByIndex { index: index.spec.name.clone() };
+                entries.get_or_create(&label).inc_by(slice.entries as i64);
+            }
+        }
+    }
+    registry.register("node_silent_ms", "Milliseconds since a node was heard of", silent);
+    registry.register("applied_epoch", "Newest epoch applied", applied);
+    registry.register_with_unit("queue", "Mutations that wait for their epoch", Unit::Bytes, queued);
+    registry.register("index_entries", "Entries of all copies of an index", entries);
+}

@@ -1,0 +1,50 @@
+//! Starts one service of each role with its usual settings.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use projector::source::fjall::FjallStore;
+use proto::Result;
+use proto::api::Directory;
+use proto::env::Env;
+use proto::ids::NodeId;
+use proto::index::NodeInfo;
+
+/// A coordinator member.
+pub async fn start_coordinator(
+    node: NodeId,
+    members: Vec<(NodeId, String)>,
+    data_dir: PathBuf,
+    env: &Env,
+    directory: Arc<dyn Directory>,
+) -> Result<Arc<coordinator::Coordinator>> {
+    let config = coordinator::Config::new(node, members, data_dir);
+    coordinator::Coordinator::start(config, env.clone(), directory).await
+}
+
+/// An indexer; recovers off the async threads.
+pub async fn start_indexer(
+    node: NodeInfo,
+    data_dir: PathBuf,
+    env: &Env,
+    directory: Arc<dyn Directory>,
+) -> Result<Arc<indexer::Indexer>> {
+    let config = indexer::Config::new(node, data_dir);
+    let env = env.clone();
+    // Tasks are spawned while it opens, so this stays on the runtime's threads.
+    Ok(Arc::new(indexer::Indexer::start(config, env, directory)?))
+}
+
+/// A projector with its documents on disk.
+pub async fn start_projector(
+    node: NodeInfo,
+    data_dir: PathBuf,
+    env: &Env,
+    directory: Arc<dyn Directory>,
+) -> Result<projector::Service> {
+    let fs = Arc::clone(&env.fs);
+    let store = env.blocking(move || FjallStore::open(&*fs, &data_dir)).await?;
+    let config = projector::Config::new(node);
+    let inward = Arc::new(router::Inward);
+    projector::Service::start(config, env.clone(), Arc::new(store), directory, inward).await
+}

@@ -1,0 +1,161 @@
+//! The ports of a process that serves users: SQL, gRPC and HTTP.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::api::Directory;
+use proto::env::{Env, Task};
+use proto::{Error, ErrorCode, Result};
+use tokio::net::TcpListener;
+use tokio_stream::wrappers::TcpListenerStream;
+
+use crate::backend::ClusterBackend;
+use crate::cluster::Cluster;
+use crate::grpc;
+use crate::http::{self, Counters, Observed};
+use crate::pg;
+use crate::wire::Peers;
+
+/// How long a cluster may take until it can run a command.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// Where to listen, `host:port`; port 0 is any free one.
+#[derive(Clone, Debug)]
+pub struct Ports {
+    /// PostgreSQL's protocol.
+    pub sql: String,
+    /// gRPC.
+    pub grpc: String,
+    /// HTTP.
+    pub http: String,
+}
+
+/// Ports that this process has taken.
+pub struct Bound {
+    sql: TcpListener,
+    grpc: TcpListener,
+    http: TcpListener,
+}
+
+impl Ports {
+    /// Any free ports of the loopback address.
+    pub fn any() -> Self {
+        let any = || "127.0.0.1:0".to_owned();
+        Self { sql: any(), grpc: any(), http: any() }
+    }
+
+    /// Takes the ports.
+    pub async fn bind(&self) -> Result<Bound> {
+        Ok(Bound {
+            sql: bind(&self.sql, "--sql-port").await?,
+            grpc: bind(&self.grpc, "--grpc-port").await?,
+            http: bind(&self.http, "--http-port").await?,
+        })
+    }
+}
+
+/// Listens on an address.
+pub async fn bind(address: &str, option: &str) -> Result<TcpListener> {
+    TcpListener::bind(address).await.map_err(|error| {
+        Error::new(ErrorCode::Io, format!("listening on {address}: {error}"))
+            .with_hint(format!("choose another one with {option}; port 0 is any free one"))
+    })
+}
+
+/// The services of a process that its ports are for.
+pub struct Served {
+    /// Runs scans.
+    pub router: Arc<router::Router>,
+    /// The other services.
+    pub directory: Arc<dyn Directory>,
+    /// What other processes may reach here.
+    pub peers: Arc<Peers>,
+    /// The indexers of this process.
+    pub indexers: Vec<Arc<indexer::Indexer>>,
+}
+
+/// Ports being served until this is dropped.
+pub struct Serving {
+    addresses: [SocketAddr; 3],
+    router: Arc<router::Router>,
+    _tasks: Vec<Task>,
+}
+
+impl Serving {
+    /// Serves the ports of a whole cluster.
+    pub fn start(cluster: &Cluster, env: &Env, bound: Bound) -> Result<Self> {
+        let served = Served {
+            router: cluster.router(),
+            directory: cluster.directory(),
+            peers: cluster.peers(),
+            indexers: cluster.indexers(),
+        };
+        Self::serve(served, env, bound)
+    }
+
+    /// Serves ports.
+    pub fn serve(served: Served, env: &Env, bound: Bound) -> Result<Self> {
+        let Served { router, directory, peers, indexers } = served;
+        let addresses = [bound.sql.local_addr()?, bound.grpc.local_addr()?, bound.http.local_addr()?];
+        let counters = Arc::new(Counters::default());
+        let backend = Arc::new(ClusterBackend::new(
+            Arc::clone(&router),
+            Arc::clone(&directory),
+            env.clone(),
+            Arc::clone(&counters),
+        ));
+        let sql = pg::Server::new(pg::Config::default(), env.clone(), Arc::clone(&backend) as _);
+        let public = grpc::services(backend, peers);
+        let observed = Observed { router: Arc::clone(&router), directory, indexers, counters };
+        let http = axum::serve(bound.http, http::routes(observed));
+        let tasks = vec![
+            env.spawn("sql", async move { sql.serve(bound.sql).await }),
+            env.spawn("grpc", async move {
+                if let Err(error) = public.serve_with_incoming(TcpListenerStream::new(bound.grpc)).await {
+                    tracing::error!(%error, "serving gRPC");
+                }
+            }),
+            env.spawn("http", async move {
+                if let Err(error) = http.await {
+                    tracing::error!(%error, "serving HTTP");
+                }
+            }),
+        ];
+        Ok(Self { addresses, router, _tasks: tasks })
+    }
+
+    /// Where SQL is served.
+    pub fn sql_address(&self) -> SocketAddr {
+        self.addresses[0]
+    }
+
+    /// Where gRPC is served.
+    pub fn grpc_address(&self) -> SocketAddr {
+        self.addresses[1]
+    }
+
+    /// Where HTTP is served.
+    pub fn http_address(&self) -> SocketAddr {
+        self.addresses[2]
+    }
+
+    /// Waits until there is a catalog with a projector and an indexer: then DDL and scans are served.
+    pub async fn wait_ready(&self) -> Result<()> {
+        use proto::index::Role;
+        let ready = self.router.wait_catalog(|catalog| {
+            let has = |role| catalog.nodes.values().any(|node| node.role == role);
+            has(Role::Projector) && has(Role::Indexer)
+        });
+        tokio::time::timeout(READY_WITHIN, ready).await.map(drop).map_err(|_| {
+            Error::unavailable("no coordinator answered, or no projector and indexer registered, within a minute")
+                .with_hint("SEXTANT_LOG=info shows what each service waits for")
+        })
+    }
+
+    /// The line that says where the ports are.
+    pub fn ready_line(&self) -> String {
+        let [sql, grpc, http] = self.addresses;
+        format!("ready sql={sql} grpc={grpc} http={http}")
+    }
+}

@@ -1,0 +1,129 @@
+//! The simulated processes: each the real service behind the real transport, on files that lose what
+//! was not synced.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use projector::source::memory::MemoryStore;
+use proto::api::Directory;
+use proto::env::sim::{InlineSpawner, SimClock, SimFs};
+use proto::env::{Env, real::SystemRandom};
+use proto::ids::NodeId;
+use proto::index::{NodeInfo, Role};
+use sextant::node;
+use sextant::wire::{PeerDirectory, Peers};
+
+use super::net::{PORT, connect, incoming};
+
+/// A host's software as turmoil wants it.
+pub type HostResult = turmoil::Result;
+
+/// A simulated process: who it is, and what survives its crashes.
+#[derive(Clone)]
+pub struct Host {
+    /// Its number and role.
+    pub info: NodeInfo,
+    /// Its name in the network.
+    pub name: String,
+    /// Its disk.
+    pub fs: SimFs,
+    seed: u64,
+    clock: Arc<SimClock>,
+    store: Arc<MemoryStore>,
+}
+
+/// All hosts, and the documents of the projector.
+pub struct Hosts {
+    /// By name.
+    pub all: BTreeMap<String, Host>,
+    /// What the source has.
+    pub store: Arc<MemoryStore>,
+}
+
+impl Hosts {
+    /// Three coordinators, a projector and three indexers.
+    pub fn new(seed: u64) -> Self {
+        let store = Arc::new(MemoryStore::default());
+        let mut all = BTreeMap::new();
+        let roles = [
+            ("coordinator-1", 1, Role::Coordinator),
+            ("coordinator-2", 2, Role::Coordinator),
+            ("coordinator-3", 3, Role::Coordinator),
+            ("projector", 100, Role::Projector),
+            ("indexer-1", 201, Role::Indexer),
+            ("indexer-2", 202, Role::Indexer),
+            ("indexer-3", 203, Role::Indexer),
+        ];
+        for (name, id, role) in roles {
+            let seed = seed ^ (id << 32);
+            let host = Host {
+                info: NodeInfo {
+                    id: NodeId(id),
+                    role,
+                    address: format!("{name}:{PORT}"),
+                    zone: String::new(),
+                },
+                name: name.to_owned(),
+                fs: SimFs::new(seed),
+                seed,
+                clock: Arc::new(SimClock::new(1_700_000_000_000)),
+                store: Arc::clone(&store),
+            };
+            all.insert(name.to_owned(), host);
+        }
+        Self { all, store }
+    }
+}
+
+/// The coordinator's members.
+pub fn members() -> Vec<(NodeId, String)> {
+    (1..=3).map(|n| (NodeId(n), format!("coordinator-{n}:{PORT}"))).collect()
+}
+
+/// The seams of a simulated process.
+pub fn env(seed: u64, clock: Arc<SimClock>, fs: SimFs) -> Env {
+    Env {
+        clock,
+        random: Arc::new(SystemRandom::seeded(seed)),
+        fs: Arc::new(fs),
+        spawner: Arc::new(InlineSpawner),
+    }
+}
+
+impl Host {
+    /// Runs the process until it is crashed.
+    pub async fn run(self) -> HostResult {
+        let env = env(self.seed, Arc::clone(&self.clock), self.fs.clone());
+        let peers = Peers::new(members(), connect());
+        let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(Arc::clone(&peers)));
+        let dir = PathBuf::from("/data");
+        let id = self.info.id;
+        // Kept alive beside the server.
+        let _service: Box<dyn std::any::Any> = match self.info.role {
+            Role::Coordinator => {
+                let service =
+                    node::start_coordinator(id, members(), dir, &env, directory).await?;
+                peers.add_coordinator(id, service.clone());
+                Box::new(service)
+            }
+            Role::Projector => {
+                let config = projector::Config::new(self.info.clone());
+                let inward = Arc::new(router::Inward);
+                let service =
+                    projector::Service::start(config, env, self.store, directory, inward).await?;
+                peers.add_projector(id, service.projector());
+                Box::new(service)
+            }
+            Role::Indexer => {
+                let service = node::start_indexer(self.info.clone(), dir, &env, directory).await?;
+                peers.add_indexer(id, service.clone());
+                Box::new(service)
+            }
+            Role::Router => unreachable!("the client runs the router"),
+        };
+        let incoming = incoming().await?;
+        sextant::grpc::peer_services(peers).serve_with_incoming(incoming).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,139 @@
+//! The judge: what an index must show at an epoch, by plain evaluation of the source's log up to the
+//! epoch's cut. It shares no encoder, no evaluator and no order with the product.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use projector::source::memory::MemoryStore;
+use projector::source::{DocumentStore, LogRange};
+use proto::cut::Cut;
+use proto::ids::{BucketId, Seqno};
+use proto::mutation::MutationKind;
+use serde_json::Value;
+
+/// An index of the simulation: its declaration, and the same in plain code.
+pub struct SimIndex {
+    /// Its name.
+    pub name: &'static str,
+    /// What is declared.
+    pub sql: &'static str,
+    /// The keys that a document has, `None` for MISSING.
+    pub keys: fn(&Value) -> Vec<Vec<Option<Value>>>,
+    /// DESC flags.
+    pub descending: &'static [bool],
+}
+
+fn field(document: &Value, name: &str) -> Option<Value> {
+    document.get(name).cloned()
+}
+
+/// The indexes that the simulation declares.
+pub const INDEXES: [SimIndex; 4] = [
+    SimIndex {
+        name: "by_a",
+        sql: "CREATE INDEX by_a ON b (a, n DESC) INCLUDE (t) WITH (slices = 4, replicas = 1)",
+        keys: |document| match field(document, "a") {
+            None => Vec::new(),
+            a => vec![vec![a, field(document, "n")]],
+        },
+        descending: &[false, true],
+    },
+    SimIndex {
+        name: "big",
+        sql: "CREATE INDEX big ON b (n) WHERE n >= 50 WITH (slices = 3)",
+        keys: |document| match field(document, "n") {
+            Some(n) if n.as_i64().is_some_and(|n| n >= 50) => vec![vec![Some(n)]],
+            _ => Vec::new(),
+        },
+        descending: &[false],
+    },
+    SimIndex {
+        name: "by_tag",
+        sql: "CREATE INDEX by_tag ON b (UNNEST(t), n) WITH (slices = 4, replicas = 1)",
+        keys: |document| {
+            let Some(Value::Array(tags)) = field(document, "t") else { return Vec::new() };
+            let mut keys: Vec<Vec<Option<Value>>> = Vec::new();
+            for tag in tags {
+                let key = vec![Some(tag), field(document, "n")];
+                if !keys.contains(&key) {
+                    keys.push(key);
+                }
+            }
+            keys
+        },
+        descending: &[false, false],
+    },
+    SimIndex {
+        name: "spread",
+        sql: "CREATE INDEX spread ON b (n, a) PARTITION BY HASH (a) WITH (slices = 5)",
+        keys: |document| match field(document, "n") {
+            None => Vec::new(),
+            n => vec![vec![n, field(document, "a")]],
+        },
+        descending: &[false, false],
+    },
+];
+
+/// An entry: its key parts, then the id.
+pub type Entry = (Vec<Option<Value>>, String);
+
+/// The documents of a bucket at a cut.
+pub fn documents(store: &MemoryStore, bucket: BucketId, cut: &Cut) -> BTreeMap<String, Value> {
+    let mut documents = BTreeMap::new();
+    for (vbucket, position) in cut.iter() {
+        let range = LogRange { bucket, vbucket, after: Seqno(0), to: position.seqno };
+        let log = store.read_log(range, usize::MAX).expect("the source's log");
+        let last = log.last().map(|mutation| mutation.seqno).unwrap_or_default();
+        assert_eq!(last, position.seqno, "an epoch's cut is within the source's history");
+        for mutation in log {
+            match mutation.kind {
+                MutationKind::Upsert => {
+                    let document = serde_json::from_slice(&mutation.document).expect("JSON");
+                    documents.insert(mutation.id.to_string(), document);
+                }
+                MutationKind::Deletion => {
+                    documents.remove(&*mutation.id);
+                }
+            }
+        }
+    }
+    documents
+}
+
+/// The entries of an index over some documents, in its order.
+pub fn entries(index: &SimIndex, documents: &BTreeMap<String, Value>) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = documents
+        .iter()
+        .flat_map(|(id, document)| (index.keys)(document).into_iter().map(|key| (key, id.clone())))
+        .collect();
+    entries.sort_by(|left, right| order(index, left, right));
+    entries
+}
+
+/// The order of an index.
+pub fn order(index: &SimIndex, left: &Entry, right: &Entry) -> Ordering {
+    for (n, (left, right)) in left.0.iter().zip(&right.0).enumerate() {
+        let order = compare(left, right);
+        let order = if index.descending[n] { order.reverse() } else { order };
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+    left.1.cmp(&right.1)
+}
+
+/// MISSING, null, numbers, strings: what the simulation's documents have.
+fn compare(left: &Option<Value>, right: &Option<Value>) -> Ordering {
+    let rank = |value: &Option<Value>| match value {
+        None => 0,
+        Some(Value::Null) => 1,
+        Some(Value::Number(_)) => 2,
+        Some(Value::String(_)) => 3,
+        Some(other) => unreachable!("{other} is not in the simulation's documents"),
+    };
+    rank(left).cmp(&rank(right)).then_with(|| match (left, right) {
+        (Some(Value::Number(left)), Some(Value::Number(right))) => left.as_i64().cmp(&right.as_i64()),
+        (Some(Value::String(left)), Some(Value::String(right))) => left.as_bytes().cmp(right.as_bytes()),
+        _ => Ordering::Equal,
+    })
+}

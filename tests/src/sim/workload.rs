@@ -1,0 +1,380 @@
+//! What the simulated client does: declares indexes, writes, scans, and judges each scan.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::StreamExt;
+use projector::source::memory::MemoryStore;
+use proto::api::{Directory, WatchMessage, Write, WriteKind};
+use proto::command::{Command, Outcome};
+use proto::cut::{Cut, WritePosition};
+use proto::env::Env;
+use proto::env::sim::{SimClock, SimFs};
+use proto::ids::{BucketId, Epoch, NodeId};
+use proto::index::{IndexInfo, NodeInfo, Role, SourceKind};
+use proto::key;
+use proto::scan::{Consistency, KeyRange, Output, Row, ScanRequest};
+use proto::value::Value;
+use proto::{Error, Result};
+use router::{Router, ScanBatch};
+use serde_json::json;
+use sextant::backend::ClusterBackend;
+use sextant::http::Counters;
+use sextant::sql::ast::Statement;
+use sextant::sql::backend::Backend;
+use sextant::sql::define::definition;
+use sextant::sql::parse::parse;
+use sextant::wire::{PeerDirectory, Peers};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::hosts::{HostResult, env, members};
+use super::net::connect;
+use super::oracle::{Entry, INDEXES, SimIndex, documents, entries};
+use super::{CALM, Shared, violation};
+
+/// How long a statement may take before its outcome counts as unknown.
+const STATEMENT: Duration = Duration::from_secs(15);
+/// Documents have ids below this.
+const IDS: u64 = 60;
+/// After the faults end, this is how long the cluster may take to serve everything again.
+const HEAL: Duration = Duration::from_secs(30);
+
+/// The client.
+pub struct Workload {
+    random: fastrand::Rng,
+    seed: u64,
+    faults_for: Duration,
+    store: Arc<MemoryStore>,
+    summary: Shared,
+}
+
+type Marks = Arc<Mutex<BTreeMap<(BucketId, Epoch), Arc<Cut>>>>;
+
+/// What a statement needs.
+struct Session {
+    backend: Arc<ClusterBackend>,
+    directory: Arc<dyn Directory>,
+    router: Arc<Router>,
+    marks: Marks,
+    bucket: Arc<proto::index::BucketInfo>,
+    last_write: Option<WritePosition>,
+}
+
+impl Workload {
+    /// A client for one run.
+    pub fn new(seed: u64, faults_for: Duration, store: Arc<MemoryStore>, summary: Shared) -> Self {
+        Self { random: fastrand::Rng::with_seed(seed ^ 0xc11e), seed, faults_for, store, summary }
+    }
+
+    /// Runs the client to its end.
+    pub async fn run(mut self) -> HostResult {
+        let env = env(self.seed ^ 0xc0, Arc::new(SimClock::new(0)), SimFs::new(self.seed));
+        let peers = Peers::new(members(), connect());
+        let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(peers));
+        let info = NodeInfo {
+            id: NodeId(300),
+            role: Role::Router,
+            address: "client:7000".into(),
+            zone: String::new(),
+        };
+        let config = router::Config::new(info);
+        let router = Arc::new(Router::start(config, env.clone(), Arc::clone(&directory)));
+        let counters = Arc::new(Counters::default());
+        let backend =
+            ClusterBackend::new(Arc::clone(&router), Arc::clone(&directory), env.clone(), counters);
+        let backend = Arc::new(backend);
+        let marks = Marks::default();
+        let _watch = env.spawn("marks", watch_marks(Arc::clone(&directory), Arc::clone(&marks)));
+        let bucket = self.create_bucket(&env, &backend, &router).await;
+        let mut session =
+            Session { backend, directory, router, marks, bucket, last_write: None };
+        for index in &INDEXES[..2] {
+            self.create_index(&session, index).await;
+        }
+        let end = Instant::now() + self.faults_for + CALM;
+        while Instant::now() < end {
+            self.step(&mut session).await;
+        }
+        self.heal(&mut session).await;
+        Ok(())
+    }
+
+    fn count(&self, count: impl FnOnce(&mut super::Summary)) {
+        count(&mut self.summary.lock().expect("not poisoned"));
+    }
+
+    async fn create_bucket(
+        &self,
+        _env: &Env,
+        backend: &ClusterBackend,
+        router: &Router,
+    ) -> Arc<proto::index::BucketInfo> {
+        loop {
+            let command = Command::CreateBucket {
+                name: "b".into(),
+                vbuckets: 8,
+                source: SourceKind::Embedded,
+                if_not_exists: true,
+            };
+            if let Ok(Outcome::Bucket(_)) = backend.command(command).await {
+                let catalog = router.wait_catalog(|catalog| catalog.bucket("b").is_some()).await;
+                return Arc::clone(catalog.bucket("b").expect("it was there"));
+            }
+            sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    async fn step(&mut self, session: &mut Session) {
+        match self.random.u32(..20) {
+            0..10 => self.write(session).await,
+            10..18 => {
+                let index = &INDEXES[self.random.usize(..INDEXES.len())];
+                self.scan(session, index, false).await;
+            }
+            18 => {
+                let index = &INDEXES[self.random.usize(..INDEXES.len())];
+                self.create_index(session, index).await;
+            }
+            _ => self.drop_index(session).await,
+        }
+        sleep(Duration::from_millis(self.random.u64(1..60))).await;
+    }
+
+    fn document(&mut self) -> serde_json::Value {
+        let mut document = serde_json::Map::new();
+        let strings = ["", "a", "aa", "b\u{0}c", "é", "z"];
+        match self.random.u32(..8) {
+            0 => {}
+            1 => drop(document.insert("a".into(), json!(null))),
+            2 => drop(document.insert("a".into(), json!(self.random.i64(-3..3)))),
+            _ => drop(document.insert("a".into(), json!(strings[self.random.usize(..strings.len())]))),
+        }
+        if self.random.u32(..8) > 0 {
+            document.insert("n".into(), json!(self.random.i64(0..100)));
+        }
+        let tags: Vec<&str> = (0..self.random.usize(..4)).map(|_| strings[self.random.usize(..4)]).collect();
+        document.insert("t".into(), json!(tags));
+        serde_json::Value::Object(document)
+    }
+
+    async fn write(&mut self, session: &mut Session) {
+        let writes: Vec<Write> = (0..self.random.usize(1..5))
+            .map(|_| {
+                let id = format!("k{}", self.random.u64(..IDS));
+                let kind = match self.random.u32(..4) {
+                    0 => WriteKind::Delete,
+                    _ => WriteKind::Upsert(self.document().to_string().into()),
+                };
+                Write { id, kind }
+            })
+            .collect();
+        match timeout(STATEMENT, session.backend.write(&session.bucket, writes)).await {
+            Ok(Ok(reply)) => {
+                self.count(|summary| summary.writes += 1);
+                match &mut session.last_write {
+                    Some(last) => last.merge(&reply.position),
+                    None => session.last_write = Some(reply.position),
+                }
+            }
+            Ok(Err(error)) if !error.is_retry() => {
+                violation(&self.summary, format!("a write was refused: {error}"));
+            }
+            _ => self.count(|summary| summary.writes_unknown += 1),
+        }
+    }
+
+    async fn create_index(&self, session: &Session, index: &SimIndex) {
+        let parsed = parse(index.sql).expect("the simulation's statements are right");
+        let Statement::CreateIndex(create) = &parsed[0].statement else { unreachable!() };
+        let command = Command::CreateIndex {
+            spec: definition(create),
+            defer_build: false,
+            if_not_exists: true,
+        };
+        match timeout(STATEMENT, session.backend.command(command)).await {
+            Ok(Ok(_)) => self.count(|summary| summary.ddl += 1),
+            Ok(Err(error)) if !error.is_retry() => {
+                violation(&self.summary, format!("CREATE INDEX was refused: {error}"));
+            }
+            _ => {}
+        }
+    }
+
+    async fn drop_index(&mut self, session: &Session) {
+        let name = INDEXES[self.random.usize(1..INDEXES.len())].name.to_owned();
+        let command = Command::DropIndex { name, if_exists: true };
+        match timeout(STATEMENT, session.backend.command(command)).await {
+            Ok(Ok(_)) => self.count(|summary| summary.ddl += 1),
+            Ok(Err(error)) if !error.is_retry() => {
+                violation(&self.summary, format!("DROP INDEX was refused: {error}"));
+            }
+            _ => {}
+        }
+    }
+
+    /// A scan of all or part of an index, judged. `must` says that it may not be refused.
+    async fn scan(&mut self, session: &Session, index: &SimIndex, must: bool) -> bool {
+        let Some(info) = session.router.catalog().index(index.name).cloned() else { return !must };
+        let reverse = self.random.bool();
+        let limit = self.random.bool().then(|| self.random.u64(..30));
+        let (consistency, at_least) = match (must, self.random.u32(..3)) {
+            (false, 0) => (Consistency::Any, None),
+            (false, 1) if session.last_write.is_some() => {
+                let last = session.last_write.clone().expect("it is there");
+                (Consistency::AtPlus(last.positions.clone()), Some(last))
+            }
+            _ => (Consistency::RequestPlus, session.last_write.clone()),
+        };
+        let request = ScanRequest {
+            index: info.id,
+            ranges: vec![KeyRange::all()],
+            filter: None,
+            reverse,
+            ordered: true,
+            distinct_parts: None,
+            limit,
+            offset: 0,
+            output: Output::Rows { include: false },
+            consistency,
+            timeout_ms: 5_000,
+        };
+        match timeout(STATEMENT, read(session, request, &info)).await {
+            Ok(Ok((epoch, found))) => {
+                self.judge(session, index, &info, epoch, found, reverse, limit, at_least).await;
+                true
+            }
+            Ok(Err(error)) if !error.is_retry() && error.code != proto::ErrorCode::Unknown => {
+                violation(&self.summary, format!("a scan of {} failed: {error}", index.name));
+                true
+            }
+            _ => {
+                self.count(|summary| summary.scans_refused += 1);
+                false
+            }
+        }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "what a scan was asked, and what came")]
+    async fn judge(
+        &self,
+        session: &Session,
+        index: &SimIndex,
+        info: &IndexInfo,
+        epoch: Epoch,
+        found: Vec<Entry>,
+        reverse: bool,
+        limit: Option<u64>,
+        at_least: Option<WritePosition>,
+    ) {
+        let Some(cut) = mark_of(session, info.bucket, epoch).await else {
+            violation(&self.summary, format!("a scan read epoch {epoch}, which was never published"));
+            return;
+        };
+        if let Some(write) = at_least {
+            let covered = write.positions.iter().all(|(v, p)| cut.covers_position(*v, *p));
+            if !covered {
+                let what = format!("a scan of {} at epoch {epoch} misses an acknowledged write", index.name);
+                violation(&self.summary, what);
+            }
+        }
+        let mut expected = entries(index, &documents(&self.store, info.bucket, &cut));
+        if reverse {
+            expected.reverse();
+        }
+        expected.truncate(limit.map_or(usize::MAX, |limit| limit as usize));
+        self.count(|summary| {
+            summary.scans += 1;
+            summary.entries += expected.len() as u64;
+        });
+        if found != expected {
+            let at = found.iter().zip(&expected).position(|(f, e)| f != e);
+            let at = at.unwrap_or(found.len().min(expected.len()));
+            violation(
+                &self.summary,
+                format!(
+                    "{} at epoch {epoch} (reverse {reverse}, limit {limit:?}): {} entries, not {}; \
+                     entry {at} is {:?}, not {:?}",
+                    index.name, found.len(), expected.len(), found.get(at), expected.get(at)
+                ),
+            );
+        }
+    }
+
+    /// The faults have ended: everything must be served again, soon.
+    async fn heal(&mut self, session: &mut Session) {
+        sleep(super::CALM).await;
+        let deadline = Instant::now() + HEAL;
+        for index in &INDEXES {
+            loop {
+                self.create_index(session, index).await;
+                if self.scan(session, index, true).await {
+                    break;
+                }
+                if Instant::now() > deadline {
+                    let what = format!("{} is not served {HEAL:?} after the last fault", index.name);
+                    violation(&self.summary, what);
+                    break;
+                }
+                sleep(Duration::from_millis(100)).await;
+            }
+        }
+        self.write(session).await;
+        let _ = session.directory.coordinator().status().await;
+    }
+}
+
+async fn watch_marks(directory: Arc<dyn Directory>, marks: Marks) {
+    loop {
+        if let Ok(mut messages) = directory.coordinator().watch().await {
+            while let Some(Ok(message)) = messages.next().await {
+                if let WatchMessage::Epochs(epochs) = message {
+                    let mut marks = marks.lock().expect("not poisoned");
+                    for mark in epochs {
+                        marks.insert((mark.bucket, mark.epoch), mark.cut);
+                    }
+                }
+            }
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// The cut of an epoch; the watch may be a little behind the scan.
+async fn mark_of(session: &Session, bucket: BucketId, epoch: Epoch) -> Option<Arc<Cut>> {
+    for _ in 0..600 {
+        if let Some(cut) = session.marks.lock().expect("not poisoned").get(&(bucket, epoch)) {
+            return Some(Arc::clone(cut));
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    None
+}
+
+async fn read(session: &Session, request: ScanRequest, info: &IndexInfo) -> Result<(Epoch, Vec<Entry>)> {
+    let mut scan = session.router.scan(request, None).await?;
+    let mut found = Vec::new();
+    while let Some(batch) = scan.next().await? {
+        match batch {
+            ScanBatch::Rows(block) => {
+                for row in block.iter() {
+                    found.push(decode(row, info)?);
+                }
+            }
+            ScanBatch::Aggregates(_) => return Err(Error::internal("aggregates in a scan of rows")),
+        }
+    }
+    Ok((scan.epoch(), found))
+}
+
+fn decode(row: Row<'_>, info: &IndexInfo) -> Result<Entry> {
+    let mut rest = row.entry;
+    let mut parts = Vec::new();
+    for part in &info.spec.keys {
+        parts.push(match key::decode_part(&mut rest, part.descending)? {
+            Value::Missing => None,
+            value => serde_json::from_str(&value.to_json()).ok(),
+        });
+    }
+    Ok((parts, String::from_utf8_lossy(rest).into_owned()))
+}
