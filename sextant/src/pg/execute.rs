@@ -92,12 +92,6 @@ impl State {
         parameters: u16,
     ) -> Result<Description> {
         let mut types = ParameterTypes::new(parameters);
-        let mut text = |exprs: &mut dyn Iterator<Item = &Expr>| {
-            for expr in exprs {
-                types.learn(expr, None);
-                types.expect(expr, ColumnType::Text);
-            }
-        };
         let columns = match statement {
             Statement::Select(select) | Statement::Explain(select) | Statement::CopyOut(select) => {
                 let resolved = self.resolve(select).await?;
@@ -113,11 +107,18 @@ impl State {
             }
             Statement::Show(what) => Some(show::columns(what)),
             Statement::Insert(insert) => {
-                text(&mut insert.rows.iter().flat_map(|(id, doc)| [id, doc]));
+                self.bucket(&insert.bucket).await?;
+                types.expect_text(insert.rows.iter().flat_map(|(id, doc)| [id, doc]));
                 None
             }
-            Statement::Delete { ids, .. } => {
-                text(&mut ids.iter());
+            Statement::Delete { bucket, ids } => {
+                self.bucket(bucket).await?;
+                types.expect_text(ids);
+                None
+            }
+            // Drivers that pipeline a COPY are in step again only if its errors come this early.
+            Statement::CopyIn { bucket, .. } => {
+                self.bucket(bucket).await?;
                 None
             }
             _ => None,
@@ -256,7 +257,9 @@ impl State {
 
     fn session_function(&self, name: &str, arguments: &[Value]) -> Result<Datum> {
         Ok(match (name, arguments) {
-            ("version", []) => Datum::text(format!("PostgreSQL {}", super::settings::SERVER_VERSION)),
+            ("version", []) => {
+                Datum::text(format!("PostgreSQL {}", super::settings::SERVER_VERSION))
+            }
             ("current_schema", []) => Datum::text("public"),
             ("current_database" | "current_catalog", []) => Datum::text(&*self.database),
             ("current_user" | "session_user" | "user", []) => Datum::text(&*self.user),
@@ -264,7 +267,12 @@ impl State {
             ("current_setting", [Value::String(setting), ..]) => {
                 Datum::text(self.settings.show(&setting.to_lowercase())?)
             }
-            _ => return Err(unsupported(format!("{name}() does not take these arguments"), "SHOW ALL")),
+            _ => {
+                return Err(unsupported(
+                    format!("{name}() does not take these arguments"),
+                    "SHOW ALL",
+                ));
+            }
         })
     }
 
@@ -362,8 +370,7 @@ impl State {
     }
 
     async fn build(&mut self, bucket: &str, names: &[String]) -> Result<Done> {
-        let command =
-            Command::BuildIndexes { bucket: bucket.to_owned(), names: names.to_vec() };
+        let command = Command::BuildIndexes { bucket: bucket.to_owned(), names: names.to_vec() };
         if let Outcome::Building(indexes) = self.backend.command(command).await? {
             for index in indexes {
                 self.backend.wait_ready(index).await?;

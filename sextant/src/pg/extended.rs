@@ -49,7 +49,7 @@ pub(super) struct Portal {
 /// How far a portal is.
 enum Progress {
     Bound,
-    Running(Rows, RowWriter),
+    Running(Box<(Rows, RowWriter)>),
     Finished,
 }
 
@@ -189,7 +189,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 portal.progress
             }
         };
-        if let Progress::Running(rows, writer) = &mut portal.progress {
+        if let Progress::Running(running) = &mut portal.progress {
+            let (rows, writer) = &mut **running;
             let limit = row_limit(execute.max_rows);
             match rows.write(&mut self.conn, &mut self.interrupt, writer, limit).await? {
                 Piece::Suspended => self.conn.send(PortalSuspended::new())?,
@@ -213,7 +214,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             Done::Rows(rows) => {
                 let formats = Format::list(format_codes, rows.columns.len())?;
                 let writer = RowWriter::new(Shape::Data, &rows.columns, &formats);
-                Ok(Progress::Running(rows, writer))
+                Ok(Progress::Running(Box::new((rows, writer))))
             }
             other => {
                 self.finish(other).await?;

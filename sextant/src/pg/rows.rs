@@ -312,7 +312,10 @@ mod tests {
         let cells =
             vec![Cell::Id, Cell::Key(1), Cell::Key(0), Cell::Include(0), Cell::Computed(sum)];
         let types = [Text, Int8, Text, Text, Int8];
-        assert_eq!(print(cells.clone(), &types, Shape::Copy), b"d\0\0\0\x14id1\t7\ta\\tb\t\\N\t8\n");
+        assert_eq!(
+            print(cells.clone(), &types, Shape::Copy),
+            b"d\0\0\0\x14id1\t7\ta\\tb\t\\N\t8\n"
+        );
         let expected = [
             &b"D\0\0\0\x22\0\x05"[..],
             b"\0\0\0\x03id1",

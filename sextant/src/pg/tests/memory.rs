@@ -143,8 +143,7 @@ impl Backend for Memory {
                 }
                 let bucket = catalog.bucket(&spec.bucket).ok_or_else(|| unknown(&spec.bucket))?.id;
                 let id = IndexId(cas);
-                let state =
-                    if defer_build { IndexState::Pending } else { IndexState::Maintenance };
+                let state = if defer_build { IndexState::Pending } else { IndexState::Maintenance };
                 let topology = IndexTopology { number: TopologyNo(1), placement: vec![vec![]] };
                 let index = IndexInfo {
                     id,

@@ -105,17 +105,23 @@ async fn rows_come_in_the_order_and_the_types_of_the_index() {
         ("SELECT name FROM cities WHERE country = 'DE' ORDER BY population LIMIT 1", "Ulm"),
         ("SELECT id FROM cities ORDER BY country DESC, population OFFSET 3", "3;5"),
         ("SELECT DISTINCT country FROM cities WHERE country IS NOT NULL", "AT;DE"),
-        ("SELECT count(*), min(population), sum(population), avg(population), max(name) FROM cities",
-         "5|0|5620000|1405000|Wien"),
+        (
+            "SELECT count(*), min(population), sum(population), avg(population), max(name) FROM cities",
+            "5|0|5620000|1405000|Wien",
+        ),
         ("SELECT count(*) FROM cities WHERE country = 'DE' LIMIT 0", ""),
-        ("SELECT upper(name), population / 2, population > 500000 FROM cities WHERE country = 'AT'",
-         "WIEN|950000|t;GRAZ|~|~"),
+        (
+            "SELECT upper(name), population / 2, population > 500000 FROM cities WHERE country = 'AT'",
+            "WIEN|950000|t;GRAZ|~|~",
+        ),
         ("SELECT id, doc FROM b WHERE id IN ('9', '6', '6')", r#"6|{"name":"Missing"}"#),
         ("SELECT 1, 'x', NULL, true, 1.5, -3::int8 WHERE 1 < 2", "1|x|~|t|1.5|-3"),
         ("SELECT current_schema(), current_user, pg_catalog.current_database()", "public|me|db"),
         ("SHOW BUCKETS", "b|4|embedded|1"),
-        ("EXPLAIN SELECT id FROM cities WHERE country = 'DE'",
-         "Scan of index cities on b;  Ranges: 1, for country = 'DE';  Output: id;  Slices: 8, by hash of META().id"),
+        (
+            "EXPLAIN SELECT id FROM cities WHERE country = 'DE'",
+            "Scan of index cities on b;  Ranges: 1, for country = 'DE';  Output: id;  Slices: 8, by hash of META().id",
+        ),
     ] {
         assert_eq!(simple(&client, sql).await.join(";"), expected, "{sql}");
     }
@@ -176,7 +182,9 @@ async fn errors_have_their_sqlstate_and_leave_the_session_usable() {
     assert_eq!(position, Some(tokio_postgres::error::ErrorPosition::Original(17)));
     assert_eq!(simple(&client, "SELECT id FROM b WHERE id = '7'").await, [""; 0], "all or nothing");
     // Of several statements, those before the error have run.
-    assert!(client.batch_execute("DELETE FROM b WHERE id = '6'; SELECT 1 FROM nothing").await.is_err());
+    assert!(
+        client.batch_execute("DELETE FROM b WHERE id = '6'; SELECT 1 FROM nothing").await.is_err()
+    );
     assert_eq!(simple(&client, "SELECT id FROM b WHERE id = '6'").await, [""; 0]);
     assert_eq!(simple(&client, " ; -- nothing").await, [""; 0]);
 }
@@ -245,11 +253,15 @@ async fn copy_in_stores_batches_and_names_the_bad_line() {
     let count = "SELECT count(*), max(population) FROM cities WHERE country = 'FR'";
     assert_eq!(simple(&client, count).await, ["5000|4999"]);
 
-    let lines: String = (5000..7500).map(line).chain(["{\"nokey\":1}\n".into(), line(9000)]).collect();
+    let lines: String =
+        (5000..7500).map(line).chain(["{\"nokey\":1}\n".into(), line(9000)]).collect();
     let error = copy(sql, lines).await.unwrap_err();
     assert_eq!(state(&error), "22P02");
     let message = error.as_db_error().unwrap().message().to_owned();
-    assert!(message.contains("line 2501") && message.contains("2500 documents are stored"), "{message}");
+    assert!(
+        message.contains("line 2501") && message.contains("2500 documents are stored"),
+        "{message}"
+    );
     assert_eq!(simple(&client, count).await, ["7500|7499"], "the lines before the bad one");
 
     assert!(client.copy_in::<_, Bytes>("COPY nothing FROM STDIN").await.is_err());

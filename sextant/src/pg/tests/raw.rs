@@ -87,7 +87,8 @@ async fn an_error_skips_to_sync_and_the_status_tells_the_transaction() {
     assert_eq!(raw.until_ready().await, "E(42601)ZI");
     raw.send(&[parse(""), bind(), describe(), execute(0), sync()]).await;
     assert_eq!(raw.until_ready().await, "12nIZI");
-    raw.send(&[parse("SHOW ALL"), bind(), execute(2), execute(1), sync(), execute(1), sync()]).await;
+    raw.send(&[parse("SHOW ALL"), bind(), execute(2), execute(1), sync(), execute(1), sync()])
+        .await;
     assert_eq!(raw.until_ready().await, "12DDsDsZI");
     assert_eq!(raw.until_ready().await, "E(34000)ZI", "portals end with their transaction");
     raw.send(&[query("BEGIN; BEGIN"), query("SELECT x"), query("SELECT 1"), query("END")]).await;

@@ -86,12 +86,9 @@ impl Cursor<'_> {
             return Ok(SelectItem::Star);
         }
         let expr = self.select_expr()?;
-        let alias = if self.eat_word("AS") {
-            Some(self.identifier("an alias")?)
-        } else if self.at_identifier() {
-            Some(self.identifier("an alias")?)
-        } else {
-            None
+        let alias = match self.eat_word("AS") || self.at_identifier() {
+            true => Some(self.identifier("an alias")?),
+            false => None,
         };
         Ok(SelectItem::Expr { expr, alias })
     }
