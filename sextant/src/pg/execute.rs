@@ -243,7 +243,7 @@ impl State {
         Ok(Rows::scan(plan, batches))
     }
 
-    fn constants(&self, plan: ConstantPlan) -> Result<Rows> {
+    fn constants(&mut self, plan: ConstantPlan) -> Result<Rows> {
         let mut rows = Vec::new();
         if let Some(values) = plan.values {
             let row = values.into_iter().map(|value| match value {
@@ -255,8 +255,14 @@ impl State {
         Ok(Rows::table(plan.columns, rows))
     }
 
-    fn session_function(&self, name: &str, arguments: &[Value]) -> Result<Datum> {
+    fn session_function(&mut self, name: &str, arguments: &[Value]) -> Result<Datum> {
         Ok(match (name, arguments) {
+            ("pg_advisory_unlock_all", []) => Datum::NULL,
+            ("set_config", [Value::String(setting), Value::String(value), Value::Bool(_)]) => {
+                let setting = setting.to_lowercase();
+                self.settings.set(&setting, Some(value))?;
+                Datum::text(self.settings.show(&setting)?)
+            }
             ("version", []) => {
                 Datum::text(format!("PostgreSQL {}", super::settings::SERVER_VERSION))
             }

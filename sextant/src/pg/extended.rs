@@ -48,8 +48,11 @@ pub(super) struct Portal {
 
 /// How far a portal is.
 enum Progress {
+    /// Not executed yet.
     Bound,
+    /// It returns rows, perhaps none any more.
     Running(Box<(Rows, RowWriter)>),
+    /// It has done what it does, once.
     Finished,
 }
 
@@ -180,7 +183,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 self.begin(&parsed.statement, &portal.values, &portal.format_codes).await?
             }
             Progress::Finished => {
-                let message = format!("portal \"{name}\" has returned all its rows");
+                let message = format!("portal \"{name}\" has been executed");
                 return Err(Error::new(ErrorCode::TransactionState, message).into());
             }
             Progress::Running(..) => {
@@ -194,10 +197,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             let limit = row_limit(execute.max_rows);
             match rows.write(&mut self.conn, &mut self.interrupt, writer, limit).await? {
                 Piece::Suspended => self.conn.send(PortalSuspended::new())?,
-                Piece::Finished => {
-                    self.complete(rows.tag())?;
-                    portal.progress = Progress::Finished;
-                }
+                Piece::Finished => self.complete(rows.tag())?,
             }
         }
         self.portals.insert(name, portal);

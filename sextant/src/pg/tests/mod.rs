@@ -116,6 +116,11 @@ async fn rows_come_in_the_order_and_the_types_of_the_index() {
         ),
         ("SELECT id, doc FROM b WHERE id IN ('9', '6', '6')", r#"6|{"name":"Missing"}"#),
         ("SELECT 1, 'x', NULL, true, 1.5, -3::int8 WHERE 1 < 2", "1|x|~|t|1.5|-3"),
+        (
+            "SELECT set_config('statement_timeout', '5s', false), current_setting('statement_timeout')",
+            "5000|5000",
+        ),
+        ("SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET ALL", "~"),
         ("SELECT current_schema(), current_user, pg_catalog.current_database()", "public|me|db"),
         ("SHOW BUCKETS", "b|4|embedded|1"),
         (
@@ -294,6 +299,7 @@ async fn portals_return_rows_in_pieces() {
         }
     }
     assert_eq!(got, ["53", "42", "1"]);
+    assert!(transaction.query_portal(&portal, 0).await.unwrap().is_empty(), "nothing is left");
 }
 
 #[tokio::test]
