@@ -13,7 +13,7 @@ use proto::index::{NodeInfo, Role};
 use proto::{Error, ErrorCode, Result};
 
 use crate::node;
-use crate::wire::{PeerDirectory, Peers, tcp_connect};
+use crate::wire::{LOCAL, PeerDirectory, Peers, tcp_connect};
 
 /// The first node number of each role; `dev` has at most 99 of each.
 const COORDINATOR: u64 = 1;
@@ -55,7 +55,8 @@ impl Cluster {
         }
         let projector_info = info(PROJECTOR, Role::Projector);
         let dir = node_dir(&config.data_dir, "projector", 1);
-        let projector = node::start_projector(projector_info.clone(), dir, &env, directory.clone()).await?;
+        let projector =
+            node::start_projector(projector_info.clone(), dir, &env, directory.clone()).await?;
         peers.add_projector(projector_info.id, projector.projector());
         let mut indexers = BTreeMap::new();
         for n in 0..config.indexers {
@@ -126,9 +127,10 @@ impl Cluster {
     }
 }
 
-/// The coordinator's members; they share this process, so they have no addresses.
+/// The coordinator's members.
 fn members(config: &ClusterConfig) -> Vec<(NodeId, String)> {
-    (0..config.coordinators).map(|n| (NodeId(COORDINATOR + n), String::new())).collect()
+    let member = |n| (NodeId(COORDINATOR + n), format!("{LOCAL}{}", COORDINATOR + n));
+    (0..config.coordinators).map(member).collect()
 }
 
 fn directory(peers: &Arc<Peers>) -> Arc<dyn Directory> {
@@ -136,7 +138,7 @@ fn directory(peers: &Arc<Peers>) -> Arc<dyn Directory> {
 }
 
 fn info(id: u64, role: Role) -> NodeInfo {
-    NodeInfo { id: NodeId(id), role, address: format!("local:{id}"), zone: String::new() }
+    NodeInfo { id: NodeId(id), role, address: format!("{LOCAL}{id}"), zone: String::new() }
 }
 
 fn node_dir(data_dir: &Path, role: &str, n: u64) -> PathBuf {
@@ -162,7 +164,8 @@ async fn start_indexer(
     id: NodeId,
 ) -> Result<Arc<indexer::Indexer>> {
     let dir = node_dir(&config.data_dir, "indexer", id.0 - INDEXER + 1);
-    let indexer = node::start_indexer(info(id.0, Role::Indexer), dir, env, directory(peers)).await?;
+    let indexer =
+        node::start_indexer(info(id.0, Role::Indexer), dir, env, directory(peers)).await?;
     peers.add_indexer(id, Arc::clone(&indexer) as _);
     Ok(indexer)
 }
@@ -177,7 +180,8 @@ pub fn lock_data_dir(env: &Env, dir: &Path) -> Result<Box<dyn Send + Sync>> {
         let busy = error.kind() == std::io::ErrorKind::WouldBlock;
         let error = here(error);
         if busy {
-            Error { code: ErrorCode::Io, ..error }.with_hint("stop the other process, or name another --data")
+            Error { code: ErrorCode::Io, ..error }
+                .with_hint("stop the other process, or name another --data")
         } else {
             error
         }
