@@ -142,8 +142,14 @@ impl Backend for ClusterBackend {
         }
     }
 
+    /// The leader's word where it answers: the others know nothing of the nodes.
     async fn status(&self) -> Result<CoordinatorStatus> {
-        self.directory.coordinator().status().await
+        let status = self.directory.coordinator().status().await?;
+        let leader = status.leader.filter(|leader| *leader != status.node);
+        let Some(leader) = leader.and_then(|id| self.directory.coordinator_member(id).ok()) else {
+            return Ok(status);
+        };
+        Ok(leader.status().await.unwrap_or(status))
     }
 
     async fn write(&self, bucket: &BucketInfo, writes: Vec<Write>) -> Result<WriteReply> {

@@ -91,12 +91,6 @@ impl State {
         parameters: u16,
     ) -> Result<Description> {
         let mut types = ParameterTypes::new(parameters);
-        let mut text = |exprs: &mut dyn Iterator<Item = &Expr>| {
-            for expr in exprs {
-                types.learn(expr, None);
-                types.expect(expr, ColumnType::Text);
-            }
-        };
         let columns = match statement {
             Statement::Select(select) | Statement::Explain(select) | Statement::CopyOut(select) => {
                 let resolved = self.resolve(select).await?;
@@ -112,11 +106,18 @@ impl State {
             }
             Statement::Show(what) => Some(show::columns(what)),
             Statement::Insert(insert) => {
-                text(&mut insert.rows.iter().flat_map(|(id, doc)| [id, doc]));
+                self.bucket(&insert.bucket).await?;
+                types.expect_text(insert.rows.iter().flat_map(|(id, doc)| [id, doc]));
                 None
             }
-            Statement::Delete { ids, .. } => {
-                text(&mut ids.iter());
+            Statement::Delete { bucket, ids } => {
+                self.bucket(bucket).await?;
+                types.expect_text(ids);
+                None
+            }
+            // Drivers that pipeline a COPY are in step again only if its errors come this early.
+            Statement::CopyIn { bucket, .. } => {
+                self.bucket(bucket).await?;
                 None
             }
             _ => None,
@@ -236,7 +237,7 @@ impl State {
         Ok(Rows::scan(plan, batches))
     }
 
-    fn constants(&self, plan: ConstantPlan) -> Result<Rows> {
+    fn constants(&mut self, plan: ConstantPlan) -> Result<Rows> {
         let mut rows = Vec::new();
         if let Some(values) = plan.values {
             let row = values.into_iter().map(|value| match value {
@@ -248,8 +249,14 @@ impl State {
         Ok(Rows::table(plan.columns, rows))
     }
 
-    fn session_function(&self, name: &str, arguments: &[Value]) -> Result<Datum> {
+    fn session_function(&mut self, name: &str, arguments: &[Value]) -> Result<Datum> {
         Ok(match (name, arguments) {
+            ("pg_advisory_unlock_all", []) => Datum::NULL,
+            ("set_config", [Value::String(setting), Value::String(value), Value::Bool(_)]) => {
+                let setting = setting.to_lowercase();
+                self.settings.set(&setting, Some(value))?;
+                Datum::text(self.settings.show(&setting)?)
+            }
             ("version", []) => {
                 Datum::text(format!("PostgreSQL {}", super::settings::SERVER_VERSION))
             }

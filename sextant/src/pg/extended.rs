@@ -48,8 +48,11 @@ pub(super) struct Portal {
 
 /// How far a portal is.
 enum Progress {
+    /// Not executed yet.
     Bound,
-    Running(Rows, RowWriter),
+    /// It returns rows, perhaps none any more.
+    Running(Box<(Rows, RowWriter)>),
+    /// It has done what it does, once.
     Finished,
 }
 
@@ -180,7 +183,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 self.begin(&parsed.statement, &portal.values, &portal.format_codes).await?
             }
             Progress::Finished => {
-                let message = format!("portal \"{name}\" has returned all its rows");
+                let message = format!("portal \"{name}\" has been executed");
                 return Err(Error::new(ErrorCode::TransactionState, message).into());
             }
             Progress::Running(..) => {
@@ -189,14 +192,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 portal.progress
             }
         };
-        if let Progress::Running(rows, writer) = &mut portal.progress {
+        if let Progress::Running(running) = &mut portal.progress {
+            let (rows, writer) = &mut **running;
             let limit = row_limit(execute.max_rows);
             match rows.write(&mut self.conn, &mut self.interrupt, writer, limit).await? {
                 Piece::Suspended => self.conn.send(PortalSuspended::new())?,
-                Piece::Finished => {
-                    self.complete(rows.tag())?;
-                    portal.progress = Progress::Finished;
-                }
+                Piece::Finished => self.complete(rows.tag())?,
             }
         }
         self.portals.insert(name, portal);
@@ -213,7 +214,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             Done::Rows(rows) => {
                 let formats = Format::list(format_codes, rows.columns.len())?;
                 let writer = RowWriter::new(Shape::Data, &rows.columns, &formats);
-                Ok(Progress::Running(rows, writer))
+                Ok(Progress::Running(Box::new((rows, writer))))
             }
             other => {
                 self.finish(other).await?;

@@ -121,7 +121,7 @@ fn parameters(packet: BytesMut, minor: u32) -> WireResult<Parameters> {
     let mut values = BTreeMap::new();
     let mut words = body.split(|byte| *byte == 0);
     loop {
-        let name = words.next().unwrap_or_default();
+        let name = words.next().ok_or_else(malformed)?;
         if name.is_empty() {
             return match words.next() {
                 None => Ok(Parameters { values, minor }),

@@ -109,7 +109,7 @@ impl Rows {
         Self { tag, counted: false, ..self }
     }
 
-    /// The command tag, after the last row.
+    /// The command tag, with the number of rows of the last piece, as in PostgreSQL.
     pub(super) fn tag(&self) -> String {
         match self.counted {
             true => format!("{} {}", self.tag, self.sent),
@@ -125,12 +125,12 @@ impl Rows {
         writer: &RowWriter,
         limit: u64,
     ) -> WireResult<Piece> {
-        let end = self.sent.saturating_add(limit);
+        self.sent = 0;
         loop {
-            while self.sent < end && !conn.is_full() && self.print(writer, &mut conn.out)? {
+            while self.sent < limit && !conn.is_full() && self.print(writer, &mut conn.out)? {
                 self.sent += 1;
             }
-            if self.sent == end {
+            if self.sent == limit {
                 return Ok(Piece::Suspended);
             }
             if conn.is_full() {
@@ -149,6 +149,8 @@ impl Rows {
                 }
             };
             if !more? {
+                // The scan's place is free, and reading on finds nothing.
+                self.source = Source::Table(VecDeque::new());
                 return Ok(Piece::Finished);
             }
         }

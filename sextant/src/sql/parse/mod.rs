@@ -88,6 +88,7 @@ impl Cursor<'_> {
             "RESET" => self.reset(),
             "BEGIN" | "START" | "COMMIT" | "END" | "ROLLBACK" | "ABORT" => self.transaction(),
             "DISCARD" => self.discard(),
+            "CLOSE" | "UNLISTEN" => self.nothing(),
             "DEALLOCATE" => self.deallocate(),
             _ => match ABSENT.iter().find(|(absent, _)| *absent == word) {
                 Some((_, hint)) => {

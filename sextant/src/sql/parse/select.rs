@@ -9,8 +9,8 @@ use super::expr::is_aggregate;
 use crate::sql::ast::{OrderItem, Select, SelectExpr, SelectItem, Statement};
 use crate::sql::error::{SqlError, SqlResult, unsupported};
 
-/// Functions about the session that drivers and psql call; all answer a constant.
-const SESSION_FUNCTIONS: [&str; 9] = [
+/// Functions about the session that drivers and psql call at start, and when they reset a session.
+const SESSION_FUNCTIONS: [&str; 11] = [
     "version",
     "current_schema",
     "current_database",
@@ -20,6 +20,8 @@ const SESSION_FUNCTIONS: [&str; 9] = [
     "user",
     "pg_backend_pid",
     "current_setting",
+    "set_config",
+    "pg_advisory_unlock_all",
 ];
 
 /// Those of them that SQL calls without parentheses.
@@ -86,12 +88,9 @@ impl Cursor<'_> {
             return Ok(SelectItem::Star);
         }
         let expr = self.select_expr()?;
-        let alias = if self.eat_word("AS") {
-            Some(self.identifier("an alias")?)
-        } else if self.at_identifier() {
-            Some(self.identifier("an alias")?)
-        } else {
-            None
+        let alias = match self.eat_word("AS") || self.at_identifier() {
+            true => Some(self.identifier("an alias")?),
+            false => None,
         };
         Ok(SelectItem::Expr { expr, alias })
     }

@@ -146,6 +146,16 @@ impl Cursor<'_> {
         Ok(Statement::DiscardAll)
     }
 
+    /// What drivers send to reset a session of what Sextant never has.
+    pub(super) fn nothing(&mut self) -> SqlResult<Statement> {
+        if self.eat_word("UNLISTEN") {
+            self.expect(&Token::Mul)?;
+            return Ok(Statement::Nothing { tag: "UNLISTEN" });
+        }
+        self.expect_words(&["CLOSE", "ALL"])?;
+        Ok(Statement::Nothing { tag: "CLOSE CURSOR ALL" })
+    }
+
     pub(super) fn deallocate(&mut self) -> SqlResult<Statement> {
         self.expect_word("DEALLOCATE")?;
         self.eat_word("PREPARE");

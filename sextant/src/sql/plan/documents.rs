@@ -91,10 +91,7 @@ impl DocumentSelect {
     }
 
     pub(super) fn learn(&self, types: &mut ParameterTypes) {
-        for id in &self.ids {
-            types.learn(id, None);
-            types.expect(id, ColumnType::Text);
-        }
+        types.expect_text(&self.ids);
         self.window.learn(types);
     }
 

@@ -33,6 +33,14 @@ impl ParameterTypes {
         }
     }
 
+    /// Expressions that are texts: ids and documents.
+    pub(crate) fn expect_text<'e>(&mut self, exprs: impl IntoIterator<Item = &'e Expr>) {
+        for expr in exprs {
+            self.learn(expr, None);
+            self.expect(expr, ColumnType::Text);
+        }
+    }
+
     /// Learns from a resolved expression: what is compared is of one type.
     pub(crate) fn learn(&mut self, expr: &Expr, columns: Option<Columns<'_>>) {
         let peers: Vec<&Expr> = match expr {

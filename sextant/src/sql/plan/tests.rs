@@ -379,3 +379,21 @@ fn long_lists_become_one_range_with_a_filter() {
     assert_eq!(ranges(&format!("a IN ({}) AND b IN ({})", list(20), list(50))), (1000, false));
     assert_eq!(ranges(&format!("a IN ({}) AND b IN ({})", list(20), list(51))), (20, true));
 }
+
+#[test]
+fn a_primary_index_is_ranges_of_ids() {
+    let index = Relation::Index(index("CREATE PRIMARY INDEX p ON b"));
+    for (condition, low, high) in [
+        ("id = 'k'", "k", Some("k\0")),
+        ("id > 'k' AND id <= 'n'", "k\0", Some("n\0")),
+        ("META().id LIKE 'ab%'", "ab", Some("ac")),
+        ("id >= 'k'", "k", None),
+    ] {
+        let plan =
+            scan(&index, &format!("SELECT * FROM p WHERE {condition} ORDER BY id DESC"), &[]);
+        let [range] = &plan.request.ranges[..] else { panic!("{condition}: one range") };
+        let high = high.map(str::as_bytes);
+        assert_eq!((&range.low[..], range.high.as_deref()), (low.as_bytes(), high), "{condition}");
+        assert!(plan.request.reverse && plan.request.filter.is_none(), "{condition}");
+    }
+}

@@ -1,0 +1,320 @@
+//! A cluster in memory: documents in a map, indexes evaluated anew for every scan. Epochs count the
+//! writes; a pin keeps a copy of the documents. Two indexes are there for streams: `endless` never
+//! ends, `stuck` never answers.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use proto::aggregate::Partial;
+use proto::api::{CoordinatorStatus, Write, WriteKind, WriteReply};
+use proto::command::{Command, Outcome};
+use proto::cut::{Position, WritePosition};
+use proto::eval::{DocumentScope, Scope, eval, truth};
+use proto::expr::{Expr, Step};
+use proto::ids::{
+    BucketId, Epoch, Generation, IndexId, NodeId, Seqno, TopologyNo, VbucketId, Vbuuid,
+};
+use proto::index::{BucketInfo, Catalog, IndexInfo, IndexSpec, IndexState};
+use proto::key::{encode_entry, encode_part};
+use proto::scan::{Consistency, Output, RowBlock, RowBlockBuilder, ScanRequest};
+use proto::topology::IndexTopology;
+use proto::value::Value;
+use proto::{Error, ErrorCode, Result};
+use router::ScanBatch;
+
+use crate::sql::backend::{Backend, BatchSource, EpochPin};
+use crate::sql::plan::Relation;
+
+type Documents = BTreeMap<String, Bytes>;
+
+#[derive(Default)]
+struct Inner {
+    catalog: Catalog,
+    documents: BTreeMap<BucketId, Documents>,
+    history: BTreeMap<u64, BTreeMap<BucketId, Documents>>,
+    epoch: u64,
+    pins: usize,
+}
+
+/// The cluster.
+#[derive(Default)]
+pub(super) struct Memory {
+    inner: Arc<Mutex<Inner>>,
+    /// Batches that `endless` was asked for.
+    pub(super) batches: Arc<AtomicU64>,
+    /// The largest batch of writes.
+    pub(super) writes_max: AtomicU64,
+    /// The consistency of the last scan.
+    pub(super) consistency: Mutex<Option<Consistency>>,
+}
+
+impl Memory {
+    /// How many epochs are pinned.
+    pub(super) fn pins(&self) -> usize {
+        self.inner.lock().unwrap().pins
+    }
+}
+
+struct Pin(Arc<Mutex<Inner>>, Epoch);
+
+impl EpochPin for Pin {
+    fn epoch(&self) -> Epoch {
+        self.1
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        self.0.lock().unwrap().pins -= 1;
+    }
+}
+
+struct Batches(std::vec::IntoIter<ScanBatch>);
+
+#[async_trait]
+impl BatchSource for Batches {
+    async fn next(&mut self) -> Result<Option<ScanBatch>> {
+        // Now and then nothing is there at once, as from a network.
+        tokio::task::yield_now().await;
+        Ok(self.0.next())
+    }
+}
+
+struct Endless(Arc<AtomicU64>, bool);
+
+#[async_trait]
+impl BatchSource for Endless {
+    async fn next(&mut self) -> Result<Option<ScanBatch>> {
+        if self.1 {
+            std::future::pending::<()>().await;
+        }
+        let first = self.0.fetch_add(1, Ordering::Relaxed) * 100;
+        let mut block = RowBlockBuilder::default();
+        for n in first..first + 100 {
+            let mut entry = Vec::new();
+            encode_entry(&[Value::int(n as i64)], &[false], "id", &mut entry)?;
+            block.push(&entry, b"");
+        }
+        Ok(Some(ScanBatch::Rows(block.finish())))
+    }
+}
+
+#[async_trait]
+impl Backend for Memory {
+    fn catalog(&self) -> Arc<Catalog> {
+        Arc::new(self.inner.lock().unwrap().catalog.clone())
+    }
+
+    async fn relation(&self, name: &str) -> Result<Relation> {
+        let catalog = self.catalog();
+        let index = catalog.index(name).cloned().map(Relation::Index);
+        index.or_else(|| catalog.bucket(name).cloned().map(Relation::Bucket)).ok_or_else(|| {
+            Error::new(ErrorCode::Unknown, format!("there is no bucket or index {name}"))
+        })
+    }
+
+    async fn command(&self, command: Command) -> Result<Outcome> {
+        let mut inner = self.inner.lock().unwrap();
+        let catalog = &mut inner.catalog;
+        catalog.cas += 1;
+        let cas = catalog.cas;
+        let exists = |name: &str| Error::new(ErrorCode::Exists, format!("{name} exists"));
+        let unknown = |name: &str| Error::new(ErrorCode::Unknown, format!("there is no {name}"));
+        match command {
+            Command::CreateBucket { name, vbuckets, source, if_not_exists } => {
+                match catalog.bucket(&name) {
+                    Some(bucket) if if_not_exists => return Ok(Outcome::Bucket(bucket.id)),
+                    Some(_) => return Err(exists(&name)),
+                    None => {}
+                }
+                let id = BucketId(cas);
+                let bucket = BucketInfo { id, name, vbuckets, source, projector: NodeId(1) };
+                catalog.buckets.insert(id, Arc::new(bucket));
+                Ok(Outcome::Bucket(id))
+            }
+            Command::CreateIndex { spec, defer_build, if_not_exists } => {
+                match catalog.index(&spec.name) {
+                    Some(index) if if_not_exists => return Ok(Outcome::Index(index.id)),
+                    Some(_) => return Err(exists(&spec.name)),
+                    None => {}
+                }
+                let bucket = catalog.bucket(&spec.bucket).ok_or_else(|| unknown(&spec.bucket))?.id;
+                let id = IndexId(cas);
+                let state = if defer_build { IndexState::Pending } else { IndexState::Maintenance };
+                let topology = IndexTopology { number: TopologyNo(1), placement: vec![vec![]] };
+                let index = IndexInfo {
+                    id,
+                    bucket,
+                    spec: Arc::new(spec),
+                    state,
+                    generation: Generation(1),
+                    topology: Arc::new(topology),
+                };
+                catalog.indexes.insert(id, Arc::new(index));
+                Ok(Outcome::Index(id))
+            }
+            Command::DropIndex { name, if_exists } => {
+                match catalog.index(&name).map(|index| index.id) {
+                    Some(id) => catalog.indexes.remove(&id),
+                    None if if_exists => None,
+                    None => return Err(unknown(&name)),
+                };
+                Ok(Outcome::Done)
+            }
+            other => Err(Error::internal(format!("{other:?} is not for a test"))),
+        }
+    }
+
+    async fn wait_ready(&self, _: IndexId) -> Result<()> {
+        Ok(())
+    }
+
+    async fn status(&self) -> Result<CoordinatorStatus> {
+        Err(Error::unavailable("there is no coordinator in a test"))
+    }
+
+    async fn write(&self, bucket: &BucketInfo, writes: Vec<Write>) -> Result<WriteReply> {
+        tokio::task::yield_now().await;
+        self.writes_max.fetch_max(writes.len() as u64, Ordering::Relaxed);
+        let mut inner = self.inner.lock().unwrap();
+        let mut documents = inner.documents.get(&bucket.id).cloned().unwrap_or_default();
+        let mut affected = 0;
+        for write in writes {
+            affected += match write.kind {
+                WriteKind::Insert(_) if documents.contains_key(&write.id) => {
+                    let message = format!("there is a document {:?}", write.id);
+                    return Err(Error::new(ErrorCode::DuplicateId, message));
+                }
+                WriteKind::Insert(document) | WriteKind::Upsert(document) => {
+                    documents.insert(write.id, document);
+                    1
+                }
+                WriteKind::Delete => documents.remove(&write.id).map_or(0, |_| 1),
+            };
+        }
+        inner.documents.insert(bucket.id, documents);
+        inner.epoch += 1;
+        let position = Position { vbuuid: Vbuuid(1), seqno: Seqno(inner.epoch) };
+        let positions = vec![(VbucketId(0), position)];
+        Ok(WriteReply { affected, position: WritePosition { bucket: bucket.id, positions } })
+    }
+
+    async fn get(&self, bucket: &BucketInfo, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
+        let inner = self.inner.lock().unwrap();
+        let documents = inner.documents.get(&bucket.id);
+        Ok(ids.iter().map(|id| documents?.get(id).cloned()).collect())
+    }
+
+    async fn pin(&self, _: IndexId, _: &Consistency, _: u64) -> Result<Box<dyn EpochPin>> {
+        let mut inner = self.inner.lock().unwrap();
+        inner.pins += 1;
+        let (epoch, documents) = (inner.epoch, inner.documents.clone());
+        inner.history.insert(epoch, documents);
+        drop(inner);
+        Ok(Box::new(Pin(Arc::clone(&self.inner), Epoch(epoch))))
+    }
+
+    async fn scan(&self, request: ScanRequest) -> Result<Box<dyn BatchSource>> {
+        *self.consistency.lock().unwrap() = Some(request.consistency.clone());
+        let inner = self.inner.lock().unwrap();
+        let index = inner.catalog.indexes.get(&request.index);
+        let index = index.ok_or_else(|| Error::new(ErrorCode::Unknown, "no such index"))?;
+        if let name @ ("endless" | "stuck") = index.spec.name.as_str() {
+            return Ok(Box::new(Endless(Arc::clone(&self.batches), name == "stuck")));
+        }
+        let documents = match &request.consistency {
+            Consistency::Epoch(epoch) => &inner.history[&epoch.0],
+            _ => &inner.documents,
+        };
+        let entries = documents
+            .get(&index.bucket)
+            .map(|documents| entries(&index.spec, documents))
+            .unwrap_or_default();
+        Ok(Box::new(Batches(answer(&request, entries)?.into_iter())))
+    }
+}
+
+/// An index entry with its values.
+struct Entry {
+    bytes: Vec<u8>,
+    include: Vec<u8>,
+    id: String,
+    columns: Vec<Value>,
+}
+
+impl Scope for Entry {
+    fn path<'a>(&'a self, _: &[Step]) -> std::borrow::Cow<'a, Value> {
+        std::borrow::Cow::Owned(Value::Missing)
+    }
+
+    fn document_id(&self) -> &str {
+        &self.id
+    }
+
+    fn column(&self, n: u16) -> std::borrow::Cow<'_, Value> {
+        std::borrow::Cow::Borrowed(&self.columns[usize::from(n)])
+    }
+}
+
+fn entries(spec: &IndexSpec, documents: &Documents) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for (id, json) in documents {
+        let doc = Value::parse_json(json).unwrap();
+        let scope = DocumentScope { id, doc: &doc };
+        let value = |expr: &Expr| eval(expr, &scope).into_owned();
+        let keys: Vec<Value> = spec.keys.iter().map(|part| value(&part.expr)).collect();
+        let holds = spec.predicate.as_ref().is_none_or(|p| truth(p, &scope) == Some(true));
+        if !holds || keys.first() == Some(&Value::Missing) {
+            continue;
+        }
+        let mut bytes = Vec::new();
+        encode_entry(&keys, &spec.descending(), id, &mut bytes).unwrap();
+        let mut include = Vec::new();
+        let mut columns = keys;
+        for column in &spec.include {
+            let value = value(&column.expr);
+            encode_part(&value, false, &mut include);
+            columns.push(value);
+        }
+        entries.push(Entry { bytes, include, id: id.clone(), columns });
+    }
+    entries.sort_by(|a, b| a.bytes.cmp(&b.bytes));
+    entries
+}
+
+fn answer(request: &ScanRequest, mut entries: Vec<Entry>) -> Result<Vec<ScanBatch>> {
+    entries.retain(|entry| {
+        request.ranges.iter().any(|range| range.contains(&entry.bytes))
+            && request.filter.as_ref().is_none_or(|filter| truth(filter, entry) == Some(true))
+    });
+    if request.reverse {
+        entries.reverse();
+    }
+    if let Output::Aggregates(calls) = &request.output {
+        let fold = |call: &proto::scan::AggregateCall| {
+            let mut partial = Partial::new(call.function);
+            for entry in &entries {
+                match &call.argument {
+                    Some(argument) => partial.add(&eval(argument, entry)),
+                    None => partial.add_row(),
+                }
+            }
+            partial
+        };
+        return Ok(vec![ScanBatch::Aggregates(calls.iter().map(fold).collect())]);
+    }
+    if let Some(parts) = request.distinct_parts {
+        entries.dedup_by(|a, b| a.columns[..usize::from(parts)] == b.columns[..usize::from(parts)]);
+    }
+    let limit = request.limit.map_or(usize::MAX, |limit| limit as usize);
+    let rows: Vec<Entry> = entries.into_iter().skip(request.offset as usize).take(limit).collect();
+    let block = |rows: &[Entry]| -> RowBlock {
+        let mut block = RowBlockBuilder::default();
+        rows.iter().for_each(|row| block.push(&row.bytes, &row.include));
+        block.finish()
+    };
+    Ok(rows.chunks(3).map(|rows| ScanBatch::Rows(block(rows))).collect())
+}

@@ -1,0 +1,351 @@
+//! The wire, driven by `tokio-postgres` and by hand, over a cluster in memory.
+
+mod memory;
+mod raw;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{SinkExt, StreamExt, TryStreamExt};
+use memory::Memory;
+use proto::env::{Env, Task};
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
+
+use super::{Config, Server};
+
+struct Cluster {
+    memory: Arc<Memory>,
+    server: Server,
+    env: Env,
+}
+
+impl Cluster {
+    fn new() -> Self {
+        let memory = Arc::new(Memory::default());
+        let env = Env::real();
+        let server = Server::new(memory.clone(), env.clone(), Config::default());
+        Self { memory, server, env }
+    }
+
+    /// The client's end of a connection.
+    fn dial(&self) -> tokio::io::DuplexStream {
+        let (ours, theirs) = tokio::io::duplex(8 << 10);
+        let server = self.server.clone();
+        self.env.spawn("session", async move { server.connection(ours).await }).detach();
+        theirs
+    }
+
+    async fn client(&self) -> (Client, Task) {
+        let mut config = tokio_postgres::Config::new();
+        config.user("me").dbname("db");
+        let (client, connection) = config.connect_raw(self.dial(), NoTls).await.unwrap();
+        let task = self.env.spawn("client", async move {
+            let _ended = connection.await;
+        });
+        (client, task)
+    }
+}
+
+const CITIES: [(&str, &str); 6] = [
+    ("1", r#"{"country":"DE","name":"Ulm","population":120000,"tags":["a","b"]}"#),
+    ("2", r#"{"country":"DE","name":"Berlin","population":3600000}"#),
+    ("3", r#"{"country":"AT","name":"Wien","population":1900000}"#),
+    ("4", r#"{"country":"AT","name":"Graz","population":"many"}"#),
+    ("5", r#"{"country":null,"name":"Nowhere\tTab","population":0}"#),
+    ("6", r#"{"name":"Missing"}"#),
+];
+
+/// A client of a cluster with a few cities, indexed.
+async fn cities(cluster: &Cluster) -> (Client, Task) {
+    let (client, task) = cluster.client().await;
+    client
+        .batch_execute(
+            "CREATE BUCKET b WITH (vbuckets = 4); \
+             CREATE INDEX cities ON b (country, population::int8 DESC) INCLUDE (name)",
+        )
+        .await
+        .unwrap();
+    let insert = client.prepare("INSERT INTO b (id, doc) VALUES ($1, $2)").await.unwrap();
+    assert_eq!(insert.params(), [Type::TEXT, Type::TEXT]);
+    for (id, doc) in CITIES {
+        assert_eq!(client.execute(&insert, &[&id, &doc]).await.unwrap(), 1);
+    }
+    (client, task)
+}
+
+/// Rows of a simple query, columns joined by `|`, NULL as `~`.
+async fn simple(client: &Client, sql: &str) -> Vec<String> {
+    let messages = client.simple_query(sql).await.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+    let rows = messages.iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => {
+            let cells: Vec<_> = (0..row.len()).map(|n| row.get(n).unwrap_or("~")).collect();
+            Some(cells.join("|"))
+        }
+        _ => None,
+    });
+    rows.collect()
+}
+
+fn state(error: &tokio_postgres::Error) -> String {
+    error.code().map(|code| code.code().to_owned()).unwrap_or_else(|| format!("{error:?}"))
+}
+
+#[tokio::test]
+async fn rows_come_in_the_order_and_the_types_of_the_index() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    for (sql, expected) in [
+        (
+            "SELECT * FROM cities ORDER BY country",
+            "5|~|0|Nowhere\tTab;3|AT|1900000|Wien;4|AT|~|Graz;2|DE|3600000|Berlin;1|DE|120000|Ulm",
+        ),
+        ("SELECT name FROM cities WHERE country = 'DE' ORDER BY population LIMIT 1", "Ulm"),
+        ("SELECT id FROM cities ORDER BY country DESC, population OFFSET 3", "3;5"),
+        ("SELECT DISTINCT country FROM cities WHERE country IS NOT NULL", "AT;DE"),
+        (
+            "SELECT count(*), min(population), sum(population), avg(population), max(name) FROM cities",
+            "5|0|5620000|1405000|Wien",
+        ),
+        ("SELECT count(*) FROM cities WHERE country = 'DE' LIMIT 0", ""),
+        (
+            "SELECT upper(name), population / 2, population > 500000 FROM cities WHERE country = 'AT'",
+            "WIEN|950000|t;GRAZ|~|~",
+        ),
+        ("SELECT id, doc FROM b WHERE id IN ('9', '6', '6')", r#"6|{"name":"Missing"}"#),
+        ("SELECT 1, 'x', NULL, true, 1.5, -3::int8 WHERE 1 < 2", "1|x|~|t|1.5|-3"),
+        (
+            "SELECT set_config('statement_timeout', '5s', false), current_setting('statement_timeout')",
+            "5000|5000",
+        ),
+        ("SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET ALL", "~"),
+        ("SELECT current_schema(), current_user, pg_catalog.current_database()", "public|me|db"),
+        ("SHOW BUCKETS", "b|4|embedded|1"),
+        (
+            "EXPLAIN SELECT id FROM cities WHERE country = 'DE'",
+            "Scan of index cities on b;  Ranges: 1, for country = 'DE';  Output: id;  Slices: 8, by hash of META().id",
+        ),
+    ] {
+        assert_eq!(simple(&client, sql).await.join(";"), expected, "{sql}");
+    }
+    let statement = client
+        .prepare("SELECT id, population, sum, 1 FROM cities".replace(", sum, 1", "").as_str())
+        .await
+        .unwrap();
+    let types: Vec<_> = statement.columns().iter().map(|c| (c.name(), c.type_().clone())).collect();
+    assert_eq!(types, [("id", Type::TEXT), ("population", Type::INT8)]);
+}
+
+#[tokio::test]
+async fn parameters_and_results_are_typed_in_binary() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    let sql = "SELECT country, population, population::float8, population > $1, population::int4 \
+               FROM cities WHERE country = $2 AND population >= $1 LIMIT $3";
+    let rows = client.query(sql, &[&1_900_000i64, &"AT", &10i64]).await.unwrap();
+    assert_eq!(rows.len(), 1);
+    let row = &rows[0];
+    assert_eq!(row.get::<_, String>(0), "AT");
+    assert_eq!(row.get::<_, i64>(1), 1_900_000);
+    assert_eq!(row.get::<_, f64>(2), 1_900_000.0);
+    assert!(!row.get::<_, bool>(3));
+    assert_eq!(row.get::<_, i32>(4), 1_900_000);
+    let typed = client.prepare_typed("SELECT $1::int8 + 1, $2", &[Type::INT8]).await.unwrap();
+    assert_eq!(typed.params(), [Type::INT8, Type::TEXT]);
+    let row = client.query_one(&typed, &[&41i64, &"x"]).await.unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, &str>(1)), (42, "x"));
+    let row = client.query_one("SELECT count(*), max(population) FROM cities", &[]).await.unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, Option<i64>>(1)), (5, Some(3_600_000)));
+}
+
+#[tokio::test]
+async fn errors_have_their_sqlstate_and_leave_the_session_usable() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    for (sql, expected) in [
+        ("SELEC 1", "42601"),
+        ("SELECT id FROM nothing", "42P01"),
+        ("CREATE BUCKET b", "42P07"),
+        ("INSERT INTO b (id, doc) VALUES ('7', '{}'), ('1', '{}')", "23505"),
+        ("INSERT INTO b (id, doc) VALUES ('7', '{')", "22P02"),
+        ("INSERT INTO cities (id, doc) VALUES ('7', '{}')", "0A000"),
+        ("SELECT id FROM cities GROUP BY id", "0A000"),
+        ("SELECT * FROM pg_catalog.pg_class", "0A000"),
+        ("SET consistency = 'strong'", "22023"),
+        ("SHOW colour", "42P01"),
+    ] {
+        let error = client.simple_query(sql).await.unwrap_err();
+        assert_eq!(state(&error), expected, "{sql}");
+        let error = client.query(sql, &[]).await.unwrap_err();
+        assert_eq!(state(&error), expected, "{sql}, extended");
+        assert_eq!(simple(&client, "SELECT 1").await, ["1"], "after {sql}");
+    }
+    let error = client.simple_query("SELECT 1, x FROM").await.unwrap_err();
+    let position = error.as_db_error().and_then(|e| e.position().cloned());
+    assert_eq!(position, Some(tokio_postgres::error::ErrorPosition::Original(17)));
+    assert_eq!(simple(&client, "SELECT id FROM b WHERE id = '7'").await, [""; 0], "all or nothing");
+    // Of several statements, those before the error have run.
+    assert!(
+        client.batch_execute("DELETE FROM b WHERE id = '6'; SELECT 1 FROM nothing").await.is_err()
+    );
+    assert_eq!(simple(&client, "SELECT id FROM b WHERE id = '6'").await, [""; 0]);
+    assert_eq!(simple(&client, " ; -- nothing").await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_transaction_reads_one_epoch_and_writes_nothing() {
+    let cluster = Cluster::new();
+    let (mut client, _task) = cities(&cluster).await;
+    let (other, _other_task) = cluster.client().await;
+    let transaction = client.build_transaction().read_only(true).start().await.unwrap();
+    let count = "SELECT count(*) FROM cities";
+    assert_eq!(transaction.query_one(count, &[]).await.unwrap().get::<_, i64>(0), 5);
+    other.batch_execute("DELETE FROM b WHERE id = '1'").await.unwrap();
+    assert_eq!(transaction.query_one(count, &[]).await.unwrap().get::<_, i64>(0), 5);
+    assert_eq!(cluster.memory.pins(), 1);
+    transaction.commit().await.unwrap();
+    assert_eq!(cluster.memory.pins(), 0, "the epoch is let go");
+    assert_eq!(simple(&client, count).await, ["4"]);
+
+    client.batch_execute("BEGIN").await.unwrap();
+    let error = client.simple_query("DELETE FROM b WHERE id = '2'").await.unwrap_err();
+    assert_eq!(state(&error), "0A000");
+    assert!(error.as_db_error().unwrap().hint().unwrap().contains("autocommit"));
+    let error = client.simple_query("SELECT 1").await.unwrap_err();
+    assert_eq!(state(&error), "25P02", "the transaction has failed");
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(simple(&client, count).await, ["4"]);
+}
+
+#[tokio::test]
+async fn consistency_follows_the_settings() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    let scanned = async |client: &Client| {
+        simple(client, "SELECT count(*) FROM cities").await;
+        format!("{:?}", cluster.memory.consistency.lock().unwrap())
+    };
+    assert_eq!(scanned(&client).await, "Some(Any)");
+    let position = simple(&client, "SHOW write_position").await.remove(0);
+    let (other, _other_task) = cluster.client().await;
+    other.batch_execute(&format!("SET at_plus = '{position}'")).await.unwrap();
+    assert!(scanned(&other).await.contains("AtPlus([(VbucketId(0), Position"));
+    other.batch_execute("SET consistency = 'request_plus'").await.unwrap();
+    assert_eq!(scanned(&other).await, "Some(RequestPlus)");
+    other.batch_execute("RESET ALL").await.unwrap();
+    assert_eq!(scanned(&other).await, "Some(Any)");
+}
+
+#[tokio::test]
+async fn copy_in_stores_batches_and_names_the_bad_line() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    let copy = async |sql: &str, lines: String| {
+        let mut sink = std::pin::pin!(client.copy_in::<_, Bytes>(sql).await.unwrap());
+        // In pieces that end anywhere.
+        for piece in lines.into_bytes().chunks(1000) {
+            sink.send(Bytes::copy_from_slice(piece)).await?;
+        }
+        sink.as_mut().finish().await
+    };
+    let line = |n: usize| format!("{{\"key\":\"k{n}\",\"country\":\"FR\",\"population\":{n}}}\n");
+    let lines: String = (0..5000).map(line).collect();
+    let sql = "COPY b FROM STDIN (FORMAT jsonl, id 'key')";
+    assert_eq!(copy(sql, format!("{lines}\n\\.\n")).await.unwrap(), 5000);
+    assert!(cluster.memory.writes_max.load(Ordering::Relaxed) > 1, "in batches");
+    let count = "SELECT count(*), max(population) FROM cities WHERE country = 'FR'";
+    assert_eq!(simple(&client, count).await, ["5000|4999"]);
+
+    let lines: String =
+        (5000..7500).map(line).chain(["{\"nokey\":1}\n".into(), line(9000)]).collect();
+    let error = copy(sql, lines).await.unwrap_err();
+    assert_eq!(state(&error), "22P02");
+    let message = error.as_db_error().unwrap().message().to_owned();
+    assert!(
+        message.contains("line 2501") && message.contains("2500 documents are stored"),
+        "{message}"
+    );
+    assert_eq!(simple(&client, count).await, ["7500|7499"], "the lines before the bad one");
+
+    assert!(client.copy_in::<_, Bytes>("COPY nothing FROM STDIN").await.is_err());
+    assert_eq!(copy(sql, line(9001)).await.unwrap(), 1, "the session goes on");
+}
+
+#[tokio::test]
+async fn copy_out_is_postgres_text() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    let sql = "COPY (SELECT name, country, population FROM cities ORDER BY country) TO STDOUT";
+    let chunks: Vec<Bytes> = client.copy_out(sql).await.unwrap().try_collect().await.unwrap();
+    assert_eq!(chunks.len(), 5, "one message a row");
+    assert_eq!(chunks[0], "Nowhere\\tTab\t\\N\t0\n");
+    assert_eq!(chunks[2], "Graz\tAT\t\\N\n");
+}
+
+#[tokio::test]
+async fn portals_return_rows_in_pieces() {
+    let cluster = Cluster::new();
+    let (mut client, _task) = cities(&cluster).await;
+    let transaction = client.transaction().await.unwrap();
+    let portal = transaction.bind("SELECT id FROM cities ORDER BY country", &[]).await.unwrap();
+    let mut got = Vec::new();
+    loop {
+        let rows = transaction.query_portal(&portal, 2).await.unwrap();
+        got.push(rows.iter().map(|row| row.get::<_, String>(0)).collect::<String>());
+        if rows.len() < 2 {
+            break;
+        }
+    }
+    assert_eq!(got, ["53", "42", "1"]);
+    assert!(transaction.query_portal(&portal, 0).await.unwrap().is_empty(), "nothing is left");
+}
+
+#[tokio::test]
+async fn a_stream_starts_at_once_and_goes_at_the_pace_of_its_reader() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    client.batch_execute("CREATE INDEX endless ON b (n::int8)").await.unwrap();
+    let rows = client.query_raw("SELECT n FROM endless", Vec::<i64>::new()).await.unwrap();
+    let mut rows = std::pin::pin!(rows);
+    for n in 0..1000 {
+        let row = rows.next().await.unwrap().unwrap();
+        assert_eq!(row.get::<_, i64>(0), n);
+    }
+    // The client stops reading; what the server has fetched by then is little, and stays so.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let fetched = cluster.memory.batches.load(Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(cluster.memory.batches.load(Ordering::Relaxed) <= fetched + 1, "nobody reads");
+    assert!(fetched < 2000, "{fetched} batches were fetched for 1000 rows");
+
+    let cancel = client.cancel_token();
+    cancel.cancel_query_raw(cluster.dial(), NoTls).await.unwrap();
+    let ended = loop {
+        match rows.next().await {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => break error,
+            None => panic!("the stream must end with an error"),
+        }
+    };
+    assert_eq!(state(&ended), "57014");
+    assert_eq!(simple(&client, "SELECT 1").await, ["1"], "the session goes on");
+}
+
+#[tokio::test]
+async fn what_does_not_answer_is_cancelled_or_times_out() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    client.batch_execute("CREATE INDEX stuck ON b (n)").await.unwrap();
+    client.batch_execute("SET statement_timeout = '20ms'").await.unwrap();
+    let error = client.simple_query("SELECT n FROM stuck").await.unwrap_err();
+    assert_eq!(state(&error), "57014");
+    client.batch_execute("SET statement_timeout = 0").await.unwrap();
+    let cancel = client.cancel_token();
+    let (error, _) = tokio::join!(client.simple_query("SELECT n FROM stuck"), async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        cancel.cancel_query_raw(cluster.dial(), NoTls).await.unwrap();
+    });
+    assert_eq!(state(&error.unwrap_err()), "57014");
+}

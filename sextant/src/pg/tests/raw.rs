@@ -1,0 +1,147 @@
+//! What drivers do not send: messages byte by byte.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+use super::Cluster;
+
+/// A message: its type, its length, its body.
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![kind];
+    bytes.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+struct Raw(DuplexStream);
+
+impl Raw {
+    async fn open(cluster: &Cluster) -> Self {
+        let mut raw = Raw(cluster.dial());
+        // Encryption is asked for first, as libpq does.
+        raw.0.write_all(&[0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]).await.unwrap();
+        assert_eq!(raw.0.read_u8().await.unwrap(), b'N');
+        let body = b"\0\x03\0\0user\0me\0\0";
+        raw.0.write_u32(body.len() as u32 + 4).await.unwrap();
+        raw.0.write_all(body).await.unwrap();
+        assert!(raw.until_ready().await.starts_with('R'));
+        raw
+    }
+
+    async fn send(&mut self, messages: &[Vec<u8>]) {
+        self.0.write_all(&messages.concat()).await.unwrap();
+    }
+
+    /// The types of the answers up to ReadyForQuery, its status behind it; of an error, the SQLSTATE.
+    async fn until_ready(&mut self) -> String {
+        let mut types = String::new();
+        while let Ok(kind) = self.0.read_u8().await {
+            let length = self.0.read_u32().await.unwrap() as usize;
+            let mut body = vec![0; length - 4];
+            self.0.read_exact(&mut body).await.unwrap();
+            types.push(char::from(kind));
+            if kind == b'E' {
+                let text = String::from_utf8_lossy(&body).into_owned();
+                let code = text.split('\0').find(|field| field.starts_with('C')).unwrap();
+                types.push_str(&format!("({})", &code[1..]));
+            }
+            if kind == b'Z' {
+                types.push(char::from(body[0]));
+                return types;
+            }
+        }
+        types + "closed"
+    }
+}
+
+fn parse(sql: &str) -> Vec<u8> {
+    message(b'P', &[b"\0", sql.as_bytes(), b"\0\0\0"].concat())
+}
+
+fn bind() -> Vec<u8> {
+    message(b'B', b"\0\0\0\0\0\0\0\0")
+}
+
+fn describe() -> Vec<u8> {
+    message(b'D', b"P\0")
+}
+
+fn execute(rows: u8) -> Vec<u8> {
+    message(b'E', &[0, 0, 0, 0, rows])
+}
+
+fn sync() -> Vec<u8> {
+    message(b'S', b"")
+}
+
+fn query(sql: &str) -> Vec<u8> {
+    message(b'Q', &[sql.as_bytes(), b"\0"].concat())
+}
+
+#[tokio::test]
+async fn an_error_skips_to_sync_and_the_status_tells_the_transaction() {
+    let cluster = Cluster::new();
+    let mut raw = Raw::open(&cluster).await;
+    raw.send(&[parse("SELECT 1"), bind(), describe(), execute(0), sync()]).await;
+    assert_eq!(raw.until_ready().await, "12TDCZI");
+    raw.send(&[parse("SELEC"), bind(), execute(0), query("SELECT 1"), sync()]).await;
+    assert_eq!(raw.until_ready().await, "E(42601)ZI");
+    raw.send(&[parse(""), bind(), describe(), execute(0), sync()]).await;
+    assert_eq!(raw.until_ready().await, "12nIZI");
+    raw.send(&[parse("SHOW ALL"), bind(), execute(2), execute(1), sync(), execute(1), sync()])
+        .await;
+    assert_eq!(raw.until_ready().await, "12DDsDsZI");
+    assert_eq!(raw.until_ready().await, "E(34000)ZI", "portals end with their transaction");
+    raw.send(&[query("BEGIN; BEGIN"), query("SELECT x"), query("SELECT 1"), query("END")]).await;
+    assert_eq!(raw.until_ready().await, "CNCZT");
+    assert_eq!(raw.until_ready().await, "E(42P01)ZE");
+    assert_eq!(raw.until_ready().await, "E(25P02)ZE");
+    assert_eq!(raw.until_ready().await, "CZI");
+    raw.send(&[query(""), query("SET application_name = 'x'"), query("ROLLBACK")]).await;
+    assert_eq!(raw.until_ready().await, "IZI");
+    assert_eq!(raw.until_ready().await, "SCZI", "a reported setting is reported");
+    assert_eq!(raw.until_ready().await, "NCZI");
+}
+
+#[tokio::test]
+async fn a_copy_that_fails_leaves_no_stray_messages() {
+    let cluster = Cluster::new();
+    let mut raw = Raw::open(&cluster).await;
+    raw.send(&[query("CREATE BUCKET b")]).await;
+    assert_eq!(raw.until_ready().await, "CZI");
+    let data = |text: &str| message(b'd', text.as_bytes());
+    raw.send(&[query("COPY b FROM STDIN; SELECT 1"), data("{\"id\":\"a\"}\nbad\n")]).await;
+    raw.send(&[data("{\"id\":\"b\"}\n"), message(b'c', b""), query("SELECT 1")]).await;
+    assert_eq!(raw.until_ready().await, "GE(22P02)ZI");
+    assert_eq!(raw.until_ready().await, "TDCZI");
+    raw.send(&[query("COPY b FROM STDIN"), message(b'f', b"no more\0")]).await;
+    assert_eq!(raw.until_ready().await, "GE(57014)ZI");
+    raw.send(&[query("COPY b FROM STDIN"), data("{\"id\":\"c\"}"), message(b'c', b"")]).await;
+    assert_eq!(raw.until_ready().await, "GCZI");
+}
+
+#[tokio::test]
+async fn broken_messages_end_the_session_and_long_ones_do_not() {
+    let cluster = Cluster::new();
+    let mut raw = Raw::open(&cluster).await;
+    let long = vec![b'x'; super::super::frame::MESSAGE_BYTES_MAX];
+    raw.send(&[message(b'Q', &long), query("SELECT 1")]).await;
+    assert_eq!(raw.until_ready().await, "E(54000)ZI");
+    assert_eq!(raw.until_ready().await, "TDCZI");
+    raw.send(&[message(b'P', &long), bind(), sync()]).await;
+    assert_eq!(raw.until_ready().await, "E(54000)ZI");
+    for broken in [
+        message(b'!', b""),
+        message(b'Q', b"no end"),
+        message(b'B', b"\0\0\0\x05"),
+        vec![b'Q', 0xff, 0xff, 0xff, 0xff],
+    ] {
+        let mut raw = Raw::open(&cluster).await;
+        raw.send(&[broken]).await;
+        assert_eq!(raw.until_ready().await, "E(08P01)closed");
+    }
+    for start in [&[0, 0, 0, 8, 0, 2, 0, 0][..], &[0xff; 8], &[0, 0, 0, 9, 0, 3, 0, 0, b'x']] {
+        let mut raw = Raw(cluster.dial());
+        raw.0.write_all(start).await.unwrap();
+        assert_eq!(raw.until_ready().await, "E(08P01)closed");
+    }
+}
