@@ -60,7 +60,8 @@ async fn events(
     bar.inc(1);
 
     let begun = Instant::now();
-    let create = "CREATE INDEX by_name ON cities (lower(name), country) INCLUDE (name, population::int8)";
+    let create =
+        "CREATE INDEX by_name ON cities (lower(name), country) INCLUDE (name, population::int8)";
     client.batch_execute(create).await.map_err(sql(create))?;
     report.build_entries_per_s = (entries as f64 / begun.elapsed().as_secs_f64()) as u64;
     sleep(PHASE).await;
