@@ -15,7 +15,7 @@
 //! copy_in  COPY … FROM STDIN
 //! ```
 //!
-//! A statement is *interrupted* by a cancel request or its time-out ([`interrupt`]): its future is
+//! A statement is *interrupted* by a cancel request or its time-out (`interrupt`): its future is
 //! dropped wherever it waits, and what is half written to the socket is finished first, since the
 //! buffer knows how far it came.
 
