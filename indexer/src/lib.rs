@@ -1,14 +1,14 @@
 //! The indexer: keeps slices of indexes, follows the buckets' streams, and reads slices at an epoch.
 //!
-//! The way of a mutation: a [`follower`] per bucket subscribes to the bucket's projector from the
-//! node's watermarks; frames gather in the [`queue`] until the cut of an epoch is known and covered;
-//! the [`slice`] store collapses them to the last state of each document, compares with the back index
+//! The way of a mutation: a `follower` per bucket subscribes to the bucket's projector from the
+//! node's watermarks; frames gather in the `queue` until the cut of an epoch is known and covered;
+//! the `slice` store collapses them to the last state of each document, compares with the back index
 //! and publishes one immutable run per index; the commit log makes it durable. The way of a scan: the
-//! [`service`] waits until the epoch is applied, takes a snapshot, and [`scan`] walks it.
+//! `service` waits until the epoch is applied, takes a snapshot, and `scan` walks it.
 //!
 //! An index is built while writes go on: it joins the stream, the epochs since then are gathered, a
 //! backfill snapshot is gathered beside them, and when an applied epoch covers the snapshot's cut the
-//! two are joined, per document the higher seqno winning ([`slice::build`]).
+//! two are joined, per document the higher seqno winning (`slice::build`).
 
 mod config;
 mod follower;

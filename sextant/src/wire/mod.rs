@@ -2,8 +2,8 @@
 //!
 //! [`Peers`] is the [`proto::api::Directory`] that every service is given. A process registers the
 //! services that it runs itself; all else is reached at the address that the catalog names, over one
-//! HTTP/2 connection per address that reconnects by itself. On the wire a question is a [`Call`] or an
-//! [`Open`] in postcard, its answer the same type that the trait returns, or an error.
+//! HTTP/2 connection per address that reconnects by itself. On the wire a question is a `Call` or an
+//! `Open` in postcard, its answer the same type that the trait returns, or an error.
 
 mod any_member;
 mod remote;
