@@ -180,9 +180,9 @@ fn shows(catalog: &Catalog, command: &Command) -> bool {
         Command::DropBucket { name, .. } => catalog.bucket(name).is_none(),
         Command::CreateIndex { spec, .. } => catalog.index(&spec.name).is_some(),
         Command::DropIndex { name, .. } => catalog.index(name).is_none(),
-        Command::BuildIndexes { names, .. } => names.iter().all(|name| {
-            catalog.index(name).is_none_or(|index| index.state != IndexState::Pending)
-        }),
+        Command::BuildIndexes { names, .. } => names
+            .iter()
+            .all(|name| catalog.index(name).is_none_or(|index| index.state != IndexState::Pending)),
         _ => true,
     }
 }

@@ -55,7 +55,8 @@ impl Cluster {
         }
         let projector_info = info(PROJECTOR, Role::Projector);
         let dir = node_dir(&config.data_dir, "projector", 1);
-        let projector = node::start_projector(projector_info.clone(), dir, &env, directory.clone()).await?;
+        let projector =
+            node::start_projector(projector_info.clone(), dir, &env, directory.clone()).await?;
         peers.add_projector(projector_info.id, projector.projector());
         let mut indexers = BTreeMap::new();
         for n in 0..config.indexers {
@@ -162,7 +163,8 @@ async fn start_indexer(
     id: NodeId,
 ) -> Result<Arc<indexer::Indexer>> {
     let dir = node_dir(&config.data_dir, "indexer", id.0 - INDEXER + 1);
-    let indexer = node::start_indexer(info(id.0, Role::Indexer), dir, env, directory(peers)).await?;
+    let indexer =
+        node::start_indexer(info(id.0, Role::Indexer), dir, env, directory(peers)).await?;
     peers.add_indexer(id, Arc::clone(&indexer) as _);
     Ok(indexer)
 }
@@ -177,7 +179,8 @@ pub fn lock_data_dir(env: &Env, dir: &Path) -> Result<Box<dyn Send + Sync>> {
         let busy = error.kind() == std::io::ErrorKind::WouldBlock;
         let error = here(error);
         if busy {
-            Error { code: ErrorCode::Io, ..error }.with_hint("stop the other process, or name another --data")
+            Error { code: ErrorCode::Io, ..error }
+                .with_hint("stop the other process, or name another --data")
         } else {
             error
         }

@@ -124,7 +124,11 @@ fn registry(observed: &Observed, status: Option<&CoordinatorStatus>) -> Registry
     let counters = &observed.counters;
     registry.register("scans", "Scans begun", counters.scans.clone());
     registry.register("scan_rows", "Rows handed out by scans", counters.scan_rows.clone());
-    registry.register("documents_written", "Documents written or removed", counters.documents.clone());
+    registry.register(
+        "documents_written",
+        "Documents written or removed",
+        counters.documents.clone(),
+    );
     registry.register("commands", "Replicated commands", counters.commands.clone());
     let memory = Family::<ByNode, Gauge>::default();
     for indexer in &observed.indexers {
@@ -171,6 +175,11 @@ fn register_coordinator(registry: &mut Registry, status: &CoordinatorStatus, cat
     }
     registry.register("node_silent_ms", "Milliseconds since a node was heard of", silent);
     registry.register("applied_epoch", "Newest epoch applied", applied);
-    registry.register_with_unit("queue", "Mutations that wait for their epoch", Unit::Bytes, queued);
+    registry.register_with_unit(
+        "queue",
+        "Mutations that wait for their epoch",
+        Unit::Bytes,
+        queued,
+    );
     registry.register("index_entries", "Entries of all copies of an index", entries);
 }

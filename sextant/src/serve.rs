@@ -97,7 +97,8 @@ impl Serving {
     /// Serves ports.
     pub fn serve(served: Served, env: &Env, bound: Bound) -> Result<Self> {
         let Served { router, directory, peers, indexers } = served;
-        let addresses = [bound.sql.local_addr()?, bound.grpc.local_addr()?, bound.http.local_addr()?];
+        let addresses =
+            [bound.sql.local_addr()?, bound.grpc.local_addr()?, bound.http.local_addr()?];
         let counters = Arc::new(Counters::default());
         let backend = Arc::new(ClusterBackend::new(
             Arc::clone(&router),
@@ -105,14 +106,16 @@ impl Serving {
             env.clone(),
             Arc::clone(&counters),
         ));
-        let sql = pg::Server::new(pg::Config::default(), env.clone(), Arc::clone(&backend) as _);
+        let sql = pg::Server::new(Arc::clone(&backend) as _, env.clone(), pg::Config::default());
         let public = grpc::services(backend, peers);
         let observed = Observed { router: Arc::clone(&router), directory, indexers, counters };
         let http = axum::serve(bound.http, http::routes(observed));
         let tasks = vec![
             env.spawn("sql", async move { sql.serve(bound.sql).await }),
             env.spawn("grpc", async move {
-                if let Err(error) = public.serve_with_incoming(TcpListenerStream::new(bound.grpc)).await {
+                if let Err(error) =
+                    public.serve_with_incoming(TcpListenerStream::new(bound.grpc)).await
+                {
                     tracing::error!(%error, "serving gRPC");
                 }
             }),
@@ -148,8 +151,10 @@ impl Serving {
             has(Role::Projector) && has(Role::Indexer)
         });
         tokio::time::timeout(READY_WITHIN, ready).await.map(drop).map_err(|_| {
-            Error::unavailable("no coordinator answered, or no projector and indexer registered, within a minute")
-                .with_hint("SEXTANT_LOG=info shows what each service waits for")
+            Error::unavailable(
+                "no coordinator answered, or no projector and indexer registered, within a minute",
+            )
+            .with_hint("SEXTANT_LOG=info shows what each service waits for")
         })
     }
 

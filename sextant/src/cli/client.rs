@@ -38,10 +38,11 @@ pub async fn connect(at: &str) -> Result<Client> {
         Error::new(ErrorCode::InvalidParameter, format!("{at:?} is not HOST:PORT"))
     })?;
     let parameters = format!("host={host} port={port} user=sextant connect_timeout=5");
-    let (client, connection) = tokio_postgres::connect(&parameters, NoTls).await.map_err(|error| {
-        Error::unavailable(format!("connecting to {at}: {}", describe(&error)))
-            .with_hint("is the cluster running? `sextant dev` starts one and prints its ports")
-    })?;
+    let (client, connection) =
+        tokio_postgres::connect(&parameters, NoTls).await.map_err(|error| {
+            Error::unavailable(format!("connecting to {at}: {}", describe(&error)))
+                .with_hint("is the cluster running? `sextant dev` starts one and prints its ports")
+        })?;
     // The connection ends with its client.
     proto::env::Env::real()
         .spawn("sql-connection", async move {
@@ -91,7 +92,7 @@ async fn print(client: &Client, statements: &str) -> Result<()> {
         match message {
             SimpleQueryMessage::RowDescription(columns) => {
                 let mut head = Table::new();
-                head.load_preset(UTF8_HORIZONTAL_ONLY);
+                head.load_style(UTF8_HORIZONTAL_ONLY);
                 head.set_header(columns.iter().map(|column| column.name().to_owned()));
                 table = Some(head);
             }

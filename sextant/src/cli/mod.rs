@@ -54,7 +54,9 @@ pub async fn run(cli: Cli) -> Result<(), Error> {
 /// Waits for SIGTERM or SIGINT.
 pub async fn stop_signal() {
     use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        return std::future::pending().await;
+    };
     tokio::select! {
         _ = terminate.recv() => {}
         _ = tokio::signal::ctrl_c() => {}

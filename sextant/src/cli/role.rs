@@ -62,11 +62,13 @@ fn bad(what: impl Into<String>) -> Error {
 }
 
 fn read_file(env: &Env, path: &Path) -> Result<Args> {
-    let here = |error: std::io::Error| Error::from(error).context(format!("reading {}", path.display()));
+    let here =
+        |error: std::io::Error| Error::from(error).context(format!("reading {}", path.display()));
     let file = env.fs.open(path, proto::env::OpenMode::Read).map_err(here)?;
     let mut bytes = vec![0; file.len().map_err(here)? as usize];
     file.read_exact_at(&mut bytes, 0).map_err(here)?;
-    let text = String::from_utf8(bytes).map_err(|_| bad(format!("{}: not UTF-8", path.display())))?;
+    let text =
+        String::from_utf8(bytes).map_err(|_| bad(format!("{}: not UTF-8", path.display())))?;
     toml::from_str(&text).map_err(|error| bad(format!("{}: {error}", path.display())))
 }
 
@@ -77,8 +79,9 @@ impl Args {
             None => Args::default(),
         };
         let missing = |what: &str| {
-            bad(format!("a {} needs {what}", role.name()))
-                .with_hint("give it as a flag, or in the file that --config names; see config/ for examples")
+            bad(format!("a {} needs {what}", role.name())).with_hint(
+                "give it as a flag, or in the file that --config names; see config/ for examples",
+            )
         };
         let id = self.id.or(file.id).ok_or_else(|| missing("a number, --id"))?;
         let address = self.listen.or(file.listen).ok_or_else(|| missing("an address, --listen"))?;
@@ -88,7 +91,8 @@ impl Args {
         }
         let coordinators =
             if self.coordinators.is_empty() { file.coordinators } else { self.coordinators };
-        let coordinators = coordinators.iter().map(|text| member(text)).collect::<Result<Vec<_>>>()?;
+        let coordinators =
+            coordinators.iter().map(|text| member(text)).collect::<Result<Vec<_>>>()?;
         if coordinators.is_empty() {
             return Err(missing("the coordinator's members, --coordinators 1=host:port,2=…"));
         }

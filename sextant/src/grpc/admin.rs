@@ -29,7 +29,7 @@ impl Service {
             return Err(Error::new(ErrorCode::InvalidParameter, message));
         };
         match ddl::run(&*self.backend, &only.statement).await? {
-            Some(tag) => Ok(tag),
+            Some(tag) => Ok(tag.to_owned()),
             None => Err(Error::new(ErrorCode::Unsupported, "only DDL runs here")
                 .with_hint("use the SQL port, or the Ingest and Query services")),
         }

@@ -152,7 +152,11 @@ struct Writes(Option<Arc<BucketInfo>>);
 
 #[tonic::async_trait]
 impl AsyncAnswer<WriteRequest, WriteReply> for Writes {
-    async fn answer(&mut self, backend: &ClusterBackend, request: WriteRequest) -> Result<WriteReply> {
+    async fn answer(
+        &mut self,
+        backend: &ClusterBackend,
+        request: WriteRequest,
+    ) -> Result<WriteReply> {
         write(backend, &mut self.0, request).await
     }
 }
@@ -162,7 +166,11 @@ struct Pushes(Option<Arc<BucketInfo>>);
 
 #[tonic::async_trait]
 impl AsyncAnswer<PushRequest, PushReply> for Pushes {
-    async fn answer(&mut self, backend: &ClusterBackend, request: PushRequest) -> Result<PushReply> {
+    async fn answer(
+        &mut self,
+        backend: &ClusterBackend,
+        request: PushRequest,
+    ) -> Result<PushReply> {
         push(backend, &mut self.0, request).await
     }
 }

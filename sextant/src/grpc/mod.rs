@@ -48,7 +48,6 @@ pub fn services(backend: Arc<ClusterBackend>, peers: Arc<Peers>) -> Router {
         .add_service(limits!(query))
 }
 
-
 fn server() -> Server {
     Server::builder()
         .tcp_nodelay(true)

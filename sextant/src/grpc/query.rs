@@ -4,18 +4,17 @@
 use std::sync::Arc;
 
 use futures::stream;
-use proto::ErrorCode;
 use proto::cut::WritePosition;
 use proto::grpc::query_server::Query;
 use proto::grpc::{ScanReply, ScanRequest, ScanRow, ScanValue};
-use proto::scan::{Consistency, RowBlock};
-use proto::{Error, Result};
+use proto::scan::{Consistency, Output, RowBlock};
+use proto::{Error, ErrorCode, Result};
 use router::{ScanBatch, ScanStream};
 use tonic::{Request, Response, Status};
 
 use super::status;
 use crate::backend::ClusterBackend;
-use crate::pg::cell_text;
+use crate::pg::EntryPrinter;
 use crate::sql::ast::Statement;
 use crate::sql::backend::Backend;
 use crate::sql::parse::parse;
@@ -56,7 +55,9 @@ fn select(request: &ScanRequest) -> String {
 impl Service {
     async fn plan(&self, request: &ScanRequest) -> Result<IndexPlan> {
         let parsed = parse(&select(request)).map_err(|error| error.error)?;
-        let [only] = &parsed[..] else { return Err(refuse("columns and where must be expressions")) };
+        let [only] = &parsed[..] else {
+            return Err(refuse("columns and where must be expressions"));
+        };
         let Statement::Select(select) = &only.statement else {
             return Err(refuse("columns and where must be expressions"));
         };
@@ -65,7 +66,7 @@ impl Service {
         }
         let relation = self.backend.relation(&request.index).await?;
         match resolve(select, Some(&relation))?.plan(&[])? {
-            Plan::Index(plan) if !plan.is_aggregate() => Ok(*plan),
+            Plan::Index(plan) if matches!(plan.request.output, Output::Rows { .. }) => Ok(*plan),
             Plan::Index(_) => Err(Error::new(ErrorCode::Unsupported, "aggregates over gRPC")
                 .with_hint("use SQL for aggregates")),
             _ => Err(refuse(format!("{:?} is a bucket, not an index", request.index))),
@@ -81,7 +82,8 @@ impl Service {
         let token = (!request.token.is_empty()).then_some(&request.token[..]);
         let scan = self.backend.router().scan(plan.request.clone(), token).await?;
         let page_left = if request.page_rows == 0 { u64::MAX } else { request.page_rows };
-        Ok(Replies { plan, scan, page_left, first: true, done: false })
+        let printer = EntryPrinter::new(&plan.index.spec, plan.cells.clone());
+        Ok(Replies { plan, printer, scan, page_left, first: true, done: false })
     }
 }
 
@@ -103,6 +105,7 @@ fn consistency(request: &ScanRequest, plan: &IndexPlan) -> Result<Consistency> {
 /// The replies of a scan in progress.
 struct Replies {
     plan: IndexPlan,
+    printer: EntryPrinter,
     scan: ScanStream,
     page_left: u64,
     first: bool,
@@ -120,7 +123,9 @@ impl Replies {
         };
         let rows = match batch {
             Some(ScanBatch::Rows(block)) => self.rows(&block)?,
-            Some(ScanBatch::Aggregates(_)) => return Err(Error::internal("aggregates in a scan of rows")),
+            Some(ScanBatch::Aggregates(_)) => {
+                return Err(Error::internal("aggregates in a scan of rows"));
+            }
             None => {
                 self.done = true;
                 Vec::new()
@@ -137,10 +142,9 @@ impl Replies {
     }
 
     fn rows(&self, block: &RowBlock) -> Result<Vec<ScanRow>> {
-        let spec = &self.plan.index.spec;
         let row = |row| {
-            let value = |cell| Ok(ScanValue { text: cell_text(spec, row, cell)? });
-            Ok(ScanRow { values: self.plan.cells.iter().map(value).collect::<Result<_>>()? })
+            let texts = self.printer.texts(&self.plan.columns, row)?;
+            Ok(ScanRow { values: texts.into_iter().map(|text| ScanValue { text }).collect() })
         };
         block.iter().map(row).collect()
     }

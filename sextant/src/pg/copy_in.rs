@@ -199,7 +199,12 @@ impl CopyIn {
         self.arrived(reply?, documents, settings)
     }
 
-    fn arrived(&mut self, reply: WriteReply, documents: u64, settings: &mut Settings) -> Result<()> {
+    fn arrived(
+        &mut self,
+        reply: WriteReply,
+        documents: u64,
+        settings: &mut Settings,
+    ) -> Result<()> {
         self.stored += documents;
         settings.written.add(reply.position);
         Ok(())

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proto::api::{Write, WriteKind};
-use proto::command::{Command, Outcome};
 use proto::expr::{ColumnType, Expr};
 use proto::ids::BucketId;
-use proto::index::{BucketInfo, VBUCKETS_DEFAULT};
+use proto::index::BucketInfo;
 use proto::scan::Consistency;
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
@@ -17,9 +16,9 @@ use super::settings::Settings;
 use super::show;
 use super::stream::Rows;
 use super::value::Datum;
-use crate::sql::ast::{CreateBucket, CreateIndex, Insert, Select, Show, Statement};
+use crate::sql::ast::{Insert, Select, Show, Statement};
 use crate::sql::backend::{Backend, EpochPin};
-use crate::sql::define::definition;
+use crate::sql::ddl;
 use crate::sql::error::unsupported;
 use crate::sql::plan::{
     ColumnInfo, ConstantPlan, ConstantValue, IndexPlan, ParameterTypes, Plan, Relation, Resolved,
@@ -153,18 +152,13 @@ impl State {
                 let bucket = self.bucket(bucket).await?;
                 Ok(Done::CopyIn { bucket, id_field: id_field.clone() })
             }
-            Statement::CreateBucket(create) => self.create_bucket(create).await,
-            Statement::DropBucket { name, if_exists } => {
-                let (name, if_exists) = (name.clone(), *if_exists);
-                self.backend.command(Command::DropBucket { name, if_exists }).await?;
-                done("DROP BUCKET")
-            }
-            Statement::CreateIndex(create) => self.create_index(create).await,
-            Statement::BuildIndex { bucket, indexes } => self.build(bucket, indexes).await,
-            Statement::DropIndex { name, if_exists } => {
-                let (name, if_exists) = (name.clone(), *if_exists);
-                self.backend.command(Command::DropIndex { name, if_exists }).await?;
-                done("DROP INDEX")
+            Statement::CreateBucket(_)
+            | Statement::DropBucket { .. }
+            | Statement::CreateIndex(_)
+            | Statement::BuildIndex { .. }
+            | Statement::DropIndex { .. } => {
+                let tag = ddl::run(&*self.backend, statement).await?;
+                done(tag.unwrap_or_default())
             }
             Statement::Set { name, value } => {
                 self.settings.set(name, value.as_deref())?;
@@ -256,7 +250,9 @@ impl State {
 
     fn session_function(&self, name: &str, arguments: &[Value]) -> Result<Datum> {
         Ok(match (name, arguments) {
-            ("version", []) => Datum::text(format!("PostgreSQL {}", super::settings::SERVER_VERSION)),
+            ("version", []) => {
+                Datum::text(format!("PostgreSQL {}", super::settings::SERVER_VERSION))
+            }
             ("current_schema", []) => Datum::text("public"),
             ("current_database" | "current_catalog", []) => Datum::text(&*self.database),
             ("current_user" | "session_user" | "user", []) => Datum::text(&*self.user),
@@ -264,7 +260,12 @@ impl State {
             ("current_setting", [Value::String(setting), ..]) => {
                 Datum::text(self.settings.show(&setting.to_lowercase())?)
             }
-            _ => return Err(unsupported(format!("{name}() does not take these arguments"), "SHOW ALL")),
+            _ => {
+                return Err(unsupported(
+                    format!("{name}() does not take these arguments"),
+                    "SHOW ALL",
+                ));
+            }
         })
     }
 
@@ -331,45 +332,6 @@ impl State {
         let reply = self.backend.write(bucket, writes).await?;
         self.settings.written.add(reply.position);
         Ok(reply.affected)
-    }
-
-    async fn create_bucket(&mut self, create: &CreateBucket) -> Result<Done> {
-        let command = Command::CreateBucket {
-            name: create.name.clone(),
-            vbuckets: create.vbuckets.unwrap_or(VBUCKETS_DEFAULT),
-            source: create.source,
-            if_not_exists: create.if_not_exists,
-        };
-        self.backend.command(command).await?;
-        Ok(Done::Tag("CREATE BUCKET".into(), None))
-    }
-
-    /// Answers when the index serves scans, unless its build is put off or it was there before.
-    async fn create_index(&mut self, create: &CreateIndex) -> Result<Done> {
-        let known = self.backend.catalog().index(&create.name).is_some();
-        let command = Command::CreateIndex {
-            spec: definition(create),
-            defer_build: create.defer_build,
-            if_not_exists: create.if_not_exists,
-        };
-        if let Outcome::Index(index) = self.backend.command(command).await?
-            && !create.defer_build
-            && !known
-        {
-            self.backend.wait_ready(index).await?;
-        }
-        Ok(Done::Tag("CREATE INDEX".into(), None))
-    }
-
-    async fn build(&mut self, bucket: &str, names: &[String]) -> Result<Done> {
-        let command =
-            Command::BuildIndexes { bucket: bucket.to_owned(), names: names.to_vec() };
-        if let Outcome::Building(indexes) = self.backend.command(command).await? {
-            for index in indexes {
-                self.backend.wait_ready(index).await?;
-            }
-        }
-        Ok(Done::Tag("BUILD INDEX".into(), None))
     }
 }
 

@@ -38,4 +38,5 @@ mod tests;
 mod types;
 mod value;
 
+pub use rows::EntryPrinter;
 pub use server::{Config, Server};

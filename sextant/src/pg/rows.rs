@@ -137,14 +137,15 @@ fn escape(out: &mut Vec<u8>, at: usize) {
 }
 
 /// Prints the rows of a scan.
-pub(super) struct EntryPrinter {
+pub struct EntryPrinter {
     cells: Vec<Cell>,
     descending: Vec<bool>,
     included: usize,
 }
 
 impl EntryPrinter {
-    pub(super) fn new(spec: &IndexSpec, cells: Vec<Cell>) -> Self {
+    /// For the rows of an index, of which these cells are wanted.
+    pub fn new(spec: &IndexSpec, cells: Vec<Cell>) -> Self {
         Self { cells, descending: spec.descending(), included: spec.include.len() }
     }
 
@@ -152,7 +153,36 @@ impl EntryPrinter {
     pub(super) fn print(&self, writer: &RowWriter, row: Row<'_>, out: &mut Vec<u8>) -> Result<()> {
         let mut key = Parts::new(row.entry, &self.descending);
         let mut include = Parts::new(row.include, &[]);
-        writer.row(out, |n, column_type, format, out| match &self.cells[n] {
+        writer.row(out, |n, column_type, format, out| {
+            self.cell(n, row, (&mut key, &mut include), (column_type, format), out)
+        })
+    }
+
+    /// The cells of one row as text, `None` for NULL and MISSING.
+    pub fn texts(&self, columns: &[ColumnInfo], row: Row<'_>) -> Result<Vec<Option<String>>> {
+        let mut key = Parts::new(row.entry, &self.descending);
+        let mut include = Parts::new(row.include, &[]);
+        let mut texts = Vec::with_capacity(columns.len());
+        for (n, column) in columns.iter().enumerate() {
+            let mut out = Vec::new();
+            let as_text = (column.column_type, Format::Text);
+            let present = self.cell(n, row, (&mut key, &mut include), as_text, &mut out)?;
+            let text = String::from_utf8(out).map_err(|_| corrupt())?;
+            texts.push(present.then_some(text));
+        }
+        Ok(texts)
+    }
+
+    /// Appends the value of a cell and says whether there is one.
+    fn cell<'r>(
+        &self,
+        n: usize,
+        row: Row<'r>,
+        (key, include): (&mut Parts<'r>, &mut Parts<'r>),
+        (column_type, format): (ColumnType, Format),
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
+        match &self.cells[n] {
             Cell::Id => {
                 out.extend_from_slice(key.rest(self.descending.len())?);
                 Ok(true)
@@ -164,7 +194,7 @@ impl EntryPrinter {
                 Ok(write_value(&eval(expr, &scope), column_type, format, out))
             }
             Cell::Aggregate(..) => Err(Error::internal("an aggregate among the rows of a scan")),
-        })
+        }
     }
 
     /// An entry with all its values, for expressions over it.
@@ -312,7 +342,10 @@ mod tests {
         let cells =
             vec![Cell::Id, Cell::Key(1), Cell::Key(0), Cell::Include(0), Cell::Computed(sum)];
         let types = [Text, Int8, Text, Text, Int8];
-        assert_eq!(print(cells.clone(), &types, Shape::Copy), b"d\0\0\0\x14id1\t7\ta\\tb\t\\N\t8\n");
+        assert_eq!(
+            print(cells.clone(), &types, Shape::Copy),
+            b"d\0\0\0\x14id1\t7\ta\\tb\t\\N\t8\n"
+        );
         let expected = [
             &b"D\0\0\0\x22\0\x05"[..],
             b"\0\0\0\x03id1",

@@ -275,7 +275,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 let copied = self.copy_in(bucket, id_field).await?;
                 self.complete(format!("COPY {copied}"))
             }
-            Done::Rows(_) => Err(Error::internal("rows are written by who knows their formats").into()),
+            Done::Rows(_) => {
+                Err(Error::internal("rows are written by who knows their formats").into())
+            }
         }
     }
 

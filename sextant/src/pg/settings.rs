@@ -221,7 +221,8 @@ fn parse_ms(value: &str) -> Result<u64> {
         "h" => Some(3_600_000),
         _ => None,
     };
-    let parsed = value[..digits].parse::<u64>().ok().zip(factor).and_then(|(n, f)| n.checked_mul(f));
+    let parsed =
+        value[..digits].parse::<u64>().ok().zip(factor).and_then(|(n, f)| n.checked_mul(f));
     // PostgreSQL's own bound: a signed 32-bit number of milliseconds.
     parsed.filter(|ms| *ms <= i32::MAX as u64).ok_or_else(|| {
         Error::new(ErrorCode::InvalidParameter, format!("{value:?} is no time, such as 500 or 30s"))
@@ -270,7 +271,11 @@ mod tests {
             ("at_plus", "nonsense", "22023"),
             ("colour", "red", "42P01"),
         ] {
-            assert_eq!(settings.set(name, Some(value)).unwrap_err().code.sqlstate(), state, "{name}");
+            assert_eq!(
+                settings.set(name, Some(value)).unwrap_err().code.sqlstate(),
+                state,
+                "{name}"
+            );
         }
         settings.reset();
         assert_eq!(settings.show("statement_timeout").unwrap(), "0");

@@ -163,7 +163,8 @@ mod tests {
     #[test]
     fn parameters_are_read_and_malformed_ones_refused() {
         let read = |bytes: &[u8]| parameters(BytesMut::from(bytes), 0);
-        let good = read(b"user\0me\0options\0-c consistency=request_plus\0colour\0red\0\0").unwrap();
+        let good =
+            read(b"user\0me\0options\0-c consistency=request_plus\0colour\0red\0\0").unwrap();
         assert_eq!((good.user().as_str(), good.database().as_str()), ("me", "me"));
         let mut settings = Settings::default();
         good.apply(&mut settings);

@@ -306,10 +306,7 @@ mod tests {
         let mut out = Vec::new();
         avg.write(ColumnType::Numeric, Default::default(), &mut out);
         assert_eq!(out, b"1.6666666666666667");
-        assert_eq!(
-            aggregate(AggregateFunction::Sum, &sum).cast(ColumnType::Int8),
-            Datum::int(5)
-        );
+        assert_eq!(aggregate(AggregateFunction::Sum, &sum).cast(ColumnType::Int8), Datum::int(5));
         let none = Partial::new(AggregateFunction::Sum);
         assert_eq!(aggregate(AggregateFunction::Sum, &none), Datum::NULL);
     }

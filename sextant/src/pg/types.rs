@@ -126,9 +126,9 @@ fn from_binary(known: &Type, bytes: &[u8]) -> Result<Value> {
         Type::OID => fixed(bytes).map(|b| Value::int(u32::from_be_bytes(b).into())),
         Type::FLOAT4 => fixed(bytes).and_then(|b| float(f32::from_be_bytes(b).into())),
         Type::FLOAT8 => fixed(bytes).and_then(|b| float(f64::from_be_bytes(b))),
-        Type::NUMERIC => numeric_from_binary(bytes)
-            .and_then(|text| Number::parse(&text))
-            .map(Value::Number),
+        Type::NUMERIC => {
+            numeric_from_binary(bytes).and_then(|text| Number::parse(&text)).map(Value::Number)
+        }
         // One byte says the version of the format before the text.
         Type::JSONB => match bytes {
             [1, text @ ..] => Some(Value::from(utf8(text)?)),

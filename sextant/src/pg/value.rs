@@ -115,8 +115,7 @@ fn numeric_to_binary(text: &str, out: &mut Vec<u8>) {
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let lead = (4 - whole.len() % 4) % 4;
     let trail = (4 - fraction.len() % 4) % 4;
-    let padded =
-        [&"000"[..lead], whole, fraction, &"000"[..trail]].concat();
+    let padded = [&"000"[..lead], whole, fraction, &"000"[..trail]].concat();
     let mut groups: Vec<u16> = padded
         .as_bytes()
         .chunks(4)
@@ -163,12 +162,12 @@ pub(super) fn numeric_from_binary(bytes: &[u8]) -> Option<String> {
         usize::try_from(at).ok().and_then(|at| groups.get(at)).copied().unwrap_or(0)
     };
     let mut text = String::from(sign);
-    let whole: String = (0..=weight.max(0)).rev().map(|power| format!("{:04}", digit(power))).collect();
+    let whole: String =
+        (0..=weight.max(0)).rev().map(|power| format!("{:04}", digit(power))).collect();
     let whole = whole.trim_start_matches('0');
     text.push_str(if whole.is_empty() { "0" } else { whole });
     let lowest = weight.saturating_sub(count as i16 - 1).min(0);
-    let fraction: String =
-        (lowest..0).rev().map(|power| format!("{:04}", digit(power))).collect();
+    let fraction: String = (lowest..0).rev().map(|power| format!("{:04}", digit(power))).collect();
     let fraction = fraction.trim_end_matches('0');
     if !fraction.is_empty() {
         text.push('.');
@@ -184,8 +183,18 @@ mod tests {
     #[test]
     fn numerics_survive_their_binary_form() {
         for text in [
-            "0", "1", "-1", "9999", "10000", "12345678901234567890", "0.5", "-0.0001", "0.00001",
-            "1234.5678", "100000000.25", "1.10001",
+            "0",
+            "1",
+            "-1",
+            "9999",
+            "10000",
+            "12345678901234567890",
+            "0.5",
+            "-0.0001",
+            "0.00001",
+            "1234.5678",
+            "100000000.25",
+            "1.10001",
         ] {
             let mut bytes = Vec::new();
             numeric_to_binary(text, &mut bytes);
@@ -210,7 +219,10 @@ mod tests {
         let (text, binary) = (Format::Text, Format::Binary);
         let json = |json: &str| Value::parse_json(json.as_bytes()).unwrap();
         assert_eq!(write(&json("\"x\""), ColumnType::Text, text), Some(b"x".to_vec()));
-        assert_eq!(write(&json("[1,\"x\"]"), ColumnType::Text, binary), Some(b"[1,\"x\"]".to_vec()));
+        assert_eq!(
+            write(&json("[1,\"x\"]"), ColumnType::Text, binary),
+            Some(b"[1,\"x\"]".to_vec())
+        );
         assert_eq!(write(&json("true"), ColumnType::Text, text), Some(b"true".to_vec()));
         assert_eq!(write(&json("true"), ColumnType::Bool, text), Some(b"t".to_vec()));
         assert_eq!(write(&json("3.0"), ColumnType::Int8, text), Some(b"3".to_vec()));

@@ -10,6 +10,7 @@
 
 pub mod ast;
 pub mod backend;
+pub mod ddl;
 pub mod define;
 pub mod dialect;
 pub mod error;

@@ -66,7 +66,10 @@ fn many(args: &Args) -> ExitCode {
         if !output.status.success() {
             failed += 1;
             println!("{}{}", line, String::from_utf8_lossy(&output.stderr));
-            println!("seed {seed} failed; replay: simulate --seed {seed} --seconds {}", args.seconds);
+            println!(
+                "seed {seed} failed; replay: simulate --seed {seed} --seconds {}",
+                args.seconds
+            );
         }
     }
     let real_s = begun.elapsed().as_secs_f64();

@@ -102,8 +102,7 @@ impl Host {
         // Kept alive beside the server.
         let _service: Box<dyn std::any::Any> = match self.info.role {
             Role::Coordinator => {
-                let service =
-                    node::start_coordinator(id, members(), dir, &env, directory).await?;
+                let service = node::start_coordinator(id, members(), dir, &env, directory).await?;
                 peers.add_coordinator(id, service.clone());
                 Box::new(service)
             }

@@ -72,7 +72,8 @@ pub fn run(seed: u64, seconds: u64) -> Summary {
         let host = host.clone();
         sim.host(host.name.clone(), move || host.clone().run());
     }
-    let work = Workload::new(seed, Duration::from_secs(seconds), hosts.store.clone(), summary.clone());
+    let work =
+        Workload::new(seed, Duration::from_secs(seconds), hosts.store.clone(), summary.clone());
     sim.client("client", work.run());
     let mut faults = Faults::new(seed, seconds);
     loop {

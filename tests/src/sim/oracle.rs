@@ -132,8 +132,12 @@ fn compare(left: &Option<Value>, right: &Option<Value>) -> Ordering {
         Some(other) => unreachable!("{other} is not in the simulation's documents"),
     };
     rank(left).cmp(&rank(right)).then_with(|| match (left, right) {
-        (Some(Value::Number(left)), Some(Value::Number(right))) => left.as_i64().cmp(&right.as_i64()),
-        (Some(Value::String(left)), Some(Value::String(right))) => left.as_bytes().cmp(right.as_bytes()),
+        (Some(Value::Number(left)), Some(Value::Number(right))) => {
+            left.as_i64().cmp(&right.as_i64())
+        }
+        (Some(Value::String(left)), Some(Value::String(right))) => {
+            left.as_bytes().cmp(right.as_bytes())
+        }
         _ => Ordering::Equal,
     })
 }

@@ -87,8 +87,7 @@ impl Workload {
         let marks = Marks::default();
         let _watch = env.spawn("marks", watch_marks(Arc::clone(&directory), Arc::clone(&marks)));
         let bucket = self.create_bucket(&env, &backend, &router).await;
-        let mut session =
-            Session { backend, directory, router, marks, bucket, last_write: None };
+        let mut session = Session { backend, directory, router, marks, bucket, last_write: None };
         for index in &INDEXES[..2] {
             self.create_index(&session, index).await;
         }
@@ -148,12 +147,15 @@ impl Workload {
             0 => {}
             1 => drop(document.insert("a".into(), json!(null))),
             2 => drop(document.insert("a".into(), json!(self.random.i64(-3..3)))),
-            _ => drop(document.insert("a".into(), json!(strings[self.random.usize(..strings.len())]))),
+            _ => drop(
+                document.insert("a".into(), json!(strings[self.random.usize(..strings.len())])),
+            ),
         }
         if self.random.u32(..8) > 0 {
             document.insert("n".into(), json!(self.random.i64(0..100)));
         }
-        let tags: Vec<&str> = (0..self.random.usize(..4)).map(|_| strings[self.random.usize(..4)]).collect();
+        let tags: Vec<&str> =
+            (0..self.random.usize(..4)).map(|_| strings[self.random.usize(..4)]).collect();
         document.insert("t".into(), json!(tags));
         serde_json::Value::Object(document)
     }
@@ -268,13 +270,19 @@ impl Workload {
         at_least: Option<WritePosition>,
     ) {
         let Some(cut) = mark_of(session, info.bucket, epoch).await else {
-            violation(&self.summary, format!("a scan read epoch {epoch}, which was never published"));
+            violation(
+                &self.summary,
+                format!("a scan read epoch {epoch}, which was never published"),
+            );
             return;
         };
         if let Some(write) = at_least {
             let covered = write.positions.iter().all(|(v, p)| cut.covers_position(*v, *p));
             if !covered {
-                let what = format!("a scan of {} at epoch {epoch} misses an acknowledged write", index.name);
+                let what = format!(
+                    "a scan of {} at epoch {epoch} misses an acknowledged write",
+                    index.name
+                );
                 violation(&self.summary, what);
             }
         }
@@ -295,7 +303,11 @@ impl Workload {
                 format!(
                     "{} at epoch {epoch} (reverse {reverse}, limit {limit:?}): {} entries, not {}; \
                      entry {at} is {:?}, not {:?}",
-                    index.name, found.len(), expected.len(), found.get(at), expected.get(at)
+                    index.name,
+                    found.len(),
+                    expected.len(),
+                    found.get(at),
+                    expected.get(at)
                 ),
             );
         }
@@ -312,7 +324,8 @@ impl Workload {
                     break;
                 }
                 if Instant::now() > deadline {
-                    let what = format!("{} is not served {HEAL:?} after the last fault", index.name);
+                    let what =
+                        format!("{} is not served {HEAL:?} after the last fault", index.name);
                     violation(&self.summary, what);
                     break;
                 }
@@ -351,7 +364,11 @@ async fn mark_of(session: &Session, bucket: BucketId, epoch: Epoch) -> Option<Ar
     None
 }
 
-async fn read(session: &Session, request: ScanRequest, info: &IndexInfo) -> Result<(Epoch, Vec<Entry>)> {
+async fn read(
+    session: &Session,
+    request: ScanRequest,
+    info: &IndexInfo,
+) -> Result<(Epoch, Vec<Entry>)> {
     let mut scan = session.router.scan(request, None).await?;
     let mut found = Vec::new();
     while let Some(batch) = scan.next().await? {
@@ -361,7 +378,9 @@ async fn read(session: &Session, request: ScanRequest, info: &IndexInfo) -> Resu
                     found.push(decode(row, info)?);
                 }
             }
-            ScanBatch::Aggregates(_) => return Err(Error::internal("aggregates in a scan of rows")),
+            ScanBatch::Aggregates(_) => {
+                return Err(Error::internal("aggregates in a scan of rows"));
+            }
         }
     }
     Ok((scan.epoch(), found))

@@ -43,11 +43,11 @@ async fn full_scan(client: &Client, model: &Model, report: &mut Report) -> Resul
         best = best.min(begun.elapsed().as_secs_f64());
         report.scans += 1;
     }
-    let lines = |rows: Vec<[String; 3]>| {
-        rows.iter().map(|row| row.join("\t") + "\n").collect::<String>()
-    };
+    let lines =
+        |rows: Vec<[String; 3]>| rows.iter().map(|row| row.join("\t") + "\n").collect::<String>();
     let expected = lines(model.by_country(|_| true));
-    report.check(text == expected.as_bytes(), || "COPY of by_country differs from the model".into());
+    report
+        .check(text == expected.as_bytes(), || "COPY of by_country differs from the model".into());
     report.scan_rows_per_s = (model.0.len() as f64 / best) as u64;
     Ok(())
 }
@@ -77,7 +77,12 @@ fn questions(model: &Model) -> Vec<(String, Rows)> {
     let mut biggest: Vec<_> = model.0.iter().filter(|(_, city)| big(city)).collect();
     biggest.sort_by_key(|(id, city)| (-city.population(), (*id).clone()));
     let biggest = biggest.into_iter().map(|(id, city)| {
-        [id.clone(), city.population().to_string(), city.name().to_owned(), city.country().to_owned()]
+        [
+            id.clone(),
+            city.population().to_string(),
+            city.name().to_owned(),
+            city.country().to_owned(),
+        ]
     });
     questions.push(("SELECT * FROM big_cities ORDER BY population DESC".into(), some(biggest)));
     questions
@@ -106,7 +111,8 @@ fn by_country(model: &Model) -> Vec<(String, Rows)> {
             ]],
         ));
         let page: Vec<_> = all.iter().skip(3).take(20).cloned().collect();
-        questions.push((format!("{select} WHERE {predicate} {order} LIMIT 20 OFFSET 3"), some(page)));
+        questions
+            .push((format!("{select} WHERE {predicate} {order} LIMIT 20 OFFSET 3"), some(page)));
         let mut reverse = all;
         reverse.reverse();
         questions.push((
@@ -119,7 +125,8 @@ fn by_country(model: &Model) -> Vec<(String, Rows)> {
         format!("{select} WHERE country IN ('NZ', 'FR', 'IS') {order}"),
         some(model.by_country(some_of)),
     ));
-    let between = |city: &City| city.country() > "S" && (10_000..=20_000).contains(&city.population());
+    let between =
+        |city: &City| city.country() > "S" && (10_000..=20_000).contains(&city.population());
     questions.push((
         format!("{select} WHERE country > 'S' AND population BETWEEN 10000 AND 20000 {order}"),
         some(model.by_country(between)),
@@ -132,15 +139,12 @@ fn by_name(model: &Model) -> Vec<(String, Rows)> {
     let mut questions = Vec::new();
     for prefix in ["san ", "new ", "saint-", "é", "zz"] {
         let rows = model.by_name(|city| city.name().to_lowercase().starts_with(prefix));
-        let statement = format!(
-            "{select} WHERE lower(name) LIKE '{prefix}%' ORDER BY lower(name), country"
-        );
+        let statement =
+            format!("{select} WHERE lower(name) LIKE '{prefix}%' ORDER BY lower(name), country");
         questions.push((statement, some(rows)));
     }
-    questions.push((
-        format!("{select} ORDER BY lower(name), country"),
-        some(model.by_name(|_| true)),
-    ));
+    questions
+        .push((format!("{select} ORDER BY lower(name), country"), some(model.by_name(|_| true))));
     questions
 }
 

@@ -104,7 +104,8 @@ async fn load(
     }
     let bar = progress(quiet, model.0.len() as u64, "COPY of the cities, two indexes present");
     let begun = Instant::now();
-    let sink = client.copy_in("COPY cities FROM STDIN (FORMAT jsonl)").await.map_err(sql("COPY"))?;
+    let sink =
+        client.copy_in("COPY cities FROM STDIN (FORMAT jsonl)").await.map_err(sql("COPY"))?;
     let mut sink = Box::pin(sink);
     let mut rest = lines.as_bytes();
     while !rest.is_empty() {
@@ -114,7 +115,7 @@ async fn load(
         sink.send(piece).await.map_err(sql("COPY"))?;
         rest = tail;
     }
-    let stored = sink.finish().await.map_err(sql("COPY"))?;
+    let stored = sink.as_mut().finish().await.map_err(sql("COPY"))?;
     let seconds = begun.elapsed().as_secs_f64();
     bar.finish();
     report.documents = stored;
@@ -144,7 +145,8 @@ async fn latencies(client: &Client, report: &mut Report) -> Result<()> {
         client.batch_execute(&insert).await.map_err(sql("INSERT"))?;
         let written = Instant::now();
         loop {
-            let rows = client.query("SELECT name FROM by_country WHERE country = 'probe'", &[]).await;
+            let rows =
+                client.query("SELECT name FROM by_country WHERE country = 'probe'", &[]).await;
             let rows = rows.map_err(sql("SELECT"))?;
             if rows.first().is_some_and(|row| row.get::<_, String>(0) == n.to_string()) {
                 break;

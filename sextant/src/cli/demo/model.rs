@@ -65,8 +65,11 @@ impl Model {
     pub fn by_country(&self, wanted: impl Fn(&City) -> bool) -> Vec<[String; 3]> {
         let mut rows: Vec<_> = self.0.iter().filter(|(_, city)| wanted(city)).collect();
         rows.sort_by(|(left_id, left), (right_id, right)| {
-            (left.country(), -left.population(), left_id)
-                .cmp(&(right.country(), -right.population(), right_id))
+            (left.country(), -left.population(), left_id).cmp(&(
+                right.country(),
+                -right.population(),
+                right_id,
+            ))
         });
         let row = |(id, city): (&String, &City)| {
             [id.clone(), city.country().to_owned(), city.population().to_string()]

@@ -68,13 +68,16 @@ impl Report {
     /// Prints the table.
     pub fn print(&self) {
         let mut table = Table::new();
-        table.load_preset(UTF8_HORIZONTAL_ONLY);
+        table.load_style(UTF8_HORIZONTAL_ONLY);
         table.set_header(["figure", "value"]);
         let mut row = |name: &str, value: String| {
             table.add_row([name.to_owned(), value]);
         };
         row("documents", self.documents.to_string());
-        row("ingest, documents/s (durable, two indexes present)", self.ingest_docs_per_s.to_string());
+        row(
+            "ingest, documents/s (durable, two indexes present)",
+            self.ingest_docs_per_s.to_string(),
+        );
         row("build while writing, entries/s", self.build_entries_per_s.to_string());
         row("updates and deletes while scanning", self.writes.to_string());
         row("scans checked", self.scans.to_string());
@@ -95,7 +98,9 @@ impl Report {
 pub fn progress(quiet: bool, len: u64, what: &'static str) -> ProgressBar {
     let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
     let bar = ProgressBar::with_draw_target(Some(len), target);
-    if let Ok(style) = ProgressStyle::with_template("{msg:<44} {wide_bar} {pos:>7}/{len:7} {elapsed}") {
+    if let Ok(style) =
+        ProgressStyle::with_template("{msg:<44} {wide_bar} {pos:>7}/{len:7} {elapsed}")
+    {
         bar.set_style(style);
     }
     bar.with_message(what)

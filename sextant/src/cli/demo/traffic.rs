@@ -39,7 +39,8 @@ pub async fn run(
     bar.inc(1);
 
     let begun = Instant::now();
-    let create = "CREATE INDEX by_name ON cities (lower(name), country) INCLUDE (name, population::int8)";
+    let create =
+        "CREATE INDEX by_name ON cities (lower(name), country) INCLUDE (name, population::int8)";
     client.batch_execute(create).await.map_err(sql(create))?;
     report.build_entries_per_s = (entries as f64 / begun.elapsed().as_secs_f64()) as u64;
     sleep(PHASE).await;
@@ -124,7 +125,10 @@ async fn write(client: Client, mut model: Model, stop: Arc<AtomicBool>) -> Resul
 fn move_inhabitants(model: &Model, from: &str, to: &str, random: &mut fastrand::Rng) -> [City; 2] {
     let (left, right) = (&model.0[from], &model.0[to]);
     let moving = random.i64(0..=left.population());
-    [left.with_population(left.population() - moving), right.with_population(right.population() + moving)]
+    [
+        left.with_population(left.population() - moving),
+        right.with_population(right.population() + moving),
+    ]
 }
 
 /// Scans while writes go on: whatever the moment, the inhabitants are all there, once, and two indexes

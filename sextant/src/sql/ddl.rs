@@ -1,0 +1,68 @@
+//! DDL statements as replicated commands: the same for the SQL and the gRPC port.
+
+use proto::Result;
+use proto::command::{Command, Outcome};
+use proto::index::VBUCKETS_DEFAULT;
+
+use super::ast::{CreateBucket, CreateIndex, Statement};
+use super::backend::Backend;
+use super::define::definition;
+
+/// Runs a DDL statement and returns its command tag; `None` for any other statement. Answers after the
+/// command is committed, and after an index that it builds serves scans.
+pub async fn run(backend: &dyn Backend, statement: &Statement) -> Result<Option<&'static str>> {
+    Ok(Some(match statement {
+        Statement::CreateBucket(create) => create_bucket(backend, create).await?,
+        Statement::DropBucket { name, if_exists } => {
+            let (name, if_exists) = (name.clone(), *if_exists);
+            backend.command(Command::DropBucket { name, if_exists }).await?;
+            "DROP BUCKET"
+        }
+        Statement::CreateIndex(create) => create_index(backend, create).await?,
+        Statement::BuildIndex { bucket, indexes } => build(backend, bucket, indexes).await?,
+        Statement::DropIndex { name, if_exists } => {
+            let (name, if_exists) = (name.clone(), *if_exists);
+            backend.command(Command::DropIndex { name, if_exists }).await?;
+            "DROP INDEX"
+        }
+        _ => return Ok(None),
+    }))
+}
+
+async fn create_bucket(backend: &dyn Backend, create: &CreateBucket) -> Result<&'static str> {
+    let command = Command::CreateBucket {
+        name: create.name.clone(),
+        vbuckets: create.vbuckets.unwrap_or(VBUCKETS_DEFAULT),
+        source: create.source,
+        if_not_exists: create.if_not_exists,
+    };
+    backend.command(command).await?;
+    Ok("CREATE BUCKET")
+}
+
+/// Answers when the index serves scans, unless its build is put off or it was there before.
+async fn create_index(backend: &dyn Backend, create: &CreateIndex) -> Result<&'static str> {
+    let known = backend.catalog().index(&create.name).is_some();
+    let command = Command::CreateIndex {
+        spec: definition(create),
+        defer_build: create.defer_build,
+        if_not_exists: create.if_not_exists,
+    };
+    if let Outcome::Index(index) = backend.command(command).await?
+        && !create.defer_build
+        && !known
+    {
+        backend.wait_ready(index).await?;
+    }
+    Ok("CREATE INDEX")
+}
+
+async fn build(backend: &dyn Backend, bucket: &str, names: &[String]) -> Result<&'static str> {
+    let command = Command::BuildIndexes { bucket: bucket.to_owned(), names: names.to_vec() };
+    if let Outcome::Building(indexes) = backend.command(command).await? {
+        for index in indexes {
+            backend.wait_ready(index).await?;
+        }
+    }
+    Ok("BUILD INDEX")
+}
