@@ -227,7 +227,8 @@ impl Round {
     }
 
     async fn delete(&mut self) {
-        let ids: Vec<_> = (0..self.rng.usize(1..12)).map(|_| generate::id(&mut self.rng, IDS)).collect();
+        let ids: Vec<_> =
+            (0..self.rng.usize(1..12)).map(|_| generate::id(&mut self.rng, IDS)).collect();
         let list: Vec<_> = ids.iter().map(|id| quoted(id, '\'')).collect();
         let sql = format!("DELETE FROM {} WHERE id IN ({})", self.name, list.join(", "));
         self.log.push(sql.clone());

@@ -79,7 +79,10 @@ pub fn number_from_env(variable: &str, otherwise: u64) -> u64 {
 }
 
 /// Waits until something holds, for a bounded time.
-pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut look: impl FnMut() -> F) -> T {
+pub async fn eventually<T, F: Future<Output = Option<T>>>(
+    what: &str,
+    mut look: impl FnMut() -> F,
+) -> T {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
         if let Some(found) = look().await {

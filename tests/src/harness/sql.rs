@@ -95,10 +95,7 @@ pub fn texts(row: &Row) -> Vec<Option<String>> {
 pub struct Numeric(pub String);
 
 impl<'a> FromSql<'a> for Numeric {
-    fn from_sql(
-        _: &Type,
-        raw: &'a [u8],
-    ) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
         let words: Vec<u16> =
             raw.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect();
         let [groups, weight, sign, scale, digits @ ..] = &words[..] else {
@@ -119,7 +116,8 @@ impl<'a> FromSql<'a> for Numeric {
         let whole = whole.trim_start_matches('0');
         let sign = if *sign == 0x4000 { "-" } else { "" };
         let whole = if whole.is_empty() { "0" } else { whole };
-        let fraction = if places == 0 { String::new() } else { format!(".{}", &fraction[..places]) };
+        let fraction =
+            if places == 0 { String::new() } else { format!(".{}", &fraction[..places]) };
         Ok(Self(format!("{sign}{whole}{fraction}")))
     }
 

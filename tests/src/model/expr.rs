@@ -222,7 +222,9 @@ fn number(value: Option<&Json>) -> Option<Num> {
             let digits = text.chars().all(|c| c.is_ascii_digit() || "+-.eE".contains(c));
             match text.parse::<i128>() {
                 Ok(n) => Some(Num::int(n)),
-                Err(_) if digits => text.parse().ok().filter(|f: &f64| f.is_finite()).map(Num::real),
+                Err(_) if digits => {
+                    text.parse().ok().filter(|f: &f64| f.is_finite()).map(Num::real)
+                }
                 Err(_) => None,
             }
         }
@@ -267,10 +269,8 @@ impl Predicate {
             }
             Self::Between(expr, low, high, negated) => {
                 let value = expr.eval(scope);
-                let bounds = [
-                    holds(">=", &value, &low.eval(scope)),
-                    holds("<=", &value, &high.eval(scope)),
-                ];
+                let bounds =
+                    [holds(">=", &value, &low.eval(scope)), holds("<=", &value, &high.eval(scope))];
                 negate_if(*negated, and(bounds.into_iter()))
             }
             Self::Like(expr, pattern, negated) => match expr.eval(scope) {
@@ -281,9 +281,7 @@ impl Predicate {
                 }
                 _ => None,
             },
-            Self::IsNull(expr, negated) => {
-                Some((expr.eval(scope) == Some(Json::Null)) != *negated)
-            }
+            Self::IsNull(expr, negated) => Some((expr.eval(scope) == Some(Json::Null)) != *negated),
             Self::IsMissing(expr, negated) => Some(expr.eval(scope).is_none() != *negated),
             Self::And(terms) => and(terms.iter().map(|term| term.truth(scope))),
             Self::Or(terms) => not(and(terms.iter().map(|term| not(term.truth(scope))))),
@@ -310,7 +308,9 @@ fn like(text: &[char], pattern: &[char]) -> bool {
         [] => text.is_empty(),
         ['%', rest @ ..] => (0..=text.len()).any(|n| like(&text[n..], rest)),
         ['_', rest @ ..] => !text.is_empty() && like(&text[1..], rest),
-        ['\\', ch, rest @ ..] | [ch, rest @ ..] => text.first() == Some(ch) && like(&text[1..], rest),
+        ['\\', ch, rest @ ..] | [ch, rest @ ..] => {
+            text.first() == Some(ch) && like(&text[1..], rest)
+        }
     }
 }
 

@@ -10,22 +10,72 @@ use super::scan::{Items, Order, Scan, summable};
 use super::{Bucket, Document};
 
 const STRINGS: &[&str] = &[
-    "", "a", "ann", "Ann", "anna", "an%a", "an_a", "b", "bob", "BOB", "bob's", "say \"x\"", "back\\slash",
-    "two\nlines", "tab\there", "zero\u{0}inside", "\u{1}", "\u{7f}", "ä", "Éa", "😀", "ﬀ", "z", "10", "9",
-    " 12 ", "3.5", "1e3", "true", "f", "null", "\\.", "\\N", "carriage\rreturn",
+    "",
+    "a",
+    "ann",
+    "Ann",
+    "anna",
+    "an%a",
+    "an_a",
+    "b",
+    "bob",
+    "BOB",
+    "bob's",
+    "say \"x\"",
+    "back\\slash",
+    "two\nlines",
+    "tab\there",
+    "zero\u{0}inside",
+    "\u{1}",
+    "\u{7f}",
+    "ä",
+    "Éa",
+    "😀",
+    "ﬀ",
+    "z",
+    "10",
+    "9",
+    " 12 ",
+    "3.5",
+    "1e3",
+    "true",
+    "f",
+    "null",
+    "\\.",
+    "\\N",
+    "carriage\rreturn",
 ];
 
 const INTEGERS: &[i128] = &[
-    0, 1, 2, 3, 4, 5, 7, 10, -1, -2, -10, 100, 255, 256, 65_536, 9_007_199_254_740_992,
-    9_007_199_254_740_993, i64::MAX as i128, i64::MIN as i128, u64::MAX as i128, 2_147_483_648,
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    7,
+    10,
+    -1,
+    -2,
+    -10,
+    100,
+    255,
+    256,
+    65_536,
+    9_007_199_254_740_992,
+    9_007_199_254_740_993,
+    i64::MAX as i128,
+    i64::MIN as i128,
+    u64::MAX as i128,
+    2_147_483_648,
 ];
 
-const REALS: &[f64] = &[
-    0.5, -0.5, 1.5, 2.25, 3.75, -7.125, 0.1, 0.2, 0.3, 99.99, 1e-7, 4_503_599_627_370_495.5,
-];
+const REALS: &[f64] =
+    &[0.5, -0.5, 1.5, 2.25, 3.75, -7.125, 0.1, 0.2, 0.3, 99.99, 1e-7, 4_503_599_627_370_495.5];
 
 /// Beyond what the model adds up.
-const EXTREME: &[f64] = &[1e300, -1e300, 5e-324, 18_446_744_073_709_551_616.0, 1.7976931348623157e308];
+const EXTREME: &[f64] =
+    &[1e300, -1e300, 5e-324, 18_446_744_073_709_551_616.0, 1.7976931348623157e308];
 
 fn pick<T: Clone>(rng: &mut Rng, from: &[T]) -> T {
     from[rng.usize(..from.len())].clone()
@@ -69,7 +119,9 @@ fn anything(rng: &mut Rng, depth: u8) -> Json {
         4 | 5 => string(rng),
         6 => (0..rng.usize(..4)).map(|_| anything(rng, depth - 1)).collect(),
         _ => {
-            let field = |rng: &mut Rng| (pick(rng, &["a", "b", "city", "é"]).to_owned(), anything(rng, depth - 1));
+            let field = |rng: &mut Rng| {
+                (pick(rng, &["a", "b", "city", "é"]).to_owned(), anything(rng, depth - 1))
+            };
             Json::Object((0..rng.usize(..3)).map(|_| field(rng)).collect())
         }
     }
@@ -178,7 +230,11 @@ fn expr(rng: &mut Rng) -> Expr {
         18 => over("length", Expr::path(&["name"])),
         19 => over("abs", Expr::path(&["n"])),
         20 => Expr::Coalesce(vec![Expr::path(&["absent"]), path(rng), path(rng)]),
-        _ => Expr::Arithmetic(pick(rng, &['+', '-', '*', '/', '%']), Box::new(Expr::path(&["n"])), small(rng)),
+        _ => Expr::Arithmetic(
+            pick(rng, &['+', '-', '*', '/', '%']),
+            Box::new(Expr::path(&["n"])),
+            small(rng),
+        ),
     }
 }
 
@@ -224,7 +280,8 @@ pub fn index(rng: &mut Rng, name: String, bucket: &str) -> Index {
         bucket: bucket.to_owned(),
         keys,
         include,
-        predicate: chance(rng, 30).then(|| predicate(rng, 2, &mut |rng| (expr(rng), anything(rng, 0)))),
+        predicate: chance(rng, 30)
+            .then(|| predicate(rng, 2, &mut |rng| (expr(rng), anything(rng, 0)))),
         partition,
         slices: rng.u32(1..9),
         replicas: u32::from(chance(rng, 25)),
@@ -338,7 +395,11 @@ pub fn scan(rng: &mut Rng, index: &Index, bucket: &Bucket) -> Scan {
         let from = if chance(rng, 50) { 0 } else { fixed };
         let to = rng.usize(from..=keys);
         // DISTINCT leaves no id to order by; its order ends with its columns.
-        let to = if let (true, Items::Exprs(columns)) = (distinct, &items) { to.min(columns.len()) } else { to };
+        let to = if let (true, Items::Exprs(columns)) = (distinct, &items) {
+            to.min(columns.len())
+        } else {
+            to
+        };
         let id = !distinct && (to == from || (to == keys && rng.bool()));
         Order { from, to: if id { keys } else { to }, id, reverse: rng.bool() }
     });
@@ -389,7 +450,10 @@ fn column(rng: &mut Rng, index: &Index, entries: &[Entry]) -> (Expr, Json) {
             let over = |function| Expr::Call(function, Box::new(Expr::Column(n)));
             match (columns[n].plain, rng.u8(..10)) {
                 (true, 0) => over(pick(rng, &["lower", "length", "abs"])),
-                (true, 1) => Expr::Cast(Box::new(Expr::Column(n)), pick(rng, &[Type::Int8, Type::Text, Type::Numeric])),
+                (true, 1) => Expr::Cast(
+                    Box::new(Expr::Column(n)),
+                    pick(rng, &[Type::Int8, Type::Text, Type::Numeric]),
+                ),
                 _ => Expr::Column(n),
             }
         }

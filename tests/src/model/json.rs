@@ -288,8 +288,10 @@ mod tests {
     #[test]
     fn text_is_bare_for_strings_alone() {
         assert_eq!(text(Some(&json!("a\"b"))).unwrap(), "a\"b");
-        assert_eq!(text(Some(&json!({"b": [1.0, "x\n\u{1}"], "a": null}))).unwrap(),
-            "{\"a\":null,\"b\":[1,\"x\\n\\u0001\"]}");
+        assert_eq!(
+            text(Some(&json!({"b": [1.0, "x\n\u{1}"], "a": null}))).unwrap(),
+            "{\"a\":null,\"b\":[1,\"x\\n\\u0001\"]}"
+        );
         assert_eq!(text(Some(&json!(null))), None);
         assert_eq!(text(None), None);
     }

@@ -99,13 +99,16 @@ impl Scan {
             entries.retain(|entry| predicate.truth(&scope(entry)) == Some(true));
         }
         if let Items::Aggregates(list) = &self.items {
-            let row = list.iter().map(|(function, column)| aggregate(function, *column, &entries, index));
+            let row =
+                list.iter().map(|(function, column)| aggregate(function, *column, &entries, index));
             return Answer::Ordered(self.window(vec![row.collect()]));
         }
         if self.order.as_ref().is_some_and(|order| order.reverse) {
             entries.reverse();
         }
-        if self.distinct && let Items::Exprs(exprs) = &self.items {
+        if self.distinct
+            && let Items::Exprs(exprs) = &self.items
+        {
             // Equal ones stand side by side: the columns lead the key.
             let same = |a: &mut Entry, b: &mut Entry| {
                 let (a, b) = (scope(a), scope(b));
@@ -177,7 +180,12 @@ impl Order {
     }
 }
 
-fn aggregate(function: &str, column: Option<usize>, entries: &[Entry], index: &Index) -> Option<String> {
+fn aggregate(
+    function: &str,
+    column: Option<usize>,
+    entries: &[Entry],
+    index: &Index,
+) -> Option<String> {
     let Some(column) = column else { return Some(entries.len().to_string()) };
     let values = entries.iter().filter_map(|entry| entry.columns[column].as_ref());
     let values: Vec<&Json> = values.filter(|value| !value.is_null()).collect();
@@ -272,7 +280,9 @@ impl Answer {
                     let left = left.entry(row).or_default();
                     *left -= 1;
                     if *left < 0 {
-                        return Some(format!("{row:?} is no row of the answer, or comes too often"));
+                        return Some(format!(
+                            "{row:?} is no row of the answer, or comes too often"
+                        ));
                     }
                 }
                 None
