@@ -258,10 +258,13 @@ pub fn index(rng: &mut Rng, name: String, bucket: &str) -> Index {
         expr,
         unnest: false,
         descending: chance(rng, 35),
-        include_missing: chance(rng, 20),
+        include_missing: false,
     };
     let exprs = fresh(rng, key_count);
     let mut keys: Vec<Key> = exprs.into_iter().map(|expr| plain_key(rng, expr)).collect();
+    if let Some(first) = keys.first_mut() {
+        first.include_missing = chance(rng, 30);
+    }
     if !primary && chance(rng, 25) {
         let at = rng.usize(..keys.len());
         keys[at].expr = Expr::path(&[pick(rng, &["tags", "tags", "nums", "misc"])]);

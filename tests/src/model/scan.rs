@@ -117,9 +117,9 @@ impl Scan {
             entries.dedup_by(same);
         }
         let rows: Vec<Row> = entries.iter().map(|entry| self.row(index, entry)).collect();
-        match self.order {
-            Some(_) => Answer::Ordered(self.window(rows)),
-            None => Answer::Some(self.window(rows.clone()).len(), rows),
+        match &self.order {
+            Some(order) if order.decides(&entries) => Answer::Ordered(self.window(rows)),
+            _ => Answer::Some(self.window(rows.clone()).len(), rows),
         }
     }
 
@@ -170,6 +170,18 @@ fn shown(value: Value, kind: Type) -> Option<String> {
 }
 
 impl Order {
+    /// Ties are ordered by what the index has behind, in the direction that the columns with more than
+    /// one value ask for; so where there is none of them, there is no order.
+    fn decides(&self, entries: &[Entry]) -> bool {
+        let differ = |n: usize| {
+            let differ = |pair: &[Entry]| {
+                compare(pair[0].columns[n].as_ref(), pair[1].columns[n].as_ref()).is_ne()
+            };
+            entries.windows(2).any(differ)
+        };
+        self.id || (self.from..self.to).any(differ)
+    }
+
     fn sql(&self, index: &Index, names: &[String]) -> String {
         let parts = (self.from..self.to).map(|n| {
             let descending = index.keys[n].descending != self.reverse;
