@@ -5,8 +5,8 @@
 //! forwards to the leader of its own term, and a member that led a term and forwards in turn is in a
 //! later one.
 //!
-//! Tasks: the log's (its end is the member's end), one for each other member (see [`crate::peers`]), the
-//! two of the leader (see [`crate::lead`]), and one that says that this member is alive. They end when the
+//! Tasks: the log's (its end is the member's end), one for each other member (see `peers`), the
+//! two of the leader (see `lead`), and one that says that this member is alive. They end when the
 //! [`Coordinator`] is dropped; what was acknowledged is safe.
 
 use std::path::PathBuf;

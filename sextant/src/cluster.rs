@@ -13,7 +13,7 @@ use proto::index::{NodeInfo, Role};
 use proto::{Error, ErrorCode, Result};
 
 use crate::node;
-use crate::wire::{PeerDirectory, Peers, tcp_connect};
+use crate::wire::{LOCAL, PeerDirectory, Peers, tcp_connect};
 
 /// The first node number of each role; `dev` has at most 99 of each.
 const COORDINATOR: u64 = 1;
@@ -127,9 +127,10 @@ impl Cluster {
     }
 }
 
-/// The coordinator's members; they share this process, so they have no addresses.
+/// The coordinator's members.
 fn members(config: &ClusterConfig) -> Vec<(NodeId, String)> {
-    (0..config.coordinators).map(|n| (NodeId(COORDINATOR + n), String::new())).collect()
+    let member = |n| (NodeId(COORDINATOR + n), format!("{LOCAL}{}", COORDINATOR + n));
+    (0..config.coordinators).map(member).collect()
 }
 
 fn directory(peers: &Arc<Peers>) -> Arc<dyn Directory> {
@@ -137,7 +138,7 @@ fn directory(peers: &Arc<Peers>) -> Arc<dyn Directory> {
 }
 
 fn info(id: u64, role: Role) -> NodeInfo {
-    NodeInfo { id: NodeId(id), role, address: format!("local:{id}"), zone: String::new() }
+    NodeInfo { id: NodeId(id), role, address: format!("{LOCAL}{id}"), zone: String::new() }
 }
 
 fn node_dir(data_dir: &Path, role: &str, n: u64) -> PathBuf {

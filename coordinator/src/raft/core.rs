@@ -34,6 +34,7 @@ use proto::{Error, ErrorCode, Result, ids::NodeId};
 use raft::eraftpb::{Entry, HardState, Message};
 use raft::{Config, RawNode, SnapshotStatus, StateRole};
 
+use super::guard::makes_sense;
 use super::log_store::{LogOp, LogWrite};
 use super::memory_log::MemoryLog;
 use super::wire::{LogSnapshot, MessageKind, RaftMessage};
@@ -179,11 +180,12 @@ impl<M: StateMachine> RaftCore<M> {
     /// Takes a message from another member. An error means that this member has lost what it once
     /// had acknowledged and must stop; what a confused peer sends is dropped.
     pub fn step(&mut self, message: RaftMessage) -> Result<()> {
-        if !self.makes_sense(&message) {
+        let last = self.node.raft.raft_log.last_index();
+        let (member, voters) = (self.config.member, &self.node.store().voters);
+        if !makes_sense(&message, member, voters, last) {
             tracing::debug!(from = %message.from, kind = ?message.kind, "drop a raft message");
             return Ok(());
         }
-        let last = self.node.raft.raft_log.last_index();
         if message.kind == MessageKind::Heartbeat
             && message.term >= self.node.raft.term
             && message.commit > last
@@ -397,32 +399,6 @@ impl<M: StateMachine> RaftCore<M> {
         }
         self.applied_bytes_since_snapshot = 0;
         Ok(())
-    }
-
-    /// What the `raft` crate takes for granted, and answers with a panic if it is not so.
-    fn makes_sense(&self, message: &RaftMessage) -> bool {
-        let voters = &self.node.store().voters;
-        let mut index = message.index;
-        let in_order = message.entries.iter().all(|entry| {
-            index += 1;
-            entry.index == index && entry.term <= message.term
-        });
-        let answers_nothing = message.kind == MessageKind::AppendResponse
-            && message.index > self.node.raft.raft_log.last_index();
-        let snapshot_fits = match (&message.snapshot, message.kind) {
-            (Some(snapshot), MessageKind::Snapshot) => {
-                &snapshot.voters == voters && snapshot.index > 0
-            }
-            (None, MessageKind::Snapshot) | (Some(_), _) => false,
-            (None, _) => true,
-        };
-        message.to == self.config.member
-            && message.from != self.config.member
-            && voters.contains(&message.from.0)
-            && message.term > 0
-            && in_order
-            && snapshot_fits
-            && !answers_nothing
     }
 
     /// Overwrites the crate's own draw, once for each state it draws for.

@@ -5,6 +5,7 @@
 //! | [`core`] | the ready loop: inputs in, outputs out, no I/O, no time, no threads |
 //! | [`memory_log`] | the log as Raft reads it |
 //! | [`log_store`] | the log on disk |
+//! | `guard` | which messages a core may be given |
 //! | [`wire`] | messages in our own types |
 //! | [`service`] | the task that owns a core, its disk and its clock, and the handle to it |
 //!
@@ -12,6 +13,7 @@
 //! not come back under its old name: what it had promised would be forgotten.
 
 pub mod core;
+mod guard;
 pub mod log_store;
 pub mod memory_log;
 pub mod service;

@@ -308,6 +308,15 @@ impl<M: StateMachine> RaftService<M> {
     }
 }
 
+impl<M: StateMachine> Drop for RaftService<M> {
+    /// What waits in a channel is kept as long as there are senders: without this, whoever proposed at
+    /// the last moment would wait for ever.
+    fn drop(&mut self) {
+        self.proposals.close();
+        while self.proposals.try_recv().is_ok() {}
+    }
+}
+
 #[cfg(test)]
 #[path = "service_tests.rs"]
 mod tests;

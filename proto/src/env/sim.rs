@@ -6,6 +6,8 @@
 //! on how threads happen to be scheduled.
 
 mod fs;
+mod handle;
+mod inode;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,6 +1,6 @@
 //! Client commands: they talk to a running cluster over its SQL port, as any PostgreSQL client would.
 
-use std::io::{IsTerminal, Read};
+use std::io::{IsTerminal, Read, Write};
 
 use comfy_table::Table;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
@@ -101,8 +101,8 @@ async fn print(client: &Client, statements: &str) -> Result<()> {
                 table.get_or_insert_with(Table::new).add_row(cells);
             }
             SimpleQueryMessage::CommandComplete(rows) => match table.take() {
-                Some(table) => println!("{table}\n({rows} rows)"),
-                None => println!("ok ({rows})"),
+                Some(table) => say(&format!("{table}\n({rows} rows)\n"))?,
+                None => say(&format!("ok ({rows})\n"))?,
             },
             _ => {}
         }
@@ -110,11 +110,19 @@ async fn print(client: &Client, statements: &str) -> Result<()> {
     Ok(())
 }
 
+/// Prints; a reader that has gone away (`| head`) is no error.
+fn say(text: &str) -> Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
+    }
+}
+
 /// Prints what runs.
 pub async fn status(args: StatusArgs) -> Result<()> {
     let client = connect(&args.target.at).await?;
     for what in ["NODES", "BUCKETS", "INDEXES", "SLICES"] {
-        println!("{what}");
+        say(&format!("{what}\n"))?;
         print(&client, &format!("SHOW {what}")).await?;
     }
     Ok(())

@@ -31,6 +31,8 @@ use any_member::AnyMember;
 use remote::Remote;
 pub use server::peer_service;
 
+/// What the address of a service begins with that only its own process can reach.
+pub const LOCAL: &str = "local:";
 /// Processes of another protocol version are refused.
 const PROTOCOL_VERSION: u32 = 1;
 /// The largest message between processes: a batch of frames, a piece of a backfill, a Raft snapshot.
@@ -146,6 +148,7 @@ impl Peers {
 
     fn remote(&self, node: NodeId, address: &str) -> Remote {
         let channel = match self.channels.get(address) {
+            _ if address.starts_with(LOCAL) => Err(Error::unavailable("it is stopped")),
             Some(channel) => Ok(channel.clone()),
             None => (self.connect)(address).inspect(|channel| {
                 self.channels.insert(address.to_owned(), channel.clone());
@@ -173,8 +176,7 @@ impl Directory for PeerDirectory {
             return Ok(Arc::clone(&local));
         }
         match self.0.coordinators.iter().find(|(id, _)| *id == node) {
-            Some((_, address)) if !address.is_empty() => Ok(Arc::new(self.0.remote(node, address))),
-            Some(_) => Err(Error::unavailable(format!("coordinator member {node} is stopped"))),
+            Some((_, address)) => Ok(Arc::new(self.0.remote(node, address))),
             None => Err(Error::unavailable(format!("there is no coordinator member {node}"))),
         }
     }

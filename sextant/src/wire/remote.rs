@@ -33,6 +33,7 @@ pub struct Remote {
 impl Remote {
     /// The node at an address.
     pub fn new(node: NodeId, address: &str, channel: Result<Channel>) -> Self {
+        let channel = channel.map_err(|error| error.context(format!("node {node} at {address}")));
         let client = channel.map(|channel| {
             PeerClient::new(channel)
                 .max_decoding_message_size(PEER_MESSAGE_BYTES_MAX)

@@ -15,19 +15,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use super::handle::{SimFile, SimLock};
+use super::inode::Inode;
 use crate::env::{File, FileSystem, OpenMode};
-
-/// What a disk writes or does not write as a whole.
-const SECTOR_BYTES: u64 = 512;
 
 /// A file system in memory; clones share it.
 #[derive(Clone)]
-pub struct SimFs(Arc<Mutex<State>>);
+pub struct SimFs(pub(super) Arc<Mutex<State>>);
 
-struct State {
+pub(super) struct State {
     random: fastrand::Rng,
     /// Counts crashes; handles of an older boot are dead.
-    boot: u64,
+    pub(super) boot: u64,
     crashed: bool,
     operations: u64,
     fail_at: BTreeSet<u64>,
@@ -39,7 +38,7 @@ struct State {
     durable: BTreeMap<PathBuf, Node>,
     /// What led from `durable` to `names`, in order.
     changes: Vec<NameChange>,
-    locks: BTreeSet<PathBuf>,
+    pub(super) locks: BTreeSet<PathBuf>,
 }
 
 #[derive(Clone)]
@@ -55,68 +54,7 @@ struct NameChange {
     added: Option<(PathBuf, Node)>,
 }
 
-#[derive(Default)]
-struct Inode {
-    current: Vec<u8>,
-    durable: Vec<u8>,
-    changes: Vec<Change>,
-}
-
-enum Change {
-    Write { offset: u64, bytes: Vec<u8> },
-    SetLen(u64),
-}
-
-impl Change {
-    fn apply(&self, contents: &mut Vec<u8>) {
-        match self {
-            Change::SetLen(len) => contents.resize(*len as usize, 0),
-            Change::Write { offset, bytes } => {
-                let start = *offset as usize;
-                let end = start + bytes.len();
-                if contents.len() < end {
-                    contents.resize(end, 0);
-                }
-                contents[start..end].copy_from_slice(bytes);
-            }
-        }
-    }
-}
-
-impl Inode {
-    fn change(&mut self, change: Change) {
-        change.apply(&mut self.current);
-        self.changes.push(change);
-    }
-
-    fn write(&mut self, buf: &[u8], offset: u64) {
-        let mut done = 0;
-        while done < buf.len() {
-            let at = offset + done as u64;
-            let room = (SECTOR_BYTES - at % SECTOR_BYTES) as usize;
-            let end = buf.len().min(done + room);
-            self.change(Change::Write { offset: at, bytes: buf[done..end].to_vec() });
-            done = end;
-        }
-    }
-
-    fn sync(&mut self) {
-        for change in self.changes.drain(..) {
-            change.apply(&mut self.durable);
-        }
-    }
-
-    fn crash(&mut self, keep: &mut impl FnMut() -> bool) {
-        for change in self.changes.drain(..) {
-            if keep() {
-                change.apply(&mut self.durable);
-            }
-        }
-        self.current.clone_from(&self.durable);
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
@@ -137,13 +75,13 @@ fn is_top(path: &Path) -> bool {
     path.parent().is_none_or(|above| above.as_os_str().is_empty() && path.as_os_str().is_empty())
 }
 
-fn crashed() -> io::Error {
+pub(super) fn crashed() -> io::Error {
     io::Error::other("the simulated machine is down")
 }
 
 impl State {
     /// Counts an operation. `Ok(true)` asks the caller to do what may survive of it, and then to crash.
-    fn begin(&mut self) -> io::Result<bool> {
+    pub(super) fn begin(&mut self) -> io::Result<bool> {
         if self.crashed {
             return Err(crashed());
         }
@@ -158,7 +96,7 @@ impl State {
     }
 
     /// As [`State::begin`], for an operation of which nothing can survive.
-    fn begin_whole(&mut self) -> io::Result<()> {
+    pub(super) fn begin_whole(&mut self) -> io::Result<()> {
         if self.begin()? {
             self.crash();
             return Err(crashed());
@@ -166,7 +104,7 @@ impl State {
         Ok(())
     }
 
-    fn end(&mut self, crash: bool) -> io::Result<()> {
+    pub(super) fn end(&mut self, crash: bool) -> io::Result<()> {
         if crash {
             self.crash();
             return Err(crashed());
@@ -197,7 +135,7 @@ impl State {
         self.names.values().map(len).sum()
     }
 
-    fn check_room(&self, growth: u64) -> io::Result<()> {
+    pub(super) fn check_room(&self, growth: u64) -> io::Result<()> {
         if self.capacity_bytes < u64::MAX && self.used_bytes() + growth > self.capacity_bytes {
             return Err(io::Error::new(
                 io::ErrorKind::StorageFull,
@@ -445,86 +383,6 @@ impl FileSystem for SimFs {
             return Err(error(io::ErrorKind::WouldBlock, path, "in use by another process"));
         }
         Ok(Box::new(SimLock { fs: self.clone(), path: path.to_path_buf(), boot: state.boot }))
-    }
-}
-
-struct SimLock {
-    fs: SimFs,
-    path: PathBuf,
-    boot: u64,
-}
-
-impl Drop for SimLock {
-    fn drop(&mut self) {
-        let mut state = lock(&self.fs.0);
-        if state.boot == self.boot {
-            state.locks.remove(&self.path);
-        }
-    }
-}
-
-struct SimFile {
-    fs: SimFs,
-    inode: Arc<Mutex<Inode>>,
-    boot: u64,
-    writable: bool,
-}
-
-impl SimFile {
-    fn state(&self) -> io::Result<MutexGuard<'_, State>> {
-        let state = lock(&self.fs.0);
-        if state.boot == self.boot { Ok(state) } else { Err(crashed()) }
-    }
-
-    fn state_to_write(&self) -> io::Result<MutexGuard<'_, State>> {
-        if !self.writable {
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "opened for reading"));
-        }
-        self.state()
-    }
-}
-
-impl File for SimFile {
-    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        self.state()?.begin_whole()?;
-        let inode = lock(&self.inode);
-        let end = offset.saturating_add(buf.len() as u64);
-        match inode.current.get(offset as usize..end as usize) {
-            Some(bytes) => buf.copy_from_slice(bytes),
-            None => {
-                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends before"));
-            }
-        }
-        Ok(())
-    }
-
-    fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        let mut state = self.state_to_write()?;
-        let crash = state.begin()?;
-        let len = lock(&self.inode).current.len() as u64;
-        state.check_room((offset + buf.len() as u64).saturating_sub(len))?;
-        lock(&self.inode).write(buf, offset);
-        state.end(crash)
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        self.state()?.begin_whole()?;
-        Ok(lock(&self.inode).current.len() as u64)
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        let mut state = self.state_to_write()?;
-        let crash = state.begin()?;
-        let current = lock(&self.inode).current.len() as u64;
-        state.check_room(len.saturating_sub(current))?;
-        lock(&self.inode).change(Change::SetLen(len));
-        state.end(crash)
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.state()?.begin_whole()?;
-        lock(&self.inode).sync();
-        Ok(())
     }
 }
 

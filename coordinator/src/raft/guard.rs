@@ -1,0 +1,32 @@
+//! What the `raft` crate takes for granted of a message, and answers with a panic if it is not so. A
+//! confused peer must not be able to stop this member.
+
+use proto::ids::NodeId;
+
+use super::wire::{MessageKind, RaftMessage};
+
+/// May the message be given to the crate? `last_index` is the end of this member's log.
+pub(super) fn makes_sense(
+    message: &RaftMessage,
+    member: NodeId,
+    voters: &[u64],
+    last_index: u64,
+) -> bool {
+    let addressed = message.to == member
+        && message.from != member
+        && voters.contains(&message.from.0)
+        && message.term > 0;
+    let mut index = message.index;
+    let entries_in_order = message.entries.iter().all(|entry| {
+        index = index.saturating_add(1);
+        entry.index == index && entry.term <= message.term
+    });
+    let snapshot_fits = match (&message.snapshot, message.kind) {
+        (Some(snapshot), MessageKind::Snapshot) => snapshot.voters == voters && snapshot.index > 0,
+        (None, MessageKind::Snapshot) | (Some(_), _) => false,
+        (None, _) => true,
+    };
+    let acknowledges_nothing =
+        message.kind == MessageKind::AppendResponse && message.index > last_index;
+    addressed && entries_in_order && snapshot_fits && !acknowledges_nothing
+}

@@ -1,0 +1,91 @@
+//! What programs hold of the simulated machine: open files and locks.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::fs::{SimFs, State, crashed, lock};
+use super::inode::{Change, Inode};
+use crate::env::File;
+
+/// A directory taken; free again when dropped, or at a crash.
+pub(super) struct SimLock {
+    pub(super) fs: SimFs,
+    pub(super) path: PathBuf,
+    pub(super) boot: u64,
+}
+
+impl Drop for SimLock {
+    fn drop(&mut self) {
+        let mut state = lock(&self.fs.0);
+        if state.boot == self.boot {
+            state.locks.remove(&self.path);
+        }
+    }
+}
+
+/// An open file; dead after a crash.
+pub(super) struct SimFile {
+    pub(super) fs: SimFs,
+    pub(super) inode: Arc<Mutex<Inode>>,
+    pub(super) boot: u64,
+    pub(super) writable: bool,
+}
+
+impl SimFile {
+    fn state(&self) -> io::Result<MutexGuard<'_, State>> {
+        let state = lock(&self.fs.0);
+        if state.boot == self.boot { Ok(state) } else { Err(crashed()) }
+    }
+
+    fn state_to_write(&self) -> io::Result<MutexGuard<'_, State>> {
+        if !self.writable {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "opened for reading"));
+        }
+        self.state()
+    }
+}
+
+impl File for SimFile {
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        self.state()?.begin_whole()?;
+        let inode = lock(&self.inode);
+        let end = offset.saturating_add(buf.len() as u64);
+        match inode.current.get(offset as usize..end as usize) {
+            Some(bytes) => buf.copy_from_slice(bytes),
+            None => {
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends before"));
+            }
+        }
+        Ok(())
+    }
+
+    fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        let mut state = self.state_to_write()?;
+        let crash = state.begin()?;
+        let len = lock(&self.inode).current.len() as u64;
+        state.check_room((offset + buf.len() as u64).saturating_sub(len))?;
+        lock(&self.inode).write(buf, offset);
+        state.end(crash)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.state()?.begin_whole()?;
+        Ok(lock(&self.inode).current.len() as u64)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let mut state = self.state_to_write()?;
+        let crash = state.begin()?;
+        let current = lock(&self.inode).current.len() as u64;
+        state.check_room(len.saturating_sub(current))?;
+        lock(&self.inode).change(Change::SetLen(len));
+        state.end(crash)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.state()?.begin_whole()?;
+        lock(&self.inode).sync();
+        Ok(())
+    }
+}

@@ -1,0 +1,73 @@
+//! A file's contents, and what of them a crash may take.
+
+/// What a disk writes or does not write as a whole.
+const SECTOR_BYTES: u64 = 512;
+
+/// The contents of one file.
+#[derive(Default)]
+pub(super) struct Inode {
+    /// What programs see.
+    pub(super) current: Vec<u8>,
+    /// What no crash can take.
+    pub(super) durable: Vec<u8>,
+    /// What led from the one to the other.
+    changes: Vec<Change>,
+}
+
+/// One change, of one sector at most.
+pub(super) enum Change {
+    Write { offset: u64, bytes: Vec<u8> },
+    SetLen(u64),
+}
+
+impl Change {
+    fn apply(&self, contents: &mut Vec<u8>) {
+        match self {
+            Change::SetLen(len) => contents.resize(*len as usize, 0),
+            Change::Write { offset, bytes } => {
+                let start = *offset as usize;
+                let end = start + bytes.len();
+                if contents.len() < end {
+                    contents.resize(end, 0);
+                }
+                contents[start..end].copy_from_slice(bytes);
+            }
+        }
+    }
+}
+
+impl Inode {
+    pub(super) fn change(&mut self, change: Change) {
+        change.apply(&mut self.current);
+        self.changes.push(change);
+    }
+
+    /// Writes, in pieces of one sector.
+    pub(super) fn write(&mut self, buf: &[u8], offset: u64) {
+        let mut done = 0;
+        while done < buf.len() {
+            let at = offset + done as u64;
+            let room = (SECTOR_BYTES - at % SECTOR_BYTES) as usize;
+            let end = buf.len().min(done + room);
+            self.change(Change::Write { offset: at, bytes: buf[done..end].to_vec() });
+            done = end;
+        }
+    }
+
+    /// Makes all changes durable.
+    pub(super) fn sync(&mut self) {
+        for change in self.changes.drain(..) {
+            change.apply(&mut self.durable);
+        }
+    }
+
+    /// Makes those changes durable that `keep` says, and forgets the others.
+    pub(super) fn crash(&mut self, keep: &mut impl FnMut() -> bool) {
+        for change in self.changes.drain(..) {
+            if keep() {
+                change.apply(&mut self.durable);
+            }
+        }
+        self.current.clone_from(&self.durable);
+    }
+}
