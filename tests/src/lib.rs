@@ -1,3 +1,6 @@
-//! What needs several of the services at once: the simulation, its model and its faults.
+//! What needs several of the services at once: the simulation with its faults, the model that answers
+//! are compared with, and what the tests share to start clusters and to talk to them.
 
+pub mod harness;
+pub mod model;
 pub mod sim;

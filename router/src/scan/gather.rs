@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 
 use proto::aggregate::Partial;
-use proto::scan::{Row, RowBlock, RowBlockBuilder, ShardBatch};
+use proto::scan::{Row, RowBlock, RowBlockBuilder, RowIter, ShardBatch};
 use proto::{Error, Result, key};
 
 use super::shard::ShardStream;
@@ -90,6 +90,14 @@ impl Shard {
         }
     }
 
+    /// What is left of the current block, and nothing any more if the shard is between two blocks.
+    fn take_rest(&mut self) -> Option<RowBlock> {
+        let at = std::mem::take(&mut self.on_row).then_some(self.at)?;
+        let data = self.block.data.slice(at..);
+        let rows = RowIter::new(&data).count() as u32;
+        Some(RowBlock { rows, data })
+    }
+
     /// Fetches blocks until there is a row or the shard is finished.
     async fn fill(&mut self) -> Result<()> {
         while !self.on_row && !self.finished {
@@ -125,7 +133,11 @@ impl Gather {
     /// The next rows in order, `None` at the end.
     pub async fn next(&mut self) -> Result<Option<RowBlock>> {
         if let ([only], None) = (&mut self.shards[..], &self.distinct) {
-            return only.stream.next_rows().await;
+            // It may be the last of several, and in the middle of a block.
+            return match only.take_rest() {
+                Some(rest) => Ok(Some(rest)),
+                None => only.stream.next_rows().await,
+            };
         }
         let mut builder = RowBlockBuilder::with_capacity(self.block_bytes + self.block_bytes / 8);
         while builder.len() < self.block_bytes {
@@ -198,5 +210,51 @@ impl Gather {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(entries: &[String]) -> ShardBatch {
+        let mut builder = RowBlockBuilder::default();
+        entries.iter().for_each(|entry| builder.push(entry.as_bytes(), b""));
+        ShardBatch::Rows(builder.finish())
+    }
+
+    /// Shards of so many entries each, in blocks of `block_rows`, and all entries in order.
+    fn shards(counts: &[usize], block_rows: usize) -> (Vec<ShardStream>, Vec<String>) {
+        let entries = |shard: usize, count: usize| -> Vec<String> {
+            (0..count).map(|n| format!("{n:06} of shard {shard}, and some bytes more")).collect()
+        };
+        let all: Vec<Vec<String>> =
+            counts.iter().enumerate().map(|(shard, count)| entries(shard, *count)).collect();
+        let stream = |entries: &Vec<String>| {
+            let blocks = entries.chunks(block_rows).map(block).chain([ShardBatch::Done]);
+            ShardStream::of(blocks.collect())
+        };
+        let streams = all.iter().map(stream).collect();
+        let mut sorted = all.concat();
+        sorted.sort();
+        (streams, sorted)
+    }
+
+    #[tokio::test]
+    async fn every_row_comes_once_and_in_order_whichever_shard_ends_first() {
+        for counts in [&[1000][..], &[0, 1000], &[10, 1000], &[130, 1000, 3], &[400, 400], &[0, 0]]
+        {
+            for block_rows in [1, 7, 99, 5000] {
+                let (streams, expected) = shards(counts, block_rows);
+                let mut gather = Gather::new(streams, false, None);
+                let mut got = Vec::new();
+                while let Some(block) = gather.next().await.expect("rows") {
+                    assert_eq!(block.rows as usize, block.iter().count());
+                    let text = |row: Row<'_>| String::from_utf8_lossy(row.entry).into_owned();
+                    got.extend(block.iter().map(text));
+                }
+                assert!(got == expected, "{counts:?} in blocks of {block_rows}: {}", got.len());
+            }
+        }
     }
 }

@@ -40,6 +40,14 @@ pub(crate) struct ShardStream {
 }
 
 impl ShardStream {
+    /// A stream of these batches.
+    #[cfg(test)]
+    pub fn of(all: Vec<ShardBatch>) -> Self {
+        let (sender, batches) = async_channel::unbounded();
+        all.into_iter().for_each(|batch| drop(sender.try_send(Ok(batch))));
+        Self { batches, _task: proto::env::Env::real().spawn("shard-scan", async {}) }
+    }
+
     /// The next batch; after `Done` there is none.
     pub async fn next(&mut self) -> Result<ShardBatch> {
         match self.batches.recv().await {

@@ -53,8 +53,10 @@ pub fn access(spec: &IndexSpec, conjuncts: Vec<Expr>) -> Access {
         let fits = prefixes.len().saturating_mul(intervals.len()) <= RANGES_MAX;
         let points = intervals.iter().all(|interval| interval.point.is_some());
         match (fits, part) {
-            (true, Part::Key { descending, .. }) if points && !intervals.is_empty() => {
-                access.fixed[n] = intervals.len() == 1;
+            // No value at all, as in `a = NULL`, is at most one: whether an order is the index's must
+            // not depend on what the values of parameters leave.
+            (true, Part::Key { descending, .. }) if points => {
+                access.fixed[n] = intervals.len() <= 1;
                 access.used.extend(conjuncts);
                 prefixes = extend(&prefixes, &intervals, *descending);
             }

@@ -367,6 +367,21 @@ fn check(plan: &IndexPlan, condition: &str, entries: &[Entry]) {
 }
 
 #[test]
+fn an_order_is_not_refused_because_of_the_values_of_parameters() {
+    let cities = cities();
+    let sql = "SELECT id FROM cities WHERE country = $1 AND country > $2 ORDER BY population DESC";
+    let (a, b) = (Value::from("a"), Value::from("b"));
+    for (values, ranges) in [
+        ([b.clone(), a.clone()], 1),
+        ([a.clone(), b], 0),
+        ([Value::Null, a.clone()], 0),
+        ([a, Value::Null], 0),
+    ] {
+        assert_eq!(scan(&cities, sql, &values).request.ranges.len(), ranges, "{values:?}");
+    }
+}
+
+#[test]
 fn long_lists_become_one_range_with_a_filter() {
     let index = Relation::Index(index("CREATE INDEX i ON b (a, b)"));
     let list = |n: usize| (0..n).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");

@@ -1,0 +1,94 @@
+//! What tests share: a cluster in this process, `sextant dev` as a process of its own, and clients.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests are clients and operators of the product: real sockets, files and processes"
+)]
+
+pub mod process;
+pub mod sql;
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use proto::env::Env;
+use sextant::cluster::{Cluster, ClusterConfig};
+use sextant::serve::{Ports, Serving};
+use tokio_postgres::{Client, NoTls};
+
+/// A whole cluster in this process, on a directory and on ports of its own.
+pub struct TestCluster {
+    serving: Serving,
+    _cluster: Cluster,
+    _data: tempfile::TempDir,
+}
+
+impl TestCluster {
+    /// Starts a cluster of so many coordinators and indexers, and waits until it serves.
+    pub async fn start(coordinators: u64, indexers: u64) -> Self {
+        let data = tempfile::tempdir().expect("a temporary directory");
+        let env = Env::real();
+        let config = ClusterConfig { data_dir: data.path().to_owned(), coordinators, indexers };
+        let bound = Ports::any().bind().await.expect("free ports");
+        let cluster = Cluster::start(config, env.clone()).await.expect("the cluster starts");
+        let serving = Serving::start(&cluster, &env, bound).expect("the ports are served");
+        serving.wait_ready().await.expect("the cluster serves");
+        Self { serving, _cluster: cluster, _data: data }
+    }
+
+    /// Where SQL is served.
+    pub fn sql_address(&self) -> SocketAddr {
+        self.serving.sql_address()
+    }
+
+    /// Where gRPC is served.
+    pub fn grpc_address(&self) -> SocketAddr {
+        self.serving.grpc_address()
+    }
+
+    /// Where HTTP is served.
+    pub fn http_address(&self) -> SocketAddr {
+        self.serving.http_address()
+    }
+
+    /// A new SQL session.
+    pub async fn sql(&self) -> Client {
+        connect(self.sql_address()).await
+    }
+}
+
+/// Opens a SQL session.
+pub async fn connect(address: SocketAddr) -> Client {
+    let parameters =
+        format!("host={} port={} user=tester dbname=sextant", address.ip(), address.port());
+    let (client, connection) =
+        tokio_postgres::connect(&parameters, NoTls).await.expect("a SQL session");
+    tokio::spawn(async move {
+        // It ends with its client, or because the server is gone, which the client sees too.
+        let _ended = connection.await;
+    });
+    client
+}
+
+/// A number that this run repeats: of the environment's variable, else the one given.
+pub fn number_from_env(variable: &str, otherwise: u64) -> u64 {
+    match std::env::var(variable) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")),
+        Err(_) => otherwise,
+    }
+}
+
+/// Waits until something holds, for a bounded time.
+pub async fn eventually<T, F: Future<Output = Option<T>>>(
+    what: &str,
+    mut look: impl FnMut() -> F,
+) -> T {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "not within 20 seconds: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

@@ -1,0 +1,147 @@
+//! The product as its users run it: processes of the binary beside the test's own.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Most time that a command may take to start or to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The binary: tests are built into `target/debug/deps`, it stands a directory above.
+pub fn binary() -> PathBuf {
+    let test = std::env::current_exe().expect("the path of this test");
+    let dir = test.ancestors().nth(2).expect("the target directory");
+    let binary = dir.join("sextant");
+    assert!(binary.exists(), "{} is not built: cargo build -p sextant", binary.display());
+    binary
+}
+
+/// A run of the binary, to be given arguments.
+pub fn sextant() -> Command {
+    let mut command = Command::new(binary());
+    command.stdin(Stdio::null()).env_remove("SEXTANT_SQL");
+    command
+}
+
+/// Runs the binary to its end; one that does not end is killed, and the test fails.
+pub fn output(command: &mut Command) -> Output {
+    let mut child =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+    let status = wait(&mut child);
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let read = child.stdout.take().expect("piped").read_to_end(&mut stdout);
+    read.and(child.stderr.take().expect("piped").read_to_end(&mut stderr)).expect("its output");
+    Output { status, stdout, stderr }
+}
+
+fn wait(child: &mut Child) -> ExitStatus {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(status) = child.try_wait().expect("a child") {
+            return status;
+        }
+        if Instant::now() > deadline {
+            let _gone = child.kill();
+            panic!("the process did not end within {PATIENCE:?}");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A running `sextant dev`; killed when dropped.
+pub struct Dev {
+    child: Child,
+    addresses: [SocketAddr; 3],
+}
+
+/// The arguments of `sextant dev` on a data directory and any free ports.
+pub fn dev(data: &Path) -> Command {
+    let mut command = sextant();
+    command.arg("dev").arg("--data").arg(data);
+    command.args(["--sql-port", "0", "--grpc-port", "0", "--http-port", "0"]);
+    command
+}
+
+impl Dev {
+    /// Starts it and waits for the line that says where its ports are.
+    pub fn start(data: &Path) -> Self {
+        let mut child = dev(data).stdout(Stdio::piped()).spawn().expect("the binary starts");
+        let stdout = child.stdout.take().expect("piped");
+        let (line, lines) = std::sync::mpsc::channel();
+        // A line that never comes must not hold the test for ever.
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            let _ended = BufReader::new(stdout).read_line(&mut text);
+            let _nobody = line.send(text);
+        });
+        let ready = lines.recv_timeout(PATIENCE).unwrap_or_default();
+        let Some(addresses) = addresses(&ready) else {
+            let _gone = child.kill();
+            panic!("sextant dev printed {ready:?}, not where it serves");
+        };
+        Self { child, addresses }
+    }
+
+    /// Where SQL is served.
+    pub fn sql_address(&self) -> SocketAddr {
+        self.addresses[0]
+    }
+
+    /// Where gRPC is served.
+    pub fn grpc_address(&self) -> SocketAddr {
+        self.addresses[1]
+    }
+
+    /// Where HTTP is served.
+    pub fn http_address(&self) -> SocketAddr {
+        self.addresses[2]
+    }
+
+    /// `kill -9`: nothing is flushed or said.
+    pub fn kill(mut self) {
+        self.child.kill().expect("a running process");
+        self.child.wait().expect("a child");
+    }
+
+    /// `kill -TERM`, and waits for the end.
+    pub fn terminate(mut self) -> ExitStatus {
+        let id = self.child.id().to_string();
+        let sent = Command::new("sh").args(["-c", "kill -TERM \"$0\"", &id]).status();
+        assert!(sent.expect("sh").success(), "sending SIGTERM");
+        wait(&mut self.child)
+    }
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        let _ended_before = self.child.kill();
+        let _ended_before = self.child.wait();
+    }
+}
+
+/// The addresses of `ready sql=HOST:PORT grpc=HOST:PORT http=HOST:PORT`.
+fn addresses(line: &str) -> Option<[SocketAddr; 3]> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [ready, words @ ..] = &words[..] else { return None };
+    let address = |(word, name): (&&str, &str)| {
+        word.strip_prefix(name)?.strip_prefix('=')?.parse::<SocketAddr>().ok()
+    };
+    let all: Option<Vec<_>> = words.iter().zip(["sql", "grpc", "http"]).map(address).collect();
+    all.filter(|_| *ready == "ready" && words.len() == 3)?.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ready_line_is_read_by_the_letter() {
+        let line = "ready sql=127.0.0.1:1 grpc=127.0.0.1:2 http=127.0.0.1:3\n";
+        assert_eq!(addresses(line).expect("addresses")[2].port(), 3);
+        for wrong in ["", "ready", "ready sql=127.0.0.1:1", "sql=127.0.0.1:1 grpc=x http=y"] {
+            assert!(addresses(wrong).is_none(), "{wrong}");
+        }
+    }
+}
