@@ -324,6 +324,19 @@ fn every_change_adds_one_to_cas_and_only_changes_do() {
 }
 
 #[test]
+fn the_catalog_is_as_old_as_its_last_change_in_every_copy() {
+    let mut state = with_bucket();
+    let catalog = state.catalog();
+    assert_eq!(catalog.cas, state.cas());
+    apply(&mut state, Command::PromoteEpochs(vec![promotion(0, 7, 1)]));
+    assert_eq!(state.catalog(), catalog, "an epoch does not change it");
+    let copy = StateContext::from_bytes(&state.to_bytes().unwrap()).unwrap();
+    assert_eq!(copy.catalog(), catalog);
+    apply(&mut state, create_bucket("c"));
+    assert_eq!(state.catalog().cas, state.cas());
+}
+
+#[test]
 fn the_state_survives_its_bytes_and_time_never_goes_back() {
     let mut state = with_bucket();
     done(&mut state, create_index(spec("i")));
