@@ -42,6 +42,7 @@ pub struct ScanStream {
     resume_after: Option<Bytes>,
     offset_left: u64,
     limit_left: Option<u64>,
+    page_left: u64,
     done: bool,
 }
 
@@ -96,6 +97,7 @@ pub(crate) async fn begin(
         resume_after,
         offset_left: offset,
         limit_left: limit,
+        page_left: u64::MAX,
         done: limit == Some(0),
     })
 }
@@ -151,6 +153,17 @@ impl ScanStream {
         self.lease.epoch()
     }
 
+    /// Ends the stream after so many rows, though the scan is not finished: the token goes on behind the
+    /// last of them.
+    pub fn end_page_after(&mut self, rows: u64) {
+        self.page_left = rows;
+    }
+
+    /// Has the page all the rows that were asked for?
+    pub fn page_is_full(&self) -> bool {
+        self.page_left == 0
+    }
+
     /// The next batch, `None` after the last.
     pub async fn next(&mut self) -> Result<Option<ScanBatch>> {
         if let Output::Aggregates(calls) = &self.request.output {
@@ -164,7 +177,7 @@ impl ScanStream {
             gather.fold(&mut totals).await?;
             return Ok(Some(ScanBatch::Aggregates(totals)));
         }
-        while !self.done {
+        while !self.done && self.page_left > 0 {
             let block = match &mut self.source {
                 Source::Ordered(gather) => gather.next().await?,
                 Source::Unordered { ahead, running } => next_unordered(ahead, running).await?,
@@ -204,7 +217,7 @@ impl ScanStream {
         Ok(Some(token))
     }
 
-    /// Leaves out the offset and what is above the limit, and keeps the place.
+    /// Leaves out the offset and what is above the limit or the page, and keeps the place.
     fn cut(&mut self, block: RowBlock) -> RowBlock {
         let rows = u64::from(block.rows);
         if let Some(last) = block.iter().last().filter(|_| self.request.ordered) {
@@ -212,7 +225,9 @@ impl ScanStream {
         }
         let skip = self.offset_left.min(rows);
         let take = self.limit_left.map_or(rows - skip, |limit| limit.min(rows - skip));
+        let take = take.min(self.page_left);
         self.offset_left -= skip;
+        self.page_left -= take;
         if let Some(limit) = &mut self.limit_left {
             *limit -= take;
             self.done |= *limit == 0;
@@ -221,11 +236,13 @@ impl ScanStream {
             return block;
         }
         let mut cut = proto::scan::RowBlockBuilder::with_capacity(block.data.len());
+        let mut last = None;
         for row in block.iter().skip(skip as usize).take(take as usize) {
             cut.push(row.entry, row.include);
-            if self.request.ordered && self.done {
-                self.resume_after = Some(Bytes::copy_from_slice(row.entry));
-            }
+            last = Some(row.entry);
+        }
+        if let Some(last) = last.filter(|_| self.request.ordered) {
+            self.resume_after = Some(Bytes::copy_from_slice(last));
         }
         cut.finish()
     }
@@ -248,5 +265,123 @@ async fn next_unordered(
                 running.pop_front();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::ids::{BucketId, Generation, IndexId, NodeId, TopologyNo};
+    use proto::index::{IndexSpec, IndexState, PartitionBy};
+    use proto::scan::{RowBlockBuilder, ShardBatch};
+    use proto::topology::IndexTopology;
+
+    use super::*;
+    use crate::leases::Leases;
+
+    fn index() -> IndexInfo {
+        let spec = IndexSpec {
+            name: "i".into(),
+            bucket: "b".into(),
+            primary: true,
+            keys: Vec::new(),
+            include: Vec::new(),
+            predicate: None,
+            partition: PartitionBy::DocumentId,
+            slices: 1,
+            replicas: 0,
+            sql: String::new(),
+        };
+        IndexInfo {
+            id: IndexId(1),
+            bucket: BucketId(1),
+            spec: Arc::new(spec),
+            state: IndexState::Maintenance,
+            generation: Generation(1),
+            topology: Arc::new(IndexTopology {
+                number: TopologyNo(1),
+                placement: vec![vec![NodeId(1)]],
+            }),
+        }
+    }
+
+    fn block(entries: &[&str]) -> ShardBatch {
+        let mut block = RowBlockBuilder::with_capacity(64);
+        entries.iter().for_each(|entry| block.push(entry.as_bytes(), &[]));
+        ShardBatch::Rows(block.finish())
+    }
+
+    /// An ordered scan of a to f that comes in two blocks.
+    fn scan(leases: &Leases, offset: u64) -> ScanStream {
+        let request = ScanRequest {
+            index: IndexId(1),
+            ranges: Vec::new(),
+            filter: None,
+            reverse: false,
+            ordered: true,
+            distinct_parts: None,
+            limit: Some(5),
+            offset,
+            output: Output::Rows { include: false },
+            consistency: Consistency::Any,
+            timeout_ms: 1_000,
+        };
+        let batches = vec![block(&["a", "b", "c", "d"]), block(&["e", "f"]), ShardBatch::Done];
+        ScanStream {
+            index: Arc::new(index()),
+            lease: leases.take(BucketId(1), Epoch(5)),
+            source: Source::Ordered(Gather::new(vec![ShardStream::of(batches)], false, None)),
+            resume_after: None,
+            offset_left: offset,
+            limit_left: request.limit,
+            page_left: u64::MAX,
+            done: false,
+            request,
+        }
+    }
+
+    async fn rows(scan: &mut ScanStream) -> String {
+        let mut rows = String::new();
+        while let Some(batch) = scan.next().await.unwrap() {
+            let ScanBatch::Rows(block) = batch else { panic!("{batch:?}") };
+            block.iter().for_each(|row| rows += std::str::from_utf8(row.entry).unwrap());
+        }
+        rows
+    }
+
+    #[tokio::test]
+    async fn a_page_has_the_rows_that_were_asked_for_and_its_token_goes_on_behind_them() {
+        let leases = Leases::default();
+        for (page, offset, expected, limit_left) in
+            [(2, 0, "ab", 3), (2, 1, "bc", 3), (4, 0, "abcd", 1), (1, 4, "e", 4)]
+        {
+            let mut scan = scan(&leases, offset);
+            scan.end_page_after(page);
+            assert_eq!(rows(&mut scan).await, expected);
+            assert!(scan.page_is_full());
+            let token = Token::decode(&scan.token().unwrap().unwrap()).unwrap();
+            assert_eq!(
+                token.resume_after.as_deref(),
+                Some(&expected.as_bytes()[expected.len() - 1..])
+            );
+            assert_eq!((token.limit_left, token.offset_left), (Some(limit_left), 0));
+        }
+        let mut whole = scan(&leases, 0);
+        whole.end_page_after(9);
+        assert_eq!(rows(&mut whole).await, "abcde");
+        assert_eq!(whole.token().unwrap(), None, "the limit is reached");
+    }
+
+    #[tokio::test]
+    async fn a_token_outlives_its_scan() {
+        let leases = Leases::default();
+        let mut paged = scan(&leases, 0);
+        paged.end_page_after(1);
+        rows(&mut paged).await;
+        drop(paged);
+        assert!(leases.oldest(Instant::now()).is_empty(), "none was handed out");
+        let paged = scan(&leases, 0);
+        paged.token().unwrap().unwrap();
+        drop(paged);
+        assert_eq!(leases.oldest(Instant::now()), [(BucketId(1), Epoch(5))]);
     }
 }

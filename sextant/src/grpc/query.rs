@@ -80,10 +80,13 @@ impl Service {
         plan.request.timeout_ms = SERVE_TIMEOUT_MS;
         plan.request.consistency = consistency(&request, &plan)?;
         let token = (!request.token.is_empty()).then_some(&request.token[..]);
-        let scan = self.backend.router().scan(plan.request.clone(), token).await?;
-        let page_left = if request.page_rows == 0 { u64::MAX } else { request.page_rows };
+        let mut scan = self.backend.router().scan(plan.request.clone(), token).await?;
+        let paged = request.page_rows > 0;
+        if paged {
+            scan.end_page_after(request.page_rows);
+        }
         let printer = EntryPrinter::new(&plan.index.spec, plan.cells.clone());
-        Ok(Replies { plan, printer, scan, page_left, first: true, done: false })
+        Ok(Replies { plan, printer, scan, paged, first: true, done: false })
     }
 }
 
@@ -107,7 +110,8 @@ struct Replies {
     plan: IndexPlan,
     printer: EntryPrinter,
     scan: ScanStream,
-    page_left: u64,
+    /// The last reply has a token, unless the scan is finished.
+    paged: bool,
     first: bool,
     done: bool,
 }
@@ -117,11 +121,7 @@ impl Replies {
         if self.done {
             return Ok(None);
         }
-        let batch = match self.page_left {
-            0 => None,
-            _ => self.scan.next().await?,
-        };
-        let rows = match batch {
+        let rows = match self.scan.next().await? {
             Some(ScanBatch::Rows(block)) => self.rows(&block)?,
             Some(ScanBatch::Aggregates(_)) => {
                 return Err(Error::internal("aggregates in a scan of rows"));
@@ -131,13 +131,16 @@ impl Replies {
                 Vec::new()
             }
         };
-        self.page_left = self.page_left.saturating_sub(rows.len() as u64);
-        self.done |= self.page_left == 0;
         let columns = match std::mem::take(&mut self.first) {
             true => self.plan.columns.iter().map(|column| column.name.clone()).collect(),
             false => Vec::new(),
         };
-        let token = self.scan.token()?.unwrap_or_default();
+        self.done |= self.scan.page_is_full();
+        // A token keeps its epoch readable, so there is one only where the client stops.
+        let token = match self.done && self.paged {
+            true => self.scan.token()?.unwrap_or_default(),
+            false => String::new(),
+        };
         Ok(Some(ScanReply { columns, rows, epoch: self.scan.epoch().0, token }))
     }
 
