@@ -233,6 +233,37 @@ async fn timestamps_come_in_order_and_hold_the_stream_near() {
     assert_eq!(late.epochs, [3], "who begins now hears of the present only");
 }
 
+/// All timestamps come before the frames that they cover, and none comes after them.
+#[tokio::test]
+async fn a_stream_that_catches_up_needs_no_further_timestamp() {
+    let world = World::new(|config| config.frames_ahead_bytes_max = 500).await;
+    let indexes = [index(1, PartitionBy::DocumentId)];
+    world.script.say(WatchMessage::Catalog(catalog(1, &indexes).into()));
+    let mut end = Cut::default();
+    for epoch in 1..=3 {
+        for n in 0..100 {
+            let id = format!("{epoch}-{n}");
+            world.write(vec![upsert(&id, "{\"n\":1}")]).await.expect("written");
+        }
+        end = world.projector().positions(BUCKET).await.expect("positions");
+        world.script.epoch(epoch, &end);
+    }
+    // The projector knows of all of them before the indexer comes.
+    let mut now = world.subscribe(INDEXERS[1], None).await.expect("a stream");
+    while now.epochs.last() != Some(&3) {
+        now.step().await.expect("the stream goes on");
+    }
+    let from = Some(Cut::zero(VBUCKETS));
+    let mut late = world.subscribe(INDEXERS[0], from).await.expect("a stream");
+    late.reach(&end).await;
+    assert_eq!(late.epochs, [1, 2, 3]);
+    // An indexer that comes back has heard of timestamps whose frames it still lacks.
+    let from = Some(Cut::zero(VBUCKETS));
+    let mut again = world.subscribe_after(INDEXERS[0], from, 3).await.expect("a stream");
+    again.reach(&end).await;
+    assert!(again.epochs.is_empty());
+}
+
 /// The head is tiny, so that the stream must go to the log and back again and again.
 #[tokio::test]
 async fn a_slow_reader_misses_nothing_and_holds_up_nobody() {

@@ -181,6 +181,13 @@ impl Bucket {
         state.epochs.iter().skip(from).cloned().collect()
     }
 
+    /// The newest stability timestamp that is not after an epoch, if one is kept.
+    pub fn newest_epoch_until(&self, epoch: Epoch) -> Option<EpochMark> {
+        let state = self.state();
+        let after = state.epochs.partition_point(|mark| mark.epoch <= epoch);
+        after.checked_sub(1).map(|at| state.epochs[at].clone())
+    }
+
     /// The newest stability timestamp.
     pub fn newest_epoch(&self) -> Option<EpochMark> {
         self.state().epochs.back().cloned()
