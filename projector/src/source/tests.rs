@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use proto::cut::{Cut, Position};
+use proto::cut::{Cut, EpochMark, Position};
 use proto::env::Env;
-use proto::ids::{NodeId, vbucket_of};
+use proto::ids::{Epoch, NodeId, vbucket_of};
 use proto::index::SourceKind;
 
 use super::bucket::Bucket;
@@ -209,6 +209,27 @@ fn the_head_is_bounded_and_says_when_it_has_forgotten() {
     let (cut, end) = bucket.end();
     assert_eq!(bucket.read_head(end, 10).map(|(found, _)| found.len()), Some(0));
     assert_eq!(cut.distance_from(&Cut::zero(VBUCKETS)), 51);
+}
+
+#[test]
+fn timestamps_are_bounded_though_the_horizon_stands() {
+    let add = |vbuckets: u16, count: u64| {
+        let mut record = record();
+        record.info.vbuckets = vbuckets;
+        record.branches = vec![Vec::new(); usize::from(vbuckets)];
+        let bucket = Bucket::new(record, &vec![Seqno(0); usize::from(vbuckets)], 1 << 20);
+        let cut = Arc::new(Cut::zero(vbuckets));
+        for epoch in 1..=count {
+            let (epoch, parent, cut) = (Epoch(epoch), Epoch(epoch - 1), Arc::clone(&cut));
+            bucket.add_epoch(EpochMark { bucket: BUCKET, epoch, parent, cut, horizon: Epoch(1) });
+        }
+        bucket.epochs_after(Epoch(0))
+    };
+    let kept = add(4, 5_000);
+    assert_eq!(kept.len(), 4096);
+    assert_eq!(kept.last().map(|mark| mark.epoch), Some(Epoch(5_000)), "the oldest go");
+    assert_eq!(add(1024, 5_000).len(), 1024, "many vbuckets make large cuts");
+    assert_eq!(add(16_384, 300).len(), 256);
 }
 
 #[test]
