@@ -50,6 +50,34 @@ async fn a_statement_is_done_as_a_whole_or_not_at_all() {
     assert_eq!(again.affected, 1);
 }
 
+/// Documents that one statement writes are read by one call in one state, while more of them are written.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_of_many_ids_never_sees_half_of_a_statement() {
+    let world = world_with(&[]).await;
+    let ids: Vec<_> = (0..300).map(|n| format!("d{n}")).collect();
+    let projector = world.projector();
+    let (all, stop) = (ids.clone(), std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false)));
+    let stopped = std::sync::Arc::clone(&stop);
+    let writer = async move {
+        for round in 0u64.. {
+            if stopped.load(std::sync::atomic::Ordering::Relaxed) {
+                return;
+            }
+            let writes = all.iter().map(|id| upsert(id, &round.to_string())).collect();
+            let request = proto::api::WriteRequest { bucket: BUCKET, writes };
+            projector.write(request).await.expect("written");
+        }
+    };
+    let reader = async {
+        for _ in 0..300 {
+            let found = world.projector().get(BUCKET, ids.clone()).await.expect("documents");
+            assert!(found.iter().all(|document| *document == found[0]), "{found:?}");
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    };
+    tokio::join!(writer, reader);
+}
+
 #[tokio::test]
 async fn limits_are_named() {
     let world = World::new(|config| config.document_bytes_max = 10).await;
