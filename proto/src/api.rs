@@ -142,8 +142,8 @@ pub struct CoordinatorStatus {
     pub committed: u64,
     /// The last log position applied.
     pub applied: u64,
-    /// The `cas` of its StateContext.
-    pub cas: u64,
+    /// The `cas` of the catalog that it tells its watchers.
+    pub catalog_cas: u64,
     /// On the leader: last heartbeat of each node, milliseconds ago, and what it said of its slices.
     pub nodes: Vec<NodeStatus>,
 }

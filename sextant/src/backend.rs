@@ -104,7 +104,7 @@ impl Backend for ClusterBackend {
         // Another process may have made it a moment ago; without a coordinator what is known here
         // has to do.
         if let Ok(status) = self.directory.coordinator().status().await {
-            self.wait_cas(status.cas).await;
+            self.wait_cas(status.catalog_cas).await;
         }
         Self::find(&self.router.catalog(), name).ok_or_else(|| {
             Error::new(ErrorCode::Unknown, format!("there is no index or bucket {name:?}"))
