@@ -222,7 +222,8 @@ impl State {
             let epoch = match pins.get(&bucket) {
                 Some(pin) => pin.epoch(),
                 None => {
-                    let pin = self.backend.pin(plan.index.id, &consistency, SERVE_TIMEOUT_MS).await?;
+                    let pin =
+                        self.backend.pin(plan.index.id, &consistency, SERVE_TIMEOUT_MS).await?;
                     let epoch = pin.epoch();
                     pins.insert(bucket, pin);
                     epoch
