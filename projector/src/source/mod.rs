@@ -174,12 +174,8 @@ pub trait DocumentStore: Send + Sync + 'static {
 
     /// Documents by id as they are now, all at one moment: all of a batch or nothing of it. `OverLimit`
     /// where together they are longer than `bytes_max`.
-    fn get(
-        &self,
-        bucket: BucketId,
-        ids: &[String],
-        bytes_max: usize,
-    ) -> Result<Vec<Option<Bytes>>>;
+    fn get(&self, bucket: BucketId, ids: &[String], bytes_max: usize)
+    -> Result<Vec<Option<Bytes>>>;
 
     /// Is there a document of that id?
     fn contains(&self, bucket: BucketId, id: &str) -> Result<bool>;

@@ -274,6 +274,23 @@ async fn copy_in_stores_batches_and_names_the_bad_line() {
 }
 
 #[tokio::test]
+async fn documents_of_a_statement_are_read_at_once_if_they_fit() {
+    let cluster = Cluster::new();
+    let (client, _task) = cluster.client().await;
+    client.batch_execute("CREATE BUCKET b").await.unwrap();
+    for (prefix, reads) in [("short", vec![300]), ("long", vec![300, 150, 75, 75, 75, 75])] {
+        let ids: Vec<_> = (0..300).map(|n| format!("{prefix}{n:03}")).collect();
+        let rows: Vec<_> = ids.iter().map(|id| format!("('{id}', '{{}}')")).collect();
+        let insert = format!("INSERT INTO b (id, doc) VALUES {}", rows.join(", "));
+        client.batch_execute(&insert).await.unwrap();
+        let sql = format!("SELECT id FROM b WHERE id IN ('{}')", ids.join("', '"));
+        assert_eq!(simple(&client, &sql).await, ids, "each once, in order");
+        let found = std::mem::take(&mut *cluster.memory.reads.lock().unwrap());
+        assert_eq!(found, reads, "{prefix}");
+    }
+}
+
+#[tokio::test]
 async fn copy_out_is_postgres_text() {
     let cluster = Cluster::new();
     let (client, _task) = cities(&cluster).await;
