@@ -40,6 +40,9 @@ use crate::source::{DocumentStore, LogRange, Mutation};
 const HEAD_READ_BYTES: usize = 1 << 20;
 /// Bytes read from a vbucket's log at once.
 const LOG_READ_BYTES: usize = 256 << 10;
+/// Bytes of key-versions in a message, about: a small part of what the transport takes, since the last
+/// mutation goes in as a whole.
+pub const MESSAGE_BYTES: usize = 4 << 20;
 /// What a frame takes besides its body.
 const FRAME_OVERHEAD_BYTES: usize = 64;
 
@@ -80,6 +83,8 @@ pub struct MaintenanceStream {
     indexes: BTreeMap<IndexId, Arc<IndexInfo>>,
     at: Cut,
     reading: Reading,
+    /// Mutations that were read and are not in frames yet.
+    batch: std::vec::IntoIter<Arc<Mutation>>,
     last_epoch: Epoch,
     /// The cut of the newest timestamp that the node has heard of; `None` where that is not known.
     heard: Option<Arc<Cut>>,
@@ -144,6 +149,7 @@ impl MaintenanceStream {
             indexes: BTreeMap::new(),
             at,
             reading,
+            batch: Vec::new().into_iter(),
             last_epoch,
             heard,
             ahead: VecDeque::new(),
@@ -242,11 +248,13 @@ impl MaintenanceStream {
 
     /// Sends the next frames; false if there are none.
     async fn send_frames(&mut self) -> Sent<bool> {
-        let batch = self.next_batch().await?;
-        if batch.is_empty() {
+        if self.batch.as_slice().is_empty() {
+            self.batch = self.next_batch().await?.into_iter();
+        }
+        if self.batch.as_slice().is_empty() {
             return Ok(false);
         }
-        let frames = self.frames(&batch)?;
+        let frames = self.frames()?;
         for frame in &frames {
             let position = Position { vbuuid: frame.vbuuid, seqno: frame.to };
             let bytes = frame.body.len() + FRAME_OVERHEAD_BYTES;
@@ -306,8 +314,9 @@ impl MaintenanceStream {
         }
     }
 
-    /// One frame for each vbucket of the batch.
-    fn frames(&self, batch: &[Arc<Mutation>]) -> Result<Vec<Frame>> {
+    /// One frame for each vbucket of the batch, or of as much of it as a message takes: an index may make
+    /// much of a small document.
+    fn frames(&mut self) -> Result<Vec<Frame>> {
         let indexes: Vec<_> = self.indexes.values().cloned().collect();
         let maker = KeyMaker {
             node: self.node,
@@ -315,12 +324,17 @@ impl MaintenanceStream {
             left_out: &self.context.left_out,
         };
         let mut open: BTreeMap<VbucketId, (Seqno, Seqno, KeyVersionsWriter)> = BTreeMap::new();
-        for mutation in batch {
+        let mut bytes = 0;
+        while bytes < MESSAGE_BYTES
+            && let Some(mutation) = self.batch.next()
+        {
             let from = self.at.get(mutation.vbucket).seqno;
             let (from, to, writer) =
                 open.entry(mutation.vbucket).or_insert((from, from, KeyVersionsWriter::default()));
             *to = mutation.seqno;
-            maker.mutation(&indexes, mutation, mutation.seqno.0 - from.0, writer)?;
+            let before = writer.len();
+            maker.mutation(&indexes, &mutation, mutation.seqno.0 - from.0, writer)?;
+            bytes += writer.len() - before;
         }
         let frames = open.into_iter().map(|(vbucket, (from, to, mut writer))| {
             let vbuuid = self.bucket.branch_of(vbucket, to);

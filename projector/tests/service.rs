@@ -292,6 +292,53 @@ async fn a_stream_that_catches_up_needs_no_further_timestamp() {
     assert!(again.epochs.is_empty());
 }
 
+/// A few short documents that are a hundred times as long in an index, from the log, from the head and
+/// in a backfill.
+#[tokio::test]
+async fn messages_are_bounded_by_what_they_hold_and_not_by_the_documents() {
+    const MESSAGE_BYTES_MAX: usize = 6 << 20;
+    let world = World::new(|config| config.frames_ahead_bytes_max = 1 << 30).await;
+    let tags = proto::expr::Expr::Unnest(Box::new(path("tags")));
+    let index = index_on(1, vec![path("n"), tags], PartitionBy::DocumentId);
+    world.script.say(WatchMessage::Catalog(catalog(1, &[index]).into()));
+    let tags: Vec<_> = (0..200).collect();
+    let doc = format!("{{\"n\":\"{}\",\"tags\":{tags:?}}}", "x".repeat(4000));
+    let write = async |prefix: &str| {
+        let writes = (0..60).map(|n| upsert(&format!("{prefix}{n}"), &doc)).collect();
+        world.write(writes).await.expect("written");
+    };
+    write("log").await;
+    let from = Some(Cut::zero(VBUCKETS));
+    let mut follower = world.subscribe(INDEXERS[0], from).await.expect("a stream");
+    follower.reach(&world.projector().positions(BUCKET).await.expect("positions")).await;
+    write("head").await;
+    follower.reach(&world.projector().positions(BUCKET).await.expect("positions")).await;
+    let entries: usize = follower.contents[&IndexId(1)].values().map(Vec::len).sum();
+    assert!(entries > 30 * 200, "{entries}");
+    assert!(follower.message_bytes_max < MESSAGE_BYTES_MAX, "{}", follower.message_bytes_max);
+
+    let request =
+        BackfillRequest { node: INDEXERS[0], index: IndexId(1), generation: Generation(0) };
+    let mut stream = world.projector().backfill(request).await.expect("a backfill");
+    let (mut contents, mut ended) = (Contents::new(), false);
+    while let Some(message) = stream.next().await {
+        match message.expect("the backfill goes on") {
+            BackfillMessage::Begin { .. } => {}
+            BackfillMessage::Documents(body) => {
+                assert!(body.len() < MESSAGE_BYTES_MAX, "{}", body.len());
+                for mutation in KeyVersionsReader::new(&body) {
+                    let mutation = mutation.expect("well formed");
+                    let state = mutation.indexes().next().expect("one index");
+                    apply(&mut contents, &mutation, &state);
+                }
+            }
+            BackfillMessage::End => ended = true,
+        }
+    }
+    assert!(ended);
+    assert_eq!(contents, follower.contents[&IndexId(1)], "nothing is lost between two messages");
+}
+
 /// The head is tiny, so that the stream must go to the log and back again and again.
 #[tokio::test]
 async fn a_slow_reader_misses_nothing_and_holds_up_nobody() {
