@@ -23,6 +23,9 @@ use crate::mutation::{
 };
 use crate::scan::{AppliedReport, ShardBatch, ShardScan};
 
+/// The largest message between processes: a batch of frames, a piece of a backfill, a Raft snapshot.
+pub const PEER_MESSAGE_BYTES_MAX: usize = 64 << 20;
+
 /// A stream of results; after an error it ends.
 pub type ResultStream<T> = Pin<Box<dyn Stream<Item = Result<T>> + Send + 'static>>;
 

@@ -6,6 +6,7 @@
 //! anything else cannot even be expressed by a peer.
 
 use bytes::Bytes;
+use proto::api::PEER_MESSAGE_BYTES_MAX;
 use proto::{Error, ErrorCode, Result, ids::NodeId};
 use raft::eraftpb::{self, EntryType, MessageType};
 use serde::{Deserialize, Serialize};
@@ -13,8 +14,12 @@ use serde::{Deserialize, Serialize};
 /// The version of the encoding, its first byte.
 const WIRE_VERSION: u8 = 1;
 
-/// No message is larger: the largest is a snapshot, and a state of this size would be a bug.
-pub const MESSAGE_BYTES_MAX: usize = 256 << 20;
+/// What a call takes besides one message: its frame, and the small messages that go with it.
+const CALL_BYTES: usize = 2 << 20;
+
+/// No message is larger: the largest is a snapshot, and what the state may hold is bounded well below
+/// this. It fits in a call, or it would never arrive.
+pub const MESSAGE_BYTES_MAX: usize = PEER_MESSAGE_BYTES_MAX - CALL_BYTES;
 
 /// What a message says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,8 +105,13 @@ pub struct RaftMessage {
 impl RaftMessage {
     /// The message as bytes.
     pub fn encode(&self) -> Result<Vec<u8>> {
-        postcard::to_extend(self, vec![WIRE_VERSION])
-            .map_err(|error| Error::internal(format!("encode a raft message: {error}")))
+        let bytes = postcard::to_extend(self, vec![WIRE_VERSION])
+            .map_err(|error| Error::internal(format!("encode a raft message: {error}")))?;
+        if bytes.len() > MESSAGE_BYTES_MAX {
+            let what = format!("a raft message of {} bytes, more than fit in a call", bytes.len());
+            return Err(Error::new(ErrorCode::OverLimit, what));
+        }
+        Ok(bytes)
     }
 
     /// The message in bytes that came from the network.

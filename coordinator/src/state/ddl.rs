@@ -11,6 +11,7 @@ use proto::index::{
 use proto::topology::IndexTopology;
 use proto::{Error, ErrorCode, Result, expr::Expr};
 
+use super::epochs::VBUCKETS_IN_ALL_MAX;
 use super::{BucketState, Change, Effect, EpochHistory, IndexRecord, StateContext};
 use crate::planner;
 
@@ -33,6 +34,7 @@ impl StateContext {
         }
         self.check_free(name)?;
         check_range("vbuckets", u64::from(vbuckets), 1, u64::from(VBUCKETS_MAX))?;
+        self.check_vbuckets_in_all(vbuckets)?;
         let projector = self.idlest_projector()?;
         self.last_bucket += 1;
         let id = BucketId(self.last_bucket);
@@ -40,7 +42,18 @@ impl StateContext {
         let epochs = EpochHistory::new(id, vbuckets, self.unix_ms);
         let first = epochs.last().clone();
         self.buckets.insert(id, BucketState { info: Arc::new(info), epochs });
+        self.thin_epochs();
         Ok((Outcome::Bucket(id), vec![Effect::CatalogChanged, Effect::EpochPublished(first)]))
+    }
+
+    fn check_vbuckets_in_all(&self, more: u16) -> Result<()> {
+        let all = self.vbuckets_in_all() + usize::from(more);
+        if all <= VBUCKETS_IN_ALL_MAX {
+            return Ok(());
+        }
+        let what = format!("{all} vbuckets in all buckets; at most {VBUCKETS_IN_ALL_MAX}");
+        Err(Error::new(ErrorCode::OverLimit, what)
+            .with_hint("DROP BUCKET what is no longer needed, or give the new one fewer vbuckets"))
     }
 
     pub(super) fn drop_bucket(&mut self, name: &str, if_exists: bool) -> Change {

@@ -3,8 +3,9 @@
 //! A promotion carries the positions that changed; the new cut is the last one with these replaced, the
 //! new epoch the last one plus one, its parent the last one. A position never goes back, whatever a
 //! promotion says. Epochs below the horizon are forgotten. If a lease holds the horizon back for so long
-//! that the cuts would fill the memory, the oldest ones above it are forgotten too: a copy that is still
-//! behind those begins at a newer floor.
+//! that the cuts would fill the memory and the snapshots, the oldest ones above it are forgotten too: a
+//! copy that is still behind those begins at a newer floor. All buckets keep equally many epochs at most,
+//! and the positions of all their cuts together are bounded.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,12 +17,15 @@ use serde::{Deserialize, Serialize};
 
 use super::{Change, Effect, StateContext};
 
-/// Positions that a bucket's kept cuts may hold together: 16 MiB.
+/// Positions that the kept cuts of all buckets may hold together: 16 MiB of memory, and of a snapshot,
+/// where a position takes at most 20 bytes, a third of the largest message between processes.
 const POSITIONS_MAX: usize = 1 << 20;
-/// Epochs that are kept at most: more than a minute of them.
+/// Epochs that a bucket keeps at most: more than a minute of them.
 const EPOCHS_MAX: usize = 4096;
-/// Epochs that may be kept however many vbuckets there are: five seconds of them.
-const EPOCHS_MIN: usize = 256;
+/// Epochs that a bucket may keep however many there are: the two oldest, and what is under way.
+const EPOCHS_MIN: usize = 4;
+/// What the buckets may have together: then each keeps [`EPOCHS_MIN`].
+pub(super) const VBUCKETS_IN_ALL_MAX: usize = POSITIONS_MAX / EPOCHS_MIN;
 
 /// The epochs of a bucket that are still kept; never empty.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,7 +77,12 @@ impl EpochHistory {
     }
 
     /// Publishes the next epoch, if anything changed.
-    fn promote(&mut self, promotion: &Promotion, unix_ms: u64) -> Option<&EpochMark> {
+    fn promote(
+        &mut self,
+        promotion: &Promotion,
+        unix_ms: u64,
+        epochs_max: usize,
+    ) -> Option<&EpochMark> {
         let last = self.last().clone();
         let changes: Vec<_> = promotion
             .changes
@@ -95,17 +104,20 @@ impl EpochHistory {
         };
         let horizon = mark.horizon;
         self.marks.push_back((mark, unix_ms));
-        let epochs_max =
-            (POSITIONS_MAX / usize::from(last.cut.vbuckets()).max(1)).clamp(EPOCHS_MIN, EPOCHS_MAX);
         while self.marks[0].0.epoch < horizon {
             self.marks.pop_front();
         }
-        if self.marks.len() > epochs_max {
-            // The oldest stays, and what superseded it, so that the age of the lease that holds it is
-            // known.
-            self.marks.remove(2);
-        }
+        self.thin(epochs_max);
         Some(self.last())
+    }
+
+    /// Forgets the oldest epochs that are too many. The very oldest stays, and what superseded it, so
+    /// that the age of the lease that holds it is known.
+    fn thin(&mut self, epochs_max: usize) {
+        let surplus = self.marks.len().saturating_sub(epochs_max.max(EPOCHS_MIN));
+        if surplus > 0 {
+            self.marks.drain(2..2 + surplus);
+        }
     }
 }
 
@@ -121,14 +133,96 @@ pub fn advance(from: &Cut, to: &Cut) -> Vec<(VbucketId, Position)> {
 }
 
 impl StateContext {
+    /// The vbuckets of all buckets.
+    pub(super) fn vbuckets_in_all(&self) -> usize {
+        self.buckets.values().map(|bucket| usize::from(bucket.info.vbuckets)).sum()
+    }
+
+    fn epochs_max(&self) -> usize {
+        (POSITIONS_MAX / self.vbuckets_in_all().max(1)).clamp(EPOCHS_MIN, EPOCHS_MAX)
+    }
+
+    /// Makes room for the epochs of a new bucket.
+    pub(super) fn thin_epochs(&mut self) {
+        let epochs_max = self.epochs_max();
+        self.buckets.values_mut().for_each(|bucket| bucket.epochs.thin(epochs_max));
+    }
+
     pub(super) fn promote_epochs(&mut self, promotions: &[Promotion]) -> Change {
+        let epochs_max = self.epochs_max();
         let mut effects = Vec::new();
         for promotion in promotions {
             // A bucket that was dropped meanwhile has no epochs any more.
             let Some(bucket) = self.buckets.get_mut(&promotion.bucket) else { continue };
-            let mark = bucket.epochs.promote(promotion, self.unix_ms);
+            let mark = bucket.epochs.promote(promotion, self.unix_ms, epochs_max);
             effects.extend(mark.cloned().map(Effect::EpochPublished));
         }
         Ok((Outcome::Done, effects))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::ErrorCode;
+    use proto::command::{Command, CommandRequest};
+    use proto::ids::{Seqno, Vbuuid};
+    use proto::index::SourceKind;
+
+    use super::*;
+    use crate::state::BucketState;
+    use crate::state::tests::{apply, with_bucket};
+
+    fn create_wide_bucket(state: &mut StateContext, name: &str) -> Outcome {
+        let command = Command::CreateBucket {
+            name: name.into(),
+            vbuckets: 1024,
+            source: SourceKind::Embedded,
+            if_not_exists: false,
+        };
+        apply(state, command).0
+    }
+
+    /// Moves all vbuckets of a bucket, to positions that take as many bytes as positions can.
+    fn promote_all(state: &mut StateContext, bucket: u64, n: u64) {
+        let position = Position { vbuuid: Vbuuid(u64::MAX), seqno: Seqno(u64::MAX / 2 + n) };
+        let promotion = Promotion {
+            bucket: BucketId(bucket),
+            changes: (0..1024).map(|vbucket| (VbucketId(vbucket), position)).collect(),
+            horizon: Epoch(1),
+        };
+        let command = Command::PromoteEpochs(vec![promotion]);
+        state.apply(1_000 + n, n, &CommandRequest { request: None, command });
+    }
+
+    fn positions_kept(state: &StateContext) -> usize {
+        let kept = |bucket: &BucketState| {
+            bucket.epochs.after(Epoch(0)).count() * usize::from(bucket.info.vbuckets)
+        };
+        state.buckets().map(|(_, bucket)| kept(bucket)).sum()
+    }
+
+    #[test]
+    fn the_cuts_of_all_buckets_together_are_bounded() {
+        let mut state = with_bucket();
+        assert_eq!(create_wide_bucket(&mut state, "c"), Outcome::Bucket(BucketId(2)));
+        (1..=1_100).for_each(|n| promote_all(&mut state, 2, n));
+        assert!(positions_kept(&state) > POSITIONS_MAX / 2, "as many as the bound allows");
+        assert_eq!(create_wide_bucket(&mut state, "d"), Outcome::Bucket(BucketId(3)));
+        (1..=600).for_each(|n| promote_all(&mut state, 3, n));
+        assert!(positions_kept(&state) <= POSITIONS_MAX, "{}", positions_kept(&state));
+        let bytes = state.to_bytes().unwrap().len();
+        assert!(bytes < proto::api::PEER_MESSAGE_BYTES_MAX / 2, "{bytes}");
+        let oldest = state.bucket(BucketId(2)).unwrap().epochs.after(Epoch(0)).take(2);
+        assert_eq!(oldest.map(|mark| mark.epoch.0).collect::<Vec<_>>(), [1, 2], "still known");
+    }
+
+    #[test]
+    fn more_vbuckets_than_the_bound_is_for_are_refused() {
+        let mut state = with_bucket();
+        let full = (0..256).map(|n| create_wide_bucket(&mut state, &format!("w{n}"))).last();
+        let refused = full.unwrap();
+        assert!(matches!(&refused, Outcome::Refused(e) if e.code == ErrorCode::OverLimit));
+        assert_eq!(state.buckets().count(), 256, "255 wide ones and the first");
+        assert!(positions_kept(&state) <= POSITIONS_MAX);
     }
 }

@@ -35,8 +35,6 @@ pub use server::peer_service;
 pub const LOCAL: &str = "local:";
 /// Processes of another protocol version are refused.
 const PROTOCOL_VERSION: u32 = 1;
-/// The largest message between processes: a batch of frames, a piece of a backfill, a Raft snapshot.
-pub const PEER_MESSAGE_BYTES_MAX: usize = 64 << 20;
 
 /// A question with one answer.
 #[derive(Debug, Serialize, Deserialize)]

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt;
 use proto::api::{
-    CoordinatorApi, CoordinatorStatus, Heartbeat, IndexerApi, ProjectorApi, PushReply, PushRequest,
-    ResultStream, SyncReport, WatchMessage, WriteReply, WriteRequest,
+    CoordinatorApi, CoordinatorStatus, Heartbeat, IndexerApi, PEER_MESSAGE_BYTES_MAX, ProjectorApi,
+    PushReply, PushRequest, ResultStream, SyncReport, WatchMessage, WriteReply, WriteRequest,
 };
 use proto::command::{CommandRequest, Outcome};
 use proto::cut::{Cut, EpochMark};
@@ -20,7 +20,7 @@ use proto::{Error, Result};
 use serde::de::DeserializeOwned;
 use tonic::transport::Channel;
 
-use super::{Call, Open, PEER_MESSAGE_BYTES_MAX, PROTOCOL_VERSION, decode, encode};
+use super::{Call, Open, PROTOCOL_VERSION, decode, encode};
 
 /// A service of any role in another process.
 #[derive(Clone)]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures::{Stream, StreamExt, stream};
+use proto::api::PEER_MESSAGE_BYTES_MAX;
 use proto::grpc::peer_server::{Peer, PeerServer};
 use proto::grpc::{PeerReply, PeerRequest};
 use proto::ids::NodeId;
@@ -10,7 +11,7 @@ use proto::{Error, Result};
 use serde::Serialize;
 use tonic::{Request, Response, Status};
 
-use super::{Call, Open, PEER_MESSAGE_BYTES_MAX, PROTOCOL_VERSION, Peers, decode, encode};
+use super::{Call, Open, PROTOCOL_VERSION, Peers, decode, encode};
 
 /// The gRPC service through which other processes reach the services that this one has registered.
 pub fn peer_service(peers: Arc<Peers>) -> PeerServer<impl Peer> {
