@@ -330,7 +330,7 @@ impl CoordinatorApi for Coordinator {
             term: role.term,
             committed,
             applied,
-            cas: self.inner.replica.view().state.cas(),
+            catalog_cas: self.inner.replica.view().catalog.cas,
             nodes,
         })
     }

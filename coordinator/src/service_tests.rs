@@ -191,7 +191,7 @@ async fn ddl_survives_the_leader_and_is_done_once() {
 
     // The old leader comes back and catches up.
     world.start(first).await;
-    let cas = leader.status().await.unwrap().cas;
+    let cas = leader.inner.replica.view().state.cas();
     let behind = || {
         let members = world.any();
         members.iter().any(|member| member.inner.replica.view().state.cas() < cas)
@@ -233,6 +233,10 @@ async fn epochs_reach_every_watcher_and_waiters_get_theirs_at_once() {
         }
     }
     assert_eq!(epochs, [1, 2]);
+
+    // Who waits for a catalog this new waits for nothing that no watcher is told of.
+    let status = follower.status().await.unwrap();
+    assert_eq!(status.catalog_cas, follower.inner.replica.view().catalog.cas);
 
     let covered = follower.epoch_covering(BucketId(1), cut(4), 5_000).await.unwrap();
     assert_eq!(covered, mark, "the oldest that covers it, and no new one");

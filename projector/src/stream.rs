@@ -13,8 +13,9 @@
 //!
 //! One task per stream writes into a bounded channel and waits for its reader there, so a slow reader
 //! holds up nobody: the head moves on without it, and the log is what it then reads. The bytes of frames
-//! behind the newest timestamp that was sent are bounded too: beyond the bound the stream waits for the
-//! next timestamp.
+//! that no timestamp covers which the node has heard of are bounded too: beyond the bound the stream
+//! waits for the next timestamp. A stream that catches up has sent all timestamps before the frames that
+//! they cover; such frames do not count, or it would wait for a timestamp that an idle bucket never has.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -80,7 +81,9 @@ pub struct MaintenanceStream {
     at: Cut,
     reading: Reading,
     last_epoch: Epoch,
-    /// Ends of frames that no sent timestamp covers, and what they weigh.
+    /// The cut of the newest timestamp that the node has heard of; `None` where that is not known.
+    heard: Option<Arc<Cut>>,
+    /// Ends of frames that `heard` does not cover, and what they weigh.
     ahead: VecDeque<(VbucketId, Position, usize)>,
     ahead_bytes: usize,
 }
@@ -128,6 +131,8 @@ impl MaintenanceStream {
                 (end, Reading::Head(then))
             }
         };
+        // After a break the node knows timestamps whose frames it has not taken yet.
+        let heard = bucket.newest_epoch_until(last_epoch).map(|mark| mark.cut);
         Ok(Self {
             context,
             bucket,
@@ -140,6 +145,7 @@ impl MaintenanceStream {
             at,
             reading,
             last_epoch,
+            heard,
             ahead: VecDeque::new(),
             ahead_bytes: 0,
         })
@@ -229,6 +235,7 @@ impl MaintenanceStream {
                 self.ahead_bytes -= bytes;
                 self.ahead.pop_front();
             }
+            self.heard = Some(cut);
         }
         Ok(())
     }
@@ -244,8 +251,11 @@ impl MaintenanceStream {
             let position = Position { vbuuid: frame.vbuuid, seqno: frame.to };
             let bytes = frame.body.len() + FRAME_OVERHEAD_BYTES;
             self.at.set(frame.vbucket, position);
-            self.ahead.push_back((frame.vbucket, position, bytes));
-            self.ahead_bytes += bytes;
+            let heard = self.heard.as_ref();
+            if heard.is_none_or(|cut| !cut.covers_position(frame.vbucket, position)) {
+                self.ahead.push_back((frame.vbucket, position, bytes));
+                self.ahead_bytes += bytes;
+            }
         }
         self.send(StreamMessage::Frames(frames)).await?;
         Ok(true)

@@ -50,6 +50,34 @@ async fn a_statement_is_done_as_a_whole_or_not_at_all() {
     assert_eq!(again.affected, 1);
 }
 
+/// Documents that one statement writes are read by one call in one state, while more of them are written.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_of_many_ids_never_sees_half_of_a_statement() {
+    let world = world_with(&[]).await;
+    let ids: Vec<_> = (0..300).map(|n| format!("d{n}")).collect();
+    let projector = world.projector();
+    let (all, stop) = (ids.clone(), std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false)));
+    let stopped = std::sync::Arc::clone(&stop);
+    let writer = async move {
+        for round in 0u64.. {
+            if stopped.load(std::sync::atomic::Ordering::Relaxed) {
+                return;
+            }
+            let writes = all.iter().map(|id| upsert(id, &round.to_string())).collect();
+            let request = proto::api::WriteRequest { bucket: BUCKET, writes };
+            projector.write(request).await.expect("written");
+        }
+    };
+    let reader = async {
+        for _ in 0..300 {
+            let found = world.projector().get(BUCKET, ids.clone()).await.expect("documents");
+            assert!(found.iter().all(|document| *document == found[0]), "{found:?}");
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    };
+    tokio::join!(writer, reader);
+}
+
 #[tokio::test]
 async fn limits_are_named() {
     let world = World::new(|config| config.document_bytes_max = 10).await;
@@ -231,6 +259,37 @@ async fn timestamps_come_in_order_and_hold_the_stream_near() {
     let mut late = world.subscribe(INDEXERS[1], None).await.expect("a stream");
     until_still(&mut late).await;
     assert_eq!(late.epochs, [3], "who begins now hears of the present only");
+}
+
+/// All timestamps come before the frames that they cover, and none comes after them.
+#[tokio::test]
+async fn a_stream_that_catches_up_needs_no_further_timestamp() {
+    let world = World::new(|config| config.frames_ahead_bytes_max = 500).await;
+    let indexes = [index(1, PartitionBy::DocumentId)];
+    world.script.say(WatchMessage::Catalog(catalog(1, &indexes).into()));
+    let mut end = Cut::default();
+    for epoch in 1..=3 {
+        for n in 0..100 {
+            let id = format!("{epoch}-{n}");
+            world.write(vec![upsert(&id, "{\"n\":1}")]).await.expect("written");
+        }
+        end = world.projector().positions(BUCKET).await.expect("positions");
+        world.script.epoch(epoch, &end);
+    }
+    // The projector knows of all of them before the indexer comes.
+    let mut now = world.subscribe(INDEXERS[1], None).await.expect("a stream");
+    while now.epochs.last() != Some(&3) {
+        now.step().await.expect("the stream goes on");
+    }
+    let from = Some(Cut::zero(VBUCKETS));
+    let mut late = world.subscribe(INDEXERS[0], from).await.expect("a stream");
+    late.reach(&end).await;
+    assert_eq!(late.epochs, [1, 2, 3]);
+    // An indexer that comes back has heard of timestamps whose frames it still lacks.
+    let from = Some(Cut::zero(VBUCKETS));
+    let mut again = world.subscribe_after(INDEXERS[0], from, 3).await.expect("a stream");
+    again.reach(&end).await;
+    assert!(again.epochs.is_empty());
 }
 
 /// The head is tiny, so that the stream must go to the log and back again and again.

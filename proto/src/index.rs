@@ -199,7 +199,7 @@ pub struct NodeInfo {
 /// own bookkeeping.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Catalog {
-    /// The StateContext's `cas` that this is a picture of.
+    /// Grows with each change of the catalog: the StateContext's `cas` after the last one.
     pub cas: u64,
     /// The largest index number given out so far: an index that is not in `indexes` and not above this
     /// was dropped, others may not be known here yet.

@@ -7,10 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::StreamExt;
-use proto::api::{
-    CoordinatorStatus, Directory, ProjectorApi, WatchMessage, Write, WriteReply, WriteRequest,
-};
+use proto::api::{CoordinatorStatus, Directory, ProjectorApi, Write, WriteReply, WriteRequest};
 use proto::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::env::Env;
 use proto::ids::{Epoch, IndexId};
@@ -85,26 +82,11 @@ impl ClusterBackend {
         index.or_else(|| catalog.bucket(name).cloned().map(Relation::Bucket))
     }
 
-    /// Waits for a name that the catalog here does not show if the coordinator knows of it. Not by its
-    /// `cas`, which counts epochs too, of which a catalog knows nothing.
-    async fn wait_name(&self, name: &str) {
-        let shown = async {
-            let mut watch = self.directory.coordinator().watch().await?;
-            while let Some(message) = watch.next().await {
-                if let WatchMessage::Catalog(catalog) = message? {
-                    if Self::find(&catalog, name).is_some() {
-                        self.router.wait_catalog(|here| Self::find(here, name).is_some()).await;
-                    }
-                    break;
-                }
-            }
-            Ok::<_, Error>(())
-        };
-        match timeout(CATALOG_BEHIND, shown).await {
-            Ok(Ok(())) => {}
-            // Without a coordinator what is known here has to do.
-            Ok(Err(error)) => tracing::debug!(%error, "asking the coordinator for a name"),
-            Err(_) => tracing::warn!(name, "the catalog here is behind"),
+    /// Waits until the catalog here shows a change that is committed.
+    async fn wait_cas(&self, cas: u64) {
+        let shown = self.router.wait_catalog(|catalog| catalog.cas >= cas);
+        if timeout(CATALOG_BEHIND, shown).await.is_err() {
+            tracing::warn!(cas, "the catalog here is behind");
         }
     }
 }
@@ -119,8 +101,11 @@ impl Backend for ClusterBackend {
         if let Some(relation) = Self::find(&self.router.catalog(), name) {
             return Ok(relation);
         }
-        // Another process may have made it a moment ago.
-        self.wait_name(name).await;
+        // Another process may have made it a moment ago; without a coordinator what is known here
+        // has to do.
+        if let Ok(status) = self.directory.coordinator().status().await {
+            self.wait_cas(status.catalog_cas).await;
+        }
         Self::find(&self.router.catalog(), name).ok_or_else(|| {
             Error::new(ErrorCode::Unknown, format!("there is no index or bucket {name:?}"))
                 .with_hint("SHOW INDEXES and SHOW BUCKETS tell what there is")

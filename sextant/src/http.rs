@@ -143,7 +143,7 @@ fn registry(observed: &Observed, status: Option<&CoordinatorStatus>) -> Registry
     }
     registry.register_with_unit("indexer_memory", "Memory of the slices", Unit::Bytes, memory);
     let catalog = observed.router.catalog();
-    gauge(&mut registry, "catalog_cas", "Changes of the replicated state", catalog.cas);
+    gauge(&mut registry, "catalog_cas", "Newest change of the catalog known here", catalog.cas);
     if let Some(status) = status {
         register_coordinator(&mut registry, status, &catalog);
     }

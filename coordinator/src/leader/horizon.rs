@@ -14,7 +14,7 @@ use crate::state::EpochHistory;
 pub const KEEP_WHOLE_MS: u64 = 5_000;
 /// A lease that was not renewed for this long is over.
 pub const LEASE_MS: u64 = 10_000;
-/// No scan holds the horizon back for longer, renewed or not.
+/// No scan holds the horizon back for longer after its epoch was superseded, renewed or not.
 pub const LEASE_AGE_MS_MAX: u64 = 10 * 60 * 1000;
 
 /// The next horizon of a bucket. `leases` are the epochs that running scans read, `servable` the newest
@@ -26,12 +26,15 @@ pub fn horizon(
     servable: impl Iterator<Item = Epoch>,
 ) -> Epoch {
     let present = history.at_time(now_unix_ms.saturating_sub(KEEP_WHOLE_MS));
-    let young = |epoch: &Epoch| {
-        let published = history.published_unix_ms(*epoch);
-        published.is_some_and(|at| now_unix_ms.saturating_sub(at) <= LEASE_AGE_MS_MAX)
+    let reached = history.last().horizon;
+    let holds = |epoch: &Epoch| {
+        // Below the horizon there is nothing left to hold.
+        let superseded = history.superseded_unix_ms(*epoch);
+        *epoch >= reached
+            && superseded.is_none_or(|at| now_unix_ms.saturating_sub(at) <= LEASE_AGE_MS_MAX)
     };
-    let bound = leases.filter(young).chain(servable).min().unwrap_or(present);
-    present.min(bound).max(history.last().horizon)
+    let bound = leases.filter(holds).chain(servable).min().unwrap_or(present);
+    present.min(bound).max(reached)
 }
 
 #[cfg(test)]
@@ -79,8 +82,23 @@ mod tests {
         assert_eq!(horizon(of(&state), 10_000, once(Epoch(3)), empty()), Epoch(3));
         assert_eq!(horizon(of(&state), 10_000, once(Epoch(9)), empty()), Epoch(6));
         assert_eq!(horizon(of(&state), 10_000, empty(), once(Epoch(2))), Epoch(2));
-        let much_later = 3_000 + LEASE_AGE_MS_MAX;
-        assert_eq!(horizon(of(&state), much_later, once(Epoch(3)), empty()), Epoch(11));
+        // Epoch 4 came at second 3: since then epoch 3 is of the past.
+        let at_last = 3_000 + LEASE_AGE_MS_MAX;
+        assert_eq!(horizon(of(&state), at_last, once(Epoch(3)), empty()), Epoch(3));
+        assert_eq!(horizon(of(&state), at_last + 1, once(Epoch(3)), empty()), Epoch(11));
+    }
+
+    #[test]
+    fn a_bucket_that_was_idle_for_long_keeps_what_a_new_scan_reads() {
+        let mut state = history();
+        let morning = 10_000 + 3 * LEASE_AGE_MS_MAX;
+        assert_eq!(horizon(of(&state), morning, once(Epoch(11)), empty()), Epoch(11));
+        promote(&mut state, 11, morning, Epoch(11));
+        let later = morning + 2 * KEEP_WHOLE_MS;
+        promote(&mut state, 12, later, Epoch(11));
+        let now = later + 2 * KEEP_WHOLE_MS;
+        assert_eq!(horizon(of(&state), now, empty(), empty()), Epoch(13));
+        assert_eq!(horizon(of(&state), now, once(Epoch(11)), empty()), Epoch(11));
     }
 
     #[test]

@@ -65,11 +65,11 @@ impl EpochHistory {
         self.marks[at.saturating_sub(1)].0.epoch
     }
 
-    /// When an epoch was published, or the newest one before it that is kept; `None` if it is older
-    /// than all that are kept.
-    pub fn published_unix_ms(&self, epoch: Epoch) -> Option<u64> {
+    /// When an epoch ceased to be the newest: when the first kept one after it was published; `None`
+    /// if it is the newest.
+    pub fn superseded_unix_ms(&self, epoch: Epoch) -> Option<u64> {
         let after = self.marks.partition_point(|(mark, _)| mark.epoch <= epoch);
-        Some(self.marks[after.checked_sub(1)?].1)
+        self.marks.get(after).map(|(_, published)| *published)
     }
 
     /// Publishes the next epoch, if anything changed.
@@ -101,8 +101,9 @@ impl EpochHistory {
             self.marks.pop_front();
         }
         if self.marks.len() > epochs_max {
-            // The oldest stays, so that the age of the lease that holds it is known.
-            self.marks.remove(1);
+            // The oldest stays, and what superseded it, so that the age of the lease that holds it is
+            // known.
+            self.marks.remove(2);
         }
         Some(self.last())
     }

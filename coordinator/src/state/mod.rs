@@ -39,7 +39,7 @@ pub use epochs::EpochHistory;
 pub use requests::Requests;
 
 /// The version of the state's encoding, the first byte of a snapshot.
-const SNAPSHOT_VERSION: u8 = 1;
+const SNAPSHOT_VERSION: u8 = 2;
 /// States of an index's topology that are remembered.
 const TOPOLOGIES_MAX: usize = 64;
 
@@ -48,6 +48,8 @@ const TOPOLOGIES_MAX: usize = 64;
 pub struct StateContext {
     /// Counts the changes.
     cas: u64,
+    /// What `cas` was after the last change of the catalog; most changes are promotions.
+    catalog_cas: u64,
     /// The log position and the time of the last command.
     position: u64,
     unix_ms: u64,
@@ -126,6 +128,9 @@ impl StateContext {
         if !effects.is_empty() {
             self.cas += 1;
         }
+        if effects.contains(&Effect::CatalogChanged) {
+            self.catalog_cas = self.cas;
+        }
         if let Some(id) = request.request {
             self.requests.keep(id, position, outcome.clone());
         }
@@ -184,7 +189,7 @@ impl StateContext {
     pub fn catalog(&self) -> Catalog {
         let info = |(id, bucket): (&BucketId, &BucketState)| (*id, bucket.info.clone());
         Catalog {
-            cas: self.cas,
+            cas: self.catalog_cas,
             newest_index: IndexId(self.last_index),
             buckets: self.buckets.iter().map(info).collect(),
             indexes: self.indexes.iter().map(|(id, index)| (*id, index.info.clone())).collect(),

@@ -289,8 +289,8 @@ fn epochs_that_a_lease_holds_back_are_bounded() {
     let epochs = &state.bucket(BucketId(1)).unwrap().epochs;
     assert_eq!(epochs.after(Epoch(0)).count(), 4096);
     assert_eq!(epochs.last().epoch, Epoch(5001));
-    let oldest: Vec<u64> = epochs.after(Epoch(0)).take(2).map(|mark| mark.epoch.0).collect();
-    assert_eq!(oldest, [1, 907], "the one that is held, and the newest");
+    let oldest: Vec<u64> = epochs.after(Epoch(0)).take(3).map(|mark| mark.epoch.0).collect();
+    assert_eq!(oldest, [1, 2, 908], "the one that is held, what followed it, and the newest");
 }
 
 #[test]
@@ -321,6 +321,19 @@ fn every_change_adds_one_to_cas_and_only_changes_do() {
     assert_eq!(state.cas(), cas + 1);
     apply(&mut state, Command::PromoteEpochs(vec![promotion(0, 7, 1), promotion(1, 7, 1)]));
     assert_eq!(state.cas(), cas + 2);
+}
+
+#[test]
+fn the_catalog_is_as_old_as_its_last_change_in_every_copy() {
+    let mut state = with_bucket();
+    let catalog = state.catalog();
+    assert_eq!(catalog.cas, state.cas());
+    apply(&mut state, Command::PromoteEpochs(vec![promotion(0, 7, 1)]));
+    assert_eq!(state.catalog(), catalog, "an epoch does not change it");
+    let copy = StateContext::from_bytes(&state.to_bytes().unwrap()).unwrap();
+    assert_eq!(copy.catalog(), catalog);
+    apply(&mut state, create_bucket("c"));
+    assert_eq!(state.catalog().cas, state.cas());
 }
 
 #[test]

@@ -210,7 +210,18 @@ impl World {
     }
 
     pub async fn subscribe(&self, node: NodeId, from: Option<Cut>) -> Result<Follower> {
-        let request = SubscribeRequest { node, bucket: BUCKET, from, last_epoch: Epoch(0) };
+        self.subscribe_after(node, from, 0).await
+    }
+
+    /// A stream for a node that knows the timestamps up to one.
+    pub async fn subscribe_after(
+        &self,
+        node: NodeId,
+        from: Option<Cut>,
+        last_epoch: u64,
+    ) -> Result<Follower> {
+        let last_epoch = Epoch(last_epoch);
+        let request = SubscribeRequest { node, bucket: BUCKET, from, last_epoch };
         let stream = self.projector().subscribe(request).await?;
         Ok(Follower { stream, at: Cut::zero(VBUCKETS), ..Follower::default() })
     }

@@ -100,6 +100,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     }
                     self.fail();
                     self.skipping = true;
+                    // The client may have asked for a flush and not for Sync: it waits for this.
+                    if self.conn.flush().await.is_err() {
+                        return;
+                    }
                 }
             }
         }
@@ -121,6 +125,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 }
                 self.ready().await?;
             }
+            Message::Flush(_) => self.conn.flush().await?,
             _ if self.skipping => {}
             Message::Query(query) => self.simple_query(&query.query).await?,
             Message::Parse(parse) => self.parse(parse).await?,
@@ -128,7 +133,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             Message::Describe(describe) => self.describe(describe).await?,
             Message::Execute(execute) => self.execute(execute).await?,
             Message::Close(close) => self.close(close)?,
-            Message::Flush(_) => self.conn.flush().await?,
             Message::CopyData(_) | Message::CopyDone(_) | Message::CopyFail(_) => {}
             _ => return Err(WireError::protocol("a message that is not expected here")),
         }

@@ -1,5 +1,7 @@
 //! What drivers do not send: messages byte by byte.
 
+use std::time::Duration;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use super::Cluster;
@@ -33,6 +35,11 @@ impl Raw {
 
     /// The types of the answers up to ReadyForQuery, its status behind it; of an error, the SQLSTATE.
     async fn until_ready(&mut self) -> String {
+        self.until(b'Z').await
+    }
+
+    /// The same up to an answer of another type.
+    async fn until(&mut self, end: u8) -> String {
         let mut types = String::new();
         while let Ok(kind) = self.0.read_u8().await {
             let length = self.0.read_u32().await.unwrap() as usize;
@@ -46,6 +53,8 @@ impl Raw {
             }
             if kind == b'Z' {
                 types.push(char::from(body[0]));
+            }
+            if kind == end {
                 return types;
             }
         }
@@ -100,6 +109,20 @@ async fn an_error_skips_to_sync_and_the_status_tells_the_transaction() {
     assert_eq!(raw.until_ready().await, "IZI");
     assert_eq!(raw.until_ready().await, "SCZI", "a reported setting is reported");
     assert_eq!(raw.until_ready().await, "NCZI");
+}
+
+#[tokio::test]
+async fn an_error_is_told_to_a_client_that_flushes_and_waits() {
+    let cluster = Cluster::new();
+    let mut raw = Raw::open(&cluster).await;
+    let flush = || message(b'H', b"");
+    raw.send(&[parse("SELEC"), describe(), flush()]).await;
+    let told = tokio::time::timeout(Duration::from_secs(5), raw.until(b'E'));
+    assert_eq!(told.await.expect("an answer before Sync"), "E(42601)");
+    raw.send(&[flush(), sync()]).await;
+    assert_eq!(raw.until_ready().await, "ZI");
+    raw.send(&[parse("SELECT 1"), bind(), flush()]).await;
+    assert_eq!(raw.until(b'2').await, "12", "skipping is over");
 }
 
 #[tokio::test]
