@@ -253,7 +253,9 @@ fn watch_indexers(
 
 async fn follow_applied(shared: Shared, node: Arc<NodeInfo>) {
     loop {
-        if let Ok(mut reports) = shared.directory.indexer(&node).watch_applied().await {
+        // Its handle is let go at once: in one process it would keep an indexer alive that is stopped.
+        let watch = shared.directory.indexer(&node).watch_applied().await;
+        if let Ok(mut reports) = watch {
             while let Some(Ok(report)) = reports.next().await {
                 shared.applied.report(report);
             }
