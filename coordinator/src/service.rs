@@ -316,7 +316,12 @@ impl CoordinatorApi for Coordinator {
     }
 
     async fn watch(&self) -> Result<ResultStream<WatchMessage>> {
-        Ok(crate::watch::watch(self.inner.replica.clone(), self.inner.raft.role()))
+        let role = self.inner.raft.role();
+        // A member that is cut off is not who to watch.
+        if role.borrow().leader.is_none() {
+            return Err(not_leader(None));
+        }
+        Ok(crate::watch::watch(self.inner.replica.clone(), role))
     }
 
     async fn status(&self) -> Result<CoordinatorStatus> {

@@ -327,6 +327,24 @@ async fn calls_that_make_no_sense_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_without_the_others_sends_its_watchers_away() {
+    let world = World::new().await;
+    let (leader, member) = world.leader().await;
+    let mut watch = member.watch().await.unwrap();
+    (1..=3).map(NodeId).filter(|id| *id != leader).for_each(|id| world.stop(id));
+    let end = async {
+        loop {
+            if let Err(error) = watch.next().await.unwrap() {
+                return error;
+            }
+        }
+    };
+    let error = tokio::time::timeout(Duration::from_secs(10), end).await.unwrap();
+    assert_eq!(error.code, ErrorCode::NotLeader);
+    assert_eq!(member.watch().await.err().unwrap().code, ErrorCode::NotLeader, "nor new ones");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_whose_disk_fails_stops_and_says_so() {
     let (mut env, _, disk) = proto::env::sim::world(1);
     env.spawner = Env::real().spawner;
@@ -334,7 +352,6 @@ async fn a_member_whose_disk_fails_stops_and_says_so() {
     let cluster = Arc::new(Cluster::default());
     let directory = Arc::new(Local(cluster));
     let member = Coordinator::start(config, env, directory).await.unwrap();
-    let mut watch = member.watch().await.unwrap();
     let request = |id| CommandRequest {
         request: None,
         command: Command::RegisterNode(node(id, Role::Indexer)),
@@ -342,6 +359,7 @@ async fn a_member_whose_disk_fails_stops_and_says_so() {
     while member.propose(request(20)).await.is_err() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+    let mut watch = member.watch().await.unwrap();
     disk.crash();
     // Whichever write meets the disk first stops the member: this one, or one of the leader's own.
     let error = member.propose(request(21)).await.unwrap_err();

@@ -1,14 +1,33 @@
-//! Leases: the epochs that running scans and transactions read. The router reports the oldest of each
-//! bucket with its heartbeats, and the coordinator keeps the horizon below it.
+//! Leases: the epochs that running scans and transactions read, and those that continuation tokens name.
+//! The router reports the oldest of each bucket with its heartbeats, and the coordinator keeps the horizon
+//! below it.
+//!
+//! A token may come back or not, so it holds its epoch by time: for [`TOKEN_KEPT`] after it was handed
+//! out. Tokens of the same epoch share a lease.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use proto::ids::{BucketId, Epoch};
+use tokio::time::Instant;
 
-/// How many hold each epoch.
+/// How long a token can be gone on with at least: what a reader of a page needs.
+pub const TOKEN_KEPT: Duration = Duration::from_secs(120);
+/// Epochs of a bucket that tokens hold; of more, the oldest is given up.
+const TOKEN_EPOCHS_MAX: usize = 1024;
+
+/// Who holds each epoch.
 #[derive(Clone, Default)]
-pub struct Leases(Arc<Mutex<BTreeMap<(BucketId, Epoch), usize>>>);
+pub struct Leases(Arc<Mutex<Held>>);
+
+#[derive(Default)]
+struct Held {
+    /// How many running scans and transactions hold each epoch.
+    running: BTreeMap<(BucketId, Epoch), usize>,
+    /// Until when tokens hold each epoch.
+    tokens: BTreeMap<BucketId, BTreeMap<Epoch, Instant>>,
+}
 
 /// Keeps an epoch readable until it is dropped.
 pub struct EpochLease {
@@ -18,25 +37,44 @@ pub struct EpochLease {
 }
 
 impl Leases {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(BucketId, Epoch), usize>> {
+    fn lock(&self) -> MutexGuard<'_, Held> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Leases an epoch.
     pub fn take(&self, bucket: BucketId, epoch: Epoch) -> EpochLease {
-        *self.lock().entry((bucket, epoch)).or_default() += 1;
+        *self.lock().running.entry((bucket, epoch)).or_default() += 1;
         EpochLease { leases: self.clone(), bucket, epoch }
     }
 
-    /// The oldest leased epoch of each bucket.
-    pub fn oldest(&self) -> Vec<(BucketId, Epoch)> {
-        let mut oldest: Vec<(BucketId, Epoch)> = self.lock().keys().copied().collect();
+    /// The oldest leased epoch of each bucket; forgets the tokens whose time is over.
+    pub fn oldest(&self, now: Instant) -> Vec<(BucketId, Epoch)> {
+        let mut held = self.lock();
+        held.tokens.retain(|_, epochs| {
+            epochs.retain(|_, until| now < *until);
+            !epochs.is_empty()
+        });
+        let tokens = held.tokens.iter().flat_map(|(bucket, epochs)| {
+            epochs.first_key_value().map(|(epoch, _)| (*bucket, *epoch))
+        });
+        let mut oldest: Vec<_> = held.running.keys().copied().chain(tokens).collect();
+        oldest.sort_unstable();
         oldest.dedup_by_key(|(bucket, _)| *bucket);
         oldest
     }
 }
 
 impl EpochLease {
+    /// Keeps the epoch readable for a while after this lease: a token that names it is handed out.
+    pub fn keep_for_token(&self, now: Instant) {
+        let mut held = self.leases.lock();
+        let epochs = held.tokens.entry(self.bucket).or_default();
+        epochs.insert(self.epoch, now + TOKEN_KEPT);
+        if epochs.len() > TOKEN_EPOCHS_MAX {
+            epochs.pop_first();
+        }
+    }
+
     /// The epoch.
     pub fn epoch(&self) -> Epoch {
         self.epoch
@@ -50,11 +88,11 @@ impl EpochLease {
 
 impl Drop for EpochLease {
     fn drop(&mut self) {
-        let mut leases = self.leases.lock();
-        if let Some(holders) = leases.get_mut(&(self.bucket, self.epoch)) {
+        let mut held = self.leases.lock();
+        if let Some(holders) = held.running.get_mut(&(self.bucket, self.epoch)) {
             *holders -= 1;
             if *holders == 0 {
-                leases.remove(&(self.bucket, self.epoch));
+                held.running.remove(&(self.bucket, self.epoch));
             }
         }
     }
@@ -71,10 +109,36 @@ mod tests {
         let second = leases.take(BucketId(1), Epoch(5));
         let newer = leases.take(BucketId(1), Epoch(9));
         drop(first);
-        assert_eq!(leases.oldest(), [(BucketId(1), Epoch(5))]);
+        let oldest = || leases.oldest(Instant::now());
+        assert_eq!(oldest(), [(BucketId(1), Epoch(5))]);
         drop(second);
-        assert_eq!(leases.oldest(), [(BucketId(1), Epoch(9))]);
+        assert_eq!(oldest(), [(BucketId(1), Epoch(9))]);
         drop(newer);
-        assert!(leases.oldest().is_empty());
+        assert!(oldest().is_empty());
+    }
+
+    #[test]
+    fn a_token_holds_its_epoch_for_a_while_after_it_was_handed_out() {
+        let leases = Leases::default();
+        let (bucket, start, second) = (BucketId(1), Instant::now(), Duration::from_secs(1));
+        let scan = leases.take(bucket, Epoch(5));
+        scan.keep_for_token(start);
+        scan.keep_for_token(start + second);
+        drop(scan);
+        let _newer = leases.take(bucket, Epoch(9));
+        let _other = leases.take(BucketId(2), Epoch(1));
+        let both = |epoch| [(bucket, Epoch(epoch)), (BucketId(2), Epoch(1))];
+        assert_eq!(leases.oldest(start + TOKEN_KEPT), both(5), "from the last one on");
+        assert_eq!(leases.oldest(start + TOKEN_KEPT + second), both(9));
+        assert!(leases.lock().tokens.is_empty());
+    }
+
+    #[test]
+    fn of_too_many_tokens_the_oldest_epoch_is_given_up() {
+        let leases = Leases::default();
+        let now = Instant::now();
+        let epochs = 1..=TOKEN_EPOCHS_MAX as u64 + 1;
+        epochs.for_each(|n| leases.take(BucketId(1), Epoch(n)).keep_for_token(now));
+        assert_eq!(leases.oldest(now), [(BucketId(1), Epoch(2))]);
     }
 }

@@ -3,7 +3,8 @@
 //! The table is part of the replicated state, so a new leader knows the answers of the old one. It is
 //! bounded: each client has its last answers, and of the clients those that were heard of last. A client
 //! counts its requests, so a retry that is older than all that is kept is known as such and refused,
-//! never done again.
+//! never done again. A client is a process, whose sessions send side by side: a request that is late may
+//! be older than many that were done, so that many are kept.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +14,10 @@ use serde::{Deserialize, Serialize};
 
 /// Clients whose answers are kept; DDL comes from few.
 const CLIENTS_MAX: usize = 1024;
-/// Answers kept for each: more than a client has on their way at once.
-const ANSWERS_MAX: usize = 64;
+/// Answers kept for each: more than the sessions of a process send while one of them tries again.
+const ANSWERS_MAX: usize = 4096;
+/// Answers kept in all: a few MiB of a snapshot.
+const ANSWERS_IN_ALL_MAX: usize = 16_384;
 
 /// The answers kept, by client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -58,12 +61,15 @@ impl Requests {
         {
             client.forgotten = Some(sequence);
         }
-        if self.0.len() > CLIENTS_MAX {
+        while self.0.len() > CLIENTS_MAX || self.kept() > ANSWERS_IN_ALL_MAX {
             let oldest = self.0.iter().min_by_key(|(_, client)| client.position);
-            if let Some(oldest) = oldest.map(|(id, _)| *id) {
-                self.0.remove(&oldest);
-            }
+            let Some(oldest) = oldest.map(|(id, _)| *id) else { return };
+            self.0.remove(&oldest);
         }
+    }
+
+    fn kept(&self) -> usize {
+        self.0.values().map(|client| client.answers.len()).sum()
     }
 }
 
@@ -85,6 +91,23 @@ mod tests {
         assert!(matches!(requests.answer(id(1, 1)), Some(Outcome::Refused(_))), "no longer kept");
         assert_eq!(requests.answer(id(1, many + 1)), None, "a new one");
         assert_eq!(requests.answer(id(2, 1)), None, "another client's");
+    }
+
+    #[test]
+    fn a_request_that_a_thousand_others_overtook_is_still_done() {
+        let mut requests = Requests::default();
+        (2..=1000).for_each(|sequence| requests.keep(id(1, sequence), sequence, Outcome::Done));
+        assert_eq!(requests.answer(id(1, 1)), None, "it was never done");
+    }
+
+    #[test]
+    fn the_answers_of_all_clients_are_bounded() {
+        let mut requests = Requests::default();
+        for n in 0..3 * ANSWERS_IN_ALL_MAX as u64 {
+            requests.keep(id(n / ANSWERS_MAX as u64, n), n, Outcome::Done);
+            assert_eq!(requests.answer(id(n / ANSWERS_MAX as u64, n)), Some(Outcome::Done));
+        }
+        assert!(requests.kept() <= ANSWERS_IN_ALL_MAX);
     }
 
     #[test]

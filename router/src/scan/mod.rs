@@ -181,7 +181,8 @@ impl ScanStream {
         Ok(None)
     }
 
-    /// Where the scan can go on, for an ordered scan; `None` when it is finished.
+    /// Where the scan can go on, for an ordered scan; `None` when it is finished. Its epoch stays readable
+    /// for some minutes, so it is to be asked for only to be handed out.
     pub fn token(&self) -> Result<Option<String>> {
         if self.done {
             return Ok(None);
@@ -198,7 +199,9 @@ impl ScanStream {
             limit_left: self.limit_left,
             offset_left: self.offset_left,
         };
-        token.encode().map(Some)
+        let token = token.encode()?;
+        self.lease.keep_for_token(Instant::now());
+        Ok(Some(token))
     }
 
     /// Leaves out the offset and what is above the limit, and keeps the place.
