@@ -1,4 +1,9 @@
 //! `tokio-postgres` against a whole cluster: what drivers do beyond single statements.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a test is a client of the product: real clocks, sockets and tasks"
+)]
 
 use std::time::{Duration, Instant};
 

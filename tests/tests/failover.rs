@@ -1,5 +1,10 @@
 //! Members that go away and come back while statements run: a replica answers for an indexer that is
 //! gone, another coordinator leads, and nothing is lost or doubled.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a test is a client of the product: real clocks, sockets and tasks"
+)]
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

@@ -4,16 +4,22 @@
 //!
 //! A round is made from one seed. A failing one is printed with the command that repeats it:
 //! `SEXTANT_TEST_SEED=n cargo test -p tests --test model`.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a test is a client of the product: real clocks, sockets and tasks"
+)]
 
 use std::sync::Arc;
 
 use fastrand::Rng;
 use tests::harness::{TestCluster, number_from_env, sql};
-use tests::model::expr::{Type, quoted};
+use tests::model::expr::Type;
 use tests::model::generate;
 use tests::model::index::Index;
 use tests::model::json::Json;
 use tests::model::scan::{Items, Scan};
+use tests::model::text::quoted;
 use tests::model::{Bucket, Document};
 use tokio_postgres::Client;
 

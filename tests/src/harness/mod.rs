@@ -5,6 +5,7 @@
     reason = "tests are clients and operators of the product: real sockets, files and processes"
 )]
 
+pub mod grpc;
 pub mod process;
 pub mod sql;
 
