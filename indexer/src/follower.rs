@@ -166,6 +166,7 @@ impl Follower {
                         self.bucket
                     )));
                 }
+                self.builds.retain(|build, _| indexes.iter().any(|index| index.id == *build));
                 for index in indexes {
                     self.join(index);
                 }
@@ -205,7 +206,11 @@ impl Follower {
     async fn apply_ready(&mut self) -> Result<()> {
         while let Some(batch) = self.queue()?.next_ready() {
             let mark = batch.mark.clone();
-            self.shared.store.apply(batch).await?;
+            if let Err(error) = self.shared.store.apply(batch).await {
+                // The queue has given the epoch away: begin again behind the last applied one.
+                self.queue = None;
+                return Err(error);
+            }
             self.applied = Some(mark);
             self.shared.applied.send_modify(|count| *count += 1);
             self.finish_builds().await?;

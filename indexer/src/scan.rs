@@ -40,6 +40,9 @@ pub struct ShardScanner {
     batch_bytes: usize,
     rows_left: u64,
     partials: Vec<Partial>,
+    /// For DISTINCT: the leading parts of the last row that was handed out, here or, before the resume
+    /// point, by another replica. It counts over all ranges.
+    last_prefix: Option<Bytes>,
     /// Steps since the last batch.
     silent_steps: u32,
     done: bool,
@@ -47,25 +50,32 @@ pub struct ShardScanner {
 
 impl ShardScanner {
     /// A scan of a snapshot.
-    pub fn new(snapshot: Snapshot, scan: ShardScan) -> Self {
+    pub fn new(snapshot: Snapshot, scan: ShardScan) -> Result<Self> {
         let partials = match &scan.output {
             Output::Aggregates(calls) => {
                 calls.iter().map(|call| Partial::new(call.function)).collect()
             }
             Output::Rows { .. } => Vec::new(),
         };
-        Self {
+        let last_prefix = match (&scan.resume_after, scan.distinct_parts) {
+            (Some(after), Some(parts)) => {
+                Some(after.slice_ref(leading_parts(&snapshot.info.spec, after, parts)?))
+            }
+            _ => None,
+        };
+        Ok(Self {
             ahead: walks(&scan),
             current: None,
             builder: RowBlockBuilder::with_capacity(FIRST_BATCH_BYTES),
             batch_bytes: FIRST_BATCH_BYTES,
             rows_left: scan.limit.unwrap_or(u64::MAX),
             partials,
+            last_prefix,
             silent_steps: 0,
             done: false,
             snapshot,
             scan,
-        }
+        })
     }
 
     /// The next batch, `None` when others should have a turn first. After `Done` it is not called.
@@ -114,6 +124,15 @@ impl ShardScanner {
             return Ok(true);
         };
         let (entry, include) = (merge.entry(found), merge.include(found));
+        let prefix = match self.scan.distinct_parts {
+            Some(parts) => Some(leading_parts(&self.snapshot.info.spec, entry, parts)?),
+            None => None,
+        };
+        if prefix.is_some() && prefix == self.last_prefix.as_deref() {
+            let prefix = Bytes::copy_from_slice(prefix.unwrap_or_default());
+            self.skip_prefix(&prefix);
+            return Ok(true);
+        }
         let scope = EntryScope { spec: &self.snapshot.info.spec, entry, include };
         if let Some(filter) = &self.scan.filter
             && eval::truth(filter, &scope) != Some(true)
@@ -134,11 +153,8 @@ impl ShardScanner {
                 }
             }
         }
-        if let Some(parts) = self.scan.distinct_parts {
-            let prefix = leading_parts(&self.snapshot.info.spec, entry, parts)?;
-            let prefix = Bytes::copy_from_slice(prefix);
-            self.skip_prefix(&prefix);
-        }
+        // The next entry with this prefix leads to the jump over all of them.
+        self.last_prefix = prefix.map(Bytes::copy_from_slice);
         Ok(true)
     }
 

@@ -210,6 +210,8 @@ fn bucket_progress(shared: &Shared, followers: &Followers) -> Vec<BucketProgress
 /// Registers the node, then says what it has: regularly, and at once when a slice becomes readable.
 async fn report(shared: Shared, followers: Followers) {
     let mut slices = shared.slices.subscribe();
+    // Also a node that is known: it may have come back at another address.
+    while !register(&shared, &*shared.directory.coordinator()).await {}
     loop {
         let coordinator = shared.directory.coordinator();
         let heartbeat = Heartbeat {
@@ -238,14 +240,16 @@ async fn report(shared: Shared, followers: Followers) {
     }
 }
 
-async fn register(shared: &Shared, coordinator: &dyn CoordinatorApi) {
+/// Registers the node; false after a pause when that did not work.
+async fn register(shared: &Shared, coordinator: &dyn CoordinatorApi) -> bool {
     let command = Command::RegisterNode(shared.config.node.clone());
     match coordinator.propose(CommandRequest { request: None, command }).await {
         Ok(Outcome::Refused(error)) | Err(error) => {
-            tracing::warn!(%error, "registering the indexer");
+            tracing::debug!(%error, "registering the indexer");
             tokio::time::sleep(shared.config.retry).await;
+            false
         }
-        Ok(_) => {}
+        Ok(_) => true,
     }
 }
 
@@ -278,7 +282,7 @@ impl IndexerApi for Indexer {
             let message = format!("node {node} has no slice {slice} of index {}", scan.index);
             return Err(Error::new(ErrorCode::SliceMoved, message));
         }
-        Ok(Box::pin(stream::unfold(Some(ShardScanner::new(snapshot, scan)), next_batch)))
+        Ok(Box::pin(stream::unfold(Some(ShardScanner::new(snapshot, scan)?), next_batch)))
     }
 
     async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {

@@ -7,7 +7,8 @@
 //!
 //! Documents without an entry on the node are left out: a slice that is being built has nothing of
 //! them to forget. The snapshot is read in chunks, off the async threads, and the next chunk waits for
-//! the reader to take this one, so memory is bounded whatever the bucket's size.
+//! the reader to take this one, so memory is bounded whatever the bucket's size; messages are cut by what
+//! they hold, since an index may make much of a small document.
 
 use std::sync::Arc;
 
@@ -19,9 +20,9 @@ use proto::index::IndexInfo;
 use proto::mutation::{BackfillMessage, KeyVersionsWriter};
 
 use crate::document_keys::KeyMaker;
-use crate::source::DocumentSnapshot;
 use crate::source::bucket::Bucket;
-use crate::stream::StreamContext;
+use crate::source::{DocumentSnapshot, StoredDocument};
+use crate::stream::{MESSAGE_BYTES, StreamContext};
 
 /// Documents read at once: a few milliseconds of work off the async threads.
 const CHUNK_BYTES: usize = 512 << 10;
@@ -40,6 +41,13 @@ pub struct Backfill {
     pub cut: Cut,
 }
 
+/// What is still to be sent.
+struct Rest {
+    snapshot: Box<dyn DocumentSnapshot>,
+    /// Documents that were read and are in no message yet.
+    read: std::vec::IntoIter<StoredDocument>,
+}
+
 impl Backfill {
     /// Sends all of the snapshot. Cancelled: the stream ends without `End`; its reader begins anew.
     pub async fn run(
@@ -52,19 +60,19 @@ impl Backfill {
             return;
         }
         let this = Arc::new(self);
-        let mut rest = Some(snapshot);
-        while let Some(mut snapshot) = rest.take() {
+        let mut next = Some(Rest { snapshot, read: Vec::new().into_iter() });
+        while let Some(mut rest) = next.take() {
             let chunk = Arc::clone(&this);
             let env = &this.context.env;
-            let (snapshot, packed) = env
+            let (rest, packed) = env
                 .blocking(move || {
-                    let packed = chunk.next_chunk(&mut *snapshot);
-                    (snapshot, packed)
+                    let packed = chunk.next_chunk(&mut rest);
+                    (rest, packed)
                 })
                 .await;
             let message = match packed {
                 Ok(Some(packed)) => {
-                    rest = Some(snapshot);
+                    next = Some(rest);
                     // A chunk without entries for the node needs no message.
                     if packed.is_empty() {
                         continue;
@@ -81,19 +89,23 @@ impl Backfill {
     }
 
     /// The next documents, packed; None behind the last.
-    fn next_chunk(&self, snapshot: &mut dyn DocumentSnapshot) -> Result<Option<bytes::Bytes>> {
+    fn next_chunk(&self, rest: &mut Rest) -> Result<Option<bytes::Bytes>> {
         if self.bucket.is_removed() {
             return Err(self.bucket.removed_error());
         }
-        let documents = snapshot.next_chunk(CHUNK_BYTES)?;
-        if documents.is_empty() {
+        if rest.read.as_slice().is_empty() {
+            rest.read = rest.snapshot.next_chunk(CHUNK_BYTES)?.into_iter();
+        }
+        if rest.read.as_slice().is_empty() {
             return Ok(None);
         }
         let context = &self.context;
         let maker =
             KeyMaker { node: self.node, router: &*context.router, left_out: &context.left_out };
         let mut out = KeyVersionsWriter::default();
-        for stored in &documents {
+        while out.len() < MESSAGE_BYTES
+            && let Some(stored) = rest.read.next()
+        {
             let place = (stored.id.as_str(), stored.seqno.0);
             maker.document(&self.index, place, &stored.document, &mut out)?;
         }

@@ -22,9 +22,7 @@ impl Config {
     pub fn new(node: NodeInfo) -> Self {
         Self {
             node,
-            // The documents that people index are a few kilobytes; one of a megabyte still passes in a
-            // message, with its neighbours, under the transports' limit of 16 MiB.
-            document_bytes_max: 1 << 20,
+            document_bytes_max: proto::value::DOCUMENT_BYTES_MAX,
             // A dozen groups: enough to keep the log busy, little beside the store's own caches.
             write_queue_bytes_max: 64 << 20,
             // A second of bulk load, so that a stream which stalls for a moment stays with the head.

@@ -2,8 +2,11 @@
 //!
 //! A document has no entry where the index's `WHERE` is not true of it, where the leading key part is
 //! MISSING (unless the index says INCLUDE MISSING), where the array key meets anything but an array with
-//! elements, and where a key or the included values are over their limit: that last case is reported by
-//! name and counted, never truncated.
+//! elements, and where a key, the included values, or all entries together are over their limit: that
+//! last case is reported by name and counted, never truncated.
+//!
+//! An array key repeats the other parts and what is included for each element, so a document may be many
+//! times as long in an index as it is itself. What it comes to is known, and refused, before it is made.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +27,14 @@ use crate::source::Mutation;
 /// that a batch of rows stays a small multiple of the rows' number.
 pub const INCLUDE_BYTES_MAX: usize = 16 * KEY_BYTES_MAX;
 
+/// The most entries that a document may have in one index: each is a version of its own on the indexer,
+/// with the id, so that the longest ids come to 4 MiB.
+pub const ENTRIES_MAX: usize = 16_384;
+
+/// The most bytes that the entries of a document in one index may take together: as much as the longest
+/// document, so that a document in dozens of indexes still passes in a message.
+pub const ENTRIES_BYTES_MAX: usize = 1 << 20;
+
 /// The entries of a document in one index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DocumentKeys {
@@ -39,14 +50,54 @@ pub fn document_keys(spec: &IndexSpec, id: &str, doc: &Value) -> Result<Document
     if spec.predicate.as_ref().is_some_and(|predicate| truth(predicate, &scope) != Some(true)) {
         return Ok(DocumentKeys::default());
     }
-    let Some(keys) = encode_keys(spec, &scope) else { return Ok(DocumentKeys::default()) };
+    let Some(parts) = encode_parts(spec, &scope) else { return Ok(DocumentKeys::default()) };
     let mut include = Vec::new();
     for column in &spec.include {
         encode_part(&eval(&column.expr, &scope), false, &mut include);
     }
-    check_length("a key", keys.iter().map(Vec::len).max().unwrap_or(0), KEY_BYTES_MAX)?;
-    check_length("what is included", include.len(), INCLUDE_BYTES_MAX)?;
-    Ok(DocumentKeys { keys, include })
+    parts.check(include.len())?;
+    Ok(DocumentKeys { keys: parts.keys(), include })
+}
+
+/// The encoded key parts of a document before they are put together.
+struct KeyParts {
+    before: Vec<u8>,
+    /// The distinct elements of the array part.
+    elements: Option<BTreeSet<Vec<u8>>>,
+    after: Vec<u8>,
+}
+
+impl KeyParts {
+    /// Are the entries within limits?
+    fn check(&self, include_bytes: usize) -> Result<()> {
+        let around = self.before.len() + self.after.len();
+        let (count, longest, sum) = match &self.elements {
+            None => (1, 0, 0),
+            Some(elements) => {
+                let bytes = || elements.iter().map(Vec::len);
+                (elements.len(), bytes().max().unwrap_or(0), bytes().sum())
+            }
+        };
+        check_length("a key", around + longest, KEY_BYTES_MAX)?;
+        check_length("what is included", include_bytes, INCLUDE_BYTES_MAX)?;
+        if count > ENTRIES_MAX {
+            let message = format!("it has {count} entries, the limit is {ENTRIES_MAX}");
+            return Err(Error::new(ErrorCode::OverLimit, message));
+        }
+        let bytes = sum + count * (around + include_bytes);
+        check_length(&format!("all of its {count} entries"), bytes, ENTRIES_BYTES_MAX)
+    }
+
+    /// One key for each distinct element of the array part, or one if there is none.
+    fn keys(self) -> Vec<Vec<u8>> {
+        let Self { before, elements, after } = self;
+        match elements {
+            None => vec![before],
+            Some(elements) => {
+                elements.iter().map(|element| [&before[..], element, &after[..]].concat()).collect()
+            }
+        }
+    }
 }
 
 fn check_length(what: &str, bytes: usize, limit: usize) -> Result<()> {
@@ -59,9 +110,8 @@ fn check_length(what: &str, bytes: usize, limit: usize) -> Result<()> {
     ))
 }
 
-/// One key for each distinct element of the array part, or one if there is none; None where the
-/// document is left out.
-fn encode_keys(spec: &IndexSpec, scope: &DocumentScope<'_>) -> Option<Vec<Vec<u8>>> {
+/// The key parts of a document; None where it is left out.
+fn encode_parts(spec: &IndexSpec, scope: &DocumentScope<'_>) -> Option<KeyParts> {
     let array_part = spec.array_part();
     let (mut before, mut elements, mut after) = (Vec::new(), None, Vec::new());
     for (n, part) in spec.keys.iter().enumerate() {
@@ -83,18 +133,15 @@ fn encode_keys(spec: &IndexSpec, scope: &DocumentScope<'_>) -> Option<Vec<Vec<u8
                         out
                     })
                     .collect();
+                if distinct.is_empty() {
+                    return None;
+                }
                 elements = Some(distinct);
             }
             _ => return None,
         }
     }
-    match elements {
-        None => Some(vec![before]),
-        Some(elements) => {
-            let whole = elements.iter().map(|element| [&before[..], element, &after[..]].concat());
-            Some(whole.collect()).filter(|keys: &Vec<_>| !keys.is_empty())
-        }
-    }
+    Some(KeyParts { before, elements, after })
 }
 
 /// The encoded values of the expressions that an index is partitioned by.
@@ -336,5 +383,29 @@ mod tests {
         assert_eq!(keys(KEY_BYTES_MAX - 2, INCLUDE_BYTES_MAX - 2), Ok(2));
         assert_eq!(keys(KEY_BYTES_MAX - 1, 0), Err(ErrorCode::OverLimit));
         assert_eq!(keys(0, INCLUDE_BYTES_MAX - 1), Err(ErrorCode::OverLimit));
+    }
+
+    #[test]
+    fn a_document_with_too_many_or_too_long_entries_together_is_refused() {
+        let spec = spec(vec![
+            (path("a"), false),
+            (Expr::Unnest(Box::new(path("tags"))), false),
+            (path("z"), false),
+        ]);
+        let keys = |a: usize, tags: usize| {
+            let tags: Vec<_> = (0..tags).collect();
+            let doc = format!(r#"{{"a":"{}","tags":{tags:?},"z":1}}"#, "x".repeat(a));
+            let doc = Value::parse_json(doc.as_bytes()).expect("a document");
+            document_keys(&spec, "id", &doc)
+        };
+        assert_eq!(keys(1, ENTRIES_MAX).map(|keys| keys.keys.len()), Ok(ENTRIES_MAX));
+        let many = keys(1, ENTRIES_MAX + 1).expect_err("too many");
+        assert!(many.message.contains("16385 entries"), "{many}");
+        let fit = keys(4000, 250).expect("about a million bytes");
+        let bytes: usize = fit.keys.iter().map(Vec::len).sum();
+        assert!(bytes <= ENTRIES_BYTES_MAX && bytes > 1_000_000, "{bytes}");
+        let long = keys(4000, 270).expect_err("too long");
+        assert_eq!(long.code, ErrorCode::OverLimit);
+        assert!(long.message.contains("270 entries"), "{long}");
     }
 }

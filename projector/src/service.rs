@@ -34,6 +34,9 @@ use crate::task_stream::TaskStream;
 const CATALOG_WAIT: Duration = Duration::from_secs(2);
 /// Messages of a stream that wait for its reader.
 const STREAM_MESSAGES: usize = 4;
+/// Documents that one call may ask for, together: half of what a message between processes may have, so
+/// that ids and framing have room beside them; never less than one document.
+const GET_BYTES_MAX: usize = 32 << 20;
 /// Writers in the queue; what bounds it in practice is their bytes.
 const WRITE_JOBS: usize = 4096;
 
@@ -235,7 +238,7 @@ impl ProjectorApi for Projector {
     async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
         let bucket = self.bucket(bucket).await?;
         let store = Arc::clone(&self.streams.store);
-        let read = move || ids.iter().map(|id| store.get(bucket.info.id, id)).collect();
+        let read = move || store.get(bucket.info.id, &ids, GET_BYTES_MAX);
         self.env.blocking(read).await
     }
 

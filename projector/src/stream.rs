@@ -13,8 +13,9 @@
 //!
 //! One task per stream writes into a bounded channel and waits for its reader there, so a slow reader
 //! holds up nobody: the head moves on without it, and the log is what it then reads. The bytes of frames
-//! behind the newest timestamp that was sent are bounded too: beyond the bound the stream waits for the
-//! next timestamp.
+//! that no timestamp covers which the node has heard of are bounded too: beyond the bound the stream
+//! waits for the next timestamp. A stream that catches up has sent all timestamps before the frames that
+//! they cover; such frames do not count, or it would wait for a timestamp that an idle bucket never has.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -39,6 +40,9 @@ use crate::source::{DocumentStore, LogRange, Mutation};
 const HEAD_READ_BYTES: usize = 1 << 20;
 /// Bytes read from a vbucket's log at once.
 const LOG_READ_BYTES: usize = 256 << 10;
+/// Bytes of key-versions in a message, about: a small part of what the transport takes, since the last
+/// mutation goes in as a whole.
+pub const MESSAGE_BYTES: usize = 4 << 20;
 /// What a frame takes besides its body.
 const FRAME_OVERHEAD_BYTES: usize = 64;
 
@@ -79,8 +83,12 @@ pub struct MaintenanceStream {
     indexes: BTreeMap<IndexId, Arc<IndexInfo>>,
     at: Cut,
     reading: Reading,
+    /// Mutations that were read and are not in frames yet.
+    batch: std::vec::IntoIter<Arc<Mutation>>,
     last_epoch: Epoch,
-    /// Ends of frames that no sent timestamp covers, and what they weigh.
+    /// The cut of the newest timestamp that the node has heard of; `None` where that is not known.
+    heard: Option<Arc<Cut>>,
+    /// Ends of frames that `heard` does not cover, and what they weigh.
     ahead: VecDeque<(VbucketId, Position, usize)>,
     ahead_bytes: usize,
 }
@@ -128,6 +136,8 @@ impl MaintenanceStream {
                 (end, Reading::Head(then))
             }
         };
+        // After a break the node knows timestamps whose frames it has not taken yet.
+        let heard = bucket.newest_epoch_until(last_epoch).map(|mark| mark.cut);
         Ok(Self {
             context,
             bucket,
@@ -139,7 +149,9 @@ impl MaintenanceStream {
             indexes: BTreeMap::new(),
             at,
             reading,
+            batch: Vec::new().into_iter(),
             last_epoch,
+            heard,
             ahead: VecDeque::new(),
             ahead_bytes: 0,
         })
@@ -229,23 +241,29 @@ impl MaintenanceStream {
                 self.ahead_bytes -= bytes;
                 self.ahead.pop_front();
             }
+            self.heard = Some(cut);
         }
         Ok(())
     }
 
     /// Sends the next frames; false if there are none.
     async fn send_frames(&mut self) -> Sent<bool> {
-        let batch = self.next_batch().await?;
-        if batch.is_empty() {
+        if self.batch.as_slice().is_empty() {
+            self.batch = self.next_batch().await?.into_iter();
+        }
+        if self.batch.as_slice().is_empty() {
             return Ok(false);
         }
-        let frames = self.frames(&batch)?;
+        let frames = self.frames()?;
         for frame in &frames {
             let position = Position { vbuuid: frame.vbuuid, seqno: frame.to };
             let bytes = frame.body.len() + FRAME_OVERHEAD_BYTES;
             self.at.set(frame.vbucket, position);
-            self.ahead.push_back((frame.vbucket, position, bytes));
-            self.ahead_bytes += bytes;
+            let heard = self.heard.as_ref();
+            if heard.is_none_or(|cut| !cut.covers_position(frame.vbucket, position)) {
+                self.ahead.push_back((frame.vbucket, position, bytes));
+                self.ahead_bytes += bytes;
+            }
         }
         self.send(StreamMessage::Frames(frames)).await?;
         Ok(true)
@@ -296,8 +314,9 @@ impl MaintenanceStream {
         }
     }
 
-    /// One frame for each vbucket of the batch.
-    fn frames(&self, batch: &[Arc<Mutation>]) -> Result<Vec<Frame>> {
+    /// One frame for each vbucket of the batch, or of as much of it as a message takes: an index may make
+    /// much of a small document.
+    fn frames(&mut self) -> Result<Vec<Frame>> {
         let indexes: Vec<_> = self.indexes.values().cloned().collect();
         let maker = KeyMaker {
             node: self.node,
@@ -305,12 +324,17 @@ impl MaintenanceStream {
             left_out: &self.context.left_out,
         };
         let mut open: BTreeMap<VbucketId, (Seqno, Seqno, KeyVersionsWriter)> = BTreeMap::new();
-        for mutation in batch {
+        let mut bytes = 0;
+        while bytes < MESSAGE_BYTES
+            && let Some(mutation) = self.batch.next()
+        {
             let from = self.at.get(mutation.vbucket).seqno;
             let (from, to, writer) =
                 open.entry(mutation.vbucket).or_insert((from, from, KeyVersionsWriter::default()));
             *to = mutation.seqno;
-            maker.mutation(&indexes, mutation, mutation.seqno.0 - from.0, writer)?;
+            let before = writer.len();
+            maker.mutation(&indexes, &mutation, mutation.seqno.0 - from.0, writer)?;
+            bytes += writer.len() - before;
         }
         let frames = open.into_iter().map(|(vbucket, (from, to, mut writer))| {
             let vbuuid = self.bucket.branch_of(vbucket, to);

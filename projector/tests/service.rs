@@ -50,6 +50,34 @@ async fn a_statement_is_done_as_a_whole_or_not_at_all() {
     assert_eq!(again.affected, 1);
 }
 
+/// Documents that one statement writes are read by one call in one state, while more of them are written.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_of_many_ids_never_sees_half_of_a_statement() {
+    let world = world_with(&[]).await;
+    let ids: Vec<_> = (0..300).map(|n| format!("d{n}")).collect();
+    let projector = world.projector();
+    let (all, stop) = (ids.clone(), std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false)));
+    let stopped = std::sync::Arc::clone(&stop);
+    let writer = async move {
+        for round in 0u64.. {
+            if stopped.load(std::sync::atomic::Ordering::Relaxed) {
+                return;
+            }
+            let writes = all.iter().map(|id| upsert(id, &round.to_string())).collect();
+            let request = proto::api::WriteRequest { bucket: BUCKET, writes };
+            projector.write(request).await.expect("written");
+        }
+    };
+    let reader = async {
+        for _ in 0..300 {
+            let found = world.projector().get(BUCKET, ids.clone()).await.expect("documents");
+            assert!(found.iter().all(|document| *document == found[0]), "{found:?}");
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    };
+    tokio::join!(writer, reader);
+}
+
 #[tokio::test]
 async fn limits_are_named() {
     let world = World::new(|config| config.document_bytes_max = 10).await;
@@ -231,6 +259,84 @@ async fn timestamps_come_in_order_and_hold_the_stream_near() {
     let mut late = world.subscribe(INDEXERS[1], None).await.expect("a stream");
     until_still(&mut late).await;
     assert_eq!(late.epochs, [3], "who begins now hears of the present only");
+}
+
+/// All timestamps come before the frames that they cover, and none comes after them.
+#[tokio::test]
+async fn a_stream_that_catches_up_needs_no_further_timestamp() {
+    let world = World::new(|config| config.frames_ahead_bytes_max = 500).await;
+    let indexes = [index(1, PartitionBy::DocumentId)];
+    world.script.say(WatchMessage::Catalog(catalog(1, &indexes).into()));
+    let mut end = Cut::default();
+    for epoch in 1..=3 {
+        for n in 0..100 {
+            let id = format!("{epoch}-{n}");
+            world.write(vec![upsert(&id, "{\"n\":1}")]).await.expect("written");
+        }
+        end = world.projector().positions(BUCKET).await.expect("positions");
+        world.script.epoch(epoch, &end);
+    }
+    // The projector knows of all of them before the indexer comes.
+    let mut now = world.subscribe(INDEXERS[1], None).await.expect("a stream");
+    while now.epochs.last() != Some(&3) {
+        now.step().await.expect("the stream goes on");
+    }
+    let from = Some(Cut::zero(VBUCKETS));
+    let mut late = world.subscribe(INDEXERS[0], from).await.expect("a stream");
+    late.reach(&end).await;
+    assert_eq!(late.epochs, [1, 2, 3]);
+    // An indexer that comes back has heard of timestamps whose frames it still lacks.
+    let from = Some(Cut::zero(VBUCKETS));
+    let mut again = world.subscribe_after(INDEXERS[0], from, 3).await.expect("a stream");
+    again.reach(&end).await;
+    assert!(again.epochs.is_empty());
+}
+
+/// A few short documents that are a hundred times as long in an index, from the log, from the head and
+/// in a backfill.
+#[tokio::test]
+async fn messages_are_bounded_by_what_they_hold_and_not_by_the_documents() {
+    const MESSAGE_BYTES_MAX: usize = 6 << 20;
+    let world = World::new(|config| config.frames_ahead_bytes_max = 1 << 30).await;
+    let tags = proto::expr::Expr::Unnest(Box::new(path("tags")));
+    let index = index_on(1, vec![path("n"), tags], PartitionBy::DocumentId);
+    world.script.say(WatchMessage::Catalog(catalog(1, &[index]).into()));
+    let tags: Vec<_> = (0..200).collect();
+    let doc = format!("{{\"n\":\"{}\",\"tags\":{tags:?}}}", "x".repeat(4000));
+    let write = async |prefix: &str| {
+        let writes = (0..60).map(|n| upsert(&format!("{prefix}{n}"), &doc)).collect();
+        world.write(writes).await.expect("written");
+    };
+    write("log").await;
+    let from = Some(Cut::zero(VBUCKETS));
+    let mut follower = world.subscribe(INDEXERS[0], from).await.expect("a stream");
+    follower.reach(&world.projector().positions(BUCKET).await.expect("positions")).await;
+    write("head").await;
+    follower.reach(&world.projector().positions(BUCKET).await.expect("positions")).await;
+    let entries: usize = follower.contents[&IndexId(1)].values().map(Vec::len).sum();
+    assert!(entries > 30 * 200, "{entries}");
+    assert!(follower.message_bytes_max < MESSAGE_BYTES_MAX, "{}", follower.message_bytes_max);
+
+    let request =
+        BackfillRequest { node: INDEXERS[0], index: IndexId(1), generation: Generation(0) };
+    let mut stream = world.projector().backfill(request).await.expect("a backfill");
+    let (mut contents, mut ended) = (Contents::new(), false);
+    while let Some(message) = stream.next().await {
+        match message.expect("the backfill goes on") {
+            BackfillMessage::Begin { .. } => {}
+            BackfillMessage::Documents(body) => {
+                assert!(body.len() < MESSAGE_BYTES_MAX, "{}", body.len());
+                for mutation in KeyVersionsReader::new(&body) {
+                    let mutation = mutation.expect("well formed");
+                    let state = mutation.indexes().next().expect("one index");
+                    apply(&mut contents, &mutation, &state);
+                }
+            }
+            BackfillMessage::End => ended = true,
+        }
+    }
+    assert!(ended);
+    assert_eq!(contents, follower.contents[&IndexId(1)], "nothing is lost between two messages");
 }
 
 /// The head is tiny, so that the stream must go to the log and back again and again.

@@ -173,7 +173,9 @@ pub trait ProjectorApi: Send + Sync + 'static {
     /// Writes documents; all of a request or nothing of it, durable when it answers.
     async fn write(&self, request: WriteRequest) -> Result<WriteReply>;
 
-    /// The documents of some ids, `None` for those that are not there.
+    /// The documents of some ids, `None` for those that are not there: all as they are at one moment,
+    /// so that a request of [`Self::write`] is seen as a whole or not at all. `OverLimit` where they
+    /// are too long for one answer together; one document never is.
     async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>>;
 
     /// Takes mutations that the producer numbered, for a bucket made FROM PUSH; durable when it

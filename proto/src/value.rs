@@ -24,6 +24,10 @@ pub use crate::number::Number;
 /// level costs a stack frame in whoever walks one.
 pub const MAX_DEPTH: usize = 32;
 
+/// The longest document, as JSON: the documents that people index are a few kilobytes; one of a megabyte
+/// still passes in a message, with its neighbours, under the limit of 16 MiB of those from outside.
+pub const DOCUMENT_BYTES_MAX: usize = 1 << 20;
+
 /// A JSON value, or MISSING.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Value {

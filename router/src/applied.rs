@@ -53,19 +53,38 @@ impl Applied {
         self.changed.subscribe()
     }
 
-    /// The newest epoch that every slice of an index can answer now.
+    /// The newest epoch that every slice of an index can answer now: applied by a copy of each slice,
+    /// and not below that copy's floor.
     pub fn newest_common(&self, index: &IndexInfo) -> Option<Epoch> {
-        let newest = |slice: SliceNo| {
+        let copies: Vec<Vec<(Epoch, Epoch)>> = self.copies(index);
+        let newest =
+            |copies: &Vec<(Epoch, Epoch)>| copies.iter().map(|(_, applied)| *applied).max();
+        let common = copies.iter().map(newest).collect::<Option<Vec<_>>>()?.into_iter().min()?;
+        let answers = |copies: &Vec<(Epoch, Epoch)>| {
+            copies.iter().any(|(floor, applied)| *floor <= common && common <= *applied)
+        };
+        copies.iter().all(answers).then_some(common)
+    }
+
+    /// The oldest epoch that every slice of an index can answer, now or when it has applied it; `None`
+    /// while a slice has no readable copy.
+    pub fn oldest_common(&self, index: &IndexInfo) -> Option<Epoch> {
+        let oldest = |copies: &Vec<(Epoch, Epoch)>| copies.iter().map(|(floor, _)| *floor).min();
+        self.copies(index).iter().map(oldest).collect::<Option<Vec<_>>>()?.into_iter().max()
+    }
+
+    /// For each slice, floor and newest applied epoch of its readable copies.
+    fn copies(&self, index: &IndexInfo) -> Vec<Vec<(Epoch, Epoch)>> {
+        let copies = |slice: SliceNo| {
             let here = |node: &NodeId| {
                 let node = self.nodes.get(node)?;
-                let floor = node.readable.get(&slice_id(index, slice))?;
-                node.applied.get(&index.bucket).filter(|applied| *applied >= floor).copied()
+                let floor = *node.readable.get(&slice_id(index, slice))?;
+                let applied = *node.applied.get(&index.bucket)?;
+                Some((floor, applied.max(floor)))
             };
-            index.topology.replicas(slice).iter().filter_map(here).max()
+            index.topology.replicas(slice).iter().filter_map(here).collect()
         };
-        let slices = (0..index.topology.slices()).map(SliceNo);
-        let newest: Option<Vec<Epoch>> = slices.map(newest).collect();
-        newest?.into_iter().min()
+        (0..index.topology.slices()).map(SliceNo).map(copies).collect()
     }
 
     /// The replicas of a slice that may be asked for an epoch: those that have applied it first, in

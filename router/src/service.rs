@@ -7,7 +7,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use futures::StreamExt;
 use proto::api::{Directory, Heartbeat, WatchMessage};
-use proto::command::{Command, CommandRequest};
+use proto::command::{Command, CommandRequest, Outcome};
 use proto::cut::{Cut, Position};
 use proto::env::{Env, Task};
 use proto::ids::{BucketId, Epoch, IndexId, NodeId, VbucketId};
@@ -154,7 +154,7 @@ impl Shared {
         let choice = async {
             match consistency {
                 Consistency::Epoch(epoch) => Ok(*epoch),
-                Consistency::Any => self.newest_common(index).await,
+                Consistency::Any => self.wait_applied(|applied| applied.newest_common(index)).await,
                 Consistency::AtPlus(positions) => {
                     self.epoch_covering(index, positions, deadline).await
                 }
@@ -176,10 +176,11 @@ impl Shared {
         Ok(self.leases.take(index.bucket, epoch))
     }
 
-    async fn newest_common(&self, index: &IndexInfo) -> Result<Epoch> {
+    /// Waits until what the indexers have applied gives an epoch.
+    async fn wait_applied(&self, choose: impl Fn(&Applied) -> Option<Epoch>) -> Result<Epoch> {
         let mut changes = self.applied.changes();
         loop {
-            if let Some(epoch) = self.applied.newest_common(index) {
+            if let Some(epoch) = choose(&self.applied) {
                 return Ok(epoch);
             }
             changes.changed().await.map_err(|_| Error::unavailable("the router stops"))?;
@@ -205,8 +206,11 @@ impl Shared {
         let left_ms = deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
         let coordinator = self.directory.coordinator();
         let mark = coordinator.epoch_covering(index.bucket, cut, left_ms).await?;
-        // What all slices have already applied may be newer, and then nothing has to be waited for.
-        Ok(self.applied.newest_common(index).map_or(mark.epoch, |newest| newest.max(mark.epoch)))
+        // A slice may have been built later than that; and what all slices have already applied may be
+        // newer, and then nothing has to be waited for.
+        let oldest = self.wait_applied(|applied| applied.oldest_common(index)).await?;
+        let newest = self.applied.newest_common(index).unwrap_or_default();
+        Ok(mark.epoch.max(oldest).max(newest))
     }
 }
 
@@ -249,7 +253,9 @@ fn watch_indexers(
 
 async fn follow_applied(shared: Shared, node: Arc<NodeInfo>) {
     loop {
-        if let Ok(mut reports) = shared.directory.indexer(&node).watch_applied().await {
+        // Its handle is let go at once: in one process it would keep an indexer alive that is stopped.
+        let watch = shared.directory.indexer(&node).watch_applied().await;
+        if let Ok(mut reports) = watch {
             while let Some(Ok(report)) = reports.next().await {
                 shared.applied.report(report);
             }
@@ -260,6 +266,8 @@ async fn follow_applied(shared: Shared, node: Arc<NodeInfo>) {
 }
 
 async fn report_leases(shared: Shared) {
+    // Also a router that is known: it may have come back at another address.
+    while !register(&shared).await {}
     loop {
         let heartbeat = Heartbeat {
             node: shared.config.node.id,
@@ -270,13 +278,7 @@ async fn report_leases(shared: Shared) {
         let coordinator = shared.directory.coordinator();
         match coordinator.heartbeat(heartbeat).await {
             Err(error) if error.code == ErrorCode::Unknown => {
-                let command = Command::RegisterNode(shared.config.node.clone());
-                if let Err(error) =
-                    coordinator.propose(CommandRequest { request: None, command }).await
-                {
-                    tracing::debug!(%error, "registering the router");
-                }
-                tokio::time::sleep(shared.config.retry).await;
+                register(&shared).await;
             }
             Err(error) => {
                 tracing::debug!(%error, "reporting leases");
@@ -284,5 +286,19 @@ async fn report_leases(shared: Shared) {
             }
             Ok(()) => tokio::time::sleep(shared.config.heartbeat).await,
         }
+    }
+}
+
+/// Registers the router; false after a pause when that did not work.
+async fn register(shared: &Shared) -> bool {
+    let command = Command::RegisterNode(shared.config.node.clone());
+    let request = CommandRequest { request: None, command };
+    match shared.directory.coordinator().propose(request).await {
+        Ok(Outcome::Refused(error)) | Err(error) => {
+            tracing::debug!(%error, "registering the router");
+            tokio::time::sleep(shared.config.retry).await;
+            false
+        }
+        Ok(_) => true,
     }
 }

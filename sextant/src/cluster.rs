@@ -170,7 +170,7 @@ async fn start_indexer(
     Ok(indexer)
 }
 
-/// Takes a data directory for one process, and checks that it is of this version.
+/// Takes a data directory for one process; each service checks the version of its own part.
 pub fn lock_data_dir(env: &Env, dir: &Path) -> Result<Box<dyn Send + Sync>> {
     let here = |error: std::io::Error| {
         Error::from(error).context(format!("data directory {}", dir.display()))

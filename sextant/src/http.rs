@@ -1,7 +1,7 @@
 //! The HTTP port: `/status` as JSON, `/metrics` in the OpenMetrics text format, `/healthz`.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Weak};
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -24,8 +24,8 @@ pub struct Observed {
     pub router: Arc<router::Router>,
     /// The other services.
     pub directory: Arc<dyn Directory>,
-    /// The indexers of this process.
-    pub indexers: Vec<Arc<indexer::Indexer>>,
+    /// The indexers of this process, as long as they run: the port keeps none of them alive.
+    pub indexers: Vec<Weak<indexer::Indexer>>,
     /// What the SQL and gRPC ports count.
     pub counters: Arc<Counters>,
 }
@@ -41,6 +41,12 @@ pub struct Counters {
     pub documents: Counter<u64, AtomicU64>,
     /// Replicated commands.
     pub commands: Counter<u64, AtomicU64>,
+}
+
+impl Observed {
+    fn running(&self) -> impl Iterator<Item = Arc<indexer::Indexer>> {
+        self.indexers.iter().filter_map(Weak::upgrade)
+    }
 }
 
 /// The routes.
@@ -66,7 +72,7 @@ async fn status(State(observed): State<Observed>) -> Json<Json_> {
         Ok(status) => json!(status),
         Err(error) => json!({ "error": error.to_string() }),
     };
-    let local: Vec<_> = observed.indexers.iter().map(|indexer| indexer.status()).collect();
+    let local: Vec<_> = observed.running().map(|indexer| indexer.status()).collect();
     Json(json!({
         "version": env!("CARGO_PKG_VERSION"),
         "cas": catalog.cas,
@@ -131,7 +137,7 @@ fn registry(observed: &Observed, status: Option<&CoordinatorStatus>) -> Registry
     );
     registry.register("commands", "Replicated commands", counters.commands.clone());
     let memory = Family::<ByNode, Gauge>::default();
-    for indexer in &observed.indexers {
+    for indexer in observed.running() {
         let status = indexer.status();
         memory.get_or_create(&ByNode { node: status.node.0 }).set(status.memory_bytes as i64);
     }

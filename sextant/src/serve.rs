@@ -108,6 +108,7 @@ impl Serving {
         ));
         let sql = pg::Server::new(Arc::clone(&backend) as _, env.clone(), pg::Config::default());
         let public = grpc::services(backend, peers);
+        let indexers = indexers.iter().map(Arc::downgrade).collect();
         let observed = Observed { router: Arc::clone(&router), directory, indexers, counters };
         let http = axum::serve(bound.http, http::routes(observed));
         let tasks = vec![

@@ -4,27 +4,34 @@
 //!
 //! A round is made from one seed. A failing one is printed with the command that repeats it:
 //! `SEXTANT_TEST_SEED=n cargo test -p tests --test model`.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a test is a client of the product: real clocks, sockets and tasks"
+)]
 
 use std::sync::Arc;
 
 use fastrand::Rng;
 use tests::harness::{TestCluster, number_from_env, sql};
-use tests::model::expr::{Type, quoted};
+use tests::model::expr::Type;
 use tests::model::generate;
 use tests::model::index::Index;
 use tests::model::json::Json;
 use tests::model::scan::{Items, Scan};
+use tests::model::text::quoted;
 use tests::model::{Bucket, Document};
 use tokio_postgres::Client;
 
 /// Rounds of a run; each takes some seconds.
-const ROUNDS: u64 = 8;
+const ROUNDS: u64 = 20;
 /// Times that a round writes and looks.
 const PHASES: usize = 7;
 /// Scans of each index after each phase.
 const SCANS: usize = 5;
-/// Ids that documents have.
-const IDS: usize = 90;
+/// Ids that documents have: few, so that documents are often replaced, or so many that scans come in
+/// several batches.
+const IDS: [usize; 4] = [20, 90, 90, 600];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_are_those_of_the_model() {
@@ -52,6 +59,7 @@ struct Round {
     /// Defines indexes, and writes while the other reads in a transaction.
     other: Arc<Client>,
     name: String,
+    ids: usize,
     bucket: Bucket,
     /// Those that serve scans.
     indexes: Vec<Index>,
@@ -73,10 +81,11 @@ impl Round {
         sql::run(&client, "SET consistency = 'request_plus'").await;
         Self {
             seed,
-            rng,
             client,
             other,
             name,
+            ids: IDS[rng.usize(..IDS.len())],
+            rng,
             bucket: Bucket::default(),
             indexes: Vec::new(),
             deferred: Vec::new(),
@@ -177,7 +186,7 @@ impl Round {
     fn documents(&mut self, most: usize) -> Vec<(String, Document)> {
         let mut list: Vec<(String, Document)> = Vec::new();
         for _ in 0..self.rng.usize(1..=most) {
-            let id = generate::id(&mut self.rng, IDS);
+            let id = generate::id(&mut self.rng, self.ids);
             if !list.iter().any(|(known, _)| *known == id) {
                 list.push((id, generate::document(&mut self.rng)));
             }
@@ -228,7 +237,7 @@ impl Round {
 
     async fn delete(&mut self) {
         let ids: Vec<_> =
-            (0..self.rng.usize(1..12)).map(|_| generate::id(&mut self.rng, IDS)).collect();
+            (0..self.rng.usize(1..12)).map(|_| generate::id(&mut self.rng, self.ids)).collect();
         let list: Vec<_> = ids.iter().map(|id| quoted(id, '\'')).collect();
         let sql = format!("DELETE FROM {} WHERE id IN ({})", self.name, list.join(", "));
         self.log.push(sql.clone());
@@ -243,7 +252,7 @@ impl Round {
     async fn copy(&mut self) {
         let field = if self.rng.bool() { "id" } else { "key" };
         let mut lines = String::new();
-        let documents = self.documents(40);
+        let documents = self.documents(if self.ids > 100 { 400 } else { 40 });
         let count = documents.len() as u64;
         for (id, Document { mut value, .. }) in documents {
             if let Json::Object(fields) = &mut value {

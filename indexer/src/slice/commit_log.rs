@@ -86,6 +86,11 @@ impl CommitLog {
     /// Appends a record and says where it ends; waits while too much is pending. It is durable when
     /// [`Self::durable`] has reached that place.
     pub async fn append(&self, payload: &[u8]) -> Result<Lsn> {
+        if payload.len() > RECORD_BYTES_MAX {
+            let message =
+                format!("a log record of {} bytes, {RECORD_BYTES_MAX} are the most", payload.len());
+            return Err(Error::new(ErrorCode::OverLimit, message));
+        }
         loop {
             let waiting = self.shared.wake_appenders.notified();
             {

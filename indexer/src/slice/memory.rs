@@ -71,6 +71,13 @@ struct Visible {
     floor: Option<Epoch>,
 }
 
+impl Visible {
+    /// Bytes of each run, the oldest first.
+    fn sizes(&self) -> Vec<usize> {
+        self.runs.iter().map(|run| run.size()).collect()
+    }
+}
+
 /// What only the writer touches.
 #[derive(Default)]
 struct Writer {
@@ -92,15 +99,20 @@ impl MemoryStore {
     pub fn open(env: &Env, node: NodeId, dir: &Path) -> Result<Self> {
         let state = Arc::new(State::default());
         let mut builds: BTreeMap<(IndexId, Generation), Build> = BTreeMap::new();
-        let mut replayed = Vec::new();
+        let mut replayed = BTreeMap::new();
         let log = CommitLog::open(env, &dir.join("commit.log"), &mut |record| {
             match Record::decode(record)? {
                 Record::Epoch { mark, body } => {
                     state.apply(&mark, &body)?;
-                    replayed.push((mark.bucket, mark.epoch));
+                    state.of_bucket(mark.bucket).iter().for_each(|slot| slot.compact());
+                    replayed.insert(mark.bucket, mark.epoch);
                 }
-                Record::BuildPart { index, generation, body } => {
-                    builds.entry((index, generation)).or_default().add(index, generation, &body)?;
+                Record::BuildPart { first, index, generation, body } => {
+                    let build = builds.entry((index, generation)).or_default();
+                    if first {
+                        *build = Build::default();
+                    }
+                    build.add(index, generation, &body)?;
                 }
                 Record::BuildEnd { info, mark } => {
                     let build = builds.remove(&(info.id, info.generation)).unwrap_or_default();
@@ -143,12 +155,10 @@ impl MemoryStore {
 
     /// Merges runs of an index in the background where that pays.
     fn compact_later(&self, slot: &Arc<Slot>) {
-        let Some((at, runs, horizon)) = slot.begin_compaction() else { return };
-        let slot = Arc::clone(slot);
-        self.env.spawner.spawn_blocking(Box::new(move || {
-            let merged = compact(&runs, horizon, at == 0);
-            slot.end_compaction(at, &runs, merged, horizon);
-        }));
+        if slot.is_worth_compacting() {
+            let slot = Arc::clone(slot);
+            self.env.spawner.spawn_blocking(Box::new(move || slot.compact()));
+        }
     }
 }
 
@@ -239,14 +249,25 @@ impl Slot {
         Ok(())
     }
 
+    fn is_worth_compacting(&self) -> bool {
+        choose(&self.visible.load().sizes()).is_some()
+    }
+
+    /// Merges runs where that pays, unless somebody does already.
+    fn compact(&self) {
+        if let Some((at, runs, horizon)) = self.begin_compaction() {
+            let merged = compact(&runs, horizon, at == 0);
+            self.end_compaction(at, &runs, merged, horizon);
+        }
+    }
+
     fn begin_compaction(&self) -> Option<(usize, Vec<Arc<Run>>, Epoch)> {
         let mut writer = lock(&self.writer);
         if writer.compacting {
             return None;
         }
         let visible = self.visible.load();
-        let bytes: Vec<_> = visible.runs.iter().map(|run| run.size()).collect();
-        let range = choose(&bytes)?;
+        let range = choose(&visible.sizes())?;
         writer.compacting = true;
         Some((range.start, visible.runs[range].to_vec(), writer.horizon))
     }
@@ -282,22 +303,28 @@ struct Change {
 }
 
 impl Changes {
-    /// Compares what a document had with what it has from now on.
+    /// Compares what a document had with what it has from now on, walking both in order.
     fn document(&mut self, writer: &mut Writer, id: &str, keys: &IndexKeys<'_>) {
-        for old in writer.back.get(id) {
-            if !keys.entries().any(|new| (new.slice, new.key) == (old.slice, old.key)) {
-                self.push(old.slice, old.key, id, &[], true);
-                *writer.entries.entry(old.slice).or_default() -= 1;
+        let mut old: Vec<_> = writer.back.get(id).collect();
+        let mut new: Vec<_> = keys.entries().collect();
+        old.sort_unstable_by_key(|entry| (entry.slice, entry.key));
+        new.sort_unstable_by_key(|entry| (entry.slice, entry.key));
+        let mut old = old.into_iter().peekable();
+        for new in new {
+            while let Some(gone) = old.next_if(|old| (old.slice, old.key) < (new.slice, new.key)) {
+                self.push(gone.slice, gone.key, id, &[], true);
+                *writer.entries.entry(gone.slice).or_default() -= 1;
             }
-        }
-        for new in keys.entries() {
-            let old = writer.back.get(id).find(|old| (old.slice, old.key) == (new.slice, new.key));
-            match old {
-                Some(old) if old.include_hash == include_hash(new.include) => continue,
+            match old.next_if(|old| (old.slice, old.key) == (new.slice, new.key)) {
+                Some(same) if same.include_hash == include_hash(new.include) => continue,
                 Some(_) => {}
                 None => *writer.entries.entry(new.slice).or_default() += 1,
             }
             self.push(new.slice, new.key, id, new.include, false);
+        }
+        for gone in old {
+            self.push(gone.slice, gone.key, id, &[], true);
+            *writer.entries.entry(gone.slice).or_default() -= 1;
         }
         writer.back.set(id, keys);
     }
@@ -384,8 +411,8 @@ impl SliceStore for MemoryStore {
             slot.finish(&build, epoch)?;
             Ok(build.parts(BUILD_RECORD_BYTES))
         };
-        for body in self.env.blocking(finish).await? {
-            let record = Record::BuildPart { index, generation, body: body.into() };
+        for (n, body) in self.env.blocking(finish).await?.into_iter().enumerate() {
+            let record = Record::BuildPart { first: n == 0, index, generation, body: body.into() };
             self.log.append(&record.encode()?).await?;
         }
         let end = Record::BuildEnd { info, mark: mark.clone() }.encode()?;
@@ -483,3 +510,7 @@ impl SliceStore for MemoryStore {
         self.slots().iter().map(size).sum::<usize>() as u64
     }
 }
+
+#[cfg(test)]
+#[path = "memory_tests.rs"]
+mod tests;

@@ -24,6 +24,8 @@ pub enum Record {
     },
     /// Some documents of a build; they count when its `BuildEnd` follows.
     BuildPart {
+        /// Parts before this one belong to an attempt that did not come to its end.
+        first: bool,
         /// The index.
         index: IndexId,
         /// Its generation.

@@ -17,6 +17,14 @@ use tokio::sync::watch;
 
 use super::{Branches, BucketRecord, Mutation, branch_of};
 
+/// Timestamps that are kept at most, however old the horizon is: as many as the coordinator keeps, more
+/// than a minute of them.
+const EPOCHS_MAX: usize = 4096;
+/// Positions that the kept timestamps may hold together: 16 MiB.
+const EPOCH_POSITIONS_MAX: usize = 1 << 20;
+/// Timestamps that may be kept however many vbuckets there are: five seconds of them.
+const EPOCHS_MIN: usize = 256;
+
 /// A place in the head: all mutations that this process published are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HeadPosition(u64);
@@ -159,15 +167,21 @@ impl Bucket {
         Some((found, next))
     }
 
-    /// Takes in a stability timestamp, unless it is known; forgets those that nobody asks for.
+    /// Takes in a stability timestamp, unless it is known; forgets those below the horizon, and the
+    /// oldest beyond a bound. A stream that begins before what is kept has a gap in its timestamps,
+    /// which its reader sees by the parent of the next.
     pub fn add_epoch(&self, mark: EpochMark) {
         let mut state = self.state();
         if state.epochs.back().is_some_and(|newest| newest.epoch >= mark.epoch) {
             return;
         }
         let horizon = mark.horizon;
+        let vbuckets = usize::from(self.info.vbuckets).max(1);
+        let epochs_max = (EPOCH_POSITIONS_MAX / vbuckets).clamp(EPOCHS_MIN, EPOCHS_MAX);
         state.epochs.push_back(mark);
-        while state.epochs.len() > 1 && state.epochs[0].epoch < horizon {
+        while state.epochs.len() > epochs_max
+            || (state.epochs.len() > 1 && state.epochs[0].epoch < horizon)
+        {
             state.epochs.pop_front();
         }
         drop(state);
@@ -179,6 +193,13 @@ impl Bucket {
         let state = self.state();
         let from = state.epochs.partition_point(|mark| mark.epoch <= epoch);
         state.epochs.iter().skip(from).cloned().collect()
+    }
+
+    /// The newest stability timestamp that is not after an epoch, if one is kept.
+    pub fn newest_epoch_until(&self, epoch: Epoch) -> Option<EpochMark> {
+        let state = self.state();
+        let after = state.epochs.partition_point(|mark| mark.epoch <= epoch);
+        after.checked_sub(1).map(|at| state.epochs[at].clone())
     }
 
     /// The newest stability timestamp.

@@ -30,7 +30,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::{
     Batch, BucketChanges, BucketRecord, DocumentSnapshot, DocumentStore, LogRange, Mutation,
-    StoredDocument, no_bucket,
+    StoredDocument, get_each, no_bucket,
 };
 
 /// What stands in the data directory's version file; another number is another layout.
@@ -191,9 +191,18 @@ impl DocumentStore for FjallStore {
         out.commit().map_err(store_error)
     }
 
-    fn get(&self, bucket: BucketId, id: &str) -> Result<Option<Bytes>> {
-        let value = self.trees(bucket)?.documents.get(id).map_err(store_error)?;
-        value.map(|value| Ok(split_document(&value)?.1)).transpose()
+    fn get(
+        &self,
+        bucket: BucketId,
+        ids: &[String],
+        bytes_max: usize,
+    ) -> Result<Vec<Option<Bytes>>> {
+        let documents = self.trees(bucket)?.documents;
+        let snapshot = self.database.snapshot();
+        get_each(ids, bytes_max, |id| {
+            let value = snapshot.get(&documents, id).map_err(store_error)?;
+            value.map(|value| Ok(split_document(&value)?.1)).transpose()
+        })
     }
 
     fn contains(&self, bucket: BucketId, id: &str) -> Result<bool> {

@@ -15,7 +15,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::{
     Batch, BucketRecord, DocumentSnapshot, DocumentStore, LogRange, Mutation, StoredDocument,
-    no_bucket,
+    get_each, no_bucket,
 };
 
 /// The store in memory. A clone is the same store.
@@ -154,8 +154,16 @@ impl DocumentStore for MemoryStore {
         Ok(())
     }
 
-    fn get(&self, bucket: BucketId, id: &str) -> Result<Option<Bytes>> {
-        Ok(self.state().bucket(bucket)?.documents.get(id).map(|found| found.document.clone()))
+    fn get(
+        &self,
+        bucket: BucketId,
+        ids: &[String],
+        bytes_max: usize,
+    ) -> Result<Vec<Option<Bytes>>> {
+        let state = self.state();
+        let documents = &state.bucket(bucket)?.documents;
+        let get = |id: &str| Ok(documents.get(id).map(|found| found.document.clone()));
+        get_each(ids, bytes_max, get)
     }
 
     fn contains(&self, bucket: BucketId, id: &str) -> Result<bool> {

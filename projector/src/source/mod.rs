@@ -172,8 +172,10 @@ pub trait DocumentStore: Send + Sync + 'static {
     /// the store takes no more until it is opened again.
     fn commit(&self, batch: &Batch) -> Result<()>;
 
-    /// A document as it is now.
-    fn get(&self, bucket: BucketId, id: &str) -> Result<Option<Bytes>>;
+    /// Documents by id as they are now, all at one moment: all of a batch or nothing of it. `OverLimit`
+    /// where together they are longer than `bytes_max`.
+    fn get(&self, bucket: BucketId, ids: &[String], bytes_max: usize)
+    -> Result<Vec<Option<Bytes>>>;
 
     /// Is there a document of that id?
     fn contains(&self, bucket: BucketId, id: &str) -> Result<bool>;
@@ -184,6 +186,26 @@ pub trait DocumentStore: Send + Sync + 'static {
     /// Mutations in the order of their seqnos, from the beginning of the range: all of it or about so
     /// many bytes, at least one.
     fn read_log(&self, range: LogRange, bytes: usize) -> Result<Vec<Arc<Mutation>>>;
+}
+
+/// Looks up each id, as long as what is found is within a bound.
+fn get_each(
+    ids: &[String],
+    bytes_max: usize,
+    get: impl Fn(&str) -> Result<Option<Bytes>>,
+) -> Result<Vec<Option<Bytes>>> {
+    let (mut found, mut bytes) = (Vec::with_capacity(ids.len()), 0);
+    for id in ids {
+        let document = get(id)?;
+        bytes += document.as_ref().map_or(0, Bytes::len);
+        if bytes > bytes_max {
+            let message = format!("{} documents take over {bytes_max} bytes together", ids.len());
+            return Err(Error::new(ErrorCode::OverLimit, message)
+                .with_hint("ask for fewer documents at once"));
+        }
+        found.push(document);
+    }
+    Ok(found)
 }
 
 /// The error for a bucket that a store does not have.

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use proto::cut::{Cut, Position};
+use proto::cut::{Cut, EpochMark, Position};
 use proto::env::Env;
-use proto::ids::{NodeId, vbucket_of};
+use proto::ids::{Epoch, NodeId, vbucket_of};
 use proto::index::SourceKind;
 
 use super::bucket::Bucket;
@@ -50,6 +50,11 @@ impl Numbers {
         }
         Batch { buckets: [(BUCKET, bucket)].into() }
     }
+}
+
+fn get(store: &dyn DocumentStore, ids: &[&str], bytes_max: usize) -> Result<Vec<Option<Bytes>>> {
+    let ids: Vec<_> = ids.iter().map(|id| String::from(*id)).collect();
+    store.get(BUCKET, &ids, bytes_max)
 }
 
 fn all_documents(store: &dyn DocumentStore) -> Vec<(String, String)> {
@@ -107,7 +112,7 @@ fn keeps_its_promises(open: &dyn Fn() -> Arc<dyn DocumentStore>) {
     let store = open();
     check_contents(&*store, &numbers);
     store.apply_catalog(6, &[], &[BUCKET]).expect("a bucket goes");
-    assert_eq!(store.get(BUCKET, "a").map_err(|e| e.code), Err(ErrorCode::Unknown));
+    assert_eq!(get(&*store, &["a"], 10).map_err(|e| e.code), Err(ErrorCode::Unknown));
     drop(store);
     let store = open();
     assert_eq!(store.buckets(), Ok(Vec::new()), "what was removed stays away");
@@ -117,8 +122,9 @@ fn keeps_its_promises(open: &dyn Fn() -> Arc<dyn DocumentStore>) {
 fn check_contents(store: &dyn DocumentStore, numbers: &Numbers) {
     let documents = [("a".to_owned(), "3".to_owned()), ("d".to_owned(), "5".to_owned())];
     assert_eq!(all_documents(store), documents);
-    assert_eq!(store.get(BUCKET, "a"), Ok(Some(Bytes::from_static(b"3"))));
-    assert_eq!(store.get(BUCKET, "b"), Ok(None));
+    let found = |text: &'static str| Some(Bytes::from_static(text.as_bytes()));
+    assert_eq!(get(store, &["a", "b", "d"], 2), Ok(vec![found("3"), None, found("5")]));
+    assert_eq!(get(store, &["a", "d"], 1).map_err(|e| e.code), Err(ErrorCode::OverLimit));
     assert_eq!((store.contains(BUCKET, "c"), store.contains(BUCKET, "d")), (Ok(false), Ok(true)));
     let ends = numbers.0.map(Seqno).to_vec();
     assert_eq!(store.buckets(), Ok(vec![(record(), ends)]), "positions are where the logs end");
@@ -146,6 +152,31 @@ fn open_on_disk(directory: &Path) -> Result<FjallStore> {
 fn the_store_on_disk_keeps_its_promises() {
     let directory = tempfile::tempdir().expect("a directory");
     keeps_its_promises(&|| Arc::new(open_on_disk(directory.path()).expect("the store opens")));
+}
+
+/// A reader on one thread, a writer on another.
+#[test]
+fn the_store_on_disk_reads_many_documents_at_one_moment() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = open_on_disk(directory.path()).expect("the store opens");
+    store.apply_catalog(1, &[record()], &[]).expect("a new bucket");
+    let ids: Vec<_> = (0..300).map(|n| format!("d{n}")).collect();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut numbers = Numbers::default();
+            for round in 0..100 {
+                let text = round.to_string();
+                let changes: Vec<_> = ids.iter().map(|id| (&**id, Some(&*text))).collect();
+                store.commit(&numbers.batch(&changes)).expect("a batch");
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        while !done.load(std::sync::atomic::Ordering::Relaxed) {
+            let found = store.get(BUCKET, &ids, 1 << 20).expect("documents");
+            assert!(found.iter().all(|document| *document == found[0]), "{found:?}");
+        }
+    });
 }
 
 #[test]
@@ -209,6 +240,27 @@ fn the_head_is_bounded_and_says_when_it_has_forgotten() {
     let (cut, end) = bucket.end();
     assert_eq!(bucket.read_head(end, 10).map(|(found, _)| found.len()), Some(0));
     assert_eq!(cut.distance_from(&Cut::zero(VBUCKETS)), 51);
+}
+
+#[test]
+fn timestamps_are_bounded_though_the_horizon_stands() {
+    let add = |vbuckets: u16, count: u64| {
+        let mut record = record();
+        record.info.vbuckets = vbuckets;
+        record.branches = vec![Vec::new(); usize::from(vbuckets)];
+        let bucket = Bucket::new(record, &vec![Seqno(0); usize::from(vbuckets)], 1 << 20);
+        let cut = Arc::new(Cut::zero(vbuckets));
+        for epoch in 1..=count {
+            let (epoch, parent, cut) = (Epoch(epoch), Epoch(epoch - 1), Arc::clone(&cut));
+            bucket.add_epoch(EpochMark { bucket: BUCKET, epoch, parent, cut, horizon: Epoch(1) });
+        }
+        bucket.epochs_after(Epoch(0))
+    };
+    let kept = add(4, 5_000);
+    assert_eq!(kept.len(), 4096);
+    assert_eq!(kept.last().map(|mark| mark.epoch), Some(Epoch(5_000)), "the oldest go");
+    assert_eq!(add(1024, 5_000).len(), 1024, "many vbuckets make large cuts");
+    assert_eq!(add(16_384, 300).len(), 256);
 }
 
 #[test]

@@ -125,9 +125,14 @@ pub fn path(name: &str) -> Expr {
 
 /// An index on `n`, over all slices of both indexers.
 pub fn index(id: u64, partition: PartitionBy) -> Arc<IndexInfo> {
-    let key = KeyPart {
-        expr: path("n"),
-        name: "n".into(),
+    index_on(id, vec![path("n")], partition)
+}
+
+/// The same on other keys.
+pub fn index_on(id: u64, keys: Vec<Expr>, partition: PartitionBy) -> Arc<IndexInfo> {
+    let part = |expr| KeyPart {
+        expr,
+        name: String::new(),
         column_type: ColumnType::Text,
         descending: false,
         include_missing: false,
@@ -136,7 +141,7 @@ pub fn index(id: u64, partition: PartitionBy) -> Arc<IndexInfo> {
         name: format!("i{id}"),
         bucket: "b".into(),
         primary: false,
-        keys: vec![key],
+        keys: keys.into_iter().map(part).collect(),
         include: Vec::new(),
         predicate: None,
         partition,
@@ -210,7 +215,18 @@ impl World {
     }
 
     pub async fn subscribe(&self, node: NodeId, from: Option<Cut>) -> Result<Follower> {
-        let request = SubscribeRequest { node, bucket: BUCKET, from, last_epoch: Epoch(0) };
+        self.subscribe_after(node, from, 0).await
+    }
+
+    /// A stream for a node that knows the timestamps up to one.
+    pub async fn subscribe_after(
+        &self,
+        node: NodeId,
+        from: Option<Cut>,
+        last_epoch: u64,
+    ) -> Result<Follower> {
+        let last_epoch = Epoch(last_epoch);
+        let request = SubscribeRequest { node, bucket: BUCKET, from, last_epoch };
         let stream = self.projector().subscribe(request).await?;
         Ok(Follower { stream, at: Cut::zero(VBUCKETS), ..Follower::default() })
     }
@@ -240,6 +256,7 @@ pub struct Follower {
     pub epochs: Vec<u64>,
     pub contents: BTreeMap<IndexId, Contents>,
     pub frames: usize,
+    pub message_bytes_max: usize,
 }
 
 impl Default for Follower {
@@ -252,6 +269,7 @@ impl Default for Follower {
             epochs: Vec::new(),
             contents: BTreeMap::new(),
             frames: 0,
+            message_bytes_max: 0,
         }
     }
 }
@@ -274,7 +292,11 @@ impl Follower {
             StreamMessage::IndexLeave { index } => {
                 self.joined.remove(&index).expect("it was there");
             }
-            StreamMessage::Frames(frames) => frames.iter().for_each(|frame| self.frame(frame)),
+            StreamMessage::Frames(frames) => {
+                let bytes = frames.iter().map(|frame| frame.body.len()).sum();
+                self.message_bytes_max = self.message_bytes_max.max(bytes);
+                frames.iter().for_each(|frame| self.frame(frame));
+            }
             StreamMessage::Epoch(mark) => self.epochs.push(mark.epoch.0),
             StreamMessage::DropData => panic!("the store has everything"),
         }

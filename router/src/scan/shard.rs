@@ -92,8 +92,11 @@ impl Plan {
 
     /// Tries the replicas in turn until the scan is finished or time is up.
     async fn drive(&self, slices: Vec<SliceNo>, sender: &Sender<Result<ShardBatch>>) -> Result<()> {
-        let deadline = Instant::now() + Duration::from_millis(self.request.timeout_ms);
-        let mut place = Place { resume_after: self.resume_after.clone(), rows_left: self.rows_max };
+        let mut place = Place {
+            resume_after: self.resume_after.clone(),
+            rows_left: self.rows_max,
+            deadline: Instant::now() + self.timeout(),
+        };
         let mut failed: Vec<NodeId> = Vec::new();
         // Slices of one shard may have to be read from different replicas after a failure: then each
         // goes on by itself, and the pieces are merged like shards.
@@ -106,7 +109,7 @@ impl Plan {
                 let error = last_error.take().unwrap_or_else(|| {
                     Error::unavailable(format!("no node has slice {}", slices[0]))
                 });
-                if Instant::now() >= deadline || !error.is_retry() {
+                if Instant::now() >= place.deadline || !error.is_retry() {
                     return Err(error);
                 }
                 failed.clear();
@@ -115,7 +118,7 @@ impl Plan {
                 continue;
             };
             let others = self.common_candidate(&slices, &[&failed[..], &[node]].concat()).is_some();
-            match self.attempt(node, &slices, &mut place, others, deadline, sender).await {
+            match self.attempt(node, &slices, &mut place, others, sender).await {
                 Ok(()) => return Ok(()),
                 Err(error) if error.is_retry() && error.code != ErrorCode::SnapshotTooOld => {
                     tracing::debug!(%node, %error, "a shard scan goes on elsewhere");
@@ -130,6 +133,11 @@ impl Plan {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// How long the shard may be without a node that serves it.
+    fn timeout(&self) -> Duration {
+        Duration::from_millis(self.request.timeout_ms).max(Duration::from_millis(STAGE_MS))
     }
 
     /// A node that has all the slices and has not failed.
@@ -181,12 +189,11 @@ impl Plan {
         slices: &[SliceNo],
         place: &mut Place,
         others: bool,
-        deadline: Instant,
         sender: &Sender<Result<ShardBatch>>,
     ) -> Result<()> {
         let info = self.shared.catalog.load().nodes.get(&node).cloned();
         let info = info.ok_or_else(|| Error::unavailable(format!("node {node} is not known")))?;
-        let left_ms = deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
+        let left_ms = place.deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
         let stage_ms = if others { STAGE_MS.min(left_ms) } else { left_ms };
         let scan = self.shard_scan(slices, place, stage_ms);
         let late = || Error::unavailable(format!("node {node} did not answer in time"));
@@ -197,16 +204,24 @@ impl Plan {
         loop {
             let batch =
                 next.ok_or_else(|| Error::unavailable(format!("node {node} went away")))??;
-            let done = batch == ShardBatch::Done;
             if let ShardBatch::Rows(block) = &batch {
                 place.advance(block);
             }
-            if sender.send(Ok(batch)).await.is_err() || done {
+            // Aggregates are whole: from here on nothing may be asked a second time.
+            let last = !matches!(batch, ShardBatch::Rows(_));
+            let partials = matches!(batch, ShardBatch::Partials(_));
+            let mut sent = sender.send(Ok(batch)).await;
+            if partials {
+                sent = sender.send(Ok(ShardBatch::Done)).await;
+            }
+            if sent.is_err() || last {
                 return Ok(());
             }
-            let silent =
-                Instant::now() + Duration::from_millis(self.request.timeout_ms.max(STAGE_MS));
-            next = timeout_at(silent, batches.next()).await.map_err(|_| late())?;
+            let silent = Instant::now() + self.timeout();
+            let following = timeout_at(silent, batches.next()).await;
+            // The time-out is for being without a node that serves: it begins anew after each batch.
+            place.deadline = Instant::now() + self.timeout();
+            next = following.map_err(|_| late())?;
         }
     }
 
@@ -235,6 +250,8 @@ impl Plan {
 struct Place {
     resume_after: Option<Bytes>,
     rows_left: Option<u64>,
+    /// When to give up.
+    deadline: Instant,
 }
 
 impl Place {

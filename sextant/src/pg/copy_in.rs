@@ -3,7 +3,7 @@
 //! Documents are written in batches, each all or nothing; one batch is on its way while the next is
 //! gathered, and never two, so that a later line for the same id wins. At a bad line the COPY ends:
 //! what stands before it is stored, and the error says the line's number and how many documents are
-//! stored. The rest of what the client sends is skipped by the session.
+//! stored. So each line is checked for all that a document must be before it joins a batch. The rest of what the client sends is skipped by the session.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use pgwire::messages::PgWireFrontendMessage as Message;
 use pgwire::messages::copy::CopyInResponse;
 use proto::api::{Write, WriteKind, WriteReply};
 use proto::index::BucketInfo;
-use proto::value::Value;
+use proto::value::{DOCUMENT_BYTES_MAX, Value};
 use proto::{Error, ErrorCode, Result};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -32,8 +32,8 @@ const BATCH_DOCUMENTS: usize = 2000;
 /// Bytes of a batch.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Longest line; no message that carries a document is longer either.
-const LINE_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
+/// Longest line before its end is seen: a document, and as much white space around it.
+const LINE_BYTES_MAX: usize = 2 * DOCUMENT_BYTES_MAX;
 
 type Writing = Pin<Box<dyn Future<Output = Result<WriteReply>> + Send>>;
 
@@ -79,7 +79,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     async fn copy_messages(&mut self, copy: &mut CopyIn) -> std::result::Result<(), CopyError> {
         let settings = &mut self.state.settings;
         loop {
-            let input = self.interrupt.guard(self.conn.read()).await.map_err(CopyError::Session)?;
+            let input = self.interrupt.guard(self.conn.read()).await;
+            let input = input.map_err(|_| CopyError::Copy(cancelled()))?;
             match input.map_err(CopyError::Session)? {
                 Input::Message(Message::CopyData(data)) => {
                     let taken = self.interrupt.guard(copy.take(&data.data, settings)).await;
@@ -114,7 +115,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
 /// Why a COPY ends early.
 enum CopyError {
-    /// The session was interrupted or is broken.
+    /// The session is broken.
     Session(WireError),
     /// The COPY itself; the error is told with what is stored.
     Copy(Error),
@@ -134,10 +135,13 @@ impl CopyIn {
     /// Takes in a piece of the lines.
     async fn take(&mut self, data: &Bytes, settings: &mut Settings) -> Result<()> {
         self.lines.push(data);
-        while let Some(line) = self.lines.next()? {
-            self.line(&line, settings).await?;
+        loop {
+            match self.lines.next() {
+                Ok(Some(line)) => self.line(&line, settings).await?,
+                Ok(None) => return Ok(()),
+                Err(error) => return self.refuse(error, self.lines.number + 1, settings).await,
+            }
         }
-        Ok(())
     }
 
     /// The last line may lack its end.
@@ -158,16 +162,18 @@ impl CopyIn {
                 self.batch_bytes += line.len();
                 self.batch.push(write);
             }
-            Err(error) => {
-                // What stands before the bad line is stored.
-                self.store(settings).await?;
-                return Err(error.context(format!("line {}", self.lines.number)));
-            }
+            Err(error) => return self.refuse(error, self.lines.number, settings).await,
         }
         if self.batch.len() >= BATCH_DOCUMENTS || self.batch_bytes >= BATCH_BYTES {
             self.send(settings).await?;
         }
         Ok(())
+    }
+
+    /// A bad line ends the COPY; what stands before it is stored.
+    async fn refuse(&mut self, error: Error, line: u64, settings: &mut Settings) -> Result<()> {
+        self.store(settings).await?;
+        Err(error.context(format!("line {line}")))
     }
 
     /// Sends the batch on its way, once the one before has arrived.
@@ -256,9 +262,7 @@ impl Lines {
         let Some(end) = end else {
             self.searched = self.buffer.len();
             if self.searched > LINE_BYTES_MAX {
-                let message =
-                    format!("line {}: longer than {LINE_BYTES_MAX} bytes", self.number + 1);
-                return Err(Error::new(ErrorCode::OverLimit, message));
+                return Err(too_long(self.searched));
             }
             return Ok(None);
         };
@@ -287,8 +291,16 @@ impl Lines {
     }
 }
 
+fn too_long(bytes: usize) -> Error {
+    let message = format!("a document of {bytes} bytes or more, the limit is {DOCUMENT_BYTES_MAX}");
+    Error::new(ErrorCode::OverLimit, message)
+}
+
 /// The write of a line: its document under the id that its field holds.
 fn write_of(line: &[u8], id_field: &str) -> Result<Write> {
+    if line.len() > DOCUMENT_BYTES_MAX {
+        return Err(too_long(line.len()));
+    }
     let document = Value::parse_json(line)?;
     let invalid = |message: String| Error::new(ErrorCode::InvalidText, message);
     let Value::Object(object) = &document else {

@@ -25,7 +25,8 @@ use crate::sql::plan::{
     bind, constant, resolve,
 };
 
-/// How long a scan waits for an epoch or a node before it says that nobody can serve.
+/// How long a scan waits for an epoch or a node before it says that nobody can serve. The statement's
+/// own time-out interrupts it from outside, so that which of the two it was is never a matter of luck.
 const SERVE_TIMEOUT_MS: u64 = 10_000;
 
 /// What a statement came to.
@@ -216,14 +217,13 @@ impl State {
 
     async fn scan(&mut self, mut plan: IndexPlan) -> Result<Rows> {
         let bucket = plan.index.bucket;
-        let timeout = self.settings.statement_timeout().map(|timeout| timeout.as_millis() as u64);
-        let timeout_ms = timeout.map_or(SERVE_TIMEOUT_MS, |ms| ms.min(SERVE_TIMEOUT_MS));
         let mut consistency = self.settings.consistency(bucket);
         if let Transaction::Open(pins) = &mut self.transaction {
             let epoch = match pins.get(&bucket) {
                 Some(pin) => pin.epoch(),
                 None => {
-                    let pin = self.backend.pin(plan.index.id, &consistency, timeout_ms).await?;
+                    let pin =
+                        self.backend.pin(plan.index.id, &consistency, SERVE_TIMEOUT_MS).await?;
                     let epoch = pin.epoch();
                     pins.insert(bucket, pin);
                     epoch
@@ -232,7 +232,7 @@ impl State {
             consistency = Consistency::Epoch(epoch);
         }
         plan.request.consistency = consistency;
-        plan.request.timeout_ms = timeout_ms;
+        plan.request.timeout_ms = SERVE_TIMEOUT_MS;
         let batches = self.backend.scan(plan.request.clone()).await?;
         Ok(Rows::scan(plan, batches))
     }

@@ -4,6 +4,10 @@
 //! of the batch that it stopped in. Nothing is fetched before the rows that are there are in the
 //! buffer of answers, and nothing more is put there before the socket has taken what is full: so the
 //! socket's pace is the scan's, and memory is one batch and one buffer.
+//!
+//! Documents by id are read in one call, so that all of a statement's are of one moment. There are two
+//! exceptions, where they are read in pieces, each of a moment of its own: beyond
+//! [`DOCUMENTS_AT_ONCE`] ids, and where the documents are together too long for one answer.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -27,8 +31,8 @@ use super::value::Datum;
 use crate::sql::backend::{Backend, BatchSource};
 use crate::sql::plan::{Cell, ColumnInfo, DocumentColumn, DocumentPlan, IndexPlan};
 
-/// Documents that are asked for at once.
-const DOCUMENTS_AT_ONCE: usize = 64;
+/// Documents that are asked for at once: with the longest ids, a request of 4 MiB.
+const DOCUMENTS_AT_ONCE: usize = 16_384;
 
 /// Digits behind the point that an average is rounded to; PostgreSQL gives at least 16.
 const AVERAGE_SCALE: i64 = 16;
@@ -46,7 +50,7 @@ enum Source {
     Table(VecDeque<Vec<Datum>>),
     Scan { batches: Box<dyn BatchSource>, printer: EntryPrinter, rest: Rest },
     Aggregates { batches: Box<dyn BatchSource>, cells: Vec<Cell>, row: VecDeque<Vec<Datum>> },
-    Documents { backend: Arc<dyn Backend>, plan: DocumentPlan, found: VecDeque<Vec<Datum>> },
+    Documents(Documents),
 }
 
 /// What of a batch is not printed yet.
@@ -54,6 +58,16 @@ enum Source {
 struct Rest {
     data: Bytes,
     rows: u32,
+}
+
+/// Documents by id.
+struct Documents {
+    backend: Arc<dyn Backend>,
+    /// Its ids are those that are still to be read, in reverse.
+    plan: DocumentPlan,
+    found: VecDeque<(String, Bytes)>,
+    /// How many are asked for at once.
+    at_once: usize,
 }
 
 /// How a piece of a result ended.
@@ -96,7 +110,8 @@ impl Rows {
     pub(super) fn documents(backend: Arc<dyn Backend>, mut plan: DocumentPlan) -> Self {
         let columns = std::mem::take(&mut plan.columns);
         plan.ids.reverse();
-        Self::new(columns, Source::Documents { backend, plan, found: VecDeque::new() })
+        let (found, at_once) = (VecDeque::new(), DOCUMENTS_AT_ONCE);
+        Self::new(columns, Source::Documents(Documents { backend, plan, found, at_once }))
     }
 
     /// Another word in the command tag.
@@ -162,7 +177,7 @@ impl Rows {
             Source::Scan { printer, rest, .. } => return rest.print(printer, writer, out),
             Source::Table(rows) => rows.pop_front(),
             Source::Aggregates { row, .. } => row.pop_front(),
-            Source::Documents { found, .. } => found.pop_front(),
+            Source::Documents(documents) => documents.row()?,
         };
         match row {
             Some(row) => writer.datums(&row, out).map(|()| true),
@@ -220,26 +235,44 @@ impl Source {
                 Some(ScanBatch::Rows(_)) => Err(unexpected()),
                 None => Ok(false),
             },
-            Self::Documents { backend, plan, found } => {
-                if plan.ids.is_empty() || plan.limit == Some(0) {
-                    return Ok(false);
-                }
-                let from = plan.ids.len().saturating_sub(DOCUMENTS_AT_ONCE);
-                // They stand in reverse, so that taking from the front is cheap.
-                let ids: Vec<String> = plan.ids.drain(from..).rev().collect();
-                let documents = backend.get(&plan.bucket, ids.clone()).await?;
-                for (id, document) in ids.into_iter().zip(documents) {
-                    let Some(document) = document else { continue };
-                    if plan.offset > 0 {
-                        plan.offset -= 1;
-                    } else if plan.limit != Some(0) {
-                        plan.limit = plan.limit.map(|limit| limit - 1);
-                        found.push_back(document_row(&plan.cells, id, &document)?);
-                    }
-                }
-                Ok(true)
+            Self::Documents(documents) => documents.fetch().await,
+        }
+    }
+}
+
+impl Documents {
+    /// Reads more; false if there are no more.
+    async fn fetch(&mut self) -> Result<bool> {
+        let plan = &mut self.plan;
+        if plan.ids.is_empty() || plan.limit == Some(0) {
+            return Ok(false);
+        }
+        let from = plan.ids.len().saturating_sub(self.at_once);
+        let ids: Vec<String> = plan.ids[from..].iter().rev().cloned().collect();
+        let documents = match self.backend.get(&plan.bucket, ids.clone()).await {
+            Err(error) if error.code == ErrorCode::OverLimit && ids.len() > 1 => {
+                self.at_once = ids.len().div_ceil(2);
+                return Ok(true);
+            }
+            read => read?,
+        };
+        plan.ids.truncate(from);
+        for (id, document) in ids.into_iter().zip(documents) {
+            let Some(document) = document else { continue };
+            if plan.offset > 0 {
+                plan.offset -= 1;
+            } else if plan.limit != Some(0) {
+                plan.limit = plan.limit.map(|limit| limit - 1);
+                self.found.push_back((id, document));
             }
         }
+        Ok(true)
+    }
+
+    /// The next row of those that were read.
+    fn row(&mut self) -> Result<Option<Vec<Datum>>> {
+        let next = self.found.pop_front();
+        next.map(|(id, document)| document_row(&self.plan.cells, id, &document)).transpose()
     }
 }
 

@@ -5,6 +5,7 @@
     reason = "tests are clients and operators of the product: real sockets, files and processes"
 )]
 
+pub mod grpc;
 pub mod process;
 pub mod sql;
 
@@ -19,7 +20,7 @@ use tokio_postgres::{Client, NoTls};
 /// A whole cluster in this process, on a directory and on ports of its own.
 pub struct TestCluster {
     serving: Serving,
-    _cluster: Cluster,
+    cluster: Cluster,
     _data: tempfile::TempDir,
 }
 
@@ -33,7 +34,17 @@ impl TestCluster {
         let cluster = Cluster::start(config, env.clone()).await.expect("the cluster starts");
         let serving = Serving::start(&cluster, &env, bound).expect("the ports are served");
         serving.wait_ready().await.expect("the cluster serves");
-        Self { serving, _cluster: cluster, _data: data }
+        Self { serving, cluster, _data: data }
+    }
+
+    /// Its members.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Its members, to be stopped and started.
+    pub fn cluster_mut(&mut self) -> &mut Cluster {
+        &mut self.cluster
     }
 
     /// Where SQL is served.

@@ -101,7 +101,7 @@ impl<'a> FromSql<'a> for Numeric {
         let [groups, weight, sign, scale, digits @ ..] = &words[..] else {
             return Err("a numeric of less than eight bytes".into());
         };
-        if usize::from(*groups) != digits.len() || raw.len() % 2 != 0 {
+        if usize::from(*groups) != digits.len() || !raw.len().is_multiple_of(2) {
             return Err(format!("a numeric of {groups} groups, and {} came", digits.len()).into());
         }
         let weight = i32::from(*weight as i16);

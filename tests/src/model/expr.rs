@@ -1,4 +1,4 @@
-//! Expressions and predicates: as SQL text, and what they mean.
+//! Expressions and predicates, and what they mean.
 //!
 //! Predicates are SQL's three-valued logic: `None` is unknown. A comparison holds within one type
 //! only; with NULL, MISSING or a value of another type it is unknown.
@@ -240,12 +240,12 @@ fn within_type(a: &Value, b: &Value) -> Option<Ordering> {
 }
 
 fn and(terms: impl Iterator<Item = Option<bool>>) -> Option<bool> {
-    // FALSE wins over unknown, unknown over TRUE.
-    terms.fold(Some(true), |known, term| match (known, term) {
-        (Some(false), _) | (_, Some(false)) => Some(false),
-        (None, _) | (_, None) => None,
-        _ => Some(true),
-    })
+    let terms: Vec<Option<bool>> = terms.collect();
+    match () {
+        () if terms.contains(&Some(false)) => Some(false),
+        () if terms.contains(&None) => None,
+        () => Some(true),
+    }
 }
 
 fn not(truth: Option<bool>) -> Option<bool> {
@@ -312,117 +312,6 @@ fn like(text: &[char], pattern: &[char]) -> bool {
             text.first() == Some(ch) && like(&text[1..], rest)
         }
     }
-}
-
-/// Writes SQL: names the columns of an entry, and collects values that are sent as parameters.
-pub struct SqlWriter<'a> {
-    /// What each column is called in the text.
-    pub columns: &'a [String],
-    /// Values sent beside the text; none where all are written into it.
-    pub parameters: Option<Vec<Json>>,
-}
-
-impl SqlWriter<'_> {
-    /// An expression.
-    pub fn expr(&mut self, expr: &Expr) -> String {
-        match expr {
-            Expr::Path(steps) => path(steps),
-            Expr::Column(n) => self.columns[*n].clone(),
-            Expr::Id => "META().id".into(),
-            Expr::Literal(value) => self.value(value),
-            Expr::Call(function, argument) => format!("{function}({})", self.expr(argument)),
-            Expr::Coalesce(list) => format!("coalesce({})", self.list(list)),
-            Expr::Cast(inner, to) => match **inner {
-                Expr::Path(_) | Expr::Call(..) => format!("{}::{}", self.expr(inner), to.name()),
-                _ => format!("({})::{}", self.expr(inner), to.name()),
-            },
-            Expr::Arithmetic(op, l, r) => format!("({} {op} {})", self.expr(l), self.expr(r)),
-        }
-    }
-
-    fn list(&mut self, list: &[Expr]) -> String {
-        list.iter().map(|e| self.expr(e)).collect::<Vec<_>>().join(", ")
-    }
-
-    /// A value: as a parameter with its type where they are wanted and it has one, else in the text.
-    pub fn value(&mut self, value: &Json) -> String {
-        let parameter = match (value, &mut self.parameters) {
-            (Json::String(_), Some(list)) => Some((list, "text")),
-            (Json::Bool(_), Some(list)) => Some((list, "bool")),
-            (Json::Number(n), Some(list)) if n.is_i64() => Some((list, "int8")),
-            (Json::Number(n), Some(list)) if n.is_f64() => Some((list, "float8")),
-            _ => None,
-        };
-        match parameter {
-            Some((list, name)) => {
-                list.push(value.clone());
-                format!("${}::{name}", list.len())
-            }
-            None => literal(value),
-        }
-    }
-
-    /// A predicate.
-    pub fn predicate(&mut self, predicate: &Predicate) -> String {
-        let word = |negated: &bool| if *negated { "NOT " } else { "" };
-        match predicate {
-            Predicate::Compare(op, l, r) => format!("{} {op} {}", self.expr(l), self.expr(r)),
-            Predicate::In(e, list, negated) => {
-                format!("{} {}IN ({})", self.expr(e), word(negated), self.list(list))
-            }
-            Predicate::Between(e, low, high, negated) => {
-                let (e, low) = (self.expr(e), self.expr(low));
-                format!("{e} {}BETWEEN {low} AND {}", word(negated), self.expr(high))
-            }
-            Predicate::Like(e, pattern, negated) => {
-                let e = self.expr(e);
-                format!("{e} {}LIKE {}", word(negated), self.value(&Json::from(&**pattern)))
-            }
-            Predicate::IsNull(e, negated) => format!("{} IS {}NULL", self.expr(e), word(negated)),
-            Predicate::IsMissing(e, negated) => {
-                format!("{} IS {}MISSING", self.expr(e), word(negated))
-            }
-            Predicate::And(terms) => self.terms(terms, " AND "),
-            Predicate::Or(terms) => format!("({})", self.terms(terms, " OR ")),
-            Predicate::Not(inner) => format!("NOT ({})", self.predicate(inner)),
-        }
-    }
-
-    fn terms(&mut self, terms: &[Predicate], between: &str) -> String {
-        terms.iter().map(|term| self.predicate(term)).collect::<Vec<_>>().join(between)
-    }
-}
-
-/// A value in SQL text.
-pub fn literal(value: &Json) -> String {
-    match value {
-        Json::Null => "NULL".into(),
-        Json::Bool(truth) => truth.to_string().to_uppercase(),
-        Json::Number(number) => Num::of(number).text(),
-        Json::String(text) => quoted(text, '\''),
-        other => panic!("SQL has no text for {other}"),
-    }
-}
-
-/// A text in quotes, its own quotes doubled.
-pub fn quoted(text: &str, quote: char) -> String {
-    let doubled = text.replace(quote, &format!("{quote}{quote}"));
-    format!("{quote}{doubled}{quote}")
-}
-
-fn path(steps: &[Step]) -> String {
-    let plain = |name: &str| name.chars().all(|c| c.is_ascii_alphabetic());
-    let mut out = String::new();
-    for step in steps {
-        match step {
-            Step::Field(name) => {
-                out.push_str(if out.is_empty() { "" } else { "." });
-                out.push_str(&if plain(name) { name.clone() } else { quoted(name, '"') });
-            }
-            Step::Element(n) => out.push_str(&format!("[{n}]")),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

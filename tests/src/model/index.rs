@@ -1,8 +1,9 @@
 //! An index: its definition as SQL, the names and types of its columns, and the entries of documents.
 
 use super::Bucket;
-use super::expr::{Expr, Predicate, Scope, SqlWriter, Step, Type, quoted};
+use super::expr::{Expr, Predicate, Scope, Step, Type};
 use super::json::{Json, Value, compare};
+use super::text::{SqlWriter, quoted};
 
 /// A key part.
 #[derive(Clone, Debug)]

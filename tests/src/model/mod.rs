@@ -4,7 +4,7 @@
 //! epochs, slices or encodings: a bucket is a map, an index is computed from it whenever it is asked.
 //!
 //! - [`json`]: the order of values, numbers by their mathematical value, and text.
-//! - [`expr`]: expressions and predicates, as SQL text and as meaning.
+//! - [`expr`]: expressions and predicates, and what they mean; [`text`]: how SQL writes them.
 //! - [`index`]: a definition and the entries of a document.
 //! - [`scan`]: a SELECT over an index and the answer to it.
 //! - [`generate`]: all of them at random, from one seed.
@@ -14,6 +14,7 @@ pub mod generate;
 pub mod index;
 pub mod json;
 pub mod scan;
+pub mod text;
 
 use std::collections::BTreeMap;
 

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::Bucket;
-use super::expr::{Expr, Predicate, Scope, SqlWriter, Type, cast};
+use super::expr::{Expr, Predicate, Scope, Type, cast};
 use super::index::{Entry, Index};
 use super::json::{Json, Num, Value, compare, text};
+use super::text::SqlWriter;
 
 /// What a row shows.
 #[derive(Clone, Debug)]

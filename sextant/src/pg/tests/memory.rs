@@ -28,6 +28,9 @@ use router::ScanBatch;
 use crate::sql::backend::{Backend, BatchSource, EpochPin};
 use crate::sql::plan::Relation;
 
+/// More documents whose ids begin with `long` are refused by one read.
+const READ_DOCUMENTS_MAX: usize = 100;
+
 type Documents = BTreeMap<String, Bytes>;
 
 #[derive(Default)]
@@ -47,6 +50,8 @@ pub(super) struct Memory {
     pub(super) batches: Arc<AtomicU64>,
     /// The largest batch of writes.
     pub(super) writes_max: AtomicU64,
+    /// How many documents each read asked for.
+    pub(super) reads: Mutex<Vec<usize>>,
     /// The consistency of the last scan.
     pub(super) consistency: Mutex<Option<Consistency>>,
 }
@@ -204,7 +209,11 @@ impl Backend for Memory {
 
     async fn get(&self, bucket: &BucketInfo, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
         let inner = self.inner.lock().unwrap();
+        self.reads.lock().unwrap().push(ids.len());
         let documents = inner.documents.get(&bucket.id);
+        if ids.len() > READ_DOCUMENTS_MAX && ids[0].starts_with("long") {
+            return Err(Error::new(ErrorCode::OverLimit, "too long for one answer"));
+        }
         Ok(ids.iter().map(|id| documents?.get(id).cloned()).collect())
     }
 

@@ -245,7 +245,7 @@ async fn copy_in_stores_batches_and_names_the_bad_line() {
     let copy = async |sql: &str, lines: String| {
         let mut sink = std::pin::pin!(client.copy_in::<_, Bytes>(sql).await.unwrap());
         // In pieces that end anywhere.
-        for piece in lines.into_bytes().chunks(1000) {
+        for piece in lines.as_bytes().chunks(1000.max(lines.len() / 500)) {
             sink.send(Bytes::copy_from_slice(piece)).await?;
         }
         sink.as_mut().finish().await
@@ -269,8 +269,54 @@ async fn copy_in_stores_batches_and_names_the_bad_line() {
     );
     assert_eq!(simple(&client, count).await, ["7500|7499"], "the lines before the bad one");
 
+    // A document over the limit, and a line that is no document for sure.
+    for bytes in [proto::value::DOCUMENT_BYTES_MAX, super::frame::MESSAGE_BYTES_MAX] {
+        let long = format!("{{\"key\":\"long\",\"x\":\"{}\"}}\n", "x".repeat(bytes));
+        let lines = (0..10).map(line).chain([long, line(9000)]).collect();
+        let error = copy(sql, lines).await.unwrap_err();
+        assert_eq!(state(&error), "54000");
+        let message = error.as_db_error().unwrap().message().to_owned();
+        assert!(
+            message.contains("line 11") && message.contains("10 documents are stored"),
+            "{message}"
+        );
+    }
+
     assert!(client.copy_in::<_, Bytes>("COPY nothing FROM STDIN").await.is_err());
     assert_eq!(copy(sql, line(9001)).await.unwrap(), 1, "the session goes on");
+}
+
+#[tokio::test]
+async fn a_copy_that_times_out_while_it_waits_says_what_is_stored() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    client.batch_execute("SET statement_timeout = '300ms'").await.unwrap();
+    let mut sink = std::pin::pin!(client.copy_in::<_, Bytes>("COPY b FROM STDIN").await.unwrap());
+    let lines: String = (0..5000).map(|n| format!("{{\"id\":\"k{n}\"}}\n")).collect();
+    sink.send(Bytes::from(lines)).await.unwrap();
+    sink.flush().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let error = sink.as_mut().finish().await.unwrap_err();
+    assert_eq!(state(&error), "57014");
+    let message = error.as_db_error().unwrap().message().to_owned();
+    assert!(message.contains("2000 documents are stored, and perhaps 2000 more"), "{message}");
+}
+
+#[tokio::test]
+async fn documents_of_a_statement_are_read_at_once_if_they_fit() {
+    let cluster = Cluster::new();
+    let (client, _task) = cluster.client().await;
+    client.batch_execute("CREATE BUCKET b").await.unwrap();
+    for (prefix, reads) in [("short", vec![300]), ("long", vec![300, 150, 75, 75, 75, 75])] {
+        let ids: Vec<_> = (0..300).map(|n| format!("{prefix}{n:03}")).collect();
+        let rows: Vec<_> = ids.iter().map(|id| format!("('{id}', '{{}}')")).collect();
+        let insert = format!("INSERT INTO b (id, doc) VALUES {}", rows.join(", "));
+        client.batch_execute(&insert).await.unwrap();
+        let sql = format!("SELECT id FROM b WHERE id IN ('{}')", ids.join("', '"));
+        assert_eq!(simple(&client, &sql).await, ids, "each once, in order");
+        let found = std::mem::take(&mut *cluster.memory.reads.lock().unwrap());
+        assert_eq!(found, reads, "{prefix}");
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,251 @@
+//! gRPC scans in pages with continuation tokens, health and reflection, and what HTTP tells.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a test is a client of the product: real clocks, sockets and tasks"
+)]
+
+use std::net::SocketAddr;
+
+use proto::grpc::ScanRequest;
+use tests::harness::grpc::{all, channel, open, refused, scan};
+use tests::harness::{TestCluster, sql};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tonic::Code;
+use tonic::transport::Channel;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
+use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
+
+/// A cluster with 500 documents and two indexes.
+async fn numbered() -> (TestCluster, tokio_postgres::Client, Channel) {
+    let cluster = TestCluster::start(1, 3).await;
+    let client = cluster.sql().await;
+    sql::run(
+        &client,
+        "CREATE BUCKET b; CREATE INDEX i ON b (k, n::int8 DESC) INCLUDE (pad) WITH (slices = 5);
+         CREATE INDEX j ON b (k, n::int8 DESC); SET consistency = 'request_plus'",
+    )
+    .await;
+    let pad = "p".repeat(200);
+    let line =
+        |n: u32| format!("{{\"id\":{n},\"n\":{n},\"k\":\"k{}\",\"pad\":\"{pad}\"}}\n", n % 7);
+    let lines: String = (0..500).map(line).collect();
+    sql::copy_in(&client, "COPY b FROM STDIN", lines.as_bytes(), 9999).await.expect("COPY");
+    let channel = channel(cluster.grpc_address()).await;
+    (cluster, client, channel)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_put_together_are_the_whole_at_one_moment() {
+    let (cluster, client, first) = numbered().await;
+    let plain = |reverse, limit, offset, filter: &str| ScanRequest {
+        columns: vec!["id".into(), "k".into(), "n".into(), "lower(pad)".into()],
+        r#where: filter.into(),
+        reverse,
+        limit,
+        offset,
+        consistency: "request_plus".into(),
+        ..all("i")
+    };
+    let mut written = 0;
+    for (request, rows, page_rows) in [
+        (plain(false, None, 0, ""), 500, 37),
+        (plain(true, None, 0, ""), 500, 100),
+        (plain(false, Some(120), 30, ""), 120, 50),
+        (plain(true, Some(10), 490, ""), 10, 3),
+        (plain(false, None, 0, "k > 'k2' AND n < 100 OR n = 499"), 57, 7),
+        (plain(false, None, 0, "k = 'nothing'"), 0, 5),
+    ] {
+        let request = ScanRequest { r#where: keep_out_new(&request.r#where), ..request };
+        let whole = scan(&first, request.clone()).await.expect("rows");
+        assert_eq!((whole.rows.len(), &*whole.token), (rows, ""), "{request:?}");
+        assert_eq!(whole.columns[..3], ["id", "k", "n"]);
+        let (mut pages, mut token) = (Vec::new(), String::new());
+        let mut epochs = Vec::new();
+        loop {
+            // Each page by a connection of its own: a token is all that is needed.
+            let channel = channel(cluster.grpc_address()).await;
+            let page = ScanRequest { token, page_rows, ..request.clone() };
+            let page = scan(&channel, page).await.expect("a page");
+            pages.extend(page.rows);
+            epochs.extend(page.epochs);
+            token = page.token;
+            if token.is_empty() {
+                break;
+            }
+            // What is written between the pages is not of their moment.
+            written += 1;
+            let write = format!(
+                "INSERT INTO b (id, doc) VALUES ('new{written}', '{{\"k\":\"k3\",\"n\":{written}}}'), \
+                 ('{written}', '{{\"k\":\"moved\",\"n\":0}}') \
+                 ON CONFLICT (id) DO UPDATE SET doc = excluded.doc"
+            );
+            sql::run(&client, &write).await;
+            sql::run(&client, &format!("DELETE FROM b WHERE id = 'new{written}'")).await;
+        }
+        assert_eq!(pages.len(), rows, "{request:?}");
+        assert!(pages == whole.rows, "pages differ from the whole: {request:?}");
+        epochs.dedup();
+        assert_eq!(epochs.len(), 1, "one epoch: {epochs:?}");
+        restore(&client, written).await;
+    }
+    assert!(written >= 5, "{written} writes between pages");
+}
+
+/// Only documents with a pad: those that are written between pages have none, nor a place in the answer.
+fn keep_out_new(filter: &str) -> String {
+    match filter {
+        "" => "length(pad) = 200".to_owned(),
+        filter => format!("({filter}) AND length(pad) = 200"),
+    }
+}
+
+/// The documents as they were before the pages were read.
+async fn restore(client: &tokio_postgres::Client, written: u32) {
+    let pad = "p".repeat(200);
+    let line =
+        |n: u32| format!("{{\"id\":{n},\"n\":{n},\"k\":\"k{}\",\"pad\":\"{pad}\"}}\n", n % 7);
+    let lines: String = (0..=written).map(line).collect();
+    sql::copy_in(client, "COPY b FROM STDIN", lines.as_bytes(), 9999).await.expect("COPY");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_from_elsewhere_is_refused() {
+    let (_cluster, client, channel) = numbered().await;
+    let request =
+        ScanRequest { r#where: "n >= 10".into(), consistency: "request_plus".into(), ..all("i") };
+    let page =
+        scan(&channel, ScanRequest { page_rows: 20, ..request.clone() }).await.expect("a page");
+    let token = page.token;
+    assert!(!token.is_empty());
+    let with = |token: &str| ScanRequest { token: token.into(), ..request.clone() };
+    let rest = scan(&channel, with(&token)).await.expect("the rest");
+    assert_eq!(page.rows.len() + rest.rows.len(), 490, "the token is good, and stays so");
+    for at in 0..token.len() {
+        let mut flipped = token.clone().into_bytes();
+        flipped[at] = if flipped[at] == b'A' { b'B' } else { b'A' };
+        let flipped = String::from_utf8(flipped).expect("ASCII");
+        refused(
+            open(&channel, with(&flipped)).await.map(drop),
+            Code::InvalidArgument,
+            "22023",
+            "token",
+        );
+    }
+    let (cut, long) = (&token[..token.len() - 1], "A".repeat(1 << 20));
+    for wrong in [cut, &format!("{token}A"), "x", "\u{e9}", &long] {
+        refused(
+            open(&channel, with(wrong)).await.map(drop),
+            Code::InvalidArgument,
+            "22023",
+            "token",
+        );
+    }
+    for other in [
+        ScanRequest { r#where: "n >= 11".into(), ..with(&token) },
+        ScanRequest { reverse: true, ..with(&token) },
+        ScanRequest { index: "j".into(), ..with(&token) },
+        ScanRequest { limit: Some(9), ..with(&token) },
+    ] {
+        refused(open(&channel, other).await.map(drop), Code::InvalidArgument, "22023", "another");
+    }
+    sql::run(&client, "DROP INDEX i; CREATE INDEX i ON b (k, n::int8 DESC) INCLUDE (pad)").await;
+    refused(
+        open(&channel, with(&token)).await.map(drop),
+        Code::InvalidArgument,
+        "22023",
+        "another",
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scan_that_makes_no_sense_is_refused() {
+    let (_cluster, _client, channel) = numbered().await;
+    for (request, code, state) in [
+        (all("nowhere"), Code::NotFound, "42P01"),
+        (all("b"), Code::Unimplemented, "0A000"),
+        (ScanRequest { r#where: "n >".into(), ..all("i") }, Code::InvalidArgument, "42601"),
+        (
+            ScanRequest { r#where: "1 = 1) LIMIT 1 --".into(), ..all("i") },
+            Code::InvalidArgument,
+            "42601",
+        ),
+        (ScanRequest { r#where: "absent = 1".into(), ..all("i") }, Code::Unimplemented, "0A000"),
+        (
+            ScanRequest { columns: vec!["count(*)".into()], ..all("i") },
+            Code::Unimplemented,
+            "0A000",
+        ),
+        (ScanRequest { consistency: "strong".into(), ..all("i") }, Code::InvalidArgument, "22023"),
+        (ScanRequest { at_plus: "x".into(), ..all("i") }, Code::InvalidArgument, "22023"),
+    ] {
+        let shown = format!("{request:?}");
+        let status = open(&channel, request).await.map(drop).expect_err(&shown);
+        let told = status.metadata().get("sqlstate").map(|value| value.to_str().expect("text"));
+        assert_eq!((status.code(), told), (code, Some(state)), "{shown}: {}", status.message());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn health_and_reflection_answer() {
+    let cluster = TestCluster::start(1, 1).await;
+    let channel = channel(cluster.grpc_address()).await;
+    let mut health = tonic_health::pb::health_client::HealthClient::new(channel.clone());
+    let asked = tonic_health::pb::HealthCheckRequest { service: String::new() };
+    let answer = health.check(asked).await.expect("health").into_inner();
+    assert_eq!(answer.status(), ServingStatus::Serving);
+    let mut reflection =
+        tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient::new(channel);
+    let asked = tonic_reflection::pb::v1::ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(MessageRequest::ListServices(String::new())),
+    };
+    let answers = reflection.server_reflection_info(futures::stream::iter([asked])).await;
+    let mut answers = answers.expect("reflection").into_inner();
+    let answer = answers.message().await.expect("an answer").expect("an answer");
+    let Some(MessageResponse::ListServicesResponse(list)) = answer.message_response else {
+        panic!("{answer:?}");
+    };
+    let names: Vec<_> = list.service.into_iter().map(|service| service.name).collect();
+    for name in
+        ["sextant.v1.Admin", "sextant.v1.Ingest", "sextant.v1.Query", "grpc.health.v1.Health"]
+    {
+        assert!(names.iter().any(|known| known == name), "{name} among {names:?}");
+    }
+}
+
+/// Status line, headers and body of a GET.
+async fn get(address: SocketAddr, path: &str) -> (String, String) {
+    let mut socket = tokio::net::TcpStream::connect(address).await.expect("a connection");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+    socket.write_all(request.as_bytes()).await.expect("sent");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).await.expect("an answer");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    (head.to_owned(), body.to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http_tells_how_it_is() {
+    let (cluster, _client, channel) = numbered().await;
+    scan(&channel, all("i")).await.expect("rows");
+    let address = cluster.http_address();
+    let (head, body) = get(address, "/healthz").await;
+    assert!(head.starts_with("HTTP/1.1 200") && body == "ok\n", "{head} {body}");
+    let (head, body) = get(address, "/status").await;
+    assert!(head.starts_with("HTTP/1.1 200") && head.contains("application/json"), "{head}");
+    let status: serde_json::Value = serde_json::from_str(&body).expect("JSON");
+    assert_eq!(status["buckets"][0]["name"], "b");
+    assert_eq!(status["indexes"][0]["state"], "maintenance");
+    assert_eq!(status["local_indexers"].as_array().map(Vec::len), Some(3));
+    assert!(status["coordinator"]["leader"].is_u64(), "{body}");
+    let (head, body) = get(address, "/metrics").await;
+    assert!(head.contains("application/openmetrics-text"), "{head}");
+    assert!(body.ends_with("# EOF\n"), "{body}");
+    for line in ["sextant_documents_written_total 500", "sextant_scans_total "] {
+        assert!(body.lines().any(|found| found.starts_with(line)), "{line} in {body}");
+    }
+    let (head, _) = get(address, "/nowhere").await;
+    assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+}
