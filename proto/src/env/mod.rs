@@ -18,6 +18,7 @@ pub mod sim;
 
 use std::future::Future;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -188,8 +189,13 @@ impl Env {
     ) -> T {
         let (done, result) = tokio::sync::oneshot::channel();
         self.spawner.spawn_blocking(Box::new(move || {
-            let _ = done.send(work());
+            let _ = done.send(catch_unwind(AssertUnwindSafe(work)));
         }));
-        result.await.expect("blocking work does not panic")
+        match result.await {
+            Ok(Ok(value)) => value,
+            Ok(Err(panic)) => resume_unwind(panic),
+            // The process ends, and nobody runs the work any more; who waits for it ends with it.
+            Err(_) => std::future::pending().await,
+        }
     }
 }

@@ -31,7 +31,7 @@ pub struct Args {
     http_port: u16,
 }
 
-/// Runs until SIGTERM or control-C.
+/// Runs until it is dropped.
 pub async fn run(args: Args) -> Result<()> {
     let env = Env::real();
     let _lock = lock_data_dir(&env, &args.data)?;
@@ -51,6 +51,5 @@ pub async fn run(args: Args) -> Result<()> {
     let serving = Serving::start(&cluster, &env, bound)?;
     serving.wait_ready().await?;
     println!("{}", serving.ready_line());
-    super::stop_signal().await;
-    Ok(())
+    std::future::pending().await
 }

@@ -7,6 +7,7 @@ pub mod role;
 
 use clap::{Parser, Subcommand};
 use proto::Error;
+use proto::index::Role;
 
 /// Secondary indexes over changing data: declared in SQL, built without stopping writes, scanned at one
 /// consistent moment.
@@ -41,13 +42,23 @@ enum Command {
 pub async fn run(cli: Cli) -> Result<(), Error> {
     match cli.command {
         Command::Demo(args) => demo::run(args).await,
-        Command::Dev(args) => dev::run(args).await,
-        Command::Coordinator(args) => role::run(proto::index::Role::Coordinator, args).await,
-        Command::Projector(args) => role::run(proto::index::Role::Projector, args).await,
-        Command::Indexer(args) => role::run(proto::index::Role::Indexer, args).await,
-        Command::Router(args) => role::run(proto::index::Role::Router, args).await,
+        Command::Dev(args) => until_stopped(dev::run(args)).await,
+        Command::Coordinator(args) => until_stopped(role::run(Role::Coordinator, args)).await,
+        Command::Projector(args) => until_stopped(role::run(Role::Projector, args)).await,
+        Command::Indexer(args) => until_stopped(role::run(Role::Indexer, args)).await,
+        Command::Router(args) => until_stopped(role::run(Role::Router, args)).await,
         Command::Sql(args) => client::sql(args).await,
         Command::Status(args) => client::status(args).await,
+    }
+}
+
+/// Runs a service until it fails or the process is told to stop, which is listened for before the service
+/// begins: being told to stop is a clean end at any time.
+async fn until_stopped(service: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
+    tokio::select! {
+        biased;
+        () = stop_signal() => Ok(()),
+        done = service => done,
     }
 }
 

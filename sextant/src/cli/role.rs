@@ -149,7 +149,7 @@ pub async fn run(role: Role, args: Args) -> Result<()> {
     }
 }
 
-/// Serves other processes until the process is told to stop.
+/// Serves other processes until it is dropped.
 async fn serve_peers(
     env: &Env,
     node: &NodeInfo,
@@ -164,8 +164,7 @@ async fn serve_peers(
         }
     });
     println!("ready {}={address} id={}", node.role.name(), node.id);
-    super::stop_signal().await;
-    Ok(())
+    std::future::pending().await
 }
 
 async fn run_router(
@@ -182,6 +181,5 @@ async fn run_router(
     let served = Served { router, directory, peers, indexers: Vec::new() };
     let serving = Serving::serve(served, &env, bound)?;
     println!("{}", serving.ready_line());
-    super::stop_signal().await;
-    Ok(())
+    std::future::pending().await
 }
