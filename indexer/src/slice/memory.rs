@@ -9,26 +9,23 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
-use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use bytes::Bytes;
 use proto::api::SliceProgress;
 use proto::cut::EpochMark;
 use proto::env::Env;
-use proto::ids::{BucketId, Epoch, Generation, IndexId, NodeId, SliceId, SliceNo};
+use proto::ids::{BucketId, Epoch, Generation, IndexId, NodeId, SliceId};
 use proto::index::IndexInfo;
-use proto::mutation::{IndexKeys, KeyVersions, KeyVersionsReader};
+use proto::mutation::{KeyVersions, KeyVersionsReader};
 use proto::{Error, ErrorCode, Result};
 
-use super::back_index::{BackIndex, include_hash};
 use super::build::Build;
 use super::commit_log::{CommitLog, Lsn};
-use super::compaction::choose;
-use super::merge::compact;
 use super::record::{Record, collapse};
-use super::run::{Run, RunBuilder, Version};
+use super::run::Run;
+use super::slot::{Slot, lock};
 use super::{EpochBatch, SliceStore, Snapshot, StoredIndex};
 
 /// A build is written to the log in records of about this size.
@@ -55,43 +52,6 @@ struct Progress {
     /// taken off when asked for.
     logged: std::collections::VecDeque<(Epoch, Lsn)>,
     durable: Epoch,
-}
-
-struct Slot {
-    info: Arc<IndexInfo>,
-    writer: Mutex<Writer>,
-    visible: ArcSwap<Visible>,
-}
-
-/// What readers see of an index.
-#[derive(Clone, Default)]
-struct Visible {
-    runs: Vec<Arc<Run>>,
-    /// The oldest epoch that can be answered; `None` while the index is being built.
-    floor: Option<Epoch>,
-}
-
-impl Visible {
-    /// Bytes of each run, the oldest first.
-    fn sizes(&self) -> Vec<usize> {
-        self.runs.iter().map(|run| run.size()).collect()
-    }
-}
-
-/// What only the writer touches.
-#[derive(Default)]
-struct Writer {
-    back: BackIndex,
-    build: Option<Build>,
-    /// Entries at the newest epoch, by slice.
-    entries: BTreeMap<SliceNo, i64>,
-    /// A merge in the background reads some of the runs.
-    compacting: bool,
-    horizon: Epoch,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl MemoryStore {
@@ -195,166 +155,6 @@ impl State {
         });
         progress.applied = mark.clone();
         Ok(())
-    }
-}
-
-impl Slot {
-    fn new(info: Arc<IndexInfo>) -> Self {
-        Self { info, writer: Mutex::default(), visible: ArcSwap::default() }
-    }
-
-    fn apply(&self, mark: &EpochMark, states: &[KeyVersions<'_>], gap: bool) -> Result<()> {
-        let mut writer = lock(&self.writer);
-        writer.horizon = writer.horizon.max(mark.horizon);
-        let (id, generation) = (self.info.id, self.info.generation);
-        let mine = states.iter().filter_map(|versions| {
-            let keys =
-                versions.indexes().find(|keys| (keys.index, keys.generation) == (id, generation));
-            keys.map(|keys| (versions, keys))
-        });
-        if let Some(build) = &mut writer.build {
-            for (versions, keys) in mine {
-                build.set(versions.id, versions.seqno_minus_base, &keys);
-            }
-            return Ok(());
-        }
-        let mut changes = Changes::default();
-        for (versions, keys) in mine {
-            changes.document(&mut writer, versions.id, &keys);
-        }
-        let run = changes.into_run(mark.epoch);
-        if run.is_some() || gap {
-            let mut next = Visible::clone(&self.visible.load());
-            next.runs.extend(run.map(Arc::new));
-            if gap {
-                next.floor = next.floor.max(Some(mark.epoch));
-            }
-            self.visible.store(Arc::new(next));
-        }
-        Ok(())
-    }
-
-    /// Shows what a build has gathered.
-    fn finish(&self, build: &Build, epoch: Epoch) -> Result<()> {
-        let (runs, back) = build.finish(epoch)?;
-        let mut writer = lock(&self.writer);
-        writer.entries.clear();
-        for (slice, rows) in runs.iter().flat_map(Run::slices) {
-            *writer.entries.entry(slice).or_default() += i64::from(rows.end - rows.start);
-        }
-        writer.back = back;
-        writer.build = None;
-        let runs = runs.into_iter().map(Arc::new).collect();
-        self.visible.store(Arc::new(Visible { runs, floor: Some(epoch) }));
-        Ok(())
-    }
-
-    fn is_worth_compacting(&self) -> bool {
-        choose(&self.visible.load().sizes()).is_some()
-    }
-
-    /// Merges runs where that pays, unless somebody does already.
-    fn compact(&self) {
-        if let Some((at, runs, horizon)) = self.begin_compaction() {
-            let merged = compact(&runs, horizon, at == 0);
-            self.end_compaction(at, &runs, merged, horizon);
-        }
-    }
-
-    fn begin_compaction(&self) -> Option<(usize, Vec<Arc<Run>>, Epoch)> {
-        let mut writer = lock(&self.writer);
-        if writer.compacting {
-            return None;
-        }
-        let visible = self.visible.load();
-        let range = choose(&visible.sizes())?;
-        writer.compacting = true;
-        Some((range.start, visible.runs[range].to_vec(), writer.horizon))
-    }
-
-    /// Puts a merged run in the place of its inputs, if they are still there as one piece.
-    fn end_compaction(&self, at: usize, inputs: &[Arc<Run>], merged: Option<Run>, horizon: Epoch) {
-        let mut writer = lock(&self.writer);
-        writer.compacting = false;
-        let mut next = Visible::clone(&self.visible.load());
-        let there = next.runs.get(at..at + inputs.len()).is_some_and(|runs| {
-            runs.iter().zip(inputs).all(|(left, right)| Arc::ptr_eq(left, right))
-        });
-        if there {
-            next.runs.splice(at..at + inputs.len(), merged.map(Arc::new));
-            next.floor = next.floor.map(|floor| floor.max(horizon));
-            self.visible.store(Arc::new(next));
-        }
-    }
-}
-
-/// The changes of one epoch to one index, gathered in one buffer and sorted once.
-#[derive(Default)]
-struct Changes {
-    bytes: Vec<u8>,
-    rows: Vec<Change>,
-}
-
-struct Change {
-    slice: SliceNo,
-    /// Where its entry begins, where it ends and included values begin, where these end.
-    at: [u32; 3],
-    tombstone: bool,
-}
-
-impl Changes {
-    /// Compares what a document had with what it has from now on, walking both in order.
-    fn document(&mut self, writer: &mut Writer, id: &str, keys: &IndexKeys<'_>) {
-        let mut old: Vec<_> = writer.back.get(id).collect();
-        let mut new: Vec<_> = keys.entries().collect();
-        old.sort_unstable_by_key(|entry| (entry.slice, entry.key));
-        new.sort_unstable_by_key(|entry| (entry.slice, entry.key));
-        let mut old = old.into_iter().peekable();
-        for new in new {
-            while let Some(gone) = old.next_if(|old| (old.slice, old.key) < (new.slice, new.key)) {
-                self.push(gone.slice, gone.key, id, &[], true);
-                *writer.entries.entry(gone.slice).or_default() -= 1;
-            }
-            match old.next_if(|old| (old.slice, old.key) == (new.slice, new.key)) {
-                Some(same) if same.include_hash == include_hash(new.include) => continue,
-                Some(_) => {}
-                None => *writer.entries.entry(new.slice).or_default() += 1,
-            }
-            self.push(new.slice, new.key, id, new.include, false);
-        }
-        for gone in old {
-            self.push(gone.slice, gone.key, id, &[], true);
-            *writer.entries.entry(gone.slice).or_default() -= 1;
-        }
-        writer.back.set(id, keys);
-    }
-
-    fn push(&mut self, slice: SliceNo, key: &[u8], id: &str, include: &[u8], tombstone: bool) {
-        let from = self.bytes.len() as u32;
-        self.bytes.extend_from_slice(key);
-        self.bytes.extend_from_slice(id.as_bytes());
-        let middle = self.bytes.len() as u32;
-        self.bytes.extend_from_slice(include);
-        self.rows.push(Change { slice, at: [from, middle, self.bytes.len() as u32], tombstone });
-    }
-
-    fn into_run(mut self, epoch: Epoch) -> Option<Run> {
-        let bytes = &self.bytes;
-        let entry = |change: &Change| &bytes[change.at[0] as usize..change.at[1] as usize];
-        self.rows.sort_unstable_by(|left, right| {
-            left.slice.cmp(&right.slice).then_with(|| entry(left).cmp(entry(right)))
-        });
-        let mut builder = RunBuilder::default();
-        for change in &self.rows {
-            builder.push(Version {
-                slice: change.slice,
-                entry: entry(change),
-                include: &bytes[change.at[1] as usize..change.at[2] as usize],
-                epoch,
-                tombstone: change.tombstone,
-            });
-        }
-        builder.finish()
     }
 }
 

@@ -14,6 +14,8 @@ use proto::topology::IndexTopology;
 use proto::value::Value;
 
 use super::super::Piece;
+use proto::ids::SliceNo;
+
 use super::*;
 use crate::scan::ShardScanner;
 
@@ -58,8 +60,11 @@ fn entry_key(country: &str, pop: i64) -> Vec<u8> {
     bytes
 }
 
-/// Packed key-versions: (seqno, id, the entries it has from now on).
-fn body(states: &[(u64, &str, &[(&str, i64)])]) -> Bytes {
+/// A state of a document: its seqno, its id, the entries it has from now on.
+type State<'a> = (u64, &'a str, &'a [(&'a str, i64)]);
+
+/// Packed key-versions.
+fn body(states: &[State<'_>]) -> Bytes {
     let mut writer = KeyVersionsWriter::default();
     for (seqno, id, entries) in states {
         writer.mutation(*seqno, MutationKind::Upsert, id, 1);

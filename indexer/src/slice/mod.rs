@@ -7,12 +7,14 @@
 
 pub mod back_index;
 pub mod build;
+mod changes;
 pub mod commit_log;
 pub mod compaction;
 pub mod memory;
 pub mod merge;
 pub mod record;
 pub mod run;
+mod slot;
 
 use std::sync::Arc;
 
