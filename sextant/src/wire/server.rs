@@ -104,6 +104,15 @@ fn replies<T: Serialize + 'static>(
     Box::pin(accepted.chain(answers.map(reply)))
 }
 
+/// A reply with a date of its own: hyper would otherwise put in the system's, and the bytes on the wire,
+/// so the simulation's course, would depend on a clock.
+fn undated<T>(reply: T) -> Response<T> {
+    let mut response = Response::new(reply);
+    let epoch = tonic::metadata::MetadataValue::from_static("Thu, 01 Jan 1970 00:00:00 GMT");
+    response.metadata_mut().insert("date", epoch);
+    response
+}
+
 #[tonic::async_trait]
 impl Peer for Server {
     type OpenStream = Replies;
@@ -116,9 +125,9 @@ impl Peer for Server {
         check_version(&request)?;
         let call = match decode(&request.body) {
             Ok(call) => call,
-            Err(error) => return reply::<()>(Err(error)).map(Response::new),
+            Err(error) => return reply::<()>(Err(error)).map(undated),
         };
-        self.answer(NodeId(request.node), call).await.map(Response::new)
+        self.answer(NodeId(request.node), call).await.map(undated)
     }
 
     async fn open(
@@ -133,6 +142,6 @@ impl Peer for Server {
         };
         let replies = begun
             .unwrap_or_else(|error| Box::pin(stream::once(async move { reply::<()>(Err(error)) })));
-        Ok(Response::new(replies))
+        Ok(undated(replies))
     }
 }
