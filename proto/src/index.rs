@@ -79,7 +79,8 @@ pub struct KeyPart {
     pub column_type: ColumnType,
     /// DESC.
     pub descending: bool,
-    /// Leading part only: documents where it is MISSING are indexed too.
+    /// On the leading part: documents where it is MISSING are indexed too. On later parts it changes
+    /// nothing, since these are indexed with MISSING in any case.
     pub include_missing: bool,
 }
 

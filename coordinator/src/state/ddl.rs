@@ -239,9 +239,6 @@ fn check_spec(spec: &IndexSpec) -> Result<()> {
         return Err(Error::new(ErrorCode::Unsupported, "an index has at most one array key")
             .with_hint("index each array by itself"));
     }
-    if spec.keys.iter().skip(1).any(|part| part.include_missing) {
-        return bad("INCLUDE MISSING belongs to the first key");
-    }
     if matches!(&spec.partition, PartitionBy::Exprs(exprs) if exprs.is_empty()) {
         return bad("PARTITION BY HASH needs an expression");
     }

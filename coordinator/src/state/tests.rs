@@ -206,10 +206,6 @@ fn definitions_outside_the_limits_are_refused() {
     assert_eq!(refuse(&|spec| spec.keys = Vec::new()), ErrorCode::InvalidParameter);
     assert_eq!(refuse(&|spec| spec.primary = true), ErrorCode::InvalidParameter);
     assert_eq!(refuse(&|spec| spec.keys = vec![spec.keys[0].clone(); 33]), ErrorCode::OverLimit);
-    let missing_second = |spec: &mut IndexSpec| {
-        spec.keys.push(KeyPart { include_missing: true, ..spec.keys[0].clone() });
-    };
-    assert_eq!(refuse(&missing_second), ErrorCode::InvalidParameter);
     let two_arrays = |spec: &mut IndexSpec| {
         spec.keys = vec![KeyPart { expr: array(), ..spec.keys[0].clone() }; 2];
     };
@@ -221,6 +217,15 @@ fn definitions_outside_the_limits_are_refused() {
         *vbuckets = 5000;
     }
     assert_eq!(refused(&mut state, wide), ErrorCode::InvalidParameter);
+}
+
+#[test]
+fn include_missing_may_stand_at_any_key() {
+    let mut state = with_bucket();
+    done(&mut state, Command::RegisterNode(node(20, Role::Indexer)));
+    let mut spec = spec("i");
+    spec.keys.push(KeyPart { include_missing: true, ..spec.keys[0].clone() });
+    done(&mut state, create_index(spec));
 }
 
 #[test]
