@@ -79,6 +79,8 @@ pub struct Served {
 pub struct Serving {
     addresses: [SocketAddr; 3],
     router: Arc<router::Router>,
+    /// How many indexers this process runs.
+    indexers: usize,
     _tasks: Vec<Task>,
 }
 
@@ -97,6 +99,7 @@ impl Serving {
     /// Serves ports.
     pub fn serve(served: Served, env: &Env, bound: Bound) -> Result<Self> {
         let Served { router, directory, peers, indexers } = served;
+        let joining = indexers.len();
         let addresses =
             [bound.sql.local_addr()?, bound.grpc.local_addr()?, bound.http.local_addr()?];
         let counters = Arc::new(Counters::default());
@@ -126,7 +129,7 @@ impl Serving {
                 }
             }),
         ];
-        Ok(Self { addresses, router, _tasks: tasks })
+        Ok(Self { addresses, router, indexers: joining, _tasks: tasks })
     }
 
     /// Where SQL is served.
@@ -144,12 +147,13 @@ impl Serving {
         self.addresses[2]
     }
 
-    /// Waits until there is a catalog with a projector and an indexer: then DDL and scans are served.
+    /// Waits until a projector and all indexers of this process (at least one of any) have joined: then
+    /// DDL and scans are served, and the slices of an index are spread over all of them.
     pub async fn wait_ready(&self) -> Result<()> {
         use proto::index::Role;
         let ready = self.router.wait_catalog(|catalog| {
-            let has = |role| catalog.nodes.values().any(|node| node.role == role);
-            has(Role::Projector) && has(Role::Indexer)
+            let joined = |role| catalog.nodes.values().filter(|node| node.role == role).count();
+            joined(Role::Projector) > 0 && joined(Role::Indexer) >= self.indexers.max(1)
         });
         tokio::time::timeout(READY_WITHIN, ready).await.map(drop).map_err(|_| {
             Error::unavailable(

@@ -64,6 +64,7 @@ async fn demo(args: &Args, data: &std::path::Path) -> Result<Report> {
     let config = ClusterConfig { data_dir: data.to_owned(), coordinators: 3, indexers: 3 };
     let mut cluster = Cluster::start(config, env.clone()).await?;
     let serving = Serving::start(&cluster, &env, Ports::any().bind().await?)?;
+    serving.wait_ready().await?;
     let at = serving.sql_address().to_string();
     let client = connect(&at).await?;
     let mut report = Report::default();
