@@ -35,7 +35,6 @@ const QUEUE_BYTES_MAX: u64 = 64 << 20;
 /// An indexer, running until it is dropped.
 pub struct Indexer {
     shared: Shared,
-    followers: Arc<Mutex<BTreeMap<BucketId, Follower>>>,
     _lock: Box<dyn Send + Sync>,
     _tasks: Vec<Task>,
 }
@@ -80,9 +79,9 @@ impl Indexer {
         let followers = Followers::default();
         let tasks = vec![
             env.spawn("catalog", follow_catalog(shared.clone(), Arc::clone(&followers))),
-            env.spawn("heartbeat", report(shared.clone(), Arc::clone(&followers))),
+            env.spawn("heartbeat", report(shared.clone(), followers)),
         ];
-        Ok(Self { shared, followers, _lock: dir_lock, _tasks: tasks })
+        Ok(Self { shared, _lock: dir_lock, _tasks: tasks })
     }
 
     /// What it says of itself.
@@ -92,11 +91,6 @@ impl Indexer {
             memory_bytes: self.shared.store.memory_bytes(),
             slices: self.shared.store.progress(),
         }
-    }
-
-    /// How far it is with each bucket.
-    pub fn buckets(&self) -> Vec<BucketProgress> {
-        bucket_progress(&self.shared, &self.followers)
     }
 
     async fn wait_applied(&self, bucket: BucketId, epoch: Epoch) -> Result<()> {

@@ -110,3 +110,62 @@ impl Applied {
 fn slice_id(index: &IndexInfo, slice: SliceNo) -> SliceId {
     SliceId { index: index.id, generation: index.generation, slice }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proto::ids::{Generation, IndexId, TopologyNo};
+    use proto::index::{IndexSpec, IndexState, PartitionBy};
+    use proto::topology::IndexTopology;
+
+    use super::*;
+
+    /// An index of two slices, each on a node of its own.
+    fn index() -> IndexInfo {
+        let spec = IndexSpec {
+            name: "i".into(),
+            bucket: "b".into(),
+            primary: true,
+            keys: Vec::new(),
+            include: Vec::new(),
+            predicate: None,
+            partition: PartitionBy::DocumentId,
+            slices: 2,
+            replicas: 0,
+            sql: String::new(),
+        };
+        let placement = vec![vec![NodeId(1)], vec![NodeId(2)]];
+        IndexInfo {
+            id: IndexId(1),
+            bucket: BucketId(1),
+            spec: Arc::new(spec),
+            state: IndexState::Maintenance,
+            generation: Generation(0),
+            topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
+        }
+    }
+
+    fn tell(applied: &Applied, node: u64, floor: u64, newest: u64) {
+        let slice = slice_id(&index(), SliceNo(node as u16 - 1));
+        applied.report(AppliedReport {
+            node: NodeId(node),
+            applied: vec![(BucketId(1), Epoch(newest))],
+            readable: Some(vec![(slice, Epoch(floor))]),
+        });
+    }
+
+    #[test]
+    fn no_epoch_is_chosen_below_the_floor_of_a_slice() {
+        let (applied, index) = (Applied::default(), index());
+        tell(&applied, 1, 12, 12);
+        assert_eq!(applied.oldest_common(&index), None, "slice 1 has no copy yet");
+        tell(&applied, 2, 3, 11);
+        assert_eq!(applied.newest_common(&index), None, "node 1 cannot answer 11 any more");
+        assert_eq!(applied.oldest_common(&index), Some(Epoch(12)));
+        tell(&applied, 2, 3, 13);
+        assert_eq!(applied.newest_common(&index), Some(Epoch(12)));
+        applied.lost(NodeId(1));
+        assert_eq!(applied.newest_common(&index), None);
+    }
+}

@@ -15,7 +15,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use proto::api::{CoordinatorStatus, Directory};
 use proto::index::{Catalog, IndexInfo};
-use serde_json::{Value as Json_, json};
+use serde_json::json;
 
 /// What the port tells of.
 #[derive(Clone)]
@@ -66,7 +66,7 @@ async fn healthz(State(observed): State<Observed>) -> Response {
     "ok\n".into_response()
 }
 
-async fn status(State(observed): State<Observed>) -> Json<Json_> {
+async fn status(State(observed): State<Observed>) -> Json<serde_json::Value> {
     let catalog = observed.router.catalog();
     let coordinator = match observed.directory.coordinator().status().await {
         Ok(status) => json!(status),
@@ -84,7 +84,7 @@ async fn status(State(observed): State<Observed>) -> Json<Json_> {
     }))
 }
 
-fn index_json(index: &IndexInfo) -> Json_ {
+fn index_json(index: &IndexInfo) -> serde_json::Value {
     json!({
         "id": index.id,
         "name": index.spec.name,

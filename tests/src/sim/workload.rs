@@ -9,7 +9,6 @@ use projector::source::memory::MemoryStore;
 use proto::api::{Directory, WatchMessage, Write, WriteKind};
 use proto::command::{Command, Outcome};
 use proto::cut::{Cut, WritePosition};
-use proto::env::Env;
 use proto::env::sim::{SimClock, SimFs};
 use proto::ids::{BucketId, Epoch, NodeId};
 use proto::index::{IndexInfo, NodeInfo, Role, SourceKind};
@@ -86,7 +85,7 @@ impl Workload {
         let backend = Arc::new(backend);
         let marks = Marks::default();
         let _watch = env.spawn("marks", watch_marks(Arc::clone(&directory), Arc::clone(&marks)));
-        let bucket = self.create_bucket(&env, &backend, &router).await;
+        let bucket = self.create_bucket(&backend, &router).await;
         let mut session = Session { backend, directory, router, marks, bucket, last_write: None };
         for index in &INDEXES[..2] {
             self.create_index(&session, index).await;
@@ -105,7 +104,6 @@ impl Workload {
 
     async fn create_bucket(
         &self,
-        _env: &Env,
         backend: &ClusterBackend,
         router: &Router,
     ) -> Arc<proto::index::BucketInfo> {
