@@ -168,10 +168,10 @@ impl Follower {
                 }
                 self.builds.retain(|build, _| indexes.iter().any(|index| index.id == *build));
                 for index in indexes {
-                    self.join(index);
+                    self.join(index).await?;
                 }
             }
-            StreamMessage::IndexJoin { index, .. } => self.join(index),
+            StreamMessage::IndexJoin { index, .. } => self.join(index).await?,
             StreamMessage::IndexLeave { index } => {
                 self.builds.remove(&index);
                 self.shared.store.drop_index(index).await?;
@@ -219,16 +219,16 @@ impl Follower {
     }
 
     /// An index is in the stream from here on: build it, if it is not here or not whole.
-    fn join(&mut self, index: Arc<IndexInfo>) {
+    async fn join(&mut self, index: Arc<IndexInfo>) -> Result<()> {
         let stored = self.shared.store.indexes().into_iter().find(|stored| {
             stored.info.id == index.id && stored.info.generation == index.generation
         });
         let readable = stored.is_some_and(|stored| stored.floor.is_some());
         let building = self.builds.get(&index.id).is_some_and(|b| b.generation == index.generation);
         if readable || building {
-            return;
+            return Ok(());
         }
-        self.shared.store.begin_build(Arc::clone(&index));
+        self.shared.store.begin_build(Arc::clone(&index)).await?;
         let task = self.shared.env.spawn(
             "build",
             build(
@@ -241,6 +241,7 @@ impl Follower {
         let build = Build { generation: index.generation, snapshot: None, _task: task };
         self.builds.insert(index.id, build);
         self.shared.slices_changed();
+        Ok(())
     }
 
     async fn build_done(&mut self, done: Built) -> Result<()> {
@@ -281,9 +282,7 @@ impl Follower {
     }
 }
 
-/// Fetches a backfill snapshot into the store, again from the beginning after an error: what was
-/// taken in before does no harm, since the higher seqno wins. But a document that was in the first
-/// snapshot and is gone from the second leaves a deletion in the stream, which began before both.
+/// Fetches a backfill snapshot into the store, again from the beginning after an error.
 async fn build(
     shared: Shared,
     projector: Arc<dyn ProjectorApi>,
@@ -320,7 +319,10 @@ async fn backfill(
     let mut cut = None;
     while let Some(message) = stream.next().await {
         match message? {
-            BackfillMessage::Begin { cut: at } => cut = Some(at),
+            BackfillMessage::Begin { cut: at } => {
+                shared.store.begin_backfill(info.id, info.generation).await?;
+                cut = Some(at);
+            }
             BackfillMessage::Documents(body) => {
                 shared.store.backfill(info.id, info.generation, body).await?;
             }

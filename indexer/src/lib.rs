@@ -15,7 +15,7 @@ mod follower;
 mod queue;
 mod scan;
 mod service;
-mod slice;
+pub mod slice;
 
 pub use config::Config;
 pub use service::{Indexer, Status};

@@ -15,8 +15,7 @@ use proto::scan::{KeyRange, Output, RowBlockBuilder, ShardBatch, ShardScan};
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
-use crate::slice::Snapshot;
-use crate::slice::merge::Merge;
+use crate::slice::{Rows, Snapshot};
 
 /// A batch is handed on when it has this many bytes of rows.
 const BATCH_BYTES: usize = 64 << 10;
@@ -31,15 +30,17 @@ const STEPS_PER_SIGN_OF_LIFE: u32 = 64;
 
 /// A scan in progress.
 pub struct ShardScanner {
-    snapshot: Snapshot,
+    snapshot: Arc<dyn Snapshot>,
     scan: ShardScan,
     /// What is left to walk: groups of slices that are merged, with a range; the next one last.
     ahead: Vec<(Vec<SliceNo>, KeyRange)>,
-    current: Option<(Vec<SliceNo>, KeyRange, Merge)>,
+    current: Option<(Vec<SliceNo>, KeyRange, Box<dyn Rows>)>,
     builder: RowBlockBuilder,
     batch_bytes: usize,
     rows_left: u64,
     partials: Vec<Partial>,
+    /// Does anything need the included values?
+    include: bool,
     /// For DISTINCT: the leading parts of the last row that was handed out, here or, before the resume
     /// point, by another replica. It counts over all ranges.
     last_prefix: Option<Bytes>,
@@ -50,7 +51,7 @@ pub struct ShardScanner {
 
 impl ShardScanner {
     /// A scan of a snapshot.
-    pub fn new(snapshot: Snapshot, scan: ShardScan) -> Result<Self> {
+    pub fn new(snapshot: Arc<dyn Snapshot>, scan: ShardScan) -> Result<Self> {
         let partials = match &scan.output {
             Output::Aggregates(calls) => {
                 calls.iter().map(|call| Partial::new(call.function)).collect()
@@ -59,12 +60,13 @@ impl ShardScanner {
         };
         let last_prefix = match (&scan.resume_after, scan.distinct_parts) {
             (Some(after), Some(parts)) => {
-                Some(after.slice_ref(leading_parts(&snapshot.info.spec, after, parts)?))
+                Some(after.slice_ref(leading_parts(&snapshot.info().spec, after, parts)?))
             }
             _ => None,
         };
         Ok(Self {
             ahead: walks(&scan),
+            include: needs_include(&scan, snapshot.info().spec.keys.len()),
             current: None,
             builder: RowBlockBuilder::with_capacity(FIRST_BATCH_BYTES),
             batch_bytes: FIRST_BATCH_BYTES,
@@ -113,27 +115,26 @@ impl ShardScanner {
 
     /// Looks at one entry; false when there is none left.
     fn advance(&mut self) -> Result<bool> {
-        let Some((_, _, merge)) = &mut self.current else {
+        let Some((_, _, rows)) = &mut self.current else {
             let Some((slices, range)) = self.ahead.pop() else { return Ok(false) };
-            let merge = self.snapshot.merge(&slices, &range, self.scan.reverse);
-            self.current = Some((slices, range, merge));
+            self.walk(slices, range)?;
             return Ok(true);
         };
-        let Some(found) = merge.next_visible() else {
+        if !rows.next()? {
             self.current = None;
             return Ok(true);
-        };
-        let (entry, include) = (merge.entry(found), merge.include(found));
+        }
+        let (entry, include) = (rows.entry(), rows.include());
         let prefix = match self.scan.distinct_parts {
-            Some(parts) => Some(leading_parts(&self.snapshot.info.spec, entry, parts)?),
+            Some(parts) => Some(leading_parts(&self.snapshot.info().spec, entry, parts)?),
             None => None,
         };
         if prefix.is_some() && prefix == self.last_prefix.as_deref() {
             let prefix = Bytes::copy_from_slice(prefix.unwrap_or_default());
-            self.skip_prefix(&prefix);
+            self.skip_prefix(&prefix)?;
             return Ok(true);
         }
-        let scope = EntryScope { spec: &self.snapshot.info.spec, entry, include };
+        let scope = EntryScope { spec: &self.snapshot.info().spec, entry, include };
         if let Some(filter) = &self.scan.filter
             && eval::truth(filter, &scope) != Some(true)
         {
@@ -159,18 +160,23 @@ impl ShardScanner {
     }
 
     /// Goes on behind all entries that begin with `prefix`.
-    fn skip_prefix(&mut self, prefix: &[u8]) {
-        let Some((slices, mut range, _)) = self.current.take() else { return };
+    fn skip_prefix(&mut self, prefix: &[u8]) -> Result<()> {
+        let Some((slices, mut range, _)) = self.current.take() else { return Ok(()) };
         if self.scan.reverse {
             range.high = Some(Bytes::copy_from_slice(prefix));
         } else {
             match key::successor(prefix) {
                 Some(next) => range.low = next.into(),
-                None => return,
+                None => return Ok(()),
             }
         }
-        let merge = self.snapshot.merge(&slices, &range, self.scan.reverse);
-        self.current = Some((slices, range, merge));
+        self.walk(slices, range)
+    }
+
+    fn walk(&mut self, slices: Vec<SliceNo>, range: KeyRange) -> Result<()> {
+        let rows = self.snapshot.rows(&slices, &range, self.scan.reverse, self.include)?;
+        self.current = Some((slices, range, rows));
+        Ok(())
     }
 }
 
@@ -263,10 +269,14 @@ impl Scope for EntryScope<'_> {
     }
 }
 
-/// Refuses what a scan of this index cannot mean, before anything is read.
-pub fn check(scan: &ShardScan, spec: &IndexSpec) -> Result<()> {
-    let refuse = |what: String| Err(Error::new(ErrorCode::InvalidParameter, what));
-    let columns = spec.keys.len() + spec.include.len();
+/// Does a scan of an index with so many key parts read included values?
+fn needs_include(scan: &ShardScan, key_parts: usize) -> bool {
+    matches!(scan.output, Output::Rows { include: true })
+        || highest_column(scan).is_some_and(|column| usize::from(column) >= key_parts)
+}
+
+/// The highest column that the expressions of a scan ask for.
+fn highest_column(scan: &ShardScan) -> Option<u16> {
     let mut highest = None;
     let arguments = match &scan.output {
         Output::Aggregates(calls) => {
@@ -282,7 +292,14 @@ pub fn check(scan: &ShardScan, spec: &IndexSpec) -> Result<()> {
             false
         });
     }
-    if let Some(column) = highest.filter(|n| usize::from(*n) >= columns) {
+    highest
+}
+
+/// Refuses what a scan of this index cannot mean, before anything is read.
+pub fn check(scan: &ShardScan, spec: &IndexSpec) -> Result<()> {
+    let refuse = |what: String| Err(Error::new(ErrorCode::InvalidParameter, what));
+    let columns = spec.keys.len() + spec.include.len();
+    if let Some(column) = highest_column(scan).filter(|n| usize::from(*n) >= columns) {
         return refuse(format!(
             "the scan asks for column {column}, index {} has {columns}",
             spec.name

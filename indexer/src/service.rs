@@ -95,7 +95,7 @@ impl Indexer {
 
     async fn wait_applied(&self, bucket: BucketId, epoch: Epoch) -> Result<()> {
         let mut applied = self.shared.applied.subscribe();
-        while self.shared.store.applied_epoch(bucket).is_none_or(|applied| applied < epoch) {
+        while self.shared.store.counters(bucket).committed < epoch {
             applied.changed().await.map_err(|_| Error::unavailable("the indexer stops"))?;
         }
         Ok(())
@@ -193,7 +193,7 @@ fn bucket_progress(shared: &Shared, followers: &Followers) -> Vec<BucketProgress
             bucket: mark.bucket,
             high_watermark: state.watermarks,
             applied: mark.epoch,
-            durable: shared.store.durable_epoch(mark.bucket),
+            durable: shared.store.counters(mark.bucket).durable,
             queue_bytes: state.staged_bytes,
             queue_bytes_max: QUEUE_BYTES_MAX,
         }
@@ -270,9 +270,10 @@ impl IndexerApi for Indexer {
             )
         })??;
         let snapshot = self.shared.store.snapshot(scan.index, scan.generation, scan.epoch)?;
-        check(&scan, &snapshot.info.spec)?;
+        check(&scan, &snapshot.info().spec)?;
         let node = self.shared.config.node.id;
-        if let Some(slice) = scan.slices.iter().find(|s| !snapshot.info.topology.hosts(node, **s)) {
+        if let Some(slice) = scan.slices.iter().find(|s| !snapshot.info().topology.hosts(node, **s))
+        {
             let message = format!("node {node} has no slice {slice} of index {}", scan.index);
             return Err(Error::new(ErrorCode::SliceMoved, message));
         }
@@ -296,7 +297,7 @@ impl IndexerApi for Indexer {
 
     async fn checksum(&self, slice: SliceId, epoch: Epoch) -> Result<(u64, u64)> {
         let snapshot = self.shared.store.snapshot(slice.index, slice.generation, epoch)?;
-        Ok(self.shared.env.blocking(move || snapshot.checksum(slice)).await)
+        self.shared.env.blocking(move || snapshot.checksum(slice.slice)).await
     }
 }
 

@@ -16,17 +16,19 @@ use bytes::Bytes;
 use proto::api::SliceProgress;
 use proto::cut::EpochMark;
 use proto::env::Env;
-use proto::ids::{BucketId, Epoch, Generation, IndexId, NodeId, SliceId};
+use proto::ids::{BucketId, Epoch, Generation, IndexId, NodeId, SliceId, SliceNo};
 use proto::index::IndexInfo;
 use proto::mutation::{KeyVersions, KeyVersionsReader};
+use proto::scan::KeyRange;
 use proto::{Error, ErrorCode, Result};
 
 use super::build::Build;
 use super::commit_log::{CommitLog, Lsn};
+use super::merge::Merge;
 use super::record::{Record, collapse};
 use super::run::Run;
 use super::slot::{Slot, lock};
-use super::{EpochBatch, SliceStore, Snapshot, StoredIndex};
+use super::{Counters, EpochBatch, Rows, SliceStore, Snapshot, StoredIndex};
 
 /// A build is written to the log in records of about this size.
 const BUILD_RECORD_BYTES: usize = 4 << 20;
@@ -113,6 +115,17 @@ impl MemoryStore {
         slots.values().cloned().collect()
     }
 
+    fn durable_epoch(&self, bucket: BucketId) -> Epoch {
+        let durable_lsn = self.log.durable().borrow().lsn;
+        let mut buckets = lock(&self.state.buckets);
+        let Some(progress) = buckets.get_mut(&bucket) else { return Epoch(0) };
+        while progress.logged.front().is_some_and(|(_, lsn)| *lsn <= durable_lsn) {
+            progress.durable =
+                progress.logged.pop_front().map_or(progress.durable, |(epoch, _)| epoch);
+        }
+        progress.durable
+    }
+
     /// Merges runs of an index in the background where that pays.
     fn compact_later(&self, slot: &Arc<Slot>) {
         if slot.is_worth_compacting() {
@@ -164,8 +177,12 @@ impl SliceStore for MemoryStore {
         lock(&self.state.buckets).values().map(|progress| progress.applied.clone()).collect()
     }
 
-    fn applied_epoch(&self, bucket: BucketId) -> Option<Epoch> {
-        lock(&self.state.buckets).get(&bucket).map(|progress| progress.applied.epoch)
+    fn counters(&self, bucket: BucketId) -> Counters {
+        let durable = self.durable_epoch(bucket);
+        let committed = lock(&self.state.buckets)
+            .get(&bucket)
+            .map_or(Epoch(0), |progress| progress.applied.epoch);
+        Counters { staged: committed, committed, durable, stable: Epoch(0) }
     }
 
     fn indexes(&self) -> Vec<StoredIndex> {
@@ -176,10 +193,15 @@ impl SliceStore for MemoryStore {
         self.slots().into_iter().map(stored).collect()
     }
 
-    fn begin_build(&self, info: Arc<IndexInfo>) {
+    async fn begin_build(&self, info: Arc<IndexInfo>) -> Result<()> {
         let slot = Slot::new(info);
         lock(&slot.writer).build = Some(Build::default());
         self.state.insert(slot);
+        Ok(())
+    }
+
+    async fn begin_backfill(&self, _index: IndexId, _generation: Generation) -> Result<()> {
+        Ok(())
     }
 
     async fn backfill(
@@ -245,18 +267,42 @@ impl SliceStore for MemoryStore {
         Ok(())
     }
 
-    fn durable_epoch(&self, bucket: BucketId) -> Epoch {
-        let durable_lsn = self.log.durable().borrow().lsn;
-        let mut buckets = lock(&self.state.buckets);
-        let Some(progress) = buckets.get_mut(&bucket) else { return Epoch(0) };
-        while progress.logged.front().is_some_and(|(_, lsn)| *lsn <= durable_lsn) {
-            progress.durable =
-                progress.logged.pop_front().map_or(progress.durable, |(epoch, _)| epoch);
-        }
-        progress.durable
+    async fn wait_durable(&self, _bucket: BucketId, _epoch: Epoch) -> Result<()> {
+        let mut durable = self.log.durable();
+        let end = durable.borrow_and_update().lsn;
+        self.log.wait_durable(end).await
     }
 
-    fn snapshot(&self, index: IndexId, generation: Generation, epoch: Epoch) -> Result<Snapshot> {
+    async fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn compact(&self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn split(&self, _: SliceId, _: &[u8], _: SliceNo, _: SliceNo) -> Result<()> {
+        Err(Error::internal("not in memory"))
+    }
+
+    async fn clone_slice(&self, _: SliceId, _: SliceNo) -> Result<()> {
+        Err(Error::internal("not in memory"))
+    }
+
+    async fn drop_slice(&self, _: SliceId) -> Result<()> {
+        Err(Error::internal("not in memory"))
+    }
+
+    async fn truncate(&self, _: &EpochMark) -> Result<()> {
+        Err(Error::internal("not in memory"))
+    }
+
+    fn snapshot(
+        &self,
+        index: IndexId,
+        generation: Generation,
+        epoch: Epoch,
+    ) -> Result<Arc<dyn Snapshot>> {
         let slot = self.slot(index, generation)?;
         let visible = slot.visible.load_full();
         let Some(floor) = visible.floor else {
@@ -275,7 +321,11 @@ impl SliceStore for MemoryStore {
         if epoch > applied {
             return Err(Error::unavailable(format!("epoch {epoch} is not applied yet")));
         }
-        Ok(Snapshot { info: Arc::clone(&slot.info), epoch, runs: visible.runs.clone() })
+        Ok(Arc::new(MemorySnapshot {
+            info: Arc::clone(&slot.info),
+            epoch,
+            runs: visible.runs.clone(),
+        }))
     }
 
     fn progress(&self) -> Vec<SliceProgress> {
@@ -308,6 +358,53 @@ impl SliceStore for MemoryStore {
             runs + writer.back.size() + writer.build.as_ref().map_or(0, Build::size)
         };
         self.slots().iter().map(size).sum::<usize>() as u64
+    }
+}
+
+struct MemorySnapshot {
+    info: Arc<IndexInfo>,
+    epoch: Epoch,
+    runs: Vec<Arc<Run>>,
+}
+
+impl Snapshot for MemorySnapshot {
+    fn info(&self) -> &Arc<IndexInfo> {
+        &self.info
+    }
+
+    fn is_in_memory(&self) -> bool {
+        true
+    }
+
+    fn rows(
+        &self,
+        slices: &[SliceNo],
+        range: &KeyRange,
+        reverse: bool,
+        _include: bool,
+    ) -> Result<Box<dyn Rows>> {
+        let merge = Merge::new(&self.runs, slices, range, self.epoch, reverse);
+        Ok(Box::new(MemoryRows { merge, found: None }))
+    }
+}
+
+struct MemoryRows {
+    merge: Merge,
+    found: Option<super::merge::Found>,
+}
+
+impl Rows for MemoryRows {
+    fn next(&mut self) -> Result<bool> {
+        self.found = self.merge.next_visible();
+        Ok(self.found.is_some())
+    }
+
+    fn entry(&self) -> &[u8] {
+        self.found.map_or(&[], |found| self.merge.entry(found))
+    }
+
+    fn include(&self) -> &[u8] {
+        self.found.map_or(&[], |found| self.merge.include(found))
     }
 }
 

@@ -25,10 +25,7 @@ use proto::api::SliceProgress;
 use proto::cut::EpochMark;
 use proto::ids::{BucketId, Epoch, Generation, IndexId, Seqno, SliceId, SliceNo};
 use proto::index::IndexInfo;
-use proto::scan::KeyRange;
-
-use merge::Merge;
-use run::Run;
+use proto::scan::{KeyRange, RowBlockBuilder};
 
 /// All that one epoch changes on this node.
 #[derive(Clone, Debug)]
@@ -61,23 +58,44 @@ pub struct StoredIndex {
     pub floor: Option<Epoch>,
 }
 
+/// How far a bucket's epochs have come on this node; each number is at or below the one before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// The newest epoch that was handed to [`SliceStore::apply`].
+    pub staged: Epoch,
+    /// The newest epoch that scans see.
+    pub committed: Epoch,
+    /// The newest epoch that would survive a crash: the log is synced behind it, or its fragments are.
+    pub durable: Epoch,
+    /// The newest epoch that no longer needs the log: its fragments are synced and their manifests
+    /// written.
+    pub stable: Epoch,
+}
+
 /// What keeps the slices of a node.
+///
+/// Keys are self-delimiting (`proto::key`): none is a proper beginning of another, so that the order of
+/// (key, id) is the order of their bytes back to back.
 #[async_trait]
 pub trait SliceStore: Send + Sync + 'static {
     /// The newest epoch applied to each bucket.
     fn applied(&self) -> Vec<EpochMark>;
 
-    /// The newest epoch applied to a bucket.
-    fn applied_epoch(&self, bucket: BucketId) -> Option<Epoch>;
+    /// How far a bucket's epochs have come.
+    fn counters(&self, bucket: BucketId) -> Counters;
 
     /// The indexes that it keeps.
     fn indexes(&self) -> Vec<StoredIndex>;
 
     /// Begins (or begins anew) to build the node's slices of an index: from now on the epochs are
-    /// gathered for it.
-    fn begin_build(&self, info: Arc<IndexInfo>);
+    /// applied to it, but nothing is shown.
+    async fn begin_build(&self, info: Arc<IndexInfo>) -> Result<()>;
 
-    /// Takes documents of a backfill snapshot.
+    /// A backfill snapshot begins, at or behind the place where the build began: what an earlier one,
+    /// cut short, has left is forgotten.
+    async fn begin_backfill(&self, index: IndexId, generation: Generation) -> Result<()>;
+
+    /// Takes documents of a backfill snapshot, each once.
     async fn backfill(
         &self,
         index: IndexId,
@@ -86,7 +104,8 @@ pub trait SliceStore: Send + Sync + 'static {
     ) -> Result<()>;
 
     /// Ends a build: the slices show what the snapshot and the epochs since have made, from `mark`
-    /// (the newest applied epoch, which must cover the snapshot's cut) on.
+    /// (the newest applied epoch, which must cover the snapshot's cut) on, also after a crash. What an
+    /// epoch has said of a document outranks the snapshot.
     async fn finish_build(
         &self,
         index: IndexId,
@@ -94,18 +113,45 @@ pub trait SliceStore: Send + Sync + 'static {
         mark: &EpochMark,
     ) -> Result<()>;
 
-    /// Removes an index.
+    /// Removes an index, also for what comes after a crash.
     async fn drop_index(&self, index: IndexId) -> Result<()>;
 
-    /// Applies an epoch to all indexes of its bucket at once. When this returns, scans see it.
+    /// Applies an epoch to all indexes of its bucket at once; waits while the store is short of memory.
+    /// When this returns, scans see it.
     async fn apply(&self, batch: EpochBatch) -> Result<()>;
 
-    /// The newest epoch of a bucket that would survive a crash.
-    fn durable_epoch(&self, bucket: BucketId) -> Epoch;
+    /// Waits until an epoch of a bucket would survive a crash.
+    async fn wait_durable(&self, bucket: BucketId, epoch: Epoch) -> Result<()>;
+
+    /// Turns what is in memory into synced fragments: all epochs committed before the call are stable.
+    async fn flush(&self) -> Result<()>;
+
+    /// Merges each slice down to as few fragments as there can be, dropping what no epoch at or above
+    /// the horizon needs.
+    async fn compact(&self) -> Result<()>;
+
+    /// Splits a slice at an entry: `low` has the entries before it, `high` those from it on, with all
+    /// their versions; the slice itself is gone. Nothing is copied.
+    async fn split(&self, slice: SliceId, at: &[u8], low: SliceNo, high: SliceNo) -> Result<()>;
+
+    /// Makes `to` a slice with the same entries and versions. Nothing is copied.
+    async fn clone_slice(&self, slice: SliceId, to: SliceNo) -> Result<()>;
+
+    /// Removes one slice; scans in progress keep what they read.
+    async fn drop_slice(&self, slice: SliceId) -> Result<()>;
+
+    /// Goes back to an epoch at or above every floor of the bucket: what is newer is gone, now and
+    /// after a crash.
+    async fn truncate(&self, mark: &EpochMark) -> Result<()>;
 
     /// An index as an epoch shows it; `SnapshotTooOld` below its floor, `Unavailable` while it is
     /// being built or the epoch is not applied, `SliceMoved` if it is not here.
-    fn snapshot(&self, index: IndexId, generation: Generation, epoch: Epoch) -> Result<Snapshot>;
+    fn snapshot(
+        &self,
+        index: IndexId,
+        generation: Generation,
+        epoch: Epoch,
+    ) -> Result<Arc<dyn Snapshot>>;
 
     /// What there is of each slice.
     fn progress(&self) -> Vec<SliceProgress>;
@@ -114,32 +160,66 @@ pub trait SliceStore: Send + Sync + 'static {
     fn memory_bytes(&self) -> u64;
 }
 
-/// An index at one epoch; what it shows never changes, whatever is applied or compacted meanwhile.
-#[derive(Clone)]
-pub struct Snapshot {
+/// An index at one epoch; what it shows never changes, whatever is applied, flushed, compacted, split
+/// or dropped meanwhile.
+pub trait Snapshot: Send + Sync {
     /// The index.
-    pub info: Arc<IndexInfo>,
-    /// The epoch.
-    pub epoch: Epoch,
-    runs: Vec<Arc<Run>>,
-}
+    fn info(&self) -> &Arc<IndexInfo>;
 
-impl Snapshot {
-    /// The entries of some slices in a range, merged in order.
-    pub fn merge(&self, slices: &[SliceNo], range: &KeyRange, reverse: bool) -> Merge {
-        Merge::new(&self.runs, slices, range, self.epoch, reverse)
-    }
+    /// Can it be read without waiting for a disk?
+    fn is_in_memory(&self) -> bool;
+
+    /// The entries of some slices in a range, merged in order or in reverse; included values are read
+    /// only if asked for.
+    fn rows(
+        &self,
+        slices: &[SliceNo],
+        range: &KeyRange,
+        reverse: bool,
+        include: bool,
+    ) -> Result<Box<dyn Rows>>;
 
     /// The additive checksum of what a slice shows, and how many entries that is.
-    pub fn checksum(&self, slice: SliceId) -> (u64, u64) {
-        let mut merge = self.merge(&[slice.slice], &KeyRange::all(), false);
+    fn checksum(&self, slice: SliceNo) -> Result<(u64, u64)> {
+        let mut rows = self.rows(&[slice], &KeyRange::all(), false, true)?;
         let (mut sum, mut entries) = (0u64, 0);
-        while let Some(found) = merge.next_visible() {
-            let entry = xxhash_rust::xxh3::xxh3_64(merge.entry(found));
-            sum =
-                sum.wrapping_add(xxhash_rust::xxh3::xxh3_64_with_seed(merge.include(found), entry));
+        while rows.next()? {
+            let entry = xxhash_rust::xxh3::xxh3_64(rows.entry());
+            sum = sum.wrapping_add(xxhash_rust::xxh3::xxh3_64_with_seed(rows.include(), entry));
             entries += 1;
         }
-        (sum, entries)
+        Ok((sum, entries))
+    }
+}
+
+/// Walks the visible entries of a snapshot. It keeps alive what it reads from.
+pub trait Rows: Send {
+    /// Goes to the next entry; false behind the last.
+    fn next(&mut self) -> Result<bool>;
+
+    /// Encoded key parts of the entry that [`Self::next`] found, then its document id.
+    fn entry(&self) -> &[u8];
+
+    /// Its encoded included values; empty if they were not asked for.
+    fn include(&self) -> &[u8];
+
+    /// Packs entries until the block has `bytes_max` bytes or there are `rows_max` more of them; false
+    /// when there are none left.
+    fn pack(
+        &mut self,
+        block: &mut RowBlockBuilder,
+        bytes_max: usize,
+        rows_max: u64,
+    ) -> Result<bool> {
+        for _ in 0..rows_max {
+            if block.len() >= bytes_max {
+                break;
+            }
+            if !self.next()? {
+                return Ok(false);
+            }
+            block.push(self.entry(), self.include());
+        }
+        Ok(true)
     }
 }
