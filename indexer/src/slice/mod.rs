@@ -6,15 +6,18 @@
 //! behind the same trait.
 
 pub mod back_index;
+pub mod block;
 pub mod build;
 mod changes;
 pub mod commit_log;
 pub mod compaction;
+pub mod fragment;
 pub mod memory;
 pub mod merge;
 pub mod record;
 pub mod run;
 mod slot;
+pub mod table;
 
 use std::sync::Arc;
 
