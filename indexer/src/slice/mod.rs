@@ -12,6 +12,7 @@ mod changes;
 pub mod commit_log;
 pub mod compaction;
 pub mod fragment;
+pub mod layout;
 pub mod memory;
 pub mod merge;
 pub mod record;

@@ -330,6 +330,11 @@ impl<S: BlockSink> TableBuilder<S> {
         Ok(())
     }
 
+    /// What takes the blocks.
+    pub fn sink_mut(&mut self) -> &mut S {
+        &mut self.sink
+    }
+
     /// Bytes of closed blocks.
     pub fn bytes(&self) -> u64 {
         self.bytes
