@@ -1,4 +1,5 @@
-//! A blocked Bloom filter over document ids: is a document in this fragment, perhaps?
+//! A blocked Bloom filter over the keys of a back table, which are document ids: is a document in this
+//! fragment, perhaps?
 //!
 //! It is the filter of Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters"
 //! (2007): all bits of a key lie in one line of 64 bytes, so that a question costs one cache miss. With
@@ -14,9 +15,9 @@ const BITS_PER_KEY: u64 = 10;
 /// Bits set per key: of 5..=8, seven gives the fewest false answers at ten bits.
 const PROBES: u32 = 7;
 
-/// What the filters know a document id by.
-pub fn filter_hash(id: &[u8]) -> u64 {
-    xxh3_64(id)
+/// What the filters know a key by.
+pub fn filter_hash(key: &[u8]) -> u64 {
+    xxh3_64(key)
 }
 
 /// Aligned, so that it is one cache line and not parts of two.

@@ -7,10 +7,11 @@ use proto::env::{File, FileSystem, OpenMode};
 use proto::{Error, ErrorCode, Result};
 
 use super::cache::BlockCache;
-use super::filter::{Filter, LINE_BYTES};
+use super::filter::{Filter, LINE_BYTES, filter_hash};
 use super::format::{HEADER_BYTES, Header, MetaRef, Trailer};
 use super::read::Fragment;
 use super::stored::{Compression, Encoder};
+use crate::slice::block::Version;
 use crate::slice::layout;
 use crate::slice::table::{BlockSink, Table, TableBuilder};
 
@@ -23,7 +24,7 @@ const WRITE_BYTES: usize = 256 << 10;
 pub struct FragmentOptions {
     /// How its blocks are compressed.
     pub compression: Compression,
-    /// Whether it gets a filter, and for about how many keys.
+    /// Whether it gets a filter over the keys of its rows, and for about how many of them.
     pub filter_rows: Option<u64>,
     /// Which columns its rows have: bit 0 the forward entries, 1 to 62 included columns, 63 the back
     /// index.
@@ -77,13 +78,6 @@ impl FragmentWriter {
             buffer,
             buffer_offset: 0,
         })
-    }
-
-    /// Takes the [`super::filter_hash`] of a document id into the filter, if there is one.
-    pub fn filter_key(&mut self, hash: u64) {
-        if let Some(filter) = &mut self.filter {
-            filter.insert(hash);
-        }
     }
 
     /// The file's id.
@@ -155,6 +149,12 @@ impl FragmentWriter {
 }
 
 impl BlockSink for FragmentWriter {
+    fn row(&mut self, row: &Version<'_>) {
+        if let Some(filter) = &mut self.filter {
+            filter.insert(filter_hash(row.key));
+        }
+    }
+
     fn block(&mut self, block: Vec<u8>) -> Result<(u64, u32)> {
         let offset = self.offset();
         let from = self.buffer.len();
