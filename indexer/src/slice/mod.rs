@@ -8,8 +8,9 @@
 pub mod back_index;
 pub mod build;
 mod changes;
-pub mod commit_log;
 pub mod compaction;
+pub mod log;
+pub mod manifest;
 pub mod memory;
 pub mod merge;
 pub mod record;
