@@ -23,7 +23,7 @@ use proto::scan::KeyRange;
 use proto::{Error, ErrorCode, Result};
 
 use super::build::Build;
-use super::commit_log::{CommitLog, Lsn};
+use super::log::{CommitLog, LogOptions, Lsn};
 use super::merge::Merge;
 use super::record::{Record, collapse};
 use super::run::Run;
@@ -62,33 +62,34 @@ impl MemoryStore {
         let state = Arc::new(State::default());
         let mut builds: BTreeMap<(IndexId, Generation), Build> = BTreeMap::new();
         let mut replayed = BTreeMap::new();
-        let log = CommitLog::open(env, &dir.join("commit.log"), &mut |record| {
-            match Record::decode(record)? {
-                Record::Epoch { mark, body } => {
-                    state.apply(&mark, &body)?;
-                    state.of_bucket(mark.bucket).iter().for_each(|slot| slot.compact());
-                    replayed.insert(mark.bucket, mark.epoch);
-                }
-                Record::BuildPart { first, index, generation, body } => {
-                    let build = builds.entry((index, generation)).or_default();
-                    if first {
-                        *build = Build::default();
+        let log =
+            CommitLog::open(env, &dir.join("log"), LogOptions::default(), &mut |_, record| {
+                match Record::decode(record)? {
+                    Record::Epoch { mark, body } => {
+                        state.apply(&mark, &body)?;
+                        state.of_bucket(mark.bucket).iter().for_each(|slot| slot.compact());
+                        replayed.insert(mark.bucket, mark.epoch);
                     }
-                    build.add(index, generation, &body)?;
+                    Record::BuildPart { first, index, generation, body } => {
+                        let build = builds.entry((index, generation)).or_default();
+                        if first {
+                            *build = Build::default();
+                        }
+                        build.add(index, generation, &body)?;
+                    }
+                    Record::BuildEnd { info, mark } => {
+                        let build = builds.remove(&(info.id, info.generation)).unwrap_or_default();
+                        let slot = Slot::new(Arc::new(*info));
+                        slot.finish(&build, mark.epoch)?;
+                        state.insert(slot);
+                    }
+                    Record::Drop { index } => {
+                        state.remove(index);
+                        builds.retain(|(dropped, _), _| *dropped != index);
+                    }
                 }
-                Record::BuildEnd { info, mark } => {
-                    let build = builds.remove(&(info.id, info.generation)).unwrap_or_default();
-                    let slot = Slot::new(Arc::new(*info));
-                    slot.finish(&build, mark.epoch)?;
-                    state.insert(slot);
-                }
-                Record::Drop { index } => {
-                    state.remove(index);
-                    builds.retain(|(dropped, _), _| *dropped != index);
-                }
-            }
-            Ok(())
-        })?;
+                Ok(())
+            })?;
         let mut buckets = lock(&state.buckets);
         for (bucket, epoch) in replayed {
             if let Some(progress) = buckets.get_mut(&bucket) {

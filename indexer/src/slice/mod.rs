@@ -9,16 +9,19 @@ pub mod back_index;
 pub mod block;
 pub mod build;
 mod changes;
-pub mod commit_log;
 pub mod compaction;
 pub mod fragment;
+pub mod fuzz;
 pub mod layout;
+pub mod log;
+pub mod manifest;
 pub mod memory;
 pub mod merge;
 pub mod record;
 pub mod run;
 mod slot;
 pub mod table;
+pub mod verify;
 
 use std::sync::Arc;
 

@@ -13,6 +13,7 @@ use proto::ids::{Epoch, SliceNo};
 use super::*;
 use crate::slice::block::Version;
 use crate::slice::layout;
+use crate::slice::manifest::Columns;
 use crate::slice::table::{Table, TableBuilder};
 
 /// Slice, key, id, value, epoch, tombstone.
@@ -81,14 +82,14 @@ fn a_fragment_gives_back_what_was_written_at_once_and_when_opened_again() {
     for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
         let fs = disk(1, Path::new("data"));
         let options =
-            FragmentOptions { compression, filter_rows: Some(3000), columns: COLUMN_FORWARD };
+            FragmentOptions { compression, filter_rows: Some(3000), columns: Columns::ENTRY.0 };
         let written = write(&fs, 9, &cache(1 << 20), &options, &rows).expect("rows");
         let opened = Fragment::open(&fs, Path::new("data"), 9, &cache(1 << 20)).unwrap();
         assert_eq!((&written.stats, &written.index), (&opened.stats, &opened.index));
         assert_eq!((written.bytes(), read(&written)), (opened.bytes(), rows.clone()));
         assert_eq!(read(&opened), rows);
         let fragment = opened.fragment().expect("a file");
-        assert_eq!((fragment.id(), fragment.columns()), (9, COLUMN_FORWARD));
+        assert_eq!((fragment.id(), fragment.columns()), (9, Columns::ENTRY.0));
         assert!(rows.iter().all(|row| fragment.may_contain(filter_hash(&row.1))));
         assert!(!fragment.may_contain(filter_hash(b"nobody")));
         lengths.push(fragment.file_bytes());

@@ -27,6 +27,8 @@ const FILTER_READ_BYTES: usize = 4096 * LINE_BYTES;
 pub struct Fragment {
     pub(super) path: PathBuf,
     pub(super) id: u64,
+    /// Under which it was written, perhaps by another node.
+    pub(super) written_id: u64,
     pub(super) file: Arc<dyn File>,
     pub(super) cache: Arc<BlockCache>,
     /// The header's checksum, which the other checksums begin with.
@@ -66,14 +68,15 @@ impl Fragment {
         }
         let mut header = [0; HEADER_BYTES as usize];
         read_at(&*file, &mut header, 0)?;
-        let (_, seed) = Header::decode(&header)?;
+        let (header, seed) = Header::decode(&header)?;
         let mut trailer = [0; TRAILER_BYTES as usize];
         read_at(&*file, &mut trailer, bytes - TRAILER_BYTES)?;
         let trailer = Trailer::decode(&trailer, seed, bytes)?;
         let Meta { columns, stats, index } = read_meta(&*file, &trailer, seed)?;
         let filter = read_filter(&*file, &trailer, seed)?;
         let (path, cache) = (path.to_path_buf(), Arc::clone(cache));
-        let fragment = Self { path, id, file, cache, seed, columns, bytes, filter };
+        let written_id = header.id;
+        let fragment = Self { path, id, written_id, file, cache, seed, columns, bytes, filter };
         let block_bytes = trailer.meta_offset - HEADER_BYTES;
         Ok(Table::of_fragment(stats, index, block_bytes, Arc::new(fragment)))
     }
@@ -82,7 +85,7 @@ impl Fragment {
     pub fn block(&self, index: &BlockIndex, block: u32) -> Result<Arc<Block>> {
         self.cache.get_or_read(self.id, block, || {
             let mut read = None;
-            self.read_blocks(index, block..block + 1, |_, _, block| read = Some(Arc::new(block)))?;
+            self.read_blocks(index, block..block + 1, |_, block| read = Some(Arc::new(block)))?;
             read.ok_or_else(|| Error::internal("a range of one block has none"))
         })
     }
@@ -94,15 +97,15 @@ impl Fragment {
         wanted: Range<u32>,
         out: &mut VecDeque<Arc<Block>>,
     ) -> Result<()> {
-        self.read_blocks(index, wanted, |_, _, block| out.push_back(Arc::new(block)))
+        self.read_blocks(index, wanted, |_, block| out.push_back(Arc::new(block)))
     }
 
-    /// Reads neighbouring blocks with one read; gives each its number, as stored, and parsed.
+    /// Reads neighbouring blocks with one read; gives each as stored and parsed.
     pub(super) fn read_blocks(
         &self,
         index: &BlockIndex,
         wanted: Range<u32>,
-        mut each: impl FnMut(u32, &[u8], Block),
+        mut each: impl FnMut(&[u8], Block),
     ) -> Result<()> {
         if wanted.is_empty() {
             return Ok(());
@@ -125,7 +128,7 @@ impl Fragment {
                 let stored = &scratch[at..at + len as usize];
                 let parsed = stored::decode(self.seed, offset, stored)
                     .map_err(|error| self.blame(error, block, offset))?;
-                each(block, stored, parsed);
+                each(stored, parsed);
             }
             Ok(())
         })
@@ -154,6 +157,11 @@ impl Fragment {
     /// What the cache and the file's name know it by.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// The id in its header: the one under which it was written, perhaps by another node.
+    pub fn written_id(&self) -> u64 {
+        self.written_id
     }
 
     /// Where it was when it was opened.
