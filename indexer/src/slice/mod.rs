@@ -9,6 +9,8 @@ pub mod back_index;
 pub mod build;
 mod changes;
 pub mod compaction;
+pub mod garbage;
+pub mod load_state;
 pub mod log;
 pub mod manifest;
 pub mod memory;
