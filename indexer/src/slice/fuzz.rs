@@ -13,7 +13,7 @@ use proto::mutation::KeyVersionsReader;
 use super::block::Block;
 use super::fragment::{self, BlockCache, Fragment, filter_hash};
 use super::log::{self, CommitLog, LogOptions};
-use super::manifest;
+use super::manifest::{self, Described};
 
 const DIR: &str = "fuzz";
 
@@ -35,9 +35,11 @@ pub fn fragment(data: &[u8]) {
 
 /// A segment of the commit log, the only one of its log.
 pub fn log(data: &[u8]) {
-    let Ok(env) = with_file("00000000000000000000.log", data) else { return };
-    let path = Path::new(DIR).join("00000000000000000000.log");
-    let _ = log::describe(&env, &path, &mut |_| ());
+    // Under the name that its header asks for, or it would go no further.
+    let base = data.get(8..16).and_then(|base| base.try_into().ok()).map_or(0, u64::from_le_bytes);
+    let name = format!("{base:020}.log");
+    let Ok(env) = with_file(&name, data) else { return };
+    let _ = log::describe(&env, &Path::new(DIR).join(name), &mut |_| ());
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().build() else { return };
     let _ = runtime.block_on(async {
         CommitLog::open(&env, Path::new(DIR), LogOptions::default(), &mut |_, _| Ok(()))
@@ -46,10 +48,16 @@ pub fn log(data: &[u8]) {
 
 /// A manifest of a node or of an index.
 pub fn manifest(data: &[u8]) {
-    for name in ["node.manifest", "index-1.1.manifest"] {
-        let Ok(env) = with_file(name, data) else { return };
-        let _ = manifest::describe(&env, &Path::new(DIR).join(name));
-        let _ = manifest::read_all(&*env.fs, Path::new(DIR));
+    let dir = Path::new(DIR);
+    let Ok(env) = with_file("any.manifest", data) else { return };
+    let name = match manifest::describe(&env, &dir.join("any.manifest")) {
+        Ok(Described::Index { index, generation, .. }) => {
+            manifest::index_path(dir, index, generation)
+        }
+        _ => dir.join("node.manifest"),
+    };
+    if env.fs.rename(&dir.join("any.manifest"), &name).is_ok() {
+        let _ = manifest::read_all(&*env.fs, dir);
     }
 }
 

@@ -42,3 +42,12 @@ pub use list::{
     EpochRange, FileId, GroupList, IndexManifest, ListItem, NodeManifest, SliceLists,
     fragment_name, fragment_of_name,
 };
+
+#[cfg(test)]
+mod column_tests;
+#[cfg(test)]
+mod edit_tests;
+#[cfg(test)]
+mod file_tests;
+#[cfg(test)]
+mod testing;
