@@ -24,7 +24,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::build::Build;
 use super::commit_log::{CommitLog, Lsn};
-use super::merge::Merge;
+use super::old_merge::Merge;
 use super::record::{Record, collapse};
 use super::run::Run;
 use super::slot::{Slot, lock};
@@ -390,7 +390,7 @@ impl Snapshot for MemorySnapshot {
 
 struct MemoryRows {
     merge: Merge,
-    found: Option<super::merge::Found>,
+    found: Option<super::old_merge::Found>,
 }
 
 impl Rows for MemoryRows {

@@ -11,13 +11,20 @@ pub mod build;
 mod changes;
 pub mod commit_log;
 pub mod compaction;
+pub mod cursor;
 pub mod fragment;
 pub mod memory;
+pub mod memtable;
 pub mod merge;
+pub mod old_compaction;
+pub mod old_merge;
+pub mod packed;
 pub mod record;
+pub mod rewrite;
 pub mod run;
 mod slot;
 pub mod table;
+pub mod versions;
 
 use std::sync::Arc;
 

@@ -16,8 +16,8 @@ use proto::mutation::KeyVersions;
 use super::back_index::BackIndex;
 use super::build::Build;
 use super::changes::Changes;
-use super::compaction::choose;
-use super::merge::compact;
+use super::old_compaction::choose;
+use super::old_merge::compact;
 use super::run::Run;
 
 /// One index.
