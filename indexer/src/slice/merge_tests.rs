@@ -111,10 +111,10 @@ proptest! {
         let from = from.min(before.len());
         let until = (from + len).min(before.len());
         let protected = Protected { horizon: Epoch(horizon * parts.len() as u64), points: vec![] };
-        let rewrite = Rewrite { protected: protected.clone(), at_bottom: from == 0, back: false };
+        let rewrite = Rewrite { protected: protected.clone(), back: false };
         let mut out = TableBuilder::default();
         let inputs = before[from..until].iter().map(|t| Source::whole(t, SliceNo(3))).collect();
-        rewrite.slice(SliceNo(3), inputs, &mut out, |_| {}).unwrap();
+        rewrite.slice(SliceNo(3), inputs, from == 0, &mut out).unwrap();
         let mut after = before[..from].to_vec();
         after.extend(out.finish().unwrap().map(Arc::new));
         after.extend_from_slice(&before[until..]);

@@ -1,6 +1,5 @@
 //! Writes what some sources show, together, into one table: for merges of runs, flushes and compactions.
 
-use bytes::Bytes;
 use proto::Result;
 use proto::ids::{Epoch, SliceNo};
 
@@ -16,8 +15,6 @@ use super::versions::Protected;
 pub struct Rewrite {
     /// What must stay visible.
     pub protected: Protected,
-    /// Is nothing older than the sources stored anywhere? See [`super::versions`].
-    pub at_bottom: bool,
     /// Are the values packed states of the back index?
     pub back: bool,
 }
@@ -30,13 +27,14 @@ struct Kept {
 }
 
 impl Rewrite {
-    /// Appends the rows of one slice; slices come in ascending order.
+    /// Appends the rows of one slice; slices come in ascending order. `at_bottom`: nothing older than
+    /// the sources is stored anywhere (see [`super::versions`]).
     pub fn slice<S: BlockSink>(
         &self,
         slice: SliceNo,
         sources: Vec<Source>,
+        at_bottom: bool,
         out: &mut TableBuilder<S>,
-        mut each_entry: impl FnMut(&[u8]),
     ) -> Result<()> {
         let mut merge = Merge::new(sources, false)?;
         let (mut entry, mut values) = (Vec::new(), Vec::new());
@@ -61,14 +59,11 @@ impl Rewrite {
                 versions.sort_unstable_by_key(|version| std::cmp::Reverse(version.epoch));
             }
             let of = |version: &Kept| (version.epoch, version.tombstone);
-            self.protected.retain(&mut versions, self.at_bottom, of);
-            if !versions.is_empty() {
-                each_entry(&entry);
-            }
+            self.protected.retain(&mut versions, at_bottom, of);
             for version in &versions {
                 let (key, id) = entry.split_at(key_len);
                 let value = &values[version.value.clone()];
-                let epoch = match self.at_bottom {
+                let epoch = match at_bottom {
                     true => self.protected.rounded_down(version.epoch),
                     false => version.epoch,
                 };
@@ -77,14 +72,4 @@ impl Rewrite {
             }
         }
     }
-}
-
-/// An unbounded range of epochs up to one.
-pub fn up_to(epoch: Epoch) -> std::ops::RangeInclusive<Epoch> {
-    Epoch(0)..=epoch
-}
-
-/// The bound behind all entries that begin with an entry's bytes: the smallest longer one.
-pub fn behind(entry: &[u8]) -> Bytes {
-    [entry, &[0][..]].concat().into()
 }

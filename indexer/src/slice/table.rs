@@ -259,6 +259,10 @@ impl Table {
 
 /// Takes the blocks of a table that is being built.
 pub trait BlockSink {
+    /// Is told of each row before its block is closed.
+    fn row(&mut self, _row: &Version<'_>) {}
+
+
     /// Takes the next block; says where it is and how many bytes it has there.
     fn block(&mut self, block: Vec<u8>) -> Result<(u64, u32)>;
 }
@@ -327,6 +331,7 @@ impl<S: BlockSink> TableBuilder<S> {
             self.open_block(row);
         }
         self.block.push(row);
+        self.sink.row(row);
         Ok(())
     }
 
