@@ -23,7 +23,7 @@ use super::manifest::{Columns, FileId};
 use super::merge::Visible as VisibleRows;
 use super::packed::{self, PackedEntry, include_hash};
 use super::rows::RowSorter;
-use super::slot::Fragments;
+use super::slot::{FORWARD, Fragments};
 use super::table::Table;
 use super::Rows;
 
@@ -176,7 +176,7 @@ pub fn write_part(
         return Ok(None);
     }
     let (columns, filter) = match part {
-        Part::Forward => (Columns::FORWARD, None),
+        Part::Forward => (FORWARD, None),
         Part::Back => (Columns::BACK, Some(rows.len() as u64)),
     };
     let (file, mut out) = files.create(columns, filter)?;

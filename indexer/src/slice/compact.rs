@@ -4,38 +4,38 @@
 //! have the same piece. The merge runs without a lock; its result is thrown away if the lists no longer
 //! have its inputs as one piece when it is done. A slice that is large enough gets a file of its own.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proto::Result;
 use proto::ids::{Epoch, SliceNo};
+use proto::scan::KeyRange;
 
 use super::compaction::{FRAGMENTS_MIN, choose};
 use super::cursor::Source;
 use super::files::Files;
-use super::manifest::{Columns, FileId, IndexManifest, ListItem};
+use super::flush::epochs_of;
+use super::manifest::{Columns, FileId, ListItem};
 use super::rewrite::Rewrite;
-use super::slot::{Slot, Structure, lock};
-use super::store::Manifests;
+use super::slot::{Slot, Structure, lock, source_of};
 use super::table::Table;
 use super::versions::Protected;
 
 /// A slice with so many bytes in a compaction gets a file of its own: it can be moved by itself then.
 const OWN_FILE_BYTES: u64 = 64 << 20;
 
-/// How much to merge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
-    /// What pays.
+/// Which lists to merge.
+pub enum Extent<'a> {
+    /// Where it pays.
     WherePays,
-    /// Each list down to one fragment.
-    Everything,
+    /// Each list down to one fragment, but for those that are noted here; what is done is noted.
+    Everything(&'a mut BTreeSet<(Columns, SliceNo)>),
 }
 
 /// What a compaction merges.
 struct Choice {
-    columns: Columns,
-    inputs: Vec<FileId>,
-    slices: Vec<Piece>,
+    group: Columns,
+    pieces: Vec<Piece>,
     protected: Protected,
     rows: u64,
 }
@@ -43,123 +43,133 @@ struct Choice {
 /// A slice that has the inputs as one piece of its list.
 struct Piece {
     slice: SliceNo,
+    inputs: Vec<ListItem>,
     sources: Vec<Source>,
     at_bottom: bool,
     bytes: u64,
 }
 
-/// A file that a compaction wrote, with the slices in it.
-type Output = (FileId, Arc<Table>, Vec<SliceNo>);
+/// A file that a compaction wrote.
+type Output = (FileId, Arc<Table>);
 
 impl Slot {
     /// Runs one compaction; false if there is none to run.
-    pub fn compact(&self, files: &Files, manifests: &Manifests, extent: Extent) -> Result<bool> {
-        for columns in [Columns::FORWARD, Columns::BACK] {
-            if let Some(choice) = self.choose_fragments(columns, extent) {
-                let outputs = choice.run(files)?;
-                files.sync_names()?;
-                self.replace(&choice, outputs, files, manifests)?;
-                return Ok(true);
-            }
+    pub fn compact(&self, files: &Files, mut extent: Extent<'_>) -> Result<bool> {
+        let Some(choice) = self.choose_fragments(&extent) else { return Ok(false) };
+        if let Extent::Everything(done) = &mut extent {
+            done.extend(choice.pieces.iter().map(|piece| (choice.group, piece.slice)));
         }
-        Ok(false)
+        let outputs = choice.run(files)?;
+        files.sync_names()?;
+        self.replace(&choice, outputs, files)?;
+        Ok(true)
     }
 
-    fn choose_fragments(&self, columns: Columns, extent: Extent) -> Option<Choice> {
+    fn choose_fragments(&self, extent: &Extent<'_>) -> Option<Choice> {
         let horizon = lock(&self.writer).horizon;
         let structure = lock(&self.structure);
         if structure.dropped || structure.bulk.is_some() {
             return None;
         }
-        let visible = self.visible.load();
-        let lists = structure.manifest.slices.iter().filter_map(|(slice, lists)| {
-            let items = lists.items(columns)?;
-            let fragments = visible.slices.get(slice)?;
-            let sources =
-                if columns.has_back() { &fragments.back } else { &fragments.forward };
-            (items.len() == sources.len()).then_some((*slice, items, sources))
-        });
-        let lists: Vec<(SliceNo, &[ListItem], &Vec<Source>)> = lists.collect();
-        let inputs = lists.iter().find_map(|(_, items, sources)| {
-            let range = choose_piece(sources, extent)?;
-            Some(items[range].iter().map(|item| item.file).collect::<Vec<_>>())
-        })?;
-        let mut slices = Vec::new();
-        for (slice, items, sources) in lists {
-            let piece = items.windows(inputs.len()).position(|window| {
-                window.iter().map(|item| item.file).eq(inputs.iter().copied())
-            });
-            if let Some(at) = piece {
-                let sources = sources[at..at + inputs.len()].to_vec();
-                let bytes = sources.iter().map(section_bytes).sum();
-                slices.push(Piece { slice, sources, at_bottom: at == 0, bytes });
-            }
-        }
-        let rows = slices.iter().flat_map(|piece| &piece.sources).map(section_rows).sum();
-        let protected = Protected { horizon, points: Vec::new() };
-        Some(Choice { columns, inputs, slices, protected, rows })
+        let slices = &structure.manifest.slices;
+        let groups: BTreeSet<Columns> =
+            slices.values().flat_map(|lists| lists.groups.iter().map(|g| g.columns)).collect();
+        groups.into_iter().find_map(|group| {
+            let pieces = structure.choose_pieces(group, extent)?;
+            let rows = pieces.iter().flat_map(|piece| &piece.sources).map(section_rows).sum();
+            let protected = Protected { horizon, points: Vec::new() };
+            Some(Choice { group, pieces, protected, rows })
+        })
     }
 
     /// Puts the outputs in the place of the inputs, or throws them away.
-    fn replace(
-        &self,
-        choice: &Choice,
-        outputs: Vec<Output>,
-        files: &Files,
-        manifests: &Manifests,
-    ) -> Result<()> {
+    fn replace(&self, choice: &Choice, outputs: Vec<Output>, files: &Files) -> Result<()> {
         let mut structure = lock(&self.structure);
         let mut manifest = structure.manifest.clone();
-        let in_place = !structure.dropped
-            && choice.slices.iter().all(|piece| {
-                let of_slice = outputs.iter().filter(|(.., slices)| slices.contains(&piece.slice));
-                let items = of_slice
-                    .map(|(file, ..)| ListItem::whole(*file, piece.slice, choice.columns))
-                    .collect();
-                manifest.replace(piece.slice, choice.columns, &choice.inputs, items)
+        let mut in_place = !structure.dropped;
+        for piece in &choice.pieces {
+            let items = outputs.iter().filter(|(_, table)| table.index.section(piece.slice).is_some());
+            let items = items.map(|(file, table)| ListItem {
+                file: *file,
+                rows_of: piece.slice,
+                range: KeyRange::all(),
+                columns: choice.group,
+                epochs: epochs_of(table),
             });
-        let written = outputs.into_iter().map(|(file, table, _)| (file, table));
-        if !in_place {
-            files.retire(written.collect());
-            return Ok(());
+            let (slice, items) = (piece.slice, items.collect());
+            in_place =
+                in_place && manifest.replace(slice, choice.group, &piece.inputs, items)?;
         }
-        manifest.floor = manifest.floor.max(choice.protected.horizon);
-        if let Err(error) = manifests.write(&manifest) {
-            files.retire(written.collect());
-            return Err(error);
+        let floor = |floor: Epoch| floor.max(choice.protected.horizon);
+        manifest.floor = manifest.floor.map(floor);
+        let written = if in_place { files.write_manifest(&manifest) } else { Ok(()) };
+        if !in_place || written.is_err() {
+            files.retire(outputs);
+            return written;
         }
         structure.manifest = manifest;
-        structure.tables.extend(written);
-        self.publish(&structure, |visible| {
-            visible.floor = visible.floor.map(|floor| floor.max(choice.protected.horizon));
-        })?;
+        structure.tables.extend(outputs);
+        self.publish(&structure, |visible| visible.floor = visible.floor.map(floor))?;
         files.retire(structure.take_unnamed());
         Ok(())
+    }
+}
+
+impl Structure {
+    /// The pieces to merge in a group of columns: chosen for one slice, and taken wherever the same
+    /// fragments stand together.
+    fn choose_pieces(&self, group: Columns, extent: &Extent<'_>) -> Option<Vec<Piece>> {
+        let lists = || {
+            self.manifest.slices.iter().filter_map(|(slice, lists)| {
+                let items = &lists.group(group)?.items;
+                let source = |item: &ListItem| {
+                    Some(source_of(self.tables.get(&item.file)?, *slice, item))
+                };
+                let sources: Vec<Source> = items.iter().filter_map(source).collect();
+                (sources.len() == items.len()).then_some((*slice, items, sources))
+            })
+        };
+        let files = lists().find_map(|(slice, items, sources)| {
+            if matches!(extent, Extent::Everything(done) if done.contains(&(group, slice))) {
+                return None;
+            }
+            let range = choose_piece(&sources, extent)?;
+            Some(items[range].iter().map(|item| item.file).collect::<Vec<_>>())
+        })?;
+        let mut pieces = Vec::new();
+        for (slice, items, sources) in lists() {
+            let at = items.windows(files.len()).position(|window| {
+                window.iter().map(|item| item.file).eq(files.iter().copied())
+            });
+            let Some(at) = at else { continue };
+            let inputs = items[at..at + files.len()].to_vec();
+            let sources = sources[at..at + files.len()].to_vec();
+            let bytes = sources.iter().map(section_bytes).sum();
+            pieces.push(Piece { slice, inputs, sources, at_bottom: at == 0, bytes });
+        }
+        Some(pieces)
     }
 }
 
 impl Choice {
     fn run(&self, files: &Files) -> Result<Vec<Output>> {
         let rewrite =
-            Rewrite { protected: self.protected.clone(), back: self.columns.has_back() };
+            Rewrite { protected: self.protected.clone(), back: self.group.contains(Columns::BACK) };
         let mut outputs = Vec::new();
         let mut at = 0;
-        while at < self.slices.len() {
-            let alone = self.slices[at].bytes >= OWN_FILE_BYTES;
-            let more = self.slices[at + 1..].iter().take_while(|piece| {
+        while at < self.pieces.len() {
+            let alone = self.pieces[at].bytes >= OWN_FILE_BYTES;
+            let more = self.pieces[at + 1..].iter().take_while(|piece| {
                 !alone && piece.bytes < OWN_FILE_BYTES
             });
-            let group = &self.slices[at..at + 1 + more.count()];
+            let group = &self.pieces[at..at + 1 + more.count()];
             at += group.len();
-            let filter = self.columns.has_back().then_some(self.rows);
-            let (file, mut out) = files.create(self.columns, filter)?;
+            let filter = self.group.contains(Columns::BACK).then_some(self.rows);
+            let (file, mut out) = files.create(self.group, filter)?;
             for piece in group {
                 rewrite.slice(piece.slice, piece.sources.clone(), piece.at_bottom, &mut out)?;
             }
-            if let Some((file, table)) = files.finish(file, out)? {
-                let slices = table.index.sections().iter().map(|section| section.slice).collect();
-                outputs.push((file, table, slices));
-            }
+            outputs.extend(files.finish(file, out)?);
         }
         Ok(outputs)
     }
@@ -175,13 +185,13 @@ fn section_rows(source: &Source) -> u64 {
     index.section(source.rows_of).map_or(0, |section| index.sections()[section].rows)
 }
 
-fn choose_piece(sources: &[Source], extent: Extent) -> Option<std::ops::Range<usize>> {
+fn choose_piece(sources: &[Source], extent: &Extent<'_>) -> Option<std::ops::Range<usize>> {
     match extent {
         Extent::WherePays => {
             let sizes: Vec<u64> = sources.iter().map(section_bytes).collect();
             choose(&sizes, FRAGMENTS_MIN, u64::MAX)
         }
-        Extent::Everything => {
+        Extent::Everything(_) => {
             let settled = match sources {
                 [] => true,
                 [only] => only.table.stats.shows_whole_at(Epoch(u64::MAX)),
@@ -189,12 +199,5 @@ fn choose_piece(sources: &[Source], extent: Extent) -> Option<std::ops::Range<us
             };
             (!settled).then_some(0..sources.len())
         }
-    }
-}
-
-impl Structure {
-    /// The manifest and the tables that it names.
-    pub fn parts(&self) -> (&IndexManifest, impl Iterator<Item = &Arc<Table>>) {
-        (&self.manifest, self.tables.values())
     }
 }

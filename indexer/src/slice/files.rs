@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 
 use proto::env::Env;
+use proto::ids::{Generation, IndexId};
 use proto::{Error, Result};
 
 use super::fragment::{BlockCache, Compression, Fragment, FragmentOptions, FragmentWriter};
 use super::layout;
-use super::manifest::{Columns, FileId};
+use super::manifest::{self, Columns, FileId, IndexManifest, NodeManifest};
 use super::slot::lock;
 use super::table::{Table, TableBuilder};
 
@@ -94,6 +95,22 @@ impl Files {
         self.env.fs.sync_dir(&dir).map_err(|error| {
             Error::from(error).context(format!("syncing the directory {}", dir.display()))
         })
+    }
+
+    /// Makes a manifest durable in the place of an earlier one.
+    pub fn write_manifest(&self, manifest: &IndexManifest) -> Result<()> {
+        manifest::write_index(&*self.env.fs, &layout::manifest_dir(&self.dir), manifest)
+    }
+
+    /// Makes the node manifest durable in the place of an earlier one.
+    pub fn write_node_manifest(&self, manifest: &NodeManifest) -> Result<()> {
+        manifest::write_node(&*self.env.fs, &layout::manifest_dir(&self.dir), manifest)
+    }
+
+    /// Removes the manifest of an index for good.
+    pub fn remove_manifest(&self, index: IndexId, generation: Generation) -> Result<()> {
+        let dir = layout::manifest_dir(&self.dir);
+        manifest::remove_index(&*self.env.fs, &dir, index, generation)
     }
 
     /// Deletes some tables that nothing on disk names any more, each when its last reader has gone.

@@ -10,11 +10,10 @@ use proto::ids::{Epoch, SliceNo};
 use super::block::Version;
 use super::cursor::Source;
 use super::files::Files;
-use super::manifest::{Columns, FileId};
+use super::manifest::{Columns, EpochRange, FileId, Place};
 use super::memtable::BackMemtable;
 use super::rewrite::Rewrite;
-use super::slot::{Slot, Structure, Writer, lock, slices_of};
-use super::store::Manifests;
+use super::slot::{FORWARD, Slot, Structure, Writer, lock, slices_of};
 use super::table::Table;
 use super::versions::Protected;
 
@@ -34,12 +33,12 @@ type Written = Option<(FileId, Arc<Table>)>;
 
 impl Slot {
     /// Writes what is in memory; true if there was something.
-    pub fn flush(&self, files: &Files, manifests: &Manifests) -> Result<bool> {
+    pub fn flush(&self, files: &Files) -> Result<bool> {
         let _one_at_a_time = lock(&self.flush);
         let Some(frozen) = self.freeze() else { return Ok(false) };
         let written = self.write(&frozen, files).and_then(|(forward, back)| {
             files.sync_names()?;
-            self.install(&frozen, forward, back, manifests)
+            self.install(&frozen, forward, back, files)
         });
         let mut writer = lock(&self.writer);
         if let Err(error) = written {
@@ -60,8 +59,9 @@ impl Slot {
         let memtable = match writer.frozen.take() {
             Some(left) if writer.memtable.is_empty() => left,
             Some(left) => {
-                let mut both = left.up_to(Epoch(u64::MAX));
-                both.append(&writer.memtable);
+                let mut both = BackMemtable::default();
+                both.append(&left, Epoch(u64::MAX));
+                both.append(&writer.memtable, Epoch(u64::MAX));
                 Arc::new(both)
             }
             None => Arc::new(std::mem::take(&mut writer.memtable)),
@@ -81,7 +81,7 @@ impl Slot {
     }
 
     fn write(&self, frozen: &Frozen, files: &Files) -> Result<(Written, Written)> {
-        let (file, mut out) = files.create(Columns::FORWARD, None)?;
+        let (file, mut out) = files.create(FORWARD, None)?;
         let rewrite = Rewrite { protected: frozen.protected.clone(), back: false };
         for slice in slices_of(&frozen.runs) {
             let sources = frozen.runs.iter().map(|run| Source::whole(run, slice)).collect();
@@ -115,22 +115,22 @@ impl Slot {
         frozen: &Frozen,
         forward: Written,
         back: Written,
-        manifests: &Manifests,
+        files: &Files,
     ) -> Result<()> {
         let mut structure = lock(&self.structure);
         let mut manifest = structure.manifest.clone();
-        for (written, columns) in [(&forward, Columns::FORWARD), (&back, Columns::BACK)] {
+        for (written, columns) in [(&forward, FORWARD), (&back, Columns::BACK)] {
             if let Some((file, table)) = written {
                 let slices: Vec<SliceNo> =
                     table.index.sections().iter().map(|section| section.slice).collect();
-                manifest.add(*file, columns, &slices);
+                manifest.add(*file, &slices, columns, epochs_of(table), Place::Newest)?;
             }
         }
         manifest.flushed = frozen.epoch;
         manifest.entries = frozen.entries.iter().copied().collect();
-        manifest.floor = manifest.floor.max(frozen.protected.horizon);
+        manifest.floor = manifest.floor.map(|floor| floor.max(frozen.protected.horizon));
         if !frozen.building && !structure.dropped {
-            manifests.write(&manifest)?;
+            files.write_manifest(&manifest)?;
         }
         structure.manifest = manifest;
         structure.tables.extend(forward.into_iter().chain(back));
@@ -162,4 +162,9 @@ impl Structure {
     pub fn bytes(&self) -> u64 {
         self.tables.values().map(|table| table.bytes()).sum()
     }
+}
+
+/// The epochs of a table's rows.
+pub fn epochs_of(table: &Table) -> EpochRange {
+    EpochRange { from: table.stats.oldest, to: table.stats.newest }
 }

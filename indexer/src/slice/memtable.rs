@@ -36,6 +36,8 @@ pub struct BackMemtable {
     base: Epoch,
     oldest: Option<Epoch>,
     states: u64,
+    /// A bit for each slice that has states.
+    slices: Vec<u64>,
 }
 
 /// A state of a document in one slice.
@@ -61,6 +63,12 @@ impl BackMemtable {
     /// Is it empty?
     pub fn is_empty(&self) -> bool {
         self.states == 0
+    }
+
+    /// Has it a state in a slice?
+    pub fn has(&self, slice: SliceNo) -> bool {
+        let word = self.slices.get(usize::from(slice.0) / 64);
+        word.is_some_and(|word| word >> (slice.0 % 64) & 1 == 1)
     }
 
     /// How many states it has.
@@ -90,6 +98,11 @@ impl BackMemtable {
         }
         self.oldest = Some(self.oldest.map_or(epoch, |oldest| oldest.min(epoch)));
         self.states += 1;
+        let (word, bit) = (usize::from(slice.0) / 64, slice.0 % 64);
+        if self.slices.len() <= word {
+            self.slices.resize(word + 1, 0);
+        }
+        self.slices[word] |= 1 << bit;
         let place = self.next_place(id.len() + state.len() + HEADER_BYTES_MAX);
         let (short, chunks, base) = (short(hash), &self.chunks, self.base);
         let same = |(other, at): &(u32, u32)| {
@@ -176,15 +189,13 @@ impl BackMemtable {
         all.into_iter().map(|(_, _, place)| place).collect()
     }
 
-    /// A memtable with the states up to an epoch.
-    pub fn up_to(&self, epoch: Epoch) -> Self {
-        let mut kept = Self::default();
-        let states = self.sorted().into_iter().rev().filter_map(|place| self.get(place));
-        for state in states.filter(|state| state.epoch <= epoch) {
+    /// Takes in the states of another one up to an epoch, all of them newer than its own.
+    pub fn append(&mut self, newer: &Self, up_to: Epoch) {
+        let states = newer.sorted().into_iter().rev().filter_map(|place| newer.get(place));
+        for state in states.filter(|state| state.epoch <= up_to) {
             let hash = xxhash_rust::xxh3::xxh3_64(state.id);
-            kept.set(hash, state.id, state.slice, state.epoch, state.state);
+            self.set(hash, state.id, state.slice, state.epoch, state.state);
         }
-        kept
     }
 }
 
@@ -252,7 +263,8 @@ mod tests {
         assert_eq!(sorted.len(), 20_003);
         assert!(sorted.is_sorted());
         assert_eq!(table.oldest(), Some(Epoch(2)));
-        let kept = table.up_to(Epoch(90));
+        let mut kept = BackMemtable::default();
+        kept.append(&table, Epoch(90));
         let state = kept.newest(xxh3_64(b"user000007"), b"user000007", SliceNo(1));
         assert_eq!(state.map(|state| state.epoch), Some(Epoch(90)));
         assert_eq!(kept.states(), 20_002);

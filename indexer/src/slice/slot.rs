@@ -5,6 +5,7 @@
 //! changes of memory (an epoch, the end of a flush). Who takes both takes `structure` first.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use arc_swap::ArcSwap;
@@ -21,7 +22,7 @@ use super::compaction;
 use super::cursor::Source;
 use super::epoch::Document;
 use super::log::Lsn;
-use super::manifest::{FileId, IndexManifest, ListItem};
+use super::manifest::{Columns, FileId, IndexManifest, ListItem};
 use super::memtable::BackMemtable;
 use super::merge::Visible as VisibleRows;
 use super::rewrite::Rewrite;
@@ -29,6 +30,8 @@ use super::table::{Table, TableBuilder};
 use super::versions::Protected;
 use super::{Rows, Snapshot};
 
+/// The forward column group: entries and included values.
+pub const FORWARD: Columns = Columns(!(1 << 63));
 /// Runs in memory are merged up to this size.
 const RUN_BYTES_MAX: u64 = 48 << 20;
 
@@ -44,6 +47,8 @@ pub struct Slot {
     pub visible: ArcSwap<Visible>,
     /// One flush at a time.
     pub flush: Mutex<()>,
+    /// Bytes of a backfill that wait to be written.
+    pub bulk_bytes: AtomicU64,
 }
 
 /// The lists of fragments as they are on disk, and a build's.
@@ -122,12 +127,12 @@ impl Slot {
         let visible = Visible {
             runs: Vec::new(),
             slices: fragments(&manifest, &tables)?,
-            floor: Some(manifest.floor),
+            floor: manifest.floor,
         };
         let writer = Writer {
             entries: manifest.entries.iter().map(|(slice, n)| (*slice, *n as i64)).collect(),
             applied: manifest.flushed,
-            horizon: manifest.floor,
+            horizon: manifest.floor.unwrap_or_default(),
             ..Writer::default()
         };
         Ok(Self::with(manifest, tables, writer, visible))
@@ -140,11 +145,12 @@ impl Slot {
         visible: Visible,
     ) -> Self {
         Self {
-            info: Arc::new(manifest.info.clone()),
+            info: Arc::clone(&manifest.info),
             structure: Mutex::new(Structure { manifest, tables, bulk: None, dropped: false }),
             writer: Mutex::new(writer),
             visible: ArcSwap::from_pointee(visible),
             flush: Mutex::default(),
+            bulk_bytes: AtomicU64::new(0),
         }
     }
 
@@ -194,13 +200,17 @@ impl Slot {
         let runs: usize = visible.runs.iter().map(|run| run.memory_bytes()).sum();
         let writer = lock(&self.writer);
         let frozen = writer.frozen.as_ref().map_or(0, |frozen| frozen.size());
-        (runs + writer.memtable.size() + frozen) as u64
+        let fragments: usize = visible.slices.values().map(|fragments| fragments.memory_share()).sum();
+        let bulk = self.bulk_bytes.load(Ordering::Relaxed);
+        (runs + writer.memtable.size() + frozen + fragments) as u64 + bulk
     }
 
-    /// Where the log begins to be needed for what is in memory, and since which epoch.
-    pub fn unflushed(&self) -> Option<(Epoch, Lsn)> {
+    /// Where the log begins to be needed for what is in memory, and since which epoch. An index that is
+    /// being built does not need it: a crash begins the build anew.
+    pub fn needs_log(&self) -> Option<(Epoch, Lsn)> {
         let writer = lock(&self.writer);
         match (writer.frozen_unflushed, writer.unflushed) {
+            _ if writer.building => None,
             (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.min(other.1))),
             (one, other) => one.or(other),
         }
@@ -271,7 +281,7 @@ impl Slot {
 impl Structure {
     /// Forgets the tables that no list names any more, and returns them.
     pub fn take_unnamed(&mut self) -> Vec<(FileId, Arc<Table>)> {
-        let named: BTreeSet<FileId> = self.manifest.files().into_iter().collect();
+        let named: BTreeSet<FileId> = self.manifest.files();
         let unnamed: Vec<FileId> =
             self.tables.keys().filter(|file| !named.contains(file)).copied().collect();
         unnamed.into_iter().filter_map(|file| Some((file, self.tables.remove(&file)?))).collect()
@@ -306,7 +316,7 @@ pub fn slices_of(tables: &[Arc<Table>]) -> BTreeSet<SliceNo> {
 }
 
 /// The sources that the lists of a manifest mean.
-fn fragments(
+pub fn fragments(
     manifest: &IndexManifest,
     tables: &BTreeMap<FileId, Arc<Table>>,
 ) -> Result<BTreeMap<SliceNo, Arc<Fragments>>> {
@@ -320,7 +330,7 @@ fn fragments(
                     Error::new(ErrorCode::Corrupt, text)
                 })?;
                 let source = source_of(table, *slice, item);
-                match item.columns.has_back() {
+                match item.columns.contains(Columns::BACK) {
                     true => fragments.back.push(source),
                     false => fragments.forward.push(source),
                 }
@@ -331,9 +341,10 @@ fn fragments(
     Ok(slices)
 }
 
-fn source_of(table: &Arc<Table>, slice: SliceNo, item: &ListItem) -> Source {
+/// What an item of a slice's list means.
+pub fn source_of(table: &Arc<Table>, slice: SliceNo, item: &ListItem) -> Source {
     // The key range of a back fragment restricts the keys inside the states, not the documents.
-    let (range, keys) = match item.columns.has_back() {
+    let (range, keys) = match item.columns.contains(Columns::BACK) {
         true => (KeyRange::all(), item.range.clone()),
         false => (item.range.clone(), KeyRange::all()),
     };
