@@ -20,12 +20,11 @@ use super::cursor::Source;
 use super::files::Files;
 use super::lookup::{Wanted, look_up};
 use super::manifest::{Columns, FileId};
-use super::merge::Visible as VisibleRows;
+use super::merge::Merge;
 use super::packed::{self, PackedEntry, include_hash};
 use super::rows::RowSorter;
 use super::slot::{FORWARD, Fragments};
 use super::table::Table;
-use super::Rows;
 
 /// So many documents are looked up together.
 const LOOK_UP_DOCUMENTS: usize = 4096;
@@ -117,14 +116,22 @@ impl Bulk {
         out: &mut RowSorter,
     ) -> Result<u64> {
         let slices = self.back_of(slice);
-        let mut newest =
-            VisibleRows::with_tombstones(touched.iter().cloned(), Epoch(u64::MAX))?;
+        let mut merge = Merge::new(touched.iter().cloned(), false)?;
         let mut batch: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
         let mut had = 0;
         loop {
-            let more = newest.next()?;
+            let (mut id, mut state, mut newest) = (Vec::new(), Vec::new(), None);
+            let found = merge.next_versions(&mut id, |cursor| {
+                let (block, row) = cursor.place();
+                if newest < Some(block.epoch(row)) {
+                    newest = Some(block.epoch(row));
+                    state.clear();
+                    block.put_value(row, &mut state);
+                }
+            })?;
+            let more = found.is_some();
             if more {
-                batch.push((newest.entry().to_vec(), newest.include().to_vec()));
+                batch.push((id, state));
             }
             if batch.len() == LOOK_UP_DOCUMENTS || !more {
                 had += correct(slice, &slices, &batch, out)?;

@@ -49,6 +49,8 @@ pub struct Slot {
     pub flush: Mutex<()>,
     /// Bytes of a backfill that wait to be written.
     pub bulk_bytes: AtomicU64,
+    /// Bytes of the fragments' indexes and filters.
+    fragment_bytes: AtomicU64,
 }
 
 /// The lists of fragments as they are on disk, and a build's.
@@ -144,6 +146,7 @@ impl Slot {
         writer: Writer,
         visible: Visible,
     ) -> Self {
+        let resident: usize = tables.values().map(|table| table.memory_bytes()).sum();
         Self {
             info: Arc::clone(&manifest.info),
             structure: Mutex::new(Structure { manifest, tables, bulk: None, dropped: false }),
@@ -151,6 +154,7 @@ impl Slot {
             visible: ArcSwap::from_pointee(visible),
             flush: Mutex::default(),
             bulk_bytes: AtomicU64::new(0),
+            fragment_bytes: AtomicU64::new(resident as u64),
         }
     }
 
@@ -194,15 +198,19 @@ impl Slot {
         (by_id && visible.slices.contains_key(&slice)).then_some(slice)
     }
 
-    /// Bytes of memory.
+    /// Bytes of memory that a flush does not give back.
+    pub fn resident_bytes(&self) -> u64 {
+        self.fragment_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of memory that wait to be written to fragments.
     pub fn memory_bytes(&self) -> u64 {
         let visible = self.visible.load();
         let runs: usize = visible.runs.iter().map(|run| run.memory_bytes()).sum();
         let writer = lock(&self.writer);
         let frozen = writer.frozen.as_ref().map_or(0, |frozen| frozen.size());
-        let fragments: usize = visible.slices.values().map(|fragments| fragments.memory_share()).sum();
         let bulk = self.bulk_bytes.load(Ordering::Relaxed);
-        (runs + writer.memtable.size() + frozen + fragments) as u64 + bulk
+        (runs + writer.memtable.size() + frozen) as u64 + bulk
     }
 
     /// Where the log begins to be needed for what is in memory, and since which epoch. An index that is
@@ -270,6 +278,8 @@ impl Slot {
         change: impl FnOnce(&mut Visible),
     ) -> Result<()> {
         let slices = fragments(&structure.manifest, &structure.tables)?;
+        let resident: usize = structure.tables.values().map(|table| table.memory_bytes()).sum();
+        self.fragment_bytes.store(resident as u64, Ordering::Relaxed);
         let mut next = Visible::clone(&self.visible.load());
         next.slices = slices;
         change(&mut next);

@@ -340,3 +340,7 @@ impl SliceStore for FragmentStore {
         self.inner.memory_bytes()
     }
 }
+
+#[cfg(test)]
+#[path = "store_tests.rs"]
+mod tests;

@@ -75,21 +75,33 @@ impl StoreOptions {
 }
 
 impl Inner {
-    /// Bytes of memory besides the block cache.
-    fn data_bytes(&self) -> u64 {
+    /// Bytes of memory that wait to be written to fragments.
+    fn unwritten_bytes(&self) -> u64 {
         self.state.slots().iter().map(|slot| slot.memory_bytes()).sum()
+    }
+
+    /// Bytes of the fragments' indexes and filters.
+    fn resident_bytes(&self) -> u64 {
+        self.state.slots().iter().map(|slot| slot.resident_bytes()).sum()
     }
 
     /// Bytes of memory.
     pub fn memory_bytes(&self) -> u64 {
-        self.data_bytes() + self.files.cache_bytes()
+        self.unwritten_bytes() + self.resident_bytes() + self.files.cache_bytes()
+    }
+
+    /// Is there room for an epoch?
+    fn has_room(&self) -> bool {
+        let stop = self.options.stop_bytes();
+        // What stays resident leaves less, but never so little that nothing goes on.
+        self.unwritten_bytes() < stop.saturating_sub(self.resident_bytes()).max(stop / 4)
     }
 
     /// Waits until memory is below the second bound.
     pub async fn wait_for_room(self: &Arc<Self>) {
         loop {
             let room = self.room.notified();
-            if self.data_bytes() < self.options.stop_bytes() {
+            if self.has_room() {
                 return;
             }
             flush_in_background(self);
@@ -215,7 +227,7 @@ impl Inner {
     }
 
     fn wants_flush(&self) -> bool {
-        self.data_bytes() > self.options.flush_bytes()
+        self.unwritten_bytes() > self.options.flush_bytes()
             || self.log.held_bytes() > self.options.log_bytes
     }
 

@@ -1,0 +1,207 @@
+//! The store through its trait: what is shown after epochs, builds and restarts, and what scans make of
+//! it.
+
+use std::path::PathBuf;
+
+use proto::cut::{Cut, Position};
+use proto::expr::{ColumnType, Expr, Step};
+use proto::ids::{Seqno, TopologyNo, VbucketId, Vbuuid};
+use proto::index::{IndexSpec, IndexState, KeyPart, PartitionBy};
+use proto::key;
+use proto::mutation::{KeyVersionsWriter, MutationKind};
+use proto::scan::{KeyRange, Output, ShardBatch, ShardScan};
+use proto::topology::IndexTopology;
+use proto::value::Value;
+
+use super::super::Piece;
+use proto::ids::SliceNo;
+
+use super::*;
+use crate::scan::ShardScanner;
+
+const INDEX: IndexId = IndexId(1);
+const NODE: NodeId = NodeId(7);
+
+/// An index on (country, pop), one slice.
+fn info() -> Arc<IndexInfo> {
+    let part = |name: &str| KeyPart {
+        expr: Expr::Path(vec![Step::Field(name.into())]),
+        name: name.into(),
+        column_type: ColumnType::Text,
+        descending: false,
+        include_missing: false,
+    };
+    let spec = IndexSpec {
+        name: "i".into(),
+        bucket: "b".into(),
+        primary: false,
+        keys: vec![part("country"), part("pop")],
+        include: Vec::new(),
+        predicate: None,
+        partition: PartitionBy::DocumentId,
+        slices: 1,
+        replicas: 0,
+        sql: String::new(),
+    };
+    Arc::new(IndexInfo {
+        id: INDEX,
+        bucket: BucketId(1),
+        spec: Arc::new(spec),
+        state: IndexState::Backfill,
+        generation: Generation(0),
+        topology: Arc::new(IndexTopology { number: TopologyNo(1), placement: vec![vec![NODE]] }),
+    })
+}
+
+fn entry_key(country: &str, pop: i64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    key::encode_part(&Value::String(country.into()), false, &mut bytes);
+    key::encode_part(&Value::int(pop), false, &mut bytes);
+    bytes
+}
+
+/// A state of a document: its seqno, its id, the entries it has from now on.
+type State<'a> = (u64, &'a str, &'a [(&'a str, i64)]);
+
+/// Packed key-versions.
+fn body(states: &[State<'_>]) -> Bytes {
+    let mut writer = KeyVersionsWriter::default();
+    for (seqno, id, entries) in states {
+        writer.mutation(*seqno, MutationKind::Upsert, id, 1);
+        writer.index(INDEX, Generation(0), entries.len());
+        for (country, pop) in *entries {
+            writer.entry(SliceNo(0), &entry_key(country, *pop), b"");
+        }
+    }
+    writer.finish()
+}
+
+fn mark(epoch: u64, seqno: u64) -> EpochMark {
+    let position = Position { vbuuid: Vbuuid(9), seqno: Seqno(seqno) };
+    EpochMark {
+        bucket: BucketId(1),
+        epoch: Epoch(epoch),
+        parent: Epoch(epoch - 1),
+        cut: Arc::new(Cut::zero(1).with(&[(VbucketId(0), position)])),
+        horizon: Epoch(0),
+    }
+}
+
+fn batch(epoch: u64, to: u64, body: Bytes) -> EpochBatch {
+    let piece = Piece { body, base: Seqno(0), after: Seqno(0), to: Seqno(to) };
+    EpochBatch { mark: mark(epoch, to), pieces: vec![piece] }
+}
+
+fn open(dir: &tempfile::TempDir) -> FragmentStore {
+    FragmentStore::open(&Env::real(), NODE, &PathBuf::from(dir.path()), StoreOptions::default()).expect("the store opens")
+}
+
+/// A store with an index that shows epoch 1.
+async fn built(dir: &tempfile::TempDir, documents: Bytes) -> FragmentStore {
+    let store = open(dir);
+    store.begin_build(info()).await.unwrap();
+    store.begin_backfill(INDEX, Generation(0)).await.unwrap();
+    store.backfill(INDEX, Generation(0), documents).await.unwrap();
+    store.apply(batch(1, 100, Bytes::new())).await.unwrap();
+    store.finish_build(INDEX, Generation(0), &mark(1, 100)).await.unwrap();
+    store
+}
+
+fn scan(ranges: Vec<KeyRange>) -> ShardScan {
+    ShardScan {
+        bucket: BucketId(1),
+        index: INDEX,
+        generation: Generation(0),
+        slices: vec![SliceNo(0)],
+        epoch: Epoch(1),
+        ranges,
+        filter: None,
+        reverse: false,
+        ordered: true,
+        distinct_parts: None,
+        resume_after: None,
+        limit: None,
+        output: Output::Rows { include: false },
+        timeout_ms: 1000,
+    }
+}
+
+/// The countries of the rows that a scan hands out.
+fn countries(store: &FragmentStore, scan: ShardScan) -> Vec<String> {
+    let snapshot = store.snapshot(INDEX, Generation(0), scan.epoch).unwrap();
+    let mut scanner = ShardScanner::new(snapshot, scan).unwrap();
+    let mut found = Vec::new();
+    loop {
+        match scanner.step().unwrap() {
+            Some(ShardBatch::Rows(block)) => {
+                for row in block.iter() {
+                    let value = key::decode_part(&mut &row.entry[..], false).unwrap();
+                    found.push(value.as_str().unwrap().to_owned());
+                }
+            }
+            Some(ShardBatch::Done) => return found,
+            Some(ShardBatch::Partials(_)) | None => {}
+        }
+    }
+}
+
+fn point(country: &str, pop: i64) -> KeyRange {
+    let low = entry_key(country, pop);
+    let high = key::successor(&low).map(Bytes::from);
+    KeyRange { low: low.into(), high }
+}
+
+#[tokio::test]
+async fn distinct_counts_over_all_ranges_and_over_what_came_before_the_resume_point() {
+    let dir = tempfile::tempdir().unwrap();
+    let documents = body(&[
+        (1, "k1", &[("a", 1)]),
+        (2, "k2", &[("a", 2)]),
+        (3, "k3", &[("b", 1)]),
+        (4, "k4", &[("b", 2)]),
+    ]);
+    let store = built(&dir, documents).await;
+    let ranges = vec![point("a", 1), point("a", 2), point("b", 1), point("b", 2)];
+    let distinct = ShardScan { distinct_parts: Some(1), limit: Some(2), ..scan(ranges.clone()) };
+    assert_eq!(countries(&store, distinct.clone()), ["a", "b"]);
+    let reverse = ShardScan { reverse: true, ..distinct.clone() };
+    assert_eq!(countries(&store, reverse), ["b", "a"]);
+    let after = [&entry_key("a", 1)[..], b"k1"].concat();
+    let resumed = ShardScan { resume_after: Some(after.into()), ..distinct };
+    assert_eq!(countries(&store, resumed), ["b"], "a was handed out by the replica before");
+}
+
+#[tokio::test]
+async fn a_restart_shows_every_epoch_and_keeps_runs_few() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = built(&dir, Bytes::new()).await;
+    for n in 1..300u64 {
+        let id = format!("k{}", n % 10);
+        store
+            .apply(batch(1 + n, 100 + n, body(&[(100 + n, &id, &[("a", n as i64)])])))
+            .await
+            .unwrap();
+    }
+    let before = store.snapshot(INDEX, Generation(0), Epoch(300)).unwrap();
+    let expected = before.checksum(SliceNo(0)).unwrap();
+    assert_eq!(expected.1, 10);
+    store.wait_durable(BucketId(1), Epoch(300)).await.unwrap();
+    drop(store);
+    let store = open(&dir);
+    let after = store.snapshot(INDEX, Generation(0), Epoch(300)).unwrap();
+    assert_eq!(after.checksum(SliceNo(0)).unwrap(), expected);
+    assert_eq!(store.counters(BucketId(1)).durable, Epoch(300));
+    let error = store.snapshot(INDEX, Generation(0), Epoch(301)).err().expect("not applied");
+    assert_eq!(error.code, ErrorCode::Unavailable);
+}
+
+#[tokio::test]
+async fn an_update_of_an_array_replaces_just_what_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = built(&dir, body(&[(1, "k", &[("c", 1), ("a", 1), ("b", 1)])])).await;
+    store.apply(batch(2, 101, body(&[(101, "k", &[("d", 1), ("b", 1)])]))).await.unwrap();
+    let at = |epoch| ShardScan { epoch: Epoch(epoch), ..scan(vec![KeyRange::all()]) };
+    assert_eq!(countries(&store, at(2)), ["b", "d"]);
+    assert_eq!(countries(&store, at(1)), ["a", "b", "c"], "the epoch before is still whole");
+    assert_eq!(store.progress()[0].entries, 2);
+}
