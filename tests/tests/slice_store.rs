@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tests::slice_store::crash::{Fault, drive, run, sweep};
-use tests::slice_store::driver::Plan;
+use tests::slice_store::plan::Plan;
 
 /// A number from the environment.
 fn number(name: &str) -> Option<u64> {

@@ -97,7 +97,8 @@ impl Run {
                 (0..SCANS).try_for_each(|n| {
                     let found = engine.scan_100(scan_from(n))?;
                     // Fewer only where a scan begins close to the end.
-                    let complete = found == 100 || scan_from(n)[0] == 0xff || self.entries < 100_000;
+                    let complete =
+                        found == 100 || scan_from(n)[0] == 0xff || self.entries < 100_000;
                     complete.then_some(()).ok_or_else(|| format!("{range} found {found}").into())
                 })
             })?;

@@ -114,6 +114,8 @@ mod tests {
         let keys: BTreeSet<Key> = documents.iter().map(|(_, key)| *key).collect();
         assert_eq!((ids.len(), keys.len()), (5000, 5000));
         assert!(ids.contains(b"user000000004999"));
-        assert!(Documents::updated(5000).all(|(id, key)| ids.contains(&id) && !keys.contains(&key)));
+        assert!(
+            Documents::updated(5000).all(|(id, key)| ids.contains(&id) && !keys.contains(&key))
+        );
     }
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use indexer::slice::{Rows, SliceStore, Snapshot};
 use proto::error::ErrorKind;
-use proto::{Error, ErrorCode};
 use proto::ids::{Epoch, SliceNo};
 use proto::scan::{KeyRange, RowBlockBuilder};
+use proto::{Error, ErrorCode};
 
 use super::shape::Known;
 
@@ -75,8 +75,7 @@ impl Read {
 
     fn random(known: &Known, slices: &[SliceNo], random: &mut fastrand::Rng) -> Self {
         let one_in = |of: u8, random: &mut fastrand::Rng| random.u8(0..of) == 0;
-        let picked: Vec<SliceNo> =
-            slices.iter().copied().filter(|_| !one_in(3, random)).collect();
+        let picked: Vec<SliceNo> = slices.iter().copied().filter(|_| !one_in(3, random)).collect();
         let bound = |random: &mut fastrand::Rng| {
             let mut bound = known.shape.key(random.u64(..));
             match random.u8(0..4) {

@@ -7,7 +7,8 @@ use std::panic::AssertUnwindSafe;
 use futures::FutureExt;
 
 use super::compare::Verdict;
-use super::driver::{Driver, Plan};
+use super::driver::Driver;
+use super::plan::Plan;
 
 /// What a history came to.
 #[derive(Clone, Copy, Debug)]

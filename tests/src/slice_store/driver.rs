@@ -9,90 +9,21 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use indexer::slice::{EpochBatch, SliceStore, Snapshot};
+use indexer::slice::{EpochBatch, SliceStore};
 use proto::Error;
 use proto::cut::{Cut, EpochMark};
 use proto::env::Env;
 use proto::env::sim::{SimFs, world};
-use proto::ids::{Epoch, IndexId, SliceId, SliceNo};
+use proto::ids::{Epoch, IndexId, SliceId};
 
-use super::compare::{self, Depth, Finding, Pair, Verdict};
+use super::check::Held;
+use super::compare::{Depth, Finding, Verdict};
 use super::history::{Op, choose};
 use super::model::Model;
+use super::plan::Plan;
 use super::shape::{Build, Edit, Known, Shape};
 use super::source::{Source, VBUCKETS, pack_documents};
 use super::{BUCKET, MEMORY_BYTES, NODE, open_store};
-
-/// What a history is like and what befalls it.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// All follows from this.
-    pub seed: u64,
-    /// Steps of the history.
-    pub steps: usize,
-    /// Documents that there are.
-    pub ids: u64,
-    /// Most documents that are written in one step.
-    pub write_max: usize,
-    /// Steps after a crash or a fault, instead of all that are left.
-    pub steps_after_fault: usize,
-    /// Steps between comparisons.
-    pub check_every: usize,
-    /// The machine goes down at this file operation.
-    pub crash_at: Option<u64>,
-    /// This file operation fails.
-    pub fail_at: Option<u64>,
-    /// The machine goes down up to so many times more while the store recovers.
-    pub recovery_crashes: u32,
-}
-
-impl Plan {
-    /// A small history, as most are; one in sixteen has many documents and large epochs.
-    pub fn of(seed: u64) -> Self {
-        let mut random = fastrand::Rng::with_seed(seed ^ 0x5eed);
-        let large = seed % 16 == 15;
-        Self {
-            seed,
-            steps: 60,
-            ids: if large { 400 } else { random.u64(1..24) },
-            write_max: if large { 300 } else { 12 },
-            steps_after_fault: 12,
-            check_every: if large { 15 } else { 6 },
-            crash_at: None,
-            fail_at: None,
-            recovery_crashes: 0,
-        }
-    }
-
-    /// A history to be broken at many places: shorter, and with fewer comparisons.
-    pub fn workload(seed: u64) -> Self {
-        let mut random = fastrand::Rng::with_seed(seed ^ 0xbad);
-        Self {
-            steps: 40,
-            ids: random.u64(2..24),
-            write_max: 16,
-            check_every: 10,
-            ..Self::of(seed)
-        }
-    }
-
-    /// One of the documents' ids: some are the beginning of others, some are long.
-    pub fn id(&self, random: &mut fastrand::Rng) -> String {
-        match random.u64(0..self.ids) {
-            n if n % 11 == 10 => format!("{}{n}", "long-id-".repeat(12)),
-            n => format!("d{n}"),
-        }
-    }
-}
-
-/// A snapshot that is read again later.
-pub struct Held {
-    real: Arc<dyn Snapshot>,
-    model: Arc<dyn Snapshot>,
-    known: Known,
-    slices: Vec<SliceNo>,
-    epoch: Epoch,
-}
 
 /// A history in progress.
 pub struct Driver {
@@ -194,8 +125,7 @@ impl Driver {
                 tokio::task::yield_now().await;
             }
             if step % self.plan.check_every == 0 {
-                let depth =
-                    if self.random.u8(0..4) == 0 { Depth::Whole } else { Depth::Glance };
+                let depth = if self.random.u8(0..4) == 0 { Depth::Whole } else { Depth::Glance };
                 let same = self.check(depth);
                 self.or_recover(same, None).await?;
             }
@@ -410,87 +340,12 @@ impl Driver {
         self.model.truncate(mark).await.map_err(failed)
     }
 
-    fn hold(&mut self, id: IndexId, epoch: Epoch) {
-        let known = &self.indexes[&id];
-        let generation = known.shape.generation;
-        let real = self.store().snapshot(id, generation, epoch);
-        if let (Ok(real), Ok(model)) = (real, self.model.snapshot(id, generation, epoch)) {
-            let slices = known.slices();
-            self.held.push(Held { real, model, known: known.clone(), slices, epoch });
-        }
-        if self.held.len() > 4 {
-            self.held.remove(0);
-        }
-    }
-
     async fn wait_durable(&mut self) -> Verdict {
         let Some(mark) = self.marks.last() else { return Ok(()) };
         self.store().wait_durable(BUCKET, mark.epoch).await.map_err(failed)?;
         let durable = self.store().counters(BUCKET).durable;
         if durable < mark.epoch {
             return wrong(format!("waited for {} and durable is {durable}", mark.epoch));
-        }
-        Ok(())
-    }
-
-    fn check_counters(&mut self) -> Verdict {
-        let now = self.store().counters(BUCKET);
-        if self.is_excused() {
-            return Ok(());
-        }
-        let newest = self.marks.last().map_or(Epoch(0), |mark| mark.epoch);
-        let ordered = now.staged >= now.committed
-            && now.committed >= now.durable
-            && now.durable >= now.stable;
-        if !ordered || now.committed != newest || now.durable < self.durable {
-            return wrong(format!("{now:?}, applied {newest}, durable was {}", self.durable));
-        }
-        self.durable = now.durable;
-        Ok(())
-    }
-
-    /// Compares the store with the model.
-    pub(super) fn check(&mut self, depth: Depth) -> Verdict {
-        let (store, horizon) = (self.store(), self.horizon);
-        let pair = Pair { real: &store, model: &self.model, horizon };
-        pair.inventory()?;
-        let trouble = store.progress().into_iter().find_map(|slice| slice.trouble);
-        if let Some(trouble) = trouble.filter(|_| !self.is_excused()) {
-            return wrong(format!("trouble without a cause: {trouble}"));
-        }
-        let newest = self.marks.last().map_or(Epoch(0), |mark| mark.epoch);
-        for known in self.indexes.values() {
-            for (n, mark) in self.marks.iter().rev().enumerate() {
-                let picked = n == 0 || self.random.usize(0..self.marks.len()) < 2;
-                if depth == Depth::Whole || picked {
-                    let deep = if picked { depth } else { Depth::Glance };
-                    pair.at(known, mark.epoch, deep, &mut self.random)?;
-                }
-            }
-            pair.at(known, Epoch(newest.0 + 1), Depth::Glance, &mut self.random)?;
-        }
-        for held in &self.held {
-            let (real, model) = (&*held.real, &*held.model);
-            compare::snapshots(real, model, &held.known, &held.slices, depth, &mut self.random)
-                .map_err(|finding| finding.at(&format!("held at epoch {}", held.epoch)))?;
-        }
-        Ok(())
-    }
-
-    /// A call has failed: what was applied before must still be shown, or the read must fail too.
-    fn check_after_fault(&mut self, pending: Option<&Op>) -> Verdict {
-        let harmless = matches!(pending, None | Some(Op::Epoch { .. } | Op::Flush | Op::Compact));
-        let applied = self.model.applied().first().map(|mark| mark.epoch);
-        let (Some(applied), true) = (applied, harmless) else { return Ok(()) };
-        let (store, horizon) = (self.store(), self.horizon);
-        let pair = Pair { real: &store, model: &self.model, horizon };
-        for known in self.indexes.values() {
-            for mark in self.marks.iter().filter(|mark| mark.epoch <= applied) {
-                match pair.at(known, mark.epoch, Depth::Glance, &mut self.random) {
-                    Err(Finding::Failed(_)) | Ok(()) => {}
-                    wrong => return wrong,
-                }
-            }
         }
         Ok(())
     }

@@ -38,7 +38,10 @@ type Saved = (PathBuf, Vec<u8>);
 
 impl Driver {
     /// Runs the history, writes all of it out, and flips each bit of some bytes of every file in turn.
-    pub async fn flip_bits(&mut self, bytes_per_file: usize) -> std::result::Result<Flips, Finding> {
+    pub async fn flip_bits(
+        &mut self,
+        bytes_per_file: usize,
+    ) -> std::result::Result<Flips, Finding> {
         self.run().await?;
         self.store().flush().await.map_err(failed)?;
         self.close().await;
@@ -59,13 +62,7 @@ impl Driver {
         Ok(flips)
     }
 
-    async fn flip(
-        &mut self,
-        files: &[Saved],
-        path: &Path,
-        bit: u64,
-        flips: &mut Flips,
-    ) -> Verdict {
+    async fn flip(&mut self, files: &[Saved], path: &Path, bit: u64, flips: &mut Flips) -> Verdict {
         let fs = restored(files, self.plan.seed).map_err(failed)?;
         fs.flip_bit(path, bit).map_err(|error| failed(error.into()))?;
         let env = Env { fs: Arc::new(fs), ..self.env.clone() };

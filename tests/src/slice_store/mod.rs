@@ -8,6 +8,8 @@
 //! | [`shape`] | the indexes, what entries they have of a document, and which slices these go to |
 //! | [`history`] | chooses what happens next, from a seed |
 //! | [`driver`] | does it to the store and to the model |
+//! | [`plan`] | how long a history is, and what befalls it |
+//! | [`check`] | what is compared as it goes on, and when |
 //! | [`compare`] | reads both and says where they differ |
 //! | [`recover`] | opens the store again and holds it to what was durable |
 //! | [`crash`] | runs histories with a crash or a fault at each file operation |
@@ -15,12 +17,14 @@
 //!
 //! Nothing here knows how the store works: it sees the trait, the files as bytes, and the errors.
 
+pub mod check;
 pub mod compare;
 pub mod crash;
 pub mod driver;
 pub mod flips;
 pub mod history;
 pub mod model;
+pub mod plan;
 pub mod recover;
 pub mod shape;
 pub mod source;

@@ -143,7 +143,8 @@ impl Tables {
                     let mine = versions.indexes().find(|keys| {
                         (keys.index, keys.generation) == (index.info.id, index.info.generation)
                     });
-                    if let Some(keys) = mine.filter(|_| piece.after.0 < seqno && seqno <= piece.to.0)
+                    if let Some(keys) =
+                        mine.filter(|_| piece.after.0 < seqno && seqno <= piece.to.0)
                     {
                         states.insert(versions.id.to_owned(), state_of(versions.id, &keys));
                     }

@@ -111,19 +111,20 @@ impl Shape {
     /// One of the keys, encoded.
     pub fn key(&self, n: u64) -> Vec<u8> {
         let (n, mut out) = (n % self.keys, Vec::new());
-        let text = |text: String| Value::String(text.into());
         match self.style {
             Style::Numbers => key::encode_part(&Value::int(n as i64 - 3), false, &mut out),
             Style::Prefixes => {
-                let value = text("ab".repeat((n / 2) as usize) + if n % 2 == 0 { "" } else { "b" });
+                let value = Value::String(
+                    "ab".repeat((n / 2) as usize) + if n % 2 == 0 { "" } else { "b" },
+                );
                 key::encode_part(&value, false, &mut out);
             }
             Style::Composite => {
-                key::encode_part(&text(format!("group{}", n % 3)), true, &mut out);
+                key::encode_part(&Value::String(format!("group{}", n % 3)), true, &mut out);
                 key::encode_part(&Value::int((n / 3) as i64), false, &mut out);
             }
             Style::Long => {
-                let value = text(format!("{}{n}", "long ".repeat((n % 4) as usize * 130)));
+                let value = Value::String(format!("{}{n}", "long ".repeat((n % 4) as usize * 130)));
                 key::encode_part(&value, false, &mut out);
             }
         }

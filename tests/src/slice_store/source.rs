@@ -44,10 +44,8 @@ impl Source {
 
     /// Everything so far.
     pub fn head(&self) -> Cut {
-        let end = |log: &Vec<Mutation>| Position {
-            vbuuid: self.branch,
-            seqno: Seqno(log.len() as u64),
-        };
+        let end =
+            |log: &Vec<Mutation>| Position { vbuuid: self.branch, seqno: Seqno(log.len() as u64) };
         Cut::from_positions(self.logs.iter().map(end).collect())
     }
 
