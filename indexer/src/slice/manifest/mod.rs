@@ -39,7 +39,7 @@ pub use file::{
     Manifests, index_path, read_all, read_index, read_node, remove_index, write_index, write_node,
 };
 pub use list::{
-    EpochRange, FileId, GroupList, IndexManifest, ListItem, NodeManifest, SliceLists,
+    DeadEpochs, EpochRange, FileId, GroupList, IndexManifest, ListItem, NodeManifest, SliceLists,
     fragment_name, fragment_of_name,
 };
 
