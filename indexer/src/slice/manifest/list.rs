@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use proto::cut::EpochMark;
-use proto::ids::{Epoch, SliceNo};
+use proto::ids::{BucketId, Epoch, SliceNo};
 use proto::index::IndexInfo;
 use proto::scan::KeyRange;
 use proto::{Error, ErrorCode, Result};
@@ -111,6 +111,8 @@ pub struct IndexManifest {
     pub flushed: Epoch,
     /// Its slices.
     pub slices: BTreeMap<SliceNo, SliceLists>,
+    /// How many entries each slice had at the epoch up to which everything is in the fragments.
+    pub entries: BTreeMap<SliceNo, u64>,
 }
 
 /// What a node keeps beside its indexes.
@@ -120,6 +122,20 @@ pub struct NodeManifest {
     pub next_file: FileId,
     /// For each bucket, the epoch up to which the fragments of each of its indexes have everything.
     pub marks: Vec<EpochMark>,
+    /// Epochs that a rollback has taken back on all indexes; where the log still has them, they are
+    /// passed over.
+    pub dead: Vec<DeadEpochs>,
+}
+
+/// Epochs of a bucket that a rollback has taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeadEpochs {
+    /// The bucket.
+    pub bucket: BucketId,
+    /// The epoch that it went back to.
+    pub above: Epoch,
+    /// The newest epoch that was taken back.
+    pub to: Epoch,
 }
 
 impl SliceLists {
