@@ -145,13 +145,15 @@ fn each_entry_counts_in_one_half_of_a_split_slice() {
 #[test]
 fn clones_share_files_until_the_last_is_dropped() {
     let mut manifest = with_fragments();
+    manifest.entries.insert(slice(0), 17);
     manifest.clone_slice(slice(0), slice(2)).unwrap();
+    assert_eq!(manifest.entries[&slice(2)], 17);
     assert_eq!(manifest.slices[&slice(0)], manifest.slices[&slice(2)]);
     for n in 0..3 {
         assert_eq!(manifest.files().len(), 4);
         manifest.drop_slice(slice(n)).unwrap();
     }
-    assert!(manifest.files().is_empty());
+    assert!(manifest.files().is_empty() && manifest.entries.is_empty());
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Manifests on disk: crashes, damage, and the format.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -44,6 +45,7 @@ fn index_manifest() -> IndexManifest {
     manifest.add(FileId(12), &[SliceNo(0)], entries, EpochRange::ALL, Place::Newest).unwrap();
     manifest.split(SliceNo(0), b"m", SliceNo(1), SliceNo(2)).unwrap();
     manifest.truncate(Epoch(50)).unwrap();
+    manifest.entries = BTreeMap::from([(SliceNo(1), 400), (SliceNo(2), 3)]);
     manifest
 }
 
@@ -56,7 +58,8 @@ fn node_manifest() -> NodeManifest {
         cut: Arc::new(Cut::from_positions(vec![position; 3])),
         horizon: Epoch(40),
     };
-    NodeManifest { next_file: FileId(13), marks: vec![mark] }
+    let dead = DeadEpochs { bucket: BucketId(2), above: Epoch(50), to: Epoch(55) };
+    NodeManifest { next_file: FileId(13), marks: vec![mark], dead: vec![dead] }
 }
 
 #[test]

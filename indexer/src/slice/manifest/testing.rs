@@ -37,5 +37,6 @@ pub(super) fn manifest() -> IndexManifest {
         floor: Some(Epoch(5)),
         flushed: Epoch(60),
         slices: BTreeMap::new(),
+        entries: BTreeMap::new(),
     }
 }
