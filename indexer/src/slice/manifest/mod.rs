@@ -50,4 +50,4 @@ mod edit_tests;
 #[cfg(test)]
 mod file_tests;
 #[cfg(test)]
-mod testing;
+pub(in crate::slice) mod testing;
