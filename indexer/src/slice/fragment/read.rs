@@ -23,6 +23,9 @@ const SCRATCH_BYTES_MAX: usize = 1 << 20;
 /// A filter is read in pieces of this size.
 const FILTER_READ_BYTES: usize = 4096 * LINE_BYTES;
 
+const DAMAGE_HINT: &str =
+    "`sextant verify` lists all damage; a replica or a new build replaces the slice";
+
 /// An open fragment file.
 pub struct Fragment {
     pub(super) path: PathBuf,
@@ -56,8 +59,11 @@ impl Fragment {
         id: u64,
         cache: &Arc<BlockCache>,
     ) -> Result<Table> {
-        Self::read(fs, path, id, cache)
-            .map_err(|error| error.context(format!("open fragment {}", path.display())))
+        Self::read(fs, path, id, cache).map_err(|error| {
+            let is_damage = error.code == ErrorCode::Corrupt;
+            let error = error.context(format!("open fragment {}", path.display()));
+            if is_damage { error.with_hint(DAMAGE_HINT) } else { error }
+        })
     }
 
     fn read(fs: &dyn FileSystem, path: &Path, id: u64, cache: &Arc<BlockCache>) -> Result<Table> {
@@ -83,11 +89,14 @@ impl Fragment {
 
     /// A block, from the cache or from the file.
     pub fn block(&self, index: &BlockIndex, block: u32) -> Result<Arc<Block>> {
-        self.cache.get_or_read(self.id, block, || {
-            let mut read = None;
-            self.read_blocks(index, block..block + 1, |_, block| read = Some(Arc::new(block)))?;
-            read.ok_or_else(|| Error::internal("a range of one block has none"))
-        })
+        self.cache
+            .get_or_read(self.id, block, || {
+                let mut read = None;
+                let range = block..block + 1;
+                self.read_blocks(index, range, |_, block| read = Some(Arc::new(block)))?;
+                read.ok_or_else(|| Error::internal("a range of one block has none"))
+            })
+            .map_err(|error| self.blame(error))
     }
 
     /// Neighbouring blocks with one read, past the cache.
@@ -98,6 +107,7 @@ impl Fragment {
         out: &mut VecDeque<Arc<Block>>,
     ) -> Result<()> {
         self.read_blocks(index, wanted, |_, block| out.push_back(Arc::new(block)))
+            .map_err(|error| self.blame(error))
     }
 
     /// Reads neighbouring blocks with one read; gives each as stored and parsed.
@@ -111,8 +121,7 @@ impl Fragment {
             return Ok(());
         }
         let place = |block| {
-            let missing =
-                || Error::internal(format!("{} has no block {block}", self.path.display()));
+            let missing = || Error::internal(format!("there is no block {block}"));
             index.place(block).ok_or_else(missing)
         };
         let (from, _) = place(wanted.start)?;
@@ -121,31 +130,24 @@ impl Fragment {
         let len = (last - from) as usize + last_len as usize;
         with_scratch(len, |scratch| {
             read_at(&*self.file, scratch, from)
-                .map_err(|error| self.blame(error, wanted.start, from))?;
+                .map_err(|error| error.context(place_name(wanted.start, from)))?;
             for block in wanted {
                 let (offset, len) = place(block)?;
                 let at = (offset - from) as usize;
                 let stored = &scratch[at..at + len as usize];
                 let parsed = stored::decode(self.seed, offset, stored)
-                    .map_err(|error| self.blame(error, block, offset))?;
+                    .map_err(|error| error.context(place_name(block, offset)))?;
                 each(stored, parsed);
             }
             Ok(())
         })
     }
 
-    /// Names the place of an error.
-    fn blame(&self, error: Error, block: u32, offset: u64) -> Error {
-        let path = self.path.display();
+    /// Names the file of an error.
+    fn blame(&self, error: Error) -> Error {
         let is_damage = error.code == ErrorCode::Corrupt;
-        let error = error.context(format!("block {block} of fragment {path}, at offset {offset}"));
-        if is_damage {
-            error.with_hint(
-                "`sextant verify` lists all damage; a replica or a new build replaces the slice",
-            )
-        } else {
-            error
-        }
+        let error = error.context(format!("fragment {}", self.path.display()));
+        if is_damage { error.with_hint(DAMAGE_HINT) } else { error }
     }
 
     /// Might a document be here? `hash` is its [`super::filter_hash`]; without a filter, all might.
@@ -195,6 +197,10 @@ impl std::fmt::Debug for Fragment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Fragment({})", self.path.display())
     }
+}
+
+fn place_name(block: u32, offset: u64) -> String {
+    format!("block {block}, at offset {offset}")
 }
 
 /// Fills a buffer; a file that ends before is damaged.
