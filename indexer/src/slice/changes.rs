@@ -60,10 +60,9 @@ impl<'a> Changes<'a> {
             };
             let id = document.versions.id.as_bytes();
             for slice in asked {
-                let known = writer
-                    .memtable
-                    .newest(document.hash, id, *slice)
-                    .or_else(|| writer.frozen.as_ref()?.newest(document.hash, id, *slice));
+                let known = writer.memtable.newest(document.hash, id, *slice).or_else(|| {
+                    writer.frozen.as_ref()?.newest(document.hash, id, *slice)
+                });
                 match known {
                     Some(state) => {
                         let from = changes.states.len() as u32;

@@ -128,9 +128,7 @@ impl Slot {
         writer.memtable = memtable;
         writer.applied = writer.applied.min(epoch);
         writer.horizon = writer.horizon.min(epoch);
-        self.publish(&structure, |visible| {
-            visible.runs = kept.into_iter().map(Arc::new).collect()
-        })?;
+        self.publish(&structure, |visible| visible.runs = kept.into_iter().map(Arc::new).collect())?;
         let visible = self.visible.load();
         writer.entries.clear();
         for slice in visible.slices.keys() {
@@ -209,7 +207,8 @@ impl Inner {
             let inner = Arc::clone(self);
             self.env.blocking(move || write_part(&inner.files, rows, part))
         };
-        let (forward, back) = tokio::join!(write(forward, Part::Forward), write(back, Part::Back));
+        let (forward, back) =
+            tokio::join!(write(forward, Part::Forward), write(back, Part::Back));
         let (forward, back) = (forward?, back?);
         slot.bulk_bytes.store(0, Ordering::Relaxed);
         if let Some(bulk) = &mut lock(&slot.structure).bulk {
@@ -336,7 +335,8 @@ fn add(
     columns: Columns,
     place: Place,
 ) -> Result<()> {
-    let slices: Vec<SliceNo> = table.index.sections().iter().map(|section| section.slice).collect();
+    let slices: Vec<SliceNo> =
+        table.index.sections().iter().map(|section| section.slice).collect();
     for slice in &slices {
         // An index that is built may have grown a slice since; what lies in none is not kept.
         let lists = || SliceLists::new(&[FORWARD, Columns::BACK]);

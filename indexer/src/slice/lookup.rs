@@ -117,7 +117,8 @@ impl<'a> Reader<'a> {
         let Some(section) = self.section else { return Ok(None) };
         let index = &self.source.table.index;
         let bounds = &index.sections()[section];
-        let mut at = index.lower_bound(section, id).saturating_sub(1).max(bounds.first_block);
+        let mut at =
+            index.lower_bound(section, id).saturating_sub(1).max(bounds.first_block);
         let mut block = self.block(at)?;
         let mut row = block.lower_bound(id);
         loop {

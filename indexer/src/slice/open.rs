@@ -56,7 +56,11 @@ pub(super) fn open(env: &Env, node: NodeId, dir: &Path, options: StoreOptions) -
     let log = CommitLog::open(env, &log_dir, options.log.clone(), &mut |end, record| {
         replay.record(end, record)
     })?;
-    let order = Order { marks: node_manifest.marks, dead: node_manifest.dead, ..Order::default() };
+    let order = Order {
+        marks: node_manifest.marks,
+        dead: node_manifest.dead,
+        ..Order::default()
+    };
     Ok(Inner {
         env: env.clone(),
         node,

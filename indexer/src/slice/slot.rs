@@ -260,7 +260,8 @@ impl Slot {
             let Some(at) = at.filter(|at| {
                 let there = next.runs.get(*at..*at + inputs.len());
                 // A flush may have taken some of them meanwhile: then they are no more to be replaced.
-                *at >= writer.frozen_runs && there.is_some_and(|there| same_tables(there, &inputs))
+                *at >= writer.frozen_runs
+                    && there.is_some_and(|there| same_tables(there, &inputs))
             }) else {
                 continue;
             };
@@ -271,7 +272,11 @@ impl Slot {
     }
 
     /// What readers see after a change of the lists; `change` may edit the rest.
-    pub fn publish(&self, structure: &Structure, change: impl FnOnce(&mut Visible)) -> Result<()> {
+    pub fn publish(
+        &self,
+        structure: &Structure,
+        change: impl FnOnce(&mut Visible),
+    ) -> Result<()> {
         let slices = fragments(&structure.manifest, &structure.tables)?;
         let resident: usize = structure.tables.values().map(|table| table.memory_bytes()).sum();
         self.fragment_bytes.store(resident as u64, Ordering::Relaxed);
@@ -306,9 +311,10 @@ pub fn merge_tables(
     let mut out = TableBuilder::default();
     let rewrite = Rewrite { protected: protected.clone(), back: false };
     for slice in slices_of(inputs) {
-        let sources = inputs
-            .iter()
-            .map(|table| Source { epochs: Epoch(0)..=newest, ..Source::whole(table, slice) });
+        let sources = inputs.iter().map(|table| Source {
+            epochs: Epoch(0)..=newest,
+            ..Source::whole(table, slice)
+        });
         rewrite.slice(slice, sources.collect(), false, &mut out)?;
     }
     out.finish()
@@ -330,8 +336,7 @@ pub fn fragments(
         for group in &lists.groups {
             for item in &group.items {
                 let table = tables.get(&item.file).ok_or_else(|| {
-                    let text =
-                        format!("a manifest names fragment {}, which is not here", item.file);
+                    let text = format!("a manifest names fragment {}, which is not here", item.file);
                     Error::new(ErrorCode::Corrupt, text)
                 })?;
                 let source = source_of(table, *slice, item);

@@ -128,13 +128,9 @@ impl Inner {
         }
         let committed = progress.applied.as_ref().map_or(Epoch(0), |mark| mark.epoch);
         let stable = oldest.map_or(committed, |oldest| Epoch(oldest.0.saturating_sub(1)));
-        let durable = progress.durable.max(stable).min(committed);
-        Counters {
-            staged: progress.staged.max(committed),
-            committed,
-            durable,
-            stable: stable.min(durable),
-        }
+        // That an epoch was applied is known from its record alone, also where fragments have its rows.
+        let durable = progress.durable.min(committed);
+        Counters { staged: progress.staged.max(committed), committed, durable, stable: stable.min(durable) }
     }
 
     pub async fn wait_durable(&self, bucket: BucketId, epoch: Epoch) -> Result<()> {
@@ -285,31 +281,27 @@ fn merge_runs(inner: &Arc<Inner>) -> Result<()> {
 }
 
 fn flush_in_background(inner: &Arc<Inner>) {
-    inner.work(
-        |background| &mut background.flushing,
-        |inner| {
-            let mut tried = BTreeSet::new();
-            while inner.wants_flush() {
-                let Some(slot) = inner.pick_flush().filter(|slot| tried.insert(slot.info.id))
-                else {
-                    break;
-                };
-                slot.flush(&inner.files)?;
-                lock(&inner.background).trouble = None;
-                inner.room.notify_waiters();
-            }
-            let release = Arc::clone(inner);
-            let released = async move {
-                if let Err(error) = release.release_log().await {
-                    tracing::warn!(%error, "releasing the commit log");
-                }
+    inner.work(|background| &mut background.flushing, |inner| {
+        let mut tried = BTreeSet::new();
+        while inner.wants_flush() {
+            let Some(slot) = inner.pick_flush().filter(|slot| tried.insert(slot.info.id)) else {
+                break;
             };
-            inner.env.spawn("release-log", released).detach();
+            slot.flush(&inner.files)?;
+            lock(&inner.background).trouble = None;
             inner.room.notify_waiters();
-            inner.work(|background| &mut background.compacting, compact);
-            Ok(())
-        },
-    );
+        }
+        let release = Arc::clone(inner);
+        let released = async move {
+            if let Err(error) = release.release_log().await {
+                tracing::warn!(%error, "releasing the commit log");
+            }
+        };
+        inner.env.spawn("release-log", released).detach();
+        inner.room.notify_waiters();
+        inner.work(|background| &mut background.compacting, compact);
+        Ok(())
+    });
 }
 
 fn compact(inner: &Arc<Inner>) -> Result<()> {

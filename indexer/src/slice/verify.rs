@@ -11,7 +11,7 @@ use proto::env::{Env, OpenMode};
 use serde::Serialize;
 
 use super::log::{self, Lsn, RecordInfo, RecordState, SEGMENT_HEADER_BYTES};
-use super::manifest::{self, Described, FileId, fragment_of_name};
+use super::manifest::{self, Described, FileId};
 use super::{fragment, layout};
 
 /// How the first line of a data directory's VERSION begins.
@@ -114,7 +114,7 @@ impl Verify<'_> {
 
     fn log(&mut self, dir: &Path) {
         let (segments, others): (Vec<_>, Vec<_>) =
-            self.list(dir).into_iter().partition(|path| has_extension(path, "log"));
+            self.list(dir).into_iter().partition(|path| has_extension(path, layout::LOG_EXTENSION));
         self.foreign(&others);
         let mut end: Option<Lsn> = None;
         for (n, path) in segments.iter().enumerate() {
@@ -170,8 +170,10 @@ impl Verify<'_> {
     /// Checks the manifests; says who names which fragment.
     fn manifests(&mut self, dir: &Path) -> BTreeMap<FileId, PathBuf> {
         let mut named = BTreeMap::new();
-        let (manifests, others): (Vec<_>, Vec<_>) =
-            self.list(dir).into_iter().partition(|path| has_extension(path, "manifest"));
+        let (manifests, others): (Vec<_>, Vec<_>) = self
+            .list(dir)
+            .into_iter()
+            .partition(|path| has_extension(path, layout::MANIFEST_EXTENSION));
         self.foreign(&others);
         for path in manifests {
             self.report.manifests += 1;
@@ -195,8 +197,7 @@ impl Verify<'_> {
     fn fragments(&mut self, dir: &Path, named: &BTreeMap<FileId, PathBuf>) {
         let mut here = BTreeSet::new();
         for path in self.list(&layout::fragment_dir(dir)) {
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            match fragment_of_name(name) {
+            match layout::fragment_id(&path).map(FileId) {
                 Some(id) if named.contains_key(&id) => {
                     here.insert(id);
                     self.fragment(&path);

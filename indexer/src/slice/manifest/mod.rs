@@ -40,7 +40,6 @@ pub use file::{
 };
 pub use list::{
     DeadEpochs, EpochRange, FileId, GroupList, IndexManifest, ListItem, NodeManifest, SliceLists,
-    fragment_name, fragment_of_name,
 };
 
 #[cfg(test)]
