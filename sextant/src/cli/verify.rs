@@ -117,3 +117,50 @@ fn text(dir: &Path, report: &Report) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use proto::env::OpenMode;
+    use proto::env::sim::world;
+
+    use super::*;
+
+    const MANIFEST: &[u8] = include_bytes!("../../../indexer/testdata/index-7.3.manifest");
+
+    fn put(env: &Env, path: &str, bytes: &[u8]) {
+        let path = Path::new(path);
+        env.fs.create_dir_all(path.parent().unwrap()).unwrap();
+        env.fs.open(path, OpenMode::Create).unwrap().write_all_at(bytes, 0).unwrap();
+    }
+
+    fn verify_data(env: &Env, data: &str) -> Result<()> {
+        run_blocking(env, &Args { data: data.into(), json: false })
+    }
+
+    #[test]
+    fn each_indexer_below_is_checked_and_missing_files_fail_the_command() {
+        let (env, _, _) = world(1);
+        put(&env, "data/indexer-1/VERSION", b"sextant indexer data 9\n");
+        put(&env, "data/indexer-2/VERSION", b"sextant indexer data 9\n");
+        put(&env, "data/projector-1/VERSION", b"sextant projector data 9\n");
+        assert_eq!(verify_data(&env, "data"), Ok(()));
+        // The manifest names fragments that are not there.
+        put(&env, "data/indexer-2/manifests/index-7.3.manifest", MANIFEST);
+        assert_eq!(verify_data(&env, "data").unwrap_err().code, ErrorCode::Corrupt);
+        assert_eq!(verify_data(&env, "data/indexer-2").unwrap_err().code, ErrorCode::Corrupt);
+        assert_eq!(verify_data(&env, "data/indexer-1"), Ok(()));
+    }
+
+    #[test]
+    fn what_is_not_an_indexers_directory_or_is_in_use_is_refused() {
+        let (env, _, _) = world(1);
+        put(&env, "data/projector-1/VERSION", b"sextant projector data 9\n");
+        assert_eq!(verify_data(&env, "data").unwrap_err().code, ErrorCode::InvalidParameter);
+        put(&env, "data/indexer-1/VERSION", b"sextant indexer data 9\n");
+        put(&env, "data/indexer-1/LOCK", b"");
+        let lock = env.fs.lock_dir(Path::new("data/indexer-1")).unwrap();
+        assert_eq!(verify_data(&env, "data").unwrap_err().code, ErrorCode::Io);
+        drop(lock);
+        assert_eq!(verify_data(&env, "data"), Ok(()));
+    }
+}
