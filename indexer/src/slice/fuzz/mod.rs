@@ -2,6 +2,8 @@
 //! as much of them as can be read, and must neither panic nor ask for more memory than the bytes are
 //! worth. `fuzz/` runs them under libFuzzer; a test runs them over mutated golden files.
 
+mod mend;
+
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
@@ -33,8 +35,15 @@ pub fn fragment(data: &[u8]) {
     }
 }
 
-/// A segment of the commit log, the only one of its log.
+/// A segment of the commit log, the only one of its log, as it is and with its checksums made right.
 pub fn log(data: &[u8]) {
+    read_log(data);
+    let mut mended = data.to_vec();
+    mend::log(&mut mended);
+    read_log(&mended);
+}
+
+fn read_log(data: &[u8]) {
     // Under the name that its header asks for, or it would go no further.
     let base = data.get(8..16).and_then(|base| base.try_into().ok()).map_or(0, u64::from_le_bytes);
     let name = format!("{base:020}.log");
@@ -46,8 +55,15 @@ pub fn log(data: &[u8]) {
     });
 }
 
-/// A manifest of a node or of an index.
+/// A manifest of a node or of an index, as it is and with its checksum made right.
 pub fn manifest(data: &[u8]) {
+    read_manifest(data);
+    let mut mended = data.to_vec();
+    mend::manifest(&mut mended);
+    read_manifest(&mended);
+}
+
+fn read_manifest(data: &[u8]) {
     let dir = Path::new(DIR);
     let Ok(env) = with_file("any.manifest", data) else { return };
     let name = match manifest::describe(&env, &dir.join("any.manifest")) {
@@ -125,5 +141,4 @@ fn read_rows(block: &Block, bound: &[u8]) {
 }
 
 #[cfg(test)]
-#[path = "fuzz_tests.rs"]
 mod tests;
