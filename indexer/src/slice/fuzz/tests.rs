@@ -122,3 +122,16 @@ fn checksums_of_good_files_are_right_already() {
         }
     }
 }
+
+#[test]
+fn a_segment_that_says_it_begins_at_the_largest_place_is_refused() {
+    for mut segment in golden("log") {
+        segment[8..16].fill(0xff);
+        super::log(&segment);
+        let name = format!("{:020}.log", u64::MAX);
+        super::mend::log(&mut segment);
+        let env = with_file(&name, &segment).unwrap();
+        let error = log::describe(&env, &Path::new(DIR).join(name), &mut |_| ()).unwrap_err();
+        assert_eq!(error.code, proto::ErrorCode::Corrupt);
+    }
+}

@@ -19,6 +19,9 @@ pub(super) const RECORD_HEADER_BYTES: usize = 24;
 /// A record above this is damage: an epoch of this size would not have been accepted.
 pub(super) const RECORD_BYTES_MAX: usize = 1 << 30;
 
+/// No log grows to this place; what claims to be behind it is damaged. So sums of places do not overflow.
+const LSN_MAX: Lsn = 1 << 62;
+
 /// The header of a segment that begins at `base`.
 pub(super) fn segment_header(base: Lsn) -> [u8; SEGMENT_HEADER_BYTES] {
     let mut header = [0; SEGMENT_HEADER_BYTES];
@@ -36,6 +39,9 @@ pub(super) fn parse_segment_header(header: &[u8; SEGMENT_HEADER_BYTES]) -> Resul
         return Err(Error::new(ErrorCode::Corrupt, "its header is damaged"));
     }
     match u32_at(header, 4) {
+        VERSION if u64_at(header, 8) > LSN_MAX => {
+            Err(Error::new(ErrorCode::Corrupt, "it says that it begins where no log comes to"))
+        }
         VERSION => Ok(u64_at(header, 8)),
         other => Err(Error::new(
             ErrorCode::Version,
