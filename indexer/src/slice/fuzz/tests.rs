@@ -109,7 +109,8 @@ fn mutated_key_versions_are_read_or_refused() {
 /// Else the mended mutations would all be refused, and prove nothing.
 #[test]
 fn checksums_of_good_files_are_right_already() {
-    let mend: [(&str, fn(&mut [u8])); 3] = [
+    type Mend = fn(&mut [u8]);
+    let mend: [(&str, Mend); 3] = [
         ("frag", |bytes| assert!(fragment::mend(bytes).is_some())),
         ("log", super::mend::log),
         ("manifest", super::mend::manifest),
