@@ -317,7 +317,18 @@ pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// Takes an unsigned LEB128 integer from the front.
+#[inline]
 pub fn take_varint(rest: &mut &[u8]) -> Result<u64> {
+    match rest.split_first() {
+        Some((first, tail)) if *first < 0x80 => {
+            *rest = tail;
+            Ok(u64::from(*first))
+        }
+        _ => take_long_varint(rest),
+    }
+}
+
+fn take_long_varint(rest: &mut &[u8]) -> Result<u64> {
     let mut value = 0u64;
     for (n, byte) in rest.iter().take(10).enumerate() {
         if n == 9 && *byte > 1 {

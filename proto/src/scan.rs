@@ -285,6 +285,15 @@ impl RowBlockBuilder {
         self.data.put_slice(bytes);
     }
 
+    /// Appends rows of one length and hands them out to be filled, each with all of its bytes: the
+    /// lengths too.
+    pub fn push_rows(&mut self, rows: u32, row_bytes: usize) -> std::slice::ChunksExactMut<'_, u8> {
+        let from = self.data.len();
+        self.data.resize(from + rows as usize * row_bytes, 0);
+        self.rows += rows;
+        self.data[from..].chunks_exact_mut(row_bytes.max(1))
+    }
+
     /// Rows so far.
     pub fn rows(&self) -> u32 {
         self.rows

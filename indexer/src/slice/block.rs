@@ -24,6 +24,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use proto::ids::Epoch;
+use proto::scan::RowBlockBuilder;
 use proto::{Error, ErrorCode, Result};
 
 const HEADER_BYTES: usize = 24;
@@ -249,6 +250,46 @@ impl Block {
             }
         }
         if other.is_empty() { Ordering::Equal } else { Ordering::Less }
+    }
+
+    /// Packs rows whose entries are all of one length, without their values, into a block for the
+    /// wire; false, and nothing is packed, if they are not.
+    pub fn pack(&self, rows: Range<u32>, out: &mut RowBlockBuilder) -> bool {
+        let (Shape::Fixed(key_width), Shape::Fixed(id_width)) = (self.key.shape, self.id.shape)
+        else {
+            return false;
+        };
+        let (key_width, id_width) = (key_width as usize, id_width as usize);
+        let (key_prefix, id_prefix) = (self.prefix(&self.key), self.prefix(&self.id));
+        let entry_len = key_prefix.len() + key_width + id_prefix.len() + id_width;
+        if entry_len >= 0x80 {
+            return false;
+        }
+        // A row is its length, the entry, and the length of no value.
+        let mut template = vec![entry_len as u8];
+        template.extend_from_slice(key_prefix);
+        let key_at = template.len();
+        template.resize(key_at + key_width, 0);
+        template.extend_from_slice(id_prefix);
+        let id_at = template.len();
+        template.resize(id_at + id_width + 1, 0);
+        let (from, to) = (rows.start as usize, rows.end as usize);
+        let column = |column: &Column, width: usize| {
+            let data = column.data as usize;
+            &self.bytes[data + from * width..data + to * width]
+        };
+        let mut keys = column(&self.key, key_width).chunks_exact(key_width.max(1));
+        let mut ids = column(&self.id, id_width).chunks_exact(id_width.max(1));
+        for row in out.push_rows(rows.end - rows.start, template.len()) {
+            row.copy_from_slice(&template);
+            if let Some(key) = keys.next() {
+                row[key_at..key_at + key_width].copy_from_slice(key);
+            }
+            if let Some(id) = ids.next() {
+                row[id_at..id_at + id_width].copy_from_slice(id);
+            }
+        }
+        true
     }
 
     /// The first row whose entry is at or behind `bound`; the number of rows if there is none.
@@ -486,18 +527,19 @@ impl Staged {
 
 /// How many bytes two strings share at their beginning.
 pub fn common(left: &[u8], right: &[u8]) -> usize {
-    let len = left.len().min(right.len());
-    let mut at = 0;
-    while let (Some(a), Some(b)) = (left.get(at..at + 8), right.get(at..at + 8)) {
-        if a != b {
-            break;
+    let mut shared = 0;
+    let (mut one, mut other) = (left, right);
+    while let (Some((a, rest)), Some((b, other_rest))) =
+        (one.split_first_chunk::<8>(), other.split_first_chunk::<8>())
+    {
+        let differing = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
+        if differing != 0 {
+            return shared + differing.trailing_zeros() as usize / 8;
         }
-        at += 8;
+        shared += 8;
+        (one, other) = (rest, other_rest);
     }
-    while at < len && left[at] == right[at] {
-        at += 1;
-    }
-    at
+    shared + one.iter().zip(other).take_while(|(a, b)| a == b).count()
 }
 
 impl BlockBuilder {

@@ -7,7 +7,7 @@
 //! many small reads nor drives out what short scans need.
 
 use std::collections::VecDeque;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -155,6 +155,17 @@ impl Cursor {
     /// The table that it reads.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
+    }
+
+    /// The rows of the block at hand from the one that it stands on, forward.
+    pub fn rest_of_block(&self) -> (&Block, Range<u32>) {
+        (&self.block, self.row..self.last_row)
+    }
+
+    /// Goes past some of the rows of the block at hand, forward; false behind the last of all.
+    pub fn skip(&mut self, rows: u32) -> Result<bool> {
+        self.row += rows - 1;
+        self.advance()
     }
 
     /// The block that it stands in, and the row.

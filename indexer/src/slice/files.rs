@@ -151,11 +151,7 @@ impl Files {
         let names = self.env.fs.list(&dir).map_err(|error| {
             Error::from(error).context(format!("reading the directory {}", dir.display()))
         })?;
-        let id = |path: &PathBuf| -> Option<FileId> {
-            let name = path.file_name()?.to_str()?.strip_suffix(".frag")?;
-            name.parse().ok().map(FileId)
-        };
-        Ok(names.iter().filter_map(id).collect())
+        Ok(names.iter().filter_map(|path| layout::fragment_id(path)).map(FileId).collect())
     }
 
     /// Bytes that the block cache holds.

@@ -13,7 +13,7 @@ use super::files::Files;
 use super::manifest::{Columns, EpochRange, FileId, Place};
 use super::memtable::BackMemtable;
 use super::rewrite::Rewrite;
-use super::slot::{FORWARD, Slot, Structure, Writer, lock, slices_of};
+use super::slot::{FORWARD, Slot, Writer, lock, slices_of};
 use super::table::Table;
 use super::versions::Protected;
 
@@ -173,13 +173,6 @@ impl Writer {
             (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.min(other.1))),
             (one, other) => one.or(other),
         };
-    }
-}
-
-impl Structure {
-    /// Bytes of all fragments that the lists name.
-    pub fn bytes(&self) -> u64 {
-        self.tables.values().map(|table| table.bytes()).sum()
     }
 }
 

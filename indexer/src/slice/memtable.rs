@@ -36,7 +36,6 @@ pub struct BackMemtable {
     bytes: usize,
     /// The first epoch; others are stored relative to it.
     base: Epoch,
-    oldest: Option<Epoch>,
     states: u64,
     /// A bit for each slice that has states.
     slices: Vec<u64>,
@@ -78,11 +77,6 @@ impl BackMemtable {
         self.states
     }
 
-    /// The smallest epoch of a state.
-    pub fn oldest(&self) -> Option<Epoch> {
-        self.oldest
-    }
-
     /// Bytes of memory.
     pub fn size(&self) -> usize {
         self.bytes + self.places.capacity() * 9 * 8 / 7
@@ -95,10 +89,9 @@ impl BackMemtable {
 
     /// Appends the state that a document has in a slice from an epoch on.
     pub fn set(&mut self, hash: u64, id: &[u8], slice: SliceNo, epoch: Epoch, state: &[u8]) {
-        if self.oldest.is_none() {
+        if self.states == 0 {
             self.base = epoch;
         }
-        self.oldest = Some(self.oldest.map_or(epoch, |oldest| oldest.min(epoch)));
         self.states += 1;
         let (word, bit) = (usize::from(slice.0) / 64, slice.0 % 64);
         if self.slices.len() <= word {
@@ -266,7 +259,6 @@ mod tests {
             .collect();
         assert_eq!(sorted.len(), 20_003);
         assert!(sorted.is_sorted());
-        assert_eq!(table.oldest(), Some(Epoch(2)));
         let mut kept = BackMemtable::default();
         kept.append(&table, Epoch(90));
         let state = kept.newest(xxh3_64(b"user000007"), b"user000007", SliceNo(1));

@@ -13,6 +13,7 @@ use std::cmp::Ordering;
 
 use proto::Result;
 use proto::ids::{Epoch, SliceNo};
+use proto::scan::RowBlockBuilder;
 
 use super::Rows;
 use super::block::Block;
@@ -215,6 +216,30 @@ impl Visible {
         Ok(true)
     }
 
+    /// Packs what one block still has, where every row shows and is wanted as it stands; says how many
+    /// rows that were.
+    fn pack_block(
+        &mut self,
+        block: &mut RowBlockBuilder,
+        bytes_max: usize,
+        rows_max: u64,
+    ) -> Result<u64> {
+        if !self.whole || self.with_values || self.merge.reverse {
+            return Ok(0);
+        }
+        let Some(winner) = self.merge.winner() else { return Ok(0) };
+        let cursor = &mut self.merge.cursors[winner];
+        let (from, rows) = cursor.rest_of_block();
+        let row_bytes = from.entry_len(rows.start) + 2;
+        let fit = (bytes_max - block.len()).div_ceil(row_bytes) as u64;
+        let count = u64::from(rows.end - rows.start).min(rows_max).min(fit) as u32;
+        if !from.pack(rows.start..rows.start + count, block) {
+            return Ok(0);
+        }
+        self.merge.done[winner] = !cursor.skip(count)?;
+        Ok(u64::from(count))
+    }
+
     /// Goes past all versions of the next entry; true if the epoch shows it, false if not, `None`
     /// behind the last.
     fn next_entry(&mut self) -> Result<Option<bool>> {
@@ -256,6 +281,28 @@ impl Rows for Visible {
 
     fn include(&self) -> &[u8] {
         if self.with_values { &self.value } else { &[] }
+    }
+
+    fn pack(
+        &mut self,
+        block: &mut RowBlockBuilder,
+        bytes_max: usize,
+        rows_max: u64,
+    ) -> Result<bool> {
+        let mut left = rows_max;
+        while left > 0 && block.len() < bytes_max {
+            let packed = self.pack_block(block, bytes_max, left)?;
+            if packed > 0 {
+                left -= packed;
+                continue;
+            }
+            if !self.next()? {
+                return Ok(false);
+            }
+            block.push(self.entry(), self.include());
+            left -= 1;
+        }
+        Ok(true)
     }
 }
 

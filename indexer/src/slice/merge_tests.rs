@@ -73,6 +73,43 @@ fn shown(mut rows: Visible) -> Vec<(Vec<u8>, Vec<u8>)> {
     found
 }
 
+/// The same, packed for the wire in blocks of some bytes, so many rows at a time.
+fn packed(mut rows: Visible, bytes_max: usize, rows_max: u64) -> Vec<Vec<u8>> {
+    let mut block = proto::scan::RowBlockBuilder::default();
+    let (mut found, mut more) = (Vec::new(), true);
+    while more {
+        more = rows.pack(&mut block, bytes_max, rows_max).expect("in memory");
+        let block = block.finish();
+        assert!(u64::from(block.rows) <= rows_max);
+        block.validate().expect("a block that can be read");
+        found.extend(block.iter().map(|row| row.entry.to_vec()));
+    }
+    found
+}
+
+#[test]
+fn rows_of_one_length_are_packed_a_block_at_a_time_and_as_they_are() {
+    let rows: Vec<Row> = (0..3000u64)
+        .map(|n| {
+            (
+                n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec(),
+                b"id".to_vec(),
+                1,
+                false,
+                0,
+            )
+        })
+        .collect();
+    let table = table(&rows).expect("rows");
+    let source = || [Source::whole(&table, SliceNo(3))];
+    for (bytes_max, rows_max) in [(1, 7), (1000, 1 << 40), (1 << 20, 333)] {
+        let visible = Visible::new(source(), Epoch(9), false, false).unwrap();
+        let expected = shown(Visible::new(source(), Epoch(9), false, false).unwrap());
+        let expected: Vec<_> = expected.into_iter().map(|(entry, _)| entry).collect();
+        assert_eq!(packed(visible, bytes_max, rows_max), expected);
+    }
+}
+
 proptest! {
     #[test]
     fn a_merge_shows_what_a_map_shows(

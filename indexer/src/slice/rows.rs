@@ -76,12 +76,6 @@ impl RowSorter {
         self.bytes.capacity() + self.rows.capacity() * size_of::<Row>()
     }
 
-    /// Makes room for so many rows of about so many bytes.
-    pub fn reserve(&mut self, rows: usize, bytes: usize) {
-        self.rows.reserve(rows);
-        self.bytes.reserve(bytes);
-    }
-
     fn sort(&mut self) {
         let bytes = &self.bytes;
         let Some(first) = self.rows.first().map(|row| row.key(bytes)) else { return };

@@ -221,6 +221,11 @@ impl Slot {
         (runs + writer.memtable.size() + frozen) as u64
     }
 
+    /// Has it as much in memory as it can tell apart?
+    pub fn is_full(&self) -> bool {
+        lock(&self.writer).memtable.is_full()
+    }
+
     /// Where the log begins to be needed for what is in memory, and since which epoch. An index that is
     /// being built does not need it: a crash begins the build anew.
     pub fn needs_log(&self) -> Option<(Epoch, Lsn)> {

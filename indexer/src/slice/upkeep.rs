@@ -113,6 +113,7 @@ impl Inner {
         let stop = self.options.stop_bytes();
         // What stays resident leaves less, but never so little that nothing goes on.
         self.unwritten_bytes() < stop.saturating_sub(self.resident_bytes()).max(stop / 4)
+            && !self.state.slots().iter().any(|slot| slot.is_full())
     }
 
     /// Waits until memory is below the second bound.
@@ -253,6 +254,7 @@ impl Inner {
     fn wants_flush(&self) -> bool {
         self.unwritten_bytes() > self.options.flush_bytes()
             || self.log.held_bytes() > self.options.log_bytes
+            || self.state.slots().iter().any(|slot| slot.is_full())
     }
 
     /// Runs one kind of worker, unless one runs already.
