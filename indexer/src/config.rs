@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use proto::index::NodeInfo;
 
+use crate::slice::StoreOptions;
+
 /// Settings of an indexer.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -12,6 +14,8 @@ pub struct Config {
     pub node: NodeInfo,
     /// Where it keeps its data.
     pub data_dir: PathBuf,
+    /// Settings of the slice store.
+    pub store: StoreOptions,
     /// How often it says what it has, when nothing happens.
     pub heartbeat: Duration,
     /// How long it waits before it tries a lost peer again.
@@ -24,6 +28,7 @@ impl Config {
         Self {
             node,
             data_dir: data_dir.into(),
+            store: StoreOptions::default(),
             heartbeat: Duration::from_secs(1),
             retry: Duration::from_millis(100),
         }

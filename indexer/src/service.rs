@@ -24,8 +24,7 @@ use tokio::time::timeout;
 use crate::config::Config;
 use crate::follower::{FollowerState, Shared, follow};
 use crate::scan::{ShardScanner, check};
-use crate::slice::memory::MemoryStore;
-use crate::slice::{SliceStore, StoredIndex};
+use crate::slice::{FragmentStore, SliceStore, StoredIndex};
 
 /// What the data directory's VERSION file says.
 const DATA_VERSION: &str = "sextant indexer data 1\n";
@@ -67,7 +66,7 @@ impl Indexer {
     /// Opens the data directory, recovers, and begins to follow. Blocks while it recovers.
     pub fn start(config: Config, env: Env, directory: Arc<dyn Directory>) -> Result<Self> {
         let dir_lock = open_data_dir(&env, &config.data_dir)?;
-        let store = MemoryStore::open(&env, config.node.id, &config.data_dir)?;
+        let store = FragmentStore::open(&env, config.node.id, &config.data_dir, config.store.clone())?;
         let shared = Shared {
             config,
             env: env.clone(),

@@ -1,80 +1,173 @@
-//! What one epoch changes in one index: each document's entries before are compared with those from now
-//! on, gathered in one buffer, and sorted once into a run.
+//! What one epoch changes in one index: each document's entries before, which the back index knows,
+//! are compared with those from now on; the differences are sorted once and become a run.
+//!
+//! Where a document's id alone decides its slice, that slice is asked. Elsewhere (partitioned by
+//! expressions, or split) a document may have had entries in any slice of the node, and all are asked.
+//! Memory is asked document by document, fragments for all documents together, in the order of ids.
 
+use std::collections::BTreeMap;
+
+use proto::Result;
 use proto::ids::{Epoch, SliceNo};
 use proto::mutation::IndexKeys;
 
-use super::back_index::include_hash;
-use super::run::{Run, RunBuilder, Version};
-use super::slot::Writer;
+use super::epoch::Document;
+use super::lookup::{Found, Wanted, look_up};
+use super::packed::{self, PackedEntry, include_hash};
+use super::rows::RowSorter;
+use super::slot::{Slot, Visible, Writer};
+use super::table::{Table, TableBuilder};
 
-/// The changes of one epoch to one index, gathered in one buffer and sorted once.
-#[derive(Default)]
-pub(super) struct Changes {
-    bytes: Vec<u8>,
-    rows: Vec<Change>,
+/// The documents of an epoch that concern one index, with what they had before.
+pub struct Changes<'a> {
+    documents: Vec<(&'a Document<'a>, IndexKeys<'a>)>,
+    /// What they had, by document and slice; a state of no bytes is "nothing".
+    before: Vec<Found>,
+    states: Vec<u8>,
+    /// For each document the one slice it can have entries in, if its id decides that.
+    only_slice: Vec<Option<SliceNo>>,
+    all_slices: Vec<SliceNo>,
 }
 
-struct Change {
-    slice: SliceNo,
-    /// Where its entry begins, where it ends and included values begin, where these end.
-    at: [u32; 3],
-    tombstone: bool,
-}
-
-impl Changes {
-    /// Compares what a document had with what it has from now on, walking both in order.
-    pub fn document(&mut self, writer: &mut Writer, id: &str, keys: &IndexKeys<'_>) {
-        let mut old: Vec<_> = writer.back.get(id).collect();
-        let mut new: Vec<_> = keys.entries().collect();
-        old.sort_unstable_by_key(|entry| (entry.slice, entry.key));
-        new.sort_unstable_by_key(|entry| (entry.slice, entry.key));
-        let mut old = old.into_iter().peekable();
-        for new in new {
-            while let Some(gone) = old.next_if(|old| (old.slice, old.key) < (new.slice, new.key)) {
-                self.push(gone.slice, gone.key, id, &[], true);
-                *writer.entries.entry(gone.slice).or_default() -= 1;
+impl<'a> Changes<'a> {
+    /// Finds what the documents had before.
+    pub fn of(
+        slot: &Slot,
+        writer: &Writer,
+        visible: &Visible,
+        documents: &'a [Document<'a>],
+    ) -> Result<Self> {
+        let (id, generation) = (slot.info.id, slot.info.generation);
+        let mut changes = Self {
+            documents: Vec::with_capacity(documents.len()),
+            before: Vec::with_capacity(documents.len()),
+            states: Vec::new(),
+            only_slice: Vec::with_capacity(documents.len()),
+            all_slices: visible.slices.keys().copied().collect(),
+        };
+        let mut wanted = Vec::new();
+        for document in documents {
+            let mut indexes = document.versions.indexes();
+            let mine = indexes.find(|keys| (keys.index, keys.generation) == (id, generation));
+            let Some(keys) = mine else { continue };
+            let n = changes.documents.len() as u32;
+            let only = slot.slice_of_id(document.versions.id, visible);
+            changes.documents.push((document, keys));
+            changes.only_slice.push(only);
+            let asked = match &only {
+                Some(slice) => std::slice::from_ref(slice),
+                None => &changes.all_slices[..],
+            };
+            let id = document.versions.id.as_bytes();
+            for slice in asked {
+                let known = writer.memtable.newest(document.hash, id, *slice).or_else(|| {
+                    writer.frozen.as_ref()?.newest(document.hash, id, *slice)
+                });
+                match known {
+                    Some(state) => {
+                        let from = changes.states.len() as u32;
+                        changes.states.extend_from_slice(state.state);
+                        let state = from..changes.states.len() as u32;
+                        changes.before.push(Found { document: n, slice: *slice, state });
+                    }
+                    None => {
+                        let (document, hash) = (n, document.hash);
+                        wanted.push(Wanted { document, hash, slice: *slice, id });
+                    }
+                }
             }
-            match old.next_if(|old| (old.slice, old.key) == (new.slice, new.key)) {
-                Some(same) if same.include_hash == include_hash(new.include) => continue,
+        }
+        // A build's backfill lies below all that the epochs have said so far.
+        look_up(&visible.slices, wanted, &mut changes.before, &mut changes.states)?;
+        changes.before.sort_unstable_by_key(|found| (found.document, found.slice));
+        Ok(changes)
+    }
+
+    /// The run that the changes make, `None` if nothing changed; remembers the new states.
+    pub fn into_run(self, writer: &mut Writer, epoch: Epoch) -> Result<Option<Table>> {
+        let mut rows = RowSorter::default();
+        let (mut old, mut new, mut state) = (Vec::new(), Vec::new(), Vec::new());
+        let mut before = &self.before[..];
+        for (n, (document, keys)) in self.documents.iter().enumerate() {
+            let mine = before.partition_point(|found| found.document <= n as u32);
+            let (had, rest) = before.split_at(mine);
+            before = rest;
+            old.clear();
+            for found in had {
+                let range = found.state.start as usize..found.state.end as usize;
+                let entries = packed::entries(&self.states[range]);
+                old.extend(entries.map(|entry| (found.slice, entry)));
+            }
+            new.clear();
+            new.extend(keys.entries().map(|entry| {
+                let include_hash = include_hash(entry.include);
+                (entry.slice, PackedEntry { key: entry.key, include_hash }, entry.include)
+            }));
+            if old.len() > 1 {
+                old.sort_unstable();
+            }
+            if new.len() > 1 {
+                new.sort_unstable();
+            }
+            let id = document.versions.id.as_bytes();
+            compare(id, &old, &new, &mut rows, &mut writer.entries);
+            // A slice in which the document has nothing now, and had something, remembers that too; in
+            // a build every slice does, for what the backfill may still bring.
+            let mut remember = |slice: SliceNo| {
+                state.clear();
+                let mine = new.iter().filter(|entry| entry.0 == slice);
+                mine.for_each(|entry| packed::put(&mut state, entry.1));
+                writer.memtable.set(document.hash, id, slice, epoch, &state);
+            };
+            match self.only_slice[n] {
+                Some(slice) if writer.building || !old.is_empty() || !new.is_empty() => {
+                    remember(slice);
+                }
                 Some(_) => {}
-                None => *writer.entries.entry(new.slice).or_default() += 1,
+                None => {
+                    let touched = |slice: &SliceNo| {
+                        writer.building
+                            || old.iter().any(|entry| entry.0 == *slice)
+                            || new.iter().any(|entry| entry.0 == *slice)
+                    };
+                    self.all_slices.iter().copied().filter(touched).for_each(remember);
+                }
             }
-            self.push(new.slice, new.key, id, new.include, false);
         }
-        for gone in old {
-            self.push(gone.slice, gone.key, id, &[], true);
-            *writer.entries.entry(gone.slice).or_default() -= 1;
-        }
-        writer.back.set(id, keys);
+        let mut out = TableBuilder::default();
+        rows.write(epoch, &mut out)?;
+        out.finish()
     }
+}
 
-    fn push(&mut self, slice: SliceNo, key: &[u8], id: &str, include: &[u8], tombstone: bool) {
-        let from = self.bytes.len() as u32;
-        self.bytes.extend_from_slice(key);
-        self.bytes.extend_from_slice(id.as_bytes());
-        let middle = self.bytes.len() as u32;
-        self.bytes.extend_from_slice(include);
-        self.rows.push(Change { slice, at: [from, middle, self.bytes.len() as u32], tombstone });
-    }
+type OldEntry<'a> = (SliceNo, PackedEntry<'a>);
+type NewEntry<'a> = (SliceNo, PackedEntry<'a>, &'a [u8]);
 
-    /// The run that the changes make; `None` if nothing changed.
-    pub fn into_run(mut self, epoch: Epoch) -> Option<Run> {
-        let bytes = &self.bytes;
-        let entry = |change: &Change| &bytes[change.at[0] as usize..change.at[1] as usize];
-        self.rows.sort_unstable_by(|left, right| {
-            left.slice.cmp(&right.slice).then_with(|| entry(left).cmp(entry(right)))
-        });
-        let mut builder = RunBuilder::default();
-        for change in &self.rows {
-            builder.push(Version {
-                slice: change.slice,
-                entry: entry(change),
-                include: &bytes[change.at[1] as usize..change.at[2] as usize],
-                epoch,
-                tombstone: change.tombstone,
-            });
+/// Walks what a document had and what it has from now on, both in order.
+fn compare(
+    id: &[u8],
+    old: &[OldEntry<'_>],
+    new: &[NewEntry<'_>],
+    rows: &mut RowSorter,
+    entries: &mut BTreeMap<SliceNo, i64>,
+) {
+    let mut old = old.iter().peekable();
+    let mut count = |slice: SliceNo, change: i64| *entries.entry(slice).or_default() += change;
+    for (slice, entry, include) in new {
+        let place = (*slice, entry.key);
+        while let Some(entry) = old.next_if(|(slice, old)| (*slice, old.key) < place) {
+            rows.push(entry.0, entry.1.key, id, &[], true);
+            count(entry.0, -1);
         }
-        builder.finish()
+        match old.next_if(|(slice, old)| (*slice, old.key) == place) {
+            Some((_, same)) if same.include_hash == entry.include_hash => continue,
+            Some(_) => {}
+            None => count(*slice, 1),
+        }
+        rows.push(*slice, entry.key, id, include, false);
+    }
+    for (slice, gone) in old {
+        rows.push(*slice, gone.key, id, &[], true);
+        count(*slice, -1);
     }
 }

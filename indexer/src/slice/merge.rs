@@ -1,269 +1,261 @@
-//! Merges the rows of several runs into one sequence of entries, forward or in reverse, and picks for
-//! each entry the version that an epoch shows.
+//! Merges cursors into one sequence of entries, forward or in reverse, and picks for each entry the
+//! version that an epoch shows, or hands out all of them.
 //!
-//! A *cursor* stands on a row of one run, restricted to one slice and one key range. The cursors form
-//! a binary heap ordered by (entry, slice); the first eight bytes of an entry are kept as an integer,
-//! so most comparisons are one instruction. All versions of an entry come together, whatever their
-//! order, and the newest at or below the epoch decides: so the direction does not matter.
+//! The cursors play in a tournament (a tree of losers: Knuth, The Art of Computer Programming, volume
+//! 3, 5.4.1): to find the next row, only the games on the way from the last winner's place to the root
+//! are played again. Almost every game is decided by the *heads* of two rows, eight bytes behind what
+//! all entries of the merge share; only equal heads lead to the entries themselves.
+//!
+//! All versions of an entry come together, whatever their order, and the newest at or below the epoch
+//! decides: so the direction does not matter, nor the order of the tables.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
+use proto::Result;
 use proto::ids::{Epoch, SliceNo};
-use proto::scan::KeyRange;
 
-use super::run::{Run, Version};
+use super::Rows;
+use super::block::Block;
+use super::cursor::{Cursor, Source, shared_beginning};
 
-/// A place in one run.
-struct Cursor {
-    /// Which run, by its place in `Merge::runs`.
-    run: u32,
-    /// The row it stands on.
-    row: u32,
-    /// Rows left, the one it stands on included.
-    left: u32,
-    slice: SliceNo,
-    prefix: u64,
-}
-
-/// Eight bytes as an integer of the same order; shorter entries are padded with zeros, so equal
-/// prefixes decide nothing.
-fn prefix_of(entry: &[u8]) -> u64 {
-    match entry.first_chunk::<8>() {
-        Some(chunk) => u64::from_be_bytes(*chunk),
-        None => {
-            let mut chunk = [0; 8];
-            chunk[..entry.len()].copy_from_slice(entry);
-            u64::from_be_bytes(chunk)
-        }
-    }
-}
-
-/// The merged rows of some slices within one key range. It keeps its runs alive.
+/// The merged rows of some sources.
 pub struct Merge {
-    runs: Vec<Arc<Run>>,
-    heap: Vec<Cursor>,
+    cursors: Vec<Cursor>,
+    /// The heads of the rows that the cursors stand on, inverted for reverse merges.
+    heads: Vec<u64>,
+    /// Which cursors are behind their last row.
+    done: Vec<bool>,
+    /// The winner, then the loser of the game at each inner place.
+    tree: Vec<u32>,
     reverse: bool,
-    epoch: Epoch,
-    /// The only cursor's run needs no look at versions.
-    whole: bool,
 }
 
-/// The row that a merge found; [`Merge::entry`] and [`Merge::include`] read it.
-#[derive(Clone, Copy, Debug)]
-pub struct Found {
-    run: u32,
-    row: u32,
-}
+/// No player has come to this place of the tree yet.
+const NOBODY: u32 = u32::MAX;
 
 impl Merge {
-    /// A merge of the rows of `slices` in `range`, as `epoch` shows them.
-    pub fn new(
-        runs: &[Arc<Run>],
-        slices: &[SliceNo],
-        range: &KeyRange,
-        epoch: Epoch,
-        reverse: bool,
-    ) -> Self {
-        let runs: Vec<_> = runs.iter().filter(|run| run.oldest() <= epoch).cloned().collect();
-        let mut heap = Vec::new();
-        for (at, run) in runs.iter().enumerate() {
-            for slice in slices {
-                let rows = run.rows_of(*slice);
-                let from = run.lower_bound(rows.clone(), &range.low);
-                let to = match &range.high {
-                    Some(high) => run.lower_bound(from..rows.end, high),
-                    None => rows.end,
-                };
-                if from < to {
-                    let row = if reverse { to - 1 } else { from };
-                    let prefix = prefix_of(run.entry(row));
-                    let (run, left) = (at as u32, to - from);
-                    heap.push(Cursor { run, row, left, slice: *slice, prefix });
-                }
-            }
+    /// A merge of some sources.
+    pub fn new(sources: impl IntoIterator<Item = Source>, reverse: bool) -> Result<Self> {
+        let mut cursors = Vec::new();
+        for source in sources {
+            cursors.extend(Cursor::open(source, reverse)?);
         }
-        let whole = match &heap[..] {
-            [only] => runs[only.run as usize].shows_whole_at(epoch),
-            _ => false,
+        let skip = shared_beginning(&cursors);
+        cursors.iter_mut().for_each(|cursor| cursor.set_skip(skip));
+        let heads = cursors.iter().map(|cursor| directed(cursor.head(), reverse)).collect();
+        let players = cursors.len();
+        let mut merge = Self {
+            heads,
+            done: vec![false; players],
+            tree: vec![NOBODY; players.max(1)],
+            cursors,
+            reverse,
         };
-        let mut merge = Self { runs, heap, reverse, epoch, whole };
-        for at in (0..merge.heap.len() / 2).rev() {
-            merge.sift_down(at);
-        }
-        merge
+        (0..players as u32).for_each(|player| merge.enter(player));
+        Ok(merge)
     }
 
-    /// Encoded key parts of a row, then its document id.
-    pub fn entry(&self, found: Found) -> &[u8] {
-        self.runs[found.run as usize].entry(found.row)
+    /// The cursor on the next row.
+    fn winner(&self) -> Option<usize> {
+        let winner = self.tree[0] as usize;
+        (!*self.done.get(winner)?).then_some(winner)
     }
 
-    /// Encoded included values of a row.
-    pub fn include(&self, found: Found) -> &[u8] {
-        self.runs[found.run as usize].include(found.row)
-    }
-
-    /// The next entry that the epoch shows. (Not an `Iterator`: rows are read through the merge.)
-    pub fn next_visible(&mut self) -> Option<Found> {
-        if self.whole {
-            let top = self.heap.first()?;
-            let found = Found { run: top.run, row: top.row };
-            self.advance_top();
-            return Some(found);
-        }
-        let epoch = self.epoch;
-        loop {
-            let mut best: Option<(Epoch, bool, Found)> = None;
-            self.next_group(|run, found| {
-                let version = run.epoch(found.row);
-                if version <= epoch && best.as_ref().is_none_or(|(newest, ..)| version > *newest) {
-                    best = Some((version, run.is_tombstone(found.row), found));
-                }
-            })?;
-            if let Some((_, false, found)) = best {
-                return Some(found);
-            }
-        }
-    }
-
-    /// All versions of the next entry, in no order; for compaction of one slice.
-    pub fn next_versions(
-        &mut self,
-        slice: SliceNo,
-        mut visit: impl FnMut(Version<'_>),
-    ) -> Option<()> {
-        self.next_group(|run, Found { row, .. }| {
-            visit(Version {
-                slice,
-                entry: run.entry(row),
-                include: run.include(row),
-                epoch: run.epoch(row),
-                tombstone: run.is_tombstone(row),
-            });
-        })
-    }
-
-    /// Visits all rows of the entry at the top and goes past them.
-    fn next_group(&mut self, mut visit: impl FnMut(&Run, Found)) -> Option<()> {
-        let top = self.heap.first()?;
-        let (first, slice, prefix) = (Found { run: top.run, row: top.row }, top.slice, top.prefix);
-        visit(&self.runs[first.run as usize], first);
-        self.advance_top();
-        while let Some(top) = self.heap.first() {
-            let found = Found { run: top.run, row: top.row };
-            if top.prefix != prefix || top.slice != slice || self.entry(found) != self.entry(first)
-            {
-                break;
-            }
-            visit(&self.runs[found.run as usize], found);
-            self.advance_top();
-        }
-        Some(())
-    }
-
-    fn advance_top(&mut self) {
-        let top = &mut self.heap[0];
-        top.left -= 1;
-        if top.left == 0 {
-            self.heap.swap_remove(0);
-        } else {
-            top.row = if self.reverse { top.row - 1 } else { top.row + 1 };
-            top.prefix = prefix_of(self.runs[top.run as usize].entry(top.row));
-        }
-        if self.heap.len() > 1 {
-            self.sift_down(0);
-        }
-    }
-
-    fn before(&self, left: &Cursor, right: &Cursor) -> bool {
-        let entry = |cursor: &Cursor| self.runs[cursor.run as usize].entry(cursor.row);
-        let order = left
-            .prefix
-            .cmp(&right.prefix)
-            .then_with(|| entry(left).cmp(entry(right)))
-            .then_with(|| left.slice.cmp(&right.slice));
-        order == if self.reverse { Ordering::Greater } else { Ordering::Less }
-    }
-
-    fn sift_down(&mut self, mut at: usize) {
-        loop {
-            let mut first = at;
-            for child in [2 * at + 1, 2 * at + 2] {
-                if child < self.heap.len() && self.before(&self.heap[child], &self.heap[first]) {
-                    first = child;
-                }
-            }
-            if first == at {
+    /// A player's first games: at a place where nobody waits, it waits for the other.
+    fn enter(&mut self, mut player: u32) {
+        let mut place = (player as usize + self.cursors.len()) / 2;
+        while place > 0 {
+            if self.tree[place] == NOBODY {
+                self.tree[place] = player;
                 return;
             }
-            self.heap.swap(at, first);
-            at = first;
+            if self.is_before(self.tree[place], player) {
+                std::mem::swap(&mut self.tree[place], &mut player);
+            }
+            place /= 2;
         }
+        self.tree[0] = player;
     }
-}
 
-/// Merges runs into one and drops the versions that nobody can ask for (I5): of each entry stay all
-/// versions above the horizon and the newest at or below it; where the merge takes in the oldest rows
-/// there are, a tombstone that would be the oldest version goes as well. Slice by slice, since a run
-/// is ordered by slice first.
-pub fn compact(runs: &[Arc<Run>], horizon: Epoch, with_oldest: bool) -> Option<Run> {
-    let mut slices: Vec<_> =
-        runs.iter().flat_map(|run| run.slices().map(|(slice, _)| slice)).collect();
-    slices.sort();
-    slices.dedup();
-    let mut builder = super::run::RunBuilder::default();
-    let mut versions: Vec<OwnedVersion> = Vec::new();
-    let mut bytes = Vec::new();
-    for slice in slices {
-        let mut merge = Merge::new(runs, &[slice], &KeyRange::all(), Epoch(u64::MAX), false);
+    /// Moves the winner's cursor on and plays its games again.
+    #[inline]
+    fn advance(&mut self, winner: usize) -> Result<()> {
+        let cursor = &mut self.cursors[winner];
+        if cursor.advance()? {
+            self.heads[winner] = directed(cursor.head(), self.reverse);
+        } else {
+            self.heads[winner] = u64::MAX;
+            self.done[winner] = true;
+        }
+        let mut player = winner as u32;
+        let mut place = (winner + self.cursors.len()) / 2;
+        while place > 0 {
+            let other = self.tree[place];
+            if self.is_before(other, player) {
+                self.tree[place] = player;
+                player = other;
+            }
+            place /= 2;
+        }
+        self.tree[0] = player;
+        Ok(())
+    }
+
+    #[inline]
+    fn is_before(&self, left: u32, right: u32) -> bool {
+        let (left, right) = (left as usize, right as usize);
+        let (one, other) = (self.heads[left], self.heads[right]);
+        one < other || one == other && self.is_before_by_entry(left, right)
+    }
+
+    #[cold]
+    fn is_before_by_entry(&self, left: usize, right: usize) -> bool {
+        if self.done[left] || self.done[right] {
+            return !self.done[left];
+        }
+        let (one, other) = (&self.cursors[left], &self.cursors[right]);
+        let order = compare_rows(one.place(), other.place());
+        let order = if self.reverse { order.reverse() } else { order };
+        order.then(one.slice.cmp(&other.slice)).then(left.cmp(&right)) == Ordering::Less
+    }
+
+    /// Does the winner stand on an entry that was found before, of the same slice?
+    #[inline]
+    fn same_entry(&self, head: u64, slice: SliceNo, entry: &[u8]) -> Option<usize> {
+        let winner = self.winner()?;
+        if self.heads[winner] != head {
+            return None;
+        }
+        let cursor = &self.cursors[winner];
+        let (block, row) = cursor.place();
+        (cursor.slice == slice && block.compare(row, entry).is_eq()).then_some(winner)
+    }
+
+    /// All versions of the next entry, in no order, without those that a source's epochs leave out;
+    /// `None` behind the last entry. The entry is put into `entry`, and the length of its key returned.
+    pub fn next_versions(
+        &mut self,
+        entry: &mut Vec<u8>,
+        mut visit: impl FnMut(&Cursor),
+    ) -> Result<Option<usize>> {
+        let Some(mut winner) = self.winner() else { return Ok(None) };
+        let cursor = &self.cursors[winner];
+        let (slice, head) = (cursor.slice, self.heads[winner]);
+        let (block, row) = cursor.place();
+        entry.clear();
+        block.put_entry(row, entry);
+        let key_len = block.key_len(row);
         loop {
-            versions.clear();
-            bytes.clear();
-            let more = merge.next_versions(slice, |version| {
-                let entry_at = bytes.len();
-                bytes.extend_from_slice(version.entry);
-                let include_at = bytes.len();
-                bytes.extend_from_slice(version.include);
-                versions.push(OwnedVersion {
-                    epoch: version.epoch,
-                    tombstone: version.tombstone,
-                    entry: entry_at..include_at,
-                    include: include_at..bytes.len(),
-                });
-            });
-            if more.is_none() {
-                break;
+            let cursor = &self.cursors[winner];
+            let (block, row) = cursor.place();
+            if cursor.epochs.contains(&block.epoch(row)) {
+                visit(cursor);
             }
-            keep_needed(&mut versions, horizon, with_oldest);
-            for version in &versions {
-                builder.push(Version {
-                    slice,
-                    entry: &bytes[version.entry.clone()],
-                    include: &bytes[version.include.clone()],
-                    epoch: version.epoch,
-                    tombstone: version.tombstone,
-                });
+            self.advance(winner)?;
+            match self.same_entry(head, slice, entry) {
+                Some(next) => winner = next,
+                None => return Ok(Some(key_len)),
             }
         }
     }
-    builder.finish()
 }
 
-struct OwnedVersion {
+fn directed(head: u64, reverse: bool) -> u64 {
+    if reverse { !head } else { head }
+}
+
+fn compare_rows((left, row): (&Block, u32), (right, other): (&Block, u32)) -> Ordering {
+    let mut entry = Vec::with_capacity(right.entry_len(other));
+    right.put_entry(other, &mut entry);
+    left.compare(row, &entry)
+}
+
+/// The entries that an epoch shows.
+pub struct Visible {
+    merge: Merge,
     epoch: Epoch,
-    tombstone: bool,
-    entry: std::ops::Range<usize>,
-    include: std::ops::Range<usize>,
+    with_values: bool,
+    /// There is one source, and all of its rows show.
+    whole: bool,
+    entry: Vec<u8>,
+    value: Vec<u8>,
 }
 
-fn keep_needed(versions: &mut Vec<OwnedVersion>, horizon: Epoch, with_oldest: bool) {
-    versions.sort_by_key(|version| std::cmp::Reverse(version.epoch));
-    versions.dedup_by_key(|version| version.epoch);
-    let above = versions.partition_point(|version| version.epoch > horizon);
-    versions.truncate(above + 1);
-    while with_oldest && versions.last().is_some_and(|oldest| oldest.tombstone) {
-        versions.pop();
+impl Visible {
+    /// The entries that an epoch shows of some sources, with their values if asked for.
+    pub fn new(
+        sources: impl IntoIterator<Item = Source>,
+        epoch: Epoch,
+        reverse: bool,
+        with_values: bool,
+    ) -> Result<Self> {
+        let merge = Merge::new(sources, reverse)?;
+        let whole = match &merge.cursors[..] {
+            [only] => {
+                let stats = &only.table().stats;
+                stats.shows_whole_at(epoch.min(*only.epochs.end()))
+                    && only.epochs.start() <= &stats.oldest
+            }
+            _ => false,
+        };
+        Ok(Self { merge, epoch, with_values, whole, entry: Vec::new(), value: Vec::new() })
+    }
+
+    /// The next entry, where every row shows.
+    fn next_whole(&mut self) -> Result<bool> {
+        let Some(winner) = self.merge.winner() else { return Ok(false) };
+        let (block, row) = self.merge.cursors[winner].place();
+        self.entry.clear();
+        block.put_entry(row, &mut self.entry);
+        if self.with_values {
+            self.value.clear();
+            block.put_value(row, &mut self.value);
+        }
+        self.merge.done[winner] = !self.merge.cursors[winner].advance()?;
+        Ok(true)
+    }
+
+    /// Goes past all versions of the next entry; true if the epoch shows it, false if not, `None`
+    /// behind the last.
+    fn next_entry(&mut self) -> Result<Option<bool>> {
+        let Self { merge, epoch, with_values, entry, value, .. } = self;
+        let mut best: Option<(Epoch, bool)> = None;
+        let found = merge.next_versions(entry, |cursor| {
+            let (block, row) = cursor.place();
+            let version = block.epoch(row);
+            if version <= *epoch && best.is_none_or(|(newest, _)| version > newest) {
+                let tombstone = block.is_tombstone(row);
+                best = Some((version, tombstone));
+                if *with_values && !tombstone {
+                    value.clear();
+                    block.put_value(row, value);
+                }
+            }
+        })?;
+        Ok(found.map(|_| matches!(best, Some((_, false)))))
+    }
+}
+
+impl Rows for Visible {
+    fn next(&mut self) -> Result<bool> {
+        if self.whole {
+            return self.next_whole();
+        }
+        loop {
+            match self.next_entry()? {
+                Some(true) => return Ok(true),
+                Some(false) => {}
+                None => return Ok(false),
+            }
+        }
+    }
+
+    fn entry(&self) -> &[u8] {
+        &self.entry
+    }
+
+    fn include(&self) -> &[u8] {
+        if self.with_values { &self.value } else { &[] }
     }
 }
 

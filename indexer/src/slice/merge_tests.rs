@@ -1,102 +1,129 @@
-//! The promise: whatever runs hold, a merge shows at each epoch what a plain map of versions shows.
+//! Merges against a naive model: a map from (slice, entry) to its versions.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proptest::prelude::*;
+use proto::scan::KeyRange;
 
-use super::super::run::RunBuilder;
+use super::super::block::Version;
+use super::super::rewrite::Rewrite;
+use super::super::table::{Table, TableBuilder};
+use super::super::versions::Protected;
 use super::*;
 
-type Write = (u16, Vec<u8>, Option<Vec<u8>>);
-type Model = BTreeMap<(u16, Vec<u8>), BTreeMap<u64, Option<Vec<u8>>>>;
+/// Key, id, epoch, tombstone, value. A key is made self-delimiting by its length.
+type Row = (Vec<u8>, Vec<u8>, u64, bool, u8);
 
-fn runs_and_model(writes: &[Write], per_epoch: usize) -> (Vec<Arc<Run>>, Model) {
-    let mut model = Model::new();
-    let mut runs = Vec::new();
-    for (n, batch) in writes.chunks(per_epoch).enumerate() {
-        let epoch = n as u64 + 1;
-        let last: BTreeMap<_, _> = batch
-            .iter()
-            .map(|(slice, entry, state)| ((*slice, entry.clone()), state.clone()))
-            .collect();
-        let mut builder = RunBuilder::default();
-        for ((slice, entry), state) in last {
-            builder.push(Version {
-                slice: SliceNo(slice),
-                entry: &entry,
-                include: state.as_deref().unwrap_or(b""),
-                epoch: Epoch(epoch),
-                tombstone: state.is_none(),
-            });
-            model.entry((slice, entry)).or_default().insert(epoch, state);
+fn rows() -> impl Strategy<Value = Vec<Row>> {
+    let text = |len| proptest::collection::vec(prop_oneof![Just(b'a'), Just(b'b')], len);
+    let key = (0..3usize, text(0..12)).prop_map(|(shared, mut rest)| {
+        rest.truncate(12);
+        let mut key = b"common beginning"[..16 - 8 * (shared / 2)].to_vec();
+        key.extend_from_slice(&rest);
+        key.push(0);
+        key
+    });
+    let row = (key, text(0..3), 0..20u64, any::<bool>(), any::<u8>());
+    proptest::collection::vec(row, 0..80)
+}
+
+fn table(rows: &[Row]) -> Option<Arc<Table>> {
+    let mut sorted: Vec<_> = rows.iter().collect();
+    sorted.sort_by_key(|row| ([&row.0[..], &row.1[..]].concat(), std::cmp::Reverse(row.2)));
+    sorted.dedup_by_key(|row| (row.0.clone(), row.1.clone(), row.2));
+    let mut builder = TableBuilder::default();
+    for (key, id, epoch, tombstone, value) in sorted {
+        let row = Version {
+            slice: SliceNo(3),
+            key,
+            id,
+            value: &[*value],
+            epoch: Epoch(*epoch),
+            tombstone: *tombstone,
+        };
+        builder.push(&row).expect("in memory");
+    }
+    builder.finish().expect("in memory").map(Arc::new)
+}
+
+/// The tables of some rows, each (entry, epoch) in one table alone.
+fn tables(parts: &[Vec<Row>]) -> (Vec<Arc<Table>>, BTreeMap<Vec<u8>, BTreeMap<u64, (bool, u8)>>) {
+    let mut model: BTreeMap<Vec<u8>, BTreeMap<u64, (bool, u8)>> = BTreeMap::new();
+    let mut tables = Vec::new();
+    for part in parts {
+        let mut fresh = Vec::new();
+        for row in part {
+            let versions = model.entry([&row.0[..], &row.1[..]].concat()).or_default();
+            if !versions.contains_key(&row.2) {
+                versions.insert(row.2, (row.3, row.4));
+                fresh.push(row.clone());
+            }
         }
-        runs.extend(builder.finish().map(Arc::new));
+        tables.extend(table(&fresh));
     }
-    (runs, model)
+    (tables, model)
 }
 
-fn shown(
-    model: &Model,
-    slices: &[u16],
-    range: &KeyRange,
-    epoch: u64,
-) -> Vec<(Vec<u8>, u16, Vec<u8>)> {
-    let mut rows: Vec<_> = model
-        .iter()
-        .filter(|((slice, entry), _)| slices.contains(slice) && range.contains(entry))
-        .filter_map(|((slice, entry), versions)| {
-            let (_, state) = versions.range(..=epoch).next_back()?;
-            Some((entry.clone(), *slice, state.clone()?))
-        })
-        .collect();
-    rows.sort();
-    rows
-}
-
-fn merged(
-    runs: &[Arc<Run>],
-    slices: &[u16],
-    range: &KeyRange,
-    epoch: u64,
-    reverse: bool,
-) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let slices: Vec<_> = slices.iter().copied().map(SliceNo).collect();
-    let mut merge = Merge::new(runs, &slices, range, Epoch(epoch), reverse);
-    let mut rows = Vec::new();
-    while let Some(found) = merge.next_visible() {
-        rows.push((merge.entry(found).to_vec(), merge.include(found).to_vec()));
+fn shown(mut rows: Visible) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut found = Vec::new();
+    while rows.next().expect("in memory") {
+        found.push((rows.entry().to_vec(), rows.include().to_vec()));
     }
-    rows
-}
-
-fn writes() -> impl Strategy<Value = Vec<Write>> {
-    let entry = prop::collection::vec(0u8..3, 0..10);
-    let state = prop::option::of(prop::collection::vec(any::<u8>(), 0..3));
-    prop::collection::vec((0u16..3, entry, state), 0..120)
+    found
 }
 
 proptest! {
     #[test]
-    fn a_merge_shows_what_the_model_shows(
-        writes in writes(), per_epoch in 1usize..30, low in prop::collection::vec(0u8..3, 0..4),
-        high in prop::option::of(prop::collection::vec(0u8..3, 0..4)), two: bool,
-        merge_from in 0usize..8, merge_to in 0usize..8, horizon in 0u64..12,
+    fn a_merge_shows_what_a_map_shows(
+        parts in proptest::collection::vec(rows(), 0..6),
+        epoch in 0..22u64,
+        reverse: bool,
+        low in prop_oneof![Just(Vec::new()), rows().prop_map(|r| r.first().map_or(vec![], |r| r.0.clone()))],
+        high in proptest::option::of(rows().prop_map(|r| r.last().map_or(vec![], |r| r.0.clone()))),
     ) {
-        let (mut runs, model) = runs_and_model(&writes, per_epoch);
-        let epochs = runs.len() as u64 + 1;
-        let from = merge_from.min(runs.len());
-        let to = merge_to.clamp(from, runs.len());
-        let compacted = compact(&runs[from..to], Epoch(horizon), from == 0);
-        runs.splice(from..to, compacted.map(Arc::new));
+        let (tables, model) = tables(&parts);
         let range = KeyRange { low: low.into(), high: high.map(Into::into) };
-        let slices: &[u16] = if two { &[0, 2] } else { &[1] };
-        for epoch in horizon..=epochs {
-            let expected: Vec<_> = shown(&model, slices, &range, epoch)
-                .into_iter().map(|(entry, _, include)| (entry, include)).collect();
-            let mut reversed = merged(&runs, slices, &range, epoch, true);
-            reversed.reverse();
-            prop_assert_eq!(&merged(&runs, slices, &range, epoch, false), &expected);
-            prop_assert_eq!(&reversed, &expected);
+        let sources = tables.iter().map(|t| Source::whole(t, SliceNo(3)).clip(&range));
+        let found = shown(Visible::new(sources, Epoch(epoch), reverse, true).unwrap());
+        let mut expected: Vec<_> = model.iter().filter_map(|(entry, versions)| {
+            let (_, (tombstone, value)) = versions.range(..=epoch).next_back()?;
+            (!tombstone && range.contains(entry)).then(|| (entry.clone(), vec![*value]))
+        }).collect();
+        if reverse {
+            expected.reverse();
+        }
+        prop_assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_rewrite_changes_nothing_that_can_be_asked_for(
+        parts in proptest::collection::vec(rows(), 1..6),
+        from in 0..5usize,
+        len in 1..5usize,
+        horizon in 0..20u64,
+    ) {
+        // Each part has newer epochs than those before it, as the lists of slices have.
+        let parts: Vec<Vec<Row>> = parts.into_iter().enumerate().map(|(n, part)| {
+            part.into_iter().map(|r| (r.0, r.1, r.2 + 20 * n as u64, r.3, r.4)).collect()
+        }).collect();
+        let (before, _) = tables(&parts);
+        let from = from.min(before.len());
+        let until = (from + len).min(before.len());
+        let protected = Protected { horizon: Epoch(horizon * parts.len() as u64), points: vec![] };
+        let rewrite = Rewrite { protected: protected.clone(), back: false };
+        let mut out = TableBuilder::default();
+        let inputs = before[from..until].iter().map(|t| Source::whole(t, SliceNo(3))).collect();
+        rewrite.slice(SliceNo(3), inputs, from == 0, &mut out).unwrap();
+        let mut after = before[..from].to_vec();
+        after.extend(out.finish().unwrap().map(Arc::new));
+        after.extend_from_slice(&before[until..]);
+        for epoch in protected.horizon.0..20 * parts.len() as u64 + 1 {
+            let at = |tables: &[Arc<Table>]| {
+                let sources = tables.iter().map(|t| Source::whole(t, SliceNo(3)));
+                shown(Visible::new(sources, Epoch(epoch), false, true).unwrap())
+            };
+            prop_assert_eq!(at(&before), at(&after), "at epoch {}", epoch);
         }
     }
 }

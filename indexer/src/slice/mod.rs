@@ -5,16 +5,34 @@
 //! memory and a commit log on disk, whole, from which it recovers; the fragment engine takes its place
 //! behind the same trait.
 
-pub mod back_index;
-pub mod build;
+mod block;
+mod bulk;
 mod changes;
-pub mod commit_log;
-pub mod compaction;
-pub mod memory;
-pub mod merge;
-pub mod record;
-pub mod run;
+mod compact;
+mod compaction;
+mod cursor;
+mod edits;
+mod epoch;
+mod files;
+mod flush;
+pub mod fragment;
+pub mod layout;
+pub mod log;
+mod lookup;
+pub mod manifest;
+mod memtable;
+mod merge;
+mod open;
+mod packed;
+mod rewrite;
+mod rows;
 mod slot;
+mod store;
+mod table;
+mod upkeep;
+mod versions;
+
+pub use store::{FragmentStore, StoreOptions};
 
 use std::sync::Arc;
 

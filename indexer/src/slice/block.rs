@@ -1,0 +1,605 @@
+//! A block: some rows of a table, sorted, in columns that are read in place. The same bytes stand in
+//! memory and in fragments.
+//!
+//! A row is a *key*, an *id*, a *value*, an epoch, and whether it is a tombstone. In a forward table the
+//! key is an index key, the id a document's, the value its included values; in a back table the key is
+//! a document's id, the id is empty, and the value is what the document has in the index. The *entry*
+//! of a row is its key and id back to back; rows are ordered by entry, versions of one entry from the
+//! newest to the oldest.
+//!
+//! Keys, ids and values are columns of their own, each without the beginning that all of its strings
+//! share, and either of one width or with an offset table: so any row is reached without reading those
+//! before it. Epochs are stored as differences to the smallest, as narrow as they can be: most blocks
+//! need no byte for them.
+//!
+//! ```text
+//! block  := rows:u16 flags:u8 epoch-width:u8 epoch-base:u64 column{3} prefix{3} data{3} epochs bits
+//! column := prefix-len:u16 shape:u16         shape: width, or 0xffff/0xfffe: offsets of 16/32 bits
+//! data   := width*rows bytes | (rows+1) offsets, then bytes
+//! epochs := epoch-width*rows bytes            bits := ceil(rows/8) bytes, if flags & 1: tombstones
+//! ```
+//! Integers are little endian. [`Block::parse`] checks all that reading relies on.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use proto::ids::Epoch;
+use proto::{Error, ErrorCode, Result};
+
+const HEADER_BYTES: usize = 24;
+const TOMBSTONES: u8 = 1;
+const OFFSETS_16: u16 = 0xffff;
+const OFFSETS_32: u16 = 0xfffe;
+const WIDTH_MAX: usize = 0xfff0;
+/// Most rows of a block.
+pub const BLOCK_ROWS_MAX: usize = 4096;
+
+/// A parsed block.
+#[derive(Debug)]
+pub struct Block {
+    bytes: Box<[u8]>,
+    rows: u32,
+    key: Column,
+    id: Column,
+    value: Column,
+    epochs: Epochs,
+    /// Where the bitmap of tombstones begins; zero if there is none.
+    tombstones: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Column {
+    prefix: (u32, u32),
+    shape: Shape,
+    /// Where the strings without their prefix begin.
+    data: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    Fixed(u32),
+    /// Where the offsets begin.
+    Offsets16(u32),
+    Offsets32(u32),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Epochs {
+    base: u64,
+    width: u8,
+    at: u32,
+}
+
+fn corrupt(what: &str) -> Error {
+    Error::new(ErrorCode::Corrupt, format!("a damaged block: {what}"))
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+impl Block {
+    /// Reads a block, checking all that the other methods rely on.
+    pub fn parse(bytes: Box<[u8]>) -> Result<Self> {
+        if bytes.len() < HEADER_BYTES || bytes.len() > u32::MAX as usize / 2 {
+            return Err(corrupt("its length"));
+        }
+        let rows = u32::from(u16_at(&bytes, 0));
+        if rows == 0 || rows as usize > BLOCK_ROWS_MAX {
+            return Err(corrupt("its number of rows"));
+        }
+        let mut at = HEADER_BYTES;
+        let mut take = |len: usize| -> Result<usize> {
+            let from = at;
+            at = at.checked_add(len).filter(|end| *end <= bytes.len()).ok_or_else(short)?;
+            Ok(from)
+        };
+        let mut prefixes = [(0u32, 0u32); 3];
+        for (n, prefix) in prefixes.iter_mut().enumerate() {
+            let len = usize::from(u16_at(&bytes, 12 + 4 * n));
+            let from = take(len)?;
+            *prefix = (from as u32, (from + len) as u32);
+        }
+        let mut columns = [Column { prefix: (0, 0), shape: Shape::Fixed(0), data: 0 }; 3];
+        for (n, column) in columns.iter_mut().enumerate() {
+            let (shape, data) = match u16_at(&bytes, 14 + 4 * n) {
+                OFFSETS_16 => read_offsets(&bytes, rows, 2, &mut take)?,
+                OFFSETS_32 => read_offsets(&bytes, rows, 4, &mut take)?,
+                width if usize::from(width) <= WIDTH_MAX => {
+                    let data = take(rows as usize * usize::from(width))?;
+                    (Shape::Fixed(u32::from(width)), data)
+                }
+                _ => return Err(corrupt("the shape of a column")),
+            };
+            *column = Column { prefix: prefixes[n], shape, data: data as u32 };
+        }
+        let width = bytes[3];
+        if !matches!(width, 0 | 1 | 2 | 4 | 8) {
+            return Err(corrupt("the width of its epochs"));
+        }
+        let base = u64::from(u32_at(&bytes, 4)) | u64::from(u32_at(&bytes, 8)) << 32;
+        let epochs_at = take(rows as usize * usize::from(width))? as u32;
+        let tombstones = match bytes[2] {
+            0 => 0,
+            TOMBSTONES => take((rows as usize).div_ceil(8))? as u32,
+            _ => return Err(corrupt("its flags")),
+        };
+        if at != bytes.len() {
+            return Err(corrupt("bytes behind its end"));
+        }
+        let [key, id, value] = columns;
+        let epochs = Epochs { base, width, at: epochs_at };
+        Ok(Self { bytes, rows, key, id, value, epochs, tombstones })
+    }
+
+    /// How many rows.
+    pub fn rows(&self) -> u32 {
+        self.rows
+    }
+
+    /// Bytes of memory.
+    pub fn size(&self) -> usize {
+        self.bytes.len() + std::mem::size_of::<Self>()
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn prefix(&self, column: &Column) -> &[u8] {
+        &self.bytes[column.prefix.0 as usize..column.prefix.1 as usize]
+    }
+
+    fn range(&self, column: &Column, row: u32) -> Range<usize> {
+        let data = column.data as usize;
+        match column.shape {
+            Shape::Fixed(width) => {
+                let from = data + (row * width) as usize;
+                from..from + width as usize
+            }
+            Shape::Offsets16(at) => {
+                let at = at as usize + 2 * row as usize;
+                let offset = |at| usize::from(u16_at(&self.bytes, at));
+                data + offset(at)..data + offset(at + 2)
+            }
+            Shape::Offsets32(at) => {
+                let at = at as usize + 4 * row as usize;
+                let offset = |at| u32_at(&self.bytes, at) as usize;
+                data + offset(at)..data + offset(at + 4)
+            }
+        }
+    }
+
+    fn suffix(&self, column: &Column, row: u32) -> &[u8] {
+        &self.bytes[self.range(column, row)]
+    }
+
+    /// The four pieces whose bytes, back to back, are the entry of a row.
+    fn pieces(&self, row: u32) -> [&[u8]; 4] {
+        [
+            self.prefix(&self.key),
+            self.suffix(&self.key, row),
+            self.prefix(&self.id),
+            self.suffix(&self.id, row),
+        ]
+    }
+
+    /// Appends the entry of a row.
+    pub fn put_entry(&self, row: u32, out: &mut Vec<u8>) {
+        for piece in self.pieces(row) {
+            out.extend_from_slice(piece);
+        }
+    }
+
+    /// Appends the key of a row.
+    pub fn put_key(&self, row: u32, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.prefix(&self.key));
+        out.extend_from_slice(self.suffix(&self.key, row));
+    }
+
+    /// Bytes of the entry of a row.
+    pub fn entry_len(&self, row: u32) -> usize {
+        self.pieces(row).iter().map(|piece| piece.len()).sum()
+    }
+
+    /// Bytes of the key of a row.
+    pub fn key_len(&self, row: u32) -> usize {
+        self.prefix(&self.key).len() + self.range(&self.key, row).len()
+    }
+
+    /// Appends the value of a row.
+    pub fn put_value(&self, row: u32, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.prefix(&self.value));
+        out.extend_from_slice(self.suffix(&self.value, row));
+    }
+
+    /// The epoch of a row.
+    pub fn epoch(&self, row: u32) -> Epoch {
+        let Epochs { base, width, at } = self.epochs;
+        let at = at as usize + usize::from(width) * row as usize;
+        let delta = match width {
+            0 => 0,
+            1 => u64::from(self.bytes[at]),
+            2 => u64::from(u16_at(&self.bytes, at)),
+            4 => u64::from(u32_at(&self.bytes, at)),
+            _ => u64::from(u32_at(&self.bytes, at)) | u64::from(u32_at(&self.bytes, at + 4)) << 32,
+        };
+        Epoch(base.wrapping_add(delta))
+    }
+
+    /// Is a row a tombstone?
+    pub fn is_tombstone(&self, row: u32) -> bool {
+        self.tombstones != 0
+            && self.bytes[self.tombstones as usize + row as usize / 8] >> (row % 8) & 1 == 1
+    }
+
+    /// Compares the entry of a row with bytes.
+    pub fn compare(&self, row: u32, mut other: &[u8]) -> Ordering {
+        for piece in self.pieces(row) {
+            let len = piece.len().min(other.len());
+            match piece[..len].cmp(&other[..len]) {
+                Ordering::Equal if len < piece.len() => return Ordering::Greater,
+                Ordering::Equal => other = &other[len..],
+                unequal => return unequal,
+            }
+        }
+        if other.is_empty() { Ordering::Equal } else { Ordering::Less }
+    }
+
+    /// The first row whose entry is at or behind `bound`; the number of rows if there is none.
+    pub fn lower_bound(&self, bound: &[u8]) -> u32 {
+        let (mut low, mut high) = (0, self.rows);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.compare(middle, bound) == Ordering::Less {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// How to read the heads of this block's rows quickly: see [`Heads`].
+    pub fn heads(&self, skip: usize) -> Heads {
+        let prefix = self.prefix(&self.key);
+        let Shape::Fixed(width) = self.key.shape else { return Heads::slow(skip) };
+        let (width, data) = (width as usize, self.key.data as usize);
+        if skip >= prefix.len() {
+            let from = skip - prefix.len();
+            let whole = from + 8 <= width;
+            return if whole {
+                Heads::fast(skip, 0, 0, data + from, width)
+            } else {
+                Heads::slow(skip)
+            };
+        }
+        let shared = &prefix[skip..];
+        if shared.len() >= 8 {
+            return Heads::fast(skip, head_of(&[shared]), 64, data, width);
+        }
+        if width < 8 - shared.len() {
+            return Heads::slow(skip);
+        }
+        Heads::fast(skip, head_of(&[shared]), 8 * shared.len() as u32, data, width)
+    }
+
+    /// The head of a row.
+    #[inline]
+    pub fn head(&self, heads: &Heads, row: u32) -> u64 {
+        if heads.shift >= 64 {
+            return heads.shared;
+        }
+        let at = heads.data + heads.width * row as usize;
+        match self.bytes.get(at..at + 8) {
+            Some(chunk) if heads.fast => {
+                let mut word = [0; 8];
+                word.copy_from_slice(chunk);
+                heads.shared | u64::from_be_bytes(word) >> heads.shift
+            }
+            _ => {
+                let mut skip = heads.skip;
+                let pieces = self.pieces(row).map(|piece| {
+                    let rest = &piece[skip.min(piece.len())..];
+                    skip -= skip.min(piece.len());
+                    rest
+                });
+                head_of(&pieces)
+            }
+        }
+    }
+}
+
+/// Where the *heads* of a block's rows are: the eight bytes of an entry behind a beginning that all
+/// entries of a merge share, as an integer of the same order. Shorter entries are padded with zeros, so
+/// equal heads decide nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Heads {
+    skip: usize,
+    fast: bool,
+    /// The part that all rows of the block share.
+    shared: u64,
+    /// Its bits; from 64 on there is no other part.
+    shift: u32,
+    /// Where the other part of the first row is, and how far it is from row to row.
+    data: usize,
+    width: usize,
+}
+
+impl Heads {
+    fn slow(skip: usize) -> Self {
+        Self { skip, ..Self::default() }
+    }
+
+    fn fast(skip: usize, shared: u64, shift: u32, data: usize, width: usize) -> Self {
+        Self { skip, fast: true, shared, shift, data, width }
+    }
+}
+
+/// The head of a string given in pieces.
+pub fn head_of(pieces: &[&[u8]]) -> u64 {
+    let (mut word, mut len) = ([0; 8], 0);
+    for piece in pieces {
+        let take = piece.len().min(8 - len);
+        word[len..len + take].copy_from_slice(&piece[..take]);
+        len += take;
+    }
+    u64::from_be_bytes(word)
+}
+
+fn short() -> Error {
+    corrupt("it ends too soon")
+}
+
+/// Checks an offset table and says where its strings begin.
+fn read_offsets(
+    bytes: &[u8],
+    rows: u32,
+    width: usize,
+    take: &mut impl FnMut(usize) -> Result<usize>,
+) -> Result<(Shape, usize)> {
+    let at = take((rows as usize + 1) * width)?;
+    let offset = |n: usize| match width {
+        2 => u32::from(u16_at(bytes, at + 2 * n)),
+        _ => u32_at(bytes, at + 4 * n),
+    };
+    let mut last = offset(0);
+    if last != 0 {
+        return Err(corrupt("an offset"));
+    }
+    for n in 1..=rows as usize {
+        let next = offset(n);
+        if next < last {
+            return Err(corrupt("an offset"));
+        }
+        last = next;
+    }
+    let data = take(last as usize)?;
+    let shape = if width == 2 { Shape::Offsets16(at as u32) } else { Shape::Offsets32(at as u32) };
+    Ok((shape, data))
+}
+
+/// One version of an entry.
+#[derive(Clone, Copy, Debug)]
+pub struct Version<'a> {
+    /// The slice it belongs to.
+    pub slice: proto::ids::SliceNo,
+    /// The first part of the entry.
+    pub key: &'a [u8],
+    /// The second part of the entry.
+    pub id: &'a [u8],
+    /// What goes with it.
+    pub value: &'a [u8],
+    /// Since when.
+    pub epoch: Epoch,
+    /// Is the entry gone since then?
+    pub tombstone: bool,
+}
+
+/// Gathers sorted rows and writes them as a block.
+#[derive(Debug, Default)]
+pub struct BlockBuilder {
+    key: Staged,
+    id: Staged,
+    value: Staged,
+    epochs: Vec<u64>,
+    epoch_min: u64,
+    epoch_max: u64,
+    tombstones: Vec<u8>,
+    has_tombstones: bool,
+}
+
+/// A column that is being gathered.
+#[derive(Debug, Default)]
+struct Staged {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+    /// Bytes that all strings so far have in common at their beginning.
+    shared: usize,
+    /// Are all strings of one length?
+    fixed: bool,
+}
+
+impl Staged {
+    fn push(&mut self, value: &[u8]) {
+        match self.ends.first() {
+            None => {
+                self.shared = value.len().min(usize::from(u16::MAX));
+                self.fixed = true;
+            }
+            Some(first) => {
+                let first = &self.bytes[..*first as usize];
+                self.fixed &= first.len() == value.len();
+                self.shared = common(&first[..self.shared], value);
+            }
+        }
+        self.bytes.extend_from_slice(value);
+        self.ends.push(self.bytes.len() as u32);
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    fn shape(&self) -> u16 {
+        let width = self.ends.first().map_or(0, |end| *end as usize - self.shared);
+        let stored = self.bytes.len() - self.shared * self.ends.len();
+        if self.fixed && width <= WIDTH_MAX {
+            width as u16
+        } else if stored <= usize::from(u16::MAX) {
+            OFFSETS_16
+        } else {
+            OFFSETS_32
+        }
+    }
+
+    fn stored_bytes(&self) -> usize {
+        let offsets = if self.fixed { 0 } else { 2 * self.ends.len() };
+        self.bytes.len() - self.shared * self.ends.len() + offsets
+    }
+
+    fn put_data(&self, shape: u16, out: &mut Vec<u8>) {
+        if shape == OFFSETS_16 || shape == OFFSETS_32 {
+            let ends =
+                self.ends.iter().enumerate().map(|(n, end)| *end - (self.shared * (n + 1)) as u32);
+            for end in std::iter::once(0).chain(ends) {
+                match shape {
+                    OFFSETS_16 => out.extend_from_slice(&(end as u16).to_le_bytes()),
+                    _ => out.extend_from_slice(&end.to_le_bytes()),
+                }
+            }
+        }
+        let mut from = 0;
+        for end in &self.ends {
+            let end = *end as usize;
+            out.extend_from_slice(&self.bytes[from + self.shared..end]);
+            from = end;
+        }
+    }
+}
+
+/// How many bytes two strings share at their beginning.
+pub fn common(left: &[u8], right: &[u8]) -> usize {
+    let len = left.len().min(right.len());
+    let mut at = 0;
+    while let (Some(a), Some(b)) = (left.get(at..at + 8), right.get(at..at + 8)) {
+        if a != b {
+            break;
+        }
+        at += 8;
+    }
+    while at < len && left[at] == right[at] {
+        at += 1;
+    }
+    at
+}
+
+impl BlockBuilder {
+    /// Appends a row.
+    pub fn push(&mut self, row: &Version<'_>) {
+        let (n, epoch) = (self.epochs.len(), row.epoch.0);
+        if n == 0 {
+            (self.epoch_min, self.epoch_max) = (epoch, epoch);
+        }
+        self.epoch_min = self.epoch_min.min(epoch);
+        self.epoch_max = self.epoch_max.max(epoch);
+        self.epochs.push(epoch);
+        if n.is_multiple_of(8) {
+            self.tombstones.push(0);
+        }
+        if row.tombstone {
+            self.tombstones[n / 8] |= 1 << (n % 8);
+            self.has_tombstones = true;
+        }
+        self.key.push(row.key);
+        self.id.push(row.id);
+        self.value.push(row.value);
+    }
+
+    /// How many rows so far.
+    pub fn rows(&self) -> usize {
+        self.epochs.len()
+    }
+
+    /// About how many bytes the block would have now.
+    pub fn size(&self) -> usize {
+        let epochs = usize::from(self.epoch_width()) * self.rows();
+        HEADER_BYTES
+            + self.key.stored_bytes()
+            + self.id.stored_bytes()
+            + self.value.stored_bytes()
+            + epochs
+            + if self.has_tombstones { self.tombstones.len() } else { 0 }
+    }
+
+    fn epoch_width(&self) -> u8 {
+        match self.epoch_max - self.epoch_min {
+            0 => 0,
+            1..=0xff => 1,
+            0x100..=0xffff => 2,
+            0x1_0000..=0xffff_ffff => 4,
+            _ => 8,
+        }
+    }
+
+    /// The entry of a row so far, into a buffer.
+    pub fn last_entry(&self) -> [&[u8]; 2] {
+        let last = |column: &Staged| -> Range<usize> {
+            let n = column.ends.len();
+            let from = if n < 2 { 0 } else { column.ends[n - 2] as usize };
+            from..column.bytes.len()
+        };
+        [&self.key.bytes[last(&self.key)], &self.id.bytes[last(&self.id)]]
+    }
+
+    /// The block of the rows so far; the next ones go into a new block.
+    pub fn finish(&mut self) -> Vec<u8> {
+        let rows = self.rows();
+        let mut out = Vec::with_capacity(self.size() + 64);
+        out.extend_from_slice(&(rows as u16).to_le_bytes());
+        out.push(if self.has_tombstones { TOMBSTONES } else { 0 });
+        let width = self.epoch_width();
+        out.push(width);
+        out.extend_from_slice(&self.epoch_min.to_le_bytes());
+        let columns = [&self.key, &self.id, &self.value];
+        let shapes = columns.map(Staged::shape);
+        for (column, shape) in columns.iter().zip(shapes) {
+            out.extend_from_slice(&(column.shared as u16).to_le_bytes());
+            out.extend_from_slice(&shape.to_le_bytes());
+        }
+        for column in columns {
+            out.extend_from_slice(&column.bytes[..column.shared]);
+        }
+        for (column, shape) in columns.iter().zip(shapes) {
+            column.put_data(shape, &mut out);
+        }
+        for epoch in &self.epochs {
+            let delta = (epoch - self.epoch_min).to_le_bytes();
+            out.extend_from_slice(&delta[..usize::from(width)]);
+        }
+        if self.has_tombstones {
+            out.extend_from_slice(&self.tombstones);
+        }
+        self.clear();
+        out
+    }
+
+    fn clear(&mut self) {
+        for column in [&mut self.key, &mut self.id, &mut self.value] {
+            column.clear();
+        }
+        self.epochs.clear();
+        self.tombstones.clear();
+        self.has_tombstones = false;
+    }
+}
+
+#[cfg(test)]
+#[path = "block_tests.rs"]
+mod tests;

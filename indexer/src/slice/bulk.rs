@@ -1,0 +1,192 @@
+//! The bulk path of a build: the documents of a backfill snapshot are sorted in memory, as many as the
+//! budget allows at a time, and go straight into fragments at the bottom of the lists, without the log.
+//!
+//! Meanwhile the epochs are applied to the index as to any other, above the backfill, with one
+//! difference: of each document they speak of, a state is remembered in every slice it may have been
+//! in, also the empty state. What the epochs say outranks the snapshot, which lies at epoch zero:
+//! maintenance began at or before its cut, so they have said everything since. At the end of the build,
+//! each remembered document is looked up in the backfill: the entries that it had there and has no more
+//! get tombstones.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proto::Result;
+use proto::ids::{Epoch, Generation, IndexId, SliceNo};
+use proto::mutation::KeyVersionsReader;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::cursor::Source;
+use super::files::Files;
+use super::lookup::{Wanted, look_up};
+use super::manifest::{Columns, FileId};
+use super::merge::Merge;
+use super::packed::{self, PackedEntry, include_hash};
+use super::rows::RowSorter;
+use super::slot::{FORWARD, Fragments};
+use super::table::Table;
+
+/// So many documents are looked up together.
+const LOOK_UP_DOCUMENTS: usize = 4096;
+
+/// The documents of a backfill snapshot.
+#[derive(Default)]
+pub struct Bulk {
+    gathered: Gathered,
+    /// Fragments of entries and of the back index.
+    pub forward: Vec<(FileId, Arc<Table>)>,
+    /// Fragments of the back index.
+    pub back: Vec<(FileId, Arc<Table>)>,
+    /// Entries by slice.
+    pub entries: BTreeMap<SliceNo, u64>,
+}
+
+/// Documents that are not written yet.
+#[derive(Default)]
+pub struct Gathered {
+    forward: RowSorter,
+    back: RowSorter,
+}
+
+/// Which part of the gathered documents to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The entries.
+    Forward,
+    /// The back index.
+    Back,
+}
+
+impl Bulk {
+    /// Takes in packed key-versions.
+    pub fn add(&mut self, index: IndexId, generation: Generation, body: &[u8]) -> Result<()> {
+        let mut state = Vec::new();
+        for versions in KeyVersionsReader::new(body) {
+            let versions = versions?;
+            let mut indexes = versions.indexes();
+            let mine = indexes.find(|keys| (keys.index, keys.generation) == (index, generation));
+            let Some(keys) = mine else { continue };
+            let id = versions.id.as_bytes();
+            let mut entries: Vec<_> = keys.entries().collect();
+            entries.sort_unstable_by_key(|entry| (entry.slice, entry.key));
+            for of_slice in entries.chunk_by(|left, right| left.slice == right.slice) {
+                let Some(slice) = of_slice.first().map(|entry| entry.slice) else { continue };
+                state.clear();
+                for entry in of_slice {
+                    self.gathered.forward.push(slice, entry.key, id, entry.include, false);
+                    let include_hash = include_hash(entry.include);
+                    packed::put(&mut state, PackedEntry { key: entry.key, include_hash });
+                }
+                *self.entries.entry(slice).or_default() += of_slice.len() as u64;
+                self.gathered.back.push(slice, id, &[], &state, false);
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of documents that are not written yet.
+    pub fn gathered_bytes(&self) -> usize {
+        self.gathered.forward.size() + self.gathered.back.size()
+    }
+
+    /// Takes what is not written yet.
+    pub fn take_gathered(&mut self) -> (RowSorter, RowSorter) {
+        let Gathered { forward, back } = std::mem::take(&mut self.gathered);
+        (forward, back)
+    }
+
+    /// All tables.
+    pub fn into_tables(self) -> Vec<(FileId, Arc<Table>)> {
+        self.forward.into_iter().chain(self.back).collect()
+    }
+
+    /// The back index of the backfill, as look-ups want it.
+    fn back_of(&self, slice: SliceNo) -> BTreeMap<SliceNo, Arc<Fragments>> {
+        let back = self.back.iter().map(|(_, table)| Source::whole(table, slice)).collect();
+        BTreeMap::from([(slice, Arc::new(Fragments { forward: Vec::new(), back }))])
+    }
+
+    /// The tombstones for entries of the backfill that the documents in `touched`, the back index of a
+    /// slice since the build began, have no more; and how many of the backfill's entries those
+    /// documents had.
+    pub fn corrections(
+        &self,
+        slice: SliceNo,
+        touched: &[Source],
+        out: &mut RowSorter,
+    ) -> Result<u64> {
+        let slices = self.back_of(slice);
+        let mut merge = Merge::new(touched.iter().cloned(), false)?;
+        let mut batch: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+        let mut had = 0;
+        loop {
+            let (mut id, mut state, mut newest) = (Vec::new(), Vec::new(), None);
+            let found = merge.next_versions(&mut id, |cursor| {
+                let (block, row) = cursor.place();
+                if newest < Some(block.epoch(row)) {
+                    newest = Some(block.epoch(row));
+                    state.clear();
+                    block.put_value(row, &mut state);
+                }
+            })?;
+            let more = found.is_some();
+            if more {
+                batch.push((id, state));
+            }
+            if batch.len() == LOOK_UP_DOCUMENTS || !more {
+                had += correct(slice, &slices, &batch, out)?;
+                batch.clear();
+            }
+            if !more {
+                return Ok(had);
+            }
+        }
+    }
+}
+
+/// The same for some documents, given with their newest states.
+fn correct(
+    slice: SliceNo,
+    slices: &BTreeMap<SliceNo, Arc<Fragments>>,
+    documents: &[(Vec<u8>, Vec<u8>)],
+    out: &mut RowSorter,
+) -> Result<u64> {
+    let wanted = documents.iter().enumerate().map(|(n, (id, _))| Wanted {
+        document: n as u32,
+        hash: xxh3_64(id),
+        slice,
+        id,
+    });
+    let (mut found, mut states) = (Vec::new(), Vec::new());
+    look_up(slices, wanted.collect(), &mut found, &mut states)?;
+    let mut had = 0;
+    for found in found {
+        let (id, newest) = &documents[found.document as usize];
+        let state = &states[found.state.start as usize..found.state.end as usize];
+        for old in packed::entries(state) {
+            had += 1;
+            if !packed::entries(newest).any(|entry| entry.key == old.key) {
+                out.push(slice, old.key, id, &[], true);
+            }
+        }
+    }
+    Ok(had)
+}
+
+/// Writes one part of gathered documents into a fragment.
+pub fn write_part(
+    files: &Files,
+    rows: RowSorter,
+    part: Part,
+) -> Result<Option<(FileId, Arc<Table>)>> {
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let (columns, filter) = match part {
+        Part::Forward => (FORWARD, None),
+        Part::Back => (Columns::BACK, Some(rows.len() as u64)),
+    };
+    let (file, mut out) = files.create(columns, filter)?;
+    rows.write(Epoch(0), &mut out)?;
+    files.finish(file, out)
+}

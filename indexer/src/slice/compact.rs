@@ -1,0 +1,203 @@
+//! Compactions: some neighbouring fragments of a list become one.
+//!
+//! What to merge is a pure choice over sizes, made for one slice and extended to all slices whose lists
+//! have the same piece. The merge runs without a lock; its result is thrown away if the lists no longer
+//! have its inputs as one piece when it is done. A slice that is large enough gets a file of its own.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use proto::Result;
+use proto::ids::{Epoch, SliceNo};
+use proto::scan::KeyRange;
+
+use super::compaction::{FRAGMENTS_MIN, choose};
+use super::cursor::Source;
+use super::files::Files;
+use super::flush::epochs_of;
+use super::manifest::{Columns, FileId, ListItem};
+use super::rewrite::Rewrite;
+use super::slot::{Slot, Structure, lock, source_of};
+use super::table::Table;
+use super::versions::Protected;
+
+/// A slice with so many bytes in a compaction gets a file of its own: it can be moved by itself then.
+const OWN_FILE_BYTES: u64 = 64 << 20;
+
+/// Which lists to merge.
+pub enum Extent<'a> {
+    /// Where it pays.
+    WherePays,
+    /// Each list down to one fragment, but for those that are noted here; what is done is noted.
+    Everything(&'a mut BTreeSet<(Columns, SliceNo)>),
+}
+
+/// What a compaction merges.
+struct Choice {
+    group: Columns,
+    pieces: Vec<Piece>,
+    protected: Protected,
+    rows: u64,
+}
+
+/// A slice that has the inputs as one piece of its list.
+struct Piece {
+    slice: SliceNo,
+    inputs: Vec<ListItem>,
+    sources: Vec<Source>,
+    at_bottom: bool,
+    bytes: u64,
+}
+
+/// A file that a compaction wrote.
+type Output = (FileId, Arc<Table>);
+
+impl Slot {
+    /// Runs one compaction; false if there is none to run.
+    pub fn compact(&self, files: &Files, mut extent: Extent<'_>) -> Result<bool> {
+        let Some(choice) = self.choose_fragments(&extent) else { return Ok(false) };
+        if let Extent::Everything(done) = &mut extent {
+            done.extend(choice.pieces.iter().map(|piece| (choice.group, piece.slice)));
+        }
+        let outputs = choice.run(files)?;
+        files.sync_names()?;
+        self.replace(&choice, outputs, files)?;
+        Ok(true)
+    }
+
+    fn choose_fragments(&self, extent: &Extent<'_>) -> Option<Choice> {
+        let horizon = lock(&self.writer).horizon;
+        let structure = lock(&self.structure);
+        if structure.dropped || structure.bulk.is_some() {
+            return None;
+        }
+        let slices = &structure.manifest.slices;
+        let groups: BTreeSet<Columns> =
+            slices.values().flat_map(|lists| lists.groups.iter().map(|g| g.columns)).collect();
+        groups.into_iter().find_map(|group| {
+            let pieces = structure.choose_pieces(group, extent)?;
+            let rows = pieces.iter().flat_map(|piece| &piece.sources).map(section_rows).sum();
+            let protected = Protected { horizon, points: Vec::new() };
+            Some(Choice { group, pieces, protected, rows })
+        })
+    }
+
+    /// Puts the outputs in the place of the inputs, or throws them away.
+    fn replace(&self, choice: &Choice, outputs: Vec<Output>, files: &Files) -> Result<()> {
+        let mut structure = lock(&self.structure);
+        let mut manifest = structure.manifest.clone();
+        let mut in_place = !structure.dropped;
+        for piece in &choice.pieces {
+            let items = outputs.iter().filter(|(_, table)| table.index.section(piece.slice).is_some());
+            let items = items.map(|(file, table)| ListItem {
+                file: *file,
+                rows_of: piece.slice,
+                range: KeyRange::all(),
+                columns: choice.group,
+                epochs: epochs_of(table),
+            });
+            let (slice, items) = (piece.slice, items.collect());
+            in_place =
+                in_place && manifest.replace(slice, choice.group, &piece.inputs, items)?;
+        }
+        let floor = |floor: Epoch| floor.max(choice.protected.horizon);
+        manifest.floor = manifest.floor.map(floor);
+        let written = if in_place { files.write_manifest(&manifest) } else { Ok(()) };
+        if !in_place || written.is_err() {
+            files.retire(outputs);
+            return written;
+        }
+        structure.manifest = manifest;
+        structure.tables.extend(outputs);
+        self.publish(&structure, |visible| visible.floor = visible.floor.map(floor))?;
+        files.retire(structure.take_unnamed());
+        Ok(())
+    }
+}
+
+impl Structure {
+    /// The pieces to merge in a group of columns: chosen for one slice, and taken wherever the same
+    /// fragments stand together.
+    fn choose_pieces(&self, group: Columns, extent: &Extent<'_>) -> Option<Vec<Piece>> {
+        let lists = || {
+            self.manifest.slices.iter().filter_map(|(slice, lists)| {
+                let items = &lists.group(group)?.items;
+                let source = |item: &ListItem| {
+                    Some(source_of(self.tables.get(&item.file)?, *slice, item))
+                };
+                let sources: Vec<Source> = items.iter().filter_map(source).collect();
+                (sources.len() == items.len()).then_some((*slice, items, sources))
+            })
+        };
+        let files = lists().find_map(|(slice, items, sources)| {
+            if matches!(extent, Extent::Everything(done) if done.contains(&(group, slice))) {
+                return None;
+            }
+            let range = choose_piece(&sources, extent)?;
+            Some(items[range].iter().map(|item| item.file).collect::<Vec<_>>())
+        })?;
+        let mut pieces = Vec::new();
+        for (slice, items, sources) in lists() {
+            let at = items.windows(files.len()).position(|window| {
+                window.iter().map(|item| item.file).eq(files.iter().copied())
+            });
+            let Some(at) = at else { continue };
+            let inputs = items[at..at + files.len()].to_vec();
+            let sources = sources[at..at + files.len()].to_vec();
+            let bytes = sources.iter().map(section_bytes).sum();
+            pieces.push(Piece { slice, inputs, sources, at_bottom: at == 0, bytes });
+        }
+        Some(pieces)
+    }
+}
+
+impl Choice {
+    fn run(&self, files: &Files) -> Result<Vec<Output>> {
+        let rewrite =
+            Rewrite { protected: self.protected.clone(), back: self.group.contains(Columns::BACK) };
+        let mut outputs = Vec::new();
+        let mut at = 0;
+        while at < self.pieces.len() {
+            let alone = self.pieces[at].bytes >= OWN_FILE_BYTES;
+            let more = self.pieces[at + 1..].iter().take_while(|piece| {
+                !alone && piece.bytes < OWN_FILE_BYTES
+            });
+            let group = &self.pieces[at..at + 1 + more.count()];
+            at += group.len();
+            let filter = self.group.contains(Columns::BACK).then_some(self.rows);
+            let (file, mut out) = files.create(self.group, filter)?;
+            for piece in group {
+                rewrite.slice(piece.slice, piece.sources.clone(), piece.at_bottom, &mut out)?;
+            }
+            outputs.extend(files.finish(file, out)?);
+        }
+        Ok(outputs)
+    }
+}
+
+fn section_bytes(source: &Source) -> u64 {
+    let index = &source.table.index;
+    index.section(source.rows_of).map_or(0, |section| index.sections()[section].bytes)
+}
+
+fn section_rows(source: &Source) -> u64 {
+    let index = &source.table.index;
+    index.section(source.rows_of).map_or(0, |section| index.sections()[section].rows)
+}
+
+fn choose_piece(sources: &[Source], extent: &Extent<'_>) -> Option<std::ops::Range<usize>> {
+    match extent {
+        Extent::WherePays => {
+            let sizes: Vec<u64> = sources.iter().map(section_bytes).collect();
+            choose(&sizes, FRAGMENTS_MIN, u64::MAX)
+        }
+        Extent::Everything(_) => {
+            let settled = match sources {
+                [] => true,
+                [only] => only.table.stats.shows_whole_at(Epoch(u64::MAX)),
+                _ => false,
+            };
+            (!settled).then_some(0..sources.len())
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The fragments of a node as files: which numbers are given out, what is open, and what may go.
+//!
+//! A file that no list names any more is deleted when its last reader has gone: until then the reader's
+//! `Arc` keeps it alive. What a crash leaves behind unnamed is deleted when the node starts.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Weak};
+
+use proto::env::Env;
+use proto::ids::{Generation, IndexId};
+use proto::{Error, Result};
+
+use super::fragment::{BlockCache, Compression, Fragment, FragmentOptions, FragmentWriter};
+use super::layout;
+use super::manifest::{self, Columns, FileId, IndexManifest, NodeManifest};
+use super::slot::lock;
+use super::table::{Table, TableBuilder};
+
+/// The fragments of a node.
+pub struct Files {
+    env: Env,
+    dir: PathBuf,
+    cache: Arc<BlockCache>,
+    compression: Compression,
+    next: Mutex<FileId>,
+    retired: Mutex<Vec<(FileId, Weak<Table>)>>,
+}
+
+impl Files {
+    /// The files of a node's directory; `next` is the first number that was never given out.
+    pub fn new(env: &Env, dir: &Path, cache_bytes: u64, compression: Compression) -> Self {
+        Self {
+            env: env.clone(),
+            dir: dir.into(),
+            cache: Arc::new(BlockCache::new(cache_bytes)),
+            compression,
+            next: Mutex::new(FileId(1)),
+            retired: Mutex::default(),
+        }
+    }
+
+    /// No number up to this one is given out.
+    pub fn skip_to(&self, used: FileId) {
+        let mut next = lock(&self.next);
+        next.0 = next.0.max(used.0 + 1);
+    }
+
+    /// The next number.
+    pub fn next(&self) -> FileId {
+        *lock(&self.next)
+    }
+
+    /// Opens a fragment.
+    pub fn open(&self, file: FileId) -> Result<Arc<Table>> {
+        Ok(Arc::new(Fragment::open(&*self.env.fs, &self.dir, file.0, &self.cache)?))
+    }
+
+    /// Begins a new fragment; `filter_rows`: with a filter for so many keys.
+    pub fn create(
+        &self,
+        columns: Columns,
+        filter_rows: Option<u64>,
+    ) -> Result<(FileId, TableBuilder<FragmentWriter>)> {
+        let file = {
+            let mut next = lock(&self.next);
+            let file = *next;
+            next.0 += 1;
+            file
+        };
+        let options =
+            FragmentOptions { compression: self.compression, filter_rows, columns: columns.0 };
+        let writer =
+            FragmentWriter::create(&*self.env.fs, &self.dir, file.0, &self.cache, &options)?;
+        Ok((file, TableBuilder::new(writer)))
+    }
+
+    /// Ends a fragment: it is synced, but for its name. `None` if it would have no rows.
+    pub fn finish(
+        &self,
+        file: FileId,
+        builder: TableBuilder<FragmentWriter>,
+    ) -> Result<Option<(FileId, Arc<Table>)>> {
+        match FragmentWriter::finish(builder)? {
+            Some(table) => Ok(Some((file, Arc::new(table)))),
+            None => {
+                self.delete(file)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Makes the names of finished fragments durable.
+    pub fn sync_names(&self) -> Result<()> {
+        let dir = layout::fragment_dir(&self.dir);
+        self.env.fs.sync_dir(&dir).map_err(|error| {
+            Error::from(error).context(format!("syncing the directory {}", dir.display()))
+        })
+    }
+
+    /// Makes a manifest durable in the place of an earlier one.
+    pub fn write_manifest(&self, manifest: &IndexManifest) -> Result<()> {
+        manifest::write_index(&*self.env.fs, &layout::manifest_dir(&self.dir), manifest)
+    }
+
+    /// Makes the node manifest durable in the place of an earlier one.
+    pub fn write_node_manifest(&self, manifest: &NodeManifest) -> Result<()> {
+        manifest::write_node(&*self.env.fs, &layout::manifest_dir(&self.dir), manifest)
+    }
+
+    /// Removes the manifest of an index for good.
+    pub fn remove_manifest(&self, index: IndexId, generation: Generation) -> Result<()> {
+        let dir = layout::manifest_dir(&self.dir);
+        manifest::remove_index(&*self.env.fs, &dir, index, generation)
+    }
+
+    /// Deletes some tables that nothing on disk names any more, each when its last reader has gone.
+    pub fn retire(&self, tables: Vec<(FileId, Arc<Table>)>) {
+        let weak = tables.into_iter().map(|(file, table)| (file, Arc::downgrade(&table)));
+        lock(&self.retired).extend(weak);
+    }
+
+    /// Deletes what was retired and is no longer read.
+    pub fn collect(&self) {
+        let unread: Vec<FileId> = {
+            let mut retired = lock(&self.retired);
+            let gone = retired.iter().filter(|(_, table)| table.strong_count() == 0);
+            let unread = gone.map(|(file, _)| *file).collect();
+            retired.retain(|(_, table)| table.strong_count() > 0);
+            unread
+        };
+        for file in unread {
+            if let Err(error) = self.delete(file) {
+                // The next start finds it again.
+                tracing::warn!(%error, "deleting a fragment");
+            }
+        }
+    }
+
+    /// Deletes a file.
+    pub fn delete(&self, file: FileId) -> Result<()> {
+        let path = layout::fragment_path(&self.dir, file.0);
+        self.env.fs.remove_file(&path).map_err(|error| {
+            Error::from(error).context(format!("deleting {}", path.display()))
+        })
+    }
+
+    /// The files in the directory, ascending.
+    pub fn list(&self) -> Result<Vec<FileId>> {
+        let dir = layout::fragment_dir(&self.dir);
+        let names = self.env.fs.list(&dir).map_err(|error| {
+            Error::from(error).context(format!("reading the directory {}", dir.display()))
+        })?;
+        let id = |path: &PathBuf| -> Option<FileId> {
+            let name = path.file_name()?.to_str()?.strip_suffix(".frag")?;
+            name.parse().ok().map(FileId)
+        };
+        Ok(names.iter().filter_map(id).collect())
+    }
+
+    /// Bytes that the block cache holds.
+    pub fn cache_bytes(&self) -> u64 {
+        self.cache.memory_bytes()
+    }
+}

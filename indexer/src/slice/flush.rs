@@ -1,0 +1,170 @@
+//! A flush: what an index has in memory becomes two fragments, one of entries and one of the back index;
+//! they are synced, the manifest names them and is synced too, and only then memory and log let go of
+//! what they held.
+
+use std::sync::Arc;
+
+use proto::Result;
+use proto::ids::{Epoch, SliceNo};
+
+use super::block::Version;
+use super::cursor::Source;
+use super::files::Files;
+use super::manifest::{Columns, EpochRange, FileId, Place};
+use super::memtable::BackMemtable;
+use super::rewrite::Rewrite;
+use super::slot::{FORWARD, Slot, Structure, Writer, lock, slices_of};
+use super::table::Table;
+use super::versions::Protected;
+
+/// What a flush writes.
+struct Frozen {
+    runs: Vec<Arc<Table>>,
+    memtable: Arc<BackMemtable>,
+    /// All that was applied up to this epoch is among it, or in fragments already.
+    epoch: Epoch,
+    protected: Protected,
+    entries: Vec<(SliceNo, u64)>,
+    building: bool,
+}
+
+/// A new fragment, with the slices that have rows in it.
+type Written = Option<(FileId, Arc<Table>)>;
+
+impl Slot {
+    /// Writes what is in memory; true if there was something.
+    pub fn flush(&self, files: &Files) -> Result<bool> {
+        let _one_at_a_time = lock(&self.flush);
+        let Some(frozen) = self.freeze() else { return Ok(false) };
+        let written = self.write(&frozen, files).and_then(|(forward, back)| {
+            files.sync_names()?;
+            self.install(&frozen, forward, back, files)
+        });
+        let mut writer = lock(&self.writer);
+        if let Err(error) = written {
+            writer.thaw();
+            return Err(error);
+        }
+        Ok(true)
+    }
+
+    /// Sets aside what is in memory now; what comes goes to a new memtable and new runs.
+    fn freeze(&self) -> Option<Frozen> {
+        let mut writer = lock(&self.writer);
+        let runs = self.visible.load().runs.clone();
+        if runs.is_empty() && writer.memtable.is_empty() && writer.frozen.is_none() {
+            return None;
+        }
+        // A flush that failed has left its own: they are written together with it the next time.
+        let memtable = match writer.frozen.take() {
+            Some(left) if writer.memtable.is_empty() => left,
+            Some(left) => {
+                let mut both = BackMemtable::default();
+                both.append(&left, Epoch(u64::MAX));
+                both.append(&writer.memtable, Epoch(u64::MAX));
+                Arc::new(both)
+            }
+            None => Arc::new(std::mem::take(&mut writer.memtable)),
+        };
+        writer.memtable = BackMemtable::default();
+        writer.frozen = Some(Arc::clone(&memtable));
+        writer.frozen_runs = runs.len();
+        writer.frozen_unflushed = writer.unflushed.take();
+        Some(Frozen {
+            runs,
+            memtable,
+            epoch: writer.applied,
+            protected: Protected { horizon: writer.horizon, points: Vec::new() },
+            entries: writer.entries.iter().map(|(slice, n)| (*slice, (*n).max(0) as u64)).collect(),
+            building: writer.building,
+        })
+    }
+
+    fn write(&self, frozen: &Frozen, files: &Files) -> Result<(Written, Written)> {
+        let (file, mut out) = files.create(FORWARD, None)?;
+        let rewrite = Rewrite { protected: frozen.protected.clone(), back: false };
+        for slice in slices_of(&frozen.runs) {
+            let sources = frozen.runs.iter().map(|run| Source::whole(run, slice)).collect();
+            rewrite.slice(slice, sources, false, &mut out)?;
+        }
+        let forward = files.finish(file, out)?;
+        let rows = frozen.memtable.states();
+        let (file, mut out) = files.create(Columns::BACK, Some(rows))?;
+        let mut newer: Option<(SliceNo, &[u8], Epoch)> = None;
+        for place in frozen.memtable.sorted() {
+            let Some(state) = frozen.memtable.get(place) else { continue };
+            let same = newer.filter(|newer| (newer.0, newer.1) == (state.slice, state.id));
+            if same.is_none_or(|newer| frozen.protected.needs(state.epoch, Some(newer.2))) {
+                out.push(&Version {
+                    slice: state.slice,
+                    key: state.id,
+                    id: &[],
+                    value: state.state,
+                    epoch: state.epoch,
+                    tombstone: state.state.is_empty(),
+                })?;
+            }
+            newer = Some((state.slice, state.id, state.epoch));
+        }
+        Ok((forward, files.finish(file, out)?))
+    }
+
+    /// Adds the fragments to the lists of their slices, and lets memory go.
+    fn install(
+        &self,
+        frozen: &Frozen,
+        forward: Written,
+        back: Written,
+        files: &Files,
+    ) -> Result<()> {
+        let mut structure = lock(&self.structure);
+        let mut manifest = structure.manifest.clone();
+        for (written, columns) in [(&forward, FORWARD), (&back, Columns::BACK)] {
+            if let Some((file, table)) = written {
+                let slices: Vec<SliceNo> =
+                    table.index.sections().iter().map(|section| section.slice).collect();
+                manifest.add(*file, &slices, columns, epochs_of(table), Place::Newest)?;
+            }
+        }
+        manifest.flushed = frozen.epoch;
+        manifest.entries = frozen.entries.iter().copied().collect();
+        manifest.floor = manifest.floor.map(|floor| floor.max(frozen.protected.horizon));
+        if !frozen.building && !structure.dropped {
+            files.write_manifest(&manifest)?;
+        }
+        structure.manifest = manifest;
+        structure.tables.extend(forward.into_iter().chain(back));
+        let mut writer = lock(&self.writer);
+        self.publish(&structure, |visible| {
+            visible.runs.drain(..writer.frozen_runs);
+            visible.floor = visible.floor.map(|floor| floor.max(frozen.protected.horizon));
+        })?;
+        writer.frozen = None;
+        writer.frozen_runs = 0;
+        writer.frozen_unflushed = None;
+        Ok(())
+    }
+}
+
+impl Writer {
+    /// After a flush that failed: what it was to write stays in memory, frozen, for the next one.
+    fn thaw(&mut self) {
+        self.frozen_runs = 0;
+        self.unflushed = match (self.frozen_unflushed.take(), self.unflushed) {
+            (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.min(other.1))),
+            (one, other) => one.or(other),
+        };
+    }
+}
+
+impl Structure {
+    /// Bytes of all fragments that the lists name.
+    pub fn bytes(&self) -> u64 {
+        self.tables.values().map(|table| table.bytes()).sum()
+    }
+}
+
+/// The epochs of a table's rows.
+pub fn epochs_of(table: &Table) -> EpochRange {
+    EpochRange { from: table.stats.oldest, to: table.stats.newest }
+}

@@ -1,0 +1,170 @@
+//! A crash in every operation of a log that rolls and releases, and in its recovery too: what was
+//! durable comes back, in order, and nothing but what was appended.
+
+use std::path::PathBuf;
+
+use proto::env::{Env, sim};
+
+use super::*;
+
+/// What the log must have: the records of all lives, by where they end.
+#[derive(Default)]
+struct Model {
+    appended: Vec<(Lsn, Vec<u8>)>,
+    /// All up to here must come back.
+    durable: Lsn,
+    /// Records that end at or before this need not come back.
+    released: Lsn,
+}
+
+impl Model {
+    /// Compares with what was replayed, and forgets what the crash took.
+    fn check(&mut self, replayed: &[(Lsn, Vec<u8>)], seen: &str) {
+        let first = replayed.first().map_or(Lsn::MAX, |(lsn, _)| *lsn);
+        let from = self.appended.partition_point(|(lsn, _)| *lsn < first);
+        let expected = &self.appended[from..];
+        assert!(replayed.len() <= expected.len(), "{seen}: more than was appended");
+        assert_eq!(replayed, &expected[..replayed.len()], "{seen}: a part of what was appended");
+        let gone = self.appended[..from].last().map_or(0, |(lsn, _)| *lsn);
+        assert!(gone <= self.released || replayed.is_empty(), "{seen}: {gone} was not released");
+        let end = replayed.last().map_or(self.released, |(lsn, _)| *lsn);
+        let newest = self.appended.iter().rfind(|(lsn, _)| *lsn <= self.durable);
+        let durable = newest.map_or(0, |(lsn, _)| *lsn);
+        assert!(end >= durable, "{seen}: durable up to {durable}, back up to {end}");
+        self.appended.retain(|(lsn, _)| *lsn <= end);
+    }
+}
+
+struct Run {
+    env: Env,
+    fs: sim::SimFs,
+    random: fastrand_like::Random,
+    options: LogOptions,
+    model: Model,
+}
+
+/// A small generator: the workload must not share the one that decides about crashes.
+mod fastrand_like {
+    pub(super) struct Random(pub(super) u64);
+
+    impl Random {
+        pub(super) fn below(&mut self, n: u64) -> u64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            self.0 % n
+        }
+    }
+}
+
+impl Run {
+    fn new(seed: u64) -> Self {
+        let (env, _, fs) = sim::world(seed);
+        let sync =
+            if seed.is_multiple_of(3) { SyncPolicy::OnDemand } else { SyncPolicy::EachGroup };
+        let options = LogOptions { segment_bytes: 200 + 400 * (seed % 4), sync };
+        let random = fastrand_like::Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        Self { env, fs, random, options, model: Model::default() }
+    }
+
+    /// Opens the log and compares; `None` if the machine went down.
+    fn open(&mut self, seen: &str) -> Option<CommitLog> {
+        let mut replayed = Vec::new();
+        let dir = PathBuf::from("/data/log");
+        let opened = CommitLog::open(&self.env, &dir, self.options.clone(), &mut |lsn, record| {
+            replayed.push((lsn, record.to_vec()));
+            Ok(())
+        });
+        match opened {
+            Ok(log) => {
+                self.model.check(&replayed, seen);
+                // What was replayed is synced.
+                self.model.durable = self.model.durable.max(log.end());
+                Some(log)
+            }
+            Err(error) if self.fs.is_crashed() => {
+                drop(error);
+                None
+            }
+            Err(error) => panic!("{seen}: refused without damage: {error}"),
+        }
+    }
+
+    /// Appends, waits and releases until the machine goes down, or for long enough.
+    async fn work(&mut self, log: &CommitLog, steps: u64) {
+        for _ in 0..steps {
+            let len = match self.random.below(4) {
+                0 => 0,
+                1 => self.random.below(1500),
+                _ => self.random.below(100),
+            };
+            let payload: Vec<u8> = (0..len).map(|_| self.random.below(256) as u8).collect();
+            let Ok(lsn) = log.append(&payload).await else { return };
+            self.model.appended.push((lsn, payload));
+            if self.random.below(3) == 0 {
+                if log.wait_durable(lsn).await.is_err() {
+                    return;
+                }
+                self.model.durable = lsn;
+            }
+            if self.random.below(3) == 0 {
+                tokio::task::yield_now().await;
+            }
+            if self.random.below(6) == 0 {
+                let n = self.random.below(self.model.appended.len() as u64) as usize;
+                let place = self.model.appended[n].0.min(self.model.durable);
+                self.model.released = self.model.released.max(place);
+                if log.release(place).is_err() {
+                    return;
+                }
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Runs two lives; the machine goes down at `at` in the first, and (as often as that hits) in the
+/// recoveries after it. Returns how many operations the first life took.
+async fn lives(seed: u64, at: Option<u64>) -> u64 {
+    let mut run = Run::new(seed);
+    if let Some(at) = at {
+        run.fs.crash_at(at);
+    }
+    let seen = format!("seed {seed}, crash at {at:?}");
+    if let Some(log) = run.open(&seen) {
+        run.work(&log, 40).await;
+        drop(log);
+    }
+    let operations = run.fs.operations();
+    if !run.fs.is_crashed() {
+        run.fs.crash();
+    }
+    for recovery in 1.. {
+        run.fs.restart();
+        // Recovery goes down ever later, until it does not.
+        run.fs.crash_at(run.fs.operations() + recovery);
+        let Some(log) = run.open(&seen) else { continue };
+        run.work(&log, 5).await;
+        drop(log);
+        if !run.fs.is_crashed() {
+            break;
+        }
+    }
+    run.fs.restart();
+    let log = run.open(&seen).expect("nothing hits the last recovery");
+    run.work(&log, 5).await;
+    drop(log);
+    assert!(run.open(&seen).is_some());
+    operations
+}
+
+#[tokio::test]
+async fn a_crash_in_any_operation_loses_nothing_durable_and_invents_nothing() {
+    for seed in 1..=16 {
+        let operations = lives(seed, None).await;
+        assert!(operations > 60, "the workload writes, rolls and releases");
+        for at in 1..=operations {
+            lives(seed, Some(at)).await;
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Reads the records of one segment through a window of the file.
+
+use std::sync::Arc;
+
+use proto::Result;
+use proto::env::File;
+
+use super::Lsn;
+use super::format::{Header, MAGIC_PREFIX, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES};
+
+/// The window grows above this only for a longer record whose header is right.
+const WINDOW_BYTES: usize = 1 << 20;
+
+/// What stands at a place of a segment.
+pub(super) enum Found<'a> {
+    /// A whole record.
+    Record(Header, &'a [u8]),
+    /// A record whose header is right and whose payload is not there, or damaged.
+    BadPayload(Header),
+    /// Nothing that is the header of a record.
+    BadHeader,
+}
+
+/// A segment file and the part of it that was read last.
+pub(super) struct SegmentReader {
+    file: Arc<dyn File>,
+    base: Lsn,
+    file_bytes: u64,
+    window: Vec<u8>,
+    window_at: u64,
+}
+
+impl SegmentReader {
+    pub(super) fn new(file: Arc<dyn File>, base: Lsn) -> Result<Self> {
+        let file_bytes = file.len()?;
+        Ok(Self { file, base, file_bytes, window: Vec::new(), window_at: 0 })
+    }
+
+    /// The LSN at the end of the file, whatever stands there.
+    pub(super) fn end(&self) -> Lsn {
+        self.base + self.file_bytes.saturating_sub(SEGMENT_HEADER_BYTES as u64)
+    }
+
+    /// The place of an LSN in the file.
+    pub(super) fn offset(&self, lsn: Lsn) -> u64 {
+        lsn - self.base + SEGMENT_HEADER_BYTES as u64
+    }
+
+    /// What stands at a place below the end.
+    pub(super) fn read(&mut self, lsn: Lsn) -> Result<Found<'_>> {
+        let Some(header) = self.header(lsn)? else { return Ok(Found::BadHeader) };
+        let payload_at = self.offset(lsn) + RECORD_HEADER_BYTES as u64;
+        match self.bytes(payload_at, header.len as usize)? {
+            Some(payload) if crc32c::crc32c(payload) == header.payload_crc => {
+                Ok(Found::Record(header, payload))
+            }
+            _ => Ok(Found::BadPayload(header)),
+        }
+    }
+
+    fn header(&mut self, lsn: Lsn) -> Result<Option<Header>> {
+        let at = self.offset(lsn);
+        let bytes = self.bytes(at, RECORD_HEADER_BYTES)?;
+        let header = bytes.and_then(|bytes| bytes.try_into().ok());
+        Ok(header.and_then(|header| Header::parse(header, lsn)))
+    }
+
+    /// The next place at or behind `from` where the header of a record stands. Looks at every offset:
+    /// behind damage, nothing says where the next record begins.
+    pub(super) fn find_header(&mut self, from: Lsn) -> Result<Option<(Lsn, Header)>> {
+        let mut at = self.offset(from);
+        while at + RECORD_HEADER_BYTES as u64 <= self.file_bytes {
+            let len = WINDOW_BYTES.min((self.file_bytes - at) as usize);
+            let Some(bytes) = self.bytes(at, len)? else { return Ok(None) };
+            // The first byte of the magic tells the kind; the others are the same for all.
+            let hits = bytes.windows(4).enumerate().filter(|(_, four)| four[1..] == MAGIC_PREFIX);
+            let hits: Vec<u64> = hits.map(|(n, _)| at + n as u64).collect();
+            for hit in hits {
+                let lsn = hit - SEGMENT_HEADER_BYTES as u64 + self.base;
+                if let Some(header) = self.header(lsn)? {
+                    return Ok(Some((lsn, header)));
+                }
+            }
+            at += len as u64 - 3;
+        }
+        Ok(None)
+    }
+
+    /// Bytes of the file; `None` if it ends before.
+    fn bytes(&mut self, at: u64, len: usize) -> Result<Option<&[u8]>> {
+        if at + len as u64 > self.file_bytes {
+            return Ok(None);
+        }
+        let window_end = self.window_at + self.window.len() as u64;
+        if at < self.window_at || at + len as u64 > window_end {
+            let size = len.max(WINDOW_BYTES).min((self.file_bytes - at) as usize);
+            self.window.resize(size, 0);
+            self.window_at = at;
+            if let Err(error) = self.file.read_exact_at(&mut self.window, at) {
+                self.window.clear();
+                return Err(error.into());
+            }
+        }
+        let from = (at - self.window_at) as usize;
+        Ok(Some(&self.window[from..from + len]))
+    }
+}

@@ -1,0 +1,266 @@
+//! What comes back, what is cut off, and what is refused.
+
+use std::path::PathBuf;
+
+use proto::env::{Env, File, OpenMode, sim};
+use proto::{Error, ErrorCode, Result};
+
+use super::format::{RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES};
+use super::segment::segment_path;
+use super::*;
+
+pub(super) fn small(segment_bytes: u64) -> LogOptions {
+    LogOptions { segment_bytes, sync: SyncPolicy::EachGroup }
+}
+
+fn records(env: &Env, dir: &Path) -> Result<Vec<(Lsn, Vec<u8>)>> {
+    let mut records = Vec::new();
+    CommitLog::open(env, dir, small(1), &mut |lsn, record| {
+        records.push((lsn, record.to_vec()));
+        Ok(())
+    })?;
+    Ok(records)
+}
+
+fn payloads(env: &Env, dir: &Path) -> Vec<Vec<u8>> {
+    records(env, dir).unwrap().into_iter().map(|(_, payload)| payload).collect()
+}
+
+fn refused(env: &Env, dir: &Path) -> Error {
+    records(env, dir).expect_err("damage must not pass")
+}
+
+async fn write(env: &Env, dir: &Path, options: LogOptions, records: &[&[u8]]) {
+    let log = CommitLog::open(env, dir, options, &mut |_, _| Ok(())).unwrap();
+    for record in records {
+        let lsn = log.append(record).await.unwrap();
+        log.wait_durable(lsn).await.unwrap();
+    }
+    // The writer goes idle, and writes its mark.
+    tokio::task::yield_now().await;
+}
+
+fn segments(env: &Env, dir: &Path) -> Vec<PathBuf> {
+    env.fs.list(dir).unwrap()
+}
+
+fn open(env: &Env, path: &Path) -> Arc<dyn File> {
+    env.fs.open(path, OpenMode::ReadWrite).unwrap()
+}
+
+/// Cuts bytes off the end of a file.
+fn cut(file: &dyn File, bytes: u64) {
+    file.set_len(file.len().unwrap() - bytes).unwrap();
+}
+
+fn log_dir() -> PathBuf {
+    PathBuf::from("/log")
+}
+
+#[tokio::test]
+async fn durable_records_come_back_in_order_and_a_torn_tail_goes() {
+    let ((env, _, _), dir) = (sim::world(1), log_dir());
+    write(&env, &dir, small(1 << 20), &[b"one", b"", b"three"]).await;
+    write(&env, &dir, small(1 << 20), &[b"four"]).await;
+    let all: Vec<Vec<u8>> = vec![b"one".into(), b"".into(), b"three".into(), b"four".into()];
+    assert_eq!(payloads(&env, &dir), all);
+    let file = open(&env, &segment_path(&dir, 0));
+    cut(&*file, RECORD_HEADER_BYTES as u64 + 1);
+    assert_eq!(payloads(&env, &dir), all[..3], "the torn record goes, alone");
+    write(&env, &dir, small(1 << 20), &[b"five"]).await;
+    assert_eq!(payloads(&env, &dir)[3], b"five", "the log goes on behind the cut");
+}
+
+#[tokio::test]
+async fn it_works_on_the_machines_own_files() {
+    let temp = tempfile::tempdir().unwrap();
+    let (env, dir) = (Env::real(), temp.path().join("log"));
+    for round in 0..20u64 {
+        let log = CommitLog::open(&env, &dir, small(100), &mut |_, _| Ok(())).unwrap();
+        for _ in 0..10 {
+            log.append_parts(&[b"round ", &round.to_le_bytes()]).await.unwrap();
+        }
+        log.sync().await.unwrap();
+    }
+    let all = payloads(&env, &dir);
+    assert_eq!(all.len(), 200);
+    assert!(segments(&env, &dir).len() > 10, "it has rolled");
+    assert!(all.iter().enumerate().all(|(n, p)| p[6..] == (n as u64 / 10).to_le_bytes()));
+}
+
+#[tokio::test]
+async fn places_grow_over_segments_and_restarts() {
+    let ((env, _, _), dir) = (sim::world(1), log_dir());
+    let mut ends = Vec::new();
+    for _ in 0..4 {
+        let log = CommitLog::open(&env, &dir, small(60), &mut |_, _| Ok(())).unwrap();
+        for _ in 0..3 {
+            let lsn = log.append(&[7; 30]).await.unwrap();
+            log.wait_durable(lsn).await.unwrap();
+            ends.push(lsn);
+        }
+    }
+    assert!(ends.is_sorted_by(|a, b| a < b), "{ends:?}");
+    let replayed: Vec<Lsn> = records(&env, &dir).unwrap().iter().map(|(lsn, _)| *lsn).collect();
+    assert_eq!(replayed, ends, "a record ends where its append said");
+    for pair in segments(&env, &dir).windows(2) {
+        let len = open(&env, &pair[0]).len().unwrap() - SEGMENT_HEADER_BYTES as u64;
+        let bases = [&pair[0], &pair[1]].map(|path| segment::segment_base(path).unwrap());
+        assert_eq!(bases[0] + len, bases[1], "a segment begins where the last one ends");
+    }
+}
+
+#[tokio::test]
+async fn release_removes_whole_segments_below_a_place_and_never_the_last() {
+    let ((env, _, _), dir) = (sim::world(1), log_dir());
+    let log = CommitLog::open(&env, &dir, small(100), &mut |_, _| Ok(())).unwrap();
+    let mut ends = vec![0];
+    for n in 0..12u8 {
+        ends.push(log.append(&[n; 40]).await.unwrap());
+        log.sync().await.unwrap();
+    }
+    let before = log.held_bytes();
+    log.release(ends[7]).unwrap();
+    assert!(log.held_bytes() < before);
+    let left = payloads(&env, &dir);
+    assert!(left[0][0] <= 7, "record 7 ends behind the place");
+    assert!(left[0][0] > 4, "whole segments below it are gone");
+    assert_eq!(left.last().unwrap()[0], 11);
+    log.release(u64::MAX).unwrap();
+    assert_eq!(segments(&env, &dir).len(), 1);
+    let end = log.end();
+    drop(log);
+    let log = CommitLog::open(&env, &dir, small(100), &mut |_, _| Ok(())).unwrap();
+    assert!(log.end() >= end, "places go on from the segment that is never removed");
+}
+
+#[tokio::test]
+async fn on_demand_syncs_only_for_those_who_wait() {
+    let ((env, _, fs), dir) = (sim::world(1), log_dir());
+    let options = LogOptions { segment_bytes: 1 << 20, sync: SyncPolicy::OnDemand };
+    let log = CommitLog::open(&env, &dir, options, &mut |_, _| Ok(())).unwrap();
+    tokio::task::yield_now().await;
+    let mut last = 0;
+    let before = fs.operations();
+    for n in 0..5u8 {
+        last = log.append(&[n]).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(fs.operations() - before, 5, "five writes and no sync");
+    assert_eq!(log.durable().borrow().lsn, 0);
+    log.wait_durable(last).await.unwrap();
+    assert!(log.durable().borrow().lsn >= last);
+    fs.crash();
+    fs.restart();
+    drop(log);
+    assert_eq!(payloads(&env, &dir).len(), 5);
+}
+
+#[tokio::test]
+async fn a_failed_write_stops_the_log_and_is_told() {
+    let ((env, _, fs), dir) = (sim::world(1), log_dir());
+    let log = CommitLog::open(&env, &dir, small(100), &mut |_, _| Ok(())).unwrap();
+    let kept = log.append(b"kept").await.unwrap();
+    log.wait_durable(kept).await.unwrap();
+    tokio::task::yield_now().await;
+    fs.fail_at(fs.operations() + 2);
+    let lost = log.append(b"lost").await.unwrap();
+    let error = log.wait_durable(lost).await.expect_err("its sync has failed");
+    assert_eq!(error.code, ErrorCode::Io);
+    assert!(error.message.contains("/log"), "{error}");
+    assert_eq!(log.append(b"more").await.expect_err("it has stopped").code, ErrorCode::Io);
+    log.wait_durable(kept).await.unwrap();
+}
+
+#[tokio::test]
+async fn every_flipped_bit_is_found_and_named_or_does_no_harm() {
+    let ((env, _, fs), dir) = (sim::world(1), log_dir());
+    write(&env, &dir, small(90), &[b"alpha", b"beta", b"gamma", b"delta", b"epsilon"]).await;
+    let all = payloads(&env, &dir);
+    let paths = segments(&env, &dir);
+    assert!(paths.len() > 1);
+    let last_mark = open(&env, &paths[paths.len() - 1]).len().unwrap() - RECORD_HEADER_BYTES as u64;
+    for path in &paths {
+        let bytes = open(&env, path).len().unwrap();
+        for bit in 0..bytes * 8 {
+            fs.flip_bit(path, bit).unwrap();
+            if path == &paths[paths.len() - 1] && bit / 8 >= last_mark {
+                // Only the mark behind all records; what is cut off is written anew.
+                assert_eq!(payloads(&env, &dir), all);
+                write(&env, &dir, small(1 << 20), &[]).await;
+                assert_eq!(open(&env, path).len().unwrap(), bytes);
+                continue;
+            }
+            let error = refused(&env, &dir);
+            assert_eq!(error.code, ErrorCode::Corrupt, "{error}");
+            assert!(error.message.contains("offset"), "{error}");
+            assert!(error.message.contains(&*path.to_string_lossy()), "{error}");
+            fs.flip_bit(path, bit).unwrap();
+        }
+    }
+    assert_eq!(payloads(&env, &dir), all);
+}
+
+#[tokio::test]
+async fn missing_cut_and_misnamed_segments_are_named() {
+    let ((env, _, _), dir) = (sim::world(1), log_dir());
+    write(&env, &dir, small(60), &[&[1; 40], &[2; 40], &[3; 40], &[4; 40], &[5; 40], &[6; 40]])
+        .await;
+    let paths = segments(&env, &dir);
+    assert!(paths.len() >= 3);
+    let middle = &paths[1];
+    env.fs.rename(middle, &dir.join("aside")).unwrap();
+    let error = refused(&env, &dir);
+    assert!(error.message.contains(&*paths[0].to_string_lossy()), "{error}");
+    assert!(error.message.contains("missing"), "{error}");
+    env.fs.rename(&dir.join("aside"), middle).unwrap();
+    assert_eq!(payloads(&env, &dir).len(), 6);
+    cut(&*open(&env, middle), 1);
+    let error = refused(&env, &dir);
+    assert!(error.message.contains(&*middle.to_string_lossy()), "{error}");
+    env.fs.rename(&paths[2], middle).unwrap();
+    let error = refused(&env, &dir);
+    assert!(error.message.contains("its name says"), "{error}");
+}
+
+#[tokio::test]
+async fn a_payload_that_looks_like_a_record_is_only_a_payload() {
+    let ((env, _, _), dir) = (sim::world(1), log_dir());
+    write(&env, &dir, small(1 << 20), &[b"first"]).await;
+    let file = open(&env, &segment_path(&dir, 0));
+    let mut copy = vec![0; file.len().unwrap() as usize];
+    file.read_exact_at(&mut copy, 0).unwrap();
+    write(&env, &dir, small(1 << 20), &[&copy, b"last"]).await;
+    assert_eq!(payloads(&env, &dir), [b"first".to_vec(), copy, b"last".to_vec()]);
+    let file = open(&env, &segment_path(&dir, 0));
+    // The last record, the marks before and behind it, and a byte.
+    cut(&*file, 3 * RECORD_HEADER_BYTES as u64 + 4 + 1);
+    assert_eq!(payloads(&env, &dir).len(), 1, "the copy is torn, its inner records do not count");
+}
+
+#[tokio::test]
+async fn describe_names_each_record_and_what_is_damaged() {
+    let ((env, _, fs), dir) = (sim::world(1), log_dir());
+    write(&env, &dir, small(1 << 20), &[b"alpha", b"beta", b"gamma"]).await;
+    let path = segment_path(&dir, 0);
+    let describe_it = || {
+        let mut records = Vec::new();
+        let sum = describe(&env, &path, &mut |record| records.push(record.clone())).unwrap();
+        (sum, records)
+    };
+    let (sum, all) = describe_it();
+    assert_eq!((sum.records, sum.payload_bytes, sum.damaged), (3, 14, 0));
+    let mut data = all.iter().filter(|record| !record.mark);
+    assert_eq!(data.next().unwrap().offset, SEGMENT_HEADER_BYTES as u64);
+    let beta = data.next().unwrap();
+    fs.flip_bit(&path, beta.offset * 8).unwrap();
+    let (sum, damaged) = describe_it();
+    assert_eq!((sum.records, sum.damaged), (2, 1), "what stands behind damage is found again");
+    let found = damaged.iter().find(|record| record.state == RecordState::Unreadable).unwrap();
+    assert_eq!((found.offset, found.bytes), (beta.offset, RECORD_HEADER_BYTES as u64 + 4));
+    fs.flip_bit(&path, beta.offset * 8).unwrap();
+    fs.flip_bit(&path, (beta.offset + RECORD_HEADER_BYTES as u64) * 8).unwrap();
+    let (_, damaged) = describe_it();
+    assert_eq!(damaged.len(), all.len());
+    assert!(damaged.contains(&RecordInfo { state: RecordState::BadPayload, ..beta.clone() }));
+}

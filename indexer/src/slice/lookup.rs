@@ -1,0 +1,214 @@
+//! Looks up what documents have, in the fragments of the back index: for many documents together.
+//!
+//! The documents are asked for in the order of the fragments, slice by slice and by id, so that each
+//! block is read once; a fragment whose filter says that it never saw a document is not asked. Newer
+//! fragments are asked first, and whatever one says of a document is the newest there is. Versions of a
+//! document may straddle two blocks: the search begins at the last block whose first row is before the
+//! document, so that the newest version is met first.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use proto::Result;
+use proto::ids::SliceNo;
+
+use super::block::Block;
+use super::cursor::Source;
+use super::packed;
+use super::slot::Fragments;
+
+/// A document whose state in a slice is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// Its number among those that are asked for.
+    pub document: u32,
+    /// The hash of its id.
+    pub hash: u64,
+    /// The slice.
+    pub slice: SliceNo,
+    /// Its id.
+    pub id: &'a [u8],
+}
+
+/// What a document has in a slice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its number among those that were asked for.
+    pub document: u32,
+    /// The slice.
+    pub slice: SliceNo,
+    /// Where its packed state is in the buffer of states.
+    pub state: Range<u32>,
+}
+
+/// Looks up the newest states of some documents; those that no fragment knows are not among the found.
+pub fn look_up(
+    slices: &BTreeMap<SliceNo, Arc<Fragments>>,
+    mut wanted: Vec<Wanted<'_>>,
+    found: &mut Vec<Found>,
+    states: &mut Vec<u8>,
+) -> Result<()> {
+    if slices.values().all(|fragments| fragments.back.is_empty()) {
+        return Ok(());
+    }
+    wanted.retain(|wanted| {
+        let back = slices.get(&wanted.slice).map_or(&[][..], |fragments| &fragments.back);
+        back.iter().any(|source| may_contain(source, wanted.hash))
+    });
+    wanted.sort_unstable_by(|left, right| {
+        left.slice.cmp(&right.slice).then_with(|| left.id.cmp(right.id))
+    });
+    while let Some(first) = wanted.first() {
+        let slice = first.slice;
+        let rest = wanted.split_off(wanted.partition_point(|wanted| wanted.slice == slice));
+        let back = slices.get(&slice).map_or(&[][..], |fragments| &fragments.back);
+        for source in back.iter().rev() {
+            let mut reader = Reader::new(source);
+            let mut unknown = Vec::with_capacity(wanted.len());
+            for asked in wanted {
+                let state = match may_contain(source, asked.hash) {
+                    true => reader.newest(asked.id, states)?,
+                    false => None,
+                };
+                match state {
+                    Some(state) => {
+                        found.push(Found { document: asked.document, slice, state });
+                    }
+                    None => unknown.push(asked),
+                }
+            }
+            wanted = unknown;
+        }
+        wanted = rest;
+    }
+    Ok(())
+}
+
+fn may_contain(source: &Source, hash: u64) -> bool {
+    source.table.fragment().is_none_or(|fragment| fragment.may_contain(hash))
+}
+
+/// Reads one fragment, keeping the block that it read last.
+struct Reader<'a> {
+    source: &'a Source,
+    section: Option<usize>,
+    last: Option<(u32, Arc<Block>)>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(source: &'a Source) -> Self {
+        Self { source, section: source.table.index.section(source.rows_of), last: None }
+    }
+
+    fn block(&mut self, block: u32) -> Result<Arc<Block>> {
+        match &self.last {
+            Some((last, found)) if *last == block => Ok(Arc::clone(found)),
+            _ => {
+                let found = self.source.table.block(block)?;
+                self.last = Some((block, Arc::clone(&found)));
+                Ok(found)
+            }
+        }
+    }
+
+    /// Appends the newest state of a document to `states`; `None` if the fragment does not know it.
+    fn newest(&mut self, id: &[u8], states: &mut Vec<u8>) -> Result<Option<Range<u32>>> {
+        let Some(section) = self.section else { return Ok(None) };
+        let index = &self.source.table.index;
+        let bounds = &index.sections()[section];
+        let mut at =
+            index.lower_bound(section, id).saturating_sub(1).max(bounds.first_block);
+        let mut block = self.block(at)?;
+        let mut row = block.lower_bound(id);
+        loop {
+            if row == block.rows() {
+                at += 1;
+                if at >= bounds.end_block {
+                    return Ok(None);
+                }
+                block = self.block(at)?;
+                row = 0;
+            }
+            if !block.compare(row, id).is_eq() {
+                return Ok(None);
+            }
+            if self.source.epochs.contains(&block.epoch(row)) {
+                let from = states.len();
+                let mut state = Vec::new();
+                block.put_value(row, &mut state);
+                packed::put_range(states, &state, &self.source.keys);
+                return Ok(Some(from as u32..states.len() as u32));
+            }
+            row += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::ids::Epoch;
+    use xxhash_rust::xxh3::xxh3_64;
+
+    use super::super::block::Version;
+    use super::super::table::TableBuilder;
+    use super::*;
+
+    /// A table in which the document "m" has so many versions that they straddle blocks.
+    fn many_versions() -> Source {
+        let mut builder = TableBuilder::default();
+        let value = [7u8; 300];
+        let mut push = |id: &[u8], epoch: u64| {
+            let mut state = Vec::new();
+            let key = [&epoch.to_be_bytes()[..], &value].concat();
+            packed::put(&mut state, packed::PackedEntry { key: &key, include_hash: 0 });
+            let row = Version {
+                slice: SliceNo(1),
+                key: id,
+                id: b"",
+                value: &state,
+                epoch: Epoch(epoch),
+                tombstone: false,
+            };
+            builder.push(&row).unwrap();
+        };
+        push(b"a", 1);
+        (1..200).rev().for_each(|epoch| push(b"m", epoch));
+        push(b"z", 1);
+        let table = builder.finish().unwrap().expect("rows");
+        assert!(table.index.blocks() > 3, "the versions straddle blocks");
+        Source::whole(&Arc::new(table), SliceNo(1))
+    }
+
+    fn epochs_found(source: Source, ids: &[&str]) -> Vec<(u32, u64)> {
+        let fragments = Fragments { forward: Vec::new(), back: vec![source] };
+        let slices = BTreeMap::from([(SliceNo(1), Arc::new(fragments))]);
+        let wanted = ids.iter().enumerate().map(|(n, id)| Wanted {
+            document: n as u32,
+            hash: xxh3_64(id.as_bytes()),
+            slice: SliceNo(1),
+            id: id.as_bytes(),
+        });
+        let (mut found, mut states) = (Vec::new(), Vec::new());
+        look_up(&slices, wanted.collect(), &mut found, &mut states).unwrap();
+        let epoch = |found: &Found| {
+            let state = &states[found.state.start as usize..found.state.end as usize];
+            let key = packed::entries(state).next().map(|entry| entry.key.to_vec());
+            let head = key.map(|key| super::super::block::head_of(&[&key]));
+            (found.document, head.unwrap_or_default())
+        };
+        found.iter().map(epoch).collect()
+    }
+
+    #[test]
+    fn of_versions_that_straddle_blocks_the_newest_is_found() {
+        let ids = ["z", "m", "nobody", "a"];
+        assert_eq!(epochs_found(many_versions(), &ids), [(3, 1), (1, 199), (0, 1)]);
+    }
+
+    #[test]
+    fn epochs_that_a_restriction_leaves_out_are_overlooked() {
+        let source = Source { epochs: Epoch(0)..=Epoch(57), ..many_versions() };
+        assert_eq!(epochs_found(source, &["m"]), [(0, 57)]);
+    }
+}

@@ -1,0 +1,169 @@
+//! Opening a store: what a node finds of itself after a restart or a crash.
+//!
+//! 1. The manifests say which fragments make up which slices; the fragments they name are opened. What
+//!    no manifest names is left from a flush, merge or build that a crash cut short, and is deleted.
+//! 2. The node manifest says which epochs all indexes have in their fragments, and which epochs a
+//!    rollback has taken back.
+//! 3. The log is replayed, each epoch for those indexes that do not have it in their fragments, with the
+//!    same work as the first time; when memory runs short, it is flushed as it was then.
+//!
+//! A crash anywhere in here leaves nothing that the next opening does not take the same way.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use proto::env::{Env, create_dir_durably};
+use proto::ids::NodeId;
+use proto::{Error, Result};
+use tokio::sync::Notify;
+
+use super::epoch::Record;
+use super::files::Files;
+use super::log::{CommitLog, Lsn};
+use super::manifest::{self, FileId, IndexManifest, NodeManifest};
+use super::slot::{Slot, lock};
+use super::store::{Inner, State, StoreOptions};
+use super::upkeep::Order;
+use super::{EpochBatch, layout};
+
+/// Opens a store.
+pub(super) fn open(env: &Env, node: NodeId, dir: &Path, options: StoreOptions) -> Result<Inner> {
+    for dir in [layout::log_dir(dir), layout::manifest_dir(dir), layout::fragment_dir(dir)] {
+        create_dir_durably(&*env.fs, &dir)
+            .map_err(|error| Error::from(error).context(format!("making {}", dir.display())))?;
+    }
+    let manifests = manifest::read_all(&*env.fs, &layout::manifest_dir(dir))?;
+    let node_manifest = manifests.node.unwrap_or_default();
+    let files = Files::new(env, dir, options.cache_bytes(), options.compression);
+    let state = Arc::new(State::default());
+    open_fragments(&files, &state, manifests.indexes, &node_manifest)?;
+    for mark in &node_manifest.marks {
+        let mut buckets = lock(&state.buckets);
+        let progress = buckets.entry(mark.bucket).or_default();
+        progress.applied = Some(mark.clone());
+        progress.logged = Some(mark.clone());
+        progress.durable = mark.epoch;
+    }
+    let mut replay = Replay {
+        state: &state,
+        files: &files,
+        manifest: &node_manifest,
+        stop_bytes: options.stop_bytes(),
+        begin: 0,
+    };
+    let log_dir = layout::log_dir(dir);
+    let log = CommitLog::open(env, &log_dir, options.log.clone(), &mut |end, record| {
+        replay.record(end, record)
+    })?;
+    let order = Order {
+        marks: node_manifest.marks,
+        dead: node_manifest.dead,
+        ..Order::default()
+    };
+    Ok(Inner {
+        env: env.clone(),
+        node,
+        options,
+        files,
+        log,
+        state,
+        order: tokio::sync::Mutex::new(order),
+        background: Mutex::default(),
+        room: Notify::new(),
+    })
+}
+
+/// Opens the fragments that manifests name, and deletes the others.
+fn open_fragments(
+    files: &Files,
+    state: &State,
+    manifests: Vec<IndexManifest>,
+    node: &NodeManifest,
+) -> Result<()> {
+    let listed = files.list()?;
+    let mut named = BTreeSet::new();
+    for manifest in manifests {
+        let index = manifest.info.id;
+        let mut tables = BTreeMap::new();
+        for file in manifest.files() {
+            let table = files.open(file).map_err(|error| {
+                error.context(format!("index {} ({index})", manifest.info.spec.name))
+            })?;
+            named.insert(file);
+            tables.insert(file, table);
+        }
+        state.insert(Slot::open(manifest, tables)?);
+    }
+    let used = listed.iter().chain(&named).max().copied().unwrap_or_default();
+    files.skip_to(used.max(FileId(node.next_file.0.saturating_sub(1))));
+    for file in listed.into_iter().filter(|file| !named.contains(file)) {
+        files.delete(file)?;
+    }
+    Ok(())
+}
+
+/// Applies the records of the log again.
+struct Replay<'a> {
+    state: &'a State,
+    files: &'a Files,
+    manifest: &'a NodeManifest,
+    stop_bytes: u64,
+    /// Where the record at hand begins, or before.
+    begin: Lsn,
+}
+
+impl Replay<'_> {
+    fn record(&mut self, end: Lsn, record: &[u8]) -> Result<()> {
+        match Record::decode(record)? {
+            Record::Epoch(batch) => self.epoch(&batch)?,
+            Record::Truncate(mark) => {
+                let of = |dead: &manifest::DeadEpochs| {
+                    dead.bucket == mark.bucket && dead.above == mark.epoch
+                };
+                if !self.manifest.dead.iter().any(of) {
+                    // A crash came before all indexes had gone back.
+                    for slot in self.state.of_bucket(mark.bucket) {
+                        slot.truncate(mark.epoch, self.files)?;
+                    }
+                    let mut buckets = lock(&self.state.buckets);
+                    let progress = buckets.entry(mark.bucket).or_default();
+                    progress.durable = mark.epoch;
+                    progress.logged = Some(mark.clone());
+                    progress.applied = Some(mark);
+                }
+            }
+        }
+        self.begin = end;
+        Ok(())
+    }
+
+    fn epoch(&mut self, batch: &EpochBatch) -> Result<()> {
+        let mark = &batch.mark;
+        let dead = |dead: &manifest::DeadEpochs| {
+            dead.bucket == mark.bucket && dead.above < mark.epoch && mark.epoch <= dead.to
+        };
+        let settled = |known: &proto::cut::EpochMark| {
+            known.bucket == mark.bucket && mark.epoch <= known.epoch
+        };
+        if self.manifest.dead.iter().any(dead) || self.manifest.marks.iter().any(settled) {
+            return Ok(());
+        }
+        self.state.apply(batch, self.begin)?;
+        {
+            let mut buckets = lock(&self.state.buckets);
+            let progress = buckets.entry(mark.bucket).or_default();
+            progress.logged = Some(mark.clone());
+            progress.durable = mark.epoch;
+        }
+        let slots = self.state.of_bucket(mark.bucket);
+        slots.iter().try_for_each(|slot| slot.merge_runs())?;
+        while slots.iter().map(|slot| slot.memory_bytes()).sum::<u64>() > self.stop_bytes {
+            let Some(largest) = slots.iter().max_by_key(|slot| slot.memory_bytes()) else { break };
+            if !largest.flush(self.files)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

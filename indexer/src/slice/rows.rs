@@ -1,0 +1,117 @@
+//! Gathers rows in any order, sorts them, and writes them in the order of a table.
+//!
+//! Keys, ids and values stand in one buffer; sorting moves small fixed-size records, and compares the
+//! bytes only where the slice and the head of the entry, behind what all keys share, do not decide.
+
+use proto::Result;
+use proto::ids::{Epoch, SliceNo};
+
+use super::block::{Version, common, head_of};
+use super::table::{BlockSink, TableBuilder};
+
+/// Rows of one epoch, in any order.
+#[derive(Debug, Default)]
+pub struct RowSorter {
+    bytes: Vec<u8>,
+    rows: Vec<Row>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    head: u64,
+    at: u32,
+    key_len: u32,
+    id_len: u32,
+    value_len: u32,
+    slice: SliceNo,
+    tombstone: bool,
+}
+
+impl Row {
+    fn key<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        &bytes[self.at as usize..(self.at + self.key_len) as usize]
+    }
+
+    fn id<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        let from = self.at + self.key_len;
+        &bytes[from as usize..(from + self.id_len) as usize]
+    }
+
+    fn value<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        let from = self.at + self.key_len + self.id_len;
+        &bytes[from as usize..(from + self.value_len) as usize]
+    }
+}
+
+impl RowSorter {
+    /// Takes in a row.
+    pub fn push(&mut self, slice: SliceNo, key: &[u8], id: &[u8], value: &[u8], tombstone: bool) {
+        let at = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(id);
+        self.bytes.extend_from_slice(value);
+        self.rows.push(Row {
+            head: 0,
+            at,
+            key_len: key.len() as u32,
+            id_len: id.len() as u32,
+            value_len: value.len() as u32,
+            slice,
+            tombstone,
+        });
+    }
+
+    /// Has it no rows?
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// How many rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Bytes of memory.
+    pub fn size(&self) -> usize {
+        self.bytes.capacity() + self.rows.capacity() * size_of::<Row>()
+    }
+
+    /// Makes room for so many rows of about so many bytes.
+    pub fn reserve(&mut self, rows: usize, bytes: usize) {
+        self.rows.reserve(rows);
+        self.bytes.reserve(bytes);
+    }
+
+    fn sort(&mut self) {
+        let bytes = &self.bytes;
+        let Some(first) = self.rows.first().map(|row| row.key(bytes)) else { return };
+        let shared = |len, row: &Row| common(&first[..len], row.key(bytes));
+        let skip = self.rows.iter().fold(first.len(), shared);
+        for row in &mut self.rows {
+            row.head = head_of(&[&row.key(bytes)[skip..], row.id(bytes)]);
+        }
+        self.rows.sort_unstable_by(|left, right| {
+            (left.slice, left.head).cmp(&(right.slice, right.head)).then_with(|| {
+                let order = left.key(bytes).cmp(right.key(bytes));
+                order.then_with(|| left.id(bytes).cmp(right.id(bytes)))
+            })
+        });
+    }
+
+    /// Appends all rows, in their order, as of an epoch.
+    pub fn write<S: BlockSink>(mut self, epoch: Epoch, out: &mut TableBuilder<S>) -> Result<()> {
+        self.sort();
+        let bytes = &self.bytes;
+        for row in &self.rows {
+            out.push(&Version {
+                slice: row.slice,
+                key: row.key(bytes),
+                id: row.id(bytes),
+                value: row.value(bytes),
+                epoch,
+                tombstone: row.tombstone,
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,346 @@
+//! The slice store: epochs go to the commit log and to runs in memory, memory goes to fragments.
+//!
+//! One writer per bucket applies epochs; readers take an `Arc` of the newest version of an index and
+//! are never waited for. An epoch becomes visible in two steps: the runs of all indexes are published
+//! first, then the bucket's committed epoch; a scan asks for a committed epoch, so it sees all or
+//! nothing. Visible comes before durable: what a crash takes back is applied again from the source's
+//! stream, with the same result (I1).
+//!
+//! What may be forgotten when: a run, when its rows are in a synced fragment that a synced manifest
+//! names; a piece of the log, when that holds of every index for every epoch in it (`upkeep`). After a
+//! crash an index has what its fragments have, and gets the epochs since from the log (`open`).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+use std::sync::{Arc, Mutex, RwLock};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use proto::api::SliceProgress;
+use proto::cut::EpochMark;
+use proto::env::Env;
+use proto::ids::{BucketId, Epoch, Generation, IndexId, NodeId, SliceId, SliceNo};
+use proto::index::IndexInfo;
+use proto::{Error, ErrorCode, Result};
+use tokio::sync::Notify;
+
+use super::epoch::{Record, documents};
+use super::files::Files;
+use super::fragment::Compression;
+use super::log::{CommitLog, LogOptions, Lsn};
+use super::manifest::{Columns, IndexManifest, SliceLists};
+use super::slot::{FORWARD, Slot, SlotSnapshot, lock};
+use super::{Counters, EpochBatch, SliceStore, Snapshot, StoredIndex};
+
+/// Settings of the store.
+#[derive(Clone, Debug)]
+pub struct StoreOptions {
+    /// What it may take of memory, the block cache included.
+    pub memory_bytes: u64,
+    /// Above this much of the log, memory is flushed so that the log can go.
+    pub log_bytes: u64,
+    /// How the log is written.
+    pub log: LogOptions,
+    /// How the blocks of fragments are compressed.
+    pub compression: Compression,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self {
+            memory_bytes: 512 << 20,
+            log_bytes: 512 << 20,
+            log: LogOptions::default(),
+            compression: Compression::default(),
+        }
+    }
+}
+
+/// The store of a node.
+pub struct FragmentStore {
+    pub(super) inner: Arc<Inner>,
+}
+
+/// What the store shares with its background work.
+pub(super) struct Inner {
+    pub env: Env,
+    pub node: NodeId,
+    pub options: StoreOptions,
+    pub files: Files,
+    pub log: CommitLog,
+    pub state: Arc<State>,
+    /// Holds the order of the log and of what is said about it together.
+    pub order: tokio::sync::Mutex<super::upkeep::Order>,
+    pub background: Mutex<super::upkeep::Background>,
+    /// Memory was given back.
+    pub room: Notify,
+}
+
+/// The indexes and the buckets.
+#[derive(Default)]
+pub(super) struct State {
+    pub slots: RwLock<BTreeMap<IndexId, Arc<Slot>>>,
+    pub buckets: Mutex<BTreeMap<BucketId, Progress>>,
+}
+
+/// How far a bucket is.
+#[derive(Default)]
+pub(super) struct Progress {
+    pub staged: Epoch,
+    /// The newest epoch that scans see.
+    pub applied: Option<EpochMark>,
+    /// The newest epoch in the log.
+    pub logged: Option<EpochMark>,
+    /// Epochs in the log and where their records end, the oldest first; those that are durable are
+    /// taken off when asked for.
+    pub ends: VecDeque<(Epoch, Lsn)>,
+    pub durable: Epoch,
+    /// Where the record of the epoch begins that is being applied.
+    pub applying: Option<Lsn>,
+}
+
+impl State {
+    pub fn of_bucket(&self, bucket: BucketId) -> Vec<Arc<Slot>> {
+        self.slots().into_iter().filter(|slot| slot.info.bucket == bucket).collect()
+    }
+
+    pub fn slots(&self) -> Vec<Arc<Slot>> {
+        let slots = self.slots.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        slots.values().cloned().collect()
+    }
+
+    pub fn insert(&self, slot: Slot) -> Option<Arc<Slot>> {
+        let mut slots = self.slots.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        slots.insert(slot.info.id, Arc::new(slot))
+    }
+
+    pub fn remove(&self, index: IndexId) -> Option<Arc<Slot>> {
+        let mut slots = self.slots.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        slots.remove(&index)
+    }
+
+    /// Applies an epoch to all indexes of its bucket, then shows it.
+    pub fn apply(&self, batch: &EpochBatch, lsn: Lsn) -> Result<()> {
+        let mark = &batch.mark;
+        let documents = documents(batch)?;
+        let before = lock(&self.buckets)
+            .get(&mark.bucket)
+            .and_then(|progress| progress.applied.as_ref().map(|mark| mark.epoch));
+        // A copy that did not apply the parent cannot answer for the epochs it skipped.
+        let gap = before.is_some_and(|before| before != mark.parent);
+        for slot in self.of_bucket(mark.bucket) {
+            slot.apply(mark, &documents, gap, lsn)?;
+        }
+        lock(&self.buckets).entry(mark.bucket).or_default().applied = Some(mark.clone());
+        Ok(())
+    }
+}
+
+impl FragmentStore {
+    /// Opens the store in a directory, recovering what its manifests, fragments and log hold. Blocks.
+    pub fn open(env: &Env, node: NodeId, dir: &Path, options: StoreOptions) -> Result<Self> {
+        Ok(Self { inner: Arc::new(super::open::open(env, node, dir, options)?) })
+    }
+
+    pub(super) fn slot(&self, index: IndexId, generation: Generation) -> Result<Arc<Slot>> {
+        let inner = &self.inner;
+        let slots = inner.state.slots.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        match slots.get(&index) {
+            Some(slot) if slot.info.generation == generation => Ok(Arc::clone(slot)),
+            _ => Err(Error::new(
+                ErrorCode::SliceMoved,
+                format!("node {} has no slices of index {index}.{generation}", inner.node),
+            )),
+        }
+    }
+
+    /// Appends an epoch to the log; says where its record begins.
+    async fn log_epoch(&self, batch: &EpochBatch) -> Result<Lsn> {
+        let inner = &self.inner;
+        let record = Record::Epoch(batch.clone()).encode()?;
+        let bucket = batch.mark.bucket;
+        let mut order = inner.order.lock().await;
+        let begin = inner.log.end();
+        lock(&inner.state.buckets).entry(bucket).or_default().applying = Some(begin);
+        let end = inner.log.append(&record).await?;
+        {
+            let mut buckets = lock(&inner.state.buckets);
+            let progress = buckets.entry(bucket).or_default();
+            progress.logged = Some(batch.mark.clone());
+            progress.ends.push_back((batch.mark.epoch, end));
+        }
+        inner.checkpoint(&mut order, inner.options.log.segment_bytes / 4);
+        Ok(begin)
+    }
+
+    /// Runs work on an index off the async threads.
+    async fn on_slot<T: Send + 'static>(
+        &self,
+        slot: Arc<Slot>,
+        work: impl FnOnce(&Slot, &Files) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let inner = Arc::clone(&self.inner);
+        self.inner.env.blocking(move || work(&slot, &inner.files)).await
+    }
+}
+
+#[async_trait]
+impl SliceStore for FragmentStore {
+    fn applied(&self) -> Vec<EpochMark> {
+        let buckets = lock(&self.inner.state.buckets);
+        buckets.values().filter_map(|progress| progress.applied.clone()).collect()
+    }
+
+    fn counters(&self, bucket: BucketId) -> Counters {
+        self.inner.counters(bucket)
+    }
+
+    fn indexes(&self) -> Vec<StoredIndex> {
+        let stored = |slot: Arc<Slot>| StoredIndex {
+            info: Arc::clone(&slot.info),
+            floor: slot.visible.load().floor,
+        };
+        self.inner.state.slots().into_iter().map(stored).collect()
+    }
+
+    async fn begin_build(&self, info: Arc<IndexInfo>) -> Result<()> {
+        let slices = info.topology.slices_on(self.inner.node);
+        let lists = |slice: SliceNo| (slice, SliceLists::new(&[FORWARD, Columns::BACK]));
+        let manifest = IndexManifest {
+            info: Arc::clone(&info),
+            floor: None,
+            flushed: Epoch(0),
+            slices: slices.into_iter().map(lists).collect(),
+            entries: BTreeMap::new(),
+        };
+        self.drop_index(info.id).await?;
+        self.inner.state.insert(Slot::new(manifest));
+        Ok(())
+    }
+
+    async fn begin_backfill(&self, index: IndexId, generation: Generation) -> Result<()> {
+        let slot = self.slot(index, generation)?;
+        self.on_slot(slot, |slot, files| slot.begin_backfill(files)).await
+    }
+
+    async fn backfill(
+        &self,
+        index: IndexId,
+        generation: Generation,
+        documents: Bytes,
+    ) -> Result<()> {
+        let slot = self.slot(index, generation)?;
+        self.inner.backfill(slot, documents).await
+    }
+
+    async fn finish_build(
+        &self,
+        index: IndexId,
+        generation: Generation,
+        mark: &EpochMark,
+    ) -> Result<()> {
+        let slot = self.slot(index, generation)?;
+        self.inner.finish_build(slot, mark.epoch).await
+    }
+
+    async fn drop_index(&self, index: IndexId) -> Result<()> {
+        match self.inner.state.remove(index) {
+            Some(slot) => self.on_slot(slot, |slot, files| slot.drop_all(files)).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn apply(&self, batch: EpochBatch) -> Result<()> {
+        let inner = &self.inner;
+        let bucket = batch.mark.bucket;
+        inner.wait_for_room().await;
+        lock(&inner.state.buckets).entry(bucket).or_default().staged = batch.mark.epoch;
+        let lsn = self.log_epoch(&batch).await?;
+        let state = Arc::clone(&inner.state);
+        let applied = inner.env.blocking(move || state.apply(&batch, lsn)).await;
+        lock(&inner.state.buckets).entry(bucket).or_default().applying = None;
+        applied?;
+        super::upkeep::after_epoch(inner, bucket);
+        Ok(())
+    }
+
+    async fn wait_durable(&self, bucket: BucketId, epoch: Epoch) -> Result<()> {
+        self.inner.wait_durable(bucket, epoch).await
+    }
+
+    async fn flush(&self) -> Result<()> {
+        for slot in self.inner.state.slots() {
+            self.on_slot(slot, |slot, files| slot.flush(files)).await?;
+        }
+        self.inner.release_log().await
+    }
+
+    async fn compact(&self) -> Result<()> {
+        self.flush().await?;
+        for slot in self.inner.state.slots() {
+            self.on_slot(slot, |slot, files| slot.compact_everything(files)).await?;
+        }
+        self.inner.files.collect();
+        Ok(())
+    }
+
+    async fn split(&self, slice: SliceId, at: &[u8], low: SliceNo, high: SliceNo) -> Result<()> {
+        let at = at.to_vec();
+        let slot = self.slot(slice.index, slice.generation)?;
+        let edit = move |manifest: &mut IndexManifest| manifest.split(slice.slice, &at, low, high);
+        self.on_slot(slot, move |slot, files| slot.edit(files, slice.slice, edit)).await
+    }
+
+    async fn clone_slice(&self, slice: SliceId, to: SliceNo) -> Result<()> {
+        let slot = self.slot(slice.index, slice.generation)?;
+        let edit = move |manifest: &mut IndexManifest| manifest.clone_slice(slice.slice, to);
+        self.on_slot(slot, move |slot, files| slot.edit(files, slice.slice, edit)).await
+    }
+
+    async fn drop_slice(&self, slice: SliceId) -> Result<()> {
+        let slot = self.slot(slice.index, slice.generation)?;
+        let edit = move |manifest: &mut IndexManifest| manifest.drop_slice(slice.slice);
+        self.on_slot(slot, move |slot, files| slot.edit(files, slice.slice, edit)).await
+    }
+
+    async fn truncate(&self, mark: &EpochMark) -> Result<()> {
+        self.inner.truncate(mark).await
+    }
+
+    fn snapshot(
+        &self,
+        index: IndexId,
+        generation: Generation,
+        epoch: Epoch,
+    ) -> Result<Arc<dyn Snapshot>> {
+        let slot = self.slot(index, generation)?;
+        let applied = self.inner.counters_committed(slot.info.bucket);
+        let visible = slot.visible.load_full();
+        let Some(floor) = visible.floor else {
+            return Err(Error::unavailable(format!("index {index} is being built")));
+        };
+        if epoch < floor {
+            return Err(Error::new(
+                ErrorCode::SnapshotTooOld,
+                format!("epoch {epoch} is gone: index {index} answers from epoch {floor} on"),
+            )
+            .with_hint("begin the scan or the transaction anew"));
+        }
+        if epoch > applied {
+            return Err(Error::unavailable(format!("epoch {epoch} is not applied yet")));
+        }
+        Ok(Arc::new(SlotSnapshot::new(Arc::clone(&slot.info), epoch, visible)))
+    }
+
+    fn progress(&self) -> Vec<SliceProgress> {
+        self.inner.progress()
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.inner.memory_bytes()
+    }
+}
+
+#[cfg(test)]
+#[path = "store_tests.rs"]
+mod tests;

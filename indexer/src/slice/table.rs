@@ -1,0 +1,410 @@
+//! A table: a sorted, immutable sequence of rows, cut into blocks, with a sparse index over them. A run
+//! is a table in memory, a fragment is a table in a file; both are built by [`TableBuilder`] and read by
+//! the same cursors.
+//!
+//! Rows are ordered by slice, then as in a [`Block`]; no block has rows of two slices. The rows of one
+//! slice are a *section*, so a slice is a restriction of a table to a section, and a slice without rows
+//! costs a table nothing. Versions of one entry may stand in two neighbouring blocks: a search for an
+//! entry therefore begins at the last block whose first entry is *before* it.
+
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use proto::Result;
+use proto::ids::{Epoch, SliceNo};
+use serde::{Deserialize, Serialize};
+
+use super::block::{BLOCK_ROWS_MAX, Block, BlockBuilder, Version, common, head_of};
+use super::fragment::Fragment;
+
+/// A block is closed when it has about this many bytes.
+const BLOCK_BYTES: usize = 4 << 10;
+
+/// What a table says of all its rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableStats {
+    /// How many rows.
+    pub rows: u64,
+    /// How many of them are tombstones.
+    pub tombstones: u64,
+    /// The smallest epoch of a row.
+    pub oldest: Epoch,
+    /// The largest epoch of a row.
+    pub newest: Epoch,
+    /// Does any entry have more than one version here?
+    pub versions: bool,
+}
+
+impl TableStats {
+    /// Does every row show at an epoch, each entry once? Then nothing has to be checked per row.
+    pub fn shows_whole_at(&self, epoch: Epoch) -> bool {
+        self.tombstones == 0 && !self.versions && self.newest <= epoch
+    }
+}
+
+/// The rows of one slice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Section {
+    /// The slice.
+    pub slice: SliceNo,
+    /// The first block.
+    pub first_block: u32,
+    /// The block behind the last.
+    pub end_block: u32,
+    /// How many rows.
+    pub rows: u64,
+    /// Bytes of its blocks.
+    pub bytes: u64,
+    /// The last entry.
+    pub last: Vec<u8>,
+}
+
+/// The sparse index: where each block begins, by entry and in the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockIndex {
+    /// By slice, ascending.
+    sections: Vec<Section>,
+    /// The first entries of the blocks, back to back.
+    entries: Vec<u8>,
+    /// Where each of them ends.
+    ends: Vec<u32>,
+    /// For each block its place in the file (zeros in memory): offset and bytes as stored.
+    places: Vec<(u64, u32)>,
+    /// For each section the bytes that its entries share.
+    #[serde(skip)]
+    shared: Vec<u32>,
+    /// For each block the head of its first entry behind what its section shares.
+    #[serde(skip)]
+    heads: Vec<u64>,
+}
+
+impl BlockIndex {
+    /// The sections, by slice.
+    pub fn sections(&self) -> &[Section] {
+        &self.sections
+    }
+
+    /// The section of a slice.
+    pub fn section(&self, slice: SliceNo) -> Option<usize> {
+        self.sections.binary_search_by_key(&slice, |section| section.slice).ok()
+    }
+
+    /// How many blocks.
+    pub fn blocks(&self) -> u32 {
+        self.ends.len() as u32
+    }
+
+    /// Where a block is in its file: offset and bytes.
+    pub fn place(&self, block: u32) -> Option<(u64, u32)> {
+        self.places.get(block as usize).copied()
+    }
+
+    /// The first entry of a block.
+    pub fn first_entry(&self, block: u32) -> &[u8] {
+        let n = block as usize;
+        let from = if n == 0 { 0 } else { self.ends[n - 1] as usize };
+        &self.entries[from..self.ends[n] as usize]
+    }
+
+    /// How many bytes all entries of a section share at their beginning.
+    pub fn shared(&self, section: usize) -> usize {
+        self.shared[section] as usize
+    }
+
+    /// The first block of a section whose first entry is at or behind `bound`; the block behind the
+    /// section if there is none.
+    pub fn lower_bound(&self, section: usize, bound: &[u8]) -> u32 {
+        let Section { first_block, end_block, .. } = self.sections[section];
+        let shared = self.shared[section] as usize;
+        let beginning = &self.first_entry(first_block)[..shared];
+        let len = shared.min(bound.len());
+        match bound[..len].cmp(&beginning[..len]) {
+            Ordering::Less => return first_block,
+            Ordering::Greater => return end_block,
+            Ordering::Equal if bound.len() <= shared => return first_block,
+            Ordering::Equal => {}
+        }
+        let head = head_of(&[&bound[shared..]]);
+        let heads = &self.heads[first_block as usize..end_block as usize];
+        let mut at = first_block + heads.partition_point(|other| *other < head) as u32;
+        // Equal heads decide nothing: search among them by whole entries.
+        if at < end_block && self.heads[at as usize] == head {
+            let same = &self.heads[at as usize..end_block as usize];
+            let (mut low, mut high) =
+                (at, at + same.partition_point(|other| *other == head) as u32);
+            while low < high {
+                let middle = low + (high - low) / 2;
+                if self.first_entry(middle) < bound {
+                    low = middle + 1;
+                } else {
+                    high = middle;
+                }
+            }
+            at = low;
+        }
+        at
+    }
+
+    /// Bytes of memory.
+    pub fn size(&self) -> usize {
+        self.entries.len() + 28 * self.ends.len() + 96 * self.sections.len()
+    }
+
+    /// Computes what is not stored; false when the parts do not fit together.
+    pub fn prepare(&mut self) -> bool {
+        let blocks = self.ends.len();
+        let ascending = self.ends.windows(2).all(|pair| pair[0] <= pair[1]);
+        let whole = self.ends.last().map_or(0, |end| *end as usize) == self.entries.len();
+        let mut next = 0;
+        let mut slices = self.sections.windows(2);
+        let contiguous = self.sections.iter().all(|section| {
+            let fits = section.first_block == next && section.end_block > next;
+            next = section.end_block;
+            fits
+        });
+        let ordered = slices.all(|pair| pair[0].slice < pair[1].slice);
+        if !(ascending && whole && contiguous && ordered)
+            || next as usize != blocks
+            || self.places.len() != blocks
+        {
+            return false;
+        }
+        self.heads.clear();
+        self.shared.clear();
+        for n in 0..self.sections.len() {
+            let Section { first_block, end_block, ref last, .. } = self.sections[n];
+            let shared = common(self.first_entry(first_block), last);
+            for block in first_block..end_block {
+                let entry = self.first_entry(block);
+                let rest = &entry[shared.min(entry.len())..];
+                self.heads.push(head_of(&[rest]));
+            }
+            self.shared.push(shared as u32);
+        }
+        true
+    }
+}
+
+/// A sorted immutable table.
+#[derive(Debug)]
+pub struct Table {
+    /// What it says of all its rows.
+    pub stats: TableStats,
+    /// Its sparse index.
+    pub index: BlockIndex,
+    blocks: Blocks,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+enum Blocks {
+    Memory(Vec<Arc<Block>>),
+    File(Arc<Fragment>),
+}
+
+impl Table {
+    /// A table whose blocks are in a file.
+    pub fn of_fragment(
+        stats: TableStats,
+        index: BlockIndex,
+        bytes: u64,
+        fragment: Arc<Fragment>,
+    ) -> Self {
+        Self { stats, index, bytes, blocks: Blocks::File(fragment) }
+    }
+
+    /// A block, from memory, from the cache, or from the file and then into the cache.
+    pub fn block(&self, block: u32) -> Result<Arc<Block>> {
+        match &self.blocks {
+            Blocks::Memory(blocks) => Ok(Arc::clone(&blocks[block as usize])),
+            Blocks::File(fragment) => fragment.block(&self.index, block),
+        }
+    }
+
+    /// Neighbouring blocks, for who reads on: with one read, past the cache.
+    pub fn read_ahead(&self, wanted: Range<u32>, out: &mut VecDeque<Arc<Block>>) -> Result<()> {
+        match &self.blocks {
+            Blocks::Memory(blocks) => {
+                out.extend(blocks[wanted.start as usize..wanted.end as usize].iter().cloned());
+                Ok(())
+            }
+            Blocks::File(fragment) => fragment.read_ahead(&self.index, wanted, out),
+        }
+    }
+
+    /// The file, if it is a fragment.
+    pub fn fragment(&self) -> Option<&Arc<Fragment>> {
+        match &self.blocks {
+            Blocks::Memory(_) => None,
+            Blocks::File(fragment) => Some(fragment),
+        }
+    }
+
+    /// Bytes of memory, without what the block cache holds.
+    pub fn memory_bytes(&self) -> usize {
+        let blocks = match &self.blocks {
+            Blocks::Memory(_) => self.bytes as usize,
+            Blocks::File(fragment) => fragment.memory_bytes(),
+        };
+        blocks + self.index.size()
+    }
+
+    /// Bytes of its blocks, in memory or in the file.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// Takes the blocks of a table that is being built.
+pub trait BlockSink {
+    /// Is told of each row before its block is closed.
+    fn row(&mut self, _row: &Version<'_>) {}
+
+
+    /// Takes the next block; says where it is and how many bytes it has there.
+    fn block(&mut self, block: Vec<u8>) -> Result<(u64, u32)>;
+}
+
+/// Keeps the blocks of a run in memory.
+#[derive(Debug, Default)]
+pub struct MemorySink {
+    blocks: Vec<Arc<Block>>,
+    bytes: u64,
+}
+
+impl BlockSink for MemorySink {
+    fn block(&mut self, block: Vec<u8>) -> Result<(u64, u32)> {
+        let block = Block::parse(block.into_boxed_slice())?;
+        self.bytes += block.size() as u64;
+        let place = (0, block.bytes().len() as u32);
+        self.blocks.push(Arc::new(block));
+        Ok(place)
+    }
+}
+
+/// Builds a table from rows in its order.
+#[derive(Debug)]
+pub struct TableBuilder<S> {
+    sink: S,
+    stats: TableStats,
+    index: BlockIndex,
+    block: BlockBuilder,
+    slice: SliceNo,
+    bytes: u64,
+}
+
+impl<S: BlockSink> TableBuilder<S> {
+    /// A builder that gives its blocks to a sink.
+    pub fn new(sink: S) -> Self {
+        Self {
+            sink,
+            stats: TableStats::default(),
+            index: BlockIndex::default(),
+            block: BlockBuilder::default(),
+            slice: SliceNo(0),
+            bytes: 0,
+        }
+    }
+
+    /// Appends a row.
+    pub fn push(&mut self, row: &Version<'_>) -> Result<()> {
+        let stats = &mut self.stats;
+        if stats.rows == 0 {
+            (stats.oldest, stats.newest) = (row.epoch, row.epoch);
+        } else if self.slice == row.slice {
+            // A block is closed only when the next row comes, so that there is always a last one.
+            let [key, id] = self.block.last_entry();
+            debug_assert!((key, id) <= (row.key, row.id), "rows are sorted");
+            stats.versions |= key == row.key && id == row.id;
+        }
+        stats.rows += 1;
+        stats.tombstones += u64::from(row.tombstone);
+        stats.oldest = stats.oldest.min(row.epoch);
+        stats.newest = stats.newest.max(row.epoch);
+        let full = self.block.size() >= BLOCK_BYTES || self.block.rows() == BLOCK_ROWS_MAX;
+        if self.block.rows() > 0 && (full || self.slice != row.slice) {
+            self.close_block()?;
+        }
+        if self.block.rows() == 0 {
+            self.open_block(row);
+        }
+        self.block.push(row);
+        self.sink.row(row);
+        Ok(())
+    }
+
+    /// Bytes of closed blocks.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// How many rows.
+    pub fn rows(&self) -> u64 {
+        self.stats.rows
+    }
+
+    fn open_block(&mut self, row: &Version<'_>) {
+        let index = &mut self.index;
+        let block = index.ends.len() as u32;
+        self.slice = row.slice;
+        if index.sections.last().is_none_or(|section| section.slice != row.slice) {
+            index.sections.push(Section {
+                slice: row.slice,
+                first_block: block,
+                end_block: block,
+                rows: 0,
+                bytes: 0,
+                last: Vec::new(),
+            });
+        }
+        index.entries.extend_from_slice(row.key);
+        index.entries.extend_from_slice(row.id);
+        index.ends.push(index.entries.len() as u32);
+    }
+
+    fn close_block(&mut self) -> Result<()> {
+        let rows = self.block.rows() as u64;
+        let last = self.block.last_entry().concat();
+        let place = self.sink.block(self.block.finish())?;
+        self.bytes += u64::from(place.1);
+        self.index.places.push(place);
+        if let Some(section) = self.index.sections.last_mut() {
+            section.end_block += 1;
+            section.rows += rows;
+            section.bytes += u64::from(place.1);
+            section.last = last;
+        }
+        Ok(())
+    }
+
+    /// The sink and what is known of the table; `None` if it has no rows.
+    pub fn finish_parts(mut self) -> Result<Option<(S, TableStats, BlockIndex)>> {
+        if self.stats.rows == 0 {
+            return Ok(None);
+        }
+        self.close_block()?;
+        self.index.prepare();
+        Ok(Some((self.sink, self.stats, self.index)))
+    }
+}
+
+impl Default for TableBuilder<MemorySink> {
+    fn default() -> Self {
+        Self::new(MemorySink::default())
+    }
+}
+
+impl TableBuilder<MemorySink> {
+    /// The run, `None` if it has no rows.
+    pub fn finish(self) -> Result<Option<Table>> {
+        let Some((sink, stats, index)) = self.finish_parts()? else { return Ok(None) };
+        let MemorySink { blocks, bytes } = sink;
+        Ok(Some(Table { stats, index, bytes, blocks: Blocks::Memory(blocks) }))
+    }
+}
+
+#[cfg(test)]
+#[path = "table_tests.rs"]
+mod tests;

@@ -1,0 +1,312 @@
+//! What goes on behind the epochs: merges of runs, flushes, compactions, and giving back memory and log.
+//!
+//! There is at most one worker of each kind, so that none starves the others: merges of runs never wait
+//! behind a flush, nor flushes behind a compaction. A flush begins when memory is above a first bound
+//! (or too much of the log is held), and picks the index with the largest `A·memory + B·log held`;
+//! above a second bound epochs wait until there is room again. Both bounds leave room for the block
+//! cache and for what merges and flushes hold for a while, so that the whole stays within the budget.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::Result;
+use proto::api::SliceProgress;
+use proto::cut::EpochMark;
+use proto::ids::{BucketId, Epoch, SliceId, SliceNo};
+
+use super::Counters;
+use super::compact::Extent;
+use super::log::Lsn;
+use super::manifest::{DeadEpochs, FileId, NodeManifest};
+use super::slot::{Slot, Writer, lock};
+use super::store::{Inner, StoreOptions};
+
+/// How often a failed flush is tried again while epochs wait for room.
+const RETRY: Duration = Duration::from_millis(100);
+/// What a byte of memory weighs when a flush is picked.
+const MEMORY_WEIGHT: u64 = 4;
+/// What a byte of held log weighs.
+const LOG_WEIGHT: u64 = 1;
+
+/// Which workers run.
+#[derive(Default)]
+pub struct Background {
+    merging: bool,
+    flushing: bool,
+    compacting: bool,
+    /// Why the last flush or compaction failed.
+    trouble: Option<String>,
+}
+
+/// What the order of the log decides.
+#[derive(Default)]
+pub struct Order {
+    /// Places in the log with the buckets' newest epochs before them, the oldest first.
+    pub checkpoints: VecDeque<(Lsn, Vec<EpochMark>)>,
+    /// The marks of the last node manifest.
+    pub marks: Vec<EpochMark>,
+    /// Epochs that a rollback has taken back.
+    pub dead: Vec<DeadEpochs>,
+}
+
+impl Order {
+    /// The node manifest as of now.
+    pub fn node_manifest(&self, next_file: FileId) -> NodeManifest {
+        NodeManifest { next_file, marks: self.marks.clone(), dead: self.dead.clone() }
+    }
+}
+
+impl StoreOptions {
+    /// What the block cache may hold.
+    pub fn cache_bytes(&self) -> u64 {
+        self.memory_bytes / 4
+    }
+
+    /// Above this, flushes run.
+    pub fn flush_bytes(&self) -> u64 {
+        self.memory_bytes / 4
+    }
+
+    /// Above this, epochs wait.
+    pub fn stop_bytes(&self) -> u64 {
+        self.memory_bytes / 2
+    }
+}
+
+impl Inner {
+    /// Bytes of memory that wait to be written to fragments.
+    fn unwritten_bytes(&self) -> u64 {
+        self.state.slots().iter().map(|slot| slot.memory_bytes()).sum()
+    }
+
+    /// Bytes of the fragments' indexes and filters.
+    fn resident_bytes(&self) -> u64 {
+        self.state.slots().iter().map(|slot| slot.resident_bytes()).sum()
+    }
+
+    /// Bytes of memory.
+    pub fn memory_bytes(&self) -> u64 {
+        self.unwritten_bytes() + self.resident_bytes() + self.files.cache_bytes()
+    }
+
+    /// Is there room for an epoch?
+    fn has_room(&self) -> bool {
+        let stop = self.options.stop_bytes();
+        // What stays resident leaves less, but never so little that nothing goes on.
+        self.unwritten_bytes() < stop.saturating_sub(self.resident_bytes()).max(stop / 4)
+    }
+
+    /// Waits until memory is below the second bound.
+    pub async fn wait_for_room(self: &Arc<Self>) {
+        loop {
+            let room = self.room.notified();
+            if self.has_room() {
+                return;
+            }
+            flush_in_background(self);
+            // Woken by the end of a flush; the time-out is for one that failed.
+            let _ = tokio::time::timeout(RETRY, room).await;
+        }
+    }
+
+    pub fn counters_committed(&self, bucket: BucketId) -> Epoch {
+        let buckets = lock(&self.state.buckets);
+        let applied = buckets.get(&bucket).and_then(|progress| progress.applied.as_ref());
+        applied.map_or(Epoch(0), |mark| mark.epoch)
+    }
+
+    pub fn counters(&self, bucket: BucketId) -> Counters {
+        let unflushed = |slot: &Arc<Slot>| slot.needs_log().map(|(epoch, _)| epoch);
+        let oldest = self.state.of_bucket(bucket).iter().filter_map(unflushed).min();
+        let durable_lsn = self.log.durable().borrow().lsn;
+        let mut buckets = lock(&self.state.buckets);
+        let Some(progress) = buckets.get_mut(&bucket) else { return Counters::default() };
+        while let Some((epoch, _)) = progress.ends.front().filter(|(_, lsn)| *lsn <= durable_lsn) {
+            progress.durable = *epoch;
+            progress.ends.pop_front();
+        }
+        let committed = progress.applied.as_ref().map_or(Epoch(0), |mark| mark.epoch);
+        let stable = oldest.map_or(committed, |oldest| Epoch(oldest.0.saturating_sub(1)));
+        let durable = progress.durable.max(stable).min(committed);
+        Counters { staged: progress.staged.max(committed), committed, durable, stable: stable.min(durable) }
+    }
+
+    pub async fn wait_durable(&self, bucket: BucketId, epoch: Epoch) -> Result<()> {
+        loop {
+            if self.counters(bucket).durable >= epoch {
+                return Ok(());
+            }
+            let end = {
+                let buckets = lock(&self.state.buckets);
+                let ends = buckets.get(&bucket).map(|progress| &progress.ends);
+                ends.and_then(|ends| ends.iter().find(|(other, _)| *other >= epoch).copied())
+            };
+            match end {
+                Some((_, lsn)) => self.log.wait_durable(lsn).await?,
+                None => {
+                    let message = format!("epoch {epoch} of bucket {bucket} was not applied");
+                    return Err(proto::Error::unavailable(message));
+                }
+            }
+        }
+    }
+
+    pub fn progress(&self) -> Vec<SliceProgress> {
+        let failed = self.log.durable().borrow().failed.as_ref().map(ToString::to_string);
+        let trouble = failed.or_else(|| lock(&self.background).trouble.clone());
+        let mut progress = Vec::new();
+        for slot in self.state.slots() {
+            let visible = slot.visible.load_full();
+            let entries = lock(&slot.writer).entries.clone();
+            for (slice, fragments) in &visible.slices {
+                let on_disk = fragments.forward.iter().chain(&fragments.back);
+                let section = |table: &super::table::Table, slice: SliceNo| {
+                    let index = &table.index;
+                    index.section(slice).map_or(0, |section| index.sections()[section].bytes)
+                };
+                let files: u64 = on_disk.map(|s| section(&s.table, s.rows_of)).sum();
+                let runs: u64 = visible.runs.iter().map(|run| section(run, *slice)).sum();
+                let (index, generation) = (slot.info.id, slot.info.generation);
+                progress.push(SliceProgress {
+                    slice: SliceId { index, generation, slice: *slice },
+                    floor: visible.floor,
+                    entries: entries.get(slice).copied().unwrap_or(0).max(0) as u64,
+                    bytes: files + runs,
+                    trouble: trouble.clone(),
+                });
+            }
+        }
+        progress
+    }
+
+    /// Remembers the buckets' newest epochs at the end of the log, unless that was done a little
+    /// before.
+    pub fn checkpoint(&self, order: &mut Order, at_least_bytes: u64) {
+        let end = self.log.end();
+        if order.checkpoints.back().is_some_and(|(last, _)| end < last + at_least_bytes) {
+            return;
+        }
+        let buckets = lock(&self.state.buckets);
+        let marks = buckets.values().filter_map(|progress| progress.logged.clone()).collect();
+        order.checkpoints.push_back((end, marks));
+    }
+
+    /// Lets go of the log as far as the fragments have what is in it.
+    pub async fn release_log(self: &Arc<Self>) -> Result<()> {
+        let mut order = self.order.lock().await;
+        self.checkpoint(&mut order, 1);
+        let slots = self.state.slots();
+        let unflushed = slots.iter().filter_map(|slot| slot.needs_log().map(|(_, lsn)| lsn));
+        let applying: Vec<Lsn> =
+            lock(&self.state.buckets).values().filter_map(|progress| progress.applying).collect();
+        let needed = unflushed.chain(applying).min().unwrap_or(u64::MAX);
+        let passed = order.checkpoints.partition_point(|(lsn, _)| *lsn <= needed);
+        let Some((lsn, marks)) = order.checkpoints.drain(..passed).next_back() else {
+            return Ok(());
+        };
+        order.marks = marks.clone();
+        order.checkpoints.push_front((lsn, marks));
+        let manifest = order.node_manifest(self.files.next());
+        let inner = Arc::clone(self);
+        let release = move || {
+            inner.files.write_node_manifest(&manifest)?;
+            inner.log.release(lsn)
+        };
+        self.env.blocking(release).await
+    }
+
+    /// The index whose flush gives back most.
+    fn pick_flush(&self) -> Option<Arc<Slot>> {
+        let end = self.log.end();
+        let weight = |slot: &Arc<Slot>| {
+            let held = slot.needs_log().map_or(0, |(_, lsn)| end.saturating_sub(lsn));
+            MEMORY_WEIGHT * slot.memory_bytes() + LOG_WEIGHT * held
+        };
+        self.state.slots().into_iter().max_by_key(weight)
+    }
+
+    fn wants_flush(&self) -> bool {
+        self.unwritten_bytes() > self.options.flush_bytes()
+            || self.log.held_bytes() > self.options.log_bytes
+    }
+
+    /// Runs one kind of worker, unless one runs already.
+    fn work(
+        self: &Arc<Self>,
+        flag: fn(&mut Background) -> &mut bool,
+        work: impl FnOnce(&Arc<Self>) -> Result<()> + Send + 'static,
+    ) {
+        if std::mem::replace(flag(&mut lock(&self.background)), true) {
+            return;
+        }
+        let inner = Arc::clone(self);
+        self.env.spawner.spawn_blocking(Box::new(move || {
+            let result = work(&inner);
+            let mut background = lock(&inner.background);
+            *flag(&mut background) = false;
+            if let Err(error) = result {
+                tracing::warn!(%error, "the slice store's upkeep");
+                background.trouble = Some(error.to_string());
+            }
+        }));
+    }
+}
+
+impl Writer {
+    /// Is anything of a slice in memory?
+    pub fn has(&self, slice: SliceNo, visible: &super::slot::Visible) -> bool {
+        visible.runs.iter().any(|run| run.index.section(slice).is_some())
+            || self.memtable.has(slice)
+            || self.frozen.as_ref().is_some_and(|frozen| frozen.has(slice))
+    }
+}
+
+/// Starts what an applied epoch has made worth doing.
+pub(super) fn after_epoch(inner: &Arc<Inner>, bucket: BucketId) {
+    if inner.state.of_bucket(bucket).iter().any(|slot| slot.is_worth_merging()) {
+        inner.work(|background| &mut background.merging, merge_runs);
+    }
+    if inner.wants_flush() {
+        flush_in_background(inner);
+    }
+}
+
+fn merge_runs(inner: &Arc<Inner>) -> Result<()> {
+    while let Some(slot) = inner.state.slots().into_iter().find(|slot| slot.is_worth_merging()) {
+        slot.merge_runs()?;
+    }
+    Ok(())
+}
+
+fn flush_in_background(inner: &Arc<Inner>) {
+    inner.work(|background| &mut background.flushing, |inner| {
+        let mut tried = BTreeSet::new();
+        while inner.wants_flush() {
+            let Some(slot) = inner.pick_flush().filter(|slot| tried.insert(slot.info.id)) else {
+                break;
+            };
+            slot.flush(&inner.files)?;
+            lock(&inner.background).trouble = None;
+            inner.room.notify_waiters();
+        }
+        let release = Arc::clone(inner);
+        let released = async move {
+            if let Err(error) = release.release_log().await {
+                tracing::warn!(%error, "releasing the commit log");
+            }
+        };
+        inner.env.spawn("release-log", released).detach();
+        inner.room.notify_waiters();
+        inner.work(|background| &mut background.compacting, compact);
+        Ok(())
+    });
+}
+
+fn compact(inner: &Arc<Inner>) -> Result<()> {
+    for slot in inner.state.slots() {
+        while slot.compact(&inner.files, Extent::WherePays)? {}
+    }
+    inner.files.collect();
+    Ok(())
+}
