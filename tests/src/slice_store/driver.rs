@@ -137,8 +137,8 @@ impl Driver {
         let same = self.check(Depth::Whole);
         self.or_recover(same, None).await?;
         self.note("the last restart".to_owned());
-        self.recover(None).await?;
-        self.check(Depth::Whole)
+        let opened = self.recover(None).await;
+        self.or_recover(opened, None).await
     }
 
     pub(super) fn note(&self, line: String) {

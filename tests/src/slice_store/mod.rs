@@ -32,8 +32,7 @@ pub mod source;
 use std::path::Path;
 use std::sync::Arc;
 
-use indexer::slice::SliceStore;
-use indexer::slice::memory::MemoryStore;
+use indexer::slice::{FragmentStore, SliceStore, StoreOptions};
 use proto::Result;
 use proto::env::Env;
 use proto::ids::{BucketId, NodeId};
@@ -49,6 +48,6 @@ pub const MEMORY_BYTES: u64 = 256 << 10;
 /// Opens the store that is judged, with so much memory. Blocks.
 pub fn open_store(env: &Env, dir: &Path, memory_bytes: u64) -> Result<Arc<dyn SliceStore>> {
     proto::env::create_dir_durably(&*env.fs, dir)?;
-    let _ = memory_bytes;
-    Ok(Arc::new(MemoryStore::open(env, NODE, dir)?))
+    let options = StoreOptions { memory_bytes, ..StoreOptions::default() };
+    Ok(Arc::new(FragmentStore::open(env, NODE, dir, options)?))
 }
