@@ -18,7 +18,9 @@ use proto::mutation::put_varint;
 
 use super::block::{common, head_of};
 
-/// Bytes of a chunk; a state that is larger has a chunk of its own.
+/// Bytes of the first chunk; each is twice as large as the one before,
+const CHUNK_BYTES_MIN: usize = 4 << 10;
+/// up to this; a state that is larger has a chunk of its own.
 const CHUNK_BYTES: usize = 1 << 20;
 const CHUNK_BITS: u32 = 20;
 /// So many chunks can be told apart.
@@ -128,10 +130,12 @@ impl BackMemtable {
 
     /// Where the next state of at most so many bytes will be.
     fn next_place(&mut self, bytes: usize) -> u32 {
-        let fits = self.chunks.last().is_some_and(|last| last.len() + bytes <= CHUNK_BYTES);
+        let fits = self.chunks.last().is_some_and(|last| last.len() + bytes <= last.capacity());
         if !fits {
-            self.chunks.push(Vec::with_capacity(bytes.max(CHUNK_BYTES)));
-            self.bytes += bytes.max(CHUNK_BYTES);
+            // Small at first: there may be thousands of indexes with little to remember.
+            let size = CHUNK_BYTES.min(CHUNK_BYTES_MIN << self.chunks.len().min(20));
+            self.chunks.push(Vec::with_capacity(bytes.max(size)));
+            self.bytes += bytes.max(size);
         }
         let used = self.chunks.last().map_or(0, Vec::len);
         (self.chunks.len() as u32) << CHUNK_BITS | used as u32

@@ -272,6 +272,7 @@ impl SliceStore for FragmentStore {
         for slot in self.inner.state.slots() {
             self.on_slot(slot, |slot, files| slot.flush(files)).await?;
         }
+        self.inner.log.sync().await?;
         self.inner.release_log().await
     }
 

@@ -3,7 +3,8 @@
 
 use std::path::PathBuf;
 
-use proto::env::{Env, sim};
+use proto::env::real::SystemRandom;
+use proto::env::{Env, Random as _, sim};
 
 use super::*;
 
@@ -38,23 +39,10 @@ impl Model {
 struct Run {
     env: Env,
     fs: sim::SimFs,
-    random: fastrand_like::Random,
+    /// Of the workload alone: the crashes have their own.
+    random: SystemRandom,
     options: LogOptions,
     model: Model,
-}
-
-/// A small generator: the workload must not share the one that decides about crashes.
-mod fastrand_like {
-    pub(super) struct Random(pub(super) u64);
-
-    impl Random {
-        pub(super) fn below(&mut self, n: u64) -> u64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            self.0 % n
-        }
-    }
 }
 
 impl Run {
@@ -63,8 +51,12 @@ impl Run {
         let sync =
             if seed.is_multiple_of(3) { SyncPolicy::OnDemand } else { SyncPolicy::EachGroup };
         let options = LogOptions { segment_bytes: 200 + 400 * (seed % 4), sync };
-        let random = fastrand_like::Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let random = SystemRandom::seeded(!seed);
         Self { env, fs, random, options, model: Model::default() }
+    }
+
+    fn below(&self, n: u64) -> u64 {
+        self.random.next_u64() % n
     }
 
     /// Opens the log and compares; `None` if the machine went down.
@@ -93,25 +85,25 @@ impl Run {
     /// Appends, waits and releases until the machine goes down, or for long enough.
     async fn work(&mut self, log: &CommitLog, steps: u64) {
         for _ in 0..steps {
-            let len = match self.random.below(4) {
+            let len = match self.below(4) {
                 0 => 0,
-                1 => self.random.below(1500),
-                _ => self.random.below(100),
+                1 => self.below(1500),
+                _ => self.below(100),
             };
-            let payload: Vec<u8> = (0..len).map(|_| self.random.below(256) as u8).collect();
+            let payload: Vec<u8> = (0..len).map(|_| self.below(256) as u8).collect();
             let Ok(lsn) = log.append(&payload).await else { return };
             self.model.appended.push((lsn, payload));
-            if self.random.below(3) == 0 {
+            if self.below(3) == 0 {
                 if log.wait_durable(lsn).await.is_err() {
                     return;
                 }
                 self.model.durable = lsn;
             }
-            if self.random.below(3) == 0 {
+            if self.below(3) == 0 {
                 tokio::task::yield_now().await;
             }
-            if self.random.below(6) == 0 {
-                let n = self.random.below(self.model.appended.len() as u64) as usize;
+            if self.below(6) == 0 {
+                let n = self.below(self.model.appended.len() as u64) as usize;
                 let place = self.model.appended[n].0.min(self.model.durable);
                 self.model.released = self.model.released.max(place);
                 if log.release(place).is_err() {

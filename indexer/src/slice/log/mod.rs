@@ -285,4 +285,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod crash_tests;
 #[cfg(test)]
+mod golden_tests;
+#[cfg(test)]
 mod tests;

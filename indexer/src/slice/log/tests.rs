@@ -88,6 +88,43 @@ async fn it_works_on_the_machines_own_files() {
     assert!(all.iter().enumerate().all(|(n, p)| p[6..] == (n as u64 / 10).to_le_bytes()));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_append_at_once_while_segments_are_released() {
+    let temp = tempfile::tempdir().unwrap();
+    let (env, dir) = (Env::real(), temp.path().join("log"));
+    let log = Arc::new(CommitLog::open(&env, &dir, small(4 << 10), &mut |_, _| Ok(())).unwrap());
+    let append_some = |who: u8| {
+        let log = Arc::clone(&log);
+        async move {
+            let mut ends = Vec::new();
+            for n in 0..200u16 {
+                let payload = [&[who][..], &n.to_le_bytes(), &[0; 50]].concat();
+                let lsn = log.append(&payload).await.unwrap();
+                ends.push((lsn, payload));
+                if n % 16 == 0 {
+                    log.wait_durable(lsn).await.unwrap();
+                }
+                if who == 0 && n == 150 {
+                    log.release(ends[100].0).unwrap();
+                }
+            }
+            ends
+        }
+    };
+    let appended = futures::future::join_all((0..6).map(append_some)).await;
+    log.sync().await.unwrap();
+    let held = log.held_bytes();
+    drop(log);
+    let mut expected = appended.concat();
+    expected.sort();
+    let replayed = records(&env, &dir).unwrap();
+    assert!(replayed.len() < expected.len(), "something was released");
+    assert_eq!(replayed, expected[expected.len() - replayed.len()..]);
+    let on_disk: u64 =
+        segments(&env, &dir).iter().map(|path| open(&env, path).len().unwrap()).sum();
+    assert!(on_disk.abs_diff(held) <= RECORD_HEADER_BYTES as u64, "but for a mark");
+}
+
 #[tokio::test]
 async fn places_grow_over_segments_and_restarts() {
     let ((env, _, _), dir) = (sim::world(1), log_dir());
@@ -154,6 +191,17 @@ async fn on_demand_syncs_only_for_those_who_wait() {
     fs.restart();
     drop(log);
     assert_eq!(payloads(&env, &dir).len(), 5);
+}
+
+#[tokio::test]
+async fn appenders_wait_while_too_much_is_pending() {
+    let ((env, _, _), dir) = (sim::world(1), log_dir());
+    let log = CommitLog::open(&env, &dir, LogOptions::default(), &mut |_, _| Ok(())).unwrap();
+    let payload = vec![7; PENDING_BYTES_MAX / 2 + 1];
+    let first = log.append(&payload).await.unwrap();
+    assert_eq!(log.durable().borrow().lsn, 0, "the first one found room, and waited for nothing");
+    log.append(&payload).await.unwrap();
+    assert!(log.durable().borrow().lsn >= first, "the second one had to wait for the first");
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ impl Writer {
         Self { shared, policy, spare: Vec::new() }
     }
 
-    /// Writes groups until one fails.
+    /// Writes groups until one fails, or the log is closed.
     pub(super) async fn run(mut self) {
         loop {
             let Some(group) = self.next_group() else {
@@ -62,7 +62,8 @@ impl Writer {
                 synced.map(|synced| (synced, group.bytes))
             });
             match written.await {
-                Ok((synced, bytes)) => self.finish(synced, bytes),
+                Ok((Some(synced), bytes)) => self.finish(synced, bytes),
+                Ok((None, _)) => return,
                 Err(error) => return self.fail(error),
             }
         }
@@ -123,16 +124,17 @@ impl Tail {
         self.closed = true;
     }
 
-    /// Writes a group, in a new segment if this one is full, and says how far the log is durable.
+    /// Writes a group, in a new segment if this one is full, and says how far the log is durable;
+    /// `None` if it is closed.
     fn write(
         &mut self,
         group: &Group,
         fs: &dyn FileSystem,
         dir: &Path,
         segments: &Segments,
-    ) -> io::Result<Lsn> {
+    ) -> io::Result<Option<Lsn>> {
         if self.closed {
-            return Err(io::Error::other("the commit log is closed"));
+            return Ok(None);
         }
         if group.rolls && self.written - self.base >= self.segment_bytes {
             self.roll(fs, dir, segments)?;
@@ -145,7 +147,7 @@ impl Tail {
         if group.sync {
             self.sync()?;
         }
-        Ok(self.synced)
+        Ok(Some(self.synced))
     }
 
     fn sync(&mut self) -> io::Result<()> {

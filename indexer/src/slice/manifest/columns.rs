@@ -2,26 +2,25 @@
 //!
 //! A slice's columns (the entry itself, the included values, the back index) are divided into groups;
 //! each group has its own list of fragments. When columns move between groups, the lists are made
-//! anew from what each *column* has seen:
+//! anew:
 //!
-//! 1. For each column, its *chain*: the fragments that count for it, in the order of the list of the
-//!    group that it was in.
-//! 2. All chains are merged into one order of fragments in which each chain keeps its own.
-//! 3. Each new group takes, in that order, the fragments that count for one of its columns, restricted
-//!    to these of its columns that they counted for before.
+//! 1. All lists are merged into one order of the slice's fragments, in which each list keeps its own.
+//!    So each *column* keeps its chain: the fragments that count for it, in the order of its versions.
+//! 2. Each new group takes, in that order, the fragments that counted for one of its columns, restricted
+//!    to these.
 //!
 //! The restriction is what makes it right. A fragment may hold values of a column that moved away and
 //! were merged elsewhere since: they are older than they look, or erased, and must never count again,
 //! whatever group the column comes to. Two traces that go wrong without it are tests.
 //!
-//! **The merge never meets a cycle.** All lists of a slice are parts of one common order of its
+//! **The merge never meets a cycle**: all lists of a slice are parts of one common order of its
 //! fragments. A new fragment goes to the end of that order; a bulk-built one to its beginning. A merge
 //! puts its output where its last input is: its inputs are neighbours in one list, so what precedes
 //! them there precedes the output, and what follows, follows; no other list has it. Dropping items
-//! changes no order. And step 2 makes a common order anew, from chains that are all parts of the old
-//! one. That is why the chains of *all* columns are merged at once: if each new group merged only its
-//! own, two of them might order two fragments differently, merges would weld these orders into
-//! fragments, and a later change of groups could find a circle. A circle in a file is damage, and told.
+//! changes no order. And a change of groups takes all its lists from one order. (That is why it merges
+//! the lists of *all* groups, and not for each new group those that it takes columns from: two groups
+//! might then order the same fragments differently, merges would weld these orders into new fragments,
+//! and a later change could find a circle.) A circle in a file is damage, and told.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -105,7 +104,7 @@ impl fmt::Display for Columns {
 /// The lists of a slice for another division of its columns. What counted for a column that no new
 /// group has is gone. `Corrupt` if the lists have no common order.
 pub fn regroup(lists: &SliceLists, new_groups: &[Columns]) -> Result<SliceLists> {
-    let order = chain_order(lists)?;
+    let order = common_order(lists)?;
     let mut new_lists = SliceLists::new(new_groups);
     for node in order {
         for group in &mut new_lists.groups {
@@ -120,35 +119,21 @@ pub fn regroup(lists: &SliceLists, new_groups: &[Columns]) -> Result<SliceLists>
 }
 
 /// A fragment, as all lists of a slice together name it.
-struct Node<'a> {
+pub(super) struct Node<'a> {
     /// Some item that names it.
     item: &'a ListItem,
     /// The columns of all items that name it.
     columns: Columns,
 }
 
-/// All fragments of a slice, so that each column's chain keeps its order.
-fn chain_order(lists: &SliceLists) -> Result<Vec<Node<'_>>> {
-    let mut nodes = Nodes::default();
-    for group in &lists.groups {
-        let named: Vec<usize> = group.items.iter().map(|item| nodes.add(item)).collect();
-        for column in group.columns.each() {
-            let counts =
-                |(item, node): (&ListItem, &usize)| item.columns.contains(column).then_some(*node);
-            nodes.chain(group.items.iter().zip(&named).filter_map(counts));
-        }
-    }
-    nodes.sorted()
-}
-
 /// All fragments of a slice, so that each list keeps its order; an error if there is no such order.
-pub(super) fn common_order(lists: &SliceLists) -> Result<Vec<&ListItem>> {
+pub(super) fn common_order(lists: &SliceLists) -> Result<Vec<Node<'_>>> {
     let mut nodes = Nodes::default();
     for group in &lists.groups {
         let named: Vec<usize> = group.items.iter().map(|item| nodes.add(item)).collect();
         nodes.chain(named.into_iter());
     }
-    Ok(nodes.sorted()?.into_iter().map(|node| node.item).collect())
+    nodes.sorted()
 }
 
 /// Fragments and which must come before which.

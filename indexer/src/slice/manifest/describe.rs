@@ -1,5 +1,6 @@
 //! What is in a manifest, for `sextant inspect manifest`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use proto::Result;
@@ -9,7 +10,7 @@ use proto::ids::{BucketId, Epoch, Generation, IndexId, SliceNo};
 use serde::Serialize;
 
 use super::file::{Kind, decode, parse, read_bytes};
-use super::list::{FileId, GroupList, IndexManifest, ListItem, NodeManifest};
+use super::list::{DeadEpochs, FileId, GroupList, IndexManifest, ListItem, NodeManifest};
 
 /// A manifest that has passed its checks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -21,6 +22,8 @@ pub enum Described {
         next_file: FileId,
         /// What the fragments of all indexes have, by bucket.
         buckets: Vec<MarkInfo>,
+        /// What rollbacks have taken back.
+        dead: Vec<DeadEpochs>,
     },
     /// Of an index.
     Index {
@@ -36,6 +39,8 @@ pub enum Described {
         floor: Option<Epoch>,
         /// The newest epoch that is in the fragments.
         flushed: Epoch,
+        /// How many entries each slice had then.
+        entries: BTreeMap<SliceNo, u64>,
         /// One line for each fragment in each list, the oldest first.
         items: Vec<ItemInfo>,
     },
@@ -101,6 +106,7 @@ fn describe_node(manifest: &NodeManifest) -> Described {
     Described::Node {
         next_file: manifest.next_file,
         buckets: manifest.marks.iter().map(info).collect(),
+        dead: manifest.dead.clone(),
     }
 }
 
@@ -119,6 +125,7 @@ fn describe_index(manifest: &IndexManifest) -> Described {
         bucket: manifest.info.bucket,
         floor: manifest.floor,
         flushed: manifest.flushed,
+        entries: manifest.entries.clone(),
         items,
     }
 }

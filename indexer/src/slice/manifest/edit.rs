@@ -63,7 +63,8 @@ impl IndexManifest {
         Ok(true)
     }
 
-    /// Makes of a slice two: `low` has the entries before `at`, `high` those from it on.
+    /// Makes of a slice two: `low` has the entries before `at`, `high` those from it on. How many that
+    /// are is not known from the lists.
     pub fn split(&mut self, slice: SliceNo, at: &[u8], low: SliceNo, high: SliceNo) -> Result<()> {
         let lists = self.lists(slice)?;
         for new in [low, high] {
@@ -79,6 +80,7 @@ impl IndexManifest {
         let above = KeyRange { low: at, high: None };
         let halves = [(low, lists.restricted(&below)), (high, lists.restricted(&above))];
         self.slices.remove(&slice);
+        self.entries.remove(&slice);
         self.slices.extend(halves);
         Ok(())
     }
@@ -90,6 +92,7 @@ impl IndexManifest {
             return Err(exists(to));
         }
         self.slices.insert(to, lists);
+        self.entries.extend(self.entries.get(&slice).copied().map(|entries| (to, entries)));
         Ok(())
     }
 
@@ -97,6 +100,7 @@ impl IndexManifest {
     pub fn drop_slice(&mut self, slice: SliceNo) -> Result<()> {
         self.lists(slice)?;
         self.slices.remove(&slice);
+        self.entries.remove(&slice);
         Ok(())
     }
 

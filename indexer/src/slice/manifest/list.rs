@@ -25,18 +25,6 @@ impl fmt::Display for FileId {
     }
 }
 
-/// The name of a fragment's file.
-pub fn fragment_name(file: FileId) -> String {
-    format!("{:020}.frag", file.0)
-}
-
-/// The inverse of [`fragment_name`]; `None` for other names.
-pub fn fragment_of_name(name: &str) -> Option<FileId> {
-    let digits = name.strip_suffix(".frag")?;
-    let plain = digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit());
-    if plain { digits.parse().ok().map(FileId) } else { None }
-}
-
 /// Epochs, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct EpochRange {

@@ -38,5 +38,13 @@ pub use edit::Place;
 pub use file::{Manifests, read_all, read_index, read_node, remove_index, write_index, write_node};
 pub use list::{
     DeadEpochs, EpochRange, FileId, GroupList, IndexManifest, ListItem, NodeManifest, SliceLists,
-    fragment_name, fragment_of_name,
 };
+
+#[cfg(test)]
+mod column_tests;
+#[cfg(test)]
+mod edit_tests;
+#[cfg(test)]
+mod file_tests;
+#[cfg(test)]
+mod testing;
