@@ -18,7 +18,7 @@ use super::driver::{Driver, failed, wrong};
 use super::{BUCKET, MEMORY_BYTES, open_store};
 
 /// Bytes at both ends of a file that are always tried: magic numbers, versions, footers.
-const ENDS: usize = 24;
+const ENDS: usize = 12;
 
 /// What flipping bits has come to.
 #[derive(Clone, Copy, Debug, Default)]
