@@ -66,7 +66,8 @@ impl Indexer {
     /// Opens the data directory, recovers, and begins to follow. Blocks while it recovers.
     pub fn start(config: Config, env: Env, directory: Arc<dyn Directory>) -> Result<Self> {
         let dir_lock = open_data_dir(&env, &config.data_dir)?;
-        let store = FragmentStore::open(&env, config.node.id, &config.data_dir, config.store.clone())?;
+        let store =
+            FragmentStore::open(&env, config.node.id, &config.data_dir, config.store.clone())?;
         let shared = Shared {
             config,
             env: env.clone(),

@@ -45,13 +45,14 @@ impl<'a> Changes<'a> {
             only_slice: Vec::with_capacity(documents.len()),
             all_slices: visible.slices.keys().copied().collect(),
         };
+        let by_id = slot.is_by_id(visible);
         let mut wanted = Vec::new();
         for document in documents {
             let mut indexes = document.versions.indexes();
             let mine = indexes.find(|keys| (keys.index, keys.generation) == (id, generation));
             let Some(keys) = mine else { continue };
             let n = changes.documents.len() as u32;
-            let only = slot.slice_of_id(document.versions.id, visible);
+            let only = by_id.then(|| slot.slice_of_id(document.versions.id));
             changes.documents.push((document, keys));
             changes.only_slice.push(only);
             let asked = match &only {
@@ -60,9 +61,10 @@ impl<'a> Changes<'a> {
             };
             let id = document.versions.id.as_bytes();
             for slice in asked {
-                let known = writer.memtable.newest(document.hash, id, *slice).or_else(|| {
-                    writer.frozen.as_ref()?.newest(document.hash, id, *slice)
-                });
+                let known = writer
+                    .memtable
+                    .newest(document.hash, id, *slice)
+                    .or_else(|| writer.frozen.as_ref()?.newest(document.hash, id, *slice));
                 match known {
                     Some(state) => {
                         let from = changes.states.len() as u32;

@@ -88,7 +88,8 @@ impl Slot {
         let mut manifest = structure.manifest.clone();
         let mut in_place = !structure.dropped;
         for piece in &choice.pieces {
-            let items = outputs.iter().filter(|(_, table)| table.index.section(piece.slice).is_some());
+            let items =
+                outputs.iter().filter(|(_, table)| table.index.section(piece.slice).is_some());
             let items = items.map(|(file, table)| ListItem {
                 file: *file,
                 rows_of: piece.slice,
@@ -97,8 +98,7 @@ impl Slot {
                 epochs: epochs_of(table),
             });
             let (slice, items) = (piece.slice, items.collect());
-            in_place =
-                in_place && manifest.replace(slice, choice.group, &piece.inputs, items)?;
+            in_place = in_place && manifest.replace(slice, choice.group, &piece.inputs, items)?;
         }
         let floor = |floor: Epoch| floor.max(choice.protected.horizon);
         manifest.floor = manifest.floor.map(floor);
@@ -122,9 +122,8 @@ impl Structure {
         let lists = || {
             self.manifest.slices.iter().filter_map(|(slice, lists)| {
                 let items = &lists.group(group)?.items;
-                let source = |item: &ListItem| {
-                    Some(source_of(self.tables.get(&item.file)?, *slice, item))
-                };
+                let source =
+                    |item: &ListItem| Some(source_of(self.tables.get(&item.file)?, *slice, item));
                 let sources: Vec<Source> = items.iter().filter_map(source).collect();
                 (sources.len() == items.len()).then_some((*slice, items, sources))
             })
@@ -138,9 +137,9 @@ impl Structure {
         })?;
         let mut pieces = Vec::new();
         for (slice, items, sources) in lists() {
-            let at = items.windows(files.len()).position(|window| {
-                window.iter().map(|item| item.file).eq(files.iter().copied())
-            });
+            let at = items
+                .windows(files.len())
+                .position(|window| window.iter().map(|item| item.file).eq(files.iter().copied()));
             let Some(at) = at else { continue };
             let inputs = items[at..at + files.len()].to_vec();
             let sources = sources[at..at + files.len()].to_vec();
@@ -159,9 +158,9 @@ impl Choice {
         let mut at = 0;
         while at < self.pieces.len() {
             let alone = self.pieces[at].bytes >= OWN_FILE_BYTES;
-            let more = self.pieces[at + 1..].iter().take_while(|piece| {
-                !alone && piece.bytes < OWN_FILE_BYTES
-            });
+            let more = self.pieces[at + 1..]
+                .iter()
+                .take_while(|piece| !alone && piece.bytes < OWN_FILE_BYTES);
             let group = &self.pieces[at..at + 1 + more.count()];
             at += group.len();
             let filter = self.group.contains(Columns::BACK).then_some(self.rows);

@@ -36,7 +36,7 @@ pub struct Source {
     pub range: KeyRange,
     /// Which epochs count; rows of others are to be overlooked.
     pub epochs: RangeInclusive<Epoch>,
-    /// In a back table: which keys of the packed states count.
+    /// In a back table: which entries of the packed states count.
     pub keys: KeyRange,
 }
 
@@ -75,7 +75,7 @@ pub struct Cursor {
     pub slice: SliceNo,
     /// The epochs that count.
     pub epochs: RangeInclusive<Epoch>,
-    /// In a back table: the keys that count.
+    /// In a back table: the entries that count.
     pub keys: KeyRange,
     low: Bytes,
     high: Option<Bytes>,

@@ -81,7 +81,9 @@ impl Slot {
                 continue;
             }
             files.write_manifest(&manifest)?;
-            writer.entries.retain(|slice, _| manifest.slices.contains_key(slice));
+            writer
+                .entries
+                .retain(|other, _| *other != slice && manifest.slices.contains_key(other));
             for (slice, entries) in &manifest.entries {
                 writer.entries.entry(*slice).or_insert(*entries as i64);
             }
@@ -113,6 +115,8 @@ impl Slot {
         let mut structure = lock(&self.structure);
         let mut manifest = structure.manifest.clone();
         manifest.truncate(epoch)?;
+        manifest.entries.clear();
+        recount(&mut manifest, &structure)?;
         if manifest.floor.is_some() && !structure.dropped {
             files.write_manifest(&manifest)?;
         }
@@ -128,7 +132,9 @@ impl Slot {
         writer.memtable = memtable;
         writer.applied = writer.applied.min(epoch);
         writer.horizon = writer.horizon.min(epoch);
-        self.publish(&structure, |visible| visible.runs = kept.into_iter().map(Arc::new).collect())?;
+        self.publish(&structure, |visible| {
+            visible.runs = kept.into_iter().map(Arc::new).collect()
+        })?;
         let visible = self.visible.load();
         writer.entries.clear();
         for slice in visible.slices.keys() {
@@ -156,7 +162,7 @@ fn recount(manifest: &mut IndexManifest, structure: &Structure) -> Result<()> {
     for (slice, Fragments { forward, .. }) in
         fragments(manifest, &structure.tables)?.iter().map(|(slice, f)| (*slice, &**f))
     {
-        if !structure.manifest.slices.contains_key(&slice) {
+        if !manifest.entries.contains_key(&slice) {
             manifest.entries.insert(slice, count(forward.clone())?);
         }
     }
@@ -207,8 +213,7 @@ impl Inner {
             let inner = Arc::clone(self);
             self.env.blocking(move || write_part(&inner.files, rows, part))
         };
-        let (forward, back) =
-            tokio::join!(write(forward, Part::Forward), write(back, Part::Back));
+        let (forward, back) = tokio::join!(write(forward, Part::Forward), write(back, Part::Back));
         let (forward, back) = (forward?, back?);
         slot.bulk_bytes.store(0, Ordering::Relaxed);
         if let Some(bulk) = &mut lock(&slot.structure).bulk {
@@ -259,7 +264,7 @@ impl Inner {
             progress.durable = progress.durable.min(mark.epoch);
             progress.ends.retain(|(epoch, _)| *epoch <= mark.epoch);
         }
-        order.dead.push(dead);
+        order.go_back(mark, dead);
         let manifest = order.node_manifest(self.files.next());
         let inner = Arc::clone(self);
         self.env.blocking(move || inner.files.write_node_manifest(&manifest)).await
@@ -335,8 +340,7 @@ fn add(
     columns: Columns,
     place: Place,
 ) -> Result<()> {
-    let slices: Vec<SliceNo> =
-        table.index.sections().iter().map(|section| section.slice).collect();
+    let slices: Vec<SliceNo> = table.index.sections().iter().map(|section| section.slice).collect();
     for slice in &slices {
         // An index that is built may have grown a slice since; what lies in none is not kept.
         let lists = || SliceLists::new(&[FORWARD, Columns::BACK]);

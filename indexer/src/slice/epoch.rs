@@ -78,11 +78,10 @@ impl Record {
     pub fn encode(&self) -> Result<Vec<u8>> {
         match self {
             Self::Epoch(EpochBatch { mark, pieces }) => {
-                let of = |piece: &Piece| (piece.base, piece.after, piece.to, piece.body.len() as u64);
-                let header = EpochHeader {
-                    mark: mark.clone(),
-                    pieces: pieces.iter().map(of).collect(),
-                };
+                let of =
+                    |piece: &Piece| (piece.base, piece.after, piece.to, piece.body.len() as u64);
+                let header =
+                    EpochHeader { mark: mark.clone(), pieces: pieces.iter().map(of).collect() };
                 let bodies: usize = pieces.iter().map(|piece| piece.body.len()).sum();
                 let mut out = head(EPOCH, &header, bodies)?;
                 pieces.iter().for_each(|piece| out.extend_from_slice(&piece.body));
@@ -120,8 +119,7 @@ impl Record {
 }
 
 fn head(kind: u8, header: &impl Serialize, more: usize) -> Result<Vec<u8>> {
-    let header =
-        postcard::to_stdvec(header).map_err(|error| Error::internal(error.to_string()))?;
+    let header = postcard::to_stdvec(header).map_err(|error| Error::internal(error.to_string()))?;
     let mut out = Vec::with_capacity(header.len() + more + 11);
     out.push(kind);
     put_varint(&mut out, header.len() as u64);

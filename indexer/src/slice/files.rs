@@ -139,9 +139,10 @@ impl Files {
     /// Deletes a file.
     pub fn delete(&self, file: FileId) -> Result<()> {
         let path = layout::fragment_path(&self.dir, file.0);
-        self.env.fs.remove_file(&path).map_err(|error| {
-            Error::from(error).context(format!("deleting {}", path.display()))
-        })
+        self.env
+            .fs
+            .remove_file(&path)
+            .map_err(|error| Error::from(error).context(format!("deleting {}", path.display())))
     }
 
     /// The files in the directory, ascending.

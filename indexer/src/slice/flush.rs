@@ -24,6 +24,7 @@ struct Frozen {
     /// All that was applied up to this epoch is among it, or in fragments already.
     epoch: Epoch,
     protected: Protected,
+    floor: Option<Epoch>,
     entries: Vec<(SliceNo, u64)>,
     building: bool,
 }
@@ -52,7 +53,10 @@ impl Slot {
     fn freeze(&self) -> Option<Frozen> {
         let mut writer = lock(&self.writer);
         let runs = self.visible.load().runs.clone();
-        if runs.is_empty() && writer.memtable.is_empty() && writer.frozen.is_none() {
+        let empty = runs.is_empty() && writer.memtable.is_empty() && writer.frozen.is_none();
+        if empty && !std::mem::take(&mut writer.floor_raised) {
+            // Going back to an epoch may have left nothing of what came with later ones.
+            writer.unflushed = None;
             return None;
         }
         // A flush that failed has left its own: they are written together with it the next time.
@@ -74,6 +78,7 @@ impl Slot {
             runs,
             memtable,
             epoch: writer.applied,
+            floor: self.visible.load().floor,
             protected: Protected { horizon: writer.horizon, points: Vec::new() },
             entries: writer.entries.iter().map(|(slice, n)| (*slice, (*n).max(0) as u64)).collect(),
             building: writer.building,
@@ -81,13 +86,26 @@ impl Slot {
     }
 
     fn write(&self, frozen: &Frozen, files: &Files) -> Result<(Written, Written)> {
+        Ok((self.write_runs(frozen, files)?, self.write_memtable(frozen, files)?))
+    }
+
+    fn write_runs(&self, frozen: &Frozen, files: &Files) -> Result<Written> {
+        if frozen.runs.is_empty() {
+            return Ok(None);
+        }
         let (file, mut out) = files.create(FORWARD, None)?;
         let rewrite = Rewrite { protected: frozen.protected.clone(), back: false };
         for slice in slices_of(&frozen.runs) {
             let sources = frozen.runs.iter().map(|run| Source::whole(run, slice)).collect();
             rewrite.slice(slice, sources, false, &mut out)?;
         }
-        let forward = files.finish(file, out)?;
+        files.finish(file, out)
+    }
+
+    fn write_memtable(&self, frozen: &Frozen, files: &Files) -> Result<Written> {
+        if frozen.memtable.is_empty() {
+            return Ok(None);
+        }
         let rows = frozen.memtable.states();
         let (file, mut out) = files.create(Columns::BACK, Some(rows))?;
         let mut newer: Option<(SliceNo, &[u8], Epoch)> = None;
@@ -106,7 +124,7 @@ impl Slot {
             }
             newer = Some((state.slice, state.id, state.epoch));
         }
-        Ok((forward, files.finish(file, out)?))
+        files.finish(file, out)
     }
 
     /// Adds the fragments to the lists of their slices, and lets memory go.
@@ -128,7 +146,8 @@ impl Slot {
         }
         manifest.flushed = frozen.epoch;
         manifest.entries = frozen.entries.iter().copied().collect();
-        manifest.floor = manifest.floor.map(|floor| floor.max(frozen.protected.horizon));
+        manifest.floor =
+            manifest.floor.max(frozen.floor).map(|floor| floor.max(frozen.protected.horizon));
         if !frozen.building && !structure.dropped {
             files.write_manifest(&manifest)?;
         }

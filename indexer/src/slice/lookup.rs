@@ -117,8 +117,7 @@ impl<'a> Reader<'a> {
         let Some(section) = self.section else { return Ok(None) };
         let index = &self.source.table.index;
         let bounds = &index.sections()[section];
-        let mut at =
-            index.lower_bound(section, id).saturating_sub(1).max(bounds.first_block);
+        let mut at = index.lower_bound(section, id).saturating_sub(1).max(bounds.first_block);
         let mut block = self.block(at)?;
         let mut row = block.lower_bound(id);
         loop {
@@ -137,7 +136,7 @@ impl<'a> Reader<'a> {
                 let from = states.len();
                 let mut state = Vec::new();
                 block.put_value(row, &mut state);
-                packed::put_range(states, &state, &self.source.keys);
+                packed::put_range(states, &state, id, &self.source.keys);
                 return Ok(Some(from as u32..states.len() as u32));
             }
             row += 1;

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use proto::cut::EpochMark;
 use proto::env::{Env, create_dir_durably};
 use proto::ids::NodeId;
 use proto::{Error, Result};
@@ -21,7 +22,7 @@ use tokio::sync::Notify;
 use super::epoch::Record;
 use super::files::Files;
 use super::log::{CommitLog, Lsn};
-use super::manifest::{self, FileId, IndexManifest, NodeManifest};
+use super::manifest::{self, DeadEpochs, FileId, IndexManifest, NodeManifest};
 use super::slot::{Slot, lock};
 use super::store::{Inner, State, StoreOptions};
 use super::upkeep::Order;
@@ -51,16 +52,24 @@ pub(super) fn open(env: &Env, node: NodeId, dir: &Path, options: StoreOptions) -
         manifest: &node_manifest,
         stop_bytes: options.stop_bytes(),
         begin: 0,
+        gone_back: Vec::new(),
     };
     let log_dir = layout::log_dir(dir);
     let log = CommitLog::open(env, &log_dir, options.log.clone(), &mut |end, record| {
         replay.record(end, record)
     })?;
-    let order = Order {
-        marks: node_manifest.marks,
-        dead: node_manifest.dead,
+    let gone_back = replay.gone_back;
+    let mut order = Order {
+        marks: node_manifest.marks.clone(),
+        dead: node_manifest.dead.clone(),
         ..Order::default()
     };
+    for (mark, dead) in &gone_back {
+        order.go_back(mark, *dead);
+    }
+    if !gone_back.is_empty() {
+        files.write_node_manifest(&order.node_manifest(files.next()))?;
+    }
     Ok(Inner {
         env: env.clone(),
         node,
@@ -111,6 +120,8 @@ struct Replay<'a> {
     stop_bytes: u64,
     /// Where the record at hand begins, or before.
     begin: Lsn,
+    /// Rollbacks that a crash had cut short.
+    gone_back: Vec<(EpochMark, DeadEpochs)>,
 }
 
 impl Replay<'_> {
@@ -118,9 +129,7 @@ impl Replay<'_> {
         match Record::decode(record)? {
             Record::Epoch(batch) => self.epoch(&batch)?,
             Record::Truncate(mark) => {
-                let of = |dead: &manifest::DeadEpochs| {
-                    dead.bucket == mark.bucket && dead.above == mark.epoch
-                };
+                let of = |dead: &DeadEpochs| dead.bucket == mark.bucket && dead.above == mark.epoch;
                 if !self.manifest.dead.iter().any(of) {
                     // A crash came before all indexes had gone back.
                     for slot in self.state.of_bucket(mark.bucket) {
@@ -128,6 +137,9 @@ impl Replay<'_> {
                     }
                     let mut buckets = lock(&self.state.buckets);
                     let progress = buckets.entry(mark.bucket).or_default();
+                    let to = progress.applied.as_ref().map_or(mark.epoch, |mark| mark.epoch);
+                    let dead = DeadEpochs { bucket: mark.bucket, above: mark.epoch, to };
+                    self.gone_back.push((mark.clone(), dead));
                     progress.durable = mark.epoch;
                     progress.logged = Some(mark.clone());
                     progress.applied = Some(mark);
@@ -140,12 +152,10 @@ impl Replay<'_> {
 
     fn epoch(&mut self, batch: &EpochBatch) -> Result<()> {
         let mark = &batch.mark;
-        let dead = |dead: &manifest::DeadEpochs| {
+        let dead = |dead: &DeadEpochs| {
             dead.bucket == mark.bucket && dead.above < mark.epoch && mark.epoch <= dead.to
         };
-        let settled = |known: &proto::cut::EpochMark| {
-            known.bucket == mark.bucket && mark.epoch <= known.epoch
-        };
+        let settled = |known: &EpochMark| known.bucket == mark.bucket && mark.epoch <= known.epoch;
         if self.manifest.dead.iter().any(dead) || self.manifest.marks.iter().any(settled) {
             return Ok(());
         }

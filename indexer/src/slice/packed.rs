@@ -59,13 +59,21 @@ fn take<'a>(rest: &mut &'a [u8]) -> Option<PackedEntry<'a>> {
     Some(PackedEntry { key, include_hash })
 }
 
-/// Appends those entries of a state whose keys are in a range.
-pub fn put_range(out: &mut Vec<u8>, state: &[u8], range: &KeyRange) {
+/// Appends those entries of the state of a document that are in a range of entries.
+pub fn put_range(out: &mut Vec<u8>, state: &[u8], id: &[u8], range: &KeyRange) {
     if range.low.is_empty() && range.high.is_none() {
         out.extend_from_slice(state);
         return;
     }
-    entries(state).filter(|entry| range.contains(entry.key)).for_each(|entry| put(out, entry));
+    let mut whole = Vec::new();
+    for entry in entries(state) {
+        whole.clear();
+        whole.extend_from_slice(entry.key);
+        whole.extend_from_slice(id);
+        if range.contains(&whole) {
+            put(out, entry);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -84,11 +92,11 @@ mod tests {
         assert_eq!(entries(&state).collect::<Vec<_>>(), all);
         let mut some = Vec::new();
         let high = Some(bytes::Bytes::from_static(b"b"));
-        put_range(&mut some, &state, &KeyRange { low: Default::default(), high });
-        assert_eq!(entries(&some).collect::<Vec<_>>(), [all[0], all[1], all[2]][..3]);
-        let low = bytes::Bytes::from_static(b"a");
+        put_range(&mut some, &state, b"z", &KeyRange { low: Default::default(), high });
+        assert_eq!(entries(&some).collect::<Vec<_>>(), [all[0], all[2]], "the id counts too");
+        let low = bytes::Bytes::from_static(b"b");
         let mut some = Vec::new();
-        put_range(&mut some, &state, &KeyRange { low, high: None });
+        put_range(&mut some, &state, b"z", &KeyRange { low, high: None });
         assert_eq!(entries(&some).count(), 1);
         for cut in 0..state.len() {
             assert!(entries(&state[..cut]).count() <= all.len());

@@ -48,7 +48,9 @@ impl Rewrite {
                 block.put_value(row, &mut values);
                 if self.back && (cursor.keys.high.is_some() || !cursor.keys.low.is_empty()) {
                     let state = values.split_off(from);
-                    packed::put_range(&mut values, &state, &cursor.keys);
+                    let mut id = Vec::new();
+                    block.put_key(row, &mut id);
+                    packed::put_range(&mut values, &state, &id, &cursor.keys);
                 }
                 let gone = block.is_tombstone(row) || self.back && values.len() == from;
                 let (epoch, value) = (block.epoch(row), from..values.len());

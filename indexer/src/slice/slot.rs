@@ -106,6 +106,8 @@ pub struct Writer {
     pub frozen_unflushed: Option<(Epoch, Lsn)>,
     /// The index is being built: each document that an epoch speaks of is remembered.
     pub building: bool,
+    /// The floor was raised and no manifest says so yet.
+    pub floor_raised: bool,
     /// A merge in the background reads some of the runs.
     merging: bool,
 }
@@ -177,7 +179,8 @@ impl Slot {
         let run = changes.into_run(&mut writer, mark.epoch)?;
         writer.horizon = writer.horizon.max(mark.horizon);
         writer.applied = mark.epoch;
-        if run.is_some() || !writer.memtable.is_empty() {
+        writer.floor_raised |= gap;
+        if run.is_some() || !writer.memtable.is_empty() || gap {
             writer.unflushed.get_or_insert((mark.epoch, lsn));
         }
         if run.is_some() || gap {
@@ -191,11 +194,17 @@ impl Slot {
         Ok(())
     }
 
-    /// The slice that a document belongs to, where its id alone decides that.
-    pub fn slice_of_id(&self, id: &str, visible: &Visible) -> Option<SliceNo> {
+    /// Does the id of a document alone decide which slice it is in? Not where slices were split or
+    /// cloned: these have numbers that the topology does not know.
+    pub fn is_by_id(&self, visible: &Visible) -> bool {
         let by_id = matches!(self.info.spec.partition, PartitionBy::DocumentId);
-        let slice = self.info.topology.partition(PartitionKey::Id(id));
-        (by_id && visible.slices.contains_key(&slice)).then_some(slice)
+        let last = visible.slices.last_key_value().map(|(slice, _)| slice.0);
+        by_id && last.is_none_or(|last| last < self.info.topology.slices())
+    }
+
+    /// The slice that a document belongs to, where its id alone decides that.
+    pub fn slice_of_id(&self, id: &str) -> SliceNo {
+        self.info.topology.partition(PartitionKey::Id(id))
     }
 
     /// Bytes of memory that a flush does not give back.
@@ -209,8 +218,7 @@ impl Slot {
         let runs: usize = visible.runs.iter().map(|run| run.memory_bytes()).sum();
         let writer = lock(&self.writer);
         let frozen = writer.frozen.as_ref().map_or(0, |frozen| frozen.size());
-        let bulk = self.bulk_bytes.load(Ordering::Relaxed);
-        (runs + writer.memtable.size() + frozen) as u64 + bulk
+        (runs + writer.memtable.size() + frozen) as u64
     }
 
     /// Where the log begins to be needed for what is in memory, and since which epoch. An index that is
@@ -260,8 +268,7 @@ impl Slot {
             let Some(at) = at.filter(|at| {
                 let there = next.runs.get(*at..*at + inputs.len());
                 // A flush may have taken some of them meanwhile: then they are no more to be replaced.
-                *at >= writer.frozen_runs
-                    && there.is_some_and(|there| same_tables(there, &inputs))
+                *at >= writer.frozen_runs && there.is_some_and(|there| same_tables(there, &inputs))
             }) else {
                 continue;
             };
@@ -272,11 +279,7 @@ impl Slot {
     }
 
     /// What readers see after a change of the lists; `change` may edit the rest.
-    pub fn publish(
-        &self,
-        structure: &Structure,
-        change: impl FnOnce(&mut Visible),
-    ) -> Result<()> {
+    pub fn publish(&self, structure: &Structure, change: impl FnOnce(&mut Visible)) -> Result<()> {
         let slices = fragments(&structure.manifest, &structure.tables)?;
         let resident: usize = structure.tables.values().map(|table| table.memory_bytes()).sum();
         self.fragment_bytes.store(resident as u64, Ordering::Relaxed);
@@ -311,10 +314,9 @@ pub fn merge_tables(
     let mut out = TableBuilder::default();
     let rewrite = Rewrite { protected: protected.clone(), back: false };
     for slice in slices_of(inputs) {
-        let sources = inputs.iter().map(|table| Source {
-            epochs: Epoch(0)..=newest,
-            ..Source::whole(table, slice)
-        });
+        let sources = inputs
+            .iter()
+            .map(|table| Source { epochs: Epoch(0)..=newest, ..Source::whole(table, slice) });
         rewrite.slice(slice, sources.collect(), false, &mut out)?;
     }
     out.finish()
@@ -336,7 +338,8 @@ pub fn fragments(
         for group in &lists.groups {
             for item in &group.items {
                 let table = tables.get(&item.file).ok_or_else(|| {
-                    let text = format!("a manifest names fragment {}, which is not here", item.file);
+                    let text =
+                        format!("a manifest names fragment {}, which is not here", item.file);
                     Error::new(ErrorCode::Corrupt, text)
                 })?;
                 let source = source_of(table, *slice, item);
@@ -353,7 +356,7 @@ pub fn fragments(
 
 /// What an item of a slice's list means.
 pub fn source_of(table: &Arc<Table>, slice: SliceNo, item: &ListItem) -> Source {
-    // The key range of a back fragment restricts the keys inside the states, not the documents.
+    // The range of a back fragment restricts the entries inside the states, not the documents.
     let (range, keys) = match item.columns.contains(Columns::BACK) {
         true => (KeyRange::all(), item.range.clone()),
         false => (item.range.clone(), KeyRange::all()),

@@ -93,7 +93,8 @@ fn batch(epoch: u64, to: u64, body: Bytes) -> EpochBatch {
 }
 
 fn open(dir: &tempfile::TempDir) -> FragmentStore {
-    FragmentStore::open(&Env::real(), NODE, &PathBuf::from(dir.path()), StoreOptions::default()).expect("the store opens")
+    FragmentStore::open(&Env::real(), NODE, &PathBuf::from(dir.path()), StoreOptions::default())
+        .expect("the store opens")
 }
 
 /// A store with an index that shows epoch 1.

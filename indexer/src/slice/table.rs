@@ -262,7 +262,6 @@ pub trait BlockSink {
     /// Is told of each row before its block is closed.
     fn row(&mut self, _row: &Version<'_>) {}
 
-
     /// Takes the next block; says where it is and how many bytes it has there.
     fn block(&mut self, block: Vec<u8>) -> Result<(u64, u32)>;
 }

@@ -51,6 +51,17 @@ pub struct Order {
 }
 
 impl Order {
+    /// A bucket has gone back to an epoch.
+    pub fn go_back(&mut self, mark: &EpochMark, dead: DeadEpochs) {
+        let of_checkpoints = self.checkpoints.iter_mut().flat_map(|(_, marks)| marks);
+        for known in self.marks.iter_mut().chain(of_checkpoints) {
+            if known.bucket == mark.bucket && known.epoch > mark.epoch {
+                *known = mark.clone();
+            }
+        }
+        self.dead.push(dead);
+    }
+
     /// The node manifest as of now.
     pub fn node_manifest(&self, next_file: FileId) -> NodeManifest {
         NodeManifest { next_file, marks: self.marks.clone(), dead: self.dead.clone() }
@@ -80,6 +91,12 @@ impl Inner {
         self.state.slots().iter().map(|slot| slot.memory_bytes()).sum()
     }
 
+    /// Bytes of backfills that wait to be written; each writes when it has a quarter of the budget.
+    fn bulk_bytes(&self) -> u64 {
+        let bytes = |slot: &Arc<Slot>| slot.bulk_bytes.load(std::sync::atomic::Ordering::Relaxed);
+        self.state.slots().iter().map(bytes).sum()
+    }
+
     /// Bytes of the fragments' indexes and filters.
     fn resident_bytes(&self) -> u64 {
         self.state.slots().iter().map(|slot| slot.resident_bytes()).sum()
@@ -87,7 +104,8 @@ impl Inner {
 
     /// Bytes of memory.
     pub fn memory_bytes(&self) -> u64 {
-        self.unwritten_bytes() + self.resident_bytes() + self.files.cache_bytes()
+        let written = self.resident_bytes() + self.files.cache_bytes();
+        self.unwritten_bytes() + self.bulk_bytes() + written
     }
 
     /// Is there room for an epoch?
@@ -130,7 +148,12 @@ impl Inner {
         let stable = oldest.map_or(committed, |oldest| Epoch(oldest.0.saturating_sub(1)));
         // That an epoch was applied is known from its record alone, also where fragments have its rows.
         let durable = progress.durable.min(committed);
-        Counters { staged: progress.staged.max(committed), committed, durable, stable: stable.min(durable) }
+        Counters {
+            staged: progress.staged.max(committed),
+            committed,
+            durable,
+            stable: stable.min(durable),
+        }
     }
 
     pub async fn wait_durable(&self, bucket: BucketId, epoch: Epoch) -> Result<()> {
@@ -281,27 +304,31 @@ fn merge_runs(inner: &Arc<Inner>) -> Result<()> {
 }
 
 fn flush_in_background(inner: &Arc<Inner>) {
-    inner.work(|background| &mut background.flushing, |inner| {
-        let mut tried = BTreeSet::new();
-        while inner.wants_flush() {
-            let Some(slot) = inner.pick_flush().filter(|slot| tried.insert(slot.info.id)) else {
-                break;
-            };
-            slot.flush(&inner.files)?;
-            lock(&inner.background).trouble = None;
-            inner.room.notify_waiters();
-        }
-        let release = Arc::clone(inner);
-        let released = async move {
-            if let Err(error) = release.release_log().await {
-                tracing::warn!(%error, "releasing the commit log");
+    inner.work(
+        |background| &mut background.flushing,
+        |inner| {
+            let mut tried = BTreeSet::new();
+            while inner.wants_flush() {
+                let Some(slot) = inner.pick_flush().filter(|slot| tried.insert(slot.info.id))
+                else {
+                    break;
+                };
+                slot.flush(&inner.files)?;
+                lock(&inner.background).trouble = None;
+                inner.room.notify_waiters();
             }
-        };
-        inner.env.spawn("release-log", released).detach();
-        inner.room.notify_waiters();
-        inner.work(|background| &mut background.compacting, compact);
-        Ok(())
-    });
+            let release = Arc::clone(inner);
+            let released = async move {
+                if let Err(error) = release.release_log().await {
+                    tracing::warn!(%error, "releasing the commit log");
+                }
+            };
+            inner.env.spawn("release-log", released).detach();
+            inner.room.notify_waiters();
+            inner.work(|background| &mut background.compacting, compact);
+            Ok(())
+        },
+    );
 }
 
 fn compact(inner: &Arc<Inner>) -> Result<()> {
