@@ -86,7 +86,7 @@ impl Driver {
 
     /// Reads all that a damaged store shows.
     fn check_damaged(&mut self, store: &Arc<dyn SliceStore>, flips: &mut Flips) -> Verdict {
-        let horizon = self.horizon;
+        let horizon = self.refusable_below();
         let pair = Pair { real: store, model: &self.model, horizon };
         let applied = store.applied().into_iter().find(|mark| mark.bucket == BUCKET);
         let applied = applied.map_or(Epoch(0), |mark| mark.epoch);

@@ -24,10 +24,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A small history, as most are; one in sixteen has many documents and large epochs.
+    /// A small history, as most are; one in 64 has many documents and large epochs.
     pub fn of(seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed ^ 0x5eed);
-        let large = seed % 16 == 15;
+        let large = seed % 64 == 15;
         Self {
             seed,
             steps: 60,
