@@ -23,7 +23,7 @@ use super::model::Model;
 use super::plan::Plan;
 use super::shape::{Build, Edit, Known, Shape};
 use super::source::{Source, VBUCKETS, pack_documents};
-use super::{BUCKET, MEMORY_BYTES, NODE, open_store};
+use super::{BUCKET, NODE, open_store};
 
 /// A history in progress.
 pub struct Driver {
@@ -95,7 +95,7 @@ impl Driver {
             faults: 0,
             plan,
         };
-        match open_store(&driver.env, &driver.dir, MEMORY_BYTES) {
+        match open_store(&driver.env, &driver.dir, driver.plan.memory_bytes) {
             Ok(store) => driver.store = Some(store),
             Err(error) if !driver.is_excused() => return Err(failed(error)),
             Err(_) => {}
