@@ -16,6 +16,7 @@ mod epoch;
 mod files;
 mod flush;
 pub mod fragment;
+pub mod fuzz;
 pub mod garbage;
 pub mod layout;
 pub mod load_state;
@@ -32,6 +33,7 @@ mod slot;
 mod store;
 mod table;
 mod upkeep;
+pub mod verify;
 mod versions;
 
 pub use store::{FragmentStore, StoreOptions};

@@ -111,7 +111,7 @@ async fn print(client: &Client, statements: &str) -> Result<()> {
 }
 
 /// Prints; a reader that has gone away (`| head`) is no error.
-fn say(text: &str) -> Result<()> {
+pub(super) fn say(text: &str) -> Result<()> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         written => Ok(written?),

@@ -1,9 +1,12 @@
-//! The command line: `demo`, `dev`, each role by name, and client commands.
+//! The command line: `demo`, `dev`, each role by name, client commands, and tools
+//! that look at an indexer's files.
 
 pub mod client;
 pub mod demo;
 pub mod dev;
+pub mod inspect;
 pub mod role;
+pub mod verify;
 
 use clap::{Parser, Subcommand};
 use proto::Error;
@@ -36,6 +39,10 @@ enum Command {
     Sql(client::SqlArgs),
     /// Show the nodes, buckets, indexes and slices of a running cluster
     Status(client::StatusArgs),
+    /// Print what is in a file of an indexer's data directory, and check it
+    Inspect(inspect::Args),
+    /// Check all files of an indexer that is not running
+    Verify(verify::Args),
 }
 
 /// Runs a command; the exit status is 0 when it did what was asked.
@@ -49,6 +56,8 @@ pub async fn run(cli: Cli) -> Result<(), Error> {
         Command::Router(args) => until_stopped(role::run(Role::Router, args)).await,
         Command::Sql(args) => client::sql(args).await,
         Command::Status(args) => client::status(args).await,
+        Command::Inspect(args) => inspect::run(args).await,
+        Command::Verify(args) => verify::run(args).await,
     }
 }
 

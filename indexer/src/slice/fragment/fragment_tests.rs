@@ -13,6 +13,7 @@ use proto::ids::{Epoch, SliceNo};
 use super::*;
 use crate::slice::block::Version;
 use crate::slice::layout;
+use crate::slice::manifest::Columns;
 use crate::slice::table::{Table, TableBuilder};
 
 /// Slice, key, id, value, epoch, tombstone.
@@ -81,14 +82,14 @@ fn a_fragment_gives_back_what_was_written_at_once_and_when_opened_again() {
     for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
         let fs = disk(1, Path::new("data"));
         let options =
-            FragmentOptions { compression, filter_rows: Some(3000), columns: COLUMN_FORWARD };
+            FragmentOptions { compression, filter_rows: Some(3000), columns: Columns::ENTRY.0 };
         let written = write(&fs, 9, &cache(1 << 20), &options, &rows).expect("rows");
         let opened = Fragment::open(&fs, Path::new("data"), 9, &cache(1 << 20)).unwrap();
         assert_eq!((&written.stats, &written.index), (&opened.stats, &opened.index));
         assert_eq!((written.bytes(), read(&written)), (opened.bytes(), rows.clone()));
         assert_eq!(read(&opened), rows);
         let fragment = opened.fragment().expect("a file");
-        assert_eq!((fragment.id(), fragment.columns()), (9, COLUMN_FORWARD));
+        assert_eq!((fragment.id(), fragment.columns()), (9, Columns::ENTRY.0));
         assert!(rows.iter().all(|row| fragment.may_contain(filter_hash(&row.1))));
         assert!(!fragment.may_contain(filter_hash(b"nobody")));
         lengths.push(fragment.file_bytes());
@@ -198,7 +199,9 @@ fn a_failed_write_or_sync_is_an_error_and_never_a_table() {
     let options = FragmentOptions { filter_rows: Some(9), ..FragmentOptions::default() };
     let run = |fail: Option<u64>| {
         let fs = disk(7, Path::new("data"));
-        fail.map(|after| fs.fail_at(fs.operations() + after));
+        if let Some(after) = fail {
+            fs.fail_at(fs.operations() + after);
+        }
         let before = fs.operations();
         let write = || {
             let cache = cache(0);
@@ -238,8 +241,7 @@ fn a_block_from_another_place_or_file_does_not_pass() {
     file(1).write_all_at(&block, offset).unwrap();
     let error = one.block(3).expect_err("it is the block of another file");
     assert_eq!(error.code, ErrorCode::Corrupt);
-    let place =
-        format!("block 3 of fragment data/fragments/00000000000000000001.frag, at offset {offset}");
+    let place = format!("00000000000000000001.frag: block 3, at offset {offset}:");
     assert!(error.message.contains(&place), "{error}");
     assert!(one.block(2).is_ok());
 }

@@ -26,23 +26,26 @@
 //! gone.
 
 mod cache;
+mod describe;
 mod filter;
 mod format;
+mod mend;
 mod read;
 mod stored;
 mod write;
 
 pub use cache::BlockCache;
+pub use describe::{BlockInfo, FragmentInfo, SectionInfo, describe};
 pub use filter::{Filter, filter_hash};
+pub(in crate::slice) use mend::mend;
 pub use read::Fragment;
 pub use stored::Compression;
 pub use write::{FragmentOptions, FragmentWriter};
 
-/// In the columns of a fragment: the forward entries.
-pub const COLUMN_FORWARD: u64 = 1;
-/// In the columns of a fragment: the back index.
-pub const COLUMN_BACK: u64 = 1 << 63;
-
 #[cfg(test)]
 #[path = "fragment_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "golden_tests.rs"]
+mod golden_tests;

@@ -23,10 +23,15 @@ const SCRATCH_BYTES_MAX: usize = 1 << 20;
 /// A filter is read in pieces of this size.
 const FILTER_READ_BYTES: usize = 4096 * LINE_BYTES;
 
+const DAMAGE_HINT: &str =
+    "`sextant verify` lists all damage; a replica or a new build replaces the slice";
+
 /// An open fragment file.
 pub struct Fragment {
     pub(super) path: PathBuf,
     pub(super) id: u64,
+    /// Under which it was written, perhaps by another node.
+    pub(super) written_id: u64,
     pub(super) file: Arc<dyn File>,
     pub(super) cache: Arc<BlockCache>,
     /// The header's checksum, which the other checksums begin with.
@@ -54,8 +59,11 @@ impl Fragment {
         id: u64,
         cache: &Arc<BlockCache>,
     ) -> Result<Table> {
-        Self::read(fs, path, id, cache)
-            .map_err(|error| error.context(format!("open fragment {}", path.display())))
+        Self::read(fs, path, id, cache).map_err(|error| {
+            let is_damage = error.code == ErrorCode::Corrupt;
+            let error = error.context(format!("open fragment {}", path.display()));
+            if is_damage { error.with_hint(DAMAGE_HINT) } else { error }
+        })
     }
 
     fn read(fs: &dyn FileSystem, path: &Path, id: u64, cache: &Arc<BlockCache>) -> Result<Table> {
@@ -66,25 +74,29 @@ impl Fragment {
         }
         let mut header = [0; HEADER_BYTES as usize];
         read_at(&*file, &mut header, 0)?;
-        let (_, seed) = Header::decode(&header)?;
+        let (header, seed) = Header::decode(&header)?;
         let mut trailer = [0; TRAILER_BYTES as usize];
         read_at(&*file, &mut trailer, bytes - TRAILER_BYTES)?;
         let trailer = Trailer::decode(&trailer, seed, bytes)?;
         let Meta { columns, stats, index } = read_meta(&*file, &trailer, seed)?;
         let filter = read_filter(&*file, &trailer, seed)?;
         let (path, cache) = (path.to_path_buf(), Arc::clone(cache));
-        let fragment = Self { path, id, file, cache, seed, columns, bytes, filter };
+        let written_id = header.id;
+        let fragment = Self { path, id, written_id, file, cache, seed, columns, bytes, filter };
         let block_bytes = trailer.meta_offset - HEADER_BYTES;
         Ok(Table::of_fragment(stats, index, block_bytes, Arc::new(fragment)))
     }
 
     /// A block, from the cache or from the file.
     pub fn block(&self, index: &BlockIndex, block: u32) -> Result<Arc<Block>> {
-        self.cache.get_or_read(self.id, block, || {
-            let mut read = None;
-            self.read_blocks(index, block..block + 1, |_, _, block| read = Some(Arc::new(block)))?;
-            read.ok_or_else(|| Error::internal("a range of one block has none"))
-        })
+        self.cache
+            .get_or_read(self.id, block, || {
+                let mut read = None;
+                let range = block..block + 1;
+                self.read_blocks(index, range, |_, block| read = Some(Arc::new(block)))?;
+                read.ok_or_else(|| Error::internal("a range of one block has none"))
+            })
+            .map_err(|error| self.blame(error))
     }
 
     /// Neighbouring blocks with one read, past the cache.
@@ -94,22 +106,22 @@ impl Fragment {
         wanted: Range<u32>,
         out: &mut VecDeque<Arc<Block>>,
     ) -> Result<()> {
-        self.read_blocks(index, wanted, |_, _, block| out.push_back(Arc::new(block)))
+        self.read_blocks(index, wanted, |_, block| out.push_back(Arc::new(block)))
+            .map_err(|error| self.blame(error))
     }
 
-    /// Reads neighbouring blocks with one read; gives each its number, as stored, and parsed.
+    /// Reads neighbouring blocks with one read; gives each as stored and parsed.
     pub(super) fn read_blocks(
         &self,
         index: &BlockIndex,
         wanted: Range<u32>,
-        mut each: impl FnMut(u32, &[u8], Block),
+        mut each: impl FnMut(&[u8], Block),
     ) -> Result<()> {
         if wanted.is_empty() {
             return Ok(());
         }
         let place = |block| {
-            let missing =
-                || Error::internal(format!("{} has no block {block}", self.path.display()));
+            let missing = || Error::internal(format!("there is no block {block}"));
             index.place(block).ok_or_else(missing)
         };
         let (from, _) = place(wanted.start)?;
@@ -118,31 +130,24 @@ impl Fragment {
         let len = (last - from) as usize + last_len as usize;
         with_scratch(len, |scratch| {
             read_at(&*self.file, scratch, from)
-                .map_err(|error| self.blame(error, wanted.start, from))?;
+                .map_err(|error| error.context(place_name(wanted.start, from)))?;
             for block in wanted {
                 let (offset, len) = place(block)?;
                 let at = (offset - from) as usize;
                 let stored = &scratch[at..at + len as usize];
                 let parsed = stored::decode(self.seed, offset, stored)
-                    .map_err(|error| self.blame(error, block, offset))?;
-                each(block, stored, parsed);
+                    .map_err(|error| error.context(place_name(block, offset)))?;
+                each(stored, parsed);
             }
             Ok(())
         })
     }
 
-    /// Names the place of an error.
-    fn blame(&self, error: Error, block: u32, offset: u64) -> Error {
-        let path = self.path.display();
+    /// Names the file of an error.
+    fn blame(&self, error: Error) -> Error {
         let is_damage = error.code == ErrorCode::Corrupt;
-        let error = error.context(format!("block {block} of fragment {path}, at offset {offset}"));
-        if is_damage {
-            error.with_hint(
-                "`sextant verify` lists all damage; a replica or a new build replaces the slice",
-            )
-        } else {
-            error
-        }
+        let error = error.context(format!("fragment {}", self.path.display()));
+        if is_damage { error.with_hint(DAMAGE_HINT) } else { error }
     }
 
     /// Might a document be here? `hash` is its [`super::filter_hash`]; without a filter, all might.
@@ -154,6 +159,11 @@ impl Fragment {
     /// What the cache and the file's name know it by.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// The id in its header: the one under which it was written, perhaps by another node.
+    pub fn written_id(&self) -> u64 {
+        self.written_id
     }
 
     /// Where it was when it was opened.
@@ -187,6 +197,10 @@ impl std::fmt::Debug for Fragment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Fragment({})", self.path.display())
     }
+}
+
+fn place_name(block: u32, offset: u64) -> String {
+    format!("block {block}, at offset {offset}")
 }
 
 /// Fills a buffer; a file that ends before is damaged.

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use proto::{Error, Result};
+use serde::Serialize;
 use zstd::bulk::{Compressor, Decompressor};
 
 use super::format::corrupt;
@@ -13,8 +14,6 @@ const LZ4: u8 = 1;
 const ZSTD: u8 = 2;
 /// Checksum and codec.
 const PLAIN_HEADER_BYTES: usize = 5;
-/// Checksum, codec, bytes when uncompressed.
-const PACKED_HEADER_BYTES: usize = 9;
 /// A block that would shrink to less than this part is kept plain, so that a length that passes its
 /// checksum and lies nevertheless cannot ask for more memory than a multiple of the file.
 const RATIO_MAX: usize = 1024;
@@ -24,7 +23,8 @@ const ZSTD_LEVEL: i32 = 3;
 /// How the blocks of a fragment are compressed, each only if that saves an eighth of it or more.
 ///
 /// Columns without their common beginnings leave little to save: the default is not to try.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Compression {
     /// Not at all.
     #[default]
@@ -103,7 +103,7 @@ impl Encoder {
     }
 }
 
-fn checksum(seed: u32, offset: u64, bytes: &[u8]) -> u32 {
+pub(super) fn checksum(seed: u32, offset: u64, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c_append(seed, &offset.to_le_bytes()), bytes)
 }
 
@@ -159,18 +159,15 @@ pub(super) fn decode(seed: u32, offset: u64, stored: &[u8]) -> Result<Block> {
     Block::parse(bytes)
 }
 
-/// How a stored block is compressed; it is long enough.
-fn codec(stored: &[u8]) -> u8 {
-    stored[4]
+/// How a stored block that was read is compressed.
+pub(super) fn compression(stored: &[u8]) -> Compression {
+    match codec(stored) {
+        LZ4 => Compression::Lz4,
+        ZSTD => Compression::Zstd,
+        _ => Compression::None,
+    }
 }
 
-/// How a stored block is compressed, and how many bytes it has without what is added for the file: as
-/// stored, and uncompressed.
-pub(super) fn sizes(stored: &[u8], block: &Block) -> (Compression, u64, u64) {
-    let (compression, header) = match stored.get(4) {
-        Some(&LZ4) => (Compression::Lz4, PACKED_HEADER_BYTES),
-        Some(&ZSTD) => (Compression::Zstd, PACKED_HEADER_BYTES),
-        _ => (Compression::None, PLAIN_HEADER_BYTES),
-    };
-    (compression, (stored.len() - header.min(stored.len())) as u64, block.bytes().len() as u64)
+fn codec(stored: &[u8]) -> u8 {
+    stored[4]
 }

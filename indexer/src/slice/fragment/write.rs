@@ -26,8 +26,7 @@ pub struct FragmentOptions {
     pub compression: Compression,
     /// Whether it gets a filter over the keys of its rows, and for about how many of them.
     pub filter_rows: Option<u64>,
-    /// Which columns its rows have: bit 0 the forward entries, 1 to 62 included columns, 63 the back
-    /// index.
+    /// Which columns its rows have, as in [`crate::slice::manifest::Columns`].
     pub columns: u64,
 }
 
@@ -129,7 +128,8 @@ impl FragmentWriter {
             Error::from(error).context(format!("sync {}", writer.path.display()))
         })?;
         let Self { path, id, file, cache, seed, columns, buffer_offset: bytes, .. } = writer;
-        let fragment = Fragment { path, id, file, cache, seed, columns, bytes, filter };
+        let written_id = id;
+        let fragment = Fragment { path, id, written_id, file, cache, seed, columns, bytes, filter };
         let block_bytes = meta_offset - HEADER_BYTES;
         Ok(Some(Table::of_fragment(stats, index, block_bytes, Arc::new(fragment))))
     }

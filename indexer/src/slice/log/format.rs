@@ -8,7 +8,7 @@ const SEGMENT_MAGIC: &[u8; 4] = b"SXLG";
 /// Version 1 was one file without segments.
 const VERSION: u32 = 2;
 /// Bytes before the first record of a segment.
-pub(super) const SEGMENT_HEADER_BYTES: usize = 20;
+pub(in crate::slice) const SEGMENT_HEADER_BYTES: usize = 20;
 
 const DATA_MAGIC: u32 = 0x5ec0_4d22;
 const MARK_MAGIC: u32 = 0x5ec0_4d23;
@@ -18,6 +18,9 @@ pub(super) const MAGIC_PREFIX: [u8; 3] = [0x4d, 0xc0, 0x5e];
 pub(super) const RECORD_HEADER_BYTES: usize = 24;
 /// A record above this is damage: an epoch of this size would not have been accepted.
 pub(super) const RECORD_BYTES_MAX: usize = 1 << 30;
+
+/// No log grows to this place; what claims to be behind it is damaged. So sums of places do not overflow.
+const LSN_MAX: Lsn = 1 << 62;
 
 /// The header of a segment that begins at `base`.
 pub(super) fn segment_header(base: Lsn) -> [u8; SEGMENT_HEADER_BYTES] {
@@ -36,6 +39,9 @@ pub(super) fn parse_segment_header(header: &[u8; SEGMENT_HEADER_BYTES]) -> Resul
         return Err(Error::new(ErrorCode::Corrupt, "its header is damaged"));
     }
     match u32_at(header, 4) {
+        VERSION if u64_at(header, 8) > LSN_MAX => {
+            Err(Error::new(ErrorCode::Corrupt, "it says that it begins where no log comes to"))
+        }
         VERSION => Ok(u64_at(header, 8)),
         other => Err(Error::new(
             ErrorCode::Version,

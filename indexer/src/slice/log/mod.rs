@@ -48,6 +48,7 @@ use proto::{Error, ErrorCode, Result};
 use tokio::sync::{Notify, watch};
 
 pub use describe::{RecordInfo, RecordState, SegmentInfo, describe};
+pub(super) use format::SEGMENT_HEADER_BYTES;
 use format::{RECORD_BYTES_MAX, RECORD_HEADER_BYTES};
 use segment::Segments;
 use writer::{Tail, Writer};

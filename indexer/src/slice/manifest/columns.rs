@@ -89,13 +89,21 @@ impl fmt::Display for Columns {
         if *self == Self::ALL {
             return f.write_str("all");
         }
-        for (n, column) in self.each().enumerate() {
-            f.write_str(if n == 0 { "" } else { "," })?;
+        // All included columns together, as they mostly are, have one name.
+        let whole = self.contains(Self::INCLUDE);
+        let named = if whole { Self(self.0 & !Self::INCLUDE.0) } else { *self };
+        let mut separator = "";
+        for column in named.each() {
+            f.write_str(separator)?;
             match column {
                 Self::ENTRY => f.write_str("entry")?,
                 Self::BACK => f.write_str("back")?,
                 included => write!(f, "include {}", included.0.trailing_zeros() - 1)?,
             }
+            separator = ",";
+        }
+        if whole {
+            write!(f, "{separator}include")?;
         }
         Ok(())
     }

@@ -109,6 +109,11 @@ pub(super) fn index_name(index: IndexId, generation: Generation) -> String {
     format!("index-{index}.{generation}{SUFFIX}")
 }
 
+/// The file of an index manifest in a directory.
+pub fn index_path(dir: &Path, index: IndexId, generation: Generation) -> PathBuf {
+    dir.join(index_name(index, generation))
+}
+
 fn write(fs: &dyn FileSystem, dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     let (path, tmp) = (dir.join(name), dir.join(format!("{name}.tmp")));
     let publish = || {

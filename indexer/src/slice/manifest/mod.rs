@@ -35,7 +35,9 @@ mod list;
 pub use columns::{Columns, regroup};
 pub use describe::{Described, describe};
 pub use edit::Place;
-pub use file::{Manifests, read_all, read_index, read_node, remove_index, write_index, write_node};
+pub use file::{
+    Manifests, index_path, read_all, read_index, read_node, remove_index, write_index, write_node,
+};
 pub use list::{
     DeadEpochs, EpochRange, FileId, GroupList, IndexManifest, ListItem, NodeManifest, SliceLists,
 };
@@ -47,4 +49,4 @@ mod edit_tests;
 #[cfg(test)]
 mod file_tests;
 #[cfg(test)]
-mod testing;
+pub(in crate::slice) mod testing;

@@ -10,7 +10,7 @@ use proto::topology::IndexTopology;
 use super::IndexManifest;
 
 /// The manifest of an index without slices.
-pub(super) fn manifest() -> IndexManifest {
+pub(in crate::slice) fn manifest() -> IndexManifest {
     let spec = IndexSpec {
         name: "by_city".into(),
         bucket: "places".into(),

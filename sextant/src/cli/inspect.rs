@@ -1,0 +1,232 @@
+//! `sextant inspect`: prints what is in a file of the slice store, and checks it.
+
+use std::path::{Path, PathBuf};
+
+use comfy_table::Table;
+use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use indexer::slice::fragment::{self, BlockInfo, FragmentInfo};
+use indexer::slice::log::{self, RecordInfo, RecordState, SegmentInfo};
+use indexer::slice::manifest::{self, Described};
+use proto::env::Env;
+use proto::{Error, ErrorCode, Result};
+use serde::Serialize;
+
+use super::client::say;
+
+/// `sextant inspect`
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    kind: Kind,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Kind {
+    /// A fragment: DIR/fragments/*.frag
+    Fragment(FileArgs),
+    /// A segment of the commit log: DIR/log/*.log
+    Log(FileArgs),
+    /// A manifest: DIR/manifests/*.manifest
+    Manifest(FileArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct FileArgs {
+    /// The file
+    file: PathBuf,
+    /// Print each block or record too, not only the sums and what is damaged
+    #[arg(long)]
+    all: bool,
+    /// Print JSON, an object per line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints a file; damage is an error, after all that could be read was printed.
+pub async fn run(args: Args) -> Result<()> {
+    let env = Env::real();
+    let inside = env.clone();
+    env.blocking(move || match args.kind {
+        Kind::Fragment(args) => inspect_fragment(&inside, &args),
+        Kind::Log(args) => inspect_log(&inside, &args),
+        Kind::Manifest(args) => inspect_manifest(&inside, &args),
+    })
+    .await
+}
+
+fn json(value: &impl Serialize) -> Result<()> {
+    let line = serde_json::to_string(value).map_err(|error| Error::internal(error.to_string()))?;
+    say(&(line + "\n"))
+}
+
+/// Keeps the first error of a printer that is called from within a walk.
+fn keep(first: &mut Result<()>, printed: Result<()>) {
+    if first.is_ok() {
+        *first = printed;
+    }
+}
+
+fn damaged(path: &Path, count: u64) -> Result<()> {
+    match count {
+        0 => Ok(()),
+        _ => {
+            let message = format!("damaged places in {}: {count}", path.display());
+            Err(Error::new(ErrorCode::Corrupt, message))
+        }
+    }
+}
+
+fn table(head: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_HORIZONTAL_ONLY);
+    table.set_header(head.iter().copied());
+    table
+}
+
+fn inspect_fragment(env: &Env, args: &FileArgs) -> Result<()> {
+    let mut printed = Ok(());
+    let info = fragment::describe(env, &args.file, &mut |block| {
+        if args.all {
+            keep(&mut printed, if args.json { json(block) } else { say(&block_line(block)) });
+        }
+    })?;
+    printed?;
+    if args.json {
+        json(&info)?
+    } else {
+        say(&fragment_text(&info))?
+    }
+    damaged(&args.file, info.findings.len() as u64)
+}
+
+fn block_line(block: &BlockInfo) -> String {
+    let BlockInfo { block: number, slice, offset, stored_bytes, raw_bytes, rows, .. } = block;
+    let (tombstones, oldest, newest, first) =
+        (block.tombstones, block.oldest, block.newest, &block.first);
+    format!(
+        "block {number} at {offset}: slice {slice}, {rows} rows, {tombstones} tombstones, epochs \
+         {oldest} to {newest}, {stored_bytes} of {raw_bytes} bytes, from {first}\n"
+    )
+}
+
+fn fragment_text(info: &FragmentInfo) -> String {
+    let stats = &info.stats;
+    let mut text = format!(
+        "fragment {}: {} bytes, columns {}\n{} rows, {} tombstones, epochs {} to {}, {}\n\
+         blocks {} bytes, {} uncompressed; filter {} bytes\n",
+        info.id,
+        info.file_bytes,
+        info.columns,
+        stats.rows,
+        stats.tombstones,
+        stats.oldest,
+        stats.newest,
+        if stats.versions { "several versions of some entries" } else { "one version per entry" },
+        info.block_bytes,
+        info.raw_bytes,
+        info.filter_bytes,
+    );
+    let mut slices = table(&["slice", "blocks", "rows", "bytes", "first", "last"]);
+    for section in &info.sections {
+        slices.add_row([
+            section.slice.to_string(),
+            section.blocks.to_string(),
+            section.rows.to_string(),
+            section.bytes.to_string(),
+            section.first.clone(),
+            section.last.clone(),
+        ]);
+    }
+    text += &format!("{slices}\n");
+    for finding in &info.findings {
+        text += &format!("damaged: {finding}\n");
+    }
+    text
+}
+
+fn inspect_log(env: &Env, args: &FileArgs) -> Result<()> {
+    let mut printed = Ok(());
+    let info = log::describe(env, &args.file, &mut |record| {
+        if args.all || record.state != RecordState::Ok {
+            keep(&mut printed, if args.json { json(record) } else { say(&record_line(record)) });
+        }
+    })?;
+    printed?;
+    let SegmentInfo { base, end, records, payload_bytes, damaged: count } = info;
+    if args.json {
+        json(&info)?;
+    } else {
+        say(&format!(
+            "segment from LSN {base} to {end}: {records} records, {payload_bytes} bytes in them\n"
+        ))?;
+    }
+    damaged(&args.file, count).map_err(|error| {
+        error.with_hint(
+            "at the end of the last segment, a crash leaves a torn record: the next start cuts it off",
+        )
+    })
+}
+
+fn record_line(record: &RecordInfo) -> String {
+    let what = match (record.state, record.mark) {
+        (RecordState::Ok, false) => "record",
+        (RecordState::Ok, true) => "mark",
+        (RecordState::BadPayload, _) => "damaged: record with a bad payload",
+        (RecordState::Unreadable, _) => "damaged: unreadable",
+    };
+    let durable = record.durable.map(|lsn| format!(", durable to {lsn}")).unwrap_or_default();
+    format!("LSN {} at {}: {what}, {} bytes{durable}\n", record.lsn, record.offset, record.bytes)
+}
+
+fn inspect_manifest(env: &Env, args: &FileArgs) -> Result<()> {
+    let described = manifest::describe(env, &args.file)?;
+    if args.json { json(&described) } else { say(&manifest_text(&described)) }
+}
+
+fn manifest_text(described: &Described) -> String {
+    match described {
+        Described::Node { next_file, buckets, dead } => {
+            let mut marks = table(&["bucket", "epoch", "parent", "horizon"]);
+            for mark in buckets {
+                marks.add_row([
+                    mark.bucket.to_string(),
+                    mark.epoch.to_string(),
+                    mark.parent.to_string(),
+                    mark.horizon.to_string(),
+                ]);
+            }
+            let dead = dead.iter().map(|dead| {
+                let (bucket, above, to) = (dead.bucket, dead.above, dead.to);
+                format!("bucket {bucket}: the epochs above {above} up to {to} were taken back\n")
+            });
+            format!("node: the next file is {next_file}\n{marks}\n{}", dead.collect::<String>())
+        }
+        Described::Index { index, generation, name, bucket, floor, flushed, entries, items } => {
+            let floor = match floor {
+                Some(floor) => format!("answers from epoch {floor} on"),
+                None => "is being built".into(),
+            };
+            let entries: u64 = entries.values().sum();
+            let mut fragments = table(&[
+                "slice", "group", "fragment", "rows of", "columns", "epochs", "from", "to",
+            ]);
+            for item in items {
+                let high = item.high.clone().unwrap_or_else(|| "end".into());
+                fragments.add_row([
+                    item.slice.to_string(),
+                    item.group.clone(),
+                    item.file.to_string(),
+                    item.rows_of.to_string(),
+                    item.columns.clone(),
+                    format!("{} to {}", item.epoch_from, item.epoch_to),
+                    item.low.clone(),
+                    high,
+                ]);
+            }
+            format!(
+                "index {index} {name:?}, generation {generation}, bucket {bucket}: {floor}, all up \
+                 to epoch {flushed} is in fragments, which have {entries} entries\n{fragments}\n"
+            )
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! `sextant verify`: checks all files of the indexers in a directory.
+
+use std::path::{Path, PathBuf};
+
+use indexer::slice::verify::{Report, is_data_dir, verify};
+use proto::env::Env;
+use proto::{Error, ErrorCode, Result};
+use serde::Serialize;
+
+use super::client::say;
+
+/// `sextant verify`
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The data directory of an indexer, or of `sextant dev`
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Print JSON, an object per indexer
+    #[arg(long)]
+    json: bool,
+}
+
+/// A report with the directory that it is about.
+#[derive(Serialize)]
+struct Line<'a> {
+    dir: &'a Path,
+    #[serde(flatten)]
+    report: &'a Report,
+}
+
+/// Checks; what is damaged or missing is an error, after all was printed.
+pub async fn run(args: Args) -> Result<()> {
+    let env = Env::real();
+    let inside = env.clone();
+    env.blocking(move || run_blocking(&inside, &args)).await
+}
+
+fn run_blocking(env: &Env, args: &Args) -> Result<()> {
+    let mut findings = 0;
+    for dir in indexers(env, &args.data)? {
+        let _lock = lock(env, &dir)?;
+        let report = verify(env, &dir);
+        findings += report.findings.len();
+        if args.json {
+            let line = serde_json::to_string(&Line { dir: &dir, report: &report })
+                .map_err(|error| Error::internal(error.to_string()))?;
+            say(&(line + "\n"))?;
+        } else {
+            say(&text(&dir, &report))?;
+        }
+    }
+    match findings {
+        0 => Ok(()),
+        _ => Err(Error::new(
+            ErrorCode::Corrupt,
+            format!("damaged or missing below {}: {findings}", args.data.display()),
+        )
+        .with_hint("a replica or a new build replaces the slices: remove the indexer's directory")),
+    }
+}
+
+/// The directory itself, or those of the indexers in it.
+fn indexers(env: &Env, data: &Path) -> Result<Vec<PathBuf>> {
+    if is_data_dir(env, data) {
+        return Ok(vec![data.to_path_buf()]);
+    }
+    let listed = env.fs.list(data).map_err(|error| {
+        Error::from(error).context(format!("read the directory {}", data.display()))
+    })?;
+    let dirs: Vec<PathBuf> = listed.into_iter().filter(|dir| is_data_dir(env, dir)).collect();
+    if dirs.is_empty() {
+        let message = format!("{} is not the data directory of an indexer", data.display());
+        return Err(Error::new(ErrorCode::InvalidParameter, message)
+            .with_hint("--data takes what the indexer or `sextant dev` was given as its --data"));
+    }
+    Ok(dirs)
+}
+
+/// Keeps a node from starting meanwhile; in a copy that never had one, nothing is made.
+fn lock(env: &Env, dir: &Path) -> Result<Option<Box<dyn Send + Sync>>> {
+    if !env.fs.exists(&dir.join("LOCK")) {
+        return Ok(None);
+    }
+    match env.fs.lock_dir(dir) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+            Err(Error::from(error).with_hint("stop the node first, or verify a copy"))
+        }
+        // A read-only copy cannot be locked, and need not be.
+        Err(_) => Ok(None),
+    }
+}
+
+fn text(dir: &Path, report: &Report) -> String {
+    let mut text = format!(
+        "{}: {} log segments with {} records, {} manifests, {} fragments with {} rows, {} bytes\n",
+        dir.display(),
+        report.log_segments,
+        report.log_records,
+        report.manifests,
+        report.fragments,
+        report.rows,
+        report.bytes,
+    );
+    for (kind, remarks) in [("note", &report.notes), ("damaged", &report.findings)] {
+        for remark in remarks {
+            let (path, message) = (remark.path.display().to_string(), &remark.message);
+            // An error names its file already.
+            match message.contains(&path) {
+                true => text += &format!("{kind}: {message}\n"),
+                false => text += &format!("{kind}: {path}: {message}\n"),
+            }
+        }
+    }
+    if report.findings.is_empty() {
+        text += "all is as it should be\n";
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::env::OpenMode;
+    use proto::env::sim::world;
+
+    use super::*;
+
+    const MANIFEST: &[u8] = include_bytes!("../../../indexer/testdata/index-7.3.manifest");
+
+    fn put(env: &Env, path: &str, bytes: &[u8]) {
+        let path = Path::new(path);
+        env.fs.create_dir_all(path.parent().unwrap()).unwrap();
+        env.fs.open(path, OpenMode::Create).unwrap().write_all_at(bytes, 0).unwrap();
+    }
+
+    fn verify_data(env: &Env, data: &str) -> Result<()> {
+        run_blocking(env, &Args { data: data.into(), json: false })
+    }
+
+    #[test]
+    fn each_indexer_below_is_checked_and_missing_files_fail_the_command() {
+        let (env, _, _) = world(1);
+        put(&env, "data/indexer-1/VERSION", b"sextant indexer data 9\n");
+        put(&env, "data/indexer-2/VERSION", b"sextant indexer data 9\n");
+        put(&env, "data/projector-1/VERSION", b"sextant projector data 9\n");
+        assert_eq!(verify_data(&env, "data"), Ok(()));
+        // The manifest names fragments that are not there.
+        put(&env, "data/indexer-2/manifests/index-7.3.manifest", MANIFEST);
+        assert_eq!(verify_data(&env, "data").unwrap_err().code, ErrorCode::Corrupt);
+        assert_eq!(verify_data(&env, "data/indexer-2").unwrap_err().code, ErrorCode::Corrupt);
+        assert_eq!(verify_data(&env, "data/indexer-1"), Ok(()));
+    }
+
+    #[test]
+    fn what_is_not_an_indexers_directory_or_is_in_use_is_refused() {
+        let (env, _, _) = world(1);
+        put(&env, "data/projector-1/VERSION", b"sextant projector data 9\n");
+        assert_eq!(verify_data(&env, "data").unwrap_err().code, ErrorCode::InvalidParameter);
+        put(&env, "data/indexer-1/VERSION", b"sextant indexer data 9\n");
+        put(&env, "data/indexer-1/LOCK", b"");
+        let lock = env.fs.lock_dir(Path::new("data/indexer-1")).unwrap();
+        assert_eq!(verify_data(&env, "data").unwrap_err().code, ErrorCode::Io);
+        drop(lock);
+        assert_eq!(verify_data(&env, "data"), Ok(()));
+    }
+}
