@@ -5,9 +5,10 @@
 use indexer::slice::SliceStore;
 use proto::cut::EpochMark;
 use proto::ids::{Epoch, IndexId};
+use tokio::time::timeout;
 
 use super::compare::{Depth, Finding, Verdict};
-use super::driver::{Driver, failed, wrong};
+use super::driver::{Driver, PATIENCE, failed, wrong};
 use super::history::Op;
 use super::shape::Edit;
 use super::{BUCKET, open_store};
@@ -31,8 +32,11 @@ impl Driver {
         let lost: Vec<EpochMark> =
             self.marks.iter().filter(|mark| mark.epoch > epoch).cloned().collect();
         for mark in lost {
-            let batch = self.batch(&mark);
-            self.store().apply(batch.clone()).await.map_err(failed)?;
+            let (store, batch) = (self.store(), self.batch(&mark));
+            match timeout(PATIENCE, store.apply(batch.clone())).await {
+                Ok(applied) => applied.map_err(failed)?,
+                Err(_) => self.late()?,
+            }
             self.model.apply(batch).await.map_err(failed)?;
         }
         self.check(Depth::Whole)
