@@ -108,11 +108,16 @@ impl Inner {
         self.unwritten_bytes() + self.bulk_bytes() + written
     }
 
+    /// Above this, epochs wait. What stays resident leaves less, but never so little that nothing goes
+    /// on.
+    fn room_bytes(&self) -> u64 {
+        let stop = self.options.stop_bytes();
+        stop.saturating_sub(self.resident_bytes()).max(stop / 4)
+    }
+
     /// Is there room for an epoch?
     fn has_room(&self) -> bool {
-        let stop = self.options.stop_bytes();
-        // What stays resident leaves less, but never so little that nothing goes on.
-        self.unwritten_bytes() < stop.saturating_sub(self.resident_bytes()).max(stop / 4)
+        self.unwritten_bytes() < self.room_bytes()
             && !self.state.slots().iter().any(|slot| slot.is_full())
     }
 
@@ -252,7 +257,8 @@ impl Inner {
     }
 
     fn wants_flush(&self) -> bool {
-        self.unwritten_bytes() > self.options.flush_bytes()
+        // Flushes begin before epochs must wait, also where little is left of the budget.
+        self.unwritten_bytes() > self.options.flush_bytes().min(self.room_bytes() / 2)
             || self.log.held_bytes() > self.options.log_bytes
             || self.state.slots().iter().any(|slot| slot.is_full())
     }

@@ -1,10 +1,11 @@
 //! fjall: an LSM tree with a keyspace each for the forward and the back index.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
-use super::workload::{Documents, Key, entry};
+use super::workload::{Documents, Id, Key, entry};
 use super::{Engine, Outcome};
 
 /// The engine.
@@ -29,10 +30,17 @@ impl Engine for Fjall {
     fn write(&mut self, mut documents: Documents, replace: bool) -> Outcome<()> {
         while documents.left() > 0 {
             let mut batch = self.database.batch();
+            // A batch is not seen before it is committed, and may write a document twice.
+            let mut written: BTreeMap<Id, Key> = BTreeMap::new();
             for (id, key) in documents.batch() {
-                if replace && let Some(old) = self.back.get(id)? {
-                    let old: Key = old[..].try_into()?;
-                    batch.remove(&self.forward, entry(&id, &old));
+                if replace {
+                    let old = match written.insert(id, key) {
+                        Some(old) => Some(old),
+                        None => self.back.get(id)?.map(|old| old[..].try_into()).transpose()?,
+                    };
+                    if let Some(old) = old {
+                        batch.remove(&self.forward, entry(&id, &old));
+                    }
                 }
                 batch.insert(&self.forward, entry(&id, &key), []);
                 batch.insert(&self.back, id, key);

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use indexer::slice::{EpochBatch, Piece, SliceStore};
+use indexer::slice::log::{LogOptions, SyncPolicy};
+use indexer::slice::{EpochBatch, FragmentStore, Piece, SliceStore, StoreOptions};
 use proto::cut::{Cut, EpochMark, Position};
 use proto::env::Env;
 use proto::expr::{ColumnType, Expr, Step};
 use proto::ids::{
-    BucketId, Epoch, Generation, IndexId, Seqno, SliceNo, TopologyNo, VbucketId, Vbuuid,
+    BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceNo, TopologyNo, VbucketId, Vbuuid,
 };
 use proto::index::{IndexInfo, IndexSpec, IndexState, KeyPart, PartitionBy};
 use proto::mutation::{KeyVersionsWriter, MutationKind};
@@ -22,9 +23,9 @@ use tokio::sync::mpsc;
 
 use super::workload::{BATCH, Documents, Id, Key};
 use super::{Engine, Outcome};
-use crate::slice_store::{NODE, open_store};
 
 const BUCKET: BucketId = BucketId(1);
+const NODE: NodeId = NodeId(1);
 const INDEX: IndexId = IndexId(1);
 const SLICE: SliceNo = SliceNo(0);
 /// An epoch is cut so often.
@@ -49,7 +50,10 @@ impl Sextant {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let store = {
             let _in_runtime = runtime.enter();
-            open_store(&Env::real(), dir, memory_bytes)?
+            // As the peers: what is written is synced once, at the end.
+            let log = LogOptions { sync: SyncPolicy::OnDemand, ..LogOptions::default() };
+            let options = StoreOptions { memory_bytes, log, ..StoreOptions::default() };
+            Arc::new(FragmentStore::open(&Env::real(), NODE, dir, options)?)
         };
         let mut engine = Self {
             runtime,

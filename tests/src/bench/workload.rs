@@ -2,7 +2,7 @@
 //!
 //! Document i has the id `user%012d` and one entry: an 8-byte pseudo-random key, then the id. The back
 //! index maps the id to the key. A build writes the documents in the order `i·2654435761 mod n`, an
-//! update gives n/5 random documents a new key.
+//! update gives n/5 random documents, each once, a new key.
 
 /// The key of an entry.
 pub type Key = [u8; 8];
@@ -23,6 +23,24 @@ pub fn mix(n: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+/// The n-th document of a random order: a permutation of the smallest power of two that holds them all,
+/// walked on until it meets a document.
+fn shuffled(n: u64, total: u64) -> u64 {
+    let bits = (64 - (total - 1).leading_zeros()).max(2);
+    let mask = u64::MAX >> (64 - bits);
+    let mut at = n;
+    loop {
+        // Odd factors and shifts to the right can be undone, so no two documents meet.
+        for factor in [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb] {
+            at = (at.wrapping_mul(factor) ^ 0x5555) & mask;
+            at ^= at >> (bits / 2);
+        }
+        if at < total {
+            return at;
+        }
+    }
 }
 
 /// The id of document i.
@@ -92,7 +110,7 @@ impl Iterator for Documents {
         let n = self.next;
         self.next += 1;
         let (i, key) = if self.update {
-            (mix(n ^ (1 << 62)) % self.total, mix(self.total + n))
+            (shuffled(n, self.total), mix(self.total + n))
         } else {
             let i = (u128::from(n) * u128::from(STRIDE) % u128::from(self.total)) as u64;
             (i, mix(i))

@@ -52,9 +52,16 @@ impl Driver {
         Ok(())
     }
 
+    /// The store may refuse what lies below the horizon, and below an epoch that was missed: also when a
+    /// crash has taken back the epoch after that one, and not what it did to the floor.
+    pub(super) fn refusable_below(&self) -> Epoch {
+        let pairs = self.marks.windows(2).filter(|pair| pair[1].parent != pair[0].epoch);
+        pairs.map(|pair| pair[1].epoch).max().unwrap_or_default().max(self.horizon)
+    }
+
     /// Compares the store with the model.
     pub(super) fn check(&mut self, depth: Depth) -> Verdict {
-        let (store, horizon) = (self.store(), self.horizon);
+        let (store, horizon) = (self.store(), self.refusable_below());
         let pair = Pair { real: &store, model: &self.model, horizon };
         pair.inventory()?;
         let trouble = store.progress().into_iter().find_map(|slice| slice.trouble);
@@ -87,7 +94,7 @@ impl Driver {
             matches!(pending, None | Some(Op::Epoch { gap: false, .. } | Op::Flush | Op::Compact));
         let applied = self.model.applied().first().map(|mark| mark.epoch);
         let (Some(applied), true) = (applied, harmless) else { return Ok(()) };
-        let (store, horizon) = (self.store(), self.horizon);
+        let (store, horizon) = (self.store(), self.refusable_below());
         let pair = Pair { real: &store, model: &self.model, horizon };
         for known in self.indexes.values() {
             for mark in self.marks.iter().filter(|mark| mark.epoch <= applied) {

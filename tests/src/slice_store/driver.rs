@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use indexer::slice::{EpochBatch, SliceStore};
 use proto::Error;
@@ -15,6 +16,7 @@ use proto::cut::{Cut, EpochMark};
 use proto::env::Env;
 use proto::env::sim::{SimFs, world};
 use proto::ids::{Epoch, IndexId, SliceId};
+use tokio::time::timeout;
 
 use super::check::Held;
 use super::compare::{Depth, Finding, Verdict};
@@ -23,7 +25,10 @@ use super::model::Model;
 use super::plan::Plan;
 use super::shape::{Build, Edit, Known, Shape};
 use super::source::{Source, VBUCKETS, pack_documents};
-use super::{BUCKET, MEMORY_BYTES, NODE, open_store};
+use super::{BUCKET, NODE, open_store};
+
+/// What any step may take, in simulated time.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A history in progress.
 pub struct Driver {
@@ -95,7 +100,7 @@ impl Driver {
             faults: 0,
             plan,
         };
-        match open_store(&driver.env, &driver.dir, MEMORY_BYTES) {
+        match open_store(&driver.env, &driver.dir, driver.plan.memory_bytes) {
             Ok(store) => driver.store = Some(store),
             Err(error) if !driver.is_excused() => return Err(failed(error)),
             Err(_) => {}
@@ -118,7 +123,10 @@ impl Driver {
             let op = choose(self, &mut self.chooser.clone());
             self.chooser.u64(..);
             self.note(format!("{step}: {op:?}"));
-            let done = self.perform(&op).await;
+            let done = match timeout(PATIENCE, self.perform(&op)).await {
+                Ok(done) => done,
+                Err(_) => self.late(),
+            };
             let faults = self.faults;
             self.or_recover(done, Some(&op)).await?;
             for _ in 0..self.random.u8(0..6) {
@@ -137,8 +145,17 @@ impl Driver {
         let same = self.check(Depth::Whole);
         self.or_recover(same, None).await?;
         self.note("the last restart".to_owned());
-        self.recover(None).await?;
-        self.check(Depth::Whole)
+        let opened = self.recover(None).await;
+        self.or_recover(opened, None).await
+    }
+
+    /// A call has not returned. A store may wait for a machine that is down; otherwise it hangs.
+    pub(super) fn late(&self) -> Verdict {
+        let message = format!("no answer for {} s", PATIENCE.as_secs());
+        if self.is_excused() {
+            return Err(failed(Error::unavailable(message)));
+        }
+        wrong(message)
     }
 
     pub(super) fn note(&self, line: String) {

@@ -15,10 +15,10 @@ use proto::{Error, ErrorKind, Result};
 
 use super::compare::{Depth, Finding, Pair, Verdict};
 use super::driver::{Driver, failed, wrong};
-use super::{BUCKET, MEMORY_BYTES, open_store};
+use super::{BUCKET, open_store};
 
 /// Bytes at both ends of a file that are always tried: magic numbers, versions, footers.
-const ENDS: usize = 24;
+const ENDS: usize = 12;
 
 /// What flipping bits has come to.
 #[derive(Clone, Copy, Debug, Default)]
@@ -68,7 +68,7 @@ impl Driver {
         let env = Env { fs: Arc::new(fs), ..self.env.clone() };
         flips.bits += 1;
         let place = format!("bit {} of byte {} of {}", bit % 8, bit / 8, path.display());
-        let verdict = match open_store(&env, &self.dir, MEMORY_BYTES) {
+        let verdict = match open_store(&env, &self.dir, self.plan.memory_bytes) {
             Ok(store) => self.check_damaged(&store, flips),
             Err(error) => Err(Finding::Failed(error)),
         };
@@ -86,7 +86,7 @@ impl Driver {
 
     /// Reads all that a damaged store shows.
     fn check_damaged(&mut self, store: &Arc<dyn SliceStore>, flips: &mut Flips) -> Verdict {
-        let horizon = self.horizon;
+        let horizon = self.refusable_below();
         let pair = Pair { real: store, model: &self.model, horizon };
         let applied = store.applied().into_iter().find(|mark| mark.bucket == BUCKET);
         let applied = applied.map_or(Epoch(0), |mark| mark.epoch);

@@ -32,6 +32,7 @@ pub mod source;
 use std::path::Path;
 use std::sync::Arc;
 
+use indexer::slice::log::LogOptions;
 use indexer::slice::{FragmentStore, SliceStore, StoreOptions};
 use proto::Result;
 use proto::env::Env;
@@ -42,12 +43,11 @@ pub const NODE: NodeId = NodeId(7);
 /// The bucket that all indexes of a history belong to.
 pub const BUCKET: BucketId = BucketId(1);
 
-/// Memory of a store that is judged: so little that a history of a few hundred writes overflows it.
-pub const MEMORY_BYTES: u64 = 256 << 10;
-
-/// Opens the store that is judged, with so much memory. Blocks.
+/// Opens the store that is judged, with so much memory, and a log in proportion: so little that a history
+/// overflows both. Blocks.
 pub fn open_store(env: &Env, dir: &Path, memory_bytes: u64) -> Result<Arc<dyn SliceStore>> {
-    proto::env::create_dir_durably(&*env.fs, dir)?;
-    let options = StoreOptions { memory_bytes, ..StoreOptions::default() };
+    let log = LogOptions { segment_bytes: memory_bytes / 16, ..LogOptions::default() };
+    let log_bytes = memory_bytes / 4;
+    let options = StoreOptions { memory_bytes, log_bytes, log, ..StoreOptions::default() };
     Ok(Arc::new(FragmentStore::open(env, NODE, dir, options)?))
 }

@@ -13,6 +13,8 @@ pub struct Plan {
     pub write_max: usize,
     /// Steps after a crash or a fault, instead of all that are left.
     pub steps_after_fault: usize,
+    /// The store's memory.
+    pub memory_bytes: u64,
     /// Steps between comparisons.
     pub check_every: usize,
     /// The machine goes down at this file operation.
@@ -24,16 +26,17 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A small history, as most are; one in sixteen has many documents and large epochs.
+    /// A small history, as most are; one in 64 has many documents and large epochs.
     pub fn of(seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed ^ 0x5eed);
-        let large = seed % 16 == 15;
+        let large = seed % 64 == 15;
         Self {
             seed,
             steps: 60,
             ids: if large { 400 } else { random.u64(1..24) },
             write_max: if large { 300 } else { 12 },
             steps_after_fault: 12,
+            memory_bytes: [32 << 10, 128 << 10, 512 << 10][random.usize(0..3)],
             check_every: if large { 15 } else { 6 },
             crash_at: None,
             fail_at: None,

@@ -5,12 +5,13 @@
 use indexer::slice::SliceStore;
 use proto::cut::EpochMark;
 use proto::ids::{Epoch, IndexId};
+use tokio::time::timeout;
 
 use super::compare::{Depth, Finding, Verdict};
-use super::driver::{Driver, failed, wrong};
+use super::driver::{Driver, PATIENCE, failed, wrong};
 use super::history::Op;
 use super::shape::Edit;
-use super::{BUCKET, MEMORY_BYTES, open_store};
+use super::{BUCKET, open_store};
 
 /// Times that the runtime is given to end the tasks of a store that was dropped.
 const TURNS: u32 = 32;
@@ -31,8 +32,11 @@ impl Driver {
         let lost: Vec<EpochMark> =
             self.marks.iter().filter(|mark| mark.epoch > epoch).cloned().collect();
         for mark in lost {
-            let batch = self.batch(&mark);
-            self.store().apply(batch.clone()).await.map_err(failed)?;
+            let (store, batch) = (self.store(), self.batch(&mark));
+            match timeout(PATIENCE, store.apply(batch.clone())).await {
+                Ok(applied) => applied.map_err(failed)?,
+                Err(_) => self.late()?,
+            }
             self.model.apply(batch).await.map_err(failed)?;
         }
         self.check(Depth::Whole)
@@ -63,7 +67,7 @@ impl Driver {
                 self.plan.recovery_crashes -= 1;
                 self.fs.crash_at(self.fs.operations() + self.random.u64(1..24));
             }
-            let opened = open_store(&self.env, &self.dir, MEMORY_BYTES);
+            let opened = open_store(&self.env, &self.dir, self.plan.memory_bytes);
             if crashes_again && !self.fs.is_crashed() {
                 // What was armed for the recovery must not go off later.
                 self.fs.restart();
