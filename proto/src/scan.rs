@@ -269,6 +269,7 @@ impl RowBlockBuilder {
     }
 
     /// Appends a row.
+    #[inline]
     pub fn push(&mut self, entry: &[u8], include: &[u8]) {
         self.rows += 1;
         self.put(entry);

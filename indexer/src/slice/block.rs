@@ -152,10 +152,12 @@ impl Block {
         &self.bytes
     }
 
+    #[inline]
     fn prefix(&self, column: &Column) -> &[u8] {
         &self.bytes[column.prefix.0 as usize..column.prefix.1 as usize]
     }
 
+    #[inline]
     fn range(&self, column: &Column, row: u32) -> Range<usize> {
         let data = column.data as usize;
         match column.shape {
@@ -176,11 +178,13 @@ impl Block {
         }
     }
 
+    #[inline]
     fn suffix(&self, column: &Column, row: u32) -> &[u8] {
         &self.bytes[self.range(column, row)]
     }
 
     /// The four pieces whose bytes, back to back, are the entry of a row.
+    #[inline]
     fn pieces(&self, row: u32) -> [&[u8]; 4] {
         [
             self.prefix(&self.key),
@@ -191,8 +195,11 @@ impl Block {
     }
 
     /// Appends the entry of a row.
+    #[inline]
     pub fn put_entry(&self, row: u32, out: &mut Vec<u8>) {
-        for piece in self.pieces(row) {
+        let pieces = self.pieces(row);
+        out.reserve(pieces.iter().map(|piece| piece.len()).sum());
+        for piece in pieces {
             out.extend_from_slice(piece);
         }
     }
@@ -209,17 +216,20 @@ impl Block {
     }
 
     /// Bytes of the key of a row.
+    #[inline]
     pub fn key_len(&self, row: u32) -> usize {
         self.prefix(&self.key).len() + self.range(&self.key, row).len()
     }
 
     /// Appends the value of a row.
+    #[inline]
     pub fn put_value(&self, row: u32, out: &mut Vec<u8>) {
         out.extend_from_slice(self.prefix(&self.value));
         out.extend_from_slice(self.suffix(&self.value, row));
     }
 
     /// The epoch of a row.
+    #[inline]
     pub fn epoch(&self, row: u32) -> Epoch {
         let Epochs { base, width, at } = self.epochs;
         let at = at as usize + usize::from(width) * row as usize;
@@ -234,12 +244,14 @@ impl Block {
     }
 
     /// Is a row a tombstone?
+    #[inline]
     pub fn is_tombstone(&self, row: u32) -> bool {
         self.tombstones != 0
             && self.bytes[self.tombstones as usize + row as usize / 8] >> (row % 8) & 1 == 1
     }
 
     /// Compares the entry of a row with bytes.
+    #[inline]
     pub fn compare(&self, row: u32, mut other: &[u8]) -> Ordering {
         for piece in self.pieces(row) {
             let len = piece.len().min(other.len());
@@ -294,10 +306,25 @@ impl Block {
 
     /// The first row whose entry is at or behind `bound`; the number of rows if there is none.
     pub fn lower_bound(&self, bound: &[u8]) -> u32 {
+        let prefix = self.prefix(&self.key);
+        let shared = prefix.len().min(bound.len());
+        match bound[..shared].cmp(&prefix[..shared]) {
+            Ordering::Less => return 0,
+            Ordering::Greater => return self.rows,
+            Ordering::Equal if shared < prefix.len() => return 0,
+            Ordering::Equal => {}
+        }
+        // Eight bytes decide nearly all; only where they are equal the entries are compared.
+        let head = head_of(&[&bound[shared..]]);
+        let heads = self.heads(shared);
         let (mut low, mut high) = (0, self.rows);
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.compare(middle, bound) == Ordering::Less {
+            let before = match self.head(&heads, middle).cmp(&head) {
+                Ordering::Equal => self.compare(middle, bound) == Ordering::Less,
+                unequal => unequal == Ordering::Less,
+            };
+            if before {
                 low = middle + 1;
             } else {
                 high = middle;

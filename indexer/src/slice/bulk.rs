@@ -60,14 +60,15 @@ pub enum Part {
 impl Bulk {
     /// Takes in packed key-versions.
     pub fn add(&mut self, index: IndexId, generation: Generation, body: &[u8]) -> Result<()> {
-        let mut state = Vec::new();
+        let (mut state, mut entries) = (Vec::new(), Vec::new());
         for versions in KeyVersionsReader::new(body) {
             let versions = versions?;
             let mut indexes = versions.indexes();
             let mine = indexes.find(|keys| (keys.index, keys.generation) == (index, generation));
             let Some(keys) = mine else { continue };
             let id = versions.id.as_bytes();
-            let mut entries: Vec<_> = keys.entries().collect();
+            entries.clear();
+            entries.extend(keys.entries());
             entries.sort_unstable_by_key(|entry| (entry.slice, entry.key));
             for of_slice in entries.chunk_by(|left, right| left.slice == right.slice) {
                 let Some(slice) = of_slice.first().map(|entry| entry.slice) else { continue };
@@ -121,7 +122,7 @@ impl Bulk {
         let mut had = 0;
         loop {
             let (mut id, mut state, mut newest) = (Vec::new(), Vec::new(), None);
-            let found = merge.next_versions(&mut id, |cursor| {
+            let more = merge.next_versions(&mut id, |cursor| {
                 let (block, row) = cursor.place();
                 if newest < Some(block.epoch(row)) {
                     newest = Some(block.epoch(row));
@@ -129,7 +130,6 @@ impl Bulk {
                     block.put_value(row, &mut state);
                 }
             })?;
-            let more = found.is_some();
             if more {
                 batch.push((id, state));
             }

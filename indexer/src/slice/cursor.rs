@@ -169,16 +169,19 @@ impl Cursor {
     }
 
     /// The block that it stands in, and the row.
+    #[inline]
     pub fn place(&self) -> (&Block, u32) {
         (&self.block, self.row)
     }
 
     /// The head of the row that it stands on.
+    #[inline]
     pub fn head(&self) -> u64 {
         self.block.head(&self.heads, self.row)
     }
 
     /// Goes to the next row; false behind the last.
+    #[inline]
     pub fn advance(&mut self) -> Result<bool> {
         if self.reverse {
             if self.row > self.last_row {

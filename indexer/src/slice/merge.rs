@@ -133,19 +133,18 @@ impl Merge {
     }
 
     /// All versions of the next entry, in no order, without those that a source's epochs leave out;
-    /// `None` behind the last entry. The entry is put into `entry`, and the length of its key returned.
+    /// false behind the last entry. The entry is put into `entry`.
     pub fn next_versions(
         &mut self,
         entry: &mut Vec<u8>,
         mut visit: impl FnMut(&Cursor),
-    ) -> Result<Option<usize>> {
-        let Some(mut winner) = self.winner() else { return Ok(None) };
+    ) -> Result<bool> {
+        let Some(mut winner) = self.winner() else { return Ok(false) };
         let cursor = &self.cursors[winner];
         let (slice, head) = (cursor.slice, self.heads[winner]);
         let (block, row) = cursor.place();
         entry.clear();
         block.put_entry(row, entry);
-        let key_len = block.key_len(row);
         loop {
             let cursor = &self.cursors[winner];
             let (block, row) = cursor.place();
@@ -155,7 +154,7 @@ impl Merge {
             self.advance(winner)?;
             match self.same_entry(head, slice, entry) {
                 Some(next) => winner = next,
-                None => return Ok(Some(key_len)),
+                None => return Ok(true),
             }
         }
     }
@@ -257,7 +256,7 @@ impl Visible {
                 }
             }
         })?;
-        Ok(found.map(|_| matches!(best, Some((_, false)))))
+        Ok(found.then_some(matches!(best, Some((_, false)))))
     }
 }
 

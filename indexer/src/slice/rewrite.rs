@@ -42,8 +42,10 @@ impl Rewrite {
         loop {
             values.clear();
             versions.clear();
+            let mut key_len = 0;
             let found = merge.next_versions(&mut entry, |cursor| {
                 let (block, row) = cursor.place();
+                key_len = block.key_len(row);
                 let from = values.len();
                 block.put_value(row, &mut values);
                 if self.back && (cursor.keys.high.is_some() || !cursor.keys.low.is_empty()) {
@@ -56,7 +58,9 @@ impl Rewrite {
                 let (epoch, value) = (block.epoch(row), from..values.len());
                 versions.push(Kept { epoch, tombstone: gone, value });
             })?;
-            let Some(key_len) = found else { return Ok(()) };
+            if !found {
+                return Ok(());
+            }
             if versions.len() > 1 {
                 versions.sort_unstable_by_key(|version| std::cmp::Reverse(version.epoch));
             }

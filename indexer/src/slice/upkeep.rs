@@ -81,7 +81,7 @@ impl StoreOptions {
 
     /// Above this, epochs wait.
     pub fn stop_bytes(&self) -> u64 {
-        self.memory_bytes / 2
+        self.memory_bytes / 8 * 3
     }
 }
 

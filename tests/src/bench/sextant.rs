@@ -127,9 +127,11 @@ impl Engine for Sextant {
     }
 
     fn compact(&mut self) -> Outcome<()> {
-        let Self { runtime, store, .. } = self;
+        let Self { runtime, store, mark, .. } = self;
         runtime.block_on(async {
-            store.flush().await?;
+            // One more epoch, as time brings: the horizon passes the last one that has changes.
+            *mark = next(mark, seqno(mark));
+            store.apply(EpochBatch { mark: mark.clone(), pieces: Vec::new() }).await?;
             Ok(store.compact().await?)
         })
     }
@@ -158,6 +160,12 @@ async fn gather(packed: &mut mpsc::Receiver<Batch>, until: Instant) -> Vec<Batch
             Ok(Some(batch)) => batches.push(batch),
             Ok(None) | Err(_) => break,
         }
+    }
+    // Where the time was up before, all that is there belongs to the epoch.
+    while !batches.is_empty()
+        && let Ok(batch) = packed.try_recv()
+    {
+        batches.push(batch);
     }
     batches
 }
