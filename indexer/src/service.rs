@@ -95,7 +95,7 @@ impl Indexer {
 
     async fn wait_applied(&self, bucket: BucketId, epoch: Epoch) -> Result<()> {
         let mut applied = self.shared.applied.subscribe();
-        while self.shared.store.counters(bucket).committed < epoch {
+        while self.shared.store.committed(bucket) < epoch {
             applied.changed().await.map_err(|_| Error::unavailable("the indexer stops"))?;
         }
         Ok(())
@@ -277,7 +277,10 @@ impl IndexerApi for Indexer {
             let message = format!("node {node} has no slice {slice} of index {}", scan.index);
             return Err(Error::new(ErrorCode::SliceMoved, message));
         }
-        Ok(Box::pin(stream::unfold(Some(ShardScanner::new(snapshot, scan)?), next_batch)))
+        // What may wait for a disk does so off the async threads.
+        let env = (!snapshot.is_in_memory()).then(|| self.shared.env.clone());
+        let scanner = ShardScanner::new(snapshot, scan)?;
+        Ok(Box::pin(stream::unfold(Some((scanner, env)), next_batch)))
     }
 
     async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
@@ -303,14 +306,26 @@ impl IndexerApi for Indexer {
 
 /// The next batch of a scan, giving others a turn where nothing was found for a while.
 async fn next_batch(
-    scanner: Option<ShardScanner>,
-) -> Option<(Result<ShardBatch>, Option<ShardScanner>)> {
-    let mut scanner = scanner?;
+    scan: Option<(ShardScanner, Option<Env>)>,
+) -> Option<(Result<ShardBatch>, Option<(ShardScanner, Option<Env>)>)> {
+    let (mut scanner, env) = scan?;
     loop {
-        match scanner.step() {
+        let step = match &env {
+            None => scanner.step(),
+            Some(env) => {
+                let work = move || {
+                    let step = scanner.step();
+                    (scanner, step)
+                };
+                let (back, step) = env.blocking(work).await;
+                scanner = back;
+                step
+            }
+        };
+        match step {
             Ok(None) => tokio::task::yield_now().await,
             Ok(Some(ShardBatch::Done)) => return Some((Ok(ShardBatch::Done), None)),
-            Ok(Some(batch)) => return Some((Ok(batch), Some(scanner))),
+            Ok(Some(batch)) => return Some((Ok(batch), Some((scanner, env)))),
             Err(error) => return Some((Err(error), None)),
         }
     }

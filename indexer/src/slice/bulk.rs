@@ -85,6 +85,11 @@ impl Bulk {
         Ok(())
     }
 
+    /// Has it as many bytes as its rows can tell apart?
+    pub fn is_full(&self) -> bool {
+        self.gathered_bytes() >= u32::MAX as usize / 4
+    }
+
     /// Bytes of documents that are not written yet.
     pub fn gathered_bytes(&self) -> usize {
         self.gathered.forward.size() + self.gathered.back.size()
@@ -186,7 +191,5 @@ pub fn write_part(
         Part::Forward => (FORWARD, None),
         Part::Back => (Columns::BACK, Some(rows.len() as u64)),
     };
-    let (file, mut out) = files.create(columns, filter)?;
-    rows.write(Epoch(0), &mut out)?;
-    files.finish(file, out)
+    files.write(columns, filter, |out| rows.write(Epoch(0), out))
 }

@@ -37,7 +37,6 @@ struct Choice {
     group: Columns,
     pieces: Vec<Piece>,
     protected: Protected,
-    rows: u64,
 }
 
 /// A slice that has the inputs as one piece of its list.
@@ -46,6 +45,8 @@ struct Piece {
     inputs: Vec<ListItem>,
     sources: Vec<Source>,
     at_bottom: bool,
+    /// Is it all of the list?
+    whole: bool,
     bytes: u64,
 }
 
@@ -57,7 +58,8 @@ impl Slot {
     pub fn compact(&self, files: &Files, mut extent: Extent<'_>) -> Result<bool> {
         let Some(choice) = self.choose_fragments(&extent) else { return Ok(false) };
         if let Extent::Everything(done) = &mut extent {
-            done.extend(choice.pieces.iter().map(|piece| (choice.group, piece.slice)));
+            let whole = choice.pieces.iter().filter(|piece| piece.whole);
+            done.extend(whole.map(|piece| (choice.group, piece.slice)));
         }
         let outputs = choice.run(files)?;
         files.sync_names()?;
@@ -68,7 +70,8 @@ impl Slot {
     fn choose_fragments(&self, extent: &Extent<'_>) -> Option<Choice> {
         let horizon = lock(&self.writer).horizon;
         let structure = lock(&self.structure);
-        if structure.dropped || structure.bulk.is_some() {
+        // Of an index that is being built nothing is at the bottom: the backfill goes below all of it.
+        if structure.dropped || structure.manifest.floor.is_none() {
             return None;
         }
         let slices = &structure.manifest.slices;
@@ -76,9 +79,8 @@ impl Slot {
             slices.values().flat_map(|lists| lists.groups.iter().map(|g| g.columns)).collect();
         groups.into_iter().find_map(|group| {
             let pieces = structure.choose_pieces(group, extent)?;
-            let rows = pieces.iter().flat_map(|piece| &piece.sources).map(section_rows).sum();
             let protected = Protected { horizon, points: Vec::new() };
-            Some(Choice { group, pieces, protected, rows })
+            Some(Choice { group, pieces, protected })
         })
     }
 
@@ -86,7 +88,7 @@ impl Slot {
     fn replace(&self, choice: &Choice, outputs: Vec<Output>, files: &Files) -> Result<()> {
         let mut structure = lock(&self.structure);
         let mut manifest = structure.manifest.clone();
-        let mut in_place = !structure.dropped;
+        let mut in_place = !structure.dropped && manifest.floor.is_some();
         for piece in &choice.pieces {
             let items =
                 outputs.iter().filter(|(_, table)| table.index.section(piece.slice).is_some());
@@ -102,14 +104,19 @@ impl Slot {
         }
         let floor = |floor: Epoch| floor.max(choice.protected.horizon);
         manifest.floor = manifest.floor.map(floor);
-        let written = if in_place { files.write_manifest(&manifest) } else { Ok(()) };
-        if !in_place || written.is_err() {
+        if !in_place {
             files.retire(outputs);
-            return written;
+            return Ok(());
         }
+        // After an error the manifest on disk may be either: all files stay, and the next start sorts
+        // out which of them are named.
+        files.write_manifest(&manifest)?;
         structure.manifest = manifest;
         structure.tables.extend(outputs);
-        self.publish(&structure, |visible| visible.floor = visible.floor.map(floor))?;
+        let mut writer = lock(&self.writer);
+        self.publish(&structure, &mut writer, |visible| {
+            visible.floor = visible.floor.map(floor);
+        })?;
         files.retire(structure.take_unnamed());
         Ok(())
     }
@@ -137,6 +144,7 @@ impl Structure {
         })?;
         let mut pieces = Vec::new();
         for (slice, items, sources) in lists() {
+            let whole = items.len() == files.len();
             let at = items
                 .windows(files.len())
                 .position(|window| window.iter().map(|item| item.file).eq(files.iter().copied()));
@@ -144,7 +152,7 @@ impl Structure {
             let inputs = items[at..at + files.len()].to_vec();
             let sources = sources[at..at + files.len()].to_vec();
             let bytes = sources.iter().map(section_bytes).sum();
-            pieces.push(Piece { slice, inputs, sources, at_bottom: at == 0, bytes });
+            pieces.push(Piece { slice, inputs, sources, at_bottom: at == 0, whole, bytes });
         }
         Some(pieces)
     }
@@ -163,12 +171,20 @@ impl Choice {
                 .take_while(|piece| !alone && piece.bytes < OWN_FILE_BYTES);
             let group = &self.pieces[at..at + 1 + more.count()];
             at += group.len();
-            let filter = self.group.contains(Columns::BACK).then_some(self.rows);
-            let (file, mut out) = files.create(self.group, filter)?;
-            for piece in group {
-                rewrite.slice(piece.slice, piece.sources.clone(), piece.at_bottom, &mut out)?;
+            let rows = group.iter().flat_map(|piece| &piece.sources).map(section_rows).sum();
+            let filter = self.group.contains(Columns::BACK).then_some(rows);
+            let written = files.write(self.group, filter, |out| {
+                group.iter().try_for_each(|piece| {
+                    rewrite.slice(piece.slice, piece.sources.clone(), piece.at_bottom, out)
+                })
+            });
+            match written {
+                Ok(written) => outputs.extend(written),
+                Err(error) => {
+                    files.retire(outputs);
+                    return Err(error);
+                }
             }
-            outputs.extend(files.finish(file, out)?);
         }
         Ok(outputs)
     }

@@ -50,8 +50,9 @@ impl Slot {
         let mut tables = structure.take_unnamed();
         tables.extend(structure.bulk.take().map(Bulk::into_tables).unwrap_or_default());
         files.retire(tables);
-        drop(structure);
+        let writer = lock(&self.writer);
         self.visible.store(Arc::default());
+        drop((writer, structure));
         files.collect();
         Ok(())
     }
@@ -88,7 +89,7 @@ impl Slot {
                 writer.entries.entry(*slice).or_insert(*entries as i64);
             }
             structure.manifest = manifest;
-            self.publish(&structure, |_| {})?;
+            self.publish(&structure, &mut writer, |_| {})?;
             files.retire(structure.take_unnamed());
             drop((writer, structure));
             files.collect();
@@ -132,7 +133,7 @@ impl Slot {
         writer.memtable = memtable;
         writer.applied = writer.applied.min(epoch);
         writer.horizon = writer.horizon.min(epoch);
-        self.publish(&structure, |visible| {
+        self.publish(&structure, &mut writer, |visible| {
             visible.runs = kept.into_iter().map(Arc::new).collect()
         })?;
         let visible = self.visible.load();
@@ -192,7 +193,7 @@ impl Inner {
                 };
                 bulk.add(slot.info.id, slot.info.generation, &documents)?;
                 let gathered = bulk.gathered_bytes();
-                let full = gathered >= bytes_max;
+                let full = gathered >= bytes_max || bulk.is_full();
                 slot.bulk_bytes.store(gathered as u64, Ordering::Relaxed);
                 Ok(full.then(|| bulk.take_gathered()))
             }
@@ -233,6 +234,8 @@ impl Inner {
                 return Err(Error::internal(message));
             }
         }
+        // The index must not be readable after a crash that the bucket's epochs did not survive.
+        self.log.sync().await?;
         let inner = Arc::clone(self);
         self.env.blocking(move || slot.finish_build(epoch, &inner.files)).await
     }
@@ -250,19 +253,21 @@ impl Inner {
             above: mark.epoch,
             to: self.counters(mark.bucket).staged,
         };
-        let record = Record::Truncate(mark.clone()).encode()?;
+        let record = Record::Truncate(mark.clone(), dead.to).encode()?;
         let end = self.log.append(&record).await?;
         self.log.wait_durable(end).await?;
-        for slot in slots {
-            let (inner, epoch) = (Arc::clone(self), mark.epoch);
-            self.env.blocking(move || slot.truncate(epoch, &inner.files)).await?;
-        }
+        // No scan may ask for what goes, from before the first index has gone back.
         if let Some(progress) = lock(&self.state.buckets).get_mut(&mark.bucket) {
             progress.staged = mark.epoch;
             progress.applied = Some(mark.clone());
             progress.logged = Some(mark.clone());
             progress.durable = progress.durable.min(mark.epoch);
             progress.ends.retain(|(epoch, _)| *epoch <= mark.epoch);
+            progress.dead.push(dead);
+        }
+        for slot in slots {
+            let (inner, epoch) = (Arc::clone(self), mark.epoch);
+            self.env.blocking(move || slot.truncate(epoch, &inner.files)).await?;
         }
         order.go_back(mark, dead);
         let manifest = order.node_manifest(self.files.next());
@@ -306,7 +311,7 @@ impl Slot {
         structure.tables.extend(bulk.into_tables().into_iter().chain(tombstones));
         writer.building = false;
         writer.applied = epoch;
-        self.publish(&structure, |visible| visible.floor = Some(epoch))
+        self.publish(&structure, &mut writer, |visible| visible.floor = Some(epoch))
     }
 }
 
@@ -327,9 +332,8 @@ impl Structure {
         if rows.is_empty() {
             return Ok((Vec::new(), had));
         }
-        let (file, mut out) = files.create(FORWARD, None)?;
-        rows.write(epoch, &mut out)?;
-        Ok((files.finish(file, out)?.into_iter().collect(), had))
+        let written = files.write(FORWARD, None, |out| rows.write(epoch, out))?;
+        Ok((written.into_iter().collect(), had))
     }
 }
 

@@ -11,7 +11,7 @@
 use bytes::Bytes;
 use hashbrown::HashTable;
 use proto::cut::EpochMark;
-use proto::ids::{Seqno, hash_id};
+use proto::ids::{Epoch, Seqno, hash_id};
 use proto::mutation::{KeyVersions, KeyVersionsReader, put_varint, take_bytes};
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
@@ -59,8 +59,8 @@ pub fn documents(batch: &EpochBatch) -> Result<Vec<Document<'_>>> {
 pub enum Record {
     /// An epoch was applied.
     Epoch(EpochBatch),
-    /// The bucket went back to an epoch.
-    Truncate(EpochMark),
+    /// The bucket went back to an epoch; the number is the newest that was taken back.
+    Truncate(EpochMark, Epoch),
 }
 
 const EPOCH: u8 = 1;
@@ -87,7 +87,7 @@ impl Record {
                 pieces.iter().for_each(|piece| out.extend_from_slice(&piece.body));
                 Ok(out)
             }
-            Self::Truncate(mark) => head(TRUNCATE, mark, 0),
+            Self::Truncate(mark, to) => head(TRUNCATE, &(mark, to), 0),
         }
     }
 
@@ -111,7 +111,7 @@ impl Record {
                 Ok(Self::Epoch(EpochBatch { mark, pieces: read }))
             }
             TRUNCATE => postcard::from_bytes(header)
-                .map(Self::Truncate)
+                .map(|(mark, to)| Self::Truncate(mark, to))
                 .map_err(|error| corrupt(&error.to_string())),
             other => Err(corrupt(&format!("kind {other}"))),
         }
@@ -132,7 +132,7 @@ mod tests {
     use std::sync::Arc;
 
     use proto::cut::Cut;
-    use proto::ids::{BucketId, Epoch};
+    use proto::ids::BucketId;
     use proto::mutation::{KeyVersionsWriter, MutationKind};
 
     use super::*;
@@ -174,7 +174,9 @@ mod tests {
         for cut in 0..bytes.len() {
             assert!(Record::decode(&bytes[..cut]).is_err(), "cut at {cut}");
         }
-        let bytes = Record::Truncate(batch().mark).encode().unwrap();
-        assert!(matches!(Record::decode(&bytes), Ok(Record::Truncate(mark)) if mark.epoch.0 == 5));
+        let bytes = Record::Truncate(batch().mark, Epoch(9)).encode().unwrap();
+        assert!(
+            matches!(Record::decode(&bytes), Ok(Record::Truncate(mark, Epoch(9))) if mark.epoch.0 == 5)
+        );
     }
 }

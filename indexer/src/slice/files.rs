@@ -55,8 +55,28 @@ impl Files {
         Ok(Arc::new(Fragment::open(&*self.env.fs, &self.dir, file.0, &self.cache)?))
     }
 
-    /// Begins a new fragment; `filter_rows`: with a filter for so many keys.
-    pub fn create(
+    /// Writes a new fragment and syncs it, but for its name; `None` if it would have no rows.
+    /// `filter_rows`: with a filter for so many keys. After an error nothing of it is left.
+    pub fn write(
+        &self,
+        columns: Columns,
+        filter_rows: Option<u64>,
+        rows: impl FnOnce(&mut TableBuilder<FragmentWriter>) -> Result<()>,
+    ) -> Result<Option<(FileId, Arc<Table>)>> {
+        let (file, mut out) = self.create(columns, filter_rows)?;
+        let written = rows(&mut out).and_then(|()| FragmentWriter::finish(out));
+        match written {
+            Ok(Some(table)) => Ok(Some((file, Arc::new(table)))),
+            Ok(None) => self.delete(file).map(|()| None),
+            Err(error) => {
+                // On a full disk what could be written must not stay; the error at hand says more.
+                let _ = self.delete(file);
+                Err(error)
+            }
+        }
+    }
+
+    fn create(
         &self,
         columns: Columns,
         filter_rows: Option<u64>,
@@ -72,21 +92,6 @@ impl Files {
         let writer =
             FragmentWriter::create(&*self.env.fs, &self.dir, file.0, &self.cache, &options)?;
         Ok((file, TableBuilder::new(writer)))
-    }
-
-    /// Ends a fragment: it is synced, but for its name. `None` if it would have no rows.
-    pub fn finish(
-        &self,
-        file: FileId,
-        builder: TableBuilder<FragmentWriter>,
-    ) -> Result<Option<(FileId, Arc<Table>)>> {
-        match FragmentWriter::finish(builder)? {
-            Some(table) => Ok(Some((file, Arc::new(table)))),
-            None => {
-                self.delete(file)?;
-                Ok(None)
-            }
-        }
     }
 
     /// Makes the names of finished fragments durable.

@@ -86,20 +86,27 @@ impl Slot {
     }
 
     fn write(&self, frozen: &Frozen, files: &Files) -> Result<(Written, Written)> {
-        Ok((self.write_runs(frozen, files)?, self.write_memtable(frozen, files)?))
+        let forward = self.write_runs(frozen, files)?;
+        match self.write_memtable(frozen, files) {
+            Ok(back) => Ok((forward, back)),
+            Err(error) => {
+                files.retire(forward.into_iter().collect());
+                Err(error)
+            }
+        }
     }
 
     fn write_runs(&self, frozen: &Frozen, files: &Files) -> Result<Written> {
         if frozen.runs.is_empty() {
             return Ok(None);
         }
-        let (file, mut out) = files.create(FORWARD, None)?;
         let rewrite = Rewrite { protected: frozen.protected.clone(), back: false };
-        for slice in slices_of(&frozen.runs) {
-            let sources = frozen.runs.iter().map(|run| Source::whole(run, slice)).collect();
-            rewrite.slice(slice, sources, false, &mut out)?;
-        }
-        files.finish(file, out)
+        files.write(FORWARD, None, |out| {
+            slices_of(&frozen.runs).into_iter().try_for_each(|slice| {
+                let sources = frozen.runs.iter().map(|run| Source::whole(run, slice)).collect();
+                rewrite.slice(slice, sources, false, out)
+            })
+        })
     }
 
     fn write_memtable(&self, frozen: &Frozen, files: &Files) -> Result<Written> {
@@ -107,24 +114,25 @@ impl Slot {
             return Ok(None);
         }
         let rows = frozen.memtable.states();
-        let (file, mut out) = files.create(Columns::BACK, Some(rows))?;
-        let mut newer: Option<(SliceNo, &[u8], Epoch)> = None;
-        for place in frozen.memtable.sorted() {
-            let Some(state) = frozen.memtable.get(place) else { continue };
-            let same = newer.filter(|newer| (newer.0, newer.1) == (state.slice, state.id));
-            if same.is_none_or(|newer| frozen.protected.needs(state.epoch, Some(newer.2))) {
-                out.push(&Version {
-                    slice: state.slice,
-                    key: state.id,
-                    id: &[],
-                    value: state.state,
-                    epoch: state.epoch,
-                    tombstone: state.state.is_empty(),
-                })?;
+        files.write(Columns::BACK, Some(rows), |out| {
+            let mut newer: Option<(SliceNo, &[u8], Epoch)> = None;
+            for place in frozen.memtable.sorted() {
+                let Some(state) = frozen.memtable.get(place) else { continue };
+                let same = newer.filter(|newer| (newer.0, newer.1) == (state.slice, state.id));
+                if same.is_none_or(|newer| frozen.protected.needs(state.epoch, Some(newer.2))) {
+                    out.push(&Version {
+                        slice: state.slice,
+                        key: state.id,
+                        id: &[],
+                        value: state.state,
+                        epoch: state.epoch,
+                        tombstone: state.state.is_empty(),
+                    })?;
+                }
+                newer = Some((state.slice, state.id, state.epoch));
             }
-            newer = Some((state.slice, state.id, state.epoch));
-        }
-        files.finish(file, out)
+            Ok(())
+        })
     }
 
     /// Adds the fragments to the lists of their slices, and lets memory go.
@@ -139,23 +147,32 @@ impl Slot {
         let mut manifest = structure.manifest.clone();
         for (written, columns) in [(&forward, FORWARD), (&back, Columns::BACK)] {
             if let Some((file, table)) = written {
-                let slices: Vec<SliceNo> =
-                    table.index.sections().iter().map(|section| section.slice).collect();
+                // Rows of a slice that is not here any more, sent before it went, show nowhere.
+                let here = |slice: &SliceNo| manifest.slices.contains_key(slice);
+                let slices = table.index.sections().iter().map(|section| section.slice);
+                let slices: Vec<SliceNo> = slices.filter(here).collect();
                 manifest.add(*file, &slices, columns, epochs_of(table), Place::Newest)?;
             }
         }
         manifest.flushed = frozen.epoch;
-        manifest.entries = frozen.entries.iter().copied().collect();
+        let here = |slice: &SliceNo| manifest.slices.contains_key(slice);
+        let entries = frozen.entries.iter().filter(|(slice, _)| here(slice)).copied();
+        manifest.entries.extend(entries);
         manifest.floor =
             manifest.floor.max(frozen.floor).map(|floor| floor.max(frozen.protected.horizon));
-        if !frozen.building && !structure.dropped {
+        if structure.dropped {
+            files.retire(forward.into_iter().chain(back).collect());
+            return Ok(());
+        }
+        if !frozen.building {
             files.write_manifest(&manifest)?;
         }
         structure.manifest = manifest;
         structure.tables.extend(forward.into_iter().chain(back));
         let mut writer = lock(&self.writer);
-        self.publish(&structure, |visible| {
-            visible.runs.drain(..writer.frozen_runs);
+        let frozen_runs = writer.frozen_runs;
+        self.publish(&structure, &mut writer, |visible| {
+            visible.runs.drain(..frozen_runs);
             visible.floor = visible.floor.map(|floor| floor.max(frozen.protected.horizon));
         })?;
         writer.frozen = None;

@@ -23,8 +23,8 @@ const CHUNK_BYTES_MIN: usize = 4 << 10;
 /// up to this; a state that is larger has a chunk of its own.
 const CHUNK_BYTES: usize = 1 << 20;
 const CHUNK_BITS: u32 = 20;
-/// So many chunks can be told apart.
-const CHUNKS_MAX: usize = (1 << (32 - CHUNK_BITS)) - 64;
+/// Above so many chunks it is full: half of what can be told apart, the rest is for the epoch at hand.
+const CHUNKS_MAX: usize = 1 << (31 - CHUNK_BITS);
 /// Most bytes of a state besides its id and its value.
 const HEADER_BYTES_MAX: usize = 36;
 

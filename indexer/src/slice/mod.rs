@@ -106,6 +106,12 @@ pub trait SliceStore: Send + Sync + 'static {
     /// How far a bucket's epochs have come.
     fn counters(&self, bucket: BucketId) -> Counters;
 
+    /// The newest epoch of a bucket that scans see; as in [`Self::counters`], without waiting for a
+    /// writer.
+    fn committed(&self, bucket: BucketId) -> Epoch {
+        self.counters(bucket).committed
+    }
+
     /// The indexes that it keeps.
     fn indexes(&self) -> Vec<StoredIndex>;
 

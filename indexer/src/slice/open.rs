@@ -46,6 +46,9 @@ pub(super) fn open(env: &Env, node: NodeId, dir: &Path, options: StoreOptions) -
         progress.logged = Some(mark.clone());
         progress.durable = mark.epoch;
     }
+    for dead in &node_manifest.dead {
+        lock(&state.buckets).entry(dead.bucket).or_default().dead.push(*dead);
+    }
     let mut replay = Replay {
         state: &state,
         files: &files,
@@ -59,6 +62,7 @@ pub(super) fn open(env: &Env, node: NodeId, dir: &Path, options: StoreOptions) -
         replay.record(end, record)
     })?;
     let gone_back = replay.gone_back;
+    take_back_the_unlogged(&state, &files)?;
     let mut order = Order {
         marks: node_manifest.marks.clone(),
         dead: node_manifest.dead.clone(),
@@ -81,6 +85,23 @@ pub(super) fn open(env: &Env, node: NodeId, dir: &Path, options: StoreOptions) -
         background: Mutex::default(),
         room: Notify::new(),
     })
+}
+
+/// A flush does not wait for the log: an index may have epochs in its fragments whose records a crash
+/// took. They are taken back, so that whatever history brings next is applied on the same epoch
+/// everywhere; where the floor is above, the index waits until the stream has come as far again.
+fn take_back_the_unlogged(state: &State, files: &Files) -> Result<()> {
+    for slot in state.slots() {
+        let applied = lock(&state.buckets)
+            .get(&slot.info.bucket)
+            .and_then(|progress| progress.applied.as_ref().map(|mark| mark.epoch));
+        let Some(applied) = applied else { continue };
+        let ahead = lock(&slot.writer).applied > applied;
+        if ahead && slot.visible.load().floor.is_some_and(|floor| floor <= applied) {
+            slot.truncate(applied, files)?;
+        }
+    }
+    Ok(())
 }
 
 /// Opens the fragments that manifests name, and deletes the others.
@@ -128,8 +149,10 @@ impl Replay<'_> {
     fn record(&mut self, end: Lsn, record: &[u8]) -> Result<()> {
         match Record::decode(record)? {
             Record::Epoch(batch) => self.epoch(&batch)?,
-            Record::Truncate(mark) => {
-                let of = |dead: &DeadEpochs| dead.bucket == mark.bucket && dead.above == mark.epoch;
+            Record::Truncate(mark, to) => {
+                let of = |dead: &DeadEpochs| {
+                    (dead.bucket, dead.above, dead.to) == (mark.bucket, mark.epoch, to)
+                };
                 if !self.manifest.dead.iter().any(of) {
                     // A crash came before all indexes had gone back.
                     for slot in self.state.of_bucket(mark.bucket) {
@@ -137,8 +160,8 @@ impl Replay<'_> {
                     }
                     let mut buckets = lock(&self.state.buckets);
                     let progress = buckets.entry(mark.bucket).or_default();
-                    let to = progress.applied.as_ref().map_or(mark.epoch, |mark| mark.epoch);
                     let dead = DeadEpochs { bucket: mark.bucket, above: mark.epoch, to };
+                    progress.dead.push(dead);
                     self.gone_back.push((mark.clone(), dead));
                     progress.durable = mark.epoch;
                     progress.logged = Some(mark.clone());

@@ -284,13 +284,23 @@ impl Slot {
     }
 
     /// What readers see after a change of the lists; `change` may edit the rest.
-    pub fn publish(&self, structure: &Structure, change: impl FnOnce(&mut Visible)) -> Result<()> {
+    /// The writer's lock is held, so that no epoch is published meanwhile and lost.
+    pub fn publish(
+        &self,
+        structure: &Structure,
+        _writer: &mut Writer,
+        change: impl FnOnce(&mut Visible),
+    ) -> Result<()> {
         let slices = fragments(&structure.manifest, &structure.tables)?;
         let resident: usize = structure.tables.values().map(|table| table.memory_bytes()).sum();
         self.fragment_bytes.store(resident as u64, Ordering::Relaxed);
         let mut next = Visible::clone(&self.visible.load());
         next.slices = slices;
         change(&mut next);
+        // A compaction may have raised the floor of the lists while what changes here was prepared.
+        if next.floor.is_some() {
+            next.floor = next.floor.max(structure.manifest.floor);
+        }
         self.visible.store(Arc::new(next));
         Ok(())
     }

@@ -28,7 +28,7 @@ use super::epoch::{Record, documents};
 use super::files::Files;
 use super::fragment::Compression;
 use super::log::{CommitLog, LogOptions, Lsn};
-use super::manifest::{Columns, IndexManifest, SliceLists};
+use super::manifest::{Columns, DeadEpochs, IndexManifest, SliceLists};
 use super::slot::{FORWARD, Slot, SlotSnapshot, lock};
 use super::{Counters, EpochBatch, SliceStore, Snapshot, StoredIndex};
 
@@ -95,8 +95,10 @@ pub(super) struct Progress {
     /// taken off when asked for.
     pub ends: VecDeque<(Epoch, Lsn)>,
     pub durable: Epoch,
-    /// Where the record of the epoch begins that is being applied.
+    /// Where the record of the epoch begins that is being applied, or could not be applied.
     pub applying: Option<Lsn>,
+    /// Epochs that rollbacks have taken back.
+    pub dead: Vec<DeadEpochs>,
 }
 
 impl State {
@@ -112,6 +114,11 @@ impl State {
     pub fn insert(&self, slot: Slot) -> Option<Arc<Slot>> {
         let mut slots = self.slots.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         slots.insert(slot.info.id, Arc::new(slot))
+    }
+
+    pub fn get(&self, index: IndexId) -> Option<Arc<Slot>> {
+        let slots = self.slots.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        slots.get(&index).cloned()
     }
 
     pub fn remove(&self, index: IndexId) -> Option<Arc<Slot>> {
@@ -131,7 +138,13 @@ impl State {
         for slot in self.of_bucket(mark.bucket) {
             slot.apply(mark, &documents, gap, lsn)?;
         }
-        lock(&self.buckets).entry(mark.bucket).or_default().applied = Some(mark.clone());
+        let mut buckets = lock(&self.buckets);
+        let progress = buckets.entry(mark.bucket).or_default();
+        if progress.applied.as_ref().is_none_or(|applied| applied.epoch < mark.epoch) {
+            progress.applied = Some(mark.clone());
+        }
+        // Only now: what failed is still needed from the log, also after its caller has gone.
+        progress.applying = None;
         Ok(())
     }
 }
@@ -161,13 +174,13 @@ impl FragmentStore {
         let bucket = batch.mark.bucket;
         let mut order = inner.order.lock().await;
         let begin = inner.log.end();
-        lock(&inner.state.buckets).entry(bucket).or_default().applying = Some(begin);
         let end = inner.log.append(&record).await?;
         {
             let mut buckets = lock(&inner.state.buckets);
             let progress = buckets.entry(bucket).or_default();
             progress.logged = Some(batch.mark.clone());
             progress.ends.push_back((batch.mark.epoch, end));
+            progress.applying = Some(progress.applying.map_or(begin, |failed| failed.min(begin)));
         }
         inner.checkpoint(&mut order, inner.options.log.segment_bytes / 4);
         Ok(begin)
@@ -193,6 +206,10 @@ impl SliceStore for FragmentStore {
 
     fn counters(&self, bucket: BucketId) -> Counters {
         self.inner.counters(bucket)
+    }
+
+    fn committed(&self, bucket: BucketId) -> Epoch {
+        self.inner.committed(bucket)
     }
 
     fn indexes(&self) -> Vec<StoredIndex> {
@@ -244,10 +261,10 @@ impl SliceStore for FragmentStore {
     }
 
     async fn drop_index(&self, index: IndexId) -> Result<()> {
-        match self.inner.state.remove(index) {
-            Some(slot) => self.on_slot(slot, |slot, files| slot.drop_all(files)).await,
-            None => Ok(()),
-        }
+        let Some(slot) = self.inner.state.get(index) else { return Ok(()) };
+        self.on_slot(slot, |slot, files| slot.drop_all(files)).await?;
+        self.inner.state.remove(index);
+        Ok(())
     }
 
     async fn apply(&self, batch: EpochBatch) -> Result<()> {
@@ -257,9 +274,7 @@ impl SliceStore for FragmentStore {
         lock(&inner.state.buckets).entry(bucket).or_default().staged = batch.mark.epoch;
         let lsn = self.log_epoch(&batch).await?;
         let state = Arc::clone(&inner.state);
-        let applied = inner.env.blocking(move || state.apply(&batch, lsn)).await;
-        lock(&inner.state.buckets).entry(bucket).or_default().applying = None;
-        applied?;
+        inner.env.blocking(move || state.apply(&batch, lsn)).await?;
         super::upkeep::after_epoch(inner, bucket);
         Ok(())
     }
@@ -269,6 +284,7 @@ impl SliceStore for FragmentStore {
     }
 
     async fn flush(&self) -> Result<()> {
+        self.inner.log.sync().await?;
         for slot in self.inner.state.slots() {
             self.on_slot(slot, |slot, files| slot.flush(files)).await?;
         }
@@ -315,12 +331,12 @@ impl SliceStore for FragmentStore {
         epoch: Epoch,
     ) -> Result<Arc<dyn Snapshot>> {
         let slot = self.slot(index, generation)?;
-        let applied = self.inner.counters_committed(slot.info.bucket);
+        let applied = self.inner.committed(slot.info.bucket);
         let visible = slot.visible.load_full();
         let Some(floor) = visible.floor else {
             return Err(Error::unavailable(format!("index {index} is being built")));
         };
-        if epoch < floor {
+        if epoch < floor || self.inner.is_dead(slot.info.bucket, epoch) {
             return Err(Error::new(
                 ErrorCode::SnapshotTooOld,
                 format!("epoch {epoch} is gone: index {index} answers from epoch {floor} on"),

@@ -134,10 +134,17 @@ impl Inner {
         }
     }
 
-    pub fn counters_committed(&self, bucket: BucketId) -> Epoch {
+    pub fn committed(&self, bucket: BucketId) -> Epoch {
         let buckets = lock(&self.state.buckets);
         let applied = buckets.get(&bucket).and_then(|progress| progress.applied.as_ref());
         applied.map_or(Epoch(0), |mark| mark.epoch)
+    }
+
+    /// Has a rollback taken an epoch back?
+    pub fn is_dead(&self, bucket: BucketId, epoch: Epoch) -> bool {
+        let buckets = lock(&self.state.buckets);
+        let of = |dead: &DeadEpochs| dead.above < epoch && epoch <= dead.to;
+        buckets.get(&bucket).is_some_and(|progress| progress.dead.iter().any(of))
     }
 
     pub fn counters(&self, bucket: BucketId) -> Counters {
@@ -172,6 +179,10 @@ impl Inner {
                 let ends = buckets.get(&bucket).map(|progress| &progress.ends);
                 ends.and_then(|ends| ends.iter().find(|(other, _)| *other >= epoch).copied())
             };
+            // It may have become durable, and been taken off, in between.
+            if end.is_none() && self.counters(bucket).durable >= epoch {
+                return Ok(());
+            }
             match end {
                 Some((_, lsn)) => self.log.wait_durable(lsn).await?,
                 None => {
@@ -228,8 +239,12 @@ impl Inner {
         self.checkpoint(&mut order, 1);
         let slots = self.state.slots();
         let unflushed = slots.iter().filter_map(|slot| slot.needs_log().map(|(_, lsn)| lsn));
-        let applying: Vec<Lsn> =
-            lock(&self.state.buckets).values().filter_map(|progress| progress.applying).collect();
+        // Read before the indexes are asked, which `chain` does last: an epoch is in one or the other.
+        let applying: Vec<Lsn> = lock(&self.state.buckets)
+            .iter()
+            .filter(|(bucket, _)| slots.iter().any(|slot| slot.info.bucket == **bucket))
+            .filter_map(|(_, progress)| progress.applying)
+            .collect();
         let needed = unflushed.chain(applying).min().unwrap_or(u64::MAX);
         let passed = order.checkpoints.partition_point(|(lsn, _)| *lsn <= needed);
         let Some((lsn, marks)) = order.checkpoints.drain(..passed).next_back() else {
@@ -274,14 +289,29 @@ impl Inner {
         }
         let inner = Arc::clone(self);
         self.env.spawner.spawn_blocking(Box::new(move || {
-            let result = work(&inner);
-            let mut background = lock(&inner.background);
-            *flag(&mut background) = false;
-            if let Err(error) = result {
-                tracing::warn!(%error, "the slice store's upkeep");
-                background.trouble = Some(error.to_string());
+            let ended = Ended { inner: &inner, flag };
+            if let Err(error) = work(&inner) {
+                inner.note_trouble(&error);
             }
+            drop(ended);
         }));
+    }
+
+    fn note_trouble(&self, error: &proto::Error) {
+        tracing::warn!(%error, "the slice store's upkeep");
+        lock(&self.background).trouble = Some(error.to_string());
+    }
+}
+
+/// A worker ends, however it does.
+struct Ended<'a> {
+    inner: &'a Inner,
+    flag: fn(&mut Background) -> &mut bool,
+}
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        *(self.flag)(&mut lock(&self.inner.background)) = false;
     }
 }
 
@@ -321,8 +351,11 @@ fn flush_in_background(inner: &Arc<Inner>) {
                 else {
                     break;
                 };
-                slot.flush(&inner.files)?;
-                lock(&inner.background).trouble = None;
+                // One index that cannot be flushed does not keep the others from it.
+                match slot.flush(&inner.files) {
+                    Ok(_) => lock(&inner.background).trouble = None,
+                    Err(error) => inner.note_trouble(&error),
+                }
                 inner.room.notify_waiters();
             }
             let release = Arc::clone(inner);
@@ -341,7 +374,16 @@ fn flush_in_background(inner: &Arc<Inner>) {
 
 fn compact(inner: &Arc<Inner>) -> Result<()> {
     for slot in inner.state.slots() {
-        while slot.compact(&inner.files, Extent::WherePays)? {}
+        loop {
+            match slot.compact(&inner.files, Extent::WherePays) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    inner.note_trouble(&error);
+                    break;
+                }
+            }
+        }
     }
     inner.files.collect();
     Ok(())
