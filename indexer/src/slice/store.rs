@@ -336,15 +336,15 @@ impl SliceStore for FragmentStore {
         let Some(floor) = visible.floor else {
             return Err(Error::unavailable(format!("index {index} is being built")));
         };
+        if epoch > applied {
+            return Err(Error::unavailable(format!("epoch {epoch} is not applied yet")));
+        }
         if epoch < floor || self.inner.is_dead(slot.info.bucket, epoch) {
             return Err(Error::new(
                 ErrorCode::SnapshotTooOld,
                 format!("epoch {epoch} is gone: index {index} answers from epoch {floor} on"),
             )
             .with_hint("begin the scan or the transaction anew"));
-        }
-        if epoch > applied {
-            return Err(Error::unavailable(format!("epoch {epoch} is not applied yet")));
         }
         Ok(Arc::new(SlotSnapshot::new(Arc::clone(&slot.info), epoch, visible)))
     }
