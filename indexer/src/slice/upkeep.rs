@@ -353,10 +353,13 @@ fn flush_in_background(inner: &Arc<Inner>) {
                 };
                 // One index that cannot be flushed does not keep the others from it.
                 match slot.flush(&inner.files) {
-                    Ok(_) => lock(&inner.background).trouble = None,
+                    Ok(_) => {
+                        lock(&inner.background).trouble = None;
+                        inner.room.notify_waiters();
+                    }
+                    // Who waits for room tries again after a while.
                     Err(error) => inner.note_trouble(&error),
                 }
-                inner.room.notify_waiters();
             }
             let release = Arc::clone(inner);
             let released = async move {
@@ -365,7 +368,6 @@ fn flush_in_background(inner: &Arc<Inner>) {
                 }
             };
             inner.env.spawn("release-log", released).detach();
-            inner.room.notify_waiters();
             inner.work(|background| &mut background.compacting, compact);
             Ok(())
         },
