@@ -165,7 +165,7 @@ async fn start_indexer(
 ) -> Result<Arc<indexer::Indexer>> {
     let dir = node_dir(&config.data_dir, "indexer", id.0 - INDEXER + 1);
     let indexer =
-        node::start_indexer(info(id.0, Role::Indexer), dir, env, directory(peers)).await?;
+        node::start_indexer(info(id.0, Role::Indexer), dir, None, env, directory(peers)).await?;
     peers.add_indexer(id, Arc::clone(&indexer) as _);
     Ok(indexer)
 }

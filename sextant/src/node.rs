@@ -26,10 +26,14 @@ pub async fn start_coordinator(
 pub async fn start_indexer(
     node: NodeInfo,
     data_dir: PathBuf,
+    memory_bytes: Option<u64>,
     env: &Env,
     directory: Arc<dyn Directory>,
 ) -> Result<Arc<indexer::Indexer>> {
-    let config = indexer::Config::new(node, data_dir);
+    let mut config = indexer::Config::new(node, data_dir);
+    if let Some(bytes) = memory_bytes {
+        config.store.memory_bytes = bytes;
+    }
     let its_env = env.clone();
     let start = move || indexer::Indexer::start(config, its_env, directory);
     Ok(Arc::new(env.blocking(start).await?))

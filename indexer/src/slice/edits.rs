@@ -4,6 +4,7 @@
 //! runs know slices by their numbers alone.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -163,8 +164,8 @@ fn recount(manifest: &mut IndexManifest, structure: &Structure) -> Result<()> {
     for (slice, Fragments { forward, .. }) in
         fragments(manifest, &structure.tables)?.iter().map(|(slice, f)| (*slice, &**f))
     {
-        if !manifest.entries.contains_key(&slice) {
-            manifest.entries.insert(slice, count(forward.clone())?);
+        if let Entry::Vacant(unknown) = manifest.entries.entry(slice) {
+            unknown.insert(count(forward.clone())?);
         }
     }
     Ok(())

@@ -40,6 +40,9 @@ pub struct Args {
     /// The members of the coordinator, all of them
     #[arg(long, value_name = "N=HOST:PORT", value_delimiter = ',')]
     coordinators: Vec<String>,
+    /// What an indexer's slices may take of memory, in MiB
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(16..))]
+    memory_mb: Option<u64>,
     /// A router's address for SQL
     #[arg(long, value_name = "HOST:PORT")]
     sql: Option<String>,
@@ -52,6 +55,7 @@ pub struct Args {
 struct Settings {
     node: NodeInfo,
     data: PathBuf,
+    memory_bytes: Option<u64>,
     coordinators: Vec<(NodeId, String)>,
     sql: String,
     http: String,
@@ -100,6 +104,7 @@ impl Args {
         Ok(Settings {
             node: NodeInfo { id: NodeId(id), role, address, zone },
             data: data.unwrap_or_default(),
+            memory_bytes: self.memory_mb.or(file.memory_mb).map(|mib| mib.max(16) << 20),
             coordinators,
             sql: self.sql.or(file.sql).unwrap_or_else(|| "127.0.0.1:7432".into()),
             http: self.http.or(file.http).unwrap_or_else(|| "127.0.0.1:7480".into()),
@@ -142,7 +147,9 @@ pub async fn run(role: Role, args: Args) -> Result<()> {
             served
         }
         Role::Indexer => {
-            let service = node::start_indexer(settings.node.clone(), data, &env, directory).await?;
+            let memory = settings.memory_bytes;
+            let service =
+                node::start_indexer(settings.node.clone(), data, memory, &env, directory).await?;
             peers.add_indexer(id, service);
             serve_peers(&env, &settings.node, listener, peers).await
         }
