@@ -54,7 +54,7 @@ fn for_seeds(count: u64, test: impl Fn(u64) -> Result<(), String> + Sync) {
 
 #[test]
 fn random_histories_show_what_the_model_shows() {
-    for_seeds(number("HISTORIES").unwrap_or(2000), |seed| run(&Plan::of(seed)).map(drop));
+    for_seeds(number("HISTORIES").unwrap_or(1000), |seed| run(&Plan::of(seed)).map(drop));
 }
 
 #[test]

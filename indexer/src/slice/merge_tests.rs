@@ -1,6 +1,7 @@
 //! Merges against a naive model: a map from (slice, entry) to its versions.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -47,16 +48,19 @@ fn table(rows: &[Row]) -> Option<Arc<Table>> {
     builder.finish().expect("in memory").map(Arc::new)
 }
 
+/// By entry and epoch: is it a tombstone, and its value.
+type Model = BTreeMap<Vec<u8>, BTreeMap<u64, (bool, u8)>>;
+
 /// The tables of some rows, each (entry, epoch) in one table alone.
-fn tables(parts: &[Vec<Row>]) -> (Vec<Arc<Table>>, BTreeMap<Vec<u8>, BTreeMap<u64, (bool, u8)>>) {
-    let mut model: BTreeMap<Vec<u8>, BTreeMap<u64, (bool, u8)>> = BTreeMap::new();
+fn tables(parts: &[Vec<Row>]) -> (Vec<Arc<Table>>, Model) {
+    let mut model = Model::new();
     let mut tables = Vec::new();
     for part in parts {
         let mut fresh = Vec::new();
         for row in part {
             let versions = model.entry([&row.0[..], &row.1[..]].concat()).or_default();
-            if !versions.contains_key(&row.2) {
-                versions.insert(row.2, (row.3, row.4));
+            if let Entry::Vacant(unknown) = versions.entry(row.2) {
+                unknown.insert((row.3, row.4));
                 fresh.push(row.clone());
             }
         }

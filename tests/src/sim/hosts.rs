@@ -115,7 +115,10 @@ impl Host {
                 Box::new(service)
             }
             Role::Indexer => {
-                let service = node::start_indexer(self.info.clone(), dir, &env, directory).await?;
+                // So little memory that flushes and compactions happen all the time.
+                let memory = Some(256 << 10);
+                let service =
+                    node::start_indexer(self.info.clone(), dir, memory, &env, directory).await?;
                 peers.add_indexer(id, service.clone());
                 Box::new(service)
             }
