@@ -6,9 +6,9 @@
 //! and publishes one immutable run per index; the commit log makes it durable. The way of a scan: the
 //! `service` waits until the epoch is applied, takes a snapshot, and `scan` walks it.
 //!
-//! An index is built while writes go on: it joins the stream, the epochs since then are gathered, a
-//! backfill snapshot is gathered beside them, and when an applied epoch covers the snapshot's cut the
-//! two are joined, per document the higher seqno winning (`slice::build`).
+//! An index is built while writes go on: it joins the stream, the epochs since then are applied to it
+//! unseen, a backfill snapshot goes below them, and when an applied epoch covers the snapshot's cut the
+//! two are joined: what the epochs have said of a document outranks the snapshot (`slice::bulk`).
 
 mod config;
 mod follower;

@@ -1,9 +1,8 @@
 //! The slice store: what keeps the entries of an indexer's slices, their versions, and the back index
 //! that says which entries a document has.
 //!
-//! [`SliceStore`] is what the rest of the indexer sees. [`memory::MemoryStore`] keeps epoch runs in
-//! memory and a commit log on disk, whole, from which it recovers; the fragment engine takes its place
-//! behind the same trait.
+//! [`SliceStore`] is what the rest of the indexer sees; [`FragmentStore`] keeps epochs as sorted runs in
+//! memory and as fragments on disk. ARCHITECTURE.md has the map of the files here.
 
 mod block;
 mod bulk;
