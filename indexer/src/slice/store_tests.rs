@@ -206,3 +206,39 @@ async fn an_update_of_an_array_replaces_just_what_changed() {
     assert_eq!(countries(&store, at(1)), ["a", "b", "c"], "the epoch before is still whole");
     assert_eq!(store.progress()[0].entries, 2);
 }
+
+/// Flushes, merges and compactions run on other threads while epochs come; none of them may lose a
+/// run that an epoch publishes meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn epochs_lose_nothing_to_the_work_behind_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = || StoreOptions { memory_bytes: 128 << 10, ..StoreOptions::default() };
+    let path = PathBuf::from(dir.path());
+    let store = FragmentStore::open(&Env::real(), NODE, &path, options()).expect("the store opens");
+    store.begin_build(info()).await.unwrap();
+    store.begin_backfill(INDEX, Generation(0)).await.unwrap();
+    store.apply(batch(1, 100, Bytes::new())).await.unwrap();
+    store.finish_build(INDEX, Generation(0), &mark(1, 100)).await.unwrap();
+    for epoch in 2..400u64 {
+        let ids: Vec<String> = (0..40).map(|n| format!("k{}", (epoch * 40 + n) % 3000)).collect();
+        let entries = [("a", epoch as i64)];
+        let states: Vec<State<'_>> =
+            ids.iter().map(|id| (100 + epoch, id.as_str(), &entries[..])).collect();
+        let mut batch = batch(epoch, 100 + epoch, body(&states));
+        batch.mark.horizon = Epoch(epoch - 1);
+        store.apply(batch).await.unwrap();
+    }
+    let shown = |store: &FragmentStore| {
+        let snapshot = store.snapshot(INDEX, Generation(0), Epoch(399)).unwrap();
+        snapshot.checksum(SliceNo(0)).unwrap()
+    };
+    let before = shown(&store);
+    assert_eq!(before.1, 3000, "each document has one entry");
+    assert_eq!(store.progress()[0].entries, 3000);
+    store.flush().await.unwrap();
+    store.compact().await.unwrap();
+    assert_eq!(shown(&store), before);
+    drop(store);
+    let store = FragmentStore::open(&Env::real(), NODE, &path, options()).expect("it opens again");
+    assert_eq!(shown(&store), before);
+}
