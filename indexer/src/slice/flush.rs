@@ -29,7 +29,7 @@ struct Frozen {
     building: bool,
 }
 
-/// A new fragment, with the slices that have rows in it.
+/// A new fragment, if it has rows.
 type Written = Option<(FileId, Arc<Table>)>;
 
 impl Slot {

@@ -5,6 +5,7 @@
 //! memory and as fragments on disk. ARCHITECTURE.md has the map of the files here.
 
 mod block;
+mod block_builder;
 mod bulk;
 mod changes;
 mod compact;

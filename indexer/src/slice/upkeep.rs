@@ -4,7 +4,8 @@
 //! behind a flush, nor flushes behind a compaction. A flush begins when memory is above a first bound
 //! (or too much of the log is held), and picks the index with the largest `A·memory + B·log held`;
 //! above a second bound epochs wait until there is room again. Both bounds leave room for the block
-//! cache and for what merges and flushes hold for a while, so that the whole stays within the budget.
+//! cache and for what merges and flushes hold for a while. What is not counted: buffers of the log and of
+//! a flush's sorting, and runs that only a stalled scan still reads.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
