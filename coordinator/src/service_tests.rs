@@ -285,6 +285,7 @@ async fn an_index_is_served_when_its_slices_are() {
             node: NodeId(id),
             buckets: vec![bucket],
             slices: (0..4).map(progress).collect(),
+            moves: Vec::new(),
             leases: vec![],
         };
         follower.heartbeat(heartbeat).await.unwrap();
@@ -303,7 +304,13 @@ async fn an_index_is_served_when_its_slices_are() {
     let (_, leader) = world.leader().await;
     let nodes = leader.status().await.unwrap().nodes;
     assert!(nodes.iter().any(|node| node.node == NodeId(20) && node.slices.len() == 4));
-    let stranger = Heartbeat { node: NodeId(99), buckets: vec![], slices: vec![], leases: vec![] };
+    let stranger = Heartbeat {
+        node: NodeId(99),
+        buckets: vec![],
+        slices: vec![],
+        moves: vec![],
+        leases: vec![],
+    };
     assert_eq!(follower.heartbeat(stranger).await.unwrap_err().code, ErrorCode::Unknown);
     let catalog = follower.inner.replica.view().catalog.clone();
     assert_eq!(catalog.nodes[&NodeId(2)].role, Role::Coordinator, "members are nodes too");

@@ -212,6 +212,7 @@ async fn report(shared: Shared, followers: Followers) {
             node: shared.config.node.id,
             buckets: bucket_progress(&shared, &followers),
             slices: shared.store.progress(),
+            moves: Vec::new(),
             leases: Vec::new(),
         };
         match coordinator.heartbeat(heartbeat).await {

@@ -64,6 +64,7 @@ pub async fn stay_registered(projector: Arc<Projector>) {
                 node: node.id,
                 buckets: Vec::new(),
                 slices: Vec::new(),
+                moves: Vec::new(),
                 leases: Vec::new(),
             };
             coordinator.heartbeat(heartbeat).await

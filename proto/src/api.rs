@@ -16,12 +16,14 @@ use serde::{Deserialize, Serialize};
 use crate::command::{CommandRequest, Outcome};
 use crate::cut::{Cut, EpochMark, Position, WritePosition};
 use crate::error::Result;
-use crate::ids::{BucketId, Epoch, NodeId, SliceId, VbucketId, Vbuuid};
+use crate::ids::{BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo, VbucketId, Vbuuid};
 use crate::index::{Catalog, NodeInfo};
+use crate::moves::{ExportMessage, ExportRequest, MoveProgress, RebalancePlan, RebalanceRequest};
 use crate::mutation::{
     BackfillMessage, BackfillRequest, MutationKind, StreamMessage, SubscribeRequest,
 };
 use crate::scan::{AppliedReport, ShardBatch, ShardScan};
+use crate::topology::IndexTopology;
 
 /// The largest message between processes: a batch of frames, a piece of a backfill, a Raft snapshot.
 pub const PEER_MESSAGE_BYTES_MAX: usize = 64 << 20;
@@ -63,6 +65,13 @@ pub trait CoordinatorApi: Send + Sync + 'static {
     /// What this member knows of itself and its leader.
     async fn status(&self) -> Result<CoordinatorStatus>;
 
+    /// Plans a rebalance from what the nodes have said of their slices, and begins it unless it is a dry
+    /// run. Asked again it plans what is then still to be done.
+    async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan>;
+
+    /// A state of an index's topology; `SnapshotTooOld` if it is no longer remembered.
+    async fn topology(&self, index: IndexId, number: TopologyNo) -> Result<Arc<IndexTopology>>;
+
     /// Raft's messages from another member, unreliable; packed by the coordinator crate.
     async fn raft(&self, messages: Vec<Bytes>) -> Result<()>;
 }
@@ -87,6 +96,8 @@ pub struct Heartbeat {
     pub buckets: Vec<BucketProgress>,
     /// An indexer's slices.
     pub slices: Vec<SliceProgress>,
+    /// The moves of which an indexer is the target.
+    pub moves: Vec<MoveProgress>,
     /// A router's leases: the oldest epoch that a running scan reads, by bucket.
     pub leases: Vec<(BucketId, Epoch)>,
 }
@@ -162,6 +173,8 @@ pub struct NodeStatus {
     pub buckets: Vec<BucketProgress>,
     /// Its slices, if it is an indexer.
     pub slices: Vec<SliceProgress>,
+    /// The moves of which it is the target, if it is an indexer.
+    pub moves: Vec<MoveProgress>,
 }
 
 // ---- projector ---------------------------------------------------------------------------------
@@ -280,6 +293,9 @@ pub trait IndexerApi: Send + Sync + 'static {
 
     /// The additive checksum of what a slice shows at an epoch, and how many entries that is.
     async fn checksum(&self, slice: SliceId, epoch: Epoch) -> Result<(u64, u64)>;
+
+    /// Sends a slice's files to the target of a move.
+    async fn export(&self, request: ExportRequest) -> Result<ResultStream<ExportMessage>>;
 }
 
 // ---- who is where ------------------------------------------------------------------------------

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::cut::Position;
 use crate::error::Error;
-use crate::ids::{BucketId, Epoch, Generation, IndexId, VbucketId};
+use crate::ids::{BucketId, Epoch, Generation, IndexId, MoveId, NodeId, VbucketId};
 use crate::index::{IndexSpec, NodeInfo, SourceKind};
+use crate::moves::{MoveStage, PlannedMove};
 
 /// Names one request of one client; sending it again does not do it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -84,6 +85,54 @@ pub enum Command {
         /// The generation that is ready.
         generation: Generation,
     },
+    /// Moves of slices, each at `start` (or at once `done`, where a copy only goes). Those that cannot be
+    /// made (any more) are left out; only if none is left is the command refused.
+    StartMoves(Vec<PlannedMove>),
+    /// The next stage of a move: `start` → `pending` → `catchup` → `done`, which changes the topology.
+    /// From the leader; nothing happens if the move is not in the stage before.
+    AdvanceMove {
+        /// The index.
+        index: IndexId,
+        /// The move.
+        id: MoveId,
+        /// The stage that begins.
+        stage: MoveStage,
+    },
+    /// A move ends: from `done` it is forgotten, from any other stage it is undone. From the leader.
+    EndMove {
+        /// The index.
+        index: IndexId,
+        /// The move.
+        id: MoveId,
+        /// Why it is undone; `None` ends one that is `done`, and only that.
+        undone: Option<String>,
+    },
+    /// CANCEL REBALANCE: undoes the moves that are not `done`, of one index or of all.
+    CancelMoves {
+        /// The index's name.
+        index: Option<String>,
+    },
+    /// DRAIN NODE: the indexer gets no more slices, and the leader moves away those that it has; or, with
+    /// `drain` false, it gets slices again.
+    DrainNode {
+        /// The node.
+        node: NodeId,
+        /// Begin or stop?
+        drain: bool,
+    },
+    /// REMOVE NODE: the process is no longer of the cluster. An indexer that is the only one with a slice
+    /// is refused; its other copies are given up.
+    RemoveNode {
+        /// The node.
+        node: NodeId,
+    },
+    /// ALTER INDEX … SET (replicas = n): the leader makes more copies, or gives some up.
+    SetReplicas {
+        /// The index's name.
+        index: String,
+        /// Copies besides the first.
+        replicas: u8,
+    },
     /// One tick of stability timestamps, for all buckets that changed. From the leader.
     PromoteEpochs(Vec<Promotion>),
 }
@@ -108,6 +157,8 @@ pub enum Outcome {
     Index(IndexId),
     /// Indexes that are being built now.
     Building(Vec<IndexId>),
+    /// Moves that begin, or end, now.
+    Moves(Vec<MoveId>),
     /// Done, or nothing to do (IF EXISTS).
     Done,
     /// Refused; the state is as it was.

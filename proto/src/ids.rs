@@ -41,6 +41,8 @@ id!(/// One complete set of slices built for one definition of an index.
     Generation(u32));
 id!(/// The number of one state of an index's topology in the replicated topology history.
     TopologyNo(u64));
+id!(/// One move of one slice; numbers are never used twice.
+    MoveId(u64));
 
 /// Which slice, of which generation of which index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

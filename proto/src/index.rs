@@ -1,12 +1,13 @@
 //! Definitions: buckets, indexes, and what of them the cluster shares as its catalog.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::expr::{ColumnType, Expr};
-use crate::ids::{BucketId, Generation, IndexId, NodeId};
+use crate::ids::{BucketId, Generation, IndexId, NodeId, SliceNo};
+use crate::moves::{EndedMove, SliceMove};
 use crate::topology::IndexTopology;
 
 /// Slices of an index that does not say how many it wants.
@@ -156,6 +157,29 @@ pub struct IndexInfo {
     pub generation: Generation,
     /// Where its slices are.
     pub topology: Arc<IndexTopology>,
+    /// The moves of its slices that are under way, by number.
+    pub moves: Vec<SliceMove>,
+}
+
+impl IndexInfo {
+    /// Does a node get the mutations of a slice: because it keeps a copy, is about to have one, or still
+    /// has one that scans may need?
+    pub fn feeds(&self, node: NodeId, slice: SliceNo) -> bool {
+        self.topology.hosts(node, slice)
+            || self.moves.iter().any(|m| m.slice == slice && m.feeds(node))
+    }
+
+    /// Does a node get the mutations of any slice?
+    pub fn feeds_any(&self, node: NodeId) -> bool {
+        self.topology.placement.iter().flatten().any(|host| *host == node)
+            || self.moves.iter().any(|m| m.feeds(node))
+    }
+
+    /// May a node have a copy of a slice: what it has else can go?
+    pub fn may_keep(&self, node: NodeId, slice: SliceNo) -> bool {
+        self.topology.hosts(node, slice)
+            || self.moves.iter().any(|m| m.slice == slice && m.concerns(node))
+    }
 }
 
 /// A process's part in the cluster.
@@ -211,6 +235,10 @@ pub struct Catalog {
     pub indexes: BTreeMap<IndexId, Arc<IndexInfo>>,
     /// Registered processes by number.
     pub nodes: BTreeMap<NodeId, Arc<NodeInfo>>,
+    /// Indexers that get no more slices and give away those that they have.
+    pub draining: BTreeSet<NodeId>,
+    /// Moves that have ended, the newest last; a bounded number of them.
+    pub ended_moves: Vec<EndedMove>,
 }
 
 impl Catalog {

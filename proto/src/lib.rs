@@ -16,6 +16,7 @@ pub mod ids;
 pub mod index;
 mod json;
 pub mod key;
+pub mod moves;
 pub mod mutation;
 mod number;
 pub mod scan;

@@ -143,6 +143,7 @@ mod tests {
             state: IndexState::Maintenance,
             generation: Generation(0),
             topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
+            moves: Vec::new(),
         }
     }
 

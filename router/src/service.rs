@@ -273,6 +273,7 @@ async fn report_leases(shared: Shared) {
             node: shared.config.node.id,
             buckets: Vec::new(),
             slices: Vec::new(),
+            moves: Vec::new(),
             leases: shared.leases.oldest(Instant::now()),
         };
         let coordinator = shared.directory.coordinator();

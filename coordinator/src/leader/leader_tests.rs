@@ -13,7 +13,7 @@ fn cut(seqno: u64) -> Cut {
 }
 
 fn heartbeat(node: u64) -> Heartbeat {
-    Heartbeat { node: NodeId(node), buckets: vec![], slices: vec![], leases: vec![] }
+    Heartbeat { node: NodeId(node), buckets: vec![], slices: vec![], moves: vec![], leases: vec![] }
 }
 
 /// Says that a node has slices of index 1, each readable or not.

@@ -131,6 +131,7 @@ impl Leader {
             silent_ms: now_ms.saturating_sub(heard.at_ms),
             buckets: heard.heartbeat.buckets.clone(),
             slices: heard.heartbeat.slices.clone(),
+            moves: heard.heartbeat.moves.clone(),
         };
         self.nodes.iter().map(status).collect()
     }

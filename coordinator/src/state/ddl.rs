@@ -89,6 +89,7 @@ impl StateContext {
             state,
             generation: Generation(1),
             topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
+            moves: Vec::new(),
         };
         self.indexes.insert(id, IndexRecord::new(info, self.position, self.unix_ms));
         Ok((Outcome::Index(id), vec![Effect::CatalogChanged]))

@@ -50,6 +50,7 @@ fn info() -> Arc<IndexInfo> {
         state: IndexState::Backfill,
         generation: Generation(0),
         topology: Arc::new(IndexTopology { number: TopologyNo(1), placement: vec![vec![NODE]] }),
+        moves: Vec::new(),
     })
 }
 

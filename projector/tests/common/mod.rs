@@ -157,6 +157,7 @@ pub fn index_on(id: u64, keys: Vec<Expr>, partition: PartitionBy) -> Arc<IndexIn
         state: IndexState::Backfill,
         generation: Generation(0),
         topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
+        moves: Vec::new(),
     })
 }
 

@@ -244,5 +244,6 @@ fn info() -> Arc<IndexInfo> {
         state: IndexState::Maintenance,
         generation: Generation(0),
         topology: Arc::new(IndexTopology { number: TopologyNo(1), placement: vec![vec![NODE]] }),
+        moves: Vec::new(),
     })
 }

@@ -105,6 +105,7 @@ impl Shape {
             state: IndexState::Backfill,
             generation: self.generation,
             topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
+            moves: Vec::new(),
         })
     }
 

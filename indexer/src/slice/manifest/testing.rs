@@ -31,6 +31,7 @@ pub(in crate::slice) fn manifest() -> IndexManifest {
         state: IndexState::Maintenance,
         generation: Generation(3),
         topology: Arc::new(topology),
+        moves: Vec::new(),
     };
     IndexManifest {
         info: Arc::new(info),

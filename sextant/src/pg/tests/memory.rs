@@ -157,6 +157,7 @@ impl Backend for Memory {
                     state,
                     generation: Generation(1),
                     topology: Arc::new(topology),
+                    moves: Vec::new(),
                 };
                 catalog.indexes.insert(id, Arc::new(index));
                 Ok(Outcome::Index(id))

@@ -26,6 +26,7 @@ fn index(sql: &str) -> Arc<IndexInfo> {
         state: IndexState::Maintenance,
         generation: Generation(1),
         topology: Arc::new(IndexTopology { number: TopologyNo(1), placement: vec![vec![]; 8] }),
+        moves: Vec::new(),
     })
 }
 
