@@ -158,6 +158,7 @@ impl Backend for Memory {
                     generation: Generation(1),
                     topology: Arc::new(topology),
                     moves: Vec::new(),
+                    revision: 0,
                 };
                 catalog.indexes.insert(id, Arc::new(index));
                 Ok(Outcome::Index(id))
