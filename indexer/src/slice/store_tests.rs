@@ -143,6 +143,7 @@ fn countries(store: &FragmentStore, scan: ShardScan) -> Vec<String> {
                 }
             }
             Some(ShardBatch::Done) => return found,
+            Some(ShardBatch::Moved(places)) => panic!("moved: {places:?}"),
             Some(ShardBatch::Partials(_)) | None => {}
         }
     }

@@ -122,7 +122,7 @@ impl Received {
             return Err(Error::unavailable(text));
         }
         let (file, whole, inner) = (Arc::clone(&open.file), end == len, Arc::clone(&self.inner));
-        let ours = open.ours;
+        let (piece_of, ours) = (open.source, open.ours);
         open.bytes = end;
         let work = move || -> Result<Option<Arc<Table>>> {
             file.write_all_at(&piece.bytes, piece.offset)?;
@@ -134,8 +134,9 @@ impl Received {
         };
         let stored = self.inner.env.blocking(work).await;
         let stored = stored.map_err(|error| error.context("storing a file of a move"))?;
-        if let (Some(table), Some(open)) = (stored, self.open.take()) {
-            self.files.insert(open.source, (open.ours, table));
+        if let Some(table) = stored {
+            self.open = None;
+            self.files.insert(piece_of, (ours, table));
         }
         Ok(())
     }
