@@ -69,7 +69,7 @@ impl Workload {
     /// Runs the client to its end.
     pub async fn run(mut self) -> HostResult {
         let env = env(self.seed ^ 0xc0, Arc::new(SimClock::new(0)), SimFs::new(self.seed));
-        let peers = Peers::new(members(), connect());
+        let peers = Peers::new(members(3), connect());
         let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(peers));
         let info = NodeInfo {
             id: NodeId(300),
