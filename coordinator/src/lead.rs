@@ -8,16 +8,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future;
+use futures::{StreamExt, future};
 use proto::command::{Command, CommandRequest, Outcome};
-use proto::ids::BucketId;
+use proto::ids::{BucketId, NodeId};
 use proto::index::{NodeInfo, Role as NodeRole};
 use proto::{Error, Result};
 use tokio::sync::watch;
 
+use crate::leader::moves::{Check, Checksum};
 use crate::leader::{Leader, Plan};
 use crate::raft::Role;
-use crate::service::Inner;
+use crate::service::{Config, Inner};
 
 /// After a proposal failed, and the member still leads, the next one waits this long.
 const RETRY: Duration = Duration::from_millis(50);
@@ -26,6 +27,10 @@ const RETRY: Duration = Duration::from_millis(50);
 const ASK_EVERY: Duration = Duration::from_millis(250);
 /// A projector that does not answer for this long is asked again later.
 const ASK_TIMEOUT: Duration = Duration::from_secs(2);
+/// Checks that run at a time; each reads two slices.
+const CHECKS_AT_ONCE: usize = 8;
+/// A check takes no longer: time enough to read tens of millions of entries.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Asks the projectors of silent buckets where they are, while this member leads.
 pub(crate) async fn ask_projectors(inner: Arc<Inner>) {
@@ -66,7 +71,8 @@ pub(crate) async fn run(inner: Arc<Inner>) {
     let mut role = inner.raft.role();
     while let Ok(term) = role.wait_for(|role| role.leads).await.map(|role| role.term) {
         tracing::info!(node = %inner.config.node, term, "this coordinator leads");
-        *inner.leader() = Some(Leader::new(term, inner.now_ms(), inner.config.tick_ms));
+        let Config { tick_ms, moves, .. } = &inner.config;
+        *inner.leader() = Some(Leader::new(term, inner.now_ms(), *tick_ms, moves.clone()));
         lead(&inner, &mut role, term).await;
         *inner.leader() = None;
     }
@@ -113,12 +119,13 @@ async fn lead(inner: &Inner, role: &mut watch::Receiver<Role>, term: u64) {
 /// Does what the plan says. Answers after how many milliseconds to look again.
 async fn act(inner: &Inner) -> Result<Option<u64>> {
     let now_ms = inner.now_ms();
-    let Plan { commands, next_ms } = {
+    let Plan { commands, checks, next_ms } = {
         let mut leader = inner.leader();
         let view = inner.replica.view();
         let now_unix_ms = inner.env.clock.unix_ms();
         leader.as_mut().map(|l| l.plan(&view.state, now_ms, now_unix_ms)).unwrap_or_default()
     };
+    order_checks(inner, checks);
     if commands.is_empty() {
         return Ok(next_ms.map(|at_ms| at_ms.saturating_sub(now_ms).max(1)));
     }
@@ -130,6 +137,53 @@ async fn act(inner: &Inner) -> Result<Option<u64>> {
     }
     results.into_iter().collect::<Result<()>>()?;
     Ok(Some(0))
+}
+
+/// Hands checks to their own task; where there is no room they failed, for now.
+fn order_checks(inner: &Inner, checks: Vec<Check>) {
+    for check in checks {
+        if let Err(full) = inner.checks.0.try_send(check) {
+            let check = full.into_inner();
+            tell_checked(inner, &check, Err(Error::unavailable("too many checks at once")));
+        }
+    }
+}
+
+/// Compares copies, several at a time, as the leader's loop wants it. Reading a slice takes its time; the
+/// loop does not wait for it.
+pub(crate) async fn compare_copies(inner: Arc<Inner>) {
+    let checks = inner.checks.1.clone();
+    checks.for_each_concurrent(CHECKS_AT_ONCE, |check| compare(&inner, check)).await;
+}
+
+async fn compare(inner: &Inner, check: Check) {
+    let sums = future::try_join(
+        checksum(inner, &check, check.source),
+        checksum(inner, &check, check.target),
+    );
+    let result = match tokio::time::timeout(CHECK_TIMEOUT, sums).await {
+        Ok(result) => result,
+        Err(_) => Err(Error::unavailable("no answer in time")),
+    };
+    tell_checked(inner, &check, result);
+    inner.wake.notify_one();
+}
+
+async fn checksum(inner: &Inner, check: &Check, node: NodeId) -> Result<Checksum> {
+    let info = inner.replica.view().state.node(node).cloned();
+    let info = info.ok_or_else(|| Error::unavailable(format!("node {node} is not registered")))?;
+    let sum = inner.directory.indexer(&info).checksum(check.slice, check.epoch).await;
+    sum.map_err(|error| error.context(format!("checksum on node {node}")))
+}
+
+fn tell_checked(inner: &Inner, check: &Check, result: Result<(Checksum, Checksum)>) {
+    if let Err(error) = &result {
+        tracing::debug!(id = %check.id, slice = %check.slice, %error, "compare the ends of a move");
+    }
+    let now_ms = inner.now_ms();
+    if let Some(leader) = inner.leader().as_mut() {
+        leader.checked(check, result, now_ms);
+    }
 }
 
 async fn propose(inner: &Inner, command: Command) -> Result<()> {

@@ -12,7 +12,7 @@
 //! |---|---|---|
 //! | [`state`] | the StateContext and its commands | none |
 //! | [`planner`] | where slices go | none |
-//! | [`leader`] | what the leader remembers, and its decisions: next cuts, horizon, builds that are done | none |
+//! | [`leader`] | what the leader remembers, and its decisions: next cuts, horizon, builds that are done, moves | none |
 //! | [`raft`] | the replicated log | in `log_store` and `service` |
 //! | [`replica`] | a member's copy of the state | none |
 //! | [`watch`] | the catalog and the epochs as a stream | none |

@@ -17,7 +17,7 @@ use crate::raft::StateMachine;
 use crate::state::{Effect, StateContext};
 
 /// The version of a record's encoding, its first byte.
-const RECORD_VERSION: u8 = 1;
+const RECORD_VERSION: u8 = 2;
 
 #[derive(Serialize, Deserialize)]
 struct Record {
@@ -134,7 +134,7 @@ mod tests {
         let mut machine = Machine(Replica::new());
         assert_eq!(machine.apply(1, &record()).unwrap(), Outcome::Done);
         let mut newer = record().to_vec();
-        newer[0] = 2;
+        newer[0] = 3;
         assert_eq!(machine.apply(2, &newer).unwrap_err().code, ErrorCode::Version);
         assert_eq!(machine.apply(2, &record()[..3]).unwrap_err().code, ErrorCode::Corrupt);
     }

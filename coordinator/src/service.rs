@@ -6,7 +6,7 @@
 //! later one.
 //!
 //! Tasks: the log's (its end is the member's end), one for each other member (see `peers`), the
-//! two of the leader (see `lead`), and one that says that this member is alive. They end when the
+//! three of the leader (see `lead`), and one that says that this member is alive. They end when the
 //! [`Coordinator`] is dropped; what was acknowledged is safe.
 
 use std::path::PathBuf;
@@ -21,12 +21,15 @@ use proto::api::{
 use proto::command::{Command, CommandRequest, Outcome};
 use proto::cut::{Cut, EpochMark};
 use proto::env::{Env, Task, create_dir_durably};
-use proto::ids::{BucketId, NodeId};
+use proto::ids::{BucketId, IndexId, NodeId, TopologyNo};
+use proto::moves::{RebalancePlan, RebalanceRequest};
+use proto::topology::IndexTopology;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use crate::leader::Leader;
+use crate::leader::moves::{Check, MoveSettings};
 use crate::peers::Peers;
 use crate::raft::core::not_leader;
 use crate::raft::{RaftConfig, RaftHandle, RaftMessage, RaftService};
@@ -34,6 +37,8 @@ use crate::replica::{Machine, Replica, encode_record};
 
 /// How often a member says that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(1);
+/// Checks that may wait: more than there are moves at a time.
+const CHECKS_MAX: usize = 64;
 
 /// The settings of a member.
 #[derive(Clone, Debug)]
@@ -46,6 +51,8 @@ pub struct Config {
     pub dir: PathBuf,
     /// Stability timestamps come no closer together than this, unless somebody waits.
     pub tick_ms: u64,
+    /// How slices are moved.
+    pub moves: MoveSettings,
     /// Raft's own settings.
     pub raft: RaftConfig,
 }
@@ -54,7 +61,7 @@ impl Config {
     /// The settings for a cluster in one data centre.
     pub fn new(node: NodeId, members: Vec<(NodeId, String)>, dir: PathBuf) -> Self {
         let raft = RaftConfig::new(node, members.iter().map(|(member, _)| *member).collect());
-        Self { node, members, dir, tick_ms: 20, raft }
+        Self { node, members, dir, tick_ms: 20, moves: MoveSettings::default(), raft }
     }
 }
 
@@ -76,6 +83,8 @@ pub(crate) struct Inner {
     leader: Mutex<Option<Leader>>,
     /// Wakes the leader's loop.
     pub(crate) wake: Notify,
+    /// Checks that the leader's loop orders.
+    pub(crate) checks: (async_channel::Sender<Check>, async_channel::Receiver<Check>),
     started: Instant,
 }
 
@@ -109,6 +118,7 @@ impl Coordinator {
             replica,
             leader: Mutex::new(None),
             wake: Notify::new(),
+            checks: async_channel::bounded(CHECKS_MAX),
             started: Instant::now(),
         });
         let node = inner.config.node;
@@ -119,6 +129,7 @@ impl Coordinator {
         }));
         tasks.push(env.spawn("coordinator-leader", crate::lead::run(inner.clone())));
         tasks.push(env.spawn("coordinator-asks", crate::lead::ask_projectors(inner.clone())));
+        tasks.push(env.spawn("coordinator-checks", crate::lead::compare_copies(inner.clone())));
         tasks.push(env.spawn("coordinator-alive", say_alive(inner.clone())));
         Ok(Arc::new(Self { inner, _tasks: tasks, _lock: lock }))
     }
@@ -168,6 +179,23 @@ impl Inner {
     pub(crate) async fn propose_here(&self, request: CommandRequest) -> Result<Outcome> {
         let record = encode_record(self.env.clock.unix_ms(), request)?;
         self.raft.propose(record).await
+    }
+
+    /// Plans a rebalance from the leader's memory, and begins it.
+    async fn rebalance_here(&self, request: RebalanceRequest) -> Result<RebalancePlan> {
+        let now_ms = self.now_ms();
+        let plan = self.as_leader(|leader| {
+            let view = self.replica.view();
+            leader.rebalance(&view.state, &request, now_ms)
+        })?;
+        if request.dry_run || plan.moves.is_empty() {
+            return Ok(plan);
+        }
+        let command = Command::StartMoves(plan.moves.clone());
+        match self.propose_here(CommandRequest { request: None, command }).await? {
+            Outcome::Refused(error) => Err(error),
+            _ => Ok(plan),
+        }
     }
 
     /// The leader, if it is another member.
@@ -289,7 +317,7 @@ impl Inner {
 #[async_trait]
 impl CoordinatorApi for Coordinator {
     async fn propose(&self, request: CommandRequest) -> Result<Outcome> {
-        if matches!(request.command, Command::IndexReady { .. } | Command::PromoteEpochs(_)) {
+        if is_leaders_own(&request.command) {
             let what = "this command is the leading coordinator's own";
             return Err(Error::new(ErrorCode::InvalidParameter, what));
         }
@@ -329,16 +357,31 @@ impl CoordinatorApi for Coordinator {
         let role = *self.inner.raft.role().borrow();
         let (committed, applied) = self.inner.raft.progress();
         let now_ms = self.inner.now_ms();
-        let nodes = self.inner.leader().as_ref().map_or_else(Vec::new, |l| l.node_status(now_ms));
+        let mut nodes =
+            self.inner.leader().as_ref().map_or_else(Vec::new, |l| l.node_status(now_ms));
+        let view = self.inner.replica.view();
+        // One that was removed was heard of, but is no longer of the cluster.
+        nodes.retain(|status| view.state.node(status.node).is_some());
         Ok(CoordinatorStatus {
             node: self.inner.config.node,
             leader: role.leader,
             term: role.term,
             committed,
             applied,
-            catalog_cas: self.inner.replica.view().catalog.cas,
+            catalog_cas: view.catalog.cas,
             nodes,
         })
+    }
+
+    async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan> {
+        match self.inner.forward_to()? {
+            Some(leader) => leader.rebalance(request).await,
+            None => self.inner.rebalance_here(request).await,
+        }
+    }
+
+    async fn topology(&self, index: IndexId, number: TopologyNo) -> Result<Arc<IndexTopology>> {
+        self.inner.replica.view().state.topology(index, number)
     }
 
     async fn raft(&self, messages: Vec<Bytes>) -> Result<()> {
@@ -347,6 +390,17 @@ impl CoordinatorApi for Coordinator {
         }
         Ok(())
     }
+}
+
+/// Does the leader alone propose such commands, from what it has heard?
+fn is_leaders_own(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::IndexReady { .. }
+            | Command::AdvanceMove { .. }
+            | Command::EndMove { .. }
+            | Command::PromoteEpochs(_)
+    )
 }
 
 #[cfg(test)]

@@ -12,6 +12,10 @@ fn cut(seqno: u64) -> Cut {
     Cut::from_positions(vec![at(seqno), at(0)])
 }
 
+fn of_term(term: u64) -> Leader {
+    Leader::new(term, 0, TICK_MS, MoveSettings::default())
+}
+
 fn heartbeat(node: u64) -> Heartbeat {
     Heartbeat { node: NodeId(node), buckets: vec![], slices: vec![], moves: vec![], leases: vec![] }
 }
@@ -64,7 +68,7 @@ fn run(leader: &mut Leader, state: &mut StateContext, now_ms: u64) -> Plan {
 #[test]
 fn epochs_come_a_tick_apart_and_at_once_when_somebody_waits() {
     let mut state = with_bucket();
-    let mut leader = Leader::new(1, 0, TICK_MS);
+    let mut leader = of_term(1);
     assert_eq!(run(&mut leader, &mut state, 0), Plan::default(), "nothing is new");
     leader.sync(&state, BUCKET, cut(1), 100).unwrap();
     assert_eq!(promotions(&run(&mut leader, &mut state, 100)).len(), 1, "after a pause at once");
@@ -81,7 +85,7 @@ fn epochs_come_a_tick_apart_and_at_once_when_somebody_waits() {
 #[test]
 fn the_tick_stretches_with_the_log() {
     let state = with_bucket();
-    let mut leader = Leader::new(1, 0, TICK_MS);
+    let mut leader = of_term(1);
     leader.promoted(100, 150);
     leader.sync(&state, BUCKET, cut(1), 150).unwrap();
     assert_eq!(leader.plan(&state, 150, 150).next_ms, Some(200));
@@ -92,7 +96,7 @@ fn the_tick_stretches_with_the_log() {
 #[test]
 fn a_promotion_holds_what_changed_and_nothing_else() {
     let mut state = with_bucket();
-    let mut leader = Leader::new(1, 0, TICK_MS);
+    let mut leader = of_term(1);
     leader.sync(&state, BUCKET, cut(5), 0).unwrap();
     let promotion = promotions(&run(&mut leader, &mut state, 0)).remove(0);
     assert_eq!(promotion.changes.len(), 1, "vbucket 1 has nothing");
@@ -105,7 +109,7 @@ fn a_promotion_holds_what_changed_and_nothing_else() {
 fn an_index_is_ready_when_each_slice_is_read_and_no_living_copy_is_behind() {
     let mut state = with_bucket();
     apply(&mut state, create_index(spec("i")));
-    let mut leader = Leader::new(1, 0, TICK_MS);
+    let mut leader = of_term(1);
     let all = [(0, true), (1, true), (2, true), (3, true)];
     let ready = vec![Command::IndexReady { index: IndexId(1), generation: Generation(1) }];
 
@@ -117,7 +121,7 @@ fn an_index_is_ready_when_each_slice_is_read_and_no_living_copy_is_behind() {
     assert_eq!(leader.plan(&state, 30, 30).commands, ready);
     assert_eq!(leader.plan(&state, 31, 31).commands, [], "said once, until there is news");
 
-    let mut later = Leader::new(2, 0, TICK_MS);
+    let mut later = of_term(2);
     later.hear(slices(20, &all), SILENT_MS_MAX);
     assert_eq!(later.plan(&state, SILENT_MS_MAX, 0).commands, ready, "node 21 is dead");
     later.hear(slices(20, &all[..3]), SILENT_MS_MAX);
@@ -130,7 +134,7 @@ fn the_horizon_waits_for_leases_and_for_slices_that_are_behind() {
     apply(&mut state, create_index(spec("i")));
     let ready = Command::IndexReady { index: IndexId(1), generation: Generation(1) };
     apply(&mut state, ready);
-    let mut leader = Leader::new(1, 0, TICK_MS);
+    let mut leader = of_term(1);
     let mut promote = |now_ms: u64, heartbeats: &[Heartbeat]| {
         for heartbeat in heartbeats {
             leader.hear(heartbeat.clone(), now_ms);
@@ -151,7 +155,7 @@ fn the_horizon_waits_for_leases_and_for_slices_that_are_behind() {
 #[test]
 fn a_bucket_that_nobody_speaks_of_is_asked_about() {
     let state = with_bucket();
-    let mut leader = Leader::new(1, 0, TICK_MS);
+    let mut leader = of_term(1);
     let asked = |leader: &mut Leader, now_ms| {
         let silent = leader.silent_buckets(&state, now_ms);
         silent.into_iter().map(|(bucket, node)| (bucket, node.id)).collect::<Vec<_>>()
@@ -167,7 +171,7 @@ fn a_bucket_that_nobody_speaks_of_is_asked_about() {
 
 #[test]
 fn status_tells_who_was_heard_when() {
-    let mut leader = Leader::new(1, 0, TICK_MS);
+    let mut leader = of_term(1);
     assert!(!leader.hear(applied(20, 3), 100), "no news of slices");
     let status = leader.node_status(350);
     assert_eq!((status[0].node, status[0].silent_ms), (NodeId(20), 250));

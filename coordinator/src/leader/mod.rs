@@ -6,6 +6,8 @@
 //! when to look again, and the service does it.
 
 pub mod horizon;
+pub mod moves;
+mod repair;
 pub mod stability;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +23,7 @@ use proto::index::{IndexInfo, IndexState, NodeInfo};
 use crate::state::epochs::advance;
 use crate::state::{BucketState, StateContext};
 use horizon::LEASE_MS;
+use moves::{Check, MoveSettings, Moves};
 use stability::{Choice, Stability};
 
 /// A node that was not heard of for this long is not counted on.
@@ -44,6 +47,7 @@ pub struct Leader {
     promoted_ms: Option<u64>,
     promotion_took_ms: u64,
     heard_of_slices: bool,
+    moves: Moves,
 }
 
 #[derive(Debug)]
@@ -57,13 +61,22 @@ struct Heard {
 pub struct Plan {
     /// To be proposed now.
     pub commands: Vec<Command>,
+    /// Copies to be compared; what comes out is to be told to [`Leader::checked`].
+    pub checks: Vec<Check>,
     /// When to look again, if nothing happens before.
     pub next_ms: Option<u64>,
 }
 
+impl Plan {
+    /// Looks again at this time at the latest.
+    fn look_at(&mut self, at_ms: u64) {
+        self.next_ms = Some(self.next_ms.map_or(at_ms, |next_ms| next_ms.min(at_ms)));
+    }
+}
+
 impl Leader {
     /// The memory of a leader whose term begins.
-    pub fn new(term: u64, now_ms: u64, tick_ms: u64) -> Self {
+    pub fn new(term: u64, now_ms: u64, tick_ms: u64, settings: MoveSettings) -> Self {
         Self {
             term,
             since_ms: now_ms,
@@ -74,6 +87,7 @@ impl Leader {
             promoted_ms: None,
             promotion_took_ms: 0,
             heard_of_slices: false,
+            moves: Moves::new(settings),
         }
     }
 
@@ -84,8 +98,9 @@ impl Leader {
 
     /// A node is alive. True if that may change what is to be done.
     pub fn hear(&mut self, heartbeat: Heartbeat, now_ms: u64) -> bool {
-        let news = !heartbeat.slices.is_empty();
-        self.heard_of_slices |= news;
+        let of_slices = !heartbeat.slices.is_empty();
+        let news = of_slices || !heartbeat.moves.is_empty();
+        self.heard_of_slices |= of_slices;
         self.nodes.insert(heartbeat.node, Heard { at_ms: now_ms, heartbeat });
         news
     }
@@ -143,6 +158,8 @@ impl Leader {
         if std::mem::take(&mut self.heard_of_slices) {
             plan.commands.extend(self.ready_indexes(state, now_ms));
         }
+        self.plan_moves(state, now_ms, &mut plan);
+        self.plan_repairs(state, now_ms, &mut plan);
         plan
     }
 
@@ -205,19 +222,23 @@ impl Leader {
             return bucket.epochs.last().horizon;
         }
         let id = bucket.info.id;
-        let leases = self
-            .nodes
-            .values()
-            .filter(|heard| now_ms.saturating_sub(heard.at_ms) <= LEASE_MS)
-            .flat_map(|heard| &heard.heartbeat.leases)
-            .filter(|(leased, _)| *leased == id)
-            .map(|(_, epoch)| *epoch);
+        let leases = self.leases(id, now_ms);
         let servable = state
             .indexes()
             .map(|record| &record.info)
             .filter(|index| index.bucket == id && index.state == IndexState::Maintenance)
             .map(|index| self.servable(index));
         horizon::horizon(&bucket.epochs, now_unix_ms, leases, servable)
+    }
+
+    /// The epochs of a bucket that running scans read.
+    fn leases(&self, bucket: BucketId, now_ms: u64) -> impl Iterator<Item = Epoch> {
+        self.nodes
+            .values()
+            .filter(move |heard| now_ms.saturating_sub(heard.at_ms) <= LEASE_MS)
+            .flat_map(|heard| &heard.heartbeat.leases)
+            .filter(move |(leased, _)| *leased == bucket)
+            .map(|(_, epoch)| *epoch)
     }
 
     /// The newest epoch that an index can serve as a whole: of each slice the best copy counts.

@@ -12,7 +12,7 @@ use proto::topology::IndexTopology;
 use proto::{Error, ErrorCode, Result, expr::Expr};
 
 use super::epochs::VBUCKETS_IN_ALL_MAX;
-use super::{BucketState, Change, Effect, EpochHistory, IndexRecord, StateContext};
+use super::{BucketState, Change, Effect, EpochHistory, IndexRecord, StateContext, moves};
 use crate::planner;
 
 /// No name is longer; PostgreSQL's clients show about half of that.
@@ -142,16 +142,36 @@ impl StateContext {
 
     fn set_index_state(&mut self, id: IndexId, state: IndexState) {
         if let Some(record) = self.indexes.get_mut(&id) {
-            let info = IndexInfo { state, ..(*record.info).clone() };
-            record.replace(info, self.position, self.unix_ms);
+            record.change(self.position, self.unix_ms, |info| info.state = state);
         }
+    }
+
+    /// Copies come and go by moves, which the leader plans; what is not built yet stays as it was placed
+    /// until then.
+    pub(super) fn set_replicas(&mut self, name: &str, replicas: u8) -> Change {
+        check_range("replicas", u64::from(replicas), 0, u64::from(REPLICAS_MAX))?;
+        let id = self.index_named(name).ok_or_else(|| no_index(name))?;
+        let now = self.indexes[&id].info.spec.replicas;
+        if now == replicas {
+            return Ok((Outcome::Done, Vec::new()));
+        }
+        let indexers: Vec<_> = self.receiving_indexers().collect();
+        if replicas > now {
+            planner::check_enough(replicas, &indexers)?;
+        }
+        if let Some(record) = self.indexes.get_mut(&id) {
+            record.change(self.position, self.unix_ms, |info| {
+                Arc::make_mut(&mut info.spec).replicas = replicas;
+            });
+        }
+        Ok((Outcome::Done, vec![Effect::CatalogChanged]))
     }
 
     fn bucket_named(&self, name: &str) -> Option<BucketId> {
         self.buckets.iter().find(|(_, bucket)| bucket.info.name == name).map(|(id, _)| *id)
     }
 
-    fn index_named(&self, name: &str) -> Option<IndexId> {
+    pub(super) fn index_named(&self, name: &str) -> Option<IndexId> {
         self.indexes.iter().find(|(_, index)| index.info.spec.name == name).map(|(id, _)| *id)
     }
 
@@ -179,19 +199,24 @@ impl StateContext {
             })
     }
 
-    /// The registered indexers with what they keep already.
-    fn indexer_loads(&self) -> Vec<planner::Load> {
-        let placements = || self.indexes.values().flat_map(|i| i.info.topology.placement.iter());
-        self.nodes
-            .values()
-            .filter(|node| node.role == Role::Indexer)
-            .map(|node| planner::Load {
-                node: node.id,
-                zone: node.zone.clone(),
-                copies: placements().filter(|nodes| nodes.contains(&node.id)).count(),
-                first_copies: placements().filter(|nodes| nodes.first() == Some(&node.id)).count(),
+    /// The indexers that may get slices, with what they keep when all moves are done.
+    pub(super) fn indexer_loads(&self) -> Vec<planner::Load> {
+        let placements: Vec<Vec<NodeId>> =
+            self.indexes.values().flat_map(|index| moves::settled(&index.info)).collect();
+        self.receiving_indexers()
+            .map(|id| planner::Load {
+                node: id,
+                zone: self.nodes[&id].zone.clone(),
+                copies: placements.iter().filter(|nodes| nodes.contains(&id)).count(),
+                first_copies: placements.iter().filter(|nodes| nodes.first() == Some(&id)).count(),
             })
             .collect()
+    }
+
+    /// The indexers that may get slices, ascending.
+    pub(super) fn receiving_indexers(&self) -> impl Iterator<Item = NodeId> {
+        let indexers = self.nodes.values().filter(|node| node.role == Role::Indexer);
+        indexers.map(|node| node.id).filter(|id| !self.draining.contains(id))
     }
 }
 
@@ -199,7 +224,7 @@ fn no_bucket(name: &str) -> Error {
     Error::new(ErrorCode::Unknown, format!("bucket \"{name}\" does not exist"))
 }
 
-fn no_index(name: &str) -> Error {
+pub(super) fn no_index(name: &str) -> Error {
     Error::new(ErrorCode::Unknown, format!("index \"{name}\" does not exist"))
 }
 

@@ -13,35 +13,38 @@
 //! |---|---|
 //! | [`ddl`] | buckets and indexes |
 //! | [`epochs`] | stability timestamps and their history |
-//! | [`nodes`] | registration |
+//! | [`nodes`] | registration, draining, removal |
+//! | [`moves`] | moves of slices |
+//! | [`history`] | where the slices have been |
 //! | [`requests`] | the answers kept for retries |
 //!
 //! An index is `pending` until somebody builds it (CREATE INDEX itself, or BUILD INDEX), `backfill` until
-//! the leader has seen every slice readable, then `maintenance`.
+//! the leader has seen every slice readable, then `maintenance`. Only then do its slices move.
 
 pub mod ddl;
 pub mod epochs;
+pub mod history;
+pub mod moves;
 pub mod nodes;
 pub mod requests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proto::command::{Command, CommandRequest, Outcome};
 use proto::cut::EpochMark;
 use proto::ids::{BucketId, IndexId, NodeId};
-use proto::index::{BucketInfo, Catalog, IndexInfo, NodeInfo};
-use proto::topology::IndexTopology;
+use proto::index::{BucketInfo, Catalog, NodeInfo};
+use proto::moves::EndedMove;
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 
 pub use epochs::EpochHistory;
+pub use history::{IndexRecord, TopologyRecord};
 pub use requests::Requests;
 
 /// The version of the state's encoding, the first byte of a snapshot.
-const SNAPSHOT_VERSION: u8 = 2;
-/// States of an index's topology that are remembered.
-const TOPOLOGIES_MAX: usize = 64;
+const SNAPSHOT_VERSION: u8 = 3;
 
 /// All that the cluster has agreed on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -56,9 +59,14 @@ pub struct StateContext {
     /// Numbers are given once.
     last_bucket: u64,
     last_index: u64,
+    last_move: u64,
     buckets: BTreeMap<BucketId, BucketState>,
     indexes: BTreeMap<IndexId, IndexRecord>,
     nodes: BTreeMap<NodeId, Arc<NodeInfo>>,
+    /// Indexers that get no more slices.
+    draining: BTreeSet<NodeId>,
+    /// The newest last.
+    ended_moves: Vec<EndedMove>,
     requests: Requests,
 }
 
@@ -69,26 +77,6 @@ pub struct BucketState {
     pub info: Arc<BucketInfo>,
     /// Its epochs.
     pub epochs: EpochHistory,
-}
-
-/// An index and where its slices have been.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct IndexRecord {
-    /// What the cluster knows of it.
-    pub info: Arc<IndexInfo>,
-    /// The topologies that it had, the newest last.
-    pub topologies: Vec<TopologyRecord>,
-}
-
-/// A topology and since when it holds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TopologyRecord {
-    /// The topology.
-    pub topology: Arc<IndexTopology>,
-    /// The log position at which it came to hold.
-    pub position: u64,
-    /// The time at which it came to hold.
-    pub unix_ms: u64,
 }
 
 /// What follows from an applied command.
@@ -151,6 +139,13 @@ impl StateContext {
             Command::DropIndex { name, if_exists } => self.drop_index(name, *if_exists),
             Command::RegisterNode(node) => self.register_node(node),
             Command::IndexReady { index, generation } => self.index_ready(*index, *generation),
+            Command::StartMoves(moves) => self.start_moves(moves),
+            Command::AdvanceMove { index, id, stage } => self.advance_move(*index, *id, *stage),
+            Command::EndMove { index, id, undone } => self.end_move(*index, *id, undone.as_deref()),
+            Command::CancelMoves { index } => self.cancel_moves(index.as_deref()),
+            Command::DrainNode { node, drain } => self.drain_node(*node, *drain),
+            Command::RemoveNode { node } => self.remove_node(*node),
+            Command::SetReplicas { index, replicas } => self.set_replicas(index, *replicas),
             Command::PromoteEpochs(promotions) => self.promote_epochs(promotions),
         }
     }
@@ -185,6 +180,16 @@ impl StateContext {
         self.nodes.get(&id)
     }
 
+    /// All registered processes by number.
+    pub fn nodes(&self) -> impl Iterator<Item = &Arc<NodeInfo>> {
+        self.nodes.values()
+    }
+
+    /// Is it an indexer that gets no more slices?
+    pub fn is_draining(&self, node: NodeId) -> bool {
+        self.draining.contains(&node)
+    }
+
     /// What every service may know.
     pub fn catalog(&self) -> Catalog {
         let info = |(id, bucket): (&BucketId, &BucketState)| (*id, bucket.info.clone());
@@ -194,6 +199,8 @@ impl StateContext {
             buckets: self.buckets.iter().map(info).collect(),
             indexes: self.indexes.iter().map(|(id, index)| (*id, index.info.clone())).collect(),
             nodes: self.nodes.clone(),
+            draining: self.draining.clone(),
+            ended_moves: self.ended_moves.clone(),
         }
     }
 
@@ -216,25 +223,6 @@ impl StateContext {
             .with_hint("run the same version on all coordinators")),
             None => Err(Error::new(ErrorCode::Corrupt, "the StateContext is empty")),
         }
-    }
-}
-
-impl IndexRecord {
-    fn new(info: IndexInfo, position: u64, unix_ms: u64) -> Self {
-        let topology = info.topology.clone();
-        let topologies = vec![TopologyRecord { topology, position, unix_ms }];
-        Self { info: Arc::new(info), topologies }
-    }
-
-    /// Gives the index another definition, and its topology a place in the history if it is new.
-    fn replace(&mut self, info: IndexInfo, position: u64, unix_ms: u64) {
-        if info.topology != self.info.topology {
-            let topology = info.topology.clone();
-            self.topologies.push(TopologyRecord { topology, position, unix_ms });
-            let surplus = self.topologies.len().saturating_sub(TOPOLOGIES_MAX);
-            self.topologies.drain(..surplus);
-        }
-        self.info = Arc::new(info);
     }
 }
 

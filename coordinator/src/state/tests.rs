@@ -3,8 +3,9 @@
 use proto::command::{Promotion, RequestId};
 use proto::cut::Position;
 use proto::expr::{ColumnType, Expr, Step};
-use proto::ids::{Epoch, Generation, Seqno, VbucketId, Vbuuid};
+use proto::ids::{Epoch, Generation, MoveId, Seqno, SliceNo, VbucketId, Vbuuid};
 use proto::index::{IndexSpec, IndexState, KeyPart, PartitionBy, Role, SourceKind};
+use proto::moves::{MoveStage, PlannedMove};
 use proto::topology::TopologyProvider;
 
 use super::*;
@@ -15,7 +16,7 @@ pub(crate) fn apply(state: &mut StateContext, command: Command) -> (Outcome, Vec
     state.apply(position, unix_ms, &CommandRequest { request: None, command })
 }
 
-fn done(state: &mut StateContext, command: Command) -> Outcome {
+pub(crate) fn done(state: &mut StateContext, command: Command) -> Outcome {
     match apply(state, command) {
         (Outcome::Refused(error), _) => panic!("refused: {error}"),
         (outcome, _) => outcome,
@@ -23,7 +24,7 @@ fn done(state: &mut StateContext, command: Command) -> Outcome {
 }
 
 /// The code of the refusal; the state must be as it was.
-fn refused(state: &mut StateContext, command: Command) -> ErrorCode {
+pub(crate) fn refused(state: &mut StateContext, command: Command) -> ErrorCode {
     let before = (state.cas, state.catalog());
     match apply(state, command) {
         (Outcome::Refused(error), effects) => {
@@ -81,6 +82,54 @@ pub(crate) fn with_bucket() -> StateContext {
     }
     assert_eq!(done(&mut state, create_bucket("b")), Outcome::Bucket(BucketId(1)));
     state
+}
+
+/// Index 1, called "i", serves: slices 0 to 3, the first copies on 20, 21, 20, 21, and with a replica
+/// the other one on the other node; indexers 22 and 23 have nothing.
+pub(crate) fn serving(replicas: u8) -> StateContext {
+    let mut state = with_bucket();
+    done(&mut state, create_index(IndexSpec { replicas, ..spec("i") }));
+    done(&mut state, Command::IndexReady { index: IndexId(1), generation: Generation(1) });
+    for id in [22, 23] {
+        done(&mut state, Command::RegisterNode(node(id, Role::Indexer)));
+    }
+    state
+}
+
+/// A move of a slice of index 1; node 0 is none.
+pub(crate) fn planned(slice: u16, from: u64, to: u64) -> PlannedMove {
+    let node = |id| Some(NodeId(id)).filter(|node| node.0 > 0);
+    PlannedMove {
+        index: IndexId(1),
+        generation: Generation(1),
+        slice: SliceNo(slice),
+        from: node(from),
+        to: node(to),
+        reason: "a test".into(),
+    }
+}
+
+/// Starts moves, at least one.
+pub(crate) fn start(state: &mut StateContext, moves: &[PlannedMove]) -> Vec<MoveId> {
+    match done(state, Command::StartMoves(moves.to_vec())) {
+        Outcome::Moves(ids) => ids,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Takes a move on to a stage.
+pub(crate) fn advance(state: &mut StateContext, id: MoveId, to: MoveStage) {
+    for stage in [MoveStage::Pending, MoveStage::Catchup, MoveStage::Done] {
+        if stage <= to {
+            done(state, Command::AdvanceMove { index: IndexId(1), id, stage });
+        }
+    }
+}
+
+/// The nodes of a slice of index 1.
+pub(crate) fn copies(state: &StateContext, slice: u16) -> Vec<u64> {
+    let info = &state.indexes[&IndexId(1)].info;
+    info.topology.replicas(SliceNo(slice)).iter().map(|node| node.0).collect()
 }
 
 pub(crate) fn promotion(vbucket: u16, vbuuid: u64, seqno: u64) -> Promotion {

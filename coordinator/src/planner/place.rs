@@ -1,4 +1,4 @@
-//! Where slices go: a pure choice from what the nodes keep already.
+//! Where the slices of a new index go: a pure choice from what the nodes keep already.
 //!
 //! Slice by slice and copy by copy, the next copy goes to the node that keeps the least. Copies of one
 //! slice never share a node, and share a zone only if there are not enough zones. First copies, which
@@ -24,40 +24,62 @@ pub struct Load {
 
 /// Chooses the nodes of each slice, the one that is asked first at the front.
 pub fn place(slices: u16, replicas: u8, loads: &[Load]) -> Result<Vec<Vec<NodeId>>> {
-    let copies = usize::from(replicas) + 1;
-    if loads.len() < copies {
-        let there: Vec<String> = loads.iter().map(|load| load.node.to_string()).collect();
-        let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
-        return Err(Error::new(
-            ErrorCode::Unavailable,
-            format!("replicas = {replicas} needs {copies} indexers; registered: {there}"),
-        )
-        .with_hint("start more indexers, or ask for fewer replicas"));
-    }
+    let nodes: Vec<NodeId> = loads.iter().map(|load| load.node).collect();
+    check_enough(replicas, &nodes)?;
     let mut loads = loads.to_vec();
-    loads.sort_by_key(|load| load.node);
     let mut placement = Vec::with_capacity(usize::from(slices));
     for _ in 0..slices {
-        let mut chosen: Vec<NodeId> = Vec::with_capacity(copies);
-        let mut zones: BTreeSet<String> = BTreeSet::new();
-        for _ in 0..copies {
-            let first = chosen.is_empty();
-            let best =
-                loads.iter_mut().filter(|load| !chosen.contains(&load.node)).min_by_key(|load| {
-                    let spread = if first { load.first_copies } else { 0 };
-                    (zones.contains(&load.zone), spread, load.copies, load.node)
-                });
-            let Some(best) = best else { break };
-            best.copies += 1;
-            best.first_copies += usize::from(first);
-            chosen.push(best.node);
-            if !best.zone.is_empty() {
-                zones.insert(best.zone.clone());
-            }
+        let mut chosen = Vec::with_capacity(usize::from(replicas) + 1);
+        for _ in 0..=replicas {
+            let next = choose(&chosen, &mut loads);
+            chosen.extend(next);
         }
         placement.push(chosen);
     }
     Ok(placement)
+}
+
+/// Are there enough nodes for so many copies of a slice?
+pub fn check_enough(replicas: u8, nodes: &[NodeId]) -> Result<()> {
+    let copies = usize::from(replicas) + 1;
+    if nodes.len() >= copies {
+        return Ok(());
+    }
+    let there: Vec<String> = nodes.iter().map(NodeId::to_string).collect();
+    let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+    let what = format!("replicas = {replicas} needs {copies} indexers; registered: {there}");
+    Err(Error::new(ErrorCode::Unavailable, what)
+        .with_hint("start more indexers, or ask for fewer replicas"))
+}
+
+/// Chooses the node of one more copy beside those that there are, and counts it; `None` if each node has
+/// one.
+pub fn choose(copies: &[NodeId], loads: &mut [Load]) -> Option<NodeId> {
+    let hosts = loads.iter().filter(|load| copies.contains(&load.node));
+    let zones: BTreeSet<String> =
+        hosts.map(|load| load.zone.clone()).filter(|zone| !zone.is_empty()).collect();
+    let first = copies.is_empty();
+    let best = loads.iter_mut().filter(|load| !copies.contains(&load.node)).min_by_key(|load| {
+        let spread = if first { load.first_copies } else { 0 };
+        (zones.contains(&load.zone), spread, load.copies, load.node)
+    })?;
+    best.copies += 1;
+    best.first_copies += usize::from(first);
+    Some(best.node)
+}
+
+/// Puts `to` where `from` is, or at the end; without `to`, `from` goes. No node is ever named twice.
+pub fn replace_copy(copies: &mut Vec<NodeId>, from: Option<NodeId>, to: Option<NodeId>) {
+    let place = copies.iter().position(|node| Some(*node) == from);
+    let to = to.filter(|to| !copies.contains(to));
+    match (place, to) {
+        (Some(place), Some(to)) => copies[place] = to,
+        (Some(place), None) => {
+            copies.remove(place);
+        }
+        (None, Some(to)) => copies.push(to),
+        (None, None) => {}
+    }
 }
 
 #[cfg(test)]
@@ -115,5 +137,20 @@ mod tests {
     fn too_few_nodes_are_an_error_that_says_who_is_there() {
         let error = place(1, 1, &[node(7, "")]).unwrap_err();
         assert!(error.message.contains("needs 2 indexers; registered: 7"), "{error}");
+    }
+
+    #[test]
+    fn a_copy_is_replaced_in_its_place_added_or_taken_off() {
+        let changed = |from: u64, to: u64| {
+            let mut copies = [1, 2, 3].map(NodeId).to_vec();
+            let node = |id: u64| Some(NodeId(id)).filter(|node| node.0 > 0);
+            replace_copy(&mut copies, node(from), node(to));
+            copies.into_iter().map(|node| node.0).collect::<Vec<_>>()
+        };
+        assert_eq!(changed(2, 9), [1, 9, 3]);
+        assert_eq!(changed(0, 9), [1, 2, 3, 9]);
+        assert_eq!(changed(1, 0), [2, 3]);
+        assert_eq!(changed(1, 3), [2, 3], "never twice");
+        assert_eq!(changed(7, 9), [1, 2, 3, 9], "what was to go is gone");
     }
 }

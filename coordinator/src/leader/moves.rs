@@ -1,0 +1,422 @@
+//! The leader takes moves from stage to stage.
+//!
+//! What it needs to know of a move is in the StateContext (its stage) and in the heartbeats of its ends
+//! (how far they are); what it remembers by itself is only when it saw something first and which checks
+//! are under way. So a new leader goes on where the old one was, a heartbeat later.
+//!
+//! - `start` → `pending`: both ends live, and neither they nor the cluster have too much to do. In the
+//!   order of their numbers; one that must wait lets those behind it pass.
+//! - `pending` → `catchup`: the target says that it has a copy.
+//! - `catchup` → `done`: the target says that it shows the slice, and it and a copy that the topology names
+//!   gave one checksum at one epoch. The service asks for the two and says what came out
+//!   ([`Leader::checked`]).
+//! - `done` → forgotten: no scan can ask for an epoch from before, or none does; and a copy that the
+//!   topology names can be read, so that the old one is not missed.
+//!
+//! A move is undone when its target is silent for long, makes no headway, or gives another checksum. A
+//! source that dies is replaced by another copy; if there is none, the move waits for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proto::Result;
+use proto::api::Heartbeat;
+use proto::command::Command;
+use proto::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId};
+use proto::index::IndexInfo;
+use proto::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
+use proto::topology::TopologyProvider;
+
+use super::horizon::{LEASE_AGE_MS_MAX, LEASE_MS};
+use super::{Leader, Plan, SILENT_MS_MAX};
+use crate::state::StateContext;
+
+/// While moves are under way the leader looks at them at least this often.
+const LOOK_EVERY_MS: u64 = 500;
+/// A check that failed is tried again after this.
+const CHECK_AGAIN_MS: u64 = 1_000;
+/// A source can be read for so long in any case: a scan that just began has told of its lease, and
+/// the routers know the new topology.
+const DONE_MS_MIN: u64 = 5_000;
+/// After a move was undone nothing is repaired for so long: what failed may fail again.
+const REPAIR_AFTER_UNDONE_MS: u64 = 30_000;
+
+/// How many moves at a time, and how much patience.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MoveSettings {
+    /// Moves that a node is the source of at a time.
+    pub sources_max: usize,
+    /// Moves that a node is the target of at a time.
+    pub targets_max: usize,
+    /// Moves at a time in the cluster.
+    pub in_all_max: usize,
+    /// A target that is silent for longer is given up.
+    pub target_silent_ms: u64,
+    /// A target that has trouble and comes no further for longer is given up.
+    pub stuck_ms: u64,
+    /// The copies of a node that is silent for longer count as lost, and are made elsewhere.
+    pub node_gone_ms: u64,
+}
+
+impl Default for MoveSettings {
+    fn default() -> Self {
+        Self {
+            sources_max: 2,
+            targets_max: 2,
+            in_all_max: 16,
+            target_silent_ms: 60_000,
+            stuck_ms: 60_000,
+            node_gone_ms: 10 * 60_000,
+        }
+    }
+}
+
+/// Two copies to be compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// The index.
+    pub index: IndexId,
+    /// The move.
+    pub id: MoveId,
+    /// The slice.
+    pub slice: SliceId,
+    /// A node with a copy that counts.
+    pub source: NodeId,
+    /// The target of the move.
+    pub target: NodeId,
+    /// An epoch that both can answer.
+    pub epoch: Epoch,
+}
+
+/// A checksum and how many entries it is of.
+pub type Checksum = (u64, u64);
+
+/// What the leader remembers of all moves.
+#[derive(Debug, Default)]
+pub(super) struct Moves {
+    pub settings: MoveSettings,
+    /// When repairs were planned last.
+    pub repaired_ms: Option<u64>,
+    /// No repairs are planned before.
+    pub repair_not_before_ms: u64,
+    seen: BTreeMap<MoveId, Seen>,
+}
+
+impl Moves {
+    pub fn new(settings: MoveSettings) -> Self {
+        Self { settings, ..Self::default() }
+    }
+}
+
+/// What the leader remembers of a move.
+#[derive(Debug)]
+struct Seen {
+    stage: MoveStage,
+    /// Since when it has been in this stage, as far as this leader knows.
+    since_ms: u64,
+    check: Checked,
+    /// How far the target was when it began to have trouble, and when that was.
+    stuck: Option<(MovePhase, u64, u64)>,
+}
+
+/// How far the comparison of the two ends is.
+#[derive(Debug, PartialEq)]
+enum Checked {
+    Not,
+    UnderWay(Check),
+    Again { at_ms: u64 },
+    Same,
+    Different(String),
+}
+
+/// What to do about a move now.
+enum Step {
+    Wait,
+    To(MoveStage),
+    Check(Check),
+    Forget,
+    Undo(String),
+}
+
+/// The moves that are not `start` and not `done`, counted.
+#[derive(Default)]
+struct Busy {
+    sources: BTreeMap<NodeId, usize>,
+    targets: BTreeMap<NodeId, usize>,
+    all: usize,
+}
+
+impl Leader {
+    /// What came out of a check.
+    pub fn checked(&mut self, check: &Check, result: Result<(Checksum, Checksum)>, now_ms: u64) {
+        let Some(seen) = self.moves.seen.get_mut(&check.id) else { return };
+        if seen.check != Checked::UnderWay(check.clone()) {
+            return;
+        }
+        seen.check = match result {
+            Ok((source, target)) if source == target => Checked::Same,
+            Ok((source, target)) => Checked::Different(difference(check, source, target)),
+            Err(_) => Checked::Again { at_ms: now_ms + CHECK_AGAIN_MS },
+        };
+    }
+
+    pub(super) fn plan_moves(&mut self, state: &StateContext, now_ms: u64, plan: &mut Plan) {
+        let moves: Vec<(&IndexInfo, &SliceMove)> =
+            state.indexes().flat_map(|record| pairs(&record.info)).collect();
+        let ids: BTreeSet<MoveId> = moves.iter().map(|(_, m)| m.id).collect();
+        let mut all_seen = std::mem::take(&mut self.moves.seen);
+        all_seen.retain(|id, _| ids.contains(id));
+        let admitted = self.admitted(&moves, now_ms);
+        for (info, m) in &moves {
+            let seen = all_seen.entry(m.id).or_insert_with(|| Seen::new(m.stage, now_ms));
+            if seen.stage != m.stage {
+                *seen = Seen::new(m.stage, now_ms);
+            }
+            let step = match m.stage {
+                MoveStage::Done => self.step_done(state, info, m, seen, now_ms),
+                _ => self.step_unfinished(state, info, m, seen, &admitted, now_ms),
+            };
+            self.take_step(info.id, m.id, step, seen, now_ms, plan);
+        }
+        self.moves.seen = all_seen;
+        if !moves.is_empty() {
+            plan.look_at(now_ms + LOOK_EVERY_MS);
+        }
+    }
+
+    fn take_step(
+        &mut self,
+        index: IndexId,
+        id: MoveId,
+        step: Step,
+        seen: &mut Seen,
+        now_ms: u64,
+        plan: &mut Plan,
+    ) {
+        match step {
+            Step::Wait => {}
+            Step::To(stage) => plan.commands.push(Command::AdvanceMove { index, id, stage }),
+            Step::Check(check) => {
+                seen.check = Checked::UnderWay(check.clone());
+                plan.checks.push(check);
+            }
+            Step::Forget => plan.commands.push(Command::EndMove { index, id, undone: None }),
+            Step::Undo(why) => {
+                self.moves.repair_not_before_ms = now_ms + REPAIR_AFTER_UNDONE_MS;
+                plan.commands.push(Command::EndMove { index, id, undone: Some(why) });
+            }
+        }
+    }
+
+    /// The moves whose turn it is.
+    fn admitted(&self, moves: &[(&IndexInfo, &SliceMove)], now_ms: u64) -> BTreeSet<MoveId> {
+        let settings = &self.moves.settings;
+        let mut busy = Busy::default();
+        let mut waiting = Vec::new();
+        for (info, m) in moves {
+            let source = self.source(info, m, now_ms);
+            match m.stage {
+                MoveStage::Start => waiting.push((m.id, source, m.to)),
+                MoveStage::Pending | MoveStage::Catchup => busy.add(source, m.to),
+                MoveStage::Done => {}
+            }
+        }
+        waiting.sort_unstable_by_key(|(id, ..)| *id);
+        let mut admitted = BTreeSet::new();
+        for (id, source, target) in waiting {
+            let lives = target.is_some_and(|target| self.lives(target, now_ms));
+            if lives && source.is_some() && busy.has_room(source, target, settings) {
+                busy.add(source, target);
+                admitted.insert(id);
+            }
+        }
+        admitted
+    }
+
+    /// A living copy that the topology names: the one that goes, if it lives.
+    fn source(&self, info: &IndexInfo, m: &SliceMove, now_ms: u64) -> Option<NodeId> {
+        let copies = info.topology.replicas(m.slice);
+        let goes = copies.iter().filter(|node| Some(**node) == m.from);
+        goes.chain(copies).copied().find(|node| self.lives(*node, now_ms))
+    }
+
+    /// Was it heard of just now?
+    pub(super) fn lives(&self, node: NodeId, now_ms: u64) -> bool {
+        let heard = self.nodes.get(&node);
+        heard.is_some_and(|heard| now_ms.saturating_sub(heard.at_ms) < SILENT_MS_MAX)
+    }
+
+    /// For how long it has been silent, as far as this leader can know.
+    pub(super) fn silent_ms(&self, node: NodeId, now_ms: u64) -> u64 {
+        let heard_ms = self.nodes.get(&node).map_or(0, |heard| heard.at_ms);
+        now_ms.saturating_sub(heard_ms.max(self.since_ms))
+    }
+
+    fn step_unfinished(
+        &self,
+        state: &StateContext,
+        info: &IndexInfo,
+        m: &SliceMove,
+        seen: &mut Seen,
+        admitted: &BTreeSet<MoveId>,
+        now_ms: u64,
+    ) -> Step {
+        let Some(target) = m.to else { return Step::Wait };
+        let silent_ms = self.silent_ms(target, now_ms);
+        if silent_ms >= self.moves.settings.target_silent_ms {
+            let s = silent_ms / 1_000;
+            return Step::Undo(format!("node {target}, the target, has been silent for {s} s"));
+        }
+        let progress = self.progress_of(target, info.id, m.id);
+        if let Some(trouble) = progress.and_then(|p| self.stuck(p, seen, now_ms))
+            && self.source(info, m, now_ms).is_some()
+        {
+            return Step::Undo(trouble);
+        }
+        let phase = progress.map(|progress| progress.phase);
+        match m.stage {
+            MoveStage::Start if admitted.contains(&m.id) => Step::To(MoveStage::Pending),
+            MoveStage::Pending if phase >= Some(MovePhase::Copied) => Step::To(MoveStage::Catchup),
+            MoveStage::Catchup => match &seen.check {
+                Checked::Same => Step::To(MoveStage::Done),
+                Checked::Different(what) => Step::Undo(what.clone()),
+                Checked::UnderWay(_) => Step::Wait,
+                Checked::Again { at_ms } if now_ms < *at_ms => Step::Wait,
+                _ if phase < Some(MovePhase::Installed) => Step::Wait,
+                _ => self.check(state, info, m, target, now_ms).map_or(Step::Wait, Step::Check),
+            },
+            _ => Step::Wait,
+        }
+    }
+
+    /// Why a target is given up that has had trouble, and come no further, for long.
+    fn stuck(&self, progress: &MoveProgress, seen: &mut Seen, now_ms: u64) -> Option<String> {
+        let (phase, bytes) = (progress.phase, progress.bytes);
+        let Some(trouble) = &progress.trouble else {
+            seen.stuck = None;
+            return None;
+        };
+        let stands = |(old_phase, old_bytes, _): &(MovePhase, u64, u64)| {
+            (*old_phase, *old_bytes) == (phase, bytes)
+        };
+        let (.., since_ms) = *seen.stuck.get_or_insert((phase, bytes, now_ms));
+        if !seen.stuck.as_ref().is_some_and(stands) {
+            seen.stuck = Some((phase, bytes, now_ms));
+            return None;
+        }
+        let stuck_ms = now_ms.saturating_sub(since_ms);
+        let s = stuck_ms / 1_000;
+        let gave_up = stuck_ms >= self.moves.settings.stuck_ms;
+        gave_up.then(|| format!("the target has come no further for {s} s: {trouble}"))
+    }
+
+    fn progress_of(&self, target: NodeId, index: IndexId, id: MoveId) -> Option<&MoveProgress> {
+        let moves = &self.nodes.get(&target)?.heartbeat.moves;
+        moves.iter().find(|progress| progress.index == index && progress.id == id)
+    }
+
+    /// The comparison that can be made now: at the newest epoch that both ends have applied, if that is one
+    /// of this stage, and above their floors.
+    fn check(
+        &self,
+        state: &StateContext,
+        info: &IndexInfo,
+        m: &SliceMove,
+        target: NodeId,
+        now_ms: u64,
+    ) -> Option<Check> {
+        let slice = SliceId { index: info.id, generation: info.generation, slice: m.slice };
+        let horizon = state.bucket(info.bucket)?.epochs.last().horizon;
+        let oldest = m.epoch.max(horizon);
+        let (target_floor, target_applied) = self.reach(target, slice, info.bucket)?;
+        let copies = info.topology.replicas(m.slice);
+        let goes = copies.iter().filter(|node| Some(**node) == m.from);
+        goes.chain(copies).copied().filter(|node| self.lives(*node, now_ms)).find_map(|source| {
+            let (floor, applied) = self.reach(source, slice, info.bucket)?;
+            let epoch = applied.min(target_applied);
+            let check = Check { index: info.id, id: m.id, slice, source, target, epoch };
+            (epoch >= oldest.max(floor).max(target_floor)).then_some(check)
+        })
+    }
+
+    /// The oldest and the newest epoch of a slice that a node says it can answer.
+    fn reach(&self, node: NodeId, slice: SliceId, bucket: BucketId) -> Option<(Epoch, Epoch)> {
+        let said: &Heartbeat = &self.nodes.get(&node)?.heartbeat;
+        let floor = said.slices.iter().find(|progress| progress.slice == slice)?.floor?;
+        let bucket = said.buckets.iter().find(|progress| progress.bucket == bucket)?;
+        Some((floor, bucket.applied))
+    }
+
+    fn step_done(
+        &self,
+        state: &StateContext,
+        info: &IndexInfo,
+        m: &SliceMove,
+        seen: &Seen,
+        now_ms: u64,
+    ) -> Step {
+        let Some(bucket) = state.bucket(info.bucket) else { return Step::Wait };
+        let done_ms = now_ms.saturating_sub(seen.since_ms);
+        let slice = SliceId { index: info.id, generation: info.generation, slice: m.slice };
+        let reads = |node: &NodeId| {
+            self.lives(*node, now_ms) && self.reach(*node, slice, info.bucket).is_some()
+        };
+        if done_ms < DONE_MS_MIN || !info.topology.replicas(m.slice).iter().any(reads) {
+            return Step::Wait;
+        }
+        // The horizon moves with new epochs only; in a bucket that rests the leases themselves say whether
+        // a scan may have begun before. One that is renewed for ever is of scans that began after.
+        let over = bucket.epochs.last().horizon > m.epoch
+            || !self.is_leased(info.bucket, m.epoch, now_ms)
+            || done_ms >= LEASE_AGE_MS_MAX;
+        if over { Step::Forget } else { Step::Wait }
+    }
+
+    /// May a scan read this epoch of a bucket, or an older one?
+    fn is_leased(&self, bucket: BucketId, epoch: Epoch, now_ms: u64) -> bool {
+        let leads_ms = now_ms.saturating_sub(self.since_ms);
+        leads_ms < LEASE_MS || self.leases(bucket, now_ms).any(|leased| leased <= epoch)
+    }
+}
+
+impl Seen {
+    fn new(stage: MoveStage, since_ms: u64) -> Self {
+        Self { stage, since_ms, check: Checked::Not, stuck: None }
+    }
+}
+
+impl Busy {
+    fn add(&mut self, source: Option<NodeId>, target: Option<NodeId>) {
+        source.into_iter().for_each(|node| *self.sources.entry(node).or_default() += 1);
+        target.into_iter().for_each(|node| *self.targets.entry(node).or_default() += 1);
+        self.all += 1;
+    }
+
+    fn has_room(
+        &self,
+        source: Option<NodeId>,
+        target: Option<NodeId>,
+        settings: &MoveSettings,
+    ) -> bool {
+        let of = |counts: &BTreeMap<NodeId, usize>, node: Option<NodeId>| {
+            node.and_then(|node| counts.get(&node).copied()).unwrap_or(0)
+        };
+        self.all < settings.in_all_max
+            && of(&self.sources, source) < settings.sources_max
+            && of(&self.targets, target) < settings.targets_max
+    }
+}
+
+fn pairs(info: &IndexInfo) -> impl Iterator<Item = (&IndexInfo, &SliceMove)> {
+    info.moves.iter().map(move |m| (info, m))
+}
+
+fn difference(check: &Check, source: Checksum, target: Checksum) -> String {
+    format!(
+        "checksum {:016x} of {} entries on node {} and {:016x} of {} on node {} differ at epoch {}",
+        source.0, source.1, check.source, target.0, target.1, check.target, check.epoch
+    )
+}
+
+#[cfg(test)]
+#[path = "moves_tests.rs"]
+mod tests;

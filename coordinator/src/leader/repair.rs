@@ -1,0 +1,141 @@
+//! What the leader gives the planner, and the repairs that it orders by itself.
+
+use std::collections::BTreeMap;
+
+use proto::command::Command;
+use proto::ids::{IndexId, NodeId, SliceId, SliceNo};
+use proto::index::{IndexInfo, IndexState, Role};
+use proto::moves::{MoveStage, RebalancePlan, RebalanceRequest, SliceMove};
+use proto::{Error, ErrorCode, Result};
+
+use super::{Leader, Plan, SILENT_MS_MAX};
+use crate::planner::{self, Goal, Health, Index, Node, Slice, View};
+use crate::state::{StateContext, moves::settled};
+
+/// How often the leader looks whether a node is to be emptied or a copy is missing.
+const REPAIR_EVERY_MS: u64 = 3_000;
+
+/// What the nodes say of a slice: the most bytes, and the most entries.
+type Sizes = BTreeMap<SliceId, (u64, u64)>;
+
+impl Leader {
+    /// Plans a rebalance; of one index, then only what that has on the nodes weighs.
+    pub fn rebalance(
+        &self,
+        state: &StateContext,
+        request: &RebalanceRequest,
+        now_ms: u64,
+    ) -> Result<RebalancePlan> {
+        let index = request.index.as_deref().map(|name| movable(state, name)).transpose()?;
+        if let Some(node) = self.unheard(state, now_ms) {
+            let what = format!("the leading coordinator has not heard of node {node} yet");
+            return Err(Error::unavailable(what).with_hint("try again in a few seconds"));
+        }
+        Ok(planner::plan(&self.view(state, index, now_ms), Goal::Balance))
+    }
+
+    /// Orders what must be: every few seconds, since what it sees comes with the heartbeats.
+    pub(super) fn plan_repairs(&mut self, state: &StateContext, now_ms: u64, plan: &mut Plan) {
+        if !state.indexes().any(|record| record.info.state == IndexState::Maintenance) {
+            return;
+        }
+        let next_ms = self.moves.repaired_ms.map_or(now_ms, |at_ms| at_ms + REPAIR_EVERY_MS);
+        let due_ms = next_ms.max(self.moves.repair_not_before_ms);
+        if now_ms < due_ms {
+            return plan.look_at(due_ms);
+        }
+        self.moves.repaired_ms = Some(now_ms);
+        plan.look_at(now_ms + REPAIR_EVERY_MS);
+        if self.unheard(state, now_ms).is_none() {
+            let repairs = planner::plan(&self.view(state, None, now_ms), Goal::Repair).moves;
+            plan.commands.extend(Some(repairs).filter(|m| !m.is_empty()).map(Command::StartMoves));
+        }
+    }
+
+    /// An indexer that may be alive though this leader, which has just begun, has not heard of it.
+    fn unheard(&self, state: &StateContext, now_ms: u64) -> Option<NodeId> {
+        let may_be_silent = now_ms.saturating_sub(self.since_ms) >= SILENT_MS_MAX;
+        let mut indexers = state.nodes().filter(|node| node.role == Role::Indexer);
+        let unheard = |node: NodeId| !may_be_silent && !self.nodes.contains_key(&node);
+        indexers.find(|node| unheard(node.id)).map(|node| node.id)
+    }
+
+    fn view(&self, state: &StateContext, only: Option<IndexId>, now_ms: u64) -> View {
+        let sizes = self.sizes();
+        let node = |id, zone: &str| Node {
+            node: id,
+            zone: zone.to_owned(),
+            draining: state.is_draining(id),
+            health: self.health(id, now_ms),
+        };
+        let indexers = state.nodes().filter(|node| node.role == Role::Indexer);
+        let wanted = |info: &&IndexInfo| only.is_none_or(|only| info.id == only);
+        View {
+            nodes: indexers.map(|info| node(info.id, &info.zone)).collect(),
+            indexes: state
+                .indexes()
+                .map(|record| &*record.info)
+                .filter(wanted)
+                .map(|info| index(info, &sizes))
+                .collect(),
+        }
+    }
+
+    fn health(&self, node: NodeId, now_ms: u64) -> Health {
+        if self.lives(node, now_ms) {
+            Health::Alive
+        } else if self.silent_ms(node, now_ms) < self.moves.settings.node_gone_ms {
+            Health::Silent
+        } else {
+            Health::Gone
+        }
+    }
+
+    fn sizes(&self) -> Sizes {
+        let mut sizes = Sizes::new();
+        for said in self.nodes.values().flat_map(|heard| &heard.heartbeat.slices) {
+            let (bytes, entries) = sizes.entry(said.slice).or_default();
+            *bytes = said.bytes.max(*bytes);
+            *entries = said.entries.max(*entries);
+        }
+        sizes
+    }
+}
+
+fn index(info: &IndexInfo, sizes: &Sizes) -> Index {
+    let slice = |(no, copies)| {
+        let no = SliceNo(no as u16);
+        let id = SliceId { index: info.id, generation: info.generation, slice: no };
+        let (bytes, load) = sizes.get(&id).copied().unwrap_or_default();
+        let unfinished = |m: &&SliceMove| m.stage < MoveStage::Done;
+        let (under_way, done): (Vec<_>, Vec<_>) =
+            info.moves.iter().filter(|m| m.slice == no).partition(unfinished);
+        let leaving = done.iter().filter_map(|m| m.from).collect();
+        Slice { copies, busy: !under_way.is_empty(), leaving, bytes, load }
+    };
+    Index {
+        index: info.id,
+        generation: info.generation,
+        name: info.spec.name.clone(),
+        copies: usize::from(info.spec.replicas) + 1,
+        movable: info.state == IndexState::Maintenance,
+        slices: settled(info).into_iter().enumerate().map(slice).collect(),
+    }
+}
+
+fn movable(state: &StateContext, name: &str) -> Result<IndexId> {
+    let mut infos = state.indexes().map(|record| &record.info);
+    let Some(info) = infos.find(|info| info.spec.name == name) else {
+        return Err(Error::new(ErrorCode::Unknown, format!("index \"{name}\" does not exist")));
+    };
+    if info.state == IndexState::Maintenance {
+        return Ok(info.id);
+    }
+    let what = format!("index \"{name}\" is in {}: its slices do not move", info.state.name());
+    Err(Error::new(ErrorCode::InvalidParameter, what)
+        .with_hint("BUILD INDEX it, or wait until it serves scans"))
+}
+
+#[cfg(test)]
+#[path = "repair_tests.rs"]
+mod tests;

@@ -1,0 +1,237 @@
+//! A plan in the making: the view as it is when the moves planned so far are done.
+//!
+//! A copy weighs in three equal parts: that it is one, its bytes, and its load. The unit is the mean bytes
+//! of a slice, so that a mean copy weighs three of them. The unit does not change with the moves: what is
+//! balanced now is so afterwards.
+//!
+//! Each slice has at most one move in a plan, since it has at most one under way; copies that only go do
+//! not count, they are gone at once. A copy that was planned to move and is moved again just gets another
+//! target; if that is where it came from, the move is void.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proto::ids::{IndexId, NodeId, SliceNo};
+use proto::moves::{PlannedLoad, PlannedMove, RebalancePlan};
+
+use super::place::replace_copy;
+use super::view::{Health, Index, Node, Slice, View};
+
+/// A plan in the making.
+pub(super) struct Draft<'a> {
+    /// The nodes.
+    pub nodes: BTreeMap<NodeId, Held<'a>>,
+    /// All slices of all indexes.
+    pub pieces: Vec<Piece<'a>>,
+    /// Void moves leave a gap.
+    planned: Vec<Option<PlannedMove>>,
+    before: BTreeMap<NodeId, (u64, u64)>,
+}
+
+/// A node with what it has.
+pub(super) struct Held<'a> {
+    /// The node.
+    pub node: &'a Node,
+    /// Its copies, by position in [`Draft::pieces`].
+    pub pieces: BTreeSet<usize>,
+    /// Of all its copies.
+    pub weight: u128,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Those of them that are asked first.
+    pub firsts: u64,
+    /// Those of them of each index.
+    pub by_index: BTreeMap<IndexId, u64>,
+}
+
+impl Held<'_> {
+    /// May it get slices?
+    pub fn receives(&self) -> bool {
+        self.node.health == Health::Alive && !self.node.draining
+    }
+}
+
+/// A slice with where its copies are.
+pub(super) struct Piece<'a> {
+    /// Its index.
+    pub index: &'a Index,
+    /// Its number.
+    pub no: SliceNo,
+    /// As the view has it.
+    pub slice: &'a Slice,
+    /// The nodes that have a copy.
+    pub copies: Vec<NodeId>,
+    /// Of a copy.
+    pub weight: u128,
+    /// Nodes that it cannot come back to.
+    leaving: Vec<NodeId>,
+    /// Its move.
+    planned: Option<usize>,
+}
+
+impl<'a> Draft<'a> {
+    pub fn new(view: &'a View) -> Self {
+        let held = |node: &'a Node| Held {
+            node,
+            pieces: BTreeSet::new(),
+            weight: 0,
+            bytes: 0,
+            firsts: 0,
+            by_index: BTreeMap::new(),
+        };
+        let mut draft = Self {
+            nodes: view.nodes.iter().map(|node| (node.node, held(node))).collect(),
+            pieces: pieces(view),
+            planned: Vec::new(),
+            before: BTreeMap::new(),
+        };
+        (0..draft.pieces.len()).for_each(|piece| draft.count(piece, true));
+        draft.before = draft.loads();
+        draft
+    }
+
+    /// Counts a piece where its copies are, or no longer.
+    fn count(&mut self, at: usize, add: bool) {
+        let piece = &self.pieces[at];
+        for (place, node) in piece.copies.iter().enumerate() {
+            // A node that was removed may still be named by what the view was made from.
+            let Some(held) = self.nodes.get_mut(node) else { continue };
+            let by_index = held.by_index.entry(piece.index.index).or_default();
+            let first = u64::from(place == 0);
+            if add {
+                held.pieces.insert(at);
+                held.weight += piece.weight;
+                held.bytes = held.bytes.saturating_add(piece.slice.bytes);
+                held.firsts += first;
+                *by_index += 1;
+            } else {
+                held.pieces.remove(&at);
+                held.weight -= piece.weight;
+                held.bytes = held.bytes.saturating_sub(piece.slice.bytes);
+                held.firsts -= first;
+                *by_index -= 1;
+            }
+        }
+    }
+
+    fn loads(&self) -> BTreeMap<NodeId, (u64, u64)> {
+        let load = |held: &Held<'_>| (held.pieces.len() as u64, held.bytes);
+        self.nodes.iter().map(|(node, held)| (*node, load(held))).collect()
+    }
+
+    /// Has the slice no move yet, and may it have one?
+    pub fn is_free(&self, at: usize) -> bool {
+        let piece = &self.pieces[at];
+        piece.index.movable && !piece.slice.busy && piece.planned.is_none()
+    }
+
+    /// May this copy move: as the slice's only move, or on to another target?
+    pub fn may_move(&self, at: usize, from: NodeId) -> bool {
+        let target = |planned: usize| self.planned[planned].as_ref().and_then(|m| m.to);
+        self.is_free(at) || self.pieces[at].planned.and_then(target) == Some(from)
+    }
+
+    pub fn health(&self, node: NodeId) -> Health {
+        self.nodes.get(&node).map_or(Health::Gone, |held| held.node.health)
+    }
+
+    pub fn is_draining(&self, node: NodeId) -> bool {
+        self.nodes.get(&node).is_some_and(|held| held.node.draining)
+    }
+
+    pub fn weight_of(&self, node: NodeId) -> u128 {
+        self.nodes.get(&node).map_or(0, |held| held.weight)
+    }
+
+    /// May a node get a copy of a slice?
+    pub fn may_get(&self, at: usize, node: NodeId) -> bool {
+        let piece = &self.pieces[at];
+        self.nodes.get(&node).is_some_and(Held::receives)
+            && !piece.copies.contains(&node)
+            && !piece.leaving.contains(&node)
+    }
+
+    /// The nodes that may get a copy of a slice.
+    pub fn candidates(&self, at: usize) -> impl Iterator<Item = NodeId> {
+        self.nodes.keys().copied().filter(move |node| self.may_get(at, *node))
+    }
+
+    /// How many copies share a zone with another one, if `from` went and `to` came.
+    pub fn conflicts(&self, at: usize, from: Option<NodeId>, to: Option<NodeId>) -> usize {
+        let copies = self.pieces[at].copies.iter().copied().filter(|node| Some(*node) != from);
+        let zones = copies.chain(to).filter_map(|node| self.nodes.get(&node));
+        let mut zones: Vec<&str> =
+            zones.map(|held| held.node.zone.as_str()).filter(|zone| !zone.is_empty()).collect();
+        let all = zones.len();
+        zones.sort_unstable();
+        zones.dedup();
+        all - zones.len()
+    }
+
+    /// Plans a move.
+    pub fn carry(&mut self, at: usize, from: Option<NodeId>, to: Option<NodeId>, reason: String) {
+        self.count(at, false);
+        let piece = &mut self.pieces[at];
+        replace_copy(&mut piece.copies, from, to);
+        match (piece.planned, to) {
+            (Some(planned), _) => {
+                let planned_move = &mut self.planned[planned];
+                planned_move.iter_mut().for_each(|m| m.to = to);
+                if planned_move.as_ref().is_some_and(|m| m.from == to) {
+                    (*planned_move, piece.planned) = (None, None);
+                }
+            }
+            (None, to) => {
+                match to {
+                    Some(_) => piece.planned = Some(self.planned.len()),
+                    None => piece.leaving.extend(from),
+                }
+                self.planned.push(Some(PlannedMove {
+                    index: piece.index.index,
+                    generation: piece.index.generation,
+                    slice: piece.no,
+                    from,
+                    to,
+                    reason,
+                }));
+            }
+        }
+        self.count(at, true);
+    }
+
+    pub fn finish(self) -> RebalancePlan {
+        let after = self.loads();
+        let load = |(node, before): (&NodeId, &(u64, u64))| {
+            let after = after.get(node).copied().unwrap_or_default();
+            PlannedLoad { node: *node, copies: (before.0, after.0), bytes: (before.1, after.1) }
+        };
+        let loads = self.before.iter().map(load).collect();
+        RebalancePlan { moves: self.planned.into_iter().flatten().collect(), loads }
+    }
+}
+
+fn pieces(view: &View) -> Vec<Piece<'_>> {
+    let slices = || view.indexes.iter().flat_map(|index| &index.slices);
+    let bytes: u128 = slices().map(|slice| u128::from(slice.bytes)).sum();
+    let load: u128 = slices().map(|slice| u128::from(slice.load)).sum::<u128>().max(1);
+    let count = (slices().count() as u128).max(1);
+    let unit = (bytes / count).max(1);
+    let all = unit.saturating_mul(count);
+    let weight = |slice: &Slice| {
+        let asked = u128::from(slice.load).saturating_mul(all) / load;
+        unit + u128::from(slice.bytes) + asked
+    };
+    let piece = |index, (no, slice)| Piece {
+        index,
+        no: SliceNo(no as u16),
+        slice,
+        copies: slice.copies.clone(),
+        weight: weight(slice),
+        leaving: slice.leaving.clone(),
+        planned: None,
+    };
+    let mut pieces = Vec::new();
+    for index in &view.indexes {
+        pieces.extend(index.slices.iter().enumerate().map(|slice| piece(index, slice)));
+    }
+    pieces
+}

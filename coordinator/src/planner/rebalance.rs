@@ -1,0 +1,201 @@
+//! Which slices of indexes that serve scans move, and where to.
+//!
+//! First what must be: slices with too many copies give one up, those with too few get one, copies on
+//! nodes that are gone are made elsewhere, and nodes that are drained are emptied; the heaviest slices
+//! first, each to the node that has the least, in a zone that has no copy yet while there is one. Then, if
+//! it is asked for, what is better: copies in one zone part, and the heaviest node gives to the lightest,
+//! as long as that brings the two clearly nearer to each other. Each move of the second kind is taken for
+//! the most that a single one can do, so that few are made; among equals the one that spreads its index
+//! and the first copies better.
+//!
+//! Copies of a slice never share a node. A move never brings more copies into one zone, unless it must be.
+//! Nothing is planned for a slice of which no copy lives: there is nobody to copy from.
+
+use std::cmp::Reverse;
+
+use proto::ids::NodeId;
+use proto::moves::RebalancePlan;
+
+use super::draft::{Draft, Held};
+use super::view::{Health, View};
+
+/// What a plan is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// What must be: drained nodes are emptied, and each slice has its copies.
+    Repair,
+    /// That, and balance.
+    Balance,
+}
+
+/// Plans moves.
+pub fn plan(view: &View, goal: Goal) -> RebalancePlan {
+    let mut draft = Draft::new(view);
+    let mut order: Vec<usize> = (0..draft.pieces.len()).collect();
+    order.sort_by_key(|at| (Reverse(draft.pieces[*at].weight), *at));
+    for step in [give_up, add_missing, replace_gone, empty_drained] {
+        for at in &order {
+            if draft.is_free(*at) && has_living_copy(&draft, *at) {
+                step(&mut draft, *at);
+            }
+        }
+    }
+    if goal == Goal::Balance {
+        order.iter().for_each(|at| part_zones(&mut draft, *at));
+        balance(&mut draft);
+    }
+    draft.finish()
+}
+
+fn has_living_copy(draft: &Draft<'_>, at: usize) -> bool {
+    draft.pieces[at].copies.iter().any(|node| draft.health(*node) == Health::Alive)
+}
+
+/// Takes off the copies that are too many: those on nodes that are gone or on their way first, then those
+/// that share a zone, then those on the heaviest nodes. One that lives stays.
+fn give_up(draft: &mut Draft<'_>, at: usize) {
+    let wanted = draft.pieces[at].index.copies.max(1);
+    while draft.pieces[at].copies.len() > wanted {
+        let copies = &draft.pieces[at].copies;
+        let lives = |node: &&NodeId| draft.health(**node) == Health::Alive;
+        let last = copies.iter().filter(lives).count() == 1;
+        let victims = copies.iter().enumerate().filter(|(_, node)| !(last && lives(node)));
+        let worst = victims.max_by_key(|(place, node)| {
+            let conflicts = draft.conflicts(at, Some(**node), None);
+            let away = (draft.health(**node), draft.is_draining(**node));
+            (away, Reverse(conflicts), draft.weight_of(**node), *place)
+        });
+        let Some((_, worst)) = worst else { return };
+        let (worst, there) = (*worst, copies.len());
+        draft.carry(at, Some(worst), None, format!("{there} copies, {wanted} are wanted"));
+    }
+}
+
+fn add_missing(draft: &mut Draft<'_>, at: usize) {
+    let (there, wanted) = (draft.pieces[at].copies.len(), draft.pieces[at].index.copies);
+    if there < wanted {
+        let reason = format!("{there} of {wanted} copies");
+        bring(draft, at, None, reason);
+    }
+}
+
+fn replace_gone(draft: &mut Draft<'_>, at: usize) {
+    let copies = &draft.pieces[at].copies;
+    let gone = copies.iter().copied().find(|node| draft.health(*node) == Health::Gone);
+    if let Some(gone) = gone {
+        bring(draft, at, Some(gone), format!("node {gone} has been silent for long"));
+    }
+}
+
+fn empty_drained(draft: &mut Draft<'_>, at: usize) {
+    let copies = &draft.pieces[at].copies;
+    let drained = copies.iter().copied().find(|node| draft.is_draining(*node));
+    if let Some(drained) = drained {
+        bring(draft, at, Some(drained), format!("node {drained} is being drained"));
+    }
+}
+
+/// Brings a copy to the best node that may get it, if there is any.
+fn bring(draft: &mut Draft<'_>, at: usize, from: Option<NodeId>, reason: String) {
+    let best = draft
+        .candidates(at)
+        .min_by_key(|to| (draft.conflicts(at, from, Some(*to)), draft.weight_of(*to), *to));
+    if best.is_some() {
+        draft.carry(at, from, best, reason);
+    }
+}
+
+/// Moves a copy out of a zone that has another one.
+fn part_zones(draft: &mut Draft<'_>, at: usize) {
+    let now = draft.conflicts(at, None, None);
+    if now == 0 || !draft.is_free(at) {
+        return;
+    }
+    let gives = |node: &&NodeId| draft.nodes.get(*node).is_some_and(Held::receives);
+    let best = draft.pieces[at]
+        .copies
+        .iter()
+        .filter(gives)
+        .flat_map(|from| draft.candidates(at).map(move |to| (*from, to)))
+        .map(|(from, to)| {
+            let conflicts = draft.conflicts(at, Some(from), Some(to));
+            (conflicts, Reverse(draft.weight_of(from)), draft.weight_of(to), from, to)
+        })
+        .min();
+    if let Some((conflicts, .., from, to)) = best
+        && conflicts < now
+    {
+        let zone = draft.nodes.get(&from).map_or("", |held| held.node.zone.as_str());
+        let reason = format!("zone \"{zone}\" has another copy, the zone of node {to} has none");
+        draft.carry(at, Some(from), Some(to), reason);
+    }
+}
+
+/// Moves copies from heavy nodes to light ones. Each move lowers the sum of the squared weights, so that
+/// this ends.
+fn balance(draft: &mut Draft<'_>) {
+    while let Some((at, from, to)) = next_to_balance(draft) {
+        let what = |node: NodeId| {
+            let held = &draft.nodes[&node];
+            format!("node {node} has {} copies of {}", held.pieces.len(), size(held.bytes))
+        };
+        let reason = format!("{}, {}", what(from), what(to));
+        draft.carry(at, Some(from), Some(to), reason);
+    }
+}
+
+fn next_to_balance(draft: &Draft<'_>) -> Option<(usize, NodeId, NodeId)> {
+    let mut nodes: Vec<&Held<'_>> = draft.nodes.values().filter(|held| held.receives()).collect();
+    nodes.sort_by_key(|held| (held.weight, held.node.node));
+    for from in nodes.iter().rev() {
+        for to in &nodes {
+            if to.weight >= from.weight {
+                break;
+            }
+            if let Some(at) = best_between(draft, from, to) {
+                return Some((at, from.node.node, to.node.node));
+            }
+        }
+    }
+    None
+}
+
+/// The slice whose move from one node to another brings the two nearest to each other.
+fn best_between(draft: &Draft<'_>, from: &Held<'_>, to: &Held<'_>) -> Option<usize> {
+    let apart = from.weight - to.weight;
+    let (from_id, to_id) = (from.node.node, to.node.node);
+    let may = |at: &usize| {
+        let weight = draft.pieces[*at].weight;
+        // By less than a quarter of what moves is not worth the move.
+        apart > weight.saturating_add(weight / 4)
+            && draft.may_move(*at, from_id)
+            && draft.may_get(*at, to_id)
+            && draft.conflicts(*at, Some(from_id), Some(to_id)) <= draft.conflicts(*at, None, None)
+    };
+    let best = from.pieces.iter().copied().filter(may).max_by_key(|at| {
+        let piece = &draft.pieces[*at];
+        let index = |held: &Held<'_>| held.by_index.get(&piece.index.index).copied().unwrap_or(0);
+        let spreads = |from: u64, to: u64| i128::from(from) - i128::from(to);
+        let first = piece.copies.first() == Some(&from_id);
+        let firsts = if first { spreads(from.firsts, to.firsts) } else { 0 };
+        let nearer = piece.weight.saturating_mul(apart - piece.weight);
+        (nearer, spreads(index(from), index(to)), firsts, Reverse(*at))
+    });
+    best
+}
+
+/// Bytes for people.
+fn size(bytes: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let unit =
+        (0..units.len() - 1).find(|n| bytes >> (10 * (n + 1)) == 0).unwrap_or(units.len() - 1);
+    let tenths = u128::from(bytes) * 10 >> (10 * unit);
+    match unit {
+        0 => format!("{bytes} B"),
+        _ => format!("{}.{} {}", tenths / 10, tenths % 10, units[unit]),
+    }
+}
+
+#[cfg(test)]
+#[path = "rebalance_tests.rs"]
+mod tests;

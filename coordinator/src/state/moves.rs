@@ -1,0 +1,223 @@
+//! Moves of slices.
+//!
+//! A move is kept in its index, so that all services know of it, from StartMoves until EndMove; the ends of
+//! the last ones are remembered. The leader takes it from stage to stage. What counts is the topology:
+//! it is changed by the one command that makes a move `done`, and until then a move can be undone without
+//! a trace.
+//!
+//! - A slice has at most one move that is not `done`. One that is `done` and waits to be forgotten is in
+//!   nobody's way, but for one thing: a node that is still being left is not a target.
+//! - The last copy of a slice never goes: `from` leaves the topology when `to` enters it, and a copy goes
+//!   without one coming only where another stays.
+//! - A node that is removed takes its part of all moves along (see `nodes`).
+
+use proto::command::Outcome;
+use proto::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceNo};
+use proto::index::{IndexInfo, IndexState, Role};
+use proto::moves::{EndedMove, MoveStage, PlannedMove, SliceMove};
+use proto::topology::TopologyProvider;
+use proto::{Error, ErrorCode, Result};
+
+use super::ddl::no_index;
+use super::history::change_copies;
+use super::{Change, Effect, StateContext};
+use crate::planner::replace_copy;
+
+/// Ended moves that are remembered.
+const ENDED_MAX: usize = 64;
+
+/// Where the slices of an index are when its moves are done.
+pub fn settled(info: &IndexInfo) -> Vec<Vec<NodeId>> {
+    let mut placement = info.topology.placement.clone();
+    for m in info.moves.iter().filter(|m| m.stage < MoveStage::Done) {
+        if let Some(copies) = placement.get_mut(usize::from(m.slice.0)) {
+            replace_copy(copies, m.from, m.to);
+        }
+    }
+    placement
+}
+
+impl StateContext {
+    pub(super) fn start_moves(&mut self, moves: &[PlannedMove]) -> Change {
+        let mut ids = Vec::new();
+        let mut refusal = None;
+        for planned in moves {
+            match self.check_move(planned) {
+                Ok(()) => ids.extend(self.start_move(planned)),
+                Err(error) => refusal = refusal.or(Some(error)),
+            }
+        }
+        match refusal {
+            Some(error) if ids.is_empty() => Err(error),
+            _ if ids.is_empty() => Ok((Outcome::Moves(ids), Vec::new())),
+            _ => Ok((Outcome::Moves(ids), vec![Effect::CatalogChanged])),
+        }
+    }
+
+    /// Why a move cannot be made.
+    fn check_move(&self, planned: &PlannedMove) -> Result<()> {
+        let index = planned.index;
+        let Some(info) = self.indexes.get(&index).map(|record| &record.info) else {
+            return Err(Error::new(ErrorCode::Unknown, format!("index {index} does not exist")));
+        };
+        let of = |error: Error| {
+            error.context(format!("move slice {} of \"{}\"", planned.slice, info.spec.name))
+        };
+        let bad = |what: String| of(Error::new(ErrorCode::InvalidParameter, what));
+        let wait = |what: String| of(Error::unavailable(what));
+        if info.generation != planned.generation || planned.slice.0 >= info.topology.slices() {
+            let slices = info.topology.slices();
+            return Err(bad(format!("generation {} has {slices} slices", info.generation)));
+        }
+        if info.state != IndexState::Maintenance {
+            return Err(wait(format!("the index is in {}", info.state.name()))
+                .with_hint("slices move when the index serves scans"));
+        }
+        if let Some(m) = self.unfinished(info, planned.slice) {
+            return Err(wait(format!("move {} of the slice is under way", m.id))
+                .with_hint("wait until it has ended (SHOW MOVES), or CANCEL REBALANCE"));
+        }
+        let hosts = info.topology.replicas(planned.slice);
+        match (planned.from, planned.to) {
+            (None, None) => return Err(bad("a move has a source or a target".into())),
+            (Some(from), _) if !hosts.contains(&from) => {
+                return Err(bad(format!("node {from} has no copy")));
+            }
+            (Some(from), None) if hosts.len() == 1 => {
+                return Err(bad(format!("node {from} has the only copy")));
+            }
+            _ => {}
+        }
+        planned.to.map_or(Ok(()), |to| self.check_target(info, planned.slice, to).map_err(of))
+    }
+
+    fn check_target(&self, info: &IndexInfo, slice: SliceNo, to: NodeId) -> Result<()> {
+        let bad = |what: String| Err(Error::new(ErrorCode::InvalidParameter, what));
+        match self.nodes.get(&to) {
+            None => {
+                return Err(Error::new(ErrorCode::Unknown, format!("no node {to} is registered")));
+            }
+            Some(node) if node.role != Role::Indexer => {
+                return bad(format!("node {to} is a {}, not an indexer", node.role.name()));
+            }
+            Some(_) => {}
+        }
+        if self.draining.contains(&to) {
+            let what = format!("node {to} is being drained");
+            return Err(Error::new(ErrorCode::InvalidParameter, what)
+                .with_hint("choose another node, or stop draining this one"));
+        }
+        if info.topology.hosts(to, slice) {
+            return bad(format!("node {to} has a copy already"));
+        }
+        if info.moves.iter().any(|m| m.slice == slice && m.from == Some(to)) {
+            let what = format!("scans may still read the copy that node {to} had");
+            return Err(
+                Error::unavailable(what).with_hint("try again when its last move has ended")
+            );
+        }
+        Ok(())
+    }
+
+    fn unfinished<'a>(&self, info: &'a IndexInfo, slice: SliceNo) -> Option<&'a SliceMove> {
+        info.moves.iter().find(|m| m.slice == slice && m.stage < MoveStage::Done)
+    }
+
+    fn start_move(&mut self, planned: &PlannedMove) -> Option<MoveId> {
+        let record = self.indexes.get_mut(&planned.index)?;
+        let epoch = self.buckets.get(&record.info.bucket)?.epochs.last().epoch;
+        self.last_move += 1;
+        let id = MoveId(self.last_move);
+        let PlannedMove { slice, from, to, .. } = *planned;
+        // A copy that only goes needs nobody to prepare it.
+        let stage = if to.is_some() { MoveStage::Start } else { MoveStage::Done };
+        record.change(self.position, self.unix_ms, |info| {
+            info.moves.push(SliceMove { id, slice, from, to, stage, epoch });
+            if stage == MoveStage::Done {
+                change_copies(info, slice, from, to);
+            }
+        });
+        Some(id)
+    }
+
+    pub(super) fn advance_move(&mut self, index: IndexId, id: MoveId, stage: MoveStage) -> Change {
+        let before = match stage {
+            MoveStage::Pending => Some(MoveStage::Start),
+            MoveStage::Catchup => Some(MoveStage::Pending),
+            MoveStage::Done => Some(MoveStage::Catchup),
+            MoveStage::Start => None,
+        };
+        let epoch = self.newest_epoch_of(index);
+        // Dropped, ended or moved on meanwhile: what the leader saw is of the past.
+        let stands = |m: &&SliceMove| m.id == id && Some(m.stage) == before;
+        let (Some(record), Some(epoch)) = (self.indexes.get_mut(&index), epoch) else {
+            return Ok((Outcome::Done, Vec::new()));
+        };
+        let Some(&SliceMove { slice, from, to, .. }) = record.info.moves.iter().find(stands) else {
+            return Ok((Outcome::Done, Vec::new()));
+        };
+        record.change(self.position, self.unix_ms, |info| {
+            info.moves.iter_mut().filter(|m| m.id == id).for_each(|m| {
+                (m.stage, m.epoch) = (stage, epoch);
+            });
+            if stage == MoveStage::Done {
+                change_copies(info, slice, from, to);
+            }
+        });
+        Ok((Outcome::Done, vec![Effect::CatalogChanged]))
+    }
+
+    fn newest_epoch_of(&self, index: IndexId) -> Option<Epoch> {
+        let bucket: BucketId = self.indexes.get(&index)?.info.bucket;
+        Some(self.buckets.get(&bucket)?.epochs.last().epoch)
+    }
+
+    pub(super) fn end_move(&mut self, index: IndexId, id: MoveId, undone: Option<&str>) -> Change {
+        let ends = |m: &SliceMove| m.id == id && (m.stage == MoveStage::Done) == undone.is_none();
+        let ended = self.end_moves(index, undone, ends);
+        Ok((Outcome::Done, catalog_changed(!ended.is_empty())))
+    }
+
+    pub(super) fn cancel_moves(&mut self, name: Option<&str>) -> Change {
+        let indexes: Vec<IndexId> = match name {
+            Some(name) => vec![self.index_named(name).ok_or_else(|| no_index(name))?],
+            None => self.indexes.keys().copied().collect(),
+        };
+        let unfinished = |m: &SliceMove| m.stage < MoveStage::Done;
+        let cancel = |index| self.end_moves(index, Some("cancelled"), unfinished);
+        let ended: Vec<MoveId> = indexes.into_iter().flat_map(cancel).collect();
+        let effects = catalog_changed(!ended.is_empty());
+        Ok((Outcome::Moves(ended), effects))
+    }
+
+    /// Ends the moves of an index that are meant, and remembers how.
+    pub(super) fn end_moves(
+        &mut self,
+        index: IndexId,
+        undone: Option<&str>,
+        meant: impl Fn(&SliceMove) -> bool,
+    ) -> Vec<MoveId> {
+        let Some(record) = self.indexes.get_mut(&index) else { return Vec::new() };
+        if !record.info.moves.iter().any(&meant) {
+            return Vec::new();
+        }
+        let ended: Vec<SliceMove> = record.change(self.position, self.unix_ms, |info| {
+            info.moves.extract_if(.., |m| meant(m)).collect()
+        });
+        let ids = ended.iter().map(|m| m.id).collect();
+        let undone = undone.map(str::to_owned);
+        let end = |was| EndedMove { index, was, undone: undone.clone() };
+        self.ended_moves.extend(ended.into_iter().map(end));
+        let surplus = self.ended_moves.len().saturating_sub(ENDED_MAX);
+        self.ended_moves.drain(..surplus);
+        ids
+    }
+}
+
+pub(super) fn catalog_changed(changed: bool) -> Vec<Effect> {
+    if changed { vec![Effect::CatalogChanged] } else { Vec::new() }
+}
+
+#[cfg(test)]
+#[path = "moves_tests.rs"]
+mod tests;

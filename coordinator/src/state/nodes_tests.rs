@@ -1,0 +1,169 @@
+use proto::command::Command;
+use proto::ids::SliceNo;
+use proto::index::IndexSpec;
+
+use super::*;
+use crate::state::tests::{
+    advance, apply, copies, create_bucket, create_index, done, node, planned, refused, serving,
+    spec, start,
+};
+
+const INDEX: IndexId = IndexId(1);
+
+fn drain(node: u64, drain: bool) -> Command {
+    Command::DrainNode { node: NodeId(node), drain }
+}
+
+fn remove(node: u64) -> Command {
+    Command::RemoveNode { node: NodeId(node) }
+}
+
+fn replicas(replicas: u8) -> Command {
+    Command::SetReplicas { index: "i".into(), replicas }
+}
+
+fn refusal(state: &mut StateContext, command: Command) -> Error {
+    match apply(state, command) {
+        (Outcome::Refused(error), _) => error,
+        (outcome, _) => panic!("not refused: {outcome:?}"),
+    }
+}
+
+#[test]
+fn a_node_that_is_drained_gets_nothing_until_it_is_no_longer() {
+    let mut state = serving(0);
+    let to_22 = start(&mut state, &[planned(0, 20, 22)])[0];
+    done(&mut state, drain(22, true));
+    assert_eq!(state.catalog().draining, [NodeId(22)].into());
+    let ended = &state.catalog().ended_moves[0];
+    assert_eq!(ended.was.id, to_22);
+    assert_eq!(ended.undone.as_deref(), Some("node 22, the target, is being drained"));
+    done(&mut state, create_index(IndexSpec { slices: 64, replicas: 2, ..spec("j") }));
+    assert!(!state.catalog().index("j").unwrap().topology.nodes().contains(&NodeId(22)));
+    let cas = state.cas();
+    done(&mut state, drain(22, true));
+    assert_eq!(state.cas(), cas, "twice is once");
+    done(&mut state, drain(22, false));
+    assert!(state.catalog().draining.is_empty());
+    start(&mut state, &[planned(0, 20, 22)]);
+}
+
+#[test]
+fn a_drain_that_could_never_end_is_refused() {
+    let mut state = serving(1);
+    assert_eq!(refused(&mut state, drain(10, true)), ErrorCode::InvalidParameter, "a projector");
+    assert_eq!(refused(&mut state, drain(99, true)), ErrorCode::Unknown);
+    [22, 23].iter().for_each(|id| assert_eq!(done(&mut state, drain(*id, true)), Outcome::Done));
+    let error = refusal(&mut state, drain(20, true));
+    assert_eq!(error.code, ErrorCode::InvalidParameter);
+    assert!(error.message.contains("\"i\": replicas = 1 needs 2 indexers"), "{error}");
+    done(&mut state, Command::DropIndex { name: "i".into(), if_exists: false });
+    done(&mut state, drain(20, true));
+    let error = refusal(&mut state, drain(21, true));
+    assert!(error.message.contains("last indexer") && error.hint.is_some(), "{error}");
+}
+
+#[test]
+fn what_is_not_built_yet_is_given_to_others_at_once() {
+    let mut state = serving(0);
+    let deferred = Command::CreateIndex {
+        spec: IndexSpec { slices: 8, replicas: 1, ..spec("j") },
+        defer_build: true,
+        if_not_exists: false,
+    };
+    done(&mut state, deferred);
+    let nodes = |state: &StateContext| state.catalog().index("j").unwrap().topology.nodes();
+    assert!(nodes(&state).contains(&NodeId(22)));
+    done(&mut state, drain(22, true));
+    assert!(!nodes(&state).contains(&NodeId(22)));
+    done(&mut state, remove(23));
+    assert_eq!(nodes(&state), [NodeId(20), NodeId(21)]);
+    let topology = state.catalog().index("j").unwrap().topology.clone();
+    assert!(topology.placement.iter().all(|copies| copies.len() == 2));
+    assert_eq!(topology.number.0, 3, "each a state of its own");
+}
+
+#[test]
+fn a_node_with_the_only_copy_is_not_removed() {
+    let mut state = serving(0);
+    let error = refusal(&mut state, remove(20));
+    assert!(error.message.contains("only copy of slice 0 of index \"i\""), "{error}");
+    assert!(error.hint.unwrap().contains("DRAIN NODE"));
+    assert_eq!(refused(&mut state, remove(20)), ErrorCode::InvalidParameter);
+    done(&mut state, remove(22));
+    assert!(state.node(NodeId(22)).is_none());
+    assert_eq!(refused(&mut state, remove(22)), ErrorCode::Unknown);
+}
+
+#[test]
+fn the_copies_of_a_removed_node_are_given_up_with_its_moves() {
+    let mut state = serving(1);
+    let plan = [planned(0, 20, 22), planned(1, 20, 23), planned(2, 21, 22), planned(3, 21, 23)];
+    let ids = start(&mut state, &plan);
+    advance(&mut state, ids[1], MoveStage::Catchup);
+    advance(&mut state, ids[3], MoveStage::Done);
+    done(&mut state, drain(20, true));
+    done(&mut state, remove(20));
+    let all: Vec<_> = (0..4).map(|slice| copies(&state, slice)).collect();
+    assert_eq!(all, [vec![21], vec![21], vec![21], vec![23]]);
+    assert!(state.catalog().draining.is_empty());
+    let left: Vec<_> = state.indexes[&INDEX].info.moves.iter().map(|m| (m.id, m.from)).collect();
+    let node_21 = Some(NodeId(21));
+    assert_eq!(left, [(ids[0], None), (ids[1], None), (ids[2], node_21), (ids[3], node_21)]);
+    advance(&mut state, ids[1], MoveStage::Done);
+    assert_eq!(copies(&state, 1), [21, 23], "its target's copy is one more");
+
+    done(&mut state, remove(22));
+    let undone: Vec<_> = state.catalog().ended_moves.iter().map(|e| e.was.id).collect();
+    assert_eq!(undone, [ids[0], ids[2]], "moves to it are undone");
+    assert_eq!(
+        refused(&mut state, remove(21)),
+        ErrorCode::InvalidParameter,
+        "slice 0 is there alone"
+    );
+}
+
+#[test]
+fn a_node_that_is_removed_while_it_is_being_left_is_read_no_more() {
+    let mut state = serving(0);
+    let plan = [planned(0, 20, 22), planned(2, 20, 22)];
+    let ids = start(&mut state, &plan);
+    ids.iter().for_each(|id| advance(&mut state, *id, MoveStage::Done));
+    done(&mut state, remove(20));
+    let info = &state.indexes[&INDEX].info;
+    assert!(info.moves.is_empty() && !info.feeds(NodeId(20), SliceNo(0)));
+    let ended = state.catalog().ended_moves;
+    assert!(ended.len() == 2 && ended.iter().all(|e| e.undone.is_none()), "they were done");
+    done(&mut state, Command::RegisterNode(node(20, Role::Indexer)));
+    start(&mut state, &[planned(0, 22, 20)]);
+}
+
+#[test]
+fn other_roles_are_removed_when_nothing_depends_on_them() {
+    let mut state = serving(0);
+    done(&mut state, Command::RegisterNode(node(1, Role::Coordinator)));
+    done(&mut state, Command::RegisterNode(node(30, Role::Router)));
+    done(&mut state, Command::RegisterNode(node(11, Role::Projector)));
+    assert_eq!(refused(&mut state, remove(1)), ErrorCode::InvalidParameter);
+    assert_eq!(refused(&mut state, remove(10)), ErrorCode::InvalidParameter, "it keeps bucket b");
+    [30, 11].iter().for_each(|id| assert_eq!(done(&mut state, remove(*id)), Outcome::Done));
+    done(&mut state, create_bucket("c"));
+}
+
+#[test]
+fn replicas_are_wished_for_while_there_are_nodes_enough() {
+    let mut state = serving(1);
+    done(&mut state, drain(23, true));
+    assert_eq!(refused(&mut state, replicas(8)), ErrorCode::InvalidParameter);
+    assert_eq!(refused(&mut state, replicas(3)), ErrorCode::Unavailable, "one is being drained");
+    let unknown = Command::SetReplicas { index: "none".into(), replicas: 0 };
+    assert_eq!(refused(&mut state, unknown), ErrorCode::Unknown);
+    let before = state.indexes[&INDEX].info.topology.clone();
+    done(&mut state, replicas(2));
+    assert_eq!(state.catalog().index("i").unwrap().spec.replicas, 2);
+    let cas = state.cas();
+    done(&mut state, replicas(2));
+    assert_eq!(state.cas(), cas);
+    done(&mut state, replicas(0));
+    assert_eq!(state.indexes[&INDEX].info.topology, before, "the leader moves, not the command");
+}
