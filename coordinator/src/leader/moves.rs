@@ -53,6 +53,9 @@ pub struct MoveSettings {
     pub target_silent_ms: u64,
     /// A target that has trouble and comes no further for longer is given up.
     pub stuck_ms: u64,
+    /// Is the source's copy kept until no scan can ask for an epoch from before? If not, such scans go on at
+    /// the target, which can answer them just as well, but for the time that it takes to find that out.
+    pub keep_sources: bool,
     /// The copies of a node that is silent for longer count as lost, and are made elsewhere.
     pub node_gone_ms: u64,
 }
@@ -65,6 +68,7 @@ impl Default for MoveSettings {
             in_all_max: 16,
             target_silent_ms: 60_000,
             stuck_ms: 60_000,
+            keep_sources: true,
             node_gone_ms: 10 * 60_000,
         }
     }
@@ -360,6 +364,9 @@ impl Leader {
         let reads = |node: &NodeId| {
             self.lives(*node, now_ms) && self.reach(*node, slice, info.bucket).is_some()
         };
+        if !self.moves.settings.keep_sources {
+            return Step::Forget;
+        }
         if done_ms < DONE_MS_MIN || !info.topology.replicas(m.slice).iter().any(reads) {
             return Step::Wait;
         }

@@ -31,6 +31,8 @@ pub struct Host {
     seed: u64,
     /// How many members the coordinator has.
     coordinators: u64,
+    /// Are sources of moves kept for scans that began before?
+    keep_sources: bool,
     clock: Arc<SimClock>,
     store: Arc<MemoryStore>,
 }
@@ -68,6 +70,7 @@ impl Hosts {
                 },
                 name: name.clone(),
                 coordinators,
+                keep_sources: true,
                 fs: SimFs::new(seed),
                 seed,
                 clock: Arc::new(SimClock::new(1_700_000_000_000)),
@@ -76,6 +79,14 @@ impl Hosts {
             all.insert(name, host);
         }
         Self { all, store }
+    }
+}
+
+impl Hosts {
+    /// Lets go of the sources of moves at once.
+    pub fn without_moved_sources(mut self) -> Self {
+        self.all.values_mut().for_each(|host| host.keep_sources = false);
+        self
     }
 }
 
@@ -105,9 +116,10 @@ impl Host {
         // Kept alive beside the server.
         let _service: Box<dyn std::any::Any> = match self.info.role {
             Role::Coordinator => {
-                let service =
-                    node::start_coordinator(id, members(self.coordinators), dir, &env, directory)
-                        .await?;
+                let members = members(self.coordinators);
+                let mut config = coordinator::Config::new(id, members, dir);
+                config.moves.keep_sources = self.keep_sources;
+                let service = coordinator::Coordinator::start(config, env, directory).await?;
                 peers.add_coordinator(id, service.clone());
                 Box::new(service)
             }

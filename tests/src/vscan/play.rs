@@ -45,7 +45,9 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// Plays a case.
 pub fn play(case: &Case, seed: u64) -> Outcome {
     let shards: Vec<u64> = case.shards().into_iter().collect();
-    let hosts = Hosts::with(seed, 1, &shards.iter().map(|shard| 200 + shard).collect::<Vec<_>>());
+    let indexers: Vec<u64> = shards.iter().map(|shard| node_of(*shard).0).collect();
+    // Or no virtual scan would ever be needed.
+    let hosts = Hosts::with(seed, 1, &indexers).without_moved_sources();
     let mut sim = turmoil::Builder::new()
         .rng_seed(seed)
         .simulation_duration(Duration::from_secs(3_600))
