@@ -9,9 +9,13 @@ use proto::api::{
 };
 use proto::command::RequestId;
 use proto::cut::Position;
-use proto::ids::{Epoch, Generation, IndexId, Seqno, SliceId, SliceNo, Vbuuid};
-use proto::index::{IndexState, NodeInfo, Role};
+use proto::ids::{Epoch, Generation, IndexId, MoveId, Seqno, SliceId, SliceNo, Vbuuid};
+use proto::index::{Catalog, IndexState, NodeInfo, Role};
+use proto::moves::{
+    ExportMessage, ExportRequest, MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove,
+};
 use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
+use proto::scan::{AppliedReport, ShardBatch, ShardScan};
 use tempfile::TempDir;
 
 use super::*;
@@ -22,6 +26,8 @@ use crate::state::tests::{create_bucket, create_index, node, spec};
 struct Cluster {
     members: Mutex<BTreeMap<NodeId, Arc<Coordinator>>>,
     positions: Mutex<u64>,
+    /// An indexer whose copies have another checksum than those of the others.
+    differs: Mutex<Option<NodeId>>,
 }
 
 struct Local(Arc<Cluster>);
@@ -42,8 +48,8 @@ impl Directory for Local {
         Arc::new(Projector(self.0.clone()))
     }
 
-    fn indexer(&self, _node: &NodeInfo) -> Arc<dyn IndexerApi> {
-        panic!("coordinators do not call indexers")
+    fn indexer(&self, node: &NodeInfo) -> Arc<dyn IndexerApi> {
+        Arc::new(Indexer(self.0.clone(), node.id))
     }
 }
 
@@ -81,6 +87,28 @@ impl ProjectorApi for Projector {
     }
 
     async fn backfill(&self, _: BackfillRequest) -> Result<ResultStream<BackfillMessage>> {
+        no()
+    }
+}
+
+/// Knows checksums and nothing else.
+struct Indexer(Arc<Cluster>, NodeId);
+
+#[async_trait]
+impl IndexerApi for Indexer {
+    async fn scan(&self, _: ShardScan) -> Result<ResultStream<ShardBatch>> {
+        no()
+    }
+
+    async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
+        no()
+    }
+
+    async fn checksum(&self, _: SliceId, _: Epoch) -> Result<(u64, u64)> {
+        Ok((7, u64::from(*self.0.differs.lock().unwrap() == Some(self.1))))
+    }
+
+    async fn export(&self, _: ExportRequest) -> Result<ResultStream<ExportMessage>> {
         no()
     }
 }
@@ -167,6 +195,31 @@ impl World {
         assert_eq!(outcome, Outcome::Bucket(BucketId(1)));
         world
     }
+}
+
+/// An indexer that has applied epoch 1, reads these slices of index 1, and is the target of moves.
+fn indexer_says(
+    id: u64,
+    slices: impl IntoIterator<Item = u16>,
+    moves: Vec<MoveProgress>,
+) -> Heartbeat {
+    let progress = |slice| SliceProgress {
+        slice: SliceId { index: IndexId(1), generation: Generation(1), slice: SliceNo(slice) },
+        floor: Some(Epoch(1)),
+        entries: 0,
+        bytes: 0,
+        trouble: None,
+    };
+    let bucket = BucketProgress {
+        bucket: BucketId(1),
+        high_watermark: cut(0),
+        applied: Epoch(1),
+        durable: Epoch(1),
+        queue_bytes: 0,
+        queue_bytes_max: 1,
+    };
+    let (node, slices) = (NodeId(id), slices.into_iter().map(progress).collect());
+    Heartbeat { node, buckets: vec![bucket], slices, moves, leases: vec![] }
 }
 
 fn report(seqno: u64) -> SyncReport {
@@ -266,29 +319,7 @@ async fn an_index_is_served_when_its_slices_are() {
     let follower = world.follower().await;
     let mut watch = follower.watch().await.unwrap();
     for id in [20, 21] {
-        let progress = |slice| SliceProgress {
-            slice: SliceId { index: IndexId(1), generation: Generation(1), slice: SliceNo(slice) },
-            floor: Some(Epoch(1)),
-            entries: 0,
-            bytes: 0,
-            trouble: None,
-        };
-        let bucket = BucketProgress {
-            bucket: BucketId(1),
-            high_watermark: cut(0),
-            applied: Epoch(1),
-            durable: Epoch(1),
-            queue_bytes: 0,
-            queue_bytes_max: 1,
-        };
-        let heartbeat = Heartbeat {
-            node: NodeId(id),
-            buckets: vec![bucket],
-            slices: (0..4).map(progress).collect(),
-            moves: Vec::new(),
-            leases: vec![],
-        };
-        follower.heartbeat(heartbeat).await.unwrap();
+        follower.heartbeat(indexer_says(id, 0..4, vec![])).await.unwrap();
     }
     let served = async {
         loop {
@@ -316,13 +347,95 @@ async fn an_index_is_served_when_its_slices_are() {
     assert_eq!(catalog.nodes[&NodeId(2)].role, Role::Coordinator, "members are nodes too");
 }
 
+/// Indexers 20, 21 and 22 say that they are alive; 22 that it shows whatever goes to it.
+async fn beat(member: &Coordinator) -> Arc<Catalog> {
+    let catalog = member.inner.replica.view().catalog.clone();
+    let moves = catalog.index("i").map_or(&[][..], |index| &index.moves);
+    let shown = |m: &SliceMove| MoveProgress {
+        index: IndexId(1),
+        id: m.id,
+        phase: MovePhase::Installed,
+        bytes: 0,
+        bytes_total: 0,
+        bytes_per_s: 0,
+        trouble: None,
+    };
+    let shows = moves.iter().map(|m| m.slice.0);
+    let new = indexer_says(22, shows, moves.iter().map(shown).collect());
+    for said in [indexer_says(20, 0..4, vec![]), indexer_says(21, 0..4, vec![]), new] {
+        if let Err(error) = member.heartbeat(said).await {
+            assert!(error.is_retry() || error.code == ErrorCode::Unknown, "{error}");
+        }
+    }
+    catalog
+}
+
+/// They say so until the catalog is as it is wished for.
+async fn beat_until(member: &Coordinator, wish: impl Fn(&Catalog) -> bool) -> Arc<Catalog> {
+    let began = Instant::now();
+    loop {
+        let catalog = beat(member).await;
+        if wish(&catalog) {
+            return catalog;
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", catalog.index("i"));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slices_move_to_a_new_node_when_the_copies_agree() {
+    let mut world = World::with_bucket().await;
+    world.propose(create_index(spec("i"))).await;
+    let follower = world.follower().await;
+    let serves = |catalog: &Catalog| {
+        catalog.index("i").is_some_and(|index| index.state == IndexState::Maintenance)
+    };
+    beat_until(&follower, serves).await;
+    world.propose(Command::RegisterNode(node(22, Role::Indexer))).await;
+    beat_until(&follower, |catalog| catalog.nodes.contains_key(&NodeId(22))).await;
+
+    let request = |dry_run| RebalanceRequest { index: Some("i".into()), dry_run };
+    let planned = follower.rebalance(request(true)).await.unwrap();
+    assert_eq!(planned.moves.len(), 2);
+    assert!(follower.inner.replica.view().catalog.index("i").unwrap().moves.is_empty());
+
+    *world.cluster.differs.lock().unwrap() = Some(NodeId(22));
+    assert_eq!(follower.rebalance(request(false)).await.unwrap(), planned);
+    let catalog = beat_until(&follower, |catalog| catalog.ended_moves.len() == 2).await;
+    let undone = catalog.ended_moves.iter().map(|ended| ended.undone.as_deref().unwrap());
+    assert!(undone.into_iter().all(|why| why.contains("differ at epoch 1")));
+    assert_eq!(catalog.index("i").unwrap().topology.number, TopologyNo(1));
+
+    *world.cluster.differs.lock().unwrap() = None;
+    follower.rebalance(request(false)).await.unwrap();
+    let moved = |catalog: &Catalog| {
+        let topology = &catalog.index("i").unwrap().topology;
+        topology.slices_on(NodeId(22)).len() == 2
+    };
+    let catalog = beat_until(&follower, moved).await;
+    let now = catalog.index("i").unwrap().topology.clone();
+    assert_eq!(follower.topology(IndexId(1), now.number).await.unwrap(), now);
+    let first = follower.topology(IndexId(1), TopologyNo(1)).await.unwrap();
+    assert!(first.slices_on(NodeId(22)).is_empty(), "scans that began before go by it");
+    let unknown = RebalanceRequest { index: Some("none".into()), dry_run: true };
+    assert_eq!(follower.rebalance(unknown).await.unwrap_err().code, ErrorCode::Unknown);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_that_make_no_sense_are_refused() {
     let world = World::with_bucket().await;
     let (_, leader) = world.leader().await;
-    let command = Command::PromoteEpochs(Vec::new());
-    let refused = leader.propose(CommandRequest { request: None, command }).await.unwrap_err();
-    assert_eq!(refused.code, ErrorCode::InvalidParameter);
+    let (index, id) = (IndexId(1), MoveId(1));
+    let leaders_own = [
+        Command::PromoteEpochs(Vec::new()),
+        Command::AdvanceMove { index, id, stage: MoveStage::Done },
+        Command::EndMove { index, id, undone: None },
+    ];
+    for command in leaders_own {
+        let refused = leader.propose(CommandRequest { request: None, command }).await.unwrap_err();
+        assert_eq!(refused.code, ErrorCode::InvalidParameter);
+    }
     assert!(leader.raft(vec![Bytes::from_static(b"nonsense")]).await.is_err());
     let bad = SyncReport { projector: NodeId(10), buckets: vec![(BucketId(1), Cut::zero(9))] };
     assert_eq!(leader.sync(bad).await.unwrap_err().code, ErrorCode::InvalidParameter);

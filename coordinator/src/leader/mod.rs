@@ -303,5 +303,7 @@ fn readable(heartbeat: &Heartbeat) -> impl Iterator<Item = (NodeId, SliceId)> {
 }
 
 #[cfg(test)]
+mod fault_tests;
+#[cfg(test)]
 #[path = "leader_tests.rs"]
 mod tests;

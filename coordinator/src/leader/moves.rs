@@ -359,23 +359,24 @@ impl Leader {
         now_ms: u64,
     ) -> Step {
         let Some(bucket) = state.bucket(info.bucket) else { return Step::Wait };
+        if !self.moves.settings.keep_sources {
+            return Step::Forget;
+        }
         let done_ms = now_ms.saturating_sub(seen.since_ms);
+        // The horizon moves with new epochs only; in a bucket that rests the leases themselves say whether
+        // a scan may have begun before. Where one is always renewed, no scan is older than this.
+        let over = bucket.epochs.last().horizon > m.epoch
+            || done_ms >= LEASE_AGE_MS_MAX
+            || !self.is_leased(info.bucket, m.epoch, now_ms);
+        if done_ms < DONE_MS_MIN || !over {
+            return Step::Wait;
+        }
         let slice = SliceId { index: info.id, generation: info.generation, slice: m.slice };
         let reads = |node: &NodeId| {
             self.lives(*node, now_ms) && self.reach(*node, slice, info.bucket).is_some()
         };
-        if !self.moves.settings.keep_sources {
-            return Step::Forget;
-        }
-        if done_ms < DONE_MS_MIN || !info.topology.replicas(m.slice).iter().any(reads) {
-            return Step::Wait;
-        }
-        // The horizon moves with new epochs only; in a bucket that rests the leases themselves say whether
-        // a scan may have begun before. One that is renewed for ever is of scans that began after.
-        let over = bucket.epochs.last().horizon > m.epoch
-            || !self.is_leased(info.bucket, m.epoch, now_ms)
-            || done_ms >= LEASE_AGE_MS_MAX;
-        if over { Step::Forget } else { Step::Wait }
+        let is_missed = !info.topology.replicas(m.slice).iter().any(reads);
+        if is_missed { Step::Wait } else { Step::Forget }
     }
 
     /// May a scan read this epoch of a bucket, or an older one?
