@@ -21,6 +21,7 @@ fn simulate(seed: u64) -> Output {
 
 #[test]
 fn every_scan_shows_its_epoch_whatever_crashes() {
+    let (mut moved, mut compared) = (0, 0);
     for seed in SEEDS {
         let output = simulate(seed);
         let line = String::from_utf8_lossy(&output.stdout);
@@ -34,7 +35,11 @@ fn every_scan_shows_its_epoch_whatever_crashes() {
         assert!(count("scans") > 20, "seed {seed} judged too few scans: {line}");
         assert!(count("writes") > 50, "seed {seed} wrote too little: {line}");
         assert!(count("crashes") + count("partitions") > 2, "seed {seed} broke too little: {line}");
+        moved += count("moves_ended");
+        compared += count("copies_compared");
     }
+    assert!(moved > 20, "{moved} moves are too few");
+    assert!(compared > 50, "{compared} copies are too few to say that they agree");
 }
 
 #[test]

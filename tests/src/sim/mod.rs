@@ -48,6 +48,8 @@ pub struct Summary {
     pub ddl: u64,
     /// Crashes.
     pub crashes: u64,
+    /// Disks that ran full.
+    pub full_disks: u64,
     /// Connections cut.
     pub partitions: u64,
     /// Statements about the places of slices that were accepted.
@@ -117,6 +119,8 @@ struct Faults {
     down: Vec<(String, Duration)>,
     /// Pairs that are cut, until when.
     cut: Vec<(String, String, Duration)>,
+    /// Indexers whose disks are full, until when.
+    full: Vec<(String, Duration)>,
 }
 
 impl Faults {
@@ -127,6 +131,7 @@ impl Faults {
             next: CALM,
             down: Vec::new(),
             cut: Vec::new(),
+            full: Vec::new(),
         }
     }
 
@@ -140,6 +145,13 @@ impl Faults {
         let names: Vec<&String> = hosts.all.keys().collect();
         let name = names[self.random.usize(..names.len())].clone();
         let end = now + Duration::from_millis(self.random.u64(100..DOWN_MS_MAX));
+        if name.starts_with("indexer") && self.random.u8(..4) == 0 {
+            // Nothing may grow any more.
+            hosts.all[&name].fs.set_capacity(0);
+            self.full.push((name, end));
+            summary.lock().expect("not poisoned").full_disks += 1;
+            return;
+        }
         if self.random.bool() {
             if self.down.iter().any(|(down, _)| *down == name) {
                 return;
@@ -171,6 +183,12 @@ impl Faults {
             hosts.all[name].fs.restart();
             sim.bounce(name.clone());
             false
+        });
+        self.full.retain(|(name, end)| {
+            if *end <= now {
+                hosts.all[name].fs.set_capacity(u64::MAX);
+            }
+            *end > now
         });
         self.cut.retain(|(left, right, end)| {
             if *end > now {

@@ -1,0 +1,50 @@
+//! Scans while slices move: the published vectors, and cases by chance, against the real services in the
+//! simulation. `cargo run --release -p tests --bin vscan-cases -- --generate 5000 --quiet` plays more.
+
+use tests::vscan::case::Case;
+use tests::vscan::generate::generate;
+use tests::vscan::play::play;
+
+/// Cases by chance that a run of every day plays.
+const GENERATED: u64 = 24;
+
+fn check(case: &Case, seed: u64) {
+    let outcome = play(case, seed);
+    if let Some(error) = case.judge(&outcome) {
+        panic!("{}: {error}; rows {:?}", case.name, outcome.rows);
+    }
+}
+
+#[test]
+fn the_published_vectors_pass() {
+    let cases = Case::read_all(include_str!("../vectors/virtual_scan.json")).expect("the vectors");
+    assert_eq!(cases.len(), 10);
+    for case in &cases {
+        check(case, 1);
+        let fired = play(case, 2).events_fired;
+        assert_eq!(fired, case.events.len(), "{}: each event has happened", case.name);
+    }
+}
+
+#[test]
+fn each_row_comes_once_whatever_moves() {
+    (1..=GENERATED).for_each(|seed| check(&generate(seed), seed));
+}
+
+#[test]
+fn a_row_that_is_lost_doubled_or_out_of_order_is_seen() {
+    let mut case = generate(1);
+    case.order = "sorted".into();
+    let mut outcome = tests::vscan::case::Outcome { rows: case.must.clone(), ..Default::default() };
+    outcome.rows.sort();
+    assert_eq!(case.judge(&outcome), None);
+    let wrong = |change: &dyn Fn(&mut Vec<_>)| {
+        let mut changed = outcome.clone();
+        change(&mut changed.rows);
+        case.judge(&changed)
+    };
+    assert!(wrong(&|rows| drop(rows.pop())).is_some_and(|why| why.contains("missing")));
+    assert!(wrong(&|rows| rows.push(rows[0])).is_some_and(|why| why.contains("times")));
+    assert!(wrong(&|rows| rows.push((99, 99, 1))).is_some_and(|why| why.contains("none of")));
+    assert!(wrong(&|rows| rows.reverse()).is_some_and(|why| why.contains("order")));
+}
