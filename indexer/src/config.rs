@@ -7,6 +7,9 @@ use proto::index::NodeInfo;
 
 use crate::slice::StoreOptions;
 
+/// What a move may take of a disk and a network that others use too.
+const MOVE_BYTES_PER_S_MAX: u64 = 1 << 30;
+
 /// Settings of an indexer.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -20,6 +23,8 @@ pub struct Config {
     pub heartbeat: Duration,
     /// How long it waits before it tries a lost peer again.
     pub retry: Duration,
+    /// At most so many bytes a second are sent to the target of a move, for each move.
+    pub move_bytes_per_s_max: u64,
 }
 
 impl Config {
@@ -31,6 +36,7 @@ impl Config {
             store: StoreOptions::default(),
             heartbeat: Duration::from_secs(1),
             retry: Duration::from_millis(100),
+            move_bytes_per_s_max: MOVE_BYTES_PER_S_MAX,
         }
     }
 }

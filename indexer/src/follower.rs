@@ -8,19 +8,21 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use futures::StreamExt;
 use proto::api::{Directory, ProjectorApi};
 use proto::cut::{Cut, EpochMark};
 use proto::env::{Env, Task};
-use proto::ids::{BucketId, Generation, IndexId};
-use proto::index::{BucketInfo, IndexInfo, NodeInfo};
+use proto::ids::{BucketId, Generation, IndexId, SliceId, SliceNo};
+use proto::index::{BucketInfo, Catalog, IndexInfo, NodeInfo};
 use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
 use crate::config::Config;
+use crate::moves::Incoming;
 use crate::queue::MutationQueue;
-use crate::slice::SliceStore;
+use crate::slice::{FragmentStore, SliceStore, StoredIndex};
 
 /// What the followers share with the service.
 #[derive(Clone)]
@@ -33,6 +35,12 @@ pub struct Shared {
     pub directory: Arc<dyn Directory>,
     /// The slices.
     pub store: Arc<dyn SliceStore>,
+    /// The slices as files, for moves; the same store.
+    pub fragments: Arc<FragmentStore>,
+    /// The moves to this node.
+    pub incoming: Incoming,
+    /// The newest catalog.
+    pub catalog: Arc<ArcSwap<Catalog>>,
     /// Counts the epochs applied, and changes of which slices there are.
     pub applied: watch::Sender<u64>,
     /// Counts changes of which slices there are and can be read.
@@ -63,8 +71,17 @@ struct Follower {
     state: watch::Sender<FollowerState>,
     queue: Option<MutationQueue>,
     applied: Option<EpochMark>,
+    /// What the stream's frames are evaluated for.
+    fed: BTreeMap<IndexId, Fed>,
     builds: BTreeMap<IndexId, Build>,
     built: async_channel::Sender<Built>,
+}
+
+/// An index in the stream.
+struct Fed {
+    info: Arc<IndexInfo>,
+    /// Its slices here, and from which place on the frames have their mutations.
+    since: BTreeMap<SliceNo, Cut>,
 }
 
 struct Build {
@@ -95,6 +112,7 @@ pub fn follow(
         bucket: bucket.id,
         queue: None,
         applied,
+        fed: BTreeMap::new(),
         builds: BTreeMap::new(),
         built,
         state,
@@ -120,9 +138,11 @@ impl Follower {
     async fn run(&mut self, builds_done: &async_channel::Receiver<Built>) -> Result<()> {
         let request = self.subscribe_request();
         let mut stream = self.projector.subscribe(request).await?;
+        let mut moves = self.shared.incoming.changes();
         loop {
             tokio::select! {
                 biased;
+                _ = moves.changed() => {}
                 done = builds_done.recv() => {
                     if let Ok(done) = done {
                         self.build_done(done).await?;
@@ -133,6 +153,7 @@ impl Follower {
                     None => return Ok(()),
                 },
             }
+            self.install_arrived().await;
             self.publish_state();
         }
     }
@@ -167,15 +188,23 @@ impl Follower {
                     )));
                 }
                 self.builds.retain(|build, _| indexes.iter().any(|index| index.id == *build));
+                self.fed.clear();
+                for stored in self.stored() {
+                    if !indexes.iter().any(|index| index.id == stored.info.id) {
+                        self.leave(&stored).await?;
+                    }
+                }
                 for index in indexes {
-                    self.join(index).await?;
+                    self.join(index, &at).await?;
                 }
             }
-            StreamMessage::IndexJoin { index, .. } => self.join(index).await?,
+            StreamMessage::IndexJoin { index, at } => self.join(index, &at).await?,
             StreamMessage::IndexLeave { index } => {
                 self.builds.remove(&index);
-                self.shared.store.drop_index(index).await?;
-                self.shared.slices_changed();
+                self.fed.remove(&index);
+                if let Some(stored) = self.stored().into_iter().find(|s| s.info.id == index) {
+                    self.leave(&stored).await?;
+                }
             }
             StreamMessage::Frames(frames) => {
                 for frame in frames {
@@ -218,9 +247,91 @@ impl Follower {
         Ok(())
     }
 
+    /// The bucket's indexes that are here.
+    fn stored(&self) -> Vec<StoredIndex> {
+        let mut stored = self.shared.store.indexes();
+        stored.retain(|stored| stored.info.bucket == self.bucket);
+        stored
+    }
+
+    /// The stream does not bring an index that is here. Its copy ends with this place of the stream, so it
+    /// goes; unless it is the projector that has not heard of the index or of its newest place yet.
+    async fn leave(&self, stored: &StoredIndex) -> Result<()> {
+        let id = stored.info.id;
+        let catalog = self.shared.catalog.load_full();
+        let is_past = match catalog.indexes.get(&id) {
+            Some(index) => {
+                index.revision >= stored.info.revision
+                    && !index.feeds_any(self.shared.config.node.id)
+            }
+            None => id <= catalog.newest_index,
+        };
+        if !is_past {
+            return Err(self.is_behind(id));
+        }
+        self.shared.store.drop_index(id).await?;
+        self.shared.slices_changed();
+        Ok(())
+    }
+
+    fn is_behind(&self, index: IndexId) -> Error {
+        Error::unavailable(format!(
+            "bucket {}: the projector has not heard of the newest state of index {index}",
+            self.bucket
+        ))
+    }
+
+    /// Takes note of what the frames are evaluated for from here on. A slice that they no longer bring ends
+    /// here: it goes, before an epoch is applied without it.
+    async fn feed(&mut self, index: &Arc<IndexInfo>, at: &Cut) -> Result<()> {
+        let node = self.shared.config.node.id;
+        let known = self.fed.get(&index.id).map_or(0, |fed| fed.info.revision);
+        let stored = self.stored().into_iter().find(|stored| {
+            (stored.info.id, stored.info.generation) == (index.id, index.generation)
+        });
+        let kept = stored.as_ref().map_or(0, |stored| stored.info.revision);
+        if index.revision < known.max(kept) {
+            return Err(self.is_behind(index.id));
+        }
+        for (slice, _) in stored.iter().flat_map(|stored| &stored.slices) {
+            if !index.feeds(node, *slice) {
+                let (index, generation) = (index.id, index.generation);
+                let slice = SliceId { index, generation, slice: *slice };
+                self.shared.store.drop_slice(slice).await?;
+                self.shared.slices_changed();
+            }
+        }
+        let mut before = self.fed.remove(&index.id).map(|fed| fed.since).unwrap_or_default();
+        let slices = (0..index.topology.placement.len() as u16).map(SliceNo);
+        let since = slices
+            .filter(|slice| index.feeds(node, *slice))
+            .map(|slice| (slice, before.remove(&slice).unwrap_or_else(|| at.clone())))
+            .collect();
+        self.fed.insert(index.id, Fed { info: Arc::clone(index), since });
+        Ok(())
+    }
+
+    /// Shows the slices that have been copied and whose mutations the stream brings from behind the newest
+    /// epoch on.
+    async fn install_arrived(&mut self) {
+        let Some(mark) = &self.applied else { return };
+        for mv in self.shared.incoming.of_bucket(self.bucket) {
+            let Some(fed) = self.fed.get(&mv.slice.index) else { continue };
+            let Some(since) = fed.since.get(&mv.slice.slice) else { continue };
+            if fed.info.generation == mv.slice.generation && mark.cut.covers(since) {
+                mv.install(&self.shared, &fed.info, mark).await;
+            }
+        }
+    }
+
     /// An index is in the stream from here on: build it, if it is not here or not whole.
-    async fn join(&mut self, index: Arc<IndexInfo>) -> Result<()> {
-        let stored = self.shared.store.indexes().into_iter().find(|stored| {
+    async fn join(&mut self, index: Arc<IndexInfo>, at: &Cut) -> Result<()> {
+        self.feed(&index, at).await?;
+        // Slices of a move come from another copy.
+        if index.topology.slices_on(self.shared.config.node.id).is_empty() {
+            return Ok(());
+        }
+        let stored = self.stored().into_iter().find(|stored| {
             stored.info.id == index.id && stored.info.generation == index.generation
         });
         let readable = stored.is_some_and(|stored| stored.floor.is_some());

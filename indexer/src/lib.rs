@@ -11,7 +11,9 @@
 //! two are joined: what the epochs have said of a document outranks the snapshot (`slice::bulk`).
 
 mod config;
+mod export;
 mod follower;
+mod moves;
 mod queue;
 mod scan;
 mod service;

@@ -14,15 +14,18 @@ use proto::api::{
 };
 use proto::command::{Command, CommandRequest, Outcome};
 use proto::env::{Env, OpenMode, Task, create_dir_durably};
-use proto::ids::{BucketId, Epoch, NodeId, SliceId};
-use proto::index::{Catalog, IndexState};
+use proto::ids::{BucketId, Epoch, NodeId, SliceId, SliceNo};
+use proto::index::{Catalog, IndexInfo, IndexState};
+use proto::moves::{ExportMessage, ExportRequest, MoveStage, SliceMove};
 use proto::scan::{AppliedReport, ShardBatch, ShardScan};
+use proto::topology::TopologyProvider;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::config::Config;
 use crate::follower::{FollowerState, Shared, follow};
+use crate::moves::Incoming;
 use crate::scan::{ShardScanner, check};
 use crate::slice::{FragmentStore, SliceStore, StoredIndex};
 
@@ -68,11 +71,15 @@ impl Indexer {
         let dir_lock = open_data_dir(&env, &config.data_dir)?;
         let store =
             FragmentStore::open(&env, config.node.id, &config.data_dir, config.store.clone())?;
+        let store = Arc::new(store);
         let shared = Shared {
             config,
             env: env.clone(),
             directory,
-            store: Arc::new(store),
+            store: store.clone(),
+            fragments: store,
+            incoming: Incoming::default(),
+            catalog: Arc::default(),
             applied: watch::Sender::new(0),
             slices: watch::Sender::new(0),
         };
@@ -99,6 +106,21 @@ impl Indexer {
             applied.changed().await.map_err(|_| Error::unavailable("the indexer stops"))?;
         }
         Ok(())
+    }
+}
+
+impl Indexer {
+    /// Says that slices are not here, and where the catalog has them.
+    fn moved(&self, scan: &ShardScan, slices: &[SliceNo]) -> ResultStream<ShardBatch> {
+        let catalog = self.shared.catalog.load();
+        let index = catalog.indexes.get(&scan.index);
+        let place = |slice: &SliceNo| {
+            let nodes = index.map_or(&[][..], |index| index.topology.replicas(*slice));
+            // Without a better idea the asker looks again.
+            (*slice, nodes.first().copied().unwrap_or(self.shared.config.node.id))
+        };
+        let places = slices.iter().map(place).collect();
+        Box::pin(stream::iter([Ok(ShardBatch::Moved(places))]))
     }
 }
 
@@ -152,23 +174,25 @@ async fn follow_catalog(shared: Shared, followers: Followers) {
     }
 }
 
-async fn take_catalog(shared: &Shared, followers: &Followers, catalog: &Catalog) {
+async fn take_catalog(shared: &Shared, followers: &Followers, catalog: &Arc<Catalog>) {
+    shared.catalog.store(Arc::clone(catalog));
     for stored in shared.store.indexes() {
-        let id = stored.info.id;
-        if !catalog.indexes.contains_key(&id) && id <= catalog.newest_index {
-            if let Err(error) = shared.store.drop_index(id).await {
-                tracing::warn!(index = %id, %error, "dropping an index");
-            }
-            shared.slices_changed();
+        if let Err(error) = drop_what_has_left(shared, catalog, &stored).await {
+            tracing::warn!(index = %stored.info.id, %error, "dropping what has left the node");
         }
     }
     let node = shared.config.node.id;
+    let is_given = |index: &&Arc<IndexInfo>| {
+        let is_copied = |m: &SliceMove| m.to.is_some() && m.stage < MoveStage::Done;
+        index.moves.iter().any(|m| is_copied(m) && index.topology.hosts(node, m.slice))
+    };
+    let given = catalog.indexes.values().filter(is_given).map(|index| index.id).collect();
+    shared.fragments.keep_files_of(&given);
+    shared.incoming.take_catalog(shared, catalog);
     let mut followers = lock(followers);
     let concerns = |bucket: &BucketId| {
         catalog.indexes.values().any(|index| {
-            index.bucket == *bucket
-                && index.state != IndexState::Pending
-                && index.topology.nodes().contains(&node)
+            index.bucket == *bucket && index.state != IndexState::Pending && index.feeds_any(node)
         })
     };
     followers.retain(|bucket, follower| {
@@ -182,6 +206,40 @@ async fn take_catalog(shared: &Shared, followers: &Followers, catalog: &Catalog)
             Follower { projector: Arc::clone(projector), state, _task: task }
         });
     }
+}
+
+/// Drops an index, or those slices of it, that the catalog no longer has on this node.
+async fn drop_what_has_left(
+    shared: &Shared,
+    catalog: &Catalog,
+    stored: &StoredIndex,
+) -> Result<()> {
+    let (id, generation, node) = (stored.info.id, stored.info.generation, shared.config.node.id);
+    let Some(index) = catalog.indexes.get(&id) else {
+        if id <= catalog.newest_index {
+            shared.store.drop_index(id).await?;
+            shared.slices_changed();
+        }
+        return Ok(());
+    };
+    // This member of the coordinator may be behind the one that told of the slices' arrival.
+    if index.revision < stored.info.revision || index.generation != generation {
+        return Ok(());
+    }
+    let left = |(slice, _): &&(SliceNo, Epoch)| !index.may_keep(node, *slice);
+    let gone: Vec<SliceNo> = stored.slices.iter().filter(left).map(|(slice, _)| *slice).collect();
+    if gone.is_empty() {
+        return Ok(());
+    }
+    if gone.len() == stored.slices.len() {
+        shared.store.drop_index(id).await?;
+    } else {
+        for slice in gone {
+            shared.store.drop_slice(SliceId { index: id, generation, slice }).await?;
+        }
+    }
+    shared.slices_changed();
+    Ok(())
 }
 
 fn bucket_progress(shared: &Shared, followers: &Followers) -> Vec<BucketProgress> {
@@ -212,7 +270,7 @@ async fn report(shared: Shared, followers: Followers) {
             node: shared.config.node.id,
             buckets: bucket_progress(&shared, &followers),
             slices: shared.store.progress(),
-            moves: Vec::new(),
+            moves: shared.incoming.progress(),
             leases: Vec::new(),
         };
         match coordinator.heartbeat(heartbeat).await {
@@ -249,12 +307,12 @@ async fn register(shared: &Shared, coordinator: &dyn CoordinatorApi) -> bool {
 }
 
 /// Which slices can be read on a node, each from which epoch on.
-fn readable_slices(store: &dyn SliceStore, node: NodeId) -> Vec<(SliceId, Epoch)> {
+fn readable_slices(store: &dyn SliceStore) -> Vec<(SliceId, Epoch)> {
     let mut readable = Vec::new();
-    for StoredIndex { info, floor } in store.indexes() {
-        let Some(floor) = floor else { continue };
-        for slice in info.topology.slices_on(node) {
-            readable.push((SliceId { index: info.id, generation: info.generation, slice }, floor));
+    for StoredIndex { info, slices, .. } in store.indexes().iter().filter(|s| s.floor.is_some()) {
+        for (slice, floor) in slices {
+            let (index, generation) = (info.id, info.generation);
+            readable.push((SliceId { index, generation, slice: *slice }, *floor));
         }
     }
     readable
@@ -270,13 +328,19 @@ impl IndexerApi for Indexer {
                 format!("epoch {} was not applied within {} ms", scan.epoch, scan.timeout_ms),
             )
         })??;
-        let snapshot = self.shared.store.snapshot(scan.index, scan.generation, scan.epoch)?;
+        let snapshot = self.shared.store.snapshot(scan.index, scan.generation, scan.epoch);
+        let snapshot = match snapshot {
+            // All slices of the index have left.
+            Err(error) if error.code == ErrorCode::SliceMoved => {
+                return Ok(self.moved(&scan, &scan.slices));
+            }
+            snapshot => snapshot?,
+        };
         check(&scan, &snapshot.info().spec)?;
-        let node = self.shared.config.node.id;
-        if let Some(slice) = scan.slices.iter().find(|s| !snapshot.info().topology.hosts(node, **s))
-        {
-            let message = format!("node {node} has no slice {slice} of index {}", scan.index);
-            return Err(Error::new(ErrorCode::SliceMoved, message));
+        let here = |slice: &&SliceNo| snapshot.has(**slice);
+        let gone: Vec<SliceNo> = scan.slices.iter().filter(|s| !here(s)).copied().collect();
+        if !gone.is_empty() {
+            return Ok(self.moved(&scan, &gone));
         }
         // What may wait for a disk does so off the async threads.
         let env = (!snapshot.is_in_memory()).then(|| self.shared.env.clone());
@@ -302,6 +366,21 @@ impl IndexerApi for Indexer {
     async fn checksum(&self, slice: SliceId, epoch: Epoch) -> Result<(u64, u64)> {
         let snapshot = self.shared.store.snapshot(slice.index, slice.generation, epoch)?;
         self.shared.env.blocking(move || snapshot.checksum(slice.slice)).await
+    }
+
+    async fn export(&self, request: ExportRequest) -> Result<ResultStream<ExportMessage>> {
+        let catalog = self.shared.catalog.load_full();
+        let bucket = catalog.indexes.get(&request.slice.index).map(|index| index.bucket);
+        let bucket = bucket.ok_or_else(|| {
+            Error::unavailable(format!("index {} is not known here", request.slice.index))
+        })?;
+        let patience = Duration::from_millis(request.timeout_ms);
+        timeout(patience, self.wait_applied(bucket, request.epoch)).await.map_err(|_| {
+            Error::unavailable(format!("epoch {} was not applied in time", request.epoch))
+        })??;
+        let export = self.shared.fragments.export(request.slice).await?;
+        let rate = self.shared.config.move_bytes_per_s_max;
+        Ok(Box::pin(crate::export::send(export, &request.have, rate)))
     }
 }
 
@@ -356,7 +435,7 @@ impl AppliedWatch {
                 applied.push((mark.bucket, mark.epoch));
             }
         }
-        let readable = slices_changed.then(|| readable_slices(&*self.store, self.node));
+        let readable = slices_changed.then(|| readable_slices(&*self.store));
         Some(AppliedReport { node: self.node, applied, readable })
     }
 }

@@ -219,7 +219,8 @@ impl MaintenanceStream {
         for (id, index) in &wanted {
             // The state alone changes nothing for the frames.
             let same = before.get(id).is_some_and(|before| {
-                before.generation == index.generation && before.topology == index.topology
+                (before.generation, &before.topology, &before.moves)
+                    == (index.generation, &index.topology, &index.moves)
             });
             if !same {
                 let (index, at) = (Arc::clone(index), self.at.clone());

@@ -159,6 +159,8 @@ pub struct IndexInfo {
     pub topology: Arc<IndexTopology>,
     /// The moves of its slices that are under way, by number.
     pub moves: Vec<SliceMove>,
+    /// Grows with each change of all this: who knows a larger one does not go by a smaller one.
+    pub revision: u64,
 }
 
 impl IndexInfo {

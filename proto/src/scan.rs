@@ -117,7 +117,7 @@ pub struct ShardScan {
     pub index: IndexId,
     /// Its generation.
     pub generation: Generation,
-    /// The slices to read, ascending; `ErrorCode::SliceMoved` if one is not here.
+    /// The slices to read, ascending; if one is not here, the answer is `ShardBatch::Moved` alone.
     pub slices: Vec<SliceNo>,
     /// The epoch to read; waited for until `timeout_ms`, refused below the floor of a slice.
     pub epoch: Epoch,
@@ -146,6 +146,8 @@ pub struct ShardScan {
 pub enum ShardBatch {
     /// Rows in the scan's order; none of them is a sign of life, for any scan.
     Rows(RowBlock),
+    /// These slices are not here, and where they may be: nothing else was read, and nothing follows.
+    Moved(Vec<(SliceNo, NodeId)>),
     /// Partial aggregates of the whole shard, in the order of the calls.
     Partials(Vec<crate::aggregate::Partial>),
     /// Nothing follows.

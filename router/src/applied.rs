@@ -76,21 +76,41 @@ impl Applied {
     /// For each slice, floor and newest applied epoch of its readable copies.
     fn copies(&self, index: &IndexInfo) -> Vec<Vec<(Epoch, Epoch)>> {
         let copies = |slice: SliceNo| {
-            let here = |node: &NodeId| {
-                let node = self.nodes.get(node)?;
+            let here = |node: NodeId| {
+                let node = self.nodes.get(&node)?;
                 let floor = *node.readable.get(&slice_id(index, slice))?;
                 let applied = *node.applied.get(&index.bucket)?;
                 Some((floor, applied.max(floor)))
             };
-            index.topology.replicas(slice).iter().filter_map(here).collect()
+            self.known_copies(index, slice).into_iter().filter_map(here).collect()
         };
         (0..index.topology.slices()).map(SliceNo).map(copies).collect()
     }
 
-    /// The replicas of a slice that may be asked for an epoch: those that have applied it first, in
-    /// the order of the topology, then those that will; a node that is not connected comes last.
+    /// The nodes that may have a slice: those of the topology, then those that say so themselves, whatever
+    /// has moved since.
+    fn known_copies(&self, index: &IndexInfo, slice: SliceNo) -> Vec<NodeId> {
+        let mut copies: Vec<NodeId> = index.topology.replicas(slice).to_vec();
+        let id = slice_id(index, slice);
+        let others = self.nodes.iter().filter(|node| node.readable.contains_key(&id));
+        let mut others: Vec<NodeId> =
+            others.map(|node| *node.key()).filter(|node| !copies.contains(node)).collect();
+        others.sort();
+        copies.append(&mut others);
+        copies
+    }
+
+    /// Does a node say that it can read a slice, now or when it has applied the epoch?
+    pub fn reads(&self, node: NodeId, index: &IndexInfo, slice: SliceNo, epoch: Epoch) -> bool {
+        let node = self.nodes.get(&node);
+        let floor = node.and_then(|node| node.readable.get(&slice_id(index, slice)).copied());
+        floor.is_some_and(|floor| floor <= epoch)
+    }
+
+    /// The nodes that may be asked for a slice at an epoch: those that have applied it first, in the order of
+    /// the topology, then those that will; a node that is not connected comes last.
     pub fn candidates(&self, index: &IndexInfo, slice: SliceNo, epoch: Epoch) -> Vec<NodeId> {
-        let mut candidates: Vec<NodeId> = index.topology.replicas(slice).to_vec();
+        let mut candidates = self.known_copies(index, slice);
         candidates.sort_by_key(|node| match self.nodes.get(node) {
             Some(node) => {
                 let floor = node.readable.get(&slice_id(index, slice));
@@ -144,6 +164,7 @@ mod tests {
             generation: Generation(0),
             topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
             moves: Vec::new(),
+            revision: 0,
         }
     }
 

@@ -10,6 +10,7 @@ mod inward;
 mod leases;
 mod scan;
 mod service;
+mod topologies;
 
 pub use inward::Inward;
 pub use leases::EpochLease;

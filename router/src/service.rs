@@ -20,6 +20,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::applied::Applied;
 use crate::leases::{EpochLease, Leases};
 use crate::scan::{self, ScanStream};
+use crate::topologies::Topologies;
 
 /// Settings of a router.
 #[derive(Clone, Debug)]
@@ -55,6 +56,7 @@ pub(crate) struct Shared {
     pub catalog_changed: watch::Sender<u64>,
     pub applied: Applied,
     pub leases: Leases,
+    pub topologies: Topologies,
 }
 
 impl Router {
@@ -68,6 +70,7 @@ impl Router {
             catalog_changed: watch::Sender::new(0),
             applied: Applied::default(),
             leases: Leases::default(),
+            topologies: Topologies::default(),
         };
         let tasks = vec![
             env.spawn("catalog", follow_catalog(shared.clone())),
@@ -227,6 +230,7 @@ async fn follow_catalog(shared: Shared) {
                     let mut indexers =
                         indexers.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                     watch_indexers(&shared, &mut indexers, &catalog);
+                    shared.topologies.take_catalog(&catalog);
                     shared.catalog.store(catalog);
                     shared.catalog_changed.send_modify(|count| *count += 1);
                 }

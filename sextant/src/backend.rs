@@ -12,6 +12,7 @@ use proto::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::env::Env;
 use proto::ids::{Epoch, IndexId};
 use proto::index::{BucketInfo, Catalog, IndexState};
+use proto::moves::{RebalancePlan, RebalanceRequest};
 use proto::scan::{Consistency, ScanRequest};
 use proto::{Error, ErrorCode, Result};
 use router::{EpochLease, Router, ScanBatch, ScanStream};
@@ -140,6 +141,10 @@ impl Backend for ClusterBackend {
             Some(_) => Ok(()),
             None => Err(Error::new(ErrorCode::Unknown, "the index was dropped while it was built")),
         }
+    }
+
+    async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan> {
+        self.directory.coordinator().rebalance(request).await
     }
 
     /// The leader's word where it answers: the others know nothing of the nodes.

@@ -1,5 +1,5 @@
 //! What needs several of the services at once: the simulation with its faults, the model that answers
-//! are compared with, the judge of the slice store,
+//! are compared with, the judge of the slice store, the cases of virtual scans,
 //! and what the tests share to start clusters and to talk to them.
 
 pub mod bench;
@@ -7,3 +7,4 @@ pub mod harness;
 pub mod model;
 pub mod sim;
 pub mod slice_store;
+pub mod vscan;

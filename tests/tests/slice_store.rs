@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tests::slice_store::crash::{Fault, drive, run, sweep};
 use tests::slice_store::plan::Plan;
+use tests::slice_store::transfer::Story;
 
 /// A number from the environment.
 fn number(name: &str) -> Option<u64> {
@@ -83,4 +84,27 @@ fn a_flipped_bit_is_found_and_named_or_does_no_harm() {
         })
         .map(drop)
     });
+}
+
+#[test]
+fn a_slice_that_moves_between_two_stores_shows_at_every_epoch_what_the_documents_say() {
+    let (faults, compared) = (AtomicU64::new(0), AtomicU64::new(0));
+    for_seeds(number("HISTORIES").unwrap_or(60), |seed| {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .expect("a runtime");
+        runtime.block_on(async {
+            let mut story = Story::new(seed).await;
+            story.run().await?;
+            faults.fetch_add(story.faults.into(), Ordering::Relaxed);
+            compared.fetch_add(story.compared, Ordering::Relaxed);
+            Ok(())
+        })
+    });
+    if number("SEED").is_none() {
+        assert!(faults.into_inner() > 60, "things go wrong on purpose");
+        assert!(compared.into_inner() > 1_000, "the moved slice is compared");
+    }
 }

@@ -299,7 +299,8 @@ impl Leader {
         let over = bucket.epochs.last().horizon > m.epoch
             || done_ms >= LEASE_AGE_MS_MAX
             || !self.is_leased(info.bucket, m.epoch, now_ms);
-        if done_ms < DONE_MS_MIN || !over {
+        let keep = self.moves.settings.keep_sources;
+        if keep && (done_ms < DONE_MS_MIN || !over) {
             return Step::Wait;
         }
         let slice = SliceId { index: info.id, generation: info.generation, slice: m.slice };

@@ -90,6 +90,7 @@ impl StateContext {
             generation: Generation(1),
             topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
             moves: Vec::new(),
+            revision: 0,
         };
         self.indexes.insert(id, IndexRecord::new(info, self.position, self.unix_ms));
         Ok((Outcome::Index(id), vec![Effect::CatalogChanged]))

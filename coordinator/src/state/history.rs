@@ -44,7 +44,8 @@ pub struct TopologyRecord {
 }
 
 impl IndexRecord {
-    pub(super) fn new(info: IndexInfo, position: u64, unix_ms: u64) -> Self {
+    pub(super) fn new(mut info: IndexInfo, position: u64, unix_ms: u64) -> Self {
+        info.revision = position;
         let topology = info.topology.clone();
         let topologies = vec![TopologyRecord { topology, position, unix_ms }];
         Self { info: Arc::new(info), topologies }
@@ -58,7 +59,9 @@ impl IndexRecord {
         change: impl FnOnce(&mut IndexInfo) -> T,
     ) -> T {
         let before = self.info.topology.number;
-        let result = change(Arc::make_mut(&mut self.info));
+        let info = Arc::make_mut(&mut self.info);
+        let result = change(info);
+        info.revision = position;
         if self.info.topology.number != before {
             let topology = self.info.topology.clone();
             self.topologies.push(TopologyRecord { topology, position, unix_ms });

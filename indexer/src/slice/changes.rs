@@ -51,8 +51,12 @@ impl<'a> Changes<'a> {
             let mut indexes = document.versions.indexes();
             let mine = indexes.find(|keys| (keys.index, keys.generation) == (id, generation));
             let Some(keys) = mine else { continue };
-            let n = changes.documents.len() as u32;
             let only = by_id.then(|| slot.slice_of_id(document.versions.id));
+            // A slice that has left the node, or is to come, is fed for a while too.
+            if only.is_some_and(|slice| !visible.slices.contains_key(&slice)) {
+                continue;
+            }
+            let n = changes.documents.len() as u32;
             changes.documents.push((document, keys));
             changes.only_slice.push(only);
             let asked = match &only {
@@ -101,7 +105,8 @@ impl<'a> Changes<'a> {
                 old.extend(entries.map(|entry| (found.slice, entry)));
             }
             new.clear();
-            new.extend(keys.entries().map(|entry| {
+            let here = |slice: &SliceNo| self.all_slices.binary_search(slice).is_ok();
+            new.extend(keys.entries().filter(|entry| here(&entry.slice)).map(|entry| {
                 let include_hash = include_hash(entry.include);
                 (entry.slice, PackedEntry { key: entry.key, include_hash }, entry.include)
             }));

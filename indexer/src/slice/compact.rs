@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use proto::Result;
 use proto::ids::{Epoch, SliceNo};
@@ -56,6 +57,9 @@ type Output = (FileId, Arc<Table>);
 impl Slot {
     /// Runs one compaction; false if there is none to run.
     pub fn compact(&self, files: &Files, mut extent: Extent<'_>) -> Result<bool> {
+        if matches!(extent, Extent::WherePays) && self.keeps_files.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
         let Some(choice) = self.choose_fragments(&extent) else { return Ok(false) };
         if let Extent::Everything(done) = &mut extent {
             let whole = choice.pieces.iter().filter(|piece| piece.whole);

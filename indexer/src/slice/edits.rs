@@ -101,7 +101,8 @@ impl Slot {
 
     /// May the index go back to an epoch?
     fn check_truncate(&self, epoch: Epoch) -> Result<()> {
-        match self.visible.load().floor {
+        let visible = self.visible.load();
+        match visible.slices.keys().filter_map(|slice| visible.floor_of(*slice)).max() {
             Some(floor) if floor > epoch => Err(Error::new(
                 ErrorCode::SnapshotTooOld,
                 format!("index {} answers from epoch {floor} on, not {epoch}", self.info.id),
@@ -148,6 +149,13 @@ impl Slot {
     }
 }
 
+impl Slot {
+    /// Counts the entries that a slice shows at an epoch.
+    pub fn count_at(&self, slice: SliceNo, epoch: Epoch) -> Result<u64> {
+        count_at(self.visible.load().sources(slice), epoch)
+    }
+}
+
 impl Visible {
     /// All that a slice's entries stand in.
     pub fn sources(&self, slice: SliceNo) -> Vec<Source> {
@@ -161,6 +169,7 @@ impl Visible {
 fn recount(manifest: &mut IndexManifest, structure: &Structure) -> Result<()> {
     let slices = &manifest.slices;
     manifest.entries.retain(|slice, _| slices.contains_key(slice));
+    manifest.floors.retain(|slice, _| slices.contains_key(slice));
     for (slice, Fragments { forward, .. }) in
         fragments(manifest, &structure.tables)?.iter().map(|(slice, f)| (*slice, &**f))
     {
@@ -172,7 +181,11 @@ fn recount(manifest: &mut IndexManifest, structure: &Structure) -> Result<()> {
 }
 
 fn count(sources: Vec<Source>) -> Result<u64> {
-    let mut rows = VisibleRows::new(sources, Epoch(u64::MAX), false, false)?;
+    count_at(sources, Epoch(u64::MAX))
+}
+
+fn count_at(sources: Vec<Source>, epoch: Epoch) -> Result<u64> {
+    let mut rows = VisibleRows::new(sources, epoch, false, false)?;
     let mut entries = 0;
     while rows.next()? {
         entries += 1;

@@ -6,7 +6,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 
-use proto::env::Env;
+use bytes::Bytes;
+use proto::env::{Env, File, OpenMode};
 use proto::ids::{Generation, IndexId};
 use proto::{Error, Result};
 
@@ -76,22 +77,51 @@ impl Files {
         }
     }
 
+    /// Gives out the next number.
+    fn number(&self) -> FileId {
+        let mut next = lock(&self.next);
+        let file = *next;
+        next.0 += 1;
+        file
+    }
+
     fn create(
         &self,
         columns: Columns,
         filter_rows: Option<u64>,
     ) -> Result<(FileId, TableBuilder<FragmentWriter>)> {
-        let file = {
-            let mut next = lock(&self.next);
-            let file = *next;
-            next.0 += 1;
-            file
-        };
+        let file = self.number();
         let options =
             FragmentOptions { compression: self.compression, filter_rows, columns: columns.0 };
         let writer =
             FragmentWriter::create(&*self.env.fs, &self.dir, file.0, &self.cache, &options)?;
         Ok((file, TableBuilder::new(writer)))
+    }
+
+    /// A new file, to be filled with the bytes of another node's fragment.
+    pub fn create_raw(&self) -> Result<(FileId, Arc<dyn File>)> {
+        let file = self.number();
+        Ok((file, self.open_raw(file, OpenMode::Create)?))
+    }
+
+    /// Bytes of a file as they stand there.
+    pub fn read_raw(&self, file: FileId, offset: u64, len: usize) -> Result<Bytes> {
+        let mut bytes = vec![0; len];
+        let read = self.open_raw(file, OpenMode::Read)?.read_exact_at(&mut bytes, offset);
+        read.map_err(|error| Error::from(error).context(format!("reading fragment {file}")))?;
+        Ok(bytes.into())
+    }
+
+    /// How many bytes a file has.
+    pub fn raw_len(&self, file: FileId) -> Result<u64> {
+        let len = self.open_raw(file, OpenMode::Read)?.len();
+        len.map_err(|error| Error::from(error).context(format!("fragment {file}")))
+    }
+
+    fn open_raw(&self, file: FileId, mode: OpenMode) -> Result<Arc<dyn File>> {
+        let path = layout::fragment_path(&self.dir, file.0);
+        let opened = self.env.fs.open(&path, mode);
+        opened.map_err(|error| Error::from(error).context(format!("opening {}", path.display())))
     }
 
     /// Makes the names of finished fragments durable.

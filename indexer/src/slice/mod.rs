@@ -32,11 +32,13 @@ mod rows;
 mod slot;
 mod store;
 mod table;
+mod transfer;
 mod upkeep;
 pub mod verify;
 mod versions;
 
 pub use store::{FragmentStore, StoreOptions};
+pub use transfer::{Export, Received};
 
 use std::sync::Arc;
 
@@ -78,6 +80,8 @@ pub struct StoredIndex {
     pub info: Arc<IndexInfo>,
     /// The oldest epoch that its slices answer; `None` while they are being built.
     pub floor: Option<Epoch>,
+    /// The slices that are here, ascending, and the oldest epoch that each answers.
+    pub slices: Vec<(SliceNo, Epoch)>,
 }
 
 /// How far a bucket's epochs have come on this node; each number is at or below the one before.
@@ -193,6 +197,9 @@ pub trait SliceStore: Send + Sync + 'static {
 pub trait Snapshot: Send + Sync {
     /// The index.
     fn info(&self) -> &Arc<IndexInfo>;
+
+    /// Is a slice here?
+    fn has(&self, slice: SliceNo) -> bool;
 
     /// Can it be read without waiting for a disk?
     fn is_in_memory(&self) -> bool;

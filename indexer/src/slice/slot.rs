@@ -5,7 +5,7 @@
 //! changes of memory (an epoch, the end of a flush). Who takes both takes `structure` first.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use arc_swap::ArcSwap;
@@ -51,6 +51,8 @@ pub struct Slot {
     pub bulk_bytes: AtomicU64,
     /// Bytes of the fragments' indexes and filters.
     fragment_bytes: AtomicU64,
+    /// A slice is being given away: its files are not replaced by compactions.
+    pub keeps_files: AtomicBool,
 }
 
 /// The lists of fragments as they are on disk, and a build's.
@@ -74,6 +76,15 @@ pub struct Visible {
     pub slices: BTreeMap<SliceNo, Arc<Fragments>>,
     /// The oldest epoch that can be answered; `None` while the index is being built.
     pub floor: Option<Epoch>,
+    /// Slices that can be answered only from a later epoch on.
+    pub floors: BTreeMap<SliceNo, Epoch>,
+}
+
+impl Visible {
+    /// The oldest epoch at which a slice can be answered; `None` while the index is being built.
+    pub fn floor_of(&self, slice: SliceNo) -> Option<Epoch> {
+        Some(self.floor?.max(self.floors.get(&slice).copied().unwrap_or_default()))
+    }
 }
 
 /// The fragments of a slice, the oldest first.
@@ -132,6 +143,7 @@ impl Slot {
             runs: Vec::new(),
             slices: fragments(&manifest, &tables)?,
             floor: manifest.floor,
+            floors: manifest.floors.clone(),
         };
         let writer = Writer {
             entries: manifest.entries.iter().map(|(slice, n)| (*slice, *n as i64)).collect(),
@@ -157,6 +169,7 @@ impl Slot {
             flush: Mutex::default(),
             bulk_bytes: AtomicU64::new(0),
             fragment_bytes: AtomicU64::new(resident as u64),
+            keeps_files: AtomicBool::new(false),
         }
     }
 
@@ -296,6 +309,7 @@ impl Slot {
         self.fragment_bytes.store(resident as u64, Ordering::Relaxed);
         let mut next = Visible::clone(&self.visible.load());
         next.slices = slices;
+        next.floors = structure.manifest.floors.clone();
         change(&mut next);
         // A compaction may have raised the floor of the lists while what changes here was prepared.
         if next.floor.is_some() {
@@ -380,6 +394,12 @@ pub fn source_of(table: &Arc<Table>, slice: SliceNo, item: &ListItem) -> Source 
     Source { table: Arc::clone(table), slice, rows_of: item.rows_of, range, epochs, keys }
 }
 
+/// An epoch below the floor of what was asked.
+pub fn too_old(epoch: Epoch, what: String, floor: Epoch) -> Error {
+    let text = format!("epoch {epoch} is gone: {what} answers from epoch {floor} on");
+    Error::new(ErrorCode::SnapshotTooOld, text).with_hint("begin the scan or the transaction anew")
+}
+
 /// An index at one epoch.
 pub struct SlotSnapshot {
     info: Arc<IndexInfo>,
@@ -399,6 +419,10 @@ impl Snapshot for SlotSnapshot {
         &self.info
     }
 
+    fn has(&self, slice: SliceNo) -> bool {
+        self.visible.slices.contains_key(&slice)
+    }
+
     fn is_in_memory(&self) -> bool {
         self.visible.slices.values().all(|fragments| fragments.forward.is_empty())
     }
@@ -416,6 +440,13 @@ impl Snapshot for SlotSnapshot {
                 let message = format!("slice {slice} of index {} is not here", self.info.id);
                 return Err(Error::new(ErrorCode::SliceMoved, message));
             };
+            if let Some(floor) = self.visible.floor_of(*slice).filter(|floor| *floor > self.epoch) {
+                return Err(too_old(
+                    self.epoch,
+                    format!("slice {slice} of {}", self.info.id),
+                    floor,
+                ));
+            }
             sources.extend(fragments.forward.iter().cloned());
             sources.extend(self.visible.runs.iter().map(|run| Source::whole(run, *slice)));
         }

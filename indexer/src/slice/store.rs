@@ -29,7 +29,7 @@ use super::files::Files;
 use super::fragment::Compression;
 use super::log::{CommitLog, LogOptions, Lsn};
 use super::manifest::{Columns, DeadEpochs, IndexManifest, SliceLists};
-use super::slot::{FORWARD, Slot, SlotSnapshot, lock};
+use super::slot::{FORWARD, Slot, SlotSnapshot, lock, too_old};
 use super::{Counters, EpochBatch, SliceStore, Snapshot, StoredIndex};
 
 /// Settings of the store.
@@ -213,9 +213,17 @@ impl SliceStore for FragmentStore {
     }
 
     fn indexes(&self) -> Vec<StoredIndex> {
-        let stored = |slot: Arc<Slot>| StoredIndex {
-            info: Arc::clone(&slot.info),
-            floor: slot.visible.load().floor,
+        let stored = |slot: Arc<Slot>| {
+            let visible = slot.visible.load();
+            StoredIndex {
+                info: Arc::clone(&slot.info),
+                floor: visible.floor,
+                slices: visible
+                    .slices
+                    .keys()
+                    .map(|slice| (*slice, visible.floor_of(*slice).unwrap_or_default()))
+                    .collect(),
+            }
         };
         self.inner.state.slots().into_iter().map(stored).collect()
     }
@@ -226,6 +234,7 @@ impl SliceStore for FragmentStore {
         let manifest = IndexManifest {
             info: Arc::clone(&info),
             floor: None,
+            floors: BTreeMap::new(),
             flushed: Epoch(0),
             slices: slices.into_iter().map(lists).collect(),
             entries: BTreeMap::new(),
@@ -340,11 +349,7 @@ impl SliceStore for FragmentStore {
             return Err(Error::unavailable(format!("epoch {epoch} is not applied yet")));
         }
         if epoch < floor || self.inner.is_dead(slot.info.bucket, epoch) {
-            return Err(Error::new(
-                ErrorCode::SnapshotTooOld,
-                format!("epoch {epoch} is gone: index {index} answers from epoch {floor} on"),
-            )
-            .with_hint("begin the scan or the transaction anew"));
+            return Err(too_old(epoch, format!("index {index}"), floor));
         }
         Ok(Arc::new(SlotSnapshot::new(Arc::clone(&slot.info), epoch, visible)))
     }

@@ -51,6 +51,7 @@ fn info() -> Arc<IndexInfo> {
         generation: Generation(0),
         topology: Arc::new(IndexTopology { number: TopologyNo(1), placement: vec![vec![NODE]] }),
         moves: Vec::new(),
+        revision: 0,
     })
 }
 
@@ -142,6 +143,7 @@ fn countries(store: &FragmentStore, scan: ShardScan) -> Vec<String> {
                 }
             }
             Some(ShardBatch::Done) => return found,
+            Some(ShardBatch::Moved(places)) => panic!("moved: {places:?}"),
             Some(ShardBatch::Partials(_)) | None => {}
         }
     }

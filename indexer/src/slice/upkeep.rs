@@ -212,7 +212,7 @@ impl Inner {
                 let (index, generation) = (slot.info.id, slot.info.generation);
                 progress.push(SliceProgress {
                     slice: SliceId { index, generation, slice: *slice },
-                    floor: visible.floor,
+                    floor: visible.floor_of(*slice),
                     entries: entries.get(slice).copied().unwrap_or(0).max(0) as u64,
                     bytes: files + runs,
                     trouble: trouble.clone(),

@@ -84,6 +84,12 @@ impl CoordinatorApi for Script {
     async fn raft(&self, _: Vec<Bytes>) -> Result<()> {
         Ok(())
     }
+    async fn rebalance(&self, _: RebalanceRequest) -> Result<RebalancePlan> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn topology(&self, _: IndexId, _: TopologyNo) -> Result<Arc<IndexTopology>> {
+        Err(Error::unavailable("not here"))
+    }
 }
 
 impl Directory for Script {
@@ -158,6 +164,7 @@ pub fn index_on(id: u64, keys: Vec<Expr>, partition: PartitionBy) -> Arc<IndexIn
         generation: Generation(0),
         topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
         moves: Vec::new(),
+        revision: 0,
     })
 }
 

@@ -203,7 +203,7 @@ impl Gather {
                     ShardBatch::Done => break,
                     // A sign of life.
                     ShardBatch::Rows(block) if block.rows == 0 => {}
-                    ShardBatch::Rows(_) => {
+                    ShardBatch::Rows(_) | ShardBatch::Moved(_) => {
                         return Err(Error::internal("rows in a scan of aggregates"));
                     }
                 }

@@ -1,15 +1,21 @@
 //! Scans: scatter and gather.
 //!
 //! A scan fixes its epoch, takes the index's topology as its base, and reads every slice of it at that
-//! epoch. Where order counts, the slices that one node answers for are one *shard scan*, merged there,
-//! and the shards are merged here ([`gather`]); else each slice is a shard scan of its own, and they
-//! follow each other. Each shard scan is driven by a task of its own with a small bounded channel, so
-//! that shards work side by side and a slow reader holds them back; when a shard fails it is resumed
-//! on a replica after the last entry that came, which is exact because the epoch is the same there
+//! epoch. The slices that one node answers for are one *shard scan*, merged there. Where order counts, the
+//! shards are merged here ([`gather`]); else they follow each other, and what is found to have moved is read
+//! behind them ([`unordered`], [`virtual_scan`]). Each shard scan is driven by a task of its own with a small
+//! bounded channel, so that shards work side by side and a slow reader holds them back; when a shard fails it
+//! is resumed on a replica after the last entry that came, which is exact because the epoch is the same there
 //! ([`shard`]).
+//!
+//! In an ordered scan all slices stand at one entry, the last that was delivered, wherever they are: so a
+//! slice that has moved is merged in from its new place, and a token needs no virtual-scan map.
 
+mod base;
 mod gather;
 mod shard;
+mod unordered;
+mod virtual_scan;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,10 +34,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::leases::EpochLease;
 use crate::service::Shared;
 use gather::Gather;
-use shard::ShardStream;
-
-/// Unordered shard scans that run side by side.
-const UNORDERED_SIDE_BY_SIDE: usize = 2;
+use unordered::Unordered;
+use virtual_scan::Progress;
 
 /// A scan in progress; dropping it ends it everywhere.
 pub struct ScanStream {
@@ -48,14 +52,8 @@ pub struct ScanStream {
 
 enum Source {
     Ordered(Gather),
-    /// Shard scans not begun yet, and those that run, the first being read.
-    Unordered {
-        ahead: Vec<Start>,
-        running: std::collections::VecDeque<ShardStream>,
-    },
+    Unordered(Unordered),
 }
-
-type Start = Box<dyn FnOnce() -> ShardStream + Send>;
 
 /// What a scan returns, batch by batch.
 #[derive(Clone, Debug)]
@@ -69,16 +67,25 @@ pub enum ScanBatch {
 /// Begins a scan, or goes on with the one that a token names.
 pub(crate) async fn begin(
     shared: Shared,
-    index: Arc<IndexInfo>,
+    mut index: Arc<IndexInfo>,
     mut request: ScanRequest,
     token: Option<&str>,
 ) -> Result<ScanStream> {
     let deadline = Instant::now() + Duration::from_millis(request.timeout_ms);
     let (mut limit, mut offset, mut resume_after) = (request.limit, request.offset, None);
+    let mut progress = None;
     if let Some(text) = token {
         let token = accept(text, &index, &request)?;
+        index = base::with_base(&shared, index, token.base_topology, deadline).await?;
         request.consistency = Consistency::Epoch(token.epoch);
-        (limit, offset, resume_after) = (token.limit_left, token.offset_left, token.resume_after);
+        (limit, offset) = (token.limit_left, token.offset_left);
+        if is_merged(&request) {
+            resume_after = token.resume_after;
+        } else {
+            let (base, shards) = (&index.topology, token.shards_done);
+            let resumed = Progress::resume(base, shards, token.resume_after, token.virtual_scans);
+            progress = Some(resumed);
+        }
     }
     let lease = shared.choose_epoch(&index, &request.consistency, deadline).await?;
     let plan = shard::Plan {
@@ -88,9 +95,10 @@ pub(crate) async fn begin(
         epoch: lease.epoch(),
         resume_after: resume_after.clone(),
         rows_max: limit.map(|limit| limit.saturating_add(offset)),
+        tell_moved: false,
     };
     Ok(ScanStream {
-        source: plan_source(plan),
+        source: plan_source(plan, progress),
         index,
         request,
         lease,
@@ -102,24 +110,21 @@ pub(crate) async fn begin(
     })
 }
 
-fn plan_source(plan: shard::Plan) -> Source {
+/// Are all shards read at once?
+fn is_merged(request: &ScanRequest) -> bool {
+    let aggregates = matches!(request.output, Output::Aggregates(_));
+    request.ordered || request.distinct_parts.is_some() || aggregates
+}
+
+fn plan_source(plan: shard::Plan, progress: Option<Progress>) -> Source {
+    if !is_merged(&plan.request) {
+        let progress = progress.unwrap_or_else(|| Progress::new(&plan.index.topology));
+        return Source::Unordered(Unordered::new(plan, progress));
+    }
     let slices: Vec<_> = (0..plan.index.topology.slices()).map(SliceNo).collect();
-    let ordered = plan.request.ordered || plan.request.distinct_parts.is_some();
-    let aggregates = matches!(plan.request.output, Output::Aggregates(_));
-    if ordered || aggregates {
-        let shards = plan.shards(&slices).into_iter().map(|slices| plan.start(slices)).collect();
-        let distinct =
-            plan.request.distinct_parts.map(|parts| (parts, plan.index.spec.descending()));
-        return Source::Ordered(Gather::new(shards, plan.request.reverse, distinct));
-    }
-    let start = |slice: SliceNo| {
-        let plan = plan.clone();
-        Box::new(move || plan.start(vec![slice])) as Start
-    };
-    Source::Unordered {
-        ahead: slices.into_iter().rev().map(start).collect(),
-        running: Default::default(),
-    }
+    let shards = plan.shards(&slices).into_iter().map(|slices| plan.start(slices)).collect();
+    let distinct = plan.request.distinct_parts.map(|parts| (parts, plan.index.spec.descending()));
+    Source::Ordered(Gather::new(shards, plan.request.reverse, distinct))
 }
 
 /// Reads a token back and checks that it belongs to this question.
@@ -180,7 +185,7 @@ impl ScanStream {
         while !self.done && self.page_left > 0 {
             let block = match &mut self.source {
                 Source::Ordered(gather) => gather.next().await?,
-                Source::Unordered { ahead, running } => next_unordered(ahead, running).await?,
+                Source::Unordered(unordered) => unordered.next().await?,
             };
             let Some(block) = block else {
                 self.done = true;
@@ -194,21 +199,25 @@ impl ScanStream {
         Ok(None)
     }
 
-    /// Where the scan can go on, for an ordered scan; `None` when it is finished. Its epoch stays readable
+    /// Where the scan can go on; `None` when it is finished. Its epoch stays readable
     /// for some minutes, so it is to be asked for only to be handed out.
     pub fn token(&self) -> Result<Option<String>> {
         if self.done {
             return Ok(None);
         }
+        let (shards_done, resume_after, virtual_scans) = match &self.source {
+            Source::Ordered(_) => (0, self.resume_after.clone(), Vec::new()),
+            Source::Unordered(unordered) => unordered.for_token(),
+        };
         let token = Token {
             index: self.index.id,
             generation: self.index.generation,
             epoch: self.lease.epoch(),
             base_topology: self.index.topology.number,
             request_hash: fingerprint(&self.request)?,
-            shards_done: 0,
-            resume_after: self.resume_after.clone(),
-            virtual_scans: Vec::new(),
+            shards_done,
+            resume_after,
+            virtual_scans,
             limit_left: self.limit_left,
             offset_left: self.offset_left,
         };
@@ -220,9 +229,6 @@ impl ScanStream {
     /// Leaves out the offset and what is above the limit or the page, and keeps the place.
     fn cut(&mut self, block: RowBlock) -> RowBlock {
         let rows = u64::from(block.rows);
-        if let Some(last) = block.iter().last().filter(|_| self.request.ordered) {
-            self.resume_after = Some(Bytes::copy_from_slice(last.entry));
-        }
         let skip = self.offset_left.min(rows);
         let take = self.limit_left.map_or(rows - skip, |limit| limit.min(rows - skip));
         let take = take.min(self.page_left);
@@ -232,39 +238,23 @@ impl ScanStream {
             *limit -= take;
             self.done |= *limit == 0;
         }
+        let last = (skip + take).checked_sub(1).and_then(|last| block.iter().nth(last as usize));
+        if let Some(last) = last {
+            match &mut self.source {
+                Source::Ordered(_) => {
+                    self.resume_after = Some(Bytes::copy_from_slice(last.entry));
+                }
+                Source::Unordered(unordered) => unordered.delivered(last.entry),
+            }
+        }
         if take == rows {
             return block;
         }
         let mut cut = proto::scan::RowBlockBuilder::with_capacity(block.data.len());
-        let mut last = None;
         for row in block.iter().skip(skip as usize).take(take as usize) {
             cut.push(row.entry, row.include);
-            last = Some(row.entry);
-        }
-        if let Some(last) = last.filter(|_| self.request.ordered) {
-            self.resume_after = Some(Bytes::copy_from_slice(last));
         }
         cut.finish()
-    }
-}
-
-async fn next_unordered(
-    ahead: &mut Vec<Start>,
-    running: &mut std::collections::VecDeque<ShardStream>,
-) -> Result<Option<RowBlock>> {
-    loop {
-        while running.len() < UNORDERED_SIDE_BY_SIDE
-            && let Some(start) = ahead.pop()
-        {
-            running.push_back(start());
-        }
-        let Some(first) = running.front_mut() else { return Ok(None) };
-        match first.next_rows().await? {
-            Some(block) => return Ok(Some(block)),
-            None => {
-                running.pop_front();
-            }
-        }
     }
 }
 
@@ -275,6 +265,7 @@ mod tests {
     use proto::scan::{RowBlockBuilder, ShardBatch};
     use proto::topology::IndexTopology;
 
+    use super::shard::ShardStream;
     use super::*;
     use crate::leases::Leases;
 
@@ -301,6 +292,8 @@ mod tests {
                 number: TopologyNo(1),
                 placement: vec![vec![NodeId(1)]],
             }),
+            moves: Vec::new(),
+            revision: 0,
         }
     }
 

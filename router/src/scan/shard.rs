@@ -31,6 +31,8 @@ pub(crate) struct Plan {
     pub epoch: Epoch,
     pub resume_after: Option<Bytes>,
     pub rows_max: Option<u64>,
+    /// Are slices that have moved told, or followed?
+    pub tell_moved: bool,
 }
 
 /// The batches of a shard scan.
@@ -61,7 +63,9 @@ impl ShardStream {
         match self.next().await? {
             ShardBatch::Rows(block) => Ok(Some(block)),
             ShardBatch::Done => Ok(None),
-            ShardBatch::Partials(_) => Err(Error::internal("aggregates in a scan of rows")),
+            ShardBatch::Partials(_) | ShardBatch::Moved(_) => {
+                Err(Error::internal("a scan of merged rows got something else"))
+            }
         }
     }
 }
@@ -69,18 +73,34 @@ impl ShardStream {
 impl Plan {
     /// Groups slices by the node that is asked for them first.
     pub fn shards(&self, slices: &[SliceNo]) -> Vec<Vec<SliceNo>> {
+        self.shards_without(slices, &[])
+    }
+
+    /// The same without some nodes, unless a slice has no other.
+    fn shards_without(&self, slices: &[SliceNo], failed: &[NodeId]) -> Vec<Vec<SliceNo>> {
         let mut shards: BTreeMap<Option<NodeId>, Vec<SliceNo>> = BTreeMap::new();
         for slice in slices {
             let nodes = self.shared.applied.candidates(&self.index, *slice, self.epoch);
-            shards.entry(nodes.first().copied()).or_default().push(*slice);
+            let best = nodes.iter().find(|node| !failed.contains(node)).or(nodes.first());
+            shards.entry(best.copied()).or_default().push(*slice);
         }
         shards.into_values().collect()
     }
 
-    /// Begins a shard scan.
+    /// Begins a shard scan whose rows come in order, wherever its slices are or go.
     pub fn start(&self, slices: Vec<SliceNo>) -> ShardStream {
+        self.start_as(slices, false)
+    }
+
+    /// Begins the scan of a base shard: of slices that are not where the base topology has them it says so,
+    /// and goes on with the others.
+    pub fn start_base(&self, slices: Vec<SliceNo>) -> ShardStream {
+        self.start_as(slices, true)
+    }
+
+    fn start_as(&self, slices: Vec<SliceNo>, tell_moved: bool) -> ShardStream {
         let (sender, batches) = async_channel::bounded(BATCHES_AHEAD);
-        let plan = self.clone();
+        let plan = Self { tell_moved, ..self.clone() };
         let task = self.shared.env.spawn("shard-scan", async move {
             if let Err(error) = plan.drive(slices, &sender).await {
                 // A reader that is gone needs no error.
@@ -91,7 +111,15 @@ impl Plan {
     }
 
     /// Tries the replicas in turn until the scan is finished or time is up.
-    async fn drive(&self, slices: Vec<SliceNo>, sender: &Sender<Result<ShardBatch>>) -> Result<()> {
+    async fn drive(
+        &self,
+        mut slices: Vec<SliceNo>,
+        sender: &Sender<Result<ShardBatch>>,
+    ) -> Result<()> {
+        if slices.is_empty() {
+            let _ = sender.send(Ok(ShardBatch::Done)).await;
+            return Ok(());
+        }
         let mut place = Place {
             resume_after: self.resume_after.clone(),
             rows_left: self.rows_max,
@@ -104,7 +132,11 @@ impl Plan {
         loop {
             let Some(node) = self.common_candidate(&slices, &failed) else {
                 if slices.len() > 1 && self.splits(&slices, &failed) {
-                    return self.drive_apart(slices, place, sender).await;
+                    let mut groups = self.shards_without(&slices, &failed);
+                    if groups.len() == 1 {
+                        groups = slices.iter().map(|slice| vec![*slice]).collect();
+                    }
+                    return self.drive_apart(groups, place, sender).await;
                 }
                 let error = last_error.take().unwrap_or_else(|| {
                     Error::unavailable(format!("no node has slice {}", slices[0]))
@@ -119,7 +151,29 @@ impl Plan {
             };
             let others = self.common_candidate(&slices, &[&failed[..], &[node]].concat()).is_some();
             match self.attempt(node, &slices, &mut place, others, sender).await {
-                Ok(()) => return Ok(()),
+                Ok(Attempt::Ended) => return Ok(()),
+                Ok(Attempt::Moved(places)) => {
+                    if self.tell_moved {
+                        slices.retain(|slice| places.iter().all(|(moved, _)| moved != slice));
+                        let told = sender.send(Ok(ShardBatch::Moved(places))).await;
+                        if told.is_err() || slices.is_empty() {
+                            let _ = sender.send(Ok(ShardBatch::Done)).await;
+                            return Ok(());
+                        }
+                        continue;
+                    }
+                    let moved: Vec<SliceNo> = places.iter().map(|(slice, _)| *slice).collect();
+                    let (gone, stay): (Vec<_>, Vec<_>) =
+                        slices.iter().copied().partition(|slice| moved.contains(slice));
+                    if !stay.is_empty() {
+                        let mut groups = self.shards_without(&gone, &[node]);
+                        groups.push(stay);
+                        return self.drive_apart(groups, place, sender).await;
+                    }
+                    let text = format!("node {node} no longer has slice {}", slices[0]);
+                    last_error = Some(Error::new(ErrorCode::SliceMoved, text));
+                    failed.push(node);
+                }
                 Err(error) if error.is_retry() && error.code != ErrorCode::SnapshotTooOld => {
                     tracing::debug!(%node, %error, "a shard scan goes on elsewhere");
                     failed.push(node);
@@ -143,8 +197,11 @@ impl Plan {
     /// A node that has all the slices and has not failed.
     fn common_candidate(&self, slices: &[SliceNo], failed: &[NodeId]) -> Option<NodeId> {
         let first = self.shared.applied.candidates(&self.index, *slices.first()?, self.epoch);
-        let has_all =
-            |node: &NodeId| slices.iter().all(|slice| self.index.topology.hosts(*node, *slice));
+        let has = |node: NodeId, slice: SliceNo| {
+            self.index.topology.hosts(node, slice)
+                || self.shared.applied.reads(node, &self.index, slice, self.epoch)
+        };
+        let has_all = |node: &NodeId| slices.iter().all(|slice| has(*node, *slice));
         first.into_iter().find(|node| !failed.contains(node) && has_all(node))
     }
 
@@ -153,16 +210,16 @@ impl Plan {
         slices.iter().all(|slice| self.common_candidate(&[*slice], failed).is_some())
     }
 
-    /// Goes on with each slice by itself, merged.
+    /// Goes on with the slices where each is now, merged.
     async fn drive_apart(
         &self,
-        slices: Vec<SliceNo>,
+        groups: Vec<Vec<SliceNo>>,
         place: Place,
         sender: &Sender<Result<ShardBatch>>,
     ) -> Result<()> {
         let plan =
             Plan { resume_after: place.resume_after, rows_max: place.rows_left, ..self.clone() };
-        let shards = slices.into_iter().map(|slice| plan.start(vec![slice])).collect();
+        let shards = groups.into_iter().map(|slices| plan.start(slices)).collect();
         let distinct =
             self.request.distinct_parts.map(|parts| (parts, self.index.spec.descending()));
         let mut gather = super::gather::Gather::new(shards, self.request.reverse, distinct);
@@ -190,7 +247,7 @@ impl Plan {
         place: &mut Place,
         others: bool,
         sender: &Sender<Result<ShardBatch>>,
-    ) -> Result<()> {
+    ) -> Result<Attempt> {
         let info = self.shared.catalog.load().nodes.get(&node).cloned();
         let info = info.ok_or_else(|| Error::unavailable(format!("node {node} is not known")))?;
         let left_ms = place.deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
@@ -204,8 +261,14 @@ impl Plan {
         loop {
             let batch =
                 next.ok_or_else(|| Error::unavailable(format!("node {node} went away")))??;
-            if let ShardBatch::Rows(block) = &batch {
-                place.advance(block);
+            match batch {
+                ShardBatch::Rows(ref block) => place.advance(block),
+                // A node of another mind than its own answer is not asked again.
+                ShardBatch::Moved(ref places) if places.is_empty() => {
+                    return Err(Error::internal(format!("node {node} says that nothing moved")));
+                }
+                ShardBatch::Moved(places) => return Ok(Attempt::Moved(places)),
+                _ => {}
             }
             // Aggregates are whole: from here on nothing may be asked a second time.
             let last = !matches!(batch, ShardBatch::Rows(_));
@@ -215,7 +278,7 @@ impl Plan {
                 sent = sender.send(Ok(ShardBatch::Done)).await;
             }
             if sent.is_err() || last {
-                return Ok(());
+                return Ok(Attempt::Ended);
             }
             let silent = Instant::now() + self.timeout();
             let following = timeout_at(silent, batches.next()).await;
@@ -244,6 +307,14 @@ impl Plan {
             timeout_ms,
         }
     }
+}
+
+/// What asking a node came to.
+enum Attempt {
+    /// All was read, or nobody reads it any more.
+    Ended,
+    /// Nothing was read: these slices are elsewhere.
+    Moved(Vec<(SliceNo, NodeId)>),
 }
 
 /// How far a shard scan is.

@@ -12,7 +12,7 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 pub struct Target {
     /// Where the cluster's SQL port is
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7432", env = "SEXTANT_SQL")]
-    at: String,
+    pub(super) at: String,
 }
 
 /// `sextant sql`
@@ -121,7 +121,7 @@ pub(super) fn say(text: &str) -> Result<()> {
 /// Prints what runs.
 pub async fn status(args: StatusArgs) -> Result<()> {
     let client = connect(&args.target.at).await?;
-    for what in ["NODES", "BUCKETS", "INDEXES", "SLICES"] {
+    for what in ["NODES", "BUCKETS", "INDEXES", "SLICES", "MOVES"] {
         say(&format!("{what}\n"))?;
         print(&client, &format!("SHOW {what}")).await?;
     }

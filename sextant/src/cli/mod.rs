@@ -5,6 +5,7 @@ pub mod client;
 pub mod demo;
 pub mod dev;
 pub mod inspect;
+pub mod rebalance;
 pub mod role;
 pub mod verify;
 
@@ -37,8 +38,10 @@ enum Command {
     Router(role::Args),
     /// Run SQL statements, given with -c or read from standard input
     Sql(client::SqlArgs),
-    /// Show the nodes, buckets, indexes and slices of a running cluster
+    /// Show the nodes, buckets, indexes, slices and moves of a running cluster
     Status(client::StatusArgs),
+    /// Spread slices over the indexers that there are, and show how far it is
+    Rebalance(rebalance::RebalanceArgs),
     /// Print what is in a file of an indexer's data directory, and check it
     Inspect(inspect::Args),
     /// Check all files of an indexer that is not running
@@ -56,6 +59,7 @@ pub async fn run(cli: Cli) -> Result<(), Error> {
         Command::Router(args) => until_stopped(role::run(Role::Router, args)).await,
         Command::Sql(args) => client::sql(args).await,
         Command::Status(args) => client::status(args).await,
+        Command::Rebalance(args) => rebalance::run(args).await,
         Command::Inspect(args) => inspect::run(args).await,
         Command::Verify(args) => verify::run(args).await,
     }

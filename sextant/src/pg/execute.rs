@@ -7,6 +7,7 @@ use proto::api::{Write, WriteKind};
 use proto::expr::{ColumnType, Expr};
 use proto::ids::BucketId;
 use proto::index::BucketInfo;
+use proto::moves::RebalanceRequest;
 use proto::scan::Consistency;
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
@@ -14,8 +15,10 @@ use proto::{Error, ErrorCode, Result};
 use super::error::{WireError, WireResult};
 use super::settings::Settings;
 use super::show;
+use super::show_moves;
 use super::stream::Rows;
 use super::value::Datum;
+use crate::sql::admin;
 use crate::sql::ast::{Insert, Select, Show, Statement};
 use crate::sql::backend::{Backend, EpochPin};
 use crate::sql::ddl;
@@ -105,6 +108,7 @@ impl State {
                     columns,
                 });
             }
+            Statement::ExplainRebalance(_) => Some(show::explain_columns()),
             Statement::Show(what) => Some(show::columns(what)),
             Statement::Insert(insert) => {
                 self.bucket(&insert.bucket).await?;
@@ -147,6 +151,14 @@ impl State {
                 let rows = lines.into_iter().map(|line| vec![Datum::text(line)]).collect();
                 Ok(Done::Rows(Rows::table(show::explain_columns(), rows).with_fixed_tag("EXPLAIN")))
             }
+            Statement::ExplainRebalance(index) => {
+                let request = RebalanceRequest { index: index.clone(), dry_run: true };
+                let plan = self.backend.rebalance(request).await?;
+                let lines = admin::explain(&self.backend.catalog(), &plan);
+                let rows = lines.into_iter().map(|line| vec![Datum::text(line)]).collect();
+                Ok(Done::Rows(Rows::table(show::explain_columns(), rows).with_fixed_tag("EXPLAIN")))
+            }
+            Statement::Admin(statement) => done(&admin::run(&*self.backend, statement).await?),
             Statement::Show(what) => self.show(what).await.map(Done::Rows),
             Statement::Insert(insert) => self.insert(insert, values).await,
             Statement::Delete { bucket, ids } => self.delete(bucket, ids, values).await,
@@ -283,6 +295,7 @@ impl State {
             Show::Indexes => show::indexes(&catalog),
             Show::Nodes => show::nodes(&catalog, self.backend.status().await.ok().as_ref()),
             Show::Slices => show::slices(&catalog, &self.backend.status().await?),
+            Show::Moves => show_moves::moves(&catalog, self.backend.status().await.ok().as_ref()),
             Show::Setting(name) => vec![vec![Datum::text(self.settings.show(name)?)]],
             Show::All => show::settings(self.settings.all()),
         };
@@ -354,6 +367,7 @@ fn writes(statement: &Statement) -> bool {
             | Statement::CreateIndex(_)
             | Statement::BuildIndex { .. }
             | Statement::DropIndex { .. }
+            | Statement::Admin(_)
     )
 }
 

@@ -31,6 +31,7 @@ mod server;
 mod session;
 mod settings;
 mod show;
+mod show_moves;
 mod startup;
 mod stream;
 #[cfg(test)]

@@ -5,13 +5,14 @@ use proto::expr::ColumnType;
 use proto::ids::{NodeId, SliceId, SliceNo};
 use proto::index::{Catalog, SourceKind};
 
+use super::show_moves;
 use super::value::Datum;
 use crate::sql::ast::Show;
 use crate::sql::plan::ColumnInfo;
 
 use ColumnType::{Int4, Int8, Text};
 
-fn named(columns: &[(&str, ColumnType)]) -> Vec<ColumnInfo> {
+pub(super) fn named(columns: &[(&str, ColumnType)]) -> Vec<ColumnInfo> {
     let column = |(name, column_type): &(&str, ColumnType)| ColumnInfo {
         name: (*name).to_owned(),
         column_type: *column_type,
@@ -57,6 +58,7 @@ pub(super) fn columns(what: &Show) -> Vec<ColumnInfo> {
             ("floor_epoch", Int8),
             ("trouble", Text),
         ]),
+        Show::Moves => show_moves::columns(),
         Show::Setting(name) => named(&[(name, Text)]),
         Show::All => named(&[("name", Text), ("setting", Text)]),
     }

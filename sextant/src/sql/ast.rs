@@ -4,6 +4,7 @@
 //! binds them. Names of buckets, indexes and settings are folded; paths keep their case.
 
 use proto::expr::{ColumnType, Expr};
+use proto::ids::SliceNo;
 use proto::index::SourceKind;
 use proto::scan::AggregateFunction;
 
@@ -57,6 +58,10 @@ pub enum Statement {
         /// Not an error if it is not there.
         if_exists: bool,
     },
+    /// What is said about where slices are.
+    Admin(Admin),
+    /// `EXPLAIN REBALANCE`, of one index or of all.
+    ExplainRebalance(Option<String>),
     /// `SHOW`.
     Show(Show),
     /// `SET name = value`; no value is `RESET name` and `SET name = DEFAULT`.
@@ -220,6 +225,51 @@ pub struct KeyItem {
     pub include_missing: bool,
 }
 
+/// Statements about where slices are. Nodes are named by their numbers or addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admin {
+    /// `REBALANCE [INDEX i]`.
+    Rebalance {
+        /// Only this index.
+        index: Option<String>,
+    },
+    /// `CANCEL REBALANCE [INDEX i]`.
+    CancelRebalance {
+        /// Only of this index.
+        index: Option<String>,
+    },
+    /// `DRAIN NODE 'n'`, `CANCEL DRAIN NODE 'n'`.
+    DrainNode {
+        /// The node.
+        node: String,
+        /// Begin, or stop?
+        drain: bool,
+    },
+    /// `REMOVE NODE 'n'`.
+    RemoveNode {
+        /// The node.
+        node: String,
+    },
+    /// `ALTER INDEX i MOVE SLICE k [FROM 'm'] TO 'n'`.
+    MoveSlice {
+        /// The index.
+        index: String,
+        /// The slice.
+        slice: SliceNo,
+        /// The node that gives its copy away; the first one of the slice if it is left out.
+        from: Option<String>,
+        /// The node that gets it.
+        to: String,
+    },
+    /// `ALTER INDEX i SET (replicas = r)`.
+    SetReplicas {
+        /// The index.
+        index: String,
+        /// Copies besides the first.
+        replicas: u8,
+    },
+}
+
 /// What `SHOW` shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Show {
@@ -231,6 +281,8 @@ pub enum Show {
     Nodes,
     /// `SHOW SLICES`.
     Slices,
+    /// `SHOW MOVES`.
+    Moves,
     /// `SHOW name`, `write_position` included.
     Setting(String),
     /// `SHOW ALL`.

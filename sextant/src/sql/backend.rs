@@ -9,6 +9,7 @@ use proto::api::{CoordinatorStatus, Write, WriteReply};
 use proto::command::{Command, Outcome};
 use proto::ids::{Epoch, IndexId};
 use proto::index::{BucketInfo, Catalog};
+use proto::moves::{RebalancePlan, RebalanceRequest};
 use proto::scan::{Consistency, ScanRequest};
 use router::ScanBatch;
 
@@ -30,6 +31,9 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Waits until an index serves scans; an error if it is gone, or cannot be built.
     async fn wait_ready(&self, index: IndexId) -> Result<()>;
+
+    /// Plans a rebalance, and begins it unless it is a dry run.
+    async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan>;
 
     /// What the coordinator knows of the nodes.
     async fn status(&self) -> Result<CoordinatorStatus>;

@@ -8,6 +8,7 @@
 //! statements are ours alone and paths into documents are not SQL's column names. Nothing here knows
 //! the wire or the cluster: the session in [`crate::pg`] joins the three.
 
+pub mod admin;
 pub mod ast;
 pub mod backend;
 pub mod ddl;

@@ -14,7 +14,9 @@ use proto::api::{
 };
 use proto::command::{CommandRequest, Outcome};
 use proto::cut::{Cut, EpochMark};
-use proto::ids::{BucketId, NodeId};
+use proto::ids::{BucketId, IndexId, NodeId, TopologyNo};
+use proto::moves::{RebalancePlan, RebalanceRequest};
+use proto::topology::IndexTopology;
 use proto::{Error, Result};
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -134,6 +136,18 @@ impl CoordinatorApi for AnyMember {
 
     async fn status(&self) -> Result<CoordinatorStatus> {
         self.round(|member| async move { member.status().await }).await
+    }
+
+    async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan> {
+        self.round(|member| {
+            let request = request.clone();
+            async move { member.rebalance(request).await }
+        })
+        .await
+    }
+
+    async fn topology(&self, index: IndexId, number: TopologyNo) -> Result<Arc<IndexTopology>> {
+        self.round(|member| async move { member.topology(index, number).await }).await
     }
 
     async fn raft(&self, _messages: Vec<Bytes>) -> Result<()> {

@@ -19,8 +19,9 @@ use proto::api::{
 };
 use proto::command::CommandRequest;
 use proto::cut::Cut;
-use proto::ids::{BucketId, Epoch, NodeId, SliceId};
+use proto::ids::{BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo};
 use proto::index::NodeInfo;
+use proto::moves::{ExportRequest, RebalanceRequest};
 use proto::mutation::{BackfillRequest, SubscribeRequest};
 use proto::scan::ShardScan;
 use proto::{Error, ErrorCode, Result};
@@ -34,7 +35,7 @@ pub use server::peer_service;
 /// What the address of a service begins with that only its own process can reach.
 pub const LOCAL: &str = "local:";
 /// Processes of another protocol version are refused.
-const PROTOCOL_VERSION: u32 = 1;
+const PROTOCOL_VERSION: u32 = 2;
 
 /// A question with one answer.
 #[derive(Debug, Serialize, Deserialize)]
@@ -51,6 +52,8 @@ enum Call {
     Positions(BucketId),
     FailoverLogs(BucketId),
     Checksum(SliceId, Epoch),
+    Rebalance(RebalanceRequest),
+    Topology(IndexId, TopologyNo),
 }
 
 /// A question with a stream of answers.
@@ -61,6 +64,7 @@ enum Open {
     Backfill(BackfillRequest),
     Scan(ShardScan),
     WatchApplied,
+    Export(ExportRequest),
 }
 
 fn encode<T: Serialize>(value: &T) -> Result<Bytes> {

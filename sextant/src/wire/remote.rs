@@ -13,9 +13,11 @@ use proto::command::{CommandRequest, Outcome};
 use proto::cut::{Cut, EpochMark};
 use proto::grpc::PeerRequest;
 use proto::grpc::peer_client::PeerClient;
-use proto::ids::{BucketId, Epoch, NodeId, SliceId, Vbuuid};
+use proto::ids::{BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo, Vbuuid};
+use proto::moves::{ExportMessage, ExportRequest, RebalancePlan, RebalanceRequest};
 use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::scan::{AppliedReport, ShardBatch, ShardScan};
+use proto::topology::IndexTopology;
 use proto::{Error, Result};
 use serde::de::DeserializeOwned;
 use tonic::transport::Channel;
@@ -114,6 +116,14 @@ impl CoordinatorApi for Remote {
         self.call(Call::CoordinatorStatus).await
     }
 
+    async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan> {
+        self.call(Call::Rebalance(request)).await
+    }
+
+    async fn topology(&self, index: IndexId, number: TopologyNo) -> Result<Arc<IndexTopology>> {
+        self.call(Call::Topology(index, number)).await
+    }
+
     async fn raft(&self, messages: Vec<Bytes>) -> Result<()> {
         self.call(Call::Raft(messages)).await
     }
@@ -170,5 +180,9 @@ impl IndexerApi for Remote {
 
     async fn checksum(&self, slice: SliceId, epoch: Epoch) -> Result<(u64, u64)> {
         self.call(Call::Checksum(slice, epoch)).await
+    }
+
+    async fn export(&self, request: ExportRequest) -> Result<ResultStream<ExportMessage>> {
+        self.open(Open::Export(request)).await
     }
 }

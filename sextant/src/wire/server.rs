@@ -76,6 +76,8 @@ impl Server {
             Call::Positions(bucket) => ask!(projector(), positions(bucket)),
             Call::FailoverLogs(bucket) => ask!(projector(), failover_logs(bucket)),
             Call::Checksum(slice, epoch) => ask!(indexer(), checksum(slice, epoch)),
+            Call::Rebalance(request) => ask!(coordinator(), rebalance(request)),
+            Call::Topology(index, number) => ask!(coordinator(), topology(index, number)),
         }
     }
 
@@ -92,6 +94,7 @@ impl Server {
             Open::Backfill(request) => replies(projector()?.backfill(request).await?),
             Open::Scan(scan) => replies(indexer()?.scan(scan).await?),
             Open::WatchApplied => replies(indexer()?.watch_applied().await?),
+            Open::Export(request) => replies(indexer()?.export(request).await?),
         })
     }
 }

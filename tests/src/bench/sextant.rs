@@ -245,5 +245,6 @@ fn info() -> Arc<IndexInfo> {
         generation: Generation(0),
         topology: Arc::new(IndexTopology { number: TopologyNo(1), placement: vec![vec![NODE]] }),
         moves: Vec::new(),
+        revision: 0,
     })
 }

@@ -29,6 +29,10 @@ pub struct Host {
     /// Its disk.
     pub fs: SimFs,
     seed: u64,
+    /// How many members the coordinator has.
+    coordinators: u64,
+    /// Are sources of moves kept for scans that began before?
+    keep_sources: bool,
     clock: Arc<SimClock>,
     store: Arc<MemoryStore>,
 }
@@ -44,18 +48,18 @@ pub struct Hosts {
 impl Hosts {
     /// Three coordinators, a projector and three indexers.
     pub fn new(seed: u64) -> Self {
+        Self::with(seed, 3, &[201, 202, 203])
+    }
+
+    /// So many coordinators, a projector, and indexers of these numbers.
+    pub fn with(seed: u64, coordinators: u64, indexers: &[u64]) -> Self {
         let store = Arc::new(MemoryStore::default());
         let mut all = BTreeMap::new();
-        let roles = [
-            ("coordinator-1", 1, Role::Coordinator),
-            ("coordinator-2", 2, Role::Coordinator),
-            ("coordinator-3", 3, Role::Coordinator),
-            ("projector", 100, Role::Projector),
-            ("indexer-1", 201, Role::Indexer),
-            ("indexer-2", 202, Role::Indexer),
-            ("indexer-3", 203, Role::Indexer),
-        ];
-        for (name, id, role) in roles {
+        let members =
+            (1..=coordinators).map(|n| (format!("coordinator-{n}"), n, Role::Coordinator));
+        let projector = [("projector".to_owned(), 100, Role::Projector)];
+        let indexers = indexers.iter().map(|n| (format!("indexer-{n}"), *n, Role::Indexer));
+        for (name, id, role) in members.chain(projector).chain(indexers) {
             let seed = seed ^ (id << 32);
             let host = Host {
                 info: NodeInfo {
@@ -64,21 +68,31 @@ impl Hosts {
                     address: format!("{name}:{PORT}"),
                     zone: String::new(),
                 },
-                name: name.to_owned(),
+                name: name.clone(),
+                coordinators,
+                keep_sources: true,
                 fs: SimFs::new(seed),
                 seed,
                 clock: Arc::new(SimClock::new(1_700_000_000_000)),
                 store: Arc::clone(&store),
             };
-            all.insert(name.to_owned(), host);
+            all.insert(name, host);
         }
         Self { all, store }
     }
 }
 
+impl Hosts {
+    /// Lets go of the sources of moves at once.
+    pub fn without_moved_sources(mut self) -> Self {
+        self.all.values_mut().for_each(|host| host.keep_sources = false);
+        self
+    }
+}
+
 /// The coordinator's members.
-pub fn members() -> Vec<(NodeId, String)> {
-    (1..=3).map(|n| (NodeId(n), format!("coordinator-{n}:{PORT}"))).collect()
+pub fn members(count: u64) -> Vec<(NodeId, String)> {
+    (1..=count).map(|n| (NodeId(n), format!("coordinator-{n}:{PORT}"))).collect()
 }
 
 /// The seams of a simulated process.
@@ -95,14 +109,17 @@ impl Host {
     /// Runs the process until it is crashed.
     pub async fn run(self) -> HostResult {
         let env = env(self.seed, Arc::clone(&self.clock), self.fs.clone());
-        let peers = Peers::new(members(), connect());
+        let peers = Peers::new(members(self.coordinators), connect());
         let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(Arc::clone(&peers)));
         let dir = PathBuf::from("/data");
         let id = self.info.id;
         // Kept alive beside the server.
         let _service: Box<dyn std::any::Any> = match self.info.role {
             Role::Coordinator => {
-                let service = node::start_coordinator(id, members(), dir, &env, directory).await?;
+                let members = members(self.coordinators);
+                let mut config = coordinator::Config::new(id, members, dir);
+                config.moves.keep_sources = self.keep_sources;
+                let service = coordinator::Coordinator::start(config, env, directory).await?;
                 peers.add_coordinator(id, service.clone());
                 Box::new(service)
             }

@@ -9,6 +9,7 @@
 //! One seed is one process: thread-locals and address space are part of what a seed decides.
 
 pub mod hosts;
+mod moves;
 pub mod net;
 pub mod oracle;
 pub mod workload;
@@ -49,6 +50,14 @@ pub struct Summary {
     pub crashes: u64,
     /// Connections cut.
     pub partitions: u64,
+    /// Statements about the places of slices that were accepted.
+    pub moves_asked: u64,
+    /// Moves that were carried out, of the last ones.
+    pub moves_ended: u64,
+    /// Moves that were undone, of the last ones.
+    pub moves_undone: u64,
+    /// Copies of slices that were compared with each other at the end.
+    pub copies_compared: u64,
     /// What must not be.
     pub violations: Vec<String>,
 }
@@ -58,11 +67,14 @@ pub type Shared = Arc<Mutex<Summary>>;
 
 /// Runs one seed.
 pub fn run(seed: u64, seconds: u64) -> Summary {
-    let hosts = Hosts::new(seed);
+    let mut hosts = Hosts::new(seed);
+    if seed % 2 == 1 {
+        hosts = hosts.without_moved_sources();
+    }
     let summary: Shared = Arc::new(Mutex::new(Summary { seed, ..Summary::default() }));
     let mut sim = turmoil::Builder::new()
         .rng_seed(seed)
-        .simulation_duration(CALM * 12 + Duration::from_secs(seconds))
+        .simulation_duration(CALM * 20 + Duration::from_secs(seconds))
         .tick_duration(Duration::from_millis(1))
         .min_message_latency(Duration::from_micros(200))
         .max_message_latency(Duration::from_millis(5))

@@ -33,7 +33,7 @@ use super::oracle::{Entry, INDEXES, SimIndex, documents, entries};
 use super::{CALM, Shared, violation};
 
 /// How long a statement may take before its outcome counts as unknown.
-const STATEMENT: Duration = Duration::from_secs(15);
+pub(super) const STATEMENT: Duration = Duration::from_secs(15);
 /// Documents have ids below this.
 const IDS: u64 = 60;
 /// After the faults end, this is how long the cluster may take to serve everything again.
@@ -48,14 +48,19 @@ pub struct Workload {
     summary: Shared,
 }
 
+/// An entry as bytes, which are its order, and as the model has it.
+type Found = (Vec<u8>, Entry);
+
 type Marks = Arc<Mutex<BTreeMap<(BucketId, Epoch), Arc<Cut>>>>;
 
 /// What a statement needs.
-struct Session {
-    backend: Arc<ClusterBackend>,
-    directory: Arc<dyn Directory>,
-    router: Arc<Router>,
-    marks: Marks,
+pub(super) struct Session {
+    pub backend: Arc<ClusterBackend>,
+    pub directory: Arc<dyn Directory>,
+    pub router: Arc<Router>,
+    /// Where the pages of a scan go in turn with the first one.
+    other_router: Arc<Router>,
+    pub marks: Marks,
     bucket: Arc<proto::index::BucketInfo>,
     last_write: Option<WritePosition>,
 }
@@ -69,16 +74,19 @@ impl Workload {
     /// Runs the client to its end.
     pub async fn run(mut self) -> HostResult {
         let env = env(self.seed ^ 0xc0, Arc::new(SimClock::new(0)), SimFs::new(self.seed));
-        let peers = Peers::new(members(), connect());
+        let peers = Peers::new(members(3), connect());
         let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(peers));
-        let info = NodeInfo {
-            id: NodeId(300),
-            role: Role::Router,
-            address: "client:7000".into(),
-            zone: String::new(),
+        let start = |id: u64| {
+            let info = NodeInfo {
+                id: NodeId(id),
+                role: Role::Router,
+                address: format!("client:{id}"),
+                zone: String::new(),
+            };
+            let (env, directory) = (env.clone(), Arc::clone(&directory));
+            Arc::new(Router::start(router::Config::new(info), env, directory))
         };
-        let config = router::Config::new(info);
-        let router = Arc::new(Router::start(config, env.clone(), Arc::clone(&directory)));
+        let (router, other_router) = (start(300), start(301));
         let counters = Arc::new(Counters::default());
         let backend =
             ClusterBackend::new(Arc::clone(&router), Arc::clone(&directory), env.clone(), counters);
@@ -86,7 +94,8 @@ impl Workload {
         let marks = Marks::default();
         let _watch = env.spawn("marks", watch_marks(Arc::clone(&directory), Arc::clone(&marks)));
         let bucket = self.create_bucket(&backend, &router).await;
-        let mut session = Session { backend, directory, router, marks, bucket, last_write: None };
+        let mut session =
+            Session { backend, directory, router, other_router, marks, bucket, last_write: None };
         for index in &INDEXES[..2] {
             self.create_index(&session, index).await;
         }
@@ -123,8 +132,9 @@ impl Workload {
     }
 
     async fn step(&mut self, session: &mut Session) {
-        match self.random.u32(..20) {
+        match self.random.u32(..22) {
             0..10 => self.write(session).await,
+            20.. => super::moves::step(&mut self.random, session, &self.summary).await,
             10..18 => {
                 let index = &INDEXES[self.random.usize(..INDEXES.len())];
                 self.scan(session, index, false).await;
@@ -217,7 +227,7 @@ impl Workload {
     async fn scan(&mut self, session: &Session, index: &SimIndex, must: bool) -> bool {
         let Some(info) = session.router.catalog().index(index.name).cloned() else { return !must };
         let reverse = self.random.bool();
-        let limit = self.random.bool().then(|| self.random.u64(..30));
+        let mut limit = self.random.bool().then(|| self.random.u64(..30));
         let (consistency, at_least) = match (must, self.random.u32(..3)) {
             (false, 0) => (Consistency::Any, None),
             (false, 1) if session.last_write.is_some() => {
@@ -226,12 +236,15 @@ impl Workload {
             }
             _ => (Consistency::RequestPlus, session.last_write.clone()),
         };
+        // Pages, on two routers in turn; unordered ones have virtual scans.
+        let pages = (!must && self.random.u8(..3) == 0).then(|| self.random.u64(1..20));
+        let ordered = pages.is_none() || self.random.bool();
         let request = ScanRequest {
             index: info.id,
             ranges: vec![KeyRange::all()],
             filter: None,
             reverse,
-            ordered: true,
+            ordered,
             distinct_parts: None,
             limit,
             offset: 0,
@@ -239,8 +252,19 @@ impl Workload {
             consistency,
             timeout_ms: 5_000,
         };
-        match timeout(STATEMENT, read(session, request, &info)).await {
-            Ok(Ok((epoch, found))) => {
+        if !ordered {
+            limit = None;
+        }
+        let request = ScanRequest { limit, ..request };
+        match timeout(STATEMENT, read(session, request, &info, pages)).await {
+            Ok(Ok((epoch, mut found))) => {
+                if !ordered {
+                    found.sort_by(|(one, _), (other, _)| one.cmp(other));
+                    if reverse {
+                        found.reverse();
+                    }
+                }
+                let found = found.into_iter().map(|(_, entry)| entry).collect();
                 self.judge(session, index, &info, epoch, found, reverse, limit, at_least).await;
                 true
             }
@@ -314,6 +338,7 @@ impl Workload {
     /// The faults have ended: everything must be served again, soon.
     async fn heal(&mut self, session: &mut Session) {
         sleep(super::CALM).await;
+        super::moves::stop_draining(session).await;
         let deadline = Instant::now() + HEAL;
         for index in &INDEXES {
             loop {
@@ -330,6 +355,7 @@ impl Workload {
                 sleep(Duration::from_millis(100)).await;
             }
         }
+        super::moves::settle(session, &self.summary).await;
         self.write(session).await;
         let _ = session.directory.coordinator().status().await;
     }
@@ -362,26 +388,38 @@ async fn mark_of(session: &Session, bucket: BucketId, epoch: Epoch) -> Option<Ar
     None
 }
 
+/// Reads a scan; with `pages` in pages of so many rows, on both routers in turn.
 async fn read(
     session: &Session,
     request: ScanRequest,
     info: &IndexInfo,
-) -> Result<(Epoch, Vec<Entry>)> {
-    let mut scan = session.router.scan(request, None).await?;
-    let mut found = Vec::new();
-    while let Some(batch) = scan.next().await? {
-        match batch {
-            ScanBatch::Rows(block) => {
-                for row in block.iter() {
-                    found.push(decode(row, info)?);
+    pages: Option<u64>,
+) -> Result<(Epoch, Vec<Found>)> {
+    let (mut found, mut token) = (Vec::new(), None::<String>);
+    for page in 0.. {
+        let router = if page % 2 == 0 { &session.router } else { &session.other_router };
+        let mut scan = router.scan(request.clone(), token.as_deref()).await?;
+        if let Some(rows) = pages {
+            scan.end_page_after(rows);
+        }
+        while let Some(batch) = scan.next().await? {
+            match batch {
+                ScanBatch::Rows(block) => {
+                    for row in block.iter() {
+                        found.push((row.entry.to_vec(), decode(row, info)?));
+                    }
+                }
+                ScanBatch::Aggregates(_) => {
+                    return Err(Error::internal("aggregates in a scan of rows"));
                 }
             }
-            ScanBatch::Aggregates(_) => {
-                return Err(Error::internal("aggregates in a scan of rows"));
-            }
+        }
+        token = scan.token()?;
+        if token.is_none() {
+            return Ok((scan.epoch(), found));
         }
     }
-    Ok((scan.epoch(), found))
+    Err(Error::internal("pages end"))
 }
 
 fn decode(row: Row<'_>, info: &IndexInfo) -> Result<Entry> {

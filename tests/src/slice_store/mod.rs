@@ -13,6 +13,7 @@
 //! | [`compare`] | reads both and says where they differ |
 //! | [`recover`] | opens the store again and holds it to what was durable |
 //! | [`crash`] | runs histories with a crash or a fault at each file operation |
+//! | [`transfer`] | a slice moves between two stores |
 //! | [`flips`] | flips bits in the files that a history leaves |
 //!
 //! Nothing here knows how the store works: it sees the trait, the files as bytes, and the errors.
@@ -28,6 +29,7 @@ pub mod plan;
 pub mod recover;
 pub mod shape;
 pub mod source;
+pub mod transfer;
 
 use std::path::Path;
 use std::sync::Arc;

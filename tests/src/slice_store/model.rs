@@ -201,7 +201,11 @@ impl SliceStore for Model {
     }
 
     fn indexes(&self) -> Vec<StoredIndex> {
-        let stored = |index: &Index| StoredIndex { info: index.info.clone(), floor: index.floor() };
+        let stored = |index: &Index| {
+            let floor = index.floor();
+            let slices = index.slices.iter().map(|slice| (*slice, floor.unwrap_or_default()));
+            StoredIndex { info: index.info.clone(), floor, slices: slices.collect() }
+        };
         self.tables().indexes.values().map(stored).collect()
     }
 
@@ -317,13 +321,13 @@ impl SliceStore for Model {
         let mut tables = self.tables();
         let index = tables.index(index, generation)?;
         let (info, rows) = (Arc::clone(&index.info), index.visible(epoch));
-        let floor = index.floor();
+        let (floor, slices) = (index.floor(), index.slices.clone());
         match (floor, tables.applied.get(&info.bucket)) {
             (Some(floor), _) if epoch < floor => {
                 Err(Error::new(ErrorCode::SnapshotTooOld, "below the floor"))
             }
             (Some(_), Some(applied)) if epoch <= applied.epoch => {
-                Ok(Arc::new(ModelSnapshot { info, rows }))
+                Ok(Arc::new(ModelSnapshot { info, slices, rows }))
             }
             _ => Err(Error::unavailable("not applied, or being built")),
         }
@@ -356,12 +360,17 @@ impl SliceStore for Model {
 /// A copy of what one epoch shows.
 struct ModelSnapshot {
     info: Arc<IndexInfo>,
+    slices: BTreeSet<SliceNo>,
     rows: State,
 }
 
 impl Snapshot for ModelSnapshot {
     fn info(&self) -> &Arc<IndexInfo> {
         &self.info
+    }
+
+    fn has(&self, slice: SliceNo) -> bool {
+        self.slices.contains(&slice)
     }
 
     fn is_in_memory(&self) -> bool {

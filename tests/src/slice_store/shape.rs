@@ -106,6 +106,7 @@ impl Shape {
             generation: self.generation,
             topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
             moves: Vec::new(),
+            revision: 0,
         })
     }
 

@@ -32,9 +32,11 @@ pub(in crate::slice) fn manifest() -> IndexManifest {
         generation: Generation(3),
         topology: Arc::new(topology),
         moves: Vec::new(),
+        revision: 0,
     };
     IndexManifest {
         info: Arc::new(info),
+        floors: Default::default(),
         floor: Some(Epoch(5)),
         flushed: Epoch(60),
         slices: BTreeMap::new(),

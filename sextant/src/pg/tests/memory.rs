@@ -19,6 +19,7 @@ use proto::ids::{
 };
 use proto::index::{BucketInfo, Catalog, IndexInfo, IndexSpec, IndexState};
 use proto::key::{encode_entry, encode_part};
+use proto::moves::{RebalancePlan, RebalanceRequest};
 use proto::scan::{Consistency, Output, RowBlock, RowBlockBuilder, ScanRequest};
 use proto::topology::IndexTopology;
 use proto::value::Value;
@@ -158,6 +159,7 @@ impl Backend for Memory {
                     generation: Generation(1),
                     topology: Arc::new(topology),
                     moves: Vec::new(),
+                    revision: 0,
                 };
                 catalog.indexes.insert(id, Arc::new(index));
                 Ok(Outcome::Index(id))
@@ -176,6 +178,10 @@ impl Backend for Memory {
 
     async fn wait_ready(&self, _: IndexId) -> Result<()> {
         Ok(())
+    }
+
+    async fn rebalance(&self, _: RebalanceRequest) -> Result<RebalancePlan> {
+        Err(Error::unavailable("there is no coordinator in a test"))
     }
 
     async fn status(&self) -> Result<CoordinatorStatus> {

@@ -3,6 +3,7 @@
 //! A query text is parsed whole before any of its statements runs, so that a syntax error in the last
 //! one leaves nothing half done. Every statement must be followed by `;` or the end of the text.
 
+mod admin;
 mod cursor;
 mod ddl;
 mod dml;
@@ -49,10 +50,9 @@ pub fn parse(sql: &str) -> SqlResult<Vec<Parsed>> {
 }
 
 /// Statements that PostgreSQL has and Sextant has not, with what to do instead.
-const ABSENT: [(&str, &str); 16] = [
+const ABSENT: [(&str, &str); 15] = [
     ("UPDATE", "INSERT … ON CONFLICT (id) DO UPDATE SET doc = excluded.doc replaces a document"),
     ("MERGE", "INSERT … ON CONFLICT (id) DO UPDATE SET doc = excluded.doc replaces a document"),
-    ("ALTER", "drop the index and create it anew"),
     ("TRUNCATE", "DROP BUCKET and CREATE BUCKET"),
     ("WITH", "write one SELECT over one index"),
     ("VALUES", "SELECT of constants"),
@@ -83,6 +83,11 @@ impl Cursor<'_> {
             "CREATE" => self.create(),
             "DROP" => self.drop_object(),
             "BUILD" => self.build(),
+            "ALTER" => self.alter(),
+            "REBALANCE" => self.rebalance(),
+            "CANCEL" => self.cancel(),
+            "DRAIN" => self.drain(true),
+            "REMOVE" => self.remove(),
             "SHOW" => self.show(),
             "SET" => self.set(),
             "RESET" => self.reset(),

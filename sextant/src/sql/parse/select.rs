@@ -62,9 +62,12 @@ impl Cursor<'_> {
         Ok(Select { distinct, items, from, filter, order_by, limit, offset })
     }
 
-    /// `EXPLAIN SELECT …`.
+    /// `EXPLAIN SELECT …`, `EXPLAIN REBALANCE`.
     pub(super) fn explain(&mut self) -> SqlResult<Statement> {
         self.expect_word("EXPLAIN")?;
+        if self.is("REBALANCE") {
+            return self.rebalanced().map(Statement::ExplainRebalance);
+        }
         if !self.is("SELECT") {
             let error =
                 unsupported("EXPLAIN takes a SELECT and no options", "write EXPLAIN SELECT …");

@@ -24,6 +24,7 @@ impl Cursor<'_> {
             "indexes" => Show::Indexes,
             "nodes" => Show::Nodes,
             "slices" => Show::Slices,
+            "moves" => Show::Moves,
             _ => Show::Setting(name),
         }))
     }

@@ -325,3 +325,46 @@ fn no_text_makes_the_parser_panic() {
         }
     }
 }
+
+#[test]
+fn statements_about_the_places_of_slices() {
+    use crate::sql::ast::Admin;
+    use proto::ids::SliceNo;
+    let name = |name: &str| Some(name.to_owned());
+    let node = || "7".to_owned();
+    for (sql, expected) in [
+        ("rebalance", Admin::Rebalance { index: None }),
+        ("REBALANCE INDEX By_Pop;", Admin::Rebalance { index: name("by_pop") }),
+        ("CANCEL REBALANCE", Admin::CancelRebalance { index: None }),
+        ("CANCEL REBALANCE INDEX i", Admin::CancelRebalance { index: name("i") }),
+        ("DRAIN NODE 7", Admin::DrainNode { node: node(), drain: true }),
+        ("DRAIN NODE '7'", Admin::DrainNode { node: node(), drain: true }),
+        ("CANCEL DRAIN NODE 7", Admin::DrainNode { node: node(), drain: false }),
+        ("REMOVE NODE 'host:1'", Admin::RemoveNode { node: "host:1".into() }),
+        (
+            "ALTER INDEX i MOVE SLICE 3 FROM 7 TO 'host:1'",
+            Admin::MoveSlice {
+                index: "i".into(),
+                slice: SliceNo(3),
+                from: Some(node()),
+                to: "host:1".into(),
+            },
+        ),
+        ("ALTER INDEX i SET (replicas = 2)", Admin::SetReplicas { index: "i".into(), replicas: 2 }),
+    ] {
+        assert_eq!(one(sql), Statement::Admin(expected), "{sql}");
+    }
+    assert_eq!(one("EXPLAIN REBALANCE"), Statement::ExplainRebalance(None));
+    assert_eq!(one("EXPLAIN REBALANCE INDEX i"), Statement::ExplainRebalance(name("i")));
+    assert_eq!(one("SHOW MOVES"), Statement::Show(Show::Moves));
+    for (sql, position) in [
+        ("ALTER TABLE t", 7),
+        ("ALTER INDEX i MOVE SLICE 5000 TO 1", 26),
+        ("ALTER INDEX i SET (slices = 2)", 20),
+        ("ALTER INDEX i SET (replicas = 99)", 20),
+        ("DRAIN NODE", 11),
+        ("CANCEL BUILD", 8),
+    ] {
+        assert_eq!(refused(sql).position, Some(position), "{sql}");
+    }
+}

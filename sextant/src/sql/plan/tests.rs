@@ -27,6 +27,7 @@ fn index(sql: &str) -> Arc<IndexInfo> {
         generation: Generation(1),
         topology: Arc::new(IndexTopology { number: TopologyNo(1), placement: vec![vec![]; 8] }),
         moves: Vec::new(),
+        revision: 0,
     })
 }
 

@@ -1,0 +1,403 @@
+//! The moves of which this node is the target: one task each copies the slice's files from a copy of it, round
+//! after round, until little is missing; then the bucket's follower *installs* it between two epochs
+//! ([`IncomingMove::install`]), with a last round that brings what is missing up to the epoch at hand.
+//!
+//! Which moves there are is what the catalog says. A move that vanishes from it was undone, or has nothing
+//! left to do here: what was received goes. After a restart the copy begins anew. Whoever fails is asked
+//! again, or another copy is; when nothing helps for long the target asks the coordinator to undo the move.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use futures::StreamExt;
+use proto::command::{Command, CommandRequest};
+use proto::cut::EpochMark;
+use proto::env::Task;
+use proto::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId};
+use proto::index::{Catalog, IndexInfo, NodeInfo};
+use proto::moves::{ExportMessage, ExportRequest, MovePhase, MoveProgress, MoveStage};
+use proto::topology::TopologyProvider;
+use proto::{Error, Result};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use crate::follower::Shared;
+use crate::slice::Received;
+
+/// After a round that brought less than this the next one is the last, between two epochs.
+const SMALL_ROUND_BYTES: u64 = 4 << 20;
+/// Rounds at most before that, however much comes.
+const ROUNDS_MAX: usize = 6;
+/// A source that sends nothing for this long is given up for now.
+const SILENCE: Duration = Duration::from_secs(10);
+/// The last round may hold up the bucket's epochs for this long.
+const LAST_ROUND: Duration = Duration::from_secs(3);
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_millis(250);
+/// After so many failures in a row the move is given up.
+const FAILURES_MAX: u32 = 40;
+
+/// The moves to this node.
+#[derive(Clone)]
+pub struct Incoming {
+    moves: Arc<Mutex<BTreeMap<(IndexId, MoveId), Arc<IncomingMove>>>>,
+    changed: watch::Sender<u64>,
+}
+
+/// One move to this node.
+pub struct IncomingMove {
+    /// The slice.
+    pub slice: SliceId,
+    id: MoveId,
+    bucket: BucketId,
+    state: Mutex<State>,
+    /// What has been copied; held while it is worked on.
+    received: tokio::sync::Mutex<Option<Received>>,
+    changed: watch::Sender<u64>,
+}
+
+struct State {
+    phase: MovePhase,
+    bytes: u64,
+    bytes_total: u64,
+    bytes_per_s: u64,
+    trouble: Option<String>,
+    failures: u32,
+    /// The next attempt to install it is not before this.
+    not_before: Instant,
+    /// Copies, unless it is done.
+    copying: Option<Task>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Default for Incoming {
+    fn default() -> Self {
+        Self { moves: Arc::default(), changed: watch::Sender::new(0) }
+    }
+}
+
+impl Incoming {
+    /// Takes up the moves that the catalog names, and drops the others.
+    pub fn take_catalog(&self, shared: &Shared, catalog: &Catalog) {
+        let node = shared.config.node.id;
+        let mut moves = lock(&self.moves);
+        let mut wanted = BTreeMap::new();
+        for index in catalog.indexes.values() {
+            let mine = index.moves.iter().filter(|m| m.to == Some(node));
+            for mv in mine.filter(|m| matches!(m.stage, MoveStage::Pending | MoveStage::Catchup)) {
+                wanted.insert((index.id, mv.id), (index, mv));
+            }
+        }
+        moves.retain(|key, mv| {
+            let goes_on = wanted.contains_key(key);
+            if !goes_on {
+                drop(lock(&mv.state).copying.take());
+            }
+            goes_on
+        });
+        for (key, (index, mv)) in wanted {
+            moves.entry(key).or_insert_with(|| {
+                let slice =
+                    SliceId { index: index.id, generation: index.generation, slice: mv.slice };
+                IncomingMove::begin(shared, slice, index.bucket, mv.id)
+            });
+        }
+        drop(moves);
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    /// The moves of a bucket's slices.
+    pub fn of_bucket(&self, bucket: BucketId) -> Vec<Arc<IncomingMove>> {
+        lock(&self.moves).values().filter(|mv| mv.bucket == bucket).cloned().collect()
+    }
+
+    /// Tells of each change.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// What is told of them in heartbeats.
+    pub fn progress(&self) -> Vec<MoveProgress> {
+        let progress = |((index, id), mv): (&(IndexId, MoveId), &Arc<IncomingMove>)| {
+            let state = lock(&mv.state);
+            MoveProgress {
+                index: *index,
+                id: *id,
+                phase: state.phase,
+                bytes: state.bytes,
+                bytes_total: state.bytes_total,
+                bytes_per_s: state.bytes_per_s,
+                trouble: state.trouble.clone(),
+            }
+        };
+        lock(&self.moves).iter().map(progress).collect()
+    }
+}
+
+impl IncomingMove {
+    fn begin(shared: &Shared, slice: SliceId, bucket: BucketId, id: MoveId) -> Arc<Self> {
+        let state = State {
+            phase: MovePhase::Copying,
+            bytes: 0,
+            bytes_total: 0,
+            bytes_per_s: 0,
+            trouble: None,
+            failures: 0,
+            not_before: Instant::now(),
+            copying: None,
+        };
+        let mv = Arc::new(Self {
+            slice,
+            id,
+            bucket,
+            state: Mutex::new(state),
+            received: tokio::sync::Mutex::new(None),
+            changed: shared.incoming.changed.clone(),
+        });
+        if mv.is_here(shared) {
+            lock(&mv.state).phase = MovePhase::Installed;
+        } else {
+            mv.start_copying(shared);
+        }
+        mv
+    }
+
+    fn is_here(&self, shared: &Shared) -> bool {
+        shared.store.indexes().iter().any(|stored| {
+            (stored.info.id, stored.info.generation) == (self.slice.index, self.slice.generation)
+                && stored.floor.is_some()
+                && stored.slices.iter().any(|(slice, _)| *slice == self.slice.slice)
+        })
+    }
+
+    fn start_copying(self: &Arc<Self>, shared: &Shared) {
+        // The task must not keep alive what ends it.
+        let (mv, shared_too) = (Arc::downgrade(self), shared.clone());
+        let task = shared.env.spawn("copy-slice", async move {
+            while let Some(mv) = mv.upgrade() {
+                if mv.copy(&shared_too).await {
+                    return;
+                }
+                drop(mv);
+                tokio::time::sleep(PAUSE).await;
+            }
+        });
+        let mut state = lock(&self.state);
+        (state.phase, state.copying) = (MovePhase::Copying, Some(task));
+    }
+
+    /// Copies until little is missing; false if that has to be tried again.
+    async fn copy(&self, shared: &Shared) -> bool {
+        match self.copy_rounds(shared).await {
+            Ok(()) => {
+                let mut state = lock(&self.state);
+                (state.phase, state.trouble, state.failures) = (MovePhase::Copied, None, 0);
+                drop(state);
+                self.tell(shared);
+                true
+            }
+            Err(error) => {
+                self.failed(shared, error).await;
+                false
+            }
+        }
+    }
+
+    async fn copy_rounds(&self, shared: &Shared) -> Result<()> {
+        let failures = lock(&self.state).failures as usize;
+        let sources = self.sources(shared)?;
+        let source = &sources[failures % sources.len()];
+        for _ in 0..ROUNDS_MAX {
+            let mut received = self.received.lock().await;
+            if received.as_ref().is_none_or(|received| received.source() != source.id) {
+                *received = Some(shared.fragments.receive(source.id));
+            }
+            let Some(received) = received.as_mut() else { return Ok(()) };
+            let bytes = self.round(shared, source, received, Epoch(0), SILENCE).await?;
+            if bytes < SMALL_ROUND_BYTES {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The nodes that have the slice, the one that gives it away first.
+    fn sources(&self, shared: &Shared) -> Result<Vec<Arc<NodeInfo>>> {
+        let catalog = shared.catalog.load();
+        let index = catalog.indexes.get(&self.slice.index);
+        let mv = index.and_then(|index| index.moves.iter().find(|mv| mv.id == self.id));
+        let (Some(index), Some(mv)) = (index, mv) else {
+            return Err(Error::unavailable("the move is no longer in the catalog"));
+        };
+        let copies = index.topology.replicas(self.slice.slice).iter().copied();
+        let mut nodes: Vec<NodeId> = mv.from.into_iter().chain(copies).collect();
+        let mut seen = Vec::new();
+        nodes.retain(|node| {
+            *node != shared.config.node.id && !seen.contains(node) && {
+                seen.push(*node);
+                true
+            }
+        });
+        let nodes: Vec<_> =
+            nodes.iter().filter_map(|node| catalog.nodes.get(node)).cloned().collect();
+        if nodes.is_empty() {
+            return Err(Error::unavailable(format!("no node has slice {}", self.slice)));
+        }
+        Ok(nodes)
+    }
+
+    /// Asks for what is not here; says how many bytes came.
+    async fn round(
+        &self,
+        shared: &Shared,
+        source: &NodeInfo,
+        received: &mut Received,
+        epoch: Epoch,
+        patience: Duration,
+    ) -> Result<u64> {
+        let request = ExportRequest {
+            slice: self.slice,
+            id: self.id,
+            epoch,
+            have: received.have(),
+            timeout_ms: patience.as_millis() as u64,
+        };
+        let late = |_| Error::unavailable(format!("node {} did not answer in time", source.id));
+        let indexer = shared.directory.indexer(source);
+        let mut messages = timeout(patience, indexer.export(request)).await.map_err(late)??;
+        let (mut bytes, began) = (0, Instant::now());
+        loop {
+            let message = timeout(patience, messages.next()).await.map_err(late)?;
+            match message.ok_or_else(|| Error::unavailable("the source went away"))?? {
+                ExportMessage::Head(head) => {
+                    let have = received.have();
+                    let new = head.files.iter().filter(|(file, _)| !have.contains(file));
+                    lock(&self.state).bytes_total += new.map(|(_, len)| len).sum::<u64>();
+                    received.begin(head).await?;
+                }
+                ExportMessage::Piece(piece) => {
+                    bytes += piece.bytes.len() as u64;
+                    let ms = began.elapsed().as_millis().max(1) as u64;
+                    self.note_bytes(piece.bytes.len() as u64, bytes.saturating_mul(1_000) / ms);
+                    received.piece(piece).await?;
+                }
+                ExportMessage::End if received.is_whole() => return Ok(bytes),
+                ExportMessage::End => return Err(Error::unavailable("files are missing")),
+            }
+        }
+    }
+
+    fn note_bytes(&self, more: u64, bytes_per_s: u64) {
+        let mut state = lock(&self.state);
+        state.bytes += more;
+        state.bytes_per_s = bytes_per_s;
+    }
+
+    /// Shows the slice from the epoch on that was applied last; no other is applied meanwhile. True if it
+    /// is shown now and was not before.
+    pub async fn install(
+        self: &Arc<Self>,
+        shared: &Shared,
+        info: &Arc<IndexInfo>,
+        mark: &EpochMark,
+    ) -> bool {
+        {
+            let state = lock(&self.state);
+            if state.phase != MovePhase::Copied || Instant::now() < state.not_before {
+                return false;
+            }
+        }
+        let mut received = self.received.lock().await;
+        // A follower that was ended here may have left it installed, or have lost what was copied.
+        if self.is_here(shared) {
+            lock(&self.state).phase = MovePhase::Installed;
+            self.tell(shared);
+            return true;
+        }
+        let Some(mut mine) = received.take() else {
+            self.start_copying(shared);
+            return false;
+        };
+        match timeout(LAST_ROUND, self.last_round(shared, &mut mine, mark)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                *received = Some(mine);
+                self.failed(shared, error).await;
+                return false;
+            }
+            Err(_) => {
+                *received = Some(mine);
+                self.failed(shared, Error::unavailable("the last round took too long")).await;
+                return false;
+            }
+        }
+        let told = mine.head().map_or(0, |head| head.entries);
+        match shared.fragments.install(mine, self.slice, Arc::clone(info), mark).await {
+            Ok(()) => {
+                lock(&self.state).phase = MovePhase::Installed;
+                tracing::info!(slice = %self.slice, epoch = %mark.epoch, "a slice has arrived");
+                self.count(shared, mark.epoch, told);
+                self.tell(shared);
+                true
+            }
+            Err((error, mine)) => {
+                *received = Some(mine);
+                self.failed(shared, error).await;
+                false
+            }
+        }
+    }
+
+    async fn last_round(
+        &self,
+        shared: &Shared,
+        received: &mut Received,
+        mark: &EpochMark,
+    ) -> Result<()> {
+        let sources = self.sources(shared)?;
+        let mine = sources.iter().find(|source| source.id == received.source());
+        let source =
+            mine.ok_or_else(|| Error::unavailable("the source no longer has the slice"))?;
+        self.round(shared, source, received, mark.epoch, LAST_ROUND).await.map(drop)
+    }
+
+    /// Counts behind the epochs what the slice shows.
+    fn count(&self, shared: &Shared, epoch: Epoch, told: u64) {
+        let (shared_too, slice) = (shared.clone(), self.slice);
+        let counting = shared.env.spawn("count-slice", async move {
+            if let Err(error) = shared_too.fragments.count_installed(slice, epoch, told).await {
+                tracing::debug!(%slice, %error, "counting a slice that has arrived");
+            }
+        });
+        counting.detach();
+    }
+
+    async fn failed(&self, shared: &Shared, error: Error) {
+        tracing::debug!(slice = %self.slice, %error, "a move has to wait");
+        let give_up = {
+            let mut state = lock(&self.state);
+            state.failures += 1;
+            state.not_before = Instant::now() + PAUSE;
+            state.trouble = Some(error.to_string());
+            state.failures % FAILURES_MAX == 0
+        };
+        if give_up {
+            let undone = Some(format!("node {}: {error}", shared.config.node.id));
+            let command = Command::EndMove { index: self.slice.index, id: self.id, undone };
+            let request = CommandRequest { request: None, command };
+            if let Err(error) = shared.directory.coordinator().propose(request).await {
+                tracing::debug!(slice = %self.slice, %error, "giving up a move");
+            }
+        }
+    }
+
+    /// Another phase: the coordinator hears of it at once, and the follower looks.
+    fn tell(&self, shared: &Shared) {
+        shared.slices_changed();
+        self.changed.send_modify(|count| *count += 1);
+    }
+}

@@ -1,0 +1,414 @@
+//! The two ends of a slice move: giving a slice's fragments away as files, and taking them in.
+//!
+//! The source flushes, so that all epochs up to one are in fragments, and hands out the slice's lists and the
+//! files that they name, byte for byte, with all versions that are in them. It can be asked again: what the
+//! target has already is not sent a second time, and while a slice is being given away its index is not
+//! compacted, so that a later round brings only what was flushed since.
+//!
+//! The target stores each file under a number of its own and checks every piece. It *installs* the slice at an
+//! epoch that it has applied, between two epochs: the lists, restricted to that epoch, become the slice's, and
+//! from the next epoch on the slice is fed by the node's own stream. So nothing is applied twice and nothing
+//! is missed: what is at or below the epoch comes from the source, what is above from the stream. Before
+//! that, what the index has in memory is flushed, and the manifest says that all epochs up to this one are in
+//! fragments: the log, replayed after a crash, never meets the slice with an epoch that its files have.
+//!
+//! A floor above the epoch means that the source has let go of what the epoch needs: the target waits for a
+//! later one. Files that were received and are in no manifest are deleted when the node starts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use proto::cut::EpochMark;
+use proto::env::File;
+use proto::ids::{Epoch, IndexId, NodeId, SliceId, SliceNo};
+use proto::index::IndexInfo;
+use proto::moves::{ExportHead, FilePiece};
+use proto::{Error, ErrorCode, Result};
+
+use super::files::Files;
+use super::manifest::{FileId, IndexManifest, SliceLists};
+use super::slot::{Slot, lock};
+use super::store::{FragmentStore, Inner};
+use super::table::Table;
+
+/// The first byte of packed lists.
+const LISTS_VERSION: u8 = 1;
+
+/// A slice as files, kept while this is.
+pub struct Export {
+    /// What the target is told.
+    pub head: ExportHead,
+    tables: BTreeMap<FileId, Arc<Table>>,
+    inner: Arc<Inner>,
+}
+
+impl Export {
+    /// Bytes of a file.
+    pub async fn read(&self, file: u64, offset: u64, len: usize) -> Result<Bytes> {
+        let table = self.tables.get(&FileId(file)).cloned();
+        let inner = Arc::clone(&self.inner);
+        let work = move || {
+            let _kept = table.ok_or_else(|| Error::internal(format!("file {file} is not sent")))?;
+            inner.files.read_raw(FileId(file), offset, len)
+        };
+        self.inner.env.blocking(work).await
+    }
+}
+
+/// What the target of a move has received, until it is installed or given up.
+pub struct Received {
+    inner: Arc<Inner>,
+    /// Whose numbers the files have.
+    source: NodeId,
+    head: Option<ExportHead>,
+    /// Whole files: the source's number, ours.
+    files: BTreeMap<u64, (FileId, Arc<Table>)>,
+    open: Option<OpenFile>,
+}
+
+/// A file that is being received.
+struct OpenFile {
+    source: u64,
+    ours: FileId,
+    file: Arc<dyn File>,
+    bytes: u64,
+}
+
+impl Received {
+    /// Whose files these are.
+    pub fn source(&self) -> NodeId {
+        self.source
+    }
+
+    /// The source's numbers of the files that are here.
+    pub fn have(&self) -> Vec<u64> {
+        self.files.keys().copied().collect()
+    }
+
+    /// What the source said last.
+    pub fn head(&self) -> Option<&ExportHead> {
+        self.head.as_ref()
+    }
+
+    /// A round of the source begins.
+    pub async fn begin(&mut self, head: ExportHead) -> Result<()> {
+        let named: BTreeSet<u64> = head.files.iter().map(|(file, _)| *file).collect();
+        let gone: Vec<u64> = self.files.keys().filter(|f| !named.contains(f)).copied().collect();
+        let gone = gone.into_iter().filter_map(|file| self.files.remove(&file)).collect();
+        self.inner.files.retire(gone);
+        self.head = Some(head);
+        self.abandon_open().await
+    }
+
+    /// Stores a piece; the last one of a file makes the file durable.
+    pub async fn piece(&mut self, piece: FilePiece) -> Result<()> {
+        if !piece.is_whole() {
+            let (file, offset) = (piece.file, piece.offset);
+            let text = format!("a piece of file {file} at {offset} was changed on its way");
+            return Err(Error::unavailable(text));
+        }
+        let len = self.length_of(piece.file)?;
+        if self.open.as_ref().is_none_or(|open| open.source != piece.file) {
+            self.abandon_open().await?;
+            self.open = Some(self.create(piece.file).await?);
+        }
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let end = piece.offset + piece.bytes.len() as u64;
+        if piece.offset != open.bytes || end > len {
+            let text =
+                format!("file {}: a piece at {} is out of its order", piece.file, piece.offset);
+            return Err(Error::unavailable(text));
+        }
+        let (file, whole, inner) = (Arc::clone(&open.file), end == len, Arc::clone(&self.inner));
+        let (piece_of, ours) = (open.source, open.ours);
+        open.bytes = end;
+        let work = move || -> Result<Option<Arc<Table>>> {
+            file.write_all_at(&piece.bytes, piece.offset)?;
+            if !whole {
+                return Ok(None);
+            }
+            file.sync()?;
+            inner.files.open(ours).map(Some)
+        };
+        let stored = self.inner.env.blocking(work).await;
+        let stored = stored.map_err(|error| error.context("storing a file of a move"))?;
+        if let Some(table) = stored {
+            self.open = None;
+            self.files.insert(piece_of, (ours, table));
+        }
+        Ok(())
+    }
+
+    /// Is all here that the last head names?
+    pub fn is_whole(&self) -> bool {
+        let named = self.head.iter().flat_map(|head| &head.files);
+        self.head.is_some() && named.into_iter().all(|(file, _)| self.files.contains_key(file))
+    }
+
+    fn length_of(&self, file: u64) -> Result<u64> {
+        let known = self.head.iter().flat_map(|head| &head.files).find(|(f, _)| *f == file);
+        let unknown = || Error::unavailable(format!("file {file} was not announced"));
+        known.map(|(_, len)| *len).ok_or_else(unknown)
+    }
+
+    async fn create(&self, source: u64) -> Result<OpenFile> {
+        let inner = Arc::clone(&self.inner);
+        let (ours, file) = self.inner.env.blocking(move || inner.files.create_raw()).await?;
+        Ok(OpenFile { source, ours, file, bytes: 0 })
+    }
+
+    async fn abandon_open(&mut self) -> Result<()> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        let inner = Arc::clone(&self.inner);
+        self.inner.env.blocking(move || inner.files.delete(open.ours)).await
+    }
+
+    /// The lists with our numbers, as an epoch shows them.
+    fn lists_at(&self, head: &ExportHead, epoch: Epoch) -> Result<SliceLists> {
+        let mut lists = unpack(&head.lists)?;
+        for group in &mut lists.groups {
+            for item in &mut group.items {
+                let ours = self.files.get(&item.file.0);
+                let missing = || Error::internal(format!("file {} was not received", item.file));
+                item.file = ours.ok_or_else(missing)?.0;
+                item.epochs.to = item.epochs.to.min(epoch);
+            }
+            group.items.retain(|item| !item.epochs.is_empty());
+        }
+        lists.check()?;
+        Ok(lists)
+    }
+}
+
+impl Drop for Received {
+    fn drop(&mut self) {
+        self.inner.files.retire(std::mem::take(&mut self.files).into_values().collect());
+        self.inner.files.collect();
+        if let Some(open) = self.open.take() {
+            drop(open.file);
+            if let Err(error) = self.inner.files.delete(open.ours) {
+                // The next start finds it again.
+                tracing::warn!(%error, "deleting a file of a move");
+            }
+        }
+    }
+}
+
+fn pack(lists: &SliceLists) -> Result<Bytes> {
+    let packed = postcard::to_extend(lists, vec![LISTS_VERSION]);
+    packed.map(Bytes::from).map_err(|error| Error::internal(error.to_string()))
+}
+
+fn unpack(bytes: &[u8]) -> Result<SliceLists> {
+    match bytes.split_first() {
+        Some((&LISTS_VERSION, body)) => postcard::from_bytes(body).map_err(|error| {
+            Error::new(ErrorCode::Corrupt, format!("the lists of a slice: {error}"))
+        }),
+        _ => Err(Error::new(ErrorCode::Version, "lists of a slice of another version")
+            .with_hint("run one version of sextant everywhere")),
+    }
+}
+
+impl FragmentStore {
+    /// The indexes of which slices are being given away: they are not compacted meanwhile.
+    pub fn keep_files_of(&self, leaving: &BTreeSet<IndexId>) {
+        for slot in self.inner.state.slots() {
+            slot.keeps_files.store(leaving.contains(&slot.info.id), Ordering::Relaxed);
+        }
+    }
+
+    /// A slice's fragments, with all epochs up to the newest one applied.
+    pub async fn export(&self, slice: SliceId) -> Result<Export> {
+        let slot = self.slot(slice.index, slice.generation)?;
+        let inner = Arc::clone(&self.inner);
+        let work = move || {
+            let epoch = inner.committed(slot.info.bucket);
+            let (head, tables) = slot.export(slice.slice, epoch, &inner.files)?;
+            Ok(Export { head, tables, inner })
+        };
+        self.inner.env.blocking(work).await
+    }
+
+    /// Room for the files of one source.
+    pub fn receive(&self, source: NodeId) -> Received {
+        let (inner, files) = (Arc::clone(&self.inner), BTreeMap::new());
+        Received { inner, source, head: None, files, open: None }
+    }
+
+    /// Shows a received slice from an epoch on, which must be the newest one applied to its bucket, and no
+    /// epoch may be applied meanwhile. `Unavailable` where another round of the source is needed first.
+    pub async fn install(
+        &self,
+        received: Received,
+        slice: SliceId,
+        info: Arc<IndexInfo>,
+        mark: &EpochMark,
+    ) -> std::result::Result<(), (Error, Received)> {
+        if let Err(error) = received.check(mark) {
+            return Err((error, received));
+        }
+        // What is at or below the epoch must not be asked of the stream again after a crash.
+        if let Err(error) = self.inner.log.sync().await {
+            return Err((error, received));
+        }
+        let (inner, epoch) = (Arc::clone(&self.inner), mark.epoch);
+        let work = move || match inner.install(&received, slice, info, epoch) {
+            Ok(()) => {
+                let mut received = received;
+                received.files.clear();
+                Ok(())
+            }
+            Err(error) => Err((error, received)),
+        };
+        self.inner.env.blocking(work).await
+    }
+
+    /// Counts what an installed slice shows: until then the source's count is told.
+    pub async fn count_installed(&self, slice: SliceId, epoch: Epoch, told: u64) -> Result<()> {
+        let slot = self.slot(slice.index, slice.generation)?;
+        let work = move || -> Result<()> {
+            let counted = slot.count_at(slice.slice, epoch)?;
+            if let Some(entries) = lock(&slot.writer).entries.get_mut(&slice.slice) {
+                *entries += counted as i64 - told as i64;
+            }
+            Ok(())
+        };
+        self.inner.env.blocking(work).await
+    }
+}
+
+impl Received {
+    fn check(&self, mark: &EpochMark) -> Result<()> {
+        let head = self.head.as_ref().filter(|_| self.is_whole());
+        let head =
+            head.ok_or_else(|| Error::unavailable("the slice is not here as a whole yet"))?;
+        if head.epoch < mark.epoch || head.floor > mark.epoch {
+            let (floor, newest, epoch) = (head.floor, head.epoch, mark.epoch);
+            let text = format!("the files have epochs {floor} to {newest}, not {epoch}");
+            return Err(Error::unavailable(text));
+        }
+        Ok(())
+    }
+}
+
+impl Inner {
+    fn install(
+        &self,
+        received: &Received,
+        slice: SliceId,
+        info: Arc<IndexInfo>,
+        epoch: Epoch,
+    ) -> Result<()> {
+        let head = received.head.as_ref().ok_or_else(|| Error::internal("nothing was received"))?;
+        let lists = received.lists_at(head, epoch)?;
+        let named: BTreeSet<FileId> = lists.files().collect();
+        let tables = received.files.values().filter(|(file, _)| named.contains(file));
+        let arrived = Arrived {
+            slice: slice.slice,
+            lists,
+            tables: tables.cloned().collect(),
+            floor: head.floor,
+            entries: head.entries,
+            info,
+        };
+        self.files.sync_names()?;
+        match self.state.get(slice.index).filter(|s| s.info.generation == slice.generation) {
+            Some(slot) => slot.take_in(arrived, epoch, &self.files)?,
+            None => {
+                let slot = Slot::of_arrived(arrived, epoch, &self.files)?;
+                self.state.insert(slot);
+            }
+        }
+        // Fragments that hold nothing of the epoch's past are in no list.
+        let unnamed = received.files.values().filter(|(file, _)| !named.contains(file)).cloned();
+        self.files.retire(unnamed.collect());
+        Ok(())
+    }
+}
+
+/// A slice that has arrived.
+struct Arrived {
+    slice: SliceNo,
+    lists: SliceLists,
+    tables: BTreeMap<FileId, Arc<Table>>,
+    floor: Epoch,
+    entries: u64,
+    info: Arc<IndexInfo>,
+}
+
+impl Slot {
+    fn export(
+        &self,
+        slice: SliceNo,
+        epoch: Epoch,
+        files: &Files,
+    ) -> Result<(ExportHead, BTreeMap<FileId, Arc<Table>>)> {
+        self.flush(files)?;
+        let structure = lock(&self.structure);
+        let manifest = &structure.manifest;
+        let (Some(lists), Some(floor)) = (manifest.slices.get(&slice), manifest.floor) else {
+            let text = format!("slice {slice} of index {} is not here", self.info.id);
+            return Err(Error::new(ErrorCode::SliceMoved, text));
+        };
+        let mut tables = BTreeMap::new();
+        let mut lengths = BTreeMap::new();
+        for file in lists.files() {
+            let table = structure.tables.get(&file).cloned();
+            let table =
+                table.ok_or_else(|| Error::internal(format!("fragment {file} is missing")))?;
+            lengths.insert(file.0, files.raw_len(file)?);
+            tables.insert(file, table);
+        }
+        let head = ExportHead {
+            info: Arc::clone(&manifest.info),
+            floor: self.visible.load().floor_of(slice).unwrap_or(floor).max(floor),
+            epoch,
+            entries: manifest.entries.get(&slice).copied().unwrap_or_default(),
+            lists: pack(lists)?,
+            files: lengths.into_iter().collect(),
+        };
+        Ok((head, tables))
+    }
+
+    /// An index of which this is the first slice here.
+    fn of_arrived(arrived: Arrived, epoch: Epoch, files: &Files) -> Result<Self> {
+        let manifest = IndexManifest {
+            info: arrived.info,
+            // Each slice that arrives has a floor of its own.
+            floor: Some(Epoch(0)),
+            floors: [(arrived.slice, arrived.floor)].into(),
+            flushed: epoch,
+            slices: [(arrived.slice, arrived.lists)].into(),
+            entries: [(arrived.slice, arrived.entries)].into(),
+        };
+        files.write_manifest(&manifest)?;
+        Self::open(manifest, arrived.tables)
+    }
+
+    fn take_in(&self, arrived: Arrived, epoch: Epoch, files: &Files) -> Result<()> {
+        self.flush(files)?;
+        let mut structure = lock(&self.structure);
+        let mut manifest = structure.manifest.clone();
+        if structure.dropped || manifest.floor.is_none() {
+            let text = format!("index {} is being built or dropped here", self.info.id);
+            return Err(Error::unavailable(text));
+        }
+        if manifest.slices.contains_key(&arrived.slice) {
+            let text = format!("slice {} of index {} is here", arrived.slice, self.info.id);
+            return Err(Error::new(ErrorCode::Exists, text));
+        }
+        manifest.info = arrived.info;
+        manifest.floors.insert(arrived.slice, arrived.floor);
+        manifest.flushed = manifest.flushed.max(epoch);
+        manifest.slices.insert(arrived.slice, arrived.lists);
+        manifest.entries.insert(arrived.slice, arrived.entries);
+        let mut writer = lock(&self.writer);
+        files.write_manifest(&manifest)?;
+        writer.entries.insert(arrived.slice, arrived.entries as i64);
+        structure.manifest = manifest;
+        structure.tables.extend(arrived.tables);
+        self.publish(&structure, &mut writer, |_| {})
+    }
+}

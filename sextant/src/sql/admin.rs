@@ -1,0 +1,117 @@
+//! Statements about where slices are, as commands and plans.
+
+use proto::command::{Command, Outcome};
+use proto::ids::NodeId;
+use proto::index::{Catalog, Role};
+use proto::moves::{PlannedMove, RebalancePlan, RebalanceRequest};
+use proto::topology::TopologyProvider;
+use proto::{Error, ErrorCode, Result};
+
+use super::ast::Admin;
+use super::backend::Backend;
+
+/// Runs a statement and returns its command tag. What it begins goes on by itself: SHOW MOVES tells how far
+/// it is.
+pub async fn run(backend: &dyn Backend, statement: &Admin) -> Result<String> {
+    let catalog = backend.catalog();
+    let (command, tag) = match statement {
+        Admin::Rebalance { index } => {
+            let request = RebalanceRequest { index: index.clone(), dry_run: false };
+            let plan = backend.rebalance(request).await?;
+            return Ok(format!("REBALANCE {}", plan.moves.len()));
+        }
+        Admin::CancelRebalance { index } => {
+            let outcome = backend.command(Command::CancelMoves { index: index.clone() }).await?;
+            let count = if let Outcome::Moves(moves) = outcome { moves.len() } else { 0 };
+            return Ok(format!("CANCEL REBALANCE {count}"));
+        }
+        Admin::DrainNode { node, drain } => {
+            let node = find_node(&catalog, node, Some(Role::Indexer))?;
+            let tag = if *drain { "DRAIN NODE" } else { "CANCEL DRAIN NODE" };
+            (Command::DrainNode { node, drain: *drain }, tag)
+        }
+        Admin::RemoveNode { node } => {
+            (Command::RemoveNode { node: find_node(&catalog, node, None)? }, "REMOVE NODE")
+        }
+        Admin::MoveSlice { .. } => (move_slice(&catalog, statement)?, "ALTER INDEX"),
+        Admin::SetReplicas { index, replicas } => {
+            (Command::SetReplicas { index: index.clone(), replicas: *replicas }, "ALTER INDEX")
+        }
+    };
+    backend.command(command).await?;
+    Ok(tag.to_owned())
+}
+
+fn move_slice(catalog: &Catalog, statement: &Admin) -> Result<Command> {
+    let Admin::MoveSlice { index, slice, from, to } = statement else {
+        return Err(Error::internal("not a move"));
+    };
+    let info = catalog.index(index).ok_or_else(|| {
+        Error::new(ErrorCode::Unknown, format!("index \"{index}\" does not exist"))
+            .with_hint("SHOW INDEXES tells what there is")
+    })?;
+    let copies = info.topology.replicas(*slice);
+    let Some(first) = copies.first() else {
+        let slices = info.topology.slices();
+        let message = format!("index \"{index}\" has slices 0 to {}", slices.saturating_sub(1));
+        return Err(Error::new(ErrorCode::InvalidParameter, message));
+    };
+    let from = match from {
+        Some(from) => find_node(catalog, from, Some(Role::Indexer))?,
+        None => *first,
+    };
+    Ok(Command::StartMoves(vec![PlannedMove {
+        index: info.id,
+        generation: info.generation,
+        slice: *slice,
+        from: Some(from),
+        to: Some(find_node(catalog, to, Some(Role::Indexer))?),
+        reason: "asked for".into(),
+    }]))
+}
+
+/// A node by its number or its address.
+fn find_node(catalog: &Catalog, name: &str, role: Option<Role>) -> Result<NodeId> {
+    let number = name.parse().map(NodeId).ok();
+    let found = catalog.nodes.values().find(|node| Some(node.id) == number || node.address == name);
+    let hint = "SHOW NODES tells their numbers and addresses";
+    let node = found.ok_or_else(|| {
+        Error::new(ErrorCode::Unknown, format!("there is no node \"{name}\"")).with_hint(hint)
+    })?;
+    match role {
+        Some(role) if node.role != role => Err(Error::new(
+            ErrorCode::InvalidParameter,
+            format!("node {} is a {}, not an {}", node.id, node.role.name(), role.name()),
+        )
+        .with_hint(hint)),
+        _ => Ok(node.id),
+    }
+}
+
+/// The lines of EXPLAIN REBALANCE.
+pub fn explain(catalog: &Catalog, plan: &RebalancePlan) -> Vec<String> {
+    if plan.moves.is_empty() {
+        return vec!["Nothing to move: the slices are balanced".into()];
+    }
+    let mut lines = vec![format!("Rebalance: {} moves", plan.moves.len())];
+    for mv in &plan.moves {
+        let index = catalog.indexes.get(&mv.index);
+        let name = index.map_or_else(|| mv.index.to_string(), |index| index.spec.name.clone());
+        let way = match (mv.from, mv.to) {
+            (Some(from), Some(to)) => format!("from node {from} to node {to}"),
+            (None, Some(to)) => format!("one more copy on node {to}"),
+            (Some(from), None) => format!("no longer on node {from}"),
+            (None, None) => String::new(),
+        };
+        lines.push(format!("  {name} slice {} {way}: {}", mv.slice, mv.reason));
+    }
+    lines.push("Nodes, before and after".into());
+    for load in &plan.loads {
+        let ((copies, then), (bytes, bytes_then)) = (load.copies, load.bytes);
+        lines.push(format!(
+            "  node {}: {copies} copies, {bytes} bytes; then {then} copies, {bytes_then} bytes",
+            load.node
+        ));
+    }
+    lines
+}

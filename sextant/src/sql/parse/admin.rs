@@ -1,0 +1,114 @@
+//! Statements about where slices are: `REBALANCE`, `DRAIN NODE` and the like, and `ALTER INDEX`.
+
+use proto::ids::SliceNo;
+use proto::index::{REPLICAS_MAX, SLICES_MAX};
+use proto::{Error, ErrorCode};
+use sqlparser::tokenizer::Token;
+
+use super::cursor::Cursor;
+use crate::sql::ast::{Admin, Statement};
+use crate::sql::error::SqlResult;
+
+impl Cursor<'_> {
+    /// `REBALANCE [INDEX i]`.
+    pub(super) fn rebalance(&mut self) -> SqlResult<Statement> {
+        let index = self.rebalanced()?;
+        Ok(Statement::Admin(Admin::Rebalance { index }))
+    }
+
+    /// What follows EXPLAIN or CANCEL too.
+    pub(super) fn rebalanced(&mut self) -> SqlResult<Option<String>> {
+        self.expect_word("REBALANCE")?;
+        match self.eat_word("INDEX") {
+            true => self.object_name("the name of an index").map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// `CANCEL REBALANCE [INDEX i]`, `CANCEL DRAIN NODE 'n'`.
+    pub(super) fn cancel(&mut self) -> SqlResult<Statement> {
+        self.expect_word("CANCEL")?;
+        if self.is("DRAIN") {
+            return self.drain(false);
+        }
+        if !self.is("REBALANCE") {
+            return Err(self.expected("REBALANCE or DRAIN"));
+        }
+        let index = self.rebalanced()?;
+        Ok(Statement::Admin(Admin::CancelRebalance { index }))
+    }
+
+    /// `DRAIN NODE 'n'`.
+    pub(super) fn drain(&mut self, drain: bool) -> SqlResult<Statement> {
+        self.expect_words(&["DRAIN", "NODE"])?;
+        let node = self.node()?;
+        Ok(Statement::Admin(Admin::DrainNode { node, drain }))
+    }
+
+    /// `REMOVE NODE 'n'`.
+    pub(super) fn remove(&mut self) -> SqlResult<Statement> {
+        self.expect_words(&["REMOVE", "NODE"])?;
+        let node = self.node()?;
+        Ok(Statement::Admin(Admin::RemoveNode { node }))
+    }
+
+    /// A node, by its number or its address.
+    fn node(&mut self) -> SqlResult<String> {
+        match self.eat_string() {
+            Some(node) => Ok(node),
+            None => Ok(self.integer("a node: its number, or its address in quotes")?.to_string()),
+        }
+    }
+
+    /// `ALTER INDEX i MOVE SLICE k [FROM 'm'] TO 'n'`, `ALTER INDEX i SET (replicas = r)`.
+    pub(super) fn alter(&mut self) -> SqlResult<Statement> {
+        self.expect_word("ALTER")?;
+        if !self.eat_word("INDEX") {
+            return Err(self.expected("INDEX"));
+        }
+        let index = self.object_name("the name of an index")?;
+        if self.eat_words(&["MOVE", "SLICE"]) {
+            return self.move_slice(index);
+        }
+        if self.eat_word("SET") {
+            return self.set_replicas(index);
+        }
+        Err(self.expected("MOVE SLICE or SET (replicas = …)"))
+    }
+
+    fn move_slice(&mut self, index: String) -> SqlResult<Statement> {
+        let place = self.expected("a slice");
+        let slice = self.integer("the number of a slice")?;
+        let Some(slice) = u16::try_from(slice).ok().filter(|slice| *slice < SLICES_MAX) else {
+            let message = format!("there is no slice {slice}: an index has at most {SLICES_MAX}");
+            let error = Error::new(ErrorCode::InvalidParameter, message);
+            return Err(crate::sql::error::SqlError { error, position: place.position });
+        };
+        let from = match self.eat_word("FROM") {
+            true => Some(self.node()?),
+            false => None,
+        };
+        self.expect_word("TO")?;
+        let to = self.node()?;
+        Ok(Statement::Admin(Admin::MoveSlice { index, slice: SliceNo(slice), from, to }))
+    }
+
+    fn set_replicas(&mut self, index: String) -> SqlResult<Statement> {
+        self.expect(&Token::LParen)?;
+        let place = self.expected("replicas");
+        if self.name("the name of an option")? != "replicas" {
+            let error = Error::new(ErrorCode::Unknown, "an index has no such option to be changed")
+                .with_hint("what can be changed: replicas");
+            return Err(crate::sql::error::SqlError { error, position: place.position });
+        }
+        self.expect(&Token::Eq)?;
+        let replicas = self.integer("a number of replicas")?;
+        let Some(replicas) = u8::try_from(replicas).ok().filter(|r| *r <= REPLICAS_MAX) else {
+            let message = format!("replicas must be a number from 0 to {REPLICAS_MAX}");
+            let error = Error::new(ErrorCode::InvalidParameter, message);
+            return Err(crate::sql::error::SqlError { error, position: place.position });
+        };
+        self.expect(&Token::RParen)?;
+        Ok(Statement::Admin(Admin::SetReplicas { index, replicas }))
+    }
+}

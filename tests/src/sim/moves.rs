@@ -1,0 +1,154 @@
+//! Moves in the simulation: slices go from node to node while everything else goes on and breaks, and at the
+//! end every copy of a slice must show the same.
+
+use std::time::Duration;
+
+use proto::command::Command;
+use proto::ids::{Epoch, NodeId, SliceId, SliceNo};
+use proto::index::{IndexInfo, IndexState, Role};
+use proto::moves::{MoveStage, PlannedMove, RebalanceRequest};
+use proto::topology::TopologyProvider;
+use sextant::sql::backend::Backend;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::workload::{STATEMENT, Session};
+use super::{Shared, violation};
+
+/// After the faults have ended all moves must have ended within this time.
+const SETTLE: Duration = Duration::from_secs(90);
+
+/// Moves something, or asks the coordinator to.
+pub(super) async fn step(random: &mut fastrand::Rng, session: &Session, summary: &Shared) {
+    let catalog = session.router.catalog();
+    let indexers: Vec<NodeId> = catalog
+        .nodes
+        .values()
+        .filter(|node| node.role == Role::Indexer)
+        .map(|node| node.id)
+        .collect();
+    let serving = |index: &&std::sync::Arc<IndexInfo>| index.state == IndexState::Maintenance;
+    let indexes: Vec<_> = catalog.indexes.values().filter(serving).collect();
+    if indexers.is_empty() || indexes.is_empty() {
+        return;
+    }
+    let node = indexers[random.usize(..indexers.len())];
+    let index = indexes[random.usize(..indexes.len())];
+    let command = match random.u8(..12) {
+        0 => {
+            let request = RebalanceRequest { index: None, dry_run: random.bool() };
+            let _ = timeout(STATEMENT, session.backend.rebalance(request)).await;
+            return;
+        }
+        1 => Command::CancelMoves { index: random.bool().then(|| index.spec.name.clone()) },
+        2 => Command::DrainNode { node, drain: true },
+        3 => Command::DrainNode { node, drain: false },
+        4 => Command::SetReplicas { index: index.spec.name.clone(), replicas: random.u8(0..2) },
+        _ => {
+            let slice = SliceNo(random.u16(..index.topology.slices()));
+            Command::StartMoves(vec![PlannedMove {
+                index: index.id,
+                generation: index.generation,
+                slice,
+                from: index.topology.replicas(slice).first().copied(),
+                to: Some(node),
+                reason: "by chance".into(),
+            }])
+        }
+    };
+    // Much of this makes no sense and is refused.
+    if let Ok(Ok(_)) = timeout(STATEMENT, session.backend.command(command)).await {
+        summary.lock().expect("not poisoned").moves_asked += 1;
+    }
+}
+
+/// A cluster of which all indexers are drained has no room for an index.
+pub(super) async fn stop_draining(session: &Session) {
+    loop {
+        let draining = session.router.catalog().draining.clone();
+        if draining.is_empty() {
+            return;
+        }
+        for node in draining {
+            let _ = session.backend.command(Command::DrainNode { node, drain: false }).await;
+        }
+        sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// After the faults: the moves end, and the copies agree.
+pub(super) async fn settle(session: &Session, summary: &Shared) {
+    let deadline = Instant::now() + SETTLE;
+    loop {
+        let catalog = session.router.catalog();
+        let under_way: Vec<_> = catalog
+            .indexes
+            .values()
+            .flat_map(|index| index.moves.iter().filter(|m| m.stage < MoveStage::Done))
+            .collect();
+        if under_way.is_empty() {
+            break;
+        }
+        if Instant::now() > deadline {
+            violation(summary, format!("moves do not end: {under_way:?}"));
+            break;
+        }
+        sleep(Duration::from_millis(200)).await;
+    }
+    let catalog = session.router.catalog();
+    for ended in &catalog.ended_moves {
+        match &ended.undone {
+            None => summary.lock().expect("not poisoned").moves_ended += 1,
+            Some(why) if why.contains("checksum") => {
+                violation(summary, format!("the ends of {:?} differ: {why}", ended.was));
+            }
+            Some(_) => summary.lock().expect("not poisoned").moves_undone += 1,
+        }
+    }
+    for index in catalog.indexes.values().filter(|i| i.state == IndexState::Maintenance) {
+        for slice in (0..index.topology.slices()).map(SliceNo) {
+            compare_copies(session, summary, index, slice, deadline).await;
+        }
+    }
+}
+
+/// All copies of a slice show the same at one epoch (I3).
+async fn compare_copies(
+    session: &Session,
+    summary: &Shared,
+    index: &IndexInfo,
+    slice: SliceNo,
+    deadline: Instant,
+) {
+    let id = SliceId { index: index.id, generation: index.generation, slice };
+    let mut last = String::new();
+    while Instant::now() < deadline {
+        let epoch = newest_epoch(session, index);
+        let mut sums = Vec::new();
+        for node in index.topology.replicas(slice) {
+            let catalog = session.router.catalog();
+            let Some(info) = catalog.nodes.get(node) else { continue };
+            let indexer = session.directory.indexer(info);
+            match timeout(Duration::from_secs(2), indexer.checksum(id, epoch)).await {
+                Ok(Ok(sum)) => sums.push((*node, sum)),
+                Ok(Err(error)) => last = format!("node {node}: {error}"),
+                Err(_) => last = format!("node {node} does not answer"),
+            }
+        }
+        if sums.len() == index.topology.replicas(slice).len() {
+            if sums.windows(2).any(|two| two[0].1 != two[1].1) {
+                let what = format!("the copies of slice {id} differ at epoch {epoch}: {sums:?}");
+                violation(summary, what);
+            }
+            summary.lock().expect("not poisoned").copies_compared += sums.len() as u64;
+            return;
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+    violation(summary, format!("the copies of slice {id} cannot be compared: {last}"));
+}
+
+fn newest_epoch(session: &Session, index: &IndexInfo) -> Epoch {
+    let marks = session.marks.lock().expect("not poisoned");
+    let of_bucket = marks.keys().filter(|(bucket, _)| *bucket == index.bucket);
+    of_bucket.map(|(_, epoch)| *epoch).max().unwrap_or_default()
+}

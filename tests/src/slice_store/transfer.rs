@@ -1,0 +1,423 @@
+//! A slice that moves between two stores while epochs come to both: at every epoch that the target then
+//! answers it must show what a model of the documents says, whatever crashed, failed or was changed on the
+//! way, and however far the two ends were apart.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use indexer::slice::log::LogOptions;
+use indexer::slice::{EpochBatch, FragmentStore, Piece, Received, SliceStore, StoreOptions};
+use proto::cut::{Cut, EpochMark, Position};
+use proto::env::Env;
+use proto::env::sim::{SimFs, world};
+use proto::ids::{Epoch, Generation, IndexId, NodeId, Seqno, SliceId, SliceNo, VbucketId, Vbuuid};
+use proto::index::IndexInfo;
+use proto::moves::FilePiece;
+use proto::mutation::{KeyVersionsWriter, MutationKind};
+use proto::scan::KeyRange;
+use proto::topology::IndexTopology;
+
+use super::BUCKET;
+use super::shape::{Known, Shape};
+
+const SOURCE: NodeId = NodeId(7);
+const TARGET: NodeId = NodeId(8);
+const INDEX: IndexId = IndexId(1);
+const GENERATION: Generation = Generation(3);
+/// Epochs of a story.
+const EPOCHS: u64 = 40;
+/// The horizon trails by so many epochs.
+const KEPT: u64 = 6;
+
+/// A node.
+struct Side {
+    env: Env,
+    fs: SimFs,
+    node: NodeId,
+    /// Nothing while the machine is down.
+    store: Option<Arc<FragmentStore>>,
+    /// The first epoch that it follows.
+    first: u64,
+}
+
+fn open(env: &Env, node: NodeId) -> proto::Result<Arc<FragmentStore>> {
+    let memory_bytes = 64 << 10;
+    let log = LogOptions { segment_bytes: memory_bytes / 16, ..LogOptions::default() };
+    let options =
+        StoreOptions { memory_bytes, log_bytes: memory_bytes / 4, log, ..StoreOptions::default() };
+    Ok(Arc::new(FragmentStore::open(env, node, &PathBuf::from("/node"), options)?))
+}
+
+impl Side {
+    fn new(seed: u64, node: NodeId) -> Self {
+        let (env, _, fs) = world(seed);
+        let store = Some(open(&env, node).expect("an empty store opens"));
+        Self { env, fs, node, store, first: 1 }
+    }
+
+    fn store(&self) -> &Arc<FragmentStore> {
+        self.store.as_ref().expect("the machine is up")
+    }
+
+    fn applied(&self) -> u64 {
+        let mark = self.store().applied().into_iter().find(|mark| mark.bucket == BUCKET);
+        mark.map_or(self.first - 1, |mark| mark.epoch.0)
+    }
+
+    async fn follow(&self, batches: &[EpochBatch], to: u64) -> proto::Result<()> {
+        while self.applied() < to {
+            let next = self.applied().max(self.first - 1);
+            self.store().apply(batches[next as usize].clone()).await?;
+        }
+        Ok(())
+    }
+
+    /// The machine goes down and comes up again.
+    async fn crash(&mut self) {
+        loop {
+            self.store = None;
+            self.fs.crash();
+            // What the store had under way ends on the machine that is down.
+            for _ in 0..64 {
+                tokio::task::yield_now().await;
+            }
+            self.fs.restart();
+            match open(&self.env, self.node) {
+                Ok(store) => return self.store = Some(store),
+                // A fault that was armed for later than this.
+                Err(error) => assert_eq!(error.code, proto::ErrorCode::Io, "{error}"),
+            }
+        }
+    }
+
+    fn has(&self, slice: SliceNo) -> bool {
+        let stored = self.store().indexes();
+        stored.iter().any(|stored| stored.slices.iter().any(|(here, _)| *here == slice))
+    }
+}
+
+/// A story of one move.
+pub struct Story {
+    random: fastrand::Rng,
+    known: Known,
+    info: Arc<IndexInfo>,
+    moved: SliceNo,
+    source: Side,
+    target: Side,
+    /// Epoch n is at n - 1.
+    batches: Vec<EpochBatch>,
+    /// What each document is made of since which epoch.
+    documents: BTreeMap<String, Vec<(u64, Option<u64>)>>,
+    seqno: u64,
+    received: Option<Received>,
+    installed: Option<u64>,
+    /// Why it was not installed the last time.
+    refused: Option<String>,
+    /// How often something went wrong on purpose.
+    pub faults: u32,
+    /// Comparisons of the moved slice on the target.
+    pub compared: u64,
+}
+
+fn packed(known: &Known, documents: &[(u64, &str, Option<u64>)]) -> Bytes {
+    let mut writer = KeyVersionsWriter::default();
+    for (seqno, id, content) in documents {
+        let entries = content.map(|content| known.entries(id, content)).unwrap_or_default();
+        let kind = if content.is_some() { MutationKind::Upsert } else { MutationKind::Deletion };
+        writer.mutation(*seqno, kind, id, 1);
+        writer.index(INDEX, GENERATION, entries.len());
+        entries.iter().for_each(|(slice, key, include)| writer.entry(*slice, key, include));
+    }
+    writer.finish()
+}
+
+impl Story {
+    /// Two nodes, of which the second may have the index's other slices.
+    pub async fn new(seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let shape = Shape::random(INDEX, GENERATION, &mut random);
+        let moved = SliceNo(random.u16(0..shape.slices));
+        let shared = random.bool() && shape.slices > 1;
+        let info = shape.info();
+        let place = |slice: u16| match shared && SliceNo(slice) != moved {
+            true => vec![SOURCE, TARGET],
+            false => vec![SOURCE],
+        };
+        let placement = (0..shape.slices).map(place).collect();
+        let topology = Arc::new(IndexTopology { placement, ..(*info.topology).clone() });
+        let info = Arc::new(IndexInfo { topology, ..(*info).clone() });
+        let known = Known { shape, edits: Vec::new(), build: None };
+        let mut target = Side::new(seed ^ 1, TARGET);
+        if !shared {
+            target.first = random.u64(2..20);
+        }
+        let mut story = Self {
+            source: Side::new(seed, SOURCE),
+            target,
+            known,
+            info,
+            moved,
+            batches: Vec::new(),
+            documents: BTreeMap::new(),
+            seqno: 0,
+            received: None,
+            installed: None,
+            refused: None,
+            faults: 0,
+            compared: 0,
+            random,
+        };
+        story.begin(shared).await;
+        story
+    }
+
+    async fn begin(&mut self, shared: bool) {
+        for n in 0..self.random.u64(0..60) {
+            self.documents.insert(format!("d{n}"), vec![(1, Some(self.random.u64(..)))]);
+        }
+        self.seqno = self.documents.len() as u64;
+        let documents: Vec<_> =
+            self.documents.iter().map(|(id, of)| (0, id.as_str(), of[0].1)).collect();
+        let snapshot = packed(&self.known, &documents);
+        self.batches.push(self.batch(1, 0, Bytes::new()));
+        let built = if shared { vec![&self.source, &self.target] } else { vec![&self.source] };
+        for side in built {
+            let store = side.store();
+            store.begin_build(Arc::clone(&self.info)).await.expect("begin");
+            store.begin_backfill(INDEX, GENERATION).await.expect("begin");
+            store.backfill(INDEX, GENERATION, snapshot.clone()).await.expect("backfill");
+            store.apply(self.batches[0].clone()).await.expect("apply");
+            store.finish_build(INDEX, GENERATION, &self.batches[0].mark).await.expect("finish");
+        }
+    }
+
+    fn batch(&self, epoch: u64, after: u64, body: Bytes) -> EpochBatch {
+        let position = Position { vbuuid: Vbuuid(9), seqno: Seqno(self.seqno) };
+        let mark = EpochMark {
+            bucket: BUCKET,
+            epoch: Epoch(epoch),
+            parent: Epoch(epoch - 1),
+            cut: Arc::new(Cut::zero(1).with(&[(VbucketId(0), position)])),
+            horizon: Epoch(epoch.saturating_sub(KEPT)),
+        };
+        let (after, to) = (Seqno(after), Seqno(self.seqno));
+        EpochBatch { mark, pieces: vec![Piece { body, base: Seqno(0), after, to }] }
+    }
+
+    /// Tells it to its end.
+    pub async fn run(&mut self) -> Result<(), String> {
+        while (self.batches.len() as u64) < EPOCHS || self.installed.is_none() {
+            if self.batches.len() as u64 > 4 * EPOCHS {
+                return Err(format!("the slice is never installed: {:?}", self.refused));
+            }
+            self.write();
+            let newest = self.batches.len() as u64;
+            self.source.follow(&self.batches, newest).await.map_err(|e| format!("source: {e}"))?;
+            self.follow_behind(newest).await?;
+            self.disturb().await;
+            if self.installed.is_none() {
+                self.try_to_move().await?;
+            }
+            self.compare().await?;
+        }
+        let newest = self.batches.len() as u64;
+        self.target.crash().await;
+        self.check_kept()?;
+        self.target.follow(&self.batches, newest).await.map_err(|e| format!("target: {e}"))?;
+        self.compare().await
+    }
+
+    /// An epoch.
+    fn write(&mut self) {
+        let epoch = self.batches.len() as u64 + 1;
+        let after = self.seqno;
+        let mut changes = BTreeMap::new();
+        for _ in 0..self.random.usize(0..25) {
+            let content = (self.random.u8(0..5) > 0).then(|| self.random.u64(..));
+            changes.insert(format!("d{}", self.random.u64(0..80)), content);
+        }
+        let mut documents = Vec::new();
+        for (id, content) in &changes {
+            self.seqno += 1;
+            documents.push((self.seqno, id.as_str(), *content));
+        }
+        let body = packed(&self.known, &documents);
+        self.batches.push(self.batch(epoch, after, body));
+        for (id, content) in changes {
+            self.documents.entry(id).or_default().push((epoch, content));
+        }
+    }
+
+    /// The target may be some epochs behind.
+    async fn follow_behind(&mut self, newest: u64) -> Result<(), String> {
+        let to = newest.saturating_sub(self.random.u64(0..4)).max(self.target.applied());
+        if to < self.target.first {
+            return Ok(());
+        }
+        if let Err(error) = self.target.follow(&self.batches, to).await {
+            self.recover(&error.to_string()).await?;
+        }
+        Ok(())
+    }
+
+    /// After a fault on the target: it comes up again with what it had.
+    async fn recover(&mut self, why: &str) -> Result<(), String> {
+        self.faults += 1;
+        self.received = None;
+        self.target.crash().await;
+        self.check_kept().map_err(|error| format!("{error}, after {why}"))
+    }
+
+    fn check_kept(&mut self) -> Result<(), String> {
+        match (self.installed, self.target.has(self.moved)) {
+            (Some(at), false) => Err(format!("the slice, installed at {at}, is gone")),
+            // The fault came behind what made it durable.
+            (None, true) => {
+                self.installed = Some(self.target.applied());
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn disturb(&mut self) {
+        match self.random.u8(0..24) {
+            0 => self.source.store().flush().await.expect("flush"),
+            1 => self.source.store().compact().await.expect("compact"),
+            2 => self.source.crash().await,
+            3 => drop(self.target.store().flush().await),
+            4 => drop(self.target.store().compact().await),
+            5 => self.recover("a crash").await.expect("what was durable is there"),
+            6 => {
+                let at = self.target.fs.operations() + self.random.u64(1..40);
+                self.target.fs.fail_at(at);
+            }
+            7 => drop(self.received.take()),
+            _ => {}
+        }
+        let newest = self.batches.len() as u64;
+        self.source.follow(&self.batches, newest).await.expect("the source goes on");
+    }
+
+    async fn try_to_move(&mut self) -> Result<(), String> {
+        let epoch = self.target.applied();
+        if epoch < self.target.first || self.random.u8(0..3) == 0 {
+            return Ok(());
+        }
+        let slice = SliceId { index: INDEX, generation: GENERATION, slice: self.moved };
+        let export = self.source.store().export(slice).await.map_err(|e| format!("export: {e}"))?;
+        let mut received = match self.received.take() {
+            Some(received) => received,
+            None => self.target.store().receive(SOURCE),
+        };
+        let have = received.have();
+        if let Err(error) = received.begin(export.head.clone()).await {
+            return self.recover(&error.to_string()).await;
+        }
+        for (file, len) in export.head.files.iter().filter(|(file, _)| !have.contains(file)) {
+            let mut offset = 0;
+            while offset < *len {
+                let bytes = (*len - offset).min(self.random.u64(1..9_000));
+                let read = export.read(*file, offset, bytes as usize).await;
+                let mut piece = FilePiece::new(*file, offset, read.map_err(|e| e.to_string())?);
+                if self.random.u8(0..200) == 0 && self.faults < 8 {
+                    let mut changed = piece.bytes.to_vec();
+                    changed[0] ^= 4;
+                    piece.bytes = changed.into();
+                    self.faults += 1;
+                    if received.piece(piece).await.is_ok() {
+                        return Err("a changed piece was taken".into());
+                    }
+                    self.received = Some(received);
+                    return Ok(());
+                }
+                if let Err(error) = received.piece(piece).await {
+                    drop(received);
+                    return self.recover(&error.to_string()).await;
+                }
+                offset += bytes;
+            }
+        }
+        if !received.is_whole() {
+            return Err("all was sent and something is missing".into());
+        }
+        if self.random.bool() {
+            // Another round first.
+            self.received = Some(received);
+            return Ok(());
+        }
+        let mark = self.batches[epoch as usize - 1].mark.clone();
+        let info = Arc::clone(&self.info);
+        match self.target.store().install(received, slice, info, &mark).await {
+            Ok(()) => self.installed = Some(epoch),
+            Err(refused) => {
+                self.refused = Some(refused.0.to_string());
+                self.received = Some(refused.1);
+                // The source may be too far ahead; all else is the fault that was armed.
+                if refused.0.code != proto::ErrorCode::Unavailable {
+                    drop(self.received.take());
+                    self.recover(&refused.0.to_string()).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What a slice shows at an epoch, from the documents.
+    fn expected(&self, slice: SliceNo, epoch: u64) -> BTreeMap<Vec<u8>, Vec<u8>> {
+        let mut rows = BTreeMap::new();
+        for (id, versions) in &self.documents {
+            let at = versions.iter().rev().find(|(since, _)| *since <= epoch);
+            let Some((_, Some(content))) = at else { continue };
+            for (of, key, include) in self.known.entries(id, *content) {
+                if of == slice {
+                    rows.insert([&key[..], id.as_bytes()].concat(), include);
+                }
+            }
+        }
+        rows
+    }
+
+    /// Compares every slice of the target at all epochs that it answers.
+    async fn compare(&mut self) -> Result<(), String> {
+        for stored in self.target.store().indexes() {
+            for (slice, floor) in &stored.slices {
+                for epoch in floor.0.max(1)..=self.target.applied() {
+                    let place = format!("slice {slice} at epoch {epoch}, floor {floor}");
+                    let found = match self.shown(*slice, epoch) {
+                        Ok(found) => found,
+                        Err(error) if error.code == proto::ErrorCode::Io => {
+                            return self.recover(&error.to_string()).await;
+                        }
+                        Err(error) => return Err(format!("{place}: {error}")),
+                    };
+                    if *slice == self.moved {
+                        self.compared += 1;
+                    }
+                    let expected = self.expected(*slice, epoch);
+                    if found != expected {
+                        return Err(format!(
+                            "{place}: {} rows, not {}; installed at {:?}",
+                            found.len(),
+                            expected.len(),
+                            self.installed
+                        ));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn shown(&self, slice: SliceNo, epoch: u64) -> proto::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
+        let snapshot = self.target.store().snapshot(INDEX, GENERATION, Epoch(epoch))?;
+        let mut rows = snapshot.rows(&[slice], &KeyRange::all(), false, true)?;
+        let mut shown = BTreeMap::new();
+        while rows.next()? {
+            shown.insert(rows.entry().to_vec(), rows.include().to_vec());
+        }
+        Ok(shown)
+    }
+}
