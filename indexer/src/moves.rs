@@ -38,10 +38,12 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// After so many failures in a row the move is given up.
 const FAILURES_MAX: u32 = 40;
 
+type ById = BTreeMap<(IndexId, MoveId), Arc<IncomingMove>>;
+
 /// The moves to this node.
 #[derive(Clone)]
 pub struct Incoming {
-    moves: Arc<Mutex<BTreeMap<(IndexId, MoveId), Arc<IncomingMove>>>>,
+    moves: Arc<Mutex<ById>>,
     changed: watch::Sender<u64>,
 }
 
@@ -344,9 +346,9 @@ impl IncomingMove {
                 self.tell(shared);
                 true
             }
-            Err((error, mine)) => {
-                *received = Some(mine);
-                self.failed(shared, error).await;
+            Err(refused) => {
+                *received = Some(refused.received);
+                self.failed(shared, refused.error).await;
                 false
             }
         }
@@ -383,7 +385,7 @@ impl IncomingMove {
             state.failures += 1;
             state.not_before = Instant::now() + PAUSE;
             state.trouble = Some(error.to_string());
-            state.failures % FAILURES_MAX == 0
+            state.failures.is_multiple_of(FAILURES_MAX)
         };
         if give_up {
             let undone = Some(format!("node {}: {error}", shared.config.node.id));

@@ -10,12 +10,14 @@ use proto::topology::IndexTopology;
 /// Remembered of an index; the coordinator remembers about as many.
 const TOPOLOGIES_MAX: usize = 64;
 
+type ByNumber = BTreeMap<TopologyNo, Arc<IndexTopology>>;
+
 /// The topologies of each index, by number.
 #[derive(Clone, Default)]
-pub struct Topologies(Arc<Mutex<BTreeMap<IndexId, BTreeMap<TopologyNo, Arc<IndexTopology>>>>>);
+pub struct Topologies(Arc<Mutex<BTreeMap<IndexId, ByNumber>>>);
 
 impl Topologies {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<IndexId, BTreeMap<TopologyNo, Arc<IndexTopology>>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<IndexId, ByNumber>> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 

@@ -38,7 +38,7 @@ pub mod verify;
 mod versions;
 
 pub use store::{FragmentStore, StoreOptions};
-pub use transfer::{Export, Received};
+pub use transfer::{Export, Received, Refused};
 
 use std::sync::Arc;
 

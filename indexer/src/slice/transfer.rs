@@ -68,6 +68,14 @@ pub struct Received {
     open: Option<OpenFile>,
 }
 
+/// Why a slice was not installed; what was received is kept.
+pub struct Refused {
+    /// Why.
+    pub error: Error,
+    /// What was received.
+    pub received: Received,
+}
+
 /// A file that is being received.
 struct OpenFile {
     source: u64,
@@ -245,13 +253,13 @@ impl FragmentStore {
         slice: SliceId,
         info: Arc<IndexInfo>,
         mark: &EpochMark,
-    ) -> std::result::Result<(), (Error, Received)> {
+    ) -> std::result::Result<(), Box<Refused>> {
         if let Err(error) = received.check(mark) {
-            return Err((error, received));
+            return Err(Box::new(Refused { error, received }));
         }
         // What is at or below the epoch must not be asked of the stream again after a crash.
         if let Err(error) = self.inner.log.sync().await {
-            return Err((error, received));
+            return Err(Box::new(Refused { error, received }));
         }
         let (inner, epoch) = (Arc::clone(&self.inner), mark.epoch);
         let work = move || match inner.install(&received, slice, info, epoch) {
@@ -260,7 +268,7 @@ impl FragmentStore {
                 received.files.clear();
                 Ok(())
             }
-            Err(error) => Err((error, received)),
+            Err(error) => Err(Box::new(Refused { error, received })),
         };
         self.inner.env.blocking(work).await
     }

@@ -17,6 +17,7 @@ use proto::env::Env;
 use proto::expr::{ColumnType, Expr, Step};
 use proto::ids::*;
 use proto::index::*;
+use proto::moves::{RebalancePlan, RebalanceRequest};
 use proto::mutation::*;
 use proto::topology::*;
 use proto::value::Value;
@@ -180,6 +181,7 @@ pub fn catalog(cas: u64, indexes: &[Arc<IndexInfo>]) -> Catalog {
             .into(),
         indexes: indexes.iter().map(|index| (index.id, Arc::clone(index))).collect(),
         nodes: BTreeMap::new(),
+        ..Catalog::default()
     }
 }
 

@@ -52,7 +52,7 @@ pub struct ScanStream {
 
 enum Source {
     Ordered(Gather),
-    Unordered(Unordered),
+    Unordered(Box<Unordered>),
 }
 
 /// What a scan returns, batch by batch.
@@ -119,7 +119,7 @@ fn is_merged(request: &ScanRequest) -> bool {
 fn plan_source(plan: shard::Plan, progress: Option<Progress>) -> Source {
     if !is_merged(&plan.request) {
         let progress = progress.unwrap_or_else(|| Progress::new(&plan.index.topology));
-        return Source::Unordered(Unordered::new(plan, progress));
+        return Source::Unordered(Box::new(Unordered::new(plan, progress)));
     }
     let slices: Vec<_> = (0..plan.index.topology.slices()).map(SliceNo).collect();
     let shards = plan.shards(&slices).into_iter().map(|slices| plan.start(slices)).collect();

@@ -98,7 +98,7 @@ async fn wait(client: &Client, before: u64) -> Result<()> {
             let percent = if under_way(&mv) { mv.percent } else { 100 };
             (count + 1, done + percent)
         });
-        bar.set_position(if count == 0 { 100 } else { done / count });
+        bar.set_position(u64::checked_div(done, count).unwrap_or(100));
         if open.is_empty() {
             bar.finish_with_message("done");
             return ended(&moves, before);

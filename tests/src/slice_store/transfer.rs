@@ -353,12 +353,12 @@ impl Story {
         match self.target.store().install(received, slice, info, &mark).await {
             Ok(()) => self.installed = Some(epoch),
             Err(refused) => {
-                self.refused = Some(refused.0.to_string());
-                self.received = Some(refused.1);
+                self.refused = Some(refused.error.to_string());
+                self.received = Some(refused.received);
                 // The source may be too far ahead; all else is the fault that was armed.
-                if refused.0.code != proto::ErrorCode::Unavailable {
+                if refused.error.code != proto::ErrorCode::Unavailable {
                     drop(self.received.take());
-                    self.recover(&refused.0.to_string()).await?;
+                    self.recover(&refused.error.to_string()).await?;
                 }
             }
         }

@@ -66,8 +66,8 @@ pub fn play(case: &Case, seed: u64) -> Outcome {
     if let Err(error) = sim.run() {
         outcome.lock().expect("not poisoned").error.get_or_insert(error.to_string());
     }
-    let outcome = outcome.lock().expect("not poisoned").clone();
-    outcome
+    let played = outcome.lock().expect("not poisoned");
+    played.clone()
 }
 
 struct Player {
@@ -425,10 +425,11 @@ impl Cluster {
                 let host = format!("indexer-{}", node_of(*sid));
                 turmoil::partition("client", host.clone());
                 let pause = Duration::from_millis(20 * n.clamp(&1, &50));
-                tokio::spawn(async move {
+                let lag = async move {
                     sleep(pause).await;
                     turmoil::repair("client", host);
-                });
+                };
+                self.backend.env().spawn("lag", lag).detach();
                 Ok(())
             }
         }
