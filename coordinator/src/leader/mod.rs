@@ -5,6 +5,7 @@
 //! everything again within a heartbeat. It does no I/O: [`Leader::plan`] says what to propose now and
 //! when to look again, and the service does it.
 
+mod admit;
 pub mod horizon;
 pub mod moves;
 mod repair;

@@ -26,6 +26,7 @@ use proto::index::IndexInfo;
 use proto::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
 use proto::topology::TopologyProvider;
 
+pub use super::admit::MoveSettings;
 use super::horizon::{LEASE_AGE_MS_MAX, LEASE_MS};
 use super::{Leader, Plan, SILENT_MS_MAX};
 use crate::state::StateContext;
@@ -39,40 +40,6 @@ const CHECK_AGAIN_MS: u64 = 1_000;
 const DONE_MS_MIN: u64 = 5_000;
 /// After a move was undone nothing is repaired for so long: what failed may fail again.
 const REPAIR_AFTER_UNDONE_MS: u64 = 30_000;
-
-/// How many moves at a time, and how much patience.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MoveSettings {
-    /// Moves that a node is the source of at a time.
-    pub sources_max: usize,
-    /// Moves that a node is the target of at a time.
-    pub targets_max: usize,
-    /// Moves at a time in the cluster.
-    pub in_all_max: usize,
-    /// A target that is silent for longer is given up.
-    pub target_silent_ms: u64,
-    /// A target that has trouble and comes no further for longer is given up.
-    pub stuck_ms: u64,
-    /// Is the source's copy kept until no scan can ask for an epoch from before? If not, such scans go on at
-    /// the target, which can answer them just as well, but for the time that it takes to find that out.
-    pub keep_sources: bool,
-    /// The copies of a node that is silent for longer count as lost, and are made elsewhere.
-    pub node_gone_ms: u64,
-}
-
-impl Default for MoveSettings {
-    fn default() -> Self {
-        Self {
-            sources_max: 2,
-            targets_max: 2,
-            in_all_max: 16,
-            target_silent_ms: 60_000,
-            stuck_ms: 60_000,
-            keep_sources: true,
-            node_gone_ms: 10 * 60_000,
-        }
-    }
-}
 
 /// Two copies to be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,14 +108,6 @@ enum Step {
     Undo(String),
 }
 
-/// The moves that are not `start` and not `done`, counted.
-#[derive(Default)]
-struct Busy {
-    sources: BTreeMap<NodeId, usize>,
-    targets: BTreeMap<NodeId, usize>,
-    all: usize,
-}
-
 impl Leader {
     /// What came out of a check.
     pub fn checked(&mut self, check: &Check, result: Result<(Checksum, Checksum)>, now_ms: u64) {
@@ -211,33 +170,8 @@ impl Leader {
         }
     }
 
-    /// The moves whose turn it is.
-    fn admitted(&self, moves: &[(&IndexInfo, &SliceMove)], now_ms: u64) -> BTreeSet<MoveId> {
-        let settings = &self.moves.settings;
-        let mut busy = Busy::default();
-        let mut waiting = Vec::new();
-        for (info, m) in moves {
-            let source = self.source(info, m, now_ms);
-            match m.stage {
-                MoveStage::Start => waiting.push((m.id, source, m.to)),
-                MoveStage::Pending | MoveStage::Catchup => busy.add(source, m.to),
-                MoveStage::Done => {}
-            }
-        }
-        waiting.sort_unstable_by_key(|(id, ..)| *id);
-        let mut admitted = BTreeSet::new();
-        for (id, source, target) in waiting {
-            let lives = target.is_some_and(|target| self.lives(target, now_ms));
-            if lives && source.is_some() && busy.has_room(source, target, settings) {
-                busy.add(source, target);
-                admitted.insert(id);
-            }
-        }
-        admitted
-    }
-
     /// A living copy that the topology names: the one that goes, if it lives.
-    fn source(&self, info: &IndexInfo, m: &SliceMove, now_ms: u64) -> Option<NodeId> {
+    pub(super) fn source(&self, info: &IndexInfo, m: &SliceMove, now_ms: u64) -> Option<NodeId> {
         let copies = info.topology.replicas(m.slice);
         let goes = copies.iter().filter(|node| Some(**node) == m.from);
         goes.chain(copies).copied().find(|node| self.lives(*node, now_ms))
@@ -359,16 +293,14 @@ impl Leader {
         now_ms: u64,
     ) -> Step {
         let Some(bucket) = state.bucket(info.bucket) else { return Step::Wait };
-        if !self.moves.settings.keep_sources {
-            return Step::Forget;
-        }
         let done_ms = now_ms.saturating_sub(seen.since_ms);
         // The horizon moves with new epochs only; in a bucket that rests the leases themselves say whether
         // a scan may have begun before. Where one is always renewed, no scan is older than this.
         let over = bucket.epochs.last().horizon > m.epoch
             || done_ms >= LEASE_AGE_MS_MAX
             || !self.is_leased(info.bucket, m.epoch, now_ms);
-        if done_ms < DONE_MS_MIN || !over {
+        let keep = self.moves.settings.keep_sources;
+        if keep && (done_ms < DONE_MS_MIN || !over) {
             return Step::Wait;
         }
         let slice = SliceId { index: info.id, generation: info.generation, slice: m.slice };
@@ -389,28 +321,6 @@ impl Leader {
 impl Seen {
     fn new(stage: MoveStage, since_ms: u64) -> Self {
         Self { stage, since_ms, check: Checked::Not, stuck: None }
-    }
-}
-
-impl Busy {
-    fn add(&mut self, source: Option<NodeId>, target: Option<NodeId>) {
-        source.into_iter().for_each(|node| *self.sources.entry(node).or_default() += 1);
-        target.into_iter().for_each(|node| *self.targets.entry(node).or_default() += 1);
-        self.all += 1;
-    }
-
-    fn has_room(
-        &self,
-        source: Option<NodeId>,
-        target: Option<NodeId>,
-        settings: &MoveSettings,
-    ) -> bool {
-        let of = |counts: &BTreeMap<NodeId, usize>, node: Option<NodeId>| {
-            node.and_then(|node| counts.get(&node).copied()).unwrap_or(0)
-        };
-        self.all < settings.in_all_max
-            && of(&self.sources, source) < settings.sources_max
-            && of(&self.targets, target) < settings.targets_max
     }
 }
 

@@ -412,6 +412,14 @@ fn a_source_is_kept_until_no_scan_can_ask_for_it() {
 }
 
 #[test]
+fn a_source_is_not_kept_where_that_is_not_wished_for() {
+    let mut world = just_done();
+    world.leader.moves.settings.keep_sources = false;
+    world.pass(0);
+    assert_eq!(world.stages(), []);
+}
+
+#[test]
 fn a_source_is_kept_while_nobody_else_can_be_read() {
     let mut world = just_done();
     let asleep = world.alive.remove(&NodeId(22)).unwrap();

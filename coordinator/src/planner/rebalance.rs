@@ -172,7 +172,7 @@ fn best_between(draft: &Draft<'_>, from: &Held<'_>, to: &Held<'_>) -> Option<usi
             && draft.may_get(*at, to_id)
             && draft.conflicts(*at, Some(from_id), Some(to_id)) <= draft.conflicts(*at, None, None)
     };
-    let best = from.pieces.iter().copied().filter(may).max_by_key(|at| {
+    from.pieces.iter().copied().filter(may).max_by_key(|at| {
         let piece = &draft.pieces[*at];
         let index = |held: &Held<'_>| held.by_index.get(&piece.index.index).copied().unwrap_or(0);
         let spreads = |from: u64, to: u64| i128::from(from) - i128::from(to);
@@ -180,8 +180,7 @@ fn best_between(draft: &Draft<'_>, from: &Held<'_>, to: &Held<'_>) -> Option<usi
         let firsts = if first { spreads(from.firsts, to.firsts) } else { 0 };
         let nearer = piece.weight.saturating_mul(apart - piece.weight);
         (nearer, spreads(index(from), index(to)), firsts, Reverse(*at))
-    });
-    best
+    })
 }
 
 /// Bytes for people.
@@ -189,7 +188,7 @@ fn size(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let unit =
         (0..units.len() - 1).find(|n| bytes >> (10 * (n + 1)) == 0).unwrap_or(units.len() - 1);
-    let tenths = u128::from(bytes) * 10 >> (10 * unit);
+    let tenths = (u128::from(bytes) * 10) >> (10 * unit);
     match unit {
         0 => format!("{bytes} B"),
         _ => format!("{}.{} {}", tenths / 10, tenths % 10, units[unit]),
