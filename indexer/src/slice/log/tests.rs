@@ -318,7 +318,7 @@ async fn a_full_disk_is_waited_for_and_nothing_is_lost() {
     for segment_bytes in [1, 64, 1 << 20] {
         let (env, _, fs) = sim::world(7);
         let dir = log_dir();
-        env.fs.create_dir_all(&dir).unwrap();
+        proto::env::create_dir_durably(&*env.fs, &dir).unwrap();
         let options = small(segment_bytes);
         let log = CommitLog::open(&env, &dir, options, &mut |_, _| Ok(())).unwrap();
         let mut expected = Vec::new();
