@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::expr::{ColumnType, Expr};
-use crate::ids::{BucketId, Generation, IndexId, NodeId};
+use crate::ids::{BucketId, Generation, IndexId, NodeId, TopologyNo};
 use crate::topology::IndexTopology;
 
 /// Slices of an index that does not say how many it wants.
@@ -130,6 +130,23 @@ pub struct IndexSpec {
 }
 
 impl IndexSpec {
+    /// A primary index of one slice without copies, partitioned by document: what a definition begins
+    /// with.
+    pub fn new(name: impl Into<String>, bucket: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            bucket: bucket.into(),
+            primary: true,
+            keys: Vec::new(),
+            include: Vec::new(),
+            predicate: None,
+            partition: PartitionBy::DocumentId,
+            slices: 1,
+            replicas: 0,
+            sql: String::new(),
+        }
+    }
+
     /// Is there an array key, and which part is it?
     pub fn array_part(&self) -> Option<usize> {
         self.keys.iter().position(|part| matches!(part.expr, Expr::Unnest(_)))
@@ -156,6 +173,25 @@ pub struct IndexInfo {
     pub generation: Generation,
     /// Where its slices are.
     pub topology: Arc<IndexTopology>,
+}
+
+impl IndexInfo {
+    /// The first generation of an index, before it is built; for each slice, the nodes that have it.
+    pub fn new(
+        id: IndexId,
+        bucket: BucketId,
+        spec: IndexSpec,
+        placement: Vec<Vec<NodeId>>,
+    ) -> Self {
+        Self {
+            id,
+            bucket,
+            spec: Arc::new(spec),
+            state: IndexState::Backfill,
+            generation: Generation(0),
+            topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
+        }
+    }
 }
 
 /// A process's part in the cluster.

@@ -36,7 +36,8 @@ impl Slot {
     /// Writes what is in memory; true if there was something.
     pub fn flush(&self, files: &Files) -> Result<bool> {
         let _one_at_a_time = lock(&self.flush);
-        let Some(frozen) = self.freeze() else { return Ok(false) };
+        let floor = lock(&self.structure).manifest.floor;
+        let Some(frozen) = self.freeze(floor) else { return Ok(false) };
         let written = self.write(&frozen, files).and_then(|(forward, back)| {
             files.sync_names()?;
             self.install(&frozen, forward, back, files)
@@ -49,12 +50,14 @@ impl Slot {
         Ok(true)
     }
 
-    /// Sets aside what is in memory now; what comes goes to a new memtable and new runs.
-    fn freeze(&self) -> Option<Frozen> {
+    /// Sets aside what is in memory now; what comes goes to a new memtable and new runs. A floor that
+    /// was raised above the one on disk is reason enough for a flush.
+    fn freeze(&self, floor_on_disk: Option<Epoch>) -> Option<Frozen> {
         let mut writer = lock(&self.writer);
-        let runs = self.visible.load().runs.clone();
+        let visible = self.visible.load();
+        let (runs, floor) = (visible.runs.clone(), visible.floor);
         let empty = runs.is_empty() && writer.memtable.is_empty() && writer.frozen.is_none();
-        if empty && !std::mem::take(&mut writer.floor_raised) {
+        if empty && floor <= floor_on_disk {
             // Going back to an epoch may have left nothing of what came with later ones.
             writer.unflushed = None;
             return None;
@@ -78,7 +81,7 @@ impl Slot {
             runs,
             memtable,
             epoch: writer.applied,
-            floor: self.visible.load().floor,
+            floor,
             protected: Protected { horizon: writer.horizon, points: Vec::new() },
             entries: writer.entries.iter().map(|(slice, n)| (*slice, (*n).max(0) as u64)).collect(),
             building: writer.building,

@@ -6,6 +6,7 @@
 
 mod block;
 mod block_builder;
+mod builds;
 mod bulk;
 mod changes;
 mod compact;
@@ -28,6 +29,7 @@ mod merge;
 mod open;
 mod packed;
 mod rewrite;
+mod rollback;
 mod rows;
 mod slot;
 mod store;

@@ -106,8 +106,6 @@ pub struct Writer {
     pub frozen_unflushed: Option<(Epoch, Lsn)>,
     /// The index is being built: each document that an epoch speaks of is remembered.
     pub building: bool,
-    /// The floor was raised and no manifest says so yet.
-    pub floor_raised: bool,
     /// A merge in the background reads some of the runs.
     merging: bool,
 }
@@ -179,7 +177,6 @@ impl Slot {
         let run = changes.into_run(&mut writer, mark.epoch)?;
         writer.horizon = writer.horizon.max(mark.horizon);
         writer.applied = mark.epoch;
-        writer.floor_raised |= gap;
         if run.is_some() || !writer.memtable.is_empty() || gap {
             writer.unflushed.get_or_insert((mark.epoch, lsn));
         }

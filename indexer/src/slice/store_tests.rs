@@ -4,13 +4,13 @@
 use std::path::PathBuf;
 
 use proto::cut::{Cut, Position};
+use proto::env::sim;
 use proto::expr::{ColumnType, Expr, Step};
-use proto::ids::{Seqno, TopologyNo, VbucketId, Vbuuid};
-use proto::index::{IndexSpec, IndexState, KeyPart, PartitionBy};
+use proto::ids::{Seqno, VbucketId, Vbuuid};
+use proto::index::{IndexSpec, KeyPart};
 use proto::key;
 use proto::mutation::{KeyVersionsWriter, MutationKind};
 use proto::scan::{KeyRange, Output, ShardBatch, ShardScan};
-use proto::topology::IndexTopology;
 use proto::value::Value;
 
 use super::super::Piece;
@@ -31,26 +31,9 @@ fn info() -> Arc<IndexInfo> {
         descending: false,
         include_missing: false,
     };
-    let spec = IndexSpec {
-        name: "i".into(),
-        bucket: "b".into(),
-        primary: false,
-        keys: vec![part("country"), part("pop")],
-        include: Vec::new(),
-        predicate: None,
-        partition: PartitionBy::DocumentId,
-        slices: 1,
-        replicas: 0,
-        sql: String::new(),
-    };
-    Arc::new(IndexInfo {
-        id: INDEX,
-        bucket: BucketId(1),
-        spec: Arc::new(spec),
-        state: IndexState::Backfill,
-        generation: Generation(0),
-        topology: Arc::new(IndexTopology { number: TopologyNo(1), placement: vec![vec![NODE]] }),
-    })
+    let keys = vec![part("country"), part("pop")];
+    let spec = IndexSpec { primary: false, keys, ..IndexSpec::new("i", "b") };
+    Arc::new(IndexInfo::new(INDEX, BucketId(1), spec, vec![vec![NODE]]))
 }
 
 fn entry_key(country: &str, pop: i64) -> Vec<u8> {
@@ -241,4 +224,33 @@ async fn epochs_lose_nothing_to_the_work_behind_them() {
     drop(store);
     let store = FragmentStore::open(&Env::real(), NODE, &path, options()).expect("it opens again");
     assert_eq!(shown(&store), before);
+}
+
+/// An epoch whose parent was missed raises the floor of an index that has nothing in memory. The flush
+/// that is to write the floor fails, at each of its file operations in turn; the next one makes up for it,
+/// whatever happens between.
+#[tokio::test]
+async fn a_floor_that_a_flush_could_not_write_is_written_by_the_next() {
+    let dir = PathBuf::from("/node");
+    for place in 1.. {
+        let (env, _, fs) = sim::world(7);
+        let open = || FragmentStore::open(&env, NODE, &dir, StoreOptions::default());
+        let store = open().unwrap();
+        store.begin_build(info()).await.unwrap();
+        store.begin_backfill(INDEX, Generation(0)).await.unwrap();
+        store.apply(batch(1, 100, Bytes::new())).await.unwrap();
+        store.finish_build(INDEX, Generation(0), &mark(1, 100)).await.unwrap();
+        store.apply(batch(9, 109, Bytes::new())).await.unwrap();
+        store.wait_durable(BucketId(1), Epoch(9)).await.unwrap();
+        fs.fail_at(fs.operations() + place);
+        if store.flush().await.is_ok() {
+            return assert!(place > 3, "the flush has file operations");
+        }
+        // A rollback takes away what the flush had set aside.
+        store.truncate(&mark(9, 109)).await.unwrap();
+        store.flush().await.unwrap();
+        drop(store);
+        let floor = open().unwrap().indexes()[0].floor;
+        assert_eq!(floor, Some(Epoch(9)), "operation {place} of the flush failed");
+    }
 }

@@ -15,10 +15,9 @@ use proto::expr::{ColumnType, Expr, Step};
 use proto::ids::{
     BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceNo, TopologyNo, VbucketId, Vbuuid,
 };
-use proto::index::{IndexInfo, IndexSpec, IndexState, KeyPart, PartitionBy};
+use proto::index::{IndexInfo, IndexSpec, KeyPart};
 use proto::mutation::{KeyVersionsWriter, MutationKind};
 use proto::scan::{KeyRange, RowBlockBuilder};
-use proto::topology::IndexTopology;
 use tokio::sync::mpsc;
 
 use super::workload::{BATCH, Documents, Id, Key};
@@ -225,24 +224,6 @@ fn info() -> Arc<IndexInfo> {
         descending: false,
         include_missing: false,
     };
-    let spec = IndexSpec {
-        name: "bench".into(),
-        bucket: "bench".into(),
-        primary: false,
-        keys: vec![part],
-        include: Vec::new(),
-        predicate: None,
-        partition: PartitionBy::DocumentId,
-        slices: 1,
-        replicas: 0,
-        sql: String::new(),
-    };
-    Arc::new(IndexInfo {
-        id: INDEX,
-        bucket: BUCKET,
-        spec: Arc::new(spec),
-        state: IndexState::Maintenance,
-        generation: Generation(0),
-        topology: Arc::new(IndexTopology { number: TopologyNo(1), placement: vec![vec![NODE]] }),
-    })
+    let spec = IndexSpec { primary: false, keys: vec![part], ..IndexSpec::new("bench", "bench") };
+    Arc::new(IndexInfo::new(INDEX, BUCKET, spec, vec![vec![NODE]]))
 }
