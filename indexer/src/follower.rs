@@ -20,7 +20,7 @@ use tokio::sync::watch;
 
 use crate::config::Config;
 use crate::queue::MutationQueue;
-use crate::slice::SliceStore;
+use crate::slice::{Grouping, SliceStore};
 
 /// What the followers share with the service.
 #[derive(Clone)]
@@ -228,7 +228,7 @@ impl Follower {
         if readable || building {
             return Ok(());
         }
-        self.shared.store.begin_build(Arc::clone(&index)).await?;
+        self.shared.store.begin_build(Arc::clone(&index), Grouping::default()).await?;
         let task = self.shared.env.spawn(
             "build",
             build(

@@ -10,13 +10,13 @@ use proto::ids::{Epoch, SliceNo};
 use proto::{Error, Result};
 
 use super::bulk::{Bulk, Part, write_part};
-use super::files::Files;
+use super::files::{Files, Written};
 use super::flush::epochs_of;
-use super::manifest::{Columns, FileId, IndexManifest, Place, SliceLists};
+use super::manifest::{IndexManifest, Place, SliceLists};
 use super::rows::RowSorter;
-use super::slot::{FORWARD, Slot, Structure, fragments, lock};
+use super::slot::{Slot, Structure, lock};
 use super::store::Inner;
-use super::table::Table;
+use super::visible::fragments;
 
 impl Inner {
     /// Takes in documents of a backfill; writes them when enough have gathered.
@@ -49,9 +49,10 @@ impl Inner {
         slot: &Arc<Slot>,
         (forward, back): (RowSorter, RowSorter),
     ) -> Result<()> {
+        let grouping = lock(&slot.structure).manifest.grouping();
         let write = |rows: RowSorter, part: Part| {
             let inner = Arc::clone(self);
-            self.env.blocking(move || write_part(&inner.files, rows, part))
+            self.env.blocking(move || write_part(&inner.files, rows, part, grouping))
         };
         let (forward, back) = tokio::join!(write(forward, Part::Forward), write(back, Part::Back));
         let (forward, back) = (forward?, back?);
@@ -80,14 +81,12 @@ impl Inner {
     }
 }
 
-type Written = Vec<(FileId, Arc<Table>)>;
-
 impl Slot {
     /// Begins a backfill, forgetting what an earlier one has left.
     pub fn begin_backfill(&self, files: &Files) -> Result<()> {
         let mut structure = lock(&self.structure);
         if let Some(old) = structure.bulk.replace(Bulk::default()) {
-            files.retire(old.into_tables());
+            files.discard(old.into_written());
         }
         Ok(())
     }
@@ -101,13 +100,11 @@ impl Slot {
             return Err(Error::internal(format!("index {} is not being built", self.info.id)));
         };
         let mut manifest = structure.manifest.clone();
-        for (tables, columns) in [(&bulk.forward, FORWARD), (&bulk.back, Columns::BACK)] {
-            for (file, table) in tables.iter().rev() {
-                add(&mut manifest, *file, table, columns, Place::Oldest)?;
-            }
+        for new in bulk.forward.iter().rev().chain(bulk.back.iter().rev()) {
+            add(&mut manifest, new, Place::Oldest)?;
         }
-        for (file, table) in &tombstones {
-            add(&mut manifest, *file, table, FORWARD, Place::Newest)?;
+        for new in &tombstones {
+            add(&mut manifest, new, Place::Newest)?;
         }
         let mut writer = lock(&self.writer);
         for (slice, entries) in &bulk.entries {
@@ -121,7 +118,8 @@ impl Slot {
         (manifest.floor, manifest.flushed) = (Some(epoch), epoch);
         files.write_manifest(&manifest)?;
         structure.manifest = manifest;
-        structure.tables.extend(bulk.into_tables().into_iter().chain(tombstones));
+        let new = bulk.into_written().into_iter().chain(tombstones);
+        structure.tables.extend(new.map(|new| (new.file, new.table)));
         writer.building = false;
         writer.applied = epoch;
         self.publish(&structure, &mut writer, |visible| visible.floor = Some(epoch))
@@ -135,7 +133,7 @@ impl Structure {
         &self,
         epoch: Epoch,
         files: &Files,
-    ) -> Result<(Written, BTreeMap<SliceNo, u64>)> {
+    ) -> Result<(Vec<Written>, BTreeMap<SliceNo, u64>)> {
         let mut had = BTreeMap::new();
         let mut rows = RowSorter::default();
         let Some(bulk) = &self.bulk else { return Ok((Vec::new(), had)) };
@@ -145,23 +143,19 @@ impl Structure {
         if rows.is_empty() {
             return Ok((Vec::new(), had));
         }
-        let written = files.write(FORWARD, None, |out| rows.write(epoch, out))?;
-        Ok((written.into_iter().collect(), had))
+        let groups = self.manifest.grouping().forward();
+        Ok((files.write(groups, None, |out| rows.write(epoch, out))?, had))
     }
 }
 
-fn add(
-    manifest: &mut IndexManifest,
-    file: FileId,
-    table: &Table,
-    columns: Columns,
-    place: Place,
-) -> Result<()> {
+fn add(manifest: &mut IndexManifest, new: &Written, place: Place) -> Result<()> {
+    let Written { file, columns, table } = new;
+    let groups = manifest.grouping().groups();
     let slices: Vec<SliceNo> = table.index.sections().iter().map(|section| section.slice).collect();
     for slice in &slices {
         // An index that is built may have grown a slice since; what lies in none is not kept.
-        let lists = || SliceLists::new(&[FORWARD, Columns::BACK]);
+        let lists = || SliceLists::new(groups);
         manifest.slices.entry(*slice).or_insert_with(lists);
     }
-    manifest.add(file, &slices, columns, epochs_of(table), place)
+    manifest.add(*file, &slices, *columns, epochs_of(table), place)
 }

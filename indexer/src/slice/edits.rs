@@ -1,5 +1,5 @@
-//! Edits of an index's lists: splits, clones and drops of slices, and the drop of the index. No row is
-//! written.
+//! Edits of an index's lists: splits, clones and drops of slices, another division of the columns, and
+//! the drop of the index. No row is written.
 //!
 //! What a slice has in memory is flushed before it is split or cloned, since runs know slices by their
 //! numbers alone.
@@ -8,6 +8,7 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use proto::ids::{Epoch, SliceNo};
+use proto::index::IndexInfo;
 use proto::{Error, Result};
 
 use super::Rows;
@@ -15,9 +16,10 @@ use super::bulk::Bulk;
 use super::compact::Extent;
 use super::cursor::Source;
 use super::files::Files;
-use super::manifest::IndexManifest;
+use super::manifest::{Grouping, IndexManifest};
 use super::merge::Visible as VisibleRows;
-use super::slot::{Fragments, Slot, Structure, Visible, fragments, lock};
+use super::slot::{Slot, Structure, lock};
+use super::visible::fragments;
 
 /// A slice that is written to all the time is flushed so often before an edit of its list is refused.
 const FLUSHES_MAX: usize = 16;
@@ -29,9 +31,9 @@ impl Slot {
         structure.dropped = true;
         files.remove_manifest(self.info.id, self.info.generation)?;
         structure.manifest.slices.clear();
-        let mut tables = structure.take_unnamed();
-        tables.extend(structure.bulk.take().map(Bulk::into_tables).unwrap_or_default());
+        let tables = structure.take_unnamed();
         files.retire(tables);
+        files.discard(structure.bulk.take().map(Bulk::into_written).unwrap_or_default());
         let writer = lock(&self.writer);
         self.visible.store(Arc::default());
         drop((writer, structure));
@@ -44,6 +46,25 @@ impl Slot {
         let mut done = Default::default();
         while self.compact(files, Extent::Everything(&mut done))? {}
         Ok(())
+    }
+
+    /// Divides the columns anew, in the lists alone: what there is stays where it is, restricted to the
+    /// columns that count; flushes and compactions write by the new division from now on.
+    pub fn regroup(&self, grouping: Grouping, files: &Files) -> Result<()> {
+        let mut structure = lock(&self.structure);
+        let grouping = grouping_of(&self.info, grouping);
+        if structure.dropped || structure.manifest.grouping() == grouping {
+            return Ok(());
+        }
+        let mut manifest = structure.manifest.clone();
+        manifest.regroup(grouping.groups())?;
+        // The lists of an index that is being built are in memory alone.
+        if manifest.floor.is_some() {
+            files.write_manifest(&manifest)?;
+        }
+        structure.manifest = manifest;
+        let mut writer = lock(&self.writer);
+        self.publish(&structure, &mut writer, |_| {})
     }
 
     /// Edits the lists of one slice, of which nothing may be in memory.
@@ -81,24 +102,18 @@ impl Slot {
     }
 }
 
-impl Visible {
-    /// All that a slice's entries stand in.
-    pub fn sources(&self, slice: SliceNo) -> Vec<Source> {
-        let fragments = self.slices.get(&slice).map_or(&[][..], |fragments| &fragments.forward);
-        let runs = self.runs.iter().map(|run| Source::whole(run, slice));
-        fragments.iter().cloned().chain(runs).collect()
-    }
+/// The division that an index can have: without included values there is nothing to set apart.
+pub fn grouping_of(info: &IndexInfo, wanted: Grouping) -> Grouping {
+    if info.spec.include.is_empty() { Grouping::Together } else { wanted }
 }
 
 /// Counts the entries of slices that are new in a manifest.
 pub fn recount(manifest: &mut IndexManifest, structure: &Structure) -> Result<()> {
     let slices = &manifest.slices;
     manifest.entries.retain(|slice, _| slices.contains_key(slice));
-    for (slice, Fragments { forward, .. }) in
-        fragments(manifest, &structure.tables)?.iter().map(|(slice, f)| (*slice, &**f))
-    {
+    for (slice, fragments) in fragments(manifest, &structure.tables)? {
         if let Entry::Vacant(unknown) = manifest.entries.entry(slice) {
-            unknown.insert(count(forward.clone())?);
+            unknown.insert(count(fragments.rows(false).to_vec())?);
         }
     }
     Ok(())

@@ -11,10 +11,22 @@ use proto::ids::{Generation, IndexId};
 use proto::{Error, Result};
 
 use super::fragment::{BlockCache, Compression, Fragment, FragmentOptions, FragmentWriter};
+use super::group_writer::GroupWriter;
 use super::layout;
 use super::manifest::{self, Columns, FileId, IndexManifest, NodeManifest};
 use super::slot::lock;
 use super::table::{Table, TableBuilder};
+
+/// A new fragment, which no manifest names yet.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// Its number.
+    pub file: FileId,
+    /// The columns of its group.
+    pub columns: Columns,
+    /// Its rows.
+    pub table: Arc<Table>,
+}
 
 /// The fragments of a node.
 pub struct Files {
@@ -55,25 +67,35 @@ impl Files {
         Ok(Arc::new(Fragment::open(&*self.env.fs, &self.dir, file.0, &self.cache)?))
     }
 
-    /// Writes a new fragment and syncs it, but for its name; `None` if it would have no rows.
-    /// `filter_rows`: with a filter for so many keys. After an error nothing of it is left.
+    /// Writes a new fragment for each of some groups and syncs them, but for their names; those that
+    /// would have no rows are left out. `filter_rows`: with a filter for so many keys. After an error
+    /// nothing of them is left.
     pub fn write(
         &self,
-        columns: Columns,
+        groups: &[Columns],
         filter_rows: Option<u64>,
-        rows: impl FnOnce(&mut TableBuilder<FragmentWriter>) -> Result<()>,
-    ) -> Result<Option<(FileId, Arc<Table>)>> {
-        let (file, mut out) = self.create(columns, filter_rows)?;
-        let written = rows(&mut out).and_then(|()| FragmentWriter::finish(out));
-        match written {
-            Ok(Some(table)) => Ok(Some((file, Arc::new(table)))),
-            Ok(None) => self.delete(file).map(|()| None),
-            Err(error) => {
-                // On a full disk what could be written must not stay; the error at hand says more.
-                let _ = self.delete(file);
-                Err(error)
+        rows: impl FnOnce(&mut GroupWriter) -> Result<()>,
+    ) -> Result<Vec<Written>> {
+        let mut out = GroupWriter::default();
+        let begun = groups.iter().try_for_each(|columns| {
+            let (file, builder) = self.create(*columns, filter_rows)?;
+            out.add(*columns, file, builder);
+            Ok(())
+        });
+        let files = out.files();
+        let finished = begun.and_then(|()| rows(&mut out)).and_then(|()| out.finish());
+        let finished = finished.inspect_err(|_| {
+            // On a full disk what could be written must not stay; the error at hand says more.
+            files.iter().for_each(|file| drop(self.delete(*file)));
+        })?;
+        let mut written = Vec::with_capacity(finished.len());
+        for (file, columns, table) in finished {
+            match table {
+                Some(table) => written.push(Written { file, columns, table: Arc::new(table) }),
+                None => self.delete(file)?,
             }
         }
+        Ok(written)
     }
 
     fn create(
@@ -122,6 +144,11 @@ impl Files {
     pub fn retire(&self, tables: Vec<(FileId, Arc<Table>)>) {
         let weak = tables.into_iter().map(|(file, table)| (file, Arc::downgrade(&table)));
         lock(&self.retired).extend(weak);
+    }
+
+    /// The same of fragments that were written and will not be named.
+    pub fn discard(&self, written: Vec<Written>) {
+        self.retire(written.into_iter().map(|new| (new.file, new.table)).collect());
     }
 
     /// Deletes what was retired and is no longer read.

@@ -19,6 +19,7 @@ mod flush;
 pub mod fragment;
 pub mod fuzz;
 pub mod garbage;
+mod group_writer;
 pub mod layout;
 pub mod load_state;
 pub mod log;
@@ -37,7 +38,9 @@ mod table;
 mod upkeep;
 pub mod verify;
 mod versions;
+mod visible;
 
+pub use manifest::Grouping;
 pub use store::{FragmentStore, StoreOptions};
 
 use std::sync::Arc;
@@ -118,8 +121,9 @@ pub trait SliceStore: Send + Sync + 'static {
     fn indexes(&self) -> Vec<StoredIndex>;
 
     /// Begins (or begins anew) to build the node's slices of an index: from now on the epochs are
-    /// applied to it, but nothing is shown.
-    async fn begin_build(&self, info: Arc<IndexInfo>) -> Result<()>;
+    /// applied to it, but nothing is shown. `grouping` says whether its included values, if it has any,
+    /// get fragments of their own.
+    async fn begin_build(&self, info: Arc<IndexInfo>, grouping: Grouping) -> Result<()>;
 
     /// A backfill snapshot begins, at or behind the place where the build began: what an earlier one,
     /// cut short, has left is forgotten.
@@ -169,6 +173,15 @@ pub trait SliceStore: Send + Sync + 'static {
 
     /// Removes one slice; scans in progress keep what they read.
     async fn drop_slice(&self, slice: SliceId) -> Result<()>;
+
+    /// Divides the columns of an index anew, also for what comes after a crash. Nothing is copied: what
+    /// is written from now on, also by compactions, follows the new division.
+    async fn regroup(
+        &self,
+        index: IndexId,
+        generation: Generation,
+        grouping: Grouping,
+    ) -> Result<()>;
 
     /// Goes back to an epoch at or above every floor of the bucket: what is newer is gone, now and
     /// after a crash.

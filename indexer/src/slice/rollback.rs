@@ -96,7 +96,7 @@ impl Slot {
         let visible = self.visible.load();
         writer.entries.clear();
         for slice in visible.slices.keys() {
-            let entries = count(visible.sources(*slice))?;
+            let entries = count(visible.entries(*slice))?;
             writer.entries.insert(*slice, entries as i64);
         }
         files.retire(structure.take_unnamed());

@@ -9,12 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use arc_swap::ArcSwap;
+use proto::Result;
 use proto::cut::EpochMark;
 use proto::ids::{Epoch, SliceNo};
 use proto::index::{IndexInfo, PartitionBy};
-use proto::scan::KeyRange;
 use proto::topology::{PartitionKey, TopologyProvider};
-use proto::{Error, ErrorCode, Result};
 
 use super::bulk::Bulk;
 use super::changes::Changes;
@@ -22,16 +21,13 @@ use super::compaction;
 use super::cursor::Source;
 use super::epoch::Document;
 use super::log::Lsn;
-use super::manifest::{Columns, FileId, IndexManifest, ListItem};
+use super::manifest::{FileId, IndexManifest};
 use super::memtable::BackMemtable;
-use super::merge::Visible as VisibleRows;
 use super::rewrite::Rewrite;
 use super::table::{Table, TableBuilder};
 use super::versions::Protected;
-use super::{Rows, Snapshot};
+use super::visible::{Visible, fragments};
 
-/// The forward column group: entries and included values.
-pub const FORWARD: Columns = Columns(!(1 << 63));
 /// Runs in memory are merged up to this size.
 const RUN_BYTES_MAX: u64 = 48 << 20;
 
@@ -63,26 +59,6 @@ pub struct Structure {
     pub bulk: Option<Bulk>,
     /// The index was dropped: nothing may be written any more.
     pub dropped: bool,
-}
-
-/// What readers see of an index.
-#[derive(Clone, Default)]
-pub struct Visible {
-    /// In memory, the oldest first.
-    pub runs: Vec<Arc<Table>>,
-    /// The slices that are here, with their fragments.
-    pub slices: BTreeMap<SliceNo, Arc<Fragments>>,
-    /// The oldest epoch that can be answered; `None` while the index is being built.
-    pub floor: Option<Epoch>,
-}
-
-/// The fragments of a slice, the oldest first.
-#[derive(Clone, Debug, Default)]
-pub struct Fragments {
-    /// Of entries.
-    pub forward: Vec<Source>,
-    /// Of the back index.
-    pub back: Vec<Source>,
 }
 
 /// What only the writer touches.
@@ -337,87 +313,4 @@ pub fn merge_tables(
 /// The slices that have rows in some tables, ascending.
 pub fn slices_of(tables: &[Arc<Table>]) -> BTreeSet<SliceNo> {
     tables.iter().flat_map(|table| table.index.sections().iter().map(|s| s.slice)).collect()
-}
-
-/// The sources that the lists of a manifest mean.
-pub fn fragments(
-    manifest: &IndexManifest,
-    tables: &BTreeMap<FileId, Arc<Table>>,
-) -> Result<BTreeMap<SliceNo, Arc<Fragments>>> {
-    let mut slices = BTreeMap::new();
-    for (slice, lists) in &manifest.slices {
-        let mut fragments = Fragments::default();
-        for group in &lists.groups {
-            for item in &group.items {
-                let table = tables.get(&item.file).ok_or_else(|| {
-                    let text =
-                        format!("a manifest names fragment {}, which is not here", item.file);
-                    Error::new(ErrorCode::Corrupt, text)
-                })?;
-                let source = source_of(table, *slice, item);
-                match item.columns.contains(Columns::BACK) {
-                    true => fragments.back.push(source),
-                    false => fragments.forward.push(source),
-                }
-            }
-        }
-        slices.insert(*slice, Arc::new(fragments));
-    }
-    Ok(slices)
-}
-
-/// What an item of a slice's list means.
-pub fn source_of(table: &Arc<Table>, slice: SliceNo, item: &ListItem) -> Source {
-    // The range of a back fragment restricts the entries inside the states, not the documents.
-    let (range, keys) = match item.columns.contains(Columns::BACK) {
-        true => (KeyRange::all(), item.range.clone()),
-        false => (item.range.clone(), KeyRange::all()),
-    };
-    let epochs = item.epochs.from..=item.epochs.to;
-    Source { table: Arc::clone(table), slice, rows_of: item.rows_of, range, epochs, keys }
-}
-
-/// An index at one epoch.
-pub struct SlotSnapshot {
-    info: Arc<IndexInfo>,
-    epoch: Epoch,
-    visible: Arc<Visible>,
-}
-
-impl SlotSnapshot {
-    /// A snapshot of what is visible.
-    pub fn new(info: Arc<IndexInfo>, epoch: Epoch, visible: Arc<Visible>) -> Self {
-        Self { info, epoch, visible }
-    }
-}
-
-impl Snapshot for SlotSnapshot {
-    fn info(&self) -> &Arc<IndexInfo> {
-        &self.info
-    }
-
-    fn is_in_memory(&self) -> bool {
-        self.visible.slices.values().all(|fragments| fragments.forward.is_empty())
-    }
-
-    fn rows(
-        &self,
-        slices: &[SliceNo],
-        range: &KeyRange,
-        reverse: bool,
-        include: bool,
-    ) -> Result<Box<dyn Rows>> {
-        let mut sources = Vec::new();
-        for slice in slices {
-            let Some(fragments) = self.visible.slices.get(slice) else {
-                let message = format!("slice {slice} of index {} is not here", self.info.id);
-                return Err(Error::new(ErrorCode::SliceMoved, message));
-            };
-            sources.extend(fragments.forward.iter().cloned());
-            sources.extend(self.visible.runs.iter().map(|run| Source::whole(run, *slice)));
-        }
-        sources.retain(|source| source.table.stats.oldest <= self.epoch);
-        let sources = sources.into_iter().map(|source| source.clip(range));
-        Ok(Box::new(VisibleRows::new(sources, self.epoch, reverse, include)?))
-    }
 }

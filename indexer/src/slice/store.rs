@@ -24,12 +24,14 @@ use proto::index::IndexInfo;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::Notify;
 
+use super::edits::grouping_of;
 use super::epoch::{Record, documents};
 use super::files::Files;
 use super::fragment::Compression;
 use super::log::{CommitLog, LogOptions, Lsn};
-use super::manifest::{Columns, DeadEpochs, IndexManifest, SliceLists};
-use super::slot::{FORWARD, Slot, SlotSnapshot, lock};
+use super::manifest::{DeadEpochs, Grouping, IndexManifest, SliceLists};
+use super::slot::{Slot, lock};
+use super::visible::SlotSnapshot;
 use super::{Counters, EpochBatch, SliceStore, Snapshot, StoredIndex};
 
 /// Settings of the store.
@@ -220,9 +222,10 @@ impl SliceStore for FragmentStore {
         self.inner.state.slots().into_iter().map(stored).collect()
     }
 
-    async fn begin_build(&self, info: Arc<IndexInfo>) -> Result<()> {
+    async fn begin_build(&self, info: Arc<IndexInfo>, grouping: Grouping) -> Result<()> {
         let slices = info.topology.slices_on(self.inner.node);
-        let lists = |slice: SliceNo| (slice, SliceLists::new(&[FORWARD, Columns::BACK]));
+        let groups = grouping_of(&info, grouping).groups();
+        let lists = |slice: SliceNo| (slice, SliceLists::new(groups));
         let manifest = IndexManifest {
             info: Arc::clone(&info),
             floor: None,
@@ -318,6 +321,16 @@ impl SliceStore for FragmentStore {
         let slot = self.slot(slice.index, slice.generation)?;
         let edit = move |manifest: &mut IndexManifest| manifest.drop_slice(slice.slice);
         self.on_slot(slot, move |slot, files| slot.edit(files, slice.slice, edit)).await
+    }
+
+    async fn regroup(
+        &self,
+        index: IndexId,
+        generation: Generation,
+        grouping: Grouping,
+    ) -> Result<()> {
+        let slot = self.slot(index, generation)?;
+        self.on_slot(slot, move |slot, files| slot.regroup(grouping, files)).await
     }
 
     async fn truncate(&self, mark: &EpochMark) -> Result<()> {

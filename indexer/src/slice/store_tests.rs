@@ -83,7 +83,7 @@ fn open(dir: &tempfile::TempDir) -> FragmentStore {
 /// A store with an index that shows epoch 1.
 async fn built(dir: &tempfile::TempDir, documents: Bytes) -> FragmentStore {
     let store = open(dir);
-    store.begin_build(info()).await.unwrap();
+    store.begin_build(info(), Grouping::Together).await.unwrap();
     store.begin_backfill(INDEX, Generation(0)).await.unwrap();
     store.backfill(INDEX, Generation(0), documents).await.unwrap();
     store.apply(batch(1, 100, Bytes::new())).await.unwrap();
@@ -198,7 +198,7 @@ async fn epochs_lose_nothing_to_the_work_behind_them() {
     let options = || StoreOptions { memory_bytes: 128 << 10, ..StoreOptions::default() };
     let path = PathBuf::from(dir.path());
     let store = FragmentStore::open(&Env::real(), NODE, &path, options()).expect("the store opens");
-    store.begin_build(info()).await.unwrap();
+    store.begin_build(info(), Grouping::Together).await.unwrap();
     store.begin_backfill(INDEX, Generation(0)).await.unwrap();
     store.apply(batch(1, 100, Bytes::new())).await.unwrap();
     store.finish_build(INDEX, Generation(0), &mark(1, 100)).await.unwrap();
@@ -236,7 +236,7 @@ async fn a_floor_that_a_flush_could_not_write_is_written_by_the_next() {
         let (env, _, fs) = sim::world(7);
         let open = || FragmentStore::open(&env, NODE, &dir, StoreOptions::default());
         let store = open().unwrap();
-        store.begin_build(info()).await.unwrap();
+        store.begin_build(info(), Grouping::Together).await.unwrap();
         store.begin_backfill(INDEX, Generation(0)).await.unwrap();
         store.apply(batch(1, 100, Bytes::new())).await.unwrap();
         store.finish_build(INDEX, Generation(0), &mark(1, 100)).await.unwrap();

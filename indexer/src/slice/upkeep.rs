@@ -202,12 +202,11 @@ impl Inner {
             let visible = slot.visible.load_full();
             let entries = lock(&slot.writer).entries.clone();
             for (slice, fragments) in &visible.slices {
-                let on_disk = fragments.forward.iter().chain(&fragments.back);
                 let section = |table: &super::table::Table, slice: SliceNo| {
                     let index = &table.index;
                     index.section(slice).map_or(0, |section| index.sections()[section].bytes)
                 };
-                let files: u64 = on_disk.map(|s| section(&s.table, s.rows_of)).sum();
+                let files: u64 = fragments.all().map(|s| section(&s.table, s.rows_of)).sum();
                 let runs: u64 = visible.runs.iter().map(|run| section(run, *slice)).sum();
                 let (index, generation) = (slot.info.id, slot.info.generation);
                 progress.push(SliceProgress {
@@ -318,7 +317,7 @@ impl Drop for Ended<'_> {
 
 impl Writer {
     /// Is anything of a slice in memory?
-    pub fn has(&self, slice: SliceNo, visible: &super::slot::Visible) -> bool {
+    pub fn has(&self, slice: SliceNo, visible: &super::visible::Visible) -> bool {
         visible.runs.iter().any(|run| run.index.section(slice).is_some())
             || self.memtable.has(slice)
             || self.frozen.as_ref().is_some_and(|frozen| frozen.has(slice))

@@ -10,7 +10,7 @@ use proto::mutation::{KeyVersionsWriter, MutationKind};
 
 use super::*;
 use crate::slice::manifest::testing;
-use crate::slice::{EpochBatch, FragmentStore, Piece, SliceStore, StoreOptions};
+use crate::slice::{EpochBatch, FragmentStore, Grouping, Piece, SliceStore, StoreOptions};
 
 const DIR: &str = "data";
 const BUCKET: BucketId = BucketId(2);
@@ -55,7 +55,7 @@ async fn node() -> (Env, SimFs) {
     let store = FragmentStore::open(&env, NodeId(1), dir, StoreOptions::default()).unwrap();
     let info = testing::manifest().info;
     let (index, generation) = (info.id, info.generation);
-    store.begin_build(info).await.unwrap();
+    store.begin_build(info, Grouping::Together).await.unwrap();
     store.begin_backfill(index, generation).await.unwrap();
     store.backfill(index, generation, documents(0..300)).await.unwrap();
     apply(&store, 1, 300..310).await;

@@ -8,13 +8,11 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use indexer::slice::log::{LogOptions, SyncPolicy};
-use indexer::slice::{EpochBatch, FragmentStore, Piece, SliceStore, StoreOptions};
+use indexer::slice::{EpochBatch, FragmentStore, Grouping, Piece, SliceStore, StoreOptions};
 use proto::cut::{Cut, EpochMark, Position};
 use proto::env::Env;
 use proto::expr::{ColumnType, Expr, Step};
-use proto::ids::{
-    BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceNo, TopologyNo, VbucketId, Vbuuid,
-};
+use proto::ids::{BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid};
 use proto::index::{IndexInfo, IndexSpec, KeyPart};
 use proto::mutation::{KeyVersionsWriter, MutationKind};
 use proto::scan::{KeyRange, RowBlockBuilder};
@@ -68,7 +66,7 @@ impl Sextant {
     pub fn build(&mut self, documents: Documents) -> Outcome<()> {
         let Self { runtime, store, mark, .. } = self;
         runtime.block_on(async {
-            store.begin_build(info()).await?;
+            store.begin_build(info(), Grouping::Together).await?;
             store.begin_backfill(INDEX, Generation(0)).await?;
             let mut packed = pack_ahead(documents, 0);
             while let Some(batch) = packed.recv().await {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use indexer::slice::{Counters, EpochBatch, Rows, SliceStore, Snapshot, StoredIndex};
+use indexer::slice::{Counters, EpochBatch, Grouping, Rows, SliceStore, Snapshot, StoredIndex};
 use proto::api::SliceProgress;
 use proto::cut::EpochMark;
 use proto::ids::{BucketId, Epoch, Generation, IndexId, NodeId, SliceId, SliceNo};
@@ -205,7 +205,7 @@ impl SliceStore for Model {
         self.tables().indexes.values().map(stored).collect()
     }
 
-    async fn begin_build(&self, info: Arc<IndexInfo>) -> Result<()> {
+    async fn begin_build(&self, info: Arc<IndexInfo>, _: Grouping) -> Result<()> {
         self.tables().indexes.insert(info.id, Index::new(info, self.node));
         Ok(())
     }
@@ -296,6 +296,10 @@ impl SliceStore for Model {
         let index = tables.slice(slice)?;
         index.slices.remove(&slice.slice);
         index.rewrite(|from, _| if from == slice.slice { Vec::new() } else { vec![from] });
+        Ok(())
+    }
+
+    async fn regroup(&self, _: IndexId, _: Generation, _: Grouping) -> Result<()> {
         Ok(())
     }
 
