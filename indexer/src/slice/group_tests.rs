@@ -248,3 +248,31 @@ async fn joined_groups_become_one_fragment_again() {
     assert_eq!(node.fragments(Columns::FORWARD).len(), 1);
     assert_eq!(node.fragments(Columns::ENTRY).len(), 1);
 }
+
+/// After groups were joined the chains of their columns stand side by side, and end at different
+/// fragments: a merge that took in a part of them would write rows that only one chain has.
+#[tokio::test]
+async fn merges_where_it_pays_never_cut_chains_that_stand_side_by_side() {
+    let ids: Vec<String> = (0..400).map(|n| format!("d{n:03}")).collect();
+    // Values are much larger than entries and have no beginning in common.
+    let values: Vec<String> = (0..500).map(|n| format!("{n:03}{}", "more ".repeat(200))).collect();
+    let states = ids.iter().zip(&values).map(|(id, value)| (id.as_str(), Some(value.as_str())));
+    let mut node = Node::new(Grouping::Apart, &[]).await;
+    node.apply(&states.collect::<Vec<_>>()).await;
+    let mut expected: Vec<&str> = values.iter().take(400).map(String::as_str).collect();
+    for n in 0..20 {
+        if n == 4 {
+            // One small fragment has all entries now; the values are in the large first one and others.
+            node.compact_only(Columns::ENTRY);
+            node.regroup(Grouping::Together).await;
+        }
+        node.apply(&[(&ids[n], Some(&values[400 + n]))]).await;
+        expected[n] = &values[400 + n];
+        let inner = &node.store().inner;
+        let slot = inner.state.get(INDEX).unwrap();
+        while slot.compact(&inner.files, Extent::WherePays).unwrap() {}
+        assert_eq!(node.shown(), expected);
+    }
+    assert!(node.fragments(Columns::INCLUDE).len() < 20, "something was merged");
+    node.shows(&expected).await;
+}
