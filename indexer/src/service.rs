@@ -263,7 +263,11 @@ fn readable_slices(store: &dyn SliceStore, node: NodeId) -> Vec<(SliceId, Epoch)
 impl IndexerApi for Indexer {
     async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
         let deadline = Duration::from_millis(scan.timeout_ms);
-        timeout(deadline, self.wait_applied(scan.bucket, scan.epoch)).await.map_err(|_| {
+        let ready = async {
+            self.wait_applied(scan.bucket, scan.epoch).await?;
+            self.shared.store.wait_loaded(scan.index).await
+        };
+        timeout(deadline, ready).await.map_err(|_| {
             Error::new(
                 ErrorCode::Cancelled,
                 format!("epoch {} was not applied within {} ms", scan.epoch, scan.timeout_ms),
@@ -299,6 +303,7 @@ impl IndexerApi for Indexer {
     }
 
     async fn checksum(&self, slice: SliceId, epoch: Epoch) -> Result<(u64, u64)> {
+        self.shared.store.wait_loaded(slice.index).await?;
         let snapshot = self.shared.store.snapshot(slice.index, slice.generation, epoch)?;
         self.shared.env.blocking(move || snapshot.checksum(slice.slice)).await
     }

@@ -12,6 +12,7 @@ use proto::{Error, Result};
 use super::bulk::{Bulk, Part, write_part};
 use super::files::{Files, Written};
 use super::flush::epochs_of;
+use super::load_state::LoadState;
 use super::manifest::{IndexManifest, Place, SliceLists};
 use super::rows::RowSorter;
 use super::slot::{Slot, Structure, lock};
@@ -137,7 +138,7 @@ impl Structure {
         let mut had = BTreeMap::new();
         let mut rows = RowSorter::default();
         let Some(bulk) = &self.bulk else { return Ok((Vec::new(), had)) };
-        for (slice, fragments) in fragments(&self.manifest, &self.tables)? {
+        for (slice, fragments) in fragments(&self.manifest, &self.tables, LoadState::Active)? {
             had.insert(slice, bulk.corrections(slice, &fragments.back, &mut rows)?);
         }
         if rows.is_empty() {

@@ -16,6 +16,7 @@ use super::bulk::Bulk;
 use super::compact::Extent;
 use super::cursor::Source;
 use super::files::Files;
+use super::load_state::{LoadEvent, LoadState};
 use super::manifest::{Grouping, IndexManifest};
 use super::merge::Visible as VisibleRows;
 use super::slot::{Slot, Structure, lock};
@@ -29,7 +30,11 @@ impl Slot {
     pub fn drop_all(&self, files: &Files) -> Result<()> {
         let mut structure = lock(&self.structure);
         structure.dropped = true;
+        // What is in memory is not wanted any more, so nothing has to be written before the end.
+        self.go_on(LoadEvent::Unload);
+        self.go_on(LoadEvent::MemoryFlushed);
         files.remove_manifest(self.info.id, self.info.generation)?;
+        self.go_on(LoadEvent::ManifestSaved);
         structure.manifest.slices.clear();
         let tables = structure.take_unnamed();
         files.retire(tables);
@@ -77,6 +82,7 @@ impl Slot {
         for _ in 0..FLUSHES_MAX {
             self.flush(files)?;
             let mut structure = lock(&self.structure);
+            structure.open_rest(files)?;
             let mut manifest = structure.manifest.clone();
             edit(&mut manifest)?;
             recount(&mut manifest, &structure)?;
@@ -111,7 +117,7 @@ pub fn grouping_of(info: &IndexInfo, wanted: Grouping) -> Grouping {
 pub fn recount(manifest: &mut IndexManifest, structure: &Structure) -> Result<()> {
     let slices = &manifest.slices;
     manifest.entries.retain(|slice, _| slices.contains_key(slice));
-    for (slice, fragments) in fragments(manifest, &structure.tables)? {
+    for (slice, fragments) in fragments(manifest, &structure.tables, LoadState::Active)? {
         if let Entry::Vacant(unknown) = manifest.entries.entry(slice) {
             unknown.insert(count(fragments.rows(false).to_vec())?);
         }

@@ -3,6 +3,7 @@
 //! A file that no list names any more is deleted when its last reader has gone: until then the reader's
 //! `Arc` keeps it alive. What a crash leaves behind unnamed is deleted when the node starts.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -11,6 +12,7 @@ use proto::ids::{Generation, IndexId};
 use proto::{Error, Result};
 
 use super::fragment::{BlockCache, Compression, Fragment, FragmentOptions, FragmentWriter};
+use super::garbage::{self, Pending};
 use super::group_writer::GroupWriter;
 use super::layout;
 use super::manifest::{self, Columns, FileId, IndexManifest, NodeManifest};
@@ -34,32 +36,36 @@ pub struct Files {
     dir: PathBuf,
     cache: Arc<BlockCache>,
     compression: Compression,
-    next: Mutex<FileId>,
+    pending: Mutex<Pending>,
     retired: Mutex<Vec<(FileId, Weak<Table>)>>,
 }
 
 impl Files {
-    /// The files of a node's directory; `next` is the first number that was never given out.
+    /// The files of a node's directory.
     pub fn new(env: &Env, dir: &Path, cache_bytes: u64, compression: Compression) -> Self {
         Self {
             env: env.clone(),
             dir: dir.into(),
             cache: Arc::new(BlockCache::new(cache_bytes)),
             compression,
-            next: Mutex::new(FileId(1)),
+            pending: Mutex::default(),
             retired: Mutex::default(),
         }
     }
 
     /// No number up to this one is given out.
     pub fn skip_to(&self, used: FileId) {
-        let mut next = lock(&self.next);
-        next.0 = next.0.max(used.0 + 1);
+        lock(&self.pending).skip_to(used);
     }
 
     /// The next number.
     pub fn next(&self) -> FileId {
-        *lock(&self.next)
+        lock(&self.pending).next()
+    }
+
+    /// The oldest file that may still come into a manifest.
+    pub fn oldest_pending(&self) -> FileId {
+        lock(&self.pending).oldest()
     }
 
     /// Opens a fragment.
@@ -103,16 +109,12 @@ impl Files {
         columns: Columns,
         filter_rows: Option<u64>,
     ) -> Result<(FileId, TableBuilder<FragmentWriter>)> {
-        let file = {
-            let mut next = lock(&self.next);
-            let file = *next;
-            next.0 += 1;
-            file
-        };
+        let file = lock(&self.pending).begin();
         let options =
             FragmentOptions { compression: self.compression, filter_rows, columns: columns.0 };
         let writer =
-            FragmentWriter::create(&*self.env.fs, &self.dir, file.0, &self.cache, &options)?;
+            FragmentWriter::create(&*self.env.fs, &self.dir, file.0, &self.cache, &options);
+        let writer = writer.inspect_err(|_| self.settle([file]))?;
         Ok((file, TableBuilder::new(writer)))
     }
 
@@ -124,9 +126,17 @@ impl Files {
         })
     }
 
-    /// Makes a manifest durable in the place of an earlier one.
+    /// Makes a manifest durable in the place of an earlier one. What it names is not pending any more.
     pub fn write_manifest(&self, manifest: &IndexManifest) -> Result<()> {
-        manifest::write_index(&*self.env.fs, &layout::manifest_dir(&self.dir), manifest)
+        let dir = layout::manifest_dir(&self.dir);
+        let written = manifest::write_index(&*self.env.fs, &dir, manifest);
+        self.settle(manifest.files());
+        written
+    }
+
+    fn settle(&self, files: impl IntoIterator<Item = FileId>) {
+        let mut pending = lock(&self.pending);
+        files.into_iter().for_each(|file| pending.settle(file));
     }
 
     /// Makes the node manifest durable in the place of an earlier one.
@@ -142,6 +152,7 @@ impl Files {
 
     /// Deletes some tables that nothing on disk names any more, each when its last reader has gone.
     pub fn retire(&self, tables: Vec<(FileId, Arc<Table>)>) {
+        self.settle(tables.iter().map(|(file, _)| *file));
         let weak = tables.into_iter().map(|(file, table)| (file, Arc::downgrade(&table)));
         lock(&self.retired).extend(weak);
     }
@@ -156,9 +167,10 @@ impl Files {
         let unread: Vec<FileId> = {
             let mut retired = lock(&self.retired);
             let gone = retired.iter().filter(|(_, table)| table.strong_count() == 0);
-            let unread = gone.map(|(file, _)| *file).collect();
+            let unread: Vec<FileId> = gone.map(|(file, _)| *file).collect();
             retired.retain(|(_, table)| table.strong_count() > 0);
-            unread
+            // What is retired is in no list.
+            garbage::deletable(&unread, &BTreeSet::new(), &lock(&self.pending))
         };
         for file in unread {
             if let Err(error) = self.delete(file) {
@@ -168,8 +180,15 @@ impl Files {
         }
     }
 
+    /// Deletes those files of the directory that are neither named nor pending.
+    pub fn delete_unnamed(&self, listed: &[FileId], named: &BTreeSet<FileId>) -> Result<()> {
+        let garbage = garbage::deletable(listed, named, &lock(&self.pending));
+        garbage.into_iter().try_for_each(|file| self.delete(file))
+    }
+
     /// Deletes a file.
     pub fn delete(&self, file: FileId) -> Result<()> {
+        self.settle([file]);
         let path = layout::fragment_path(&self.dir, file.0);
         self.env
             .fs

@@ -179,6 +179,7 @@ impl Slot {
         writer.frozen = None;
         writer.frozen_runs = 0;
         writer.frozen_unflushed = None;
+        files.retire(structure.take_unnamed());
         Ok(())
     }
 }

@@ -89,7 +89,9 @@ impl Node {
 
     fn open(&mut self) {
         let opened = FragmentStore::open(&Env::real(), NODE, self.path(), StoreOptions::default());
-        self.store = Some(opened.unwrap());
+        let store = opened.unwrap();
+        store.load_all();
+        self.store = Some(store);
     }
 
     fn restart(&mut self) {

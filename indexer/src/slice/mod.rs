@@ -22,6 +22,7 @@ pub mod garbage;
 mod group_writer;
 pub mod layout;
 pub mod load_state;
+mod loading;
 pub mod log;
 mod lookup;
 pub mod manifest;
@@ -40,6 +41,7 @@ pub mod verify;
 mod versions;
 mod visible;
 
+pub use load_state::LoadState;
 pub use manifest::Grouping;
 pub use store::{FragmentStore, StoreOptions};
 
@@ -195,6 +197,13 @@ pub trait SliceStore: Send + Sync + 'static {
         generation: Generation,
         epoch: Epoch,
     ) -> Result<Arc<dyn Snapshot>>;
+
+    /// Waits until an index is loaded, or known not to be here; what keeps it from being loaded is an
+    /// error.
+    async fn wait_loaded(&self, index: IndexId) -> Result<()>;
+
+    /// Where each index is in its life on this node, the same for all of its slices.
+    fn load_states(&self) -> Vec<(IndexId, LoadState)>;
 
     /// What there is of each slice.
     fn progress(&self) -> Vec<SliceProgress>;

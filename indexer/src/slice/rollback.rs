@@ -71,6 +71,7 @@ impl Slot {
         self.check_truncate(epoch)?;
         let _no_flush = lock(&self.flush);
         let mut structure = lock(&self.structure);
+        structure.open_rest(files)?;
         let mut manifest = structure.manifest.clone();
         manifest.truncate(epoch)?;
         manifest.entries.clear();

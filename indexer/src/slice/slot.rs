@@ -8,18 +8,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use proto::Result;
 use proto::cut::EpochMark;
 use proto::ids::{Epoch, SliceNo};
 use proto::index::{IndexInfo, PartitionBy};
 use proto::topology::{PartitionKey, TopologyProvider};
+use tokio::sync::watch;
 
 use super::bulk::Bulk;
 use super::changes::Changes;
 use super::compaction;
 use super::cursor::Source;
 use super::epoch::Document;
+use super::files::Files;
+use super::load_state::{Answer, LoadEvent, LoadRequest, LoadState};
+use super::loading;
 use super::log::Lsn;
 use super::manifest::{FileId, IndexManifest};
 use super::memtable::BackMemtable;
@@ -47,6 +51,10 @@ pub struct Slot {
     pub bulk_bytes: AtomicU64,
     /// Bytes of the fragments' indexes and filters.
     fragment_bytes: AtomicU64,
+    /// Where it is in its life on this node.
+    pub load: watch::Sender<LoadState>,
+    /// What keeps it from being loaded.
+    pub load_trouble: ArcSwapOption<String>,
 }
 
 /// The lists of fragments as they are on disk, and a build's.
@@ -97,14 +105,17 @@ impl Slot {
         let slices = manifest.slices.keys().map(|slice| (*slice, Arc::default())).collect();
         let visible = Visible { slices, ..Visible::default() };
         let writer = Writer { building: true, ..Writer::default() };
-        Self::with(manifest, BTreeMap::new(), writer, visible)
+        Self::with(manifest, BTreeMap::new(), writer, visible, LoadState::Active)
     }
 
-    /// An index as its manifest says.
-    pub fn open(manifest: IndexManifest, tables: BTreeMap<FileId, Arc<Table>>) -> Result<Self> {
+    /// An index as its manifest says, with the fragments that a replay of the log asks open.
+    pub fn open(manifest: IndexManifest, files: &Files) -> Result<Self> {
+        let mut load = LoadState::default().after(LoadEvent::Load)?;
+        let tables = loading::open_back(&manifest, files)?;
+        load = load.after(LoadEvent::ManifestRead)?;
         let visible = Visible {
             runs: Vec::new(),
-            slices: fragments(&manifest, &tables)?,
+            slices: fragments(&manifest, &tables, load)?,
             floor: manifest.floor,
         };
         let writer = Writer {
@@ -113,7 +124,7 @@ impl Slot {
             horizon: manifest.floor.unwrap_or_default(),
             ..Writer::default()
         };
-        Ok(Self::with(manifest, tables, writer, visible))
+        Ok(Self::with(manifest, tables, writer, visible, load))
     }
 
     fn with(
@@ -121,6 +132,7 @@ impl Slot {
         tables: BTreeMap<FileId, Arc<Table>>,
         writer: Writer,
         visible: Visible,
+        load: LoadState,
     ) -> Self {
         let resident: usize = tables.values().map(|table| table.memory_bytes()).sum();
         Self {
@@ -131,6 +143,8 @@ impl Slot {
             flush: Mutex::default(),
             bulk_bytes: AtomicU64::new(0),
             fragment_bytes: AtomicU64::new(resident as u64),
+            load: watch::Sender::new(load),
+            load_trouble: ArcSwapOption::empty(),
         }
     }
 
@@ -143,6 +157,10 @@ impl Slot {
         gap: bool,
         lsn: Lsn,
     ) -> Result<()> {
+        if self.load_state().answer(LoadRequest::Write) == Answer::Refuse {
+            // It is being dropped.
+            return Ok(());
+        }
         let mut writer = lock(&self.writer);
         if mark.epoch <= writer.applied {
             // A crash took the end of the log, but this index had it in fragments already.
@@ -264,7 +282,7 @@ impl Slot {
         _writer: &mut Writer,
         change: impl FnOnce(&mut Visible),
     ) -> Result<()> {
-        let slices = fragments(&structure.manifest, &structure.tables)?;
+        let slices = fragments(&structure.manifest, &structure.tables, self.load_state())?;
         let resident: usize = structure.tables.values().map(|table| table.memory_bytes()).sum();
         self.fragment_bytes.store(resident as u64, Ordering::Relaxed);
         let mut next = Visible::clone(&self.visible.load());

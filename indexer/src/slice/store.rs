@@ -32,7 +32,7 @@ use super::log::{CommitLog, LogOptions, Lsn};
 use super::manifest::{DeadEpochs, Grouping, IndexManifest, SliceLists};
 use super::slot::{Slot, lock};
 use super::visible::SlotSnapshot;
-use super::{Counters, EpochBatch, SliceStore, Snapshot, StoredIndex};
+use super::{Counters, EpochBatch, LoadState, SliceStore, Snapshot, StoredIndex};
 
 /// Settings of the store.
 #[derive(Clone, Debug)]
@@ -152,9 +152,17 @@ impl State {
 }
 
 impl FragmentStore {
-    /// Opens the store in a directory, recovering what its manifests, fragments and log hold. Blocks.
+    /// Opens the store in a directory, recovering what its manifests, fragments and log hold. Blocks
+    /// until epochs can be applied; indexes are loaded in the background ([`SliceStore::wait_loaded`]).
     pub fn open(env: &Env, node: NodeId, dir: &Path, options: StoreOptions) -> Result<Self> {
-        Ok(Self { inner: Arc::new(super::open::open(env, node, dir, options)?) })
+        let inner = Arc::new(super::open::open(env, node, dir, options)?);
+        inner.load_in_background();
+        Ok(Self { inner })
+    }
+
+    /// No fragment with a smaller number will come into a manifest of this node any more.
+    pub fn oldest_pending_file(&self) -> u64 {
+        self.inner.files.oldest_pending().0
     }
 
     pub(super) fn slot(&self, index: IndexId, generation: Generation) -> Result<Arc<Slot>> {
@@ -345,6 +353,7 @@ impl SliceStore for FragmentStore {
     ) -> Result<Arc<dyn Snapshot>> {
         let slot = self.slot(index, generation)?;
         let applied = self.inner.committed(slot.info.bucket);
+        slot.check_readable()?;
         let visible = slot.visible.load_full();
         let Some(floor) = visible.floor else {
             return Err(Error::unavailable(format!("index {index} is being built")));
@@ -360,6 +369,15 @@ impl SliceStore for FragmentStore {
             .with_hint("begin the scan or the transaction anew"));
         }
         Ok(Arc::new(SlotSnapshot::new(Arc::clone(&slot.info), epoch, visible)))
+    }
+
+    async fn wait_loaded(&self, index: IndexId) -> Result<()> {
+        self.inner.wait_loaded(index).await
+    }
+
+    fn load_states(&self) -> Vec<(IndexId, LoadState)> {
+        let slots = self.inner.state.slots();
+        slots.iter().map(|slot| (slot.info.id, slot.load_state())).collect()
     }
 
     fn progress(&self) -> Vec<SliceProgress> {

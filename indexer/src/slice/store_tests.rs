@@ -76,8 +76,11 @@ fn batch(epoch: u64, to: u64, body: Bytes) -> EpochBatch {
 }
 
 fn open(dir: &tempfile::TempDir) -> FragmentStore {
-    FragmentStore::open(&Env::real(), NODE, &PathBuf::from(dir.path()), StoreOptions::default())
-        .expect("the store opens")
+    let path = PathBuf::from(dir.path());
+    let store = FragmentStore::open(&Env::real(), NODE, &path, StoreOptions::default());
+    let store = store.expect("the store opens");
+    store.load_all();
+    store
 }
 
 /// A store with an index that shows epoch 1.
@@ -223,6 +226,7 @@ async fn epochs_lose_nothing_to_the_work_behind_them() {
     assert_eq!(shown(&store), before);
     drop(store);
     let store = FragmentStore::open(&Env::real(), NODE, &path, options()).expect("it opens again");
+    store.load_all();
     assert_eq!(shown(&store), before);
 }
 

@@ -214,7 +214,7 @@ impl Inner {
                     floor: visible.floor,
                     entries: entries.get(slice).copied().unwrap_or(0).max(0) as u64,
                     bytes: files + runs,
-                    trouble: trouble.clone(),
+                    trouble: trouble.clone().or_else(|| slot.load_trouble()),
                 });
             }
         }

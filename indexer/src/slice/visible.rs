@@ -9,6 +9,7 @@ use proto::scan::KeyRange;
 use proto::{Error, ErrorCode, Result};
 
 use super::cursor::Source;
+use super::load_state::LoadState;
 use super::manifest::{Columns, FileId, IndexManifest, ListItem};
 use super::merge::Visible as VisibleRows;
 use super::table::Table;
@@ -65,10 +66,12 @@ impl Visible {
     }
 }
 
-/// The sources that the lists of a manifest mean.
+/// The sources that the lists of a manifest mean. While the index is loaded, those that are not open
+/// yet are left out.
 pub fn fragments(
     manifest: &IndexManifest,
     tables: &BTreeMap<FileId, Arc<Table>>,
+    load: LoadState,
 ) -> Result<BTreeMap<SliceNo, Arc<Fragments>>> {
     let mut slices = BTreeMap::new();
     for (slice, lists) in &manifest.slices {
@@ -76,11 +79,14 @@ pub fn fragments(
         let (mut included, mut apart) = (Vec::new(), false);
         for group in &lists.groups {
             for item in &group.items {
-                let table = tables.get(&item.file).ok_or_else(|| {
+                let Some(table) = tables.get(&item.file) else {
+                    if load.is_loading() {
+                        continue;
+                    }
                     let text =
                         format!("a manifest names fragment {}, which is not here", item.file);
-                    Error::new(ErrorCode::Corrupt, text)
-                })?;
+                    return Err(Error::new(ErrorCode::Corrupt, text));
+                };
                 let source = source_of(table, *slice, item);
                 if item.columns.contains(Columns::BACK) {
                     fragments.back.push(source);

@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use indexer::slice::{Counters, EpochBatch, Grouping, Rows, SliceStore, Snapshot, StoredIndex};
+use indexer::slice::{
+    Counters, EpochBatch, Grouping, LoadState, Rows, SliceStore, Snapshot, StoredIndex,
+};
 use proto::api::SliceProgress;
 use proto::cut::EpochMark;
 use proto::ids::{BucketId, Epoch, Generation, IndexId, NodeId, SliceId, SliceNo};
@@ -331,6 +333,14 @@ impl SliceStore for Model {
             }
             _ => Err(Error::unavailable("not applied, or being built")),
         }
+    }
+
+    async fn wait_loaded(&self, _: IndexId) -> Result<()> {
+        Ok(())
+    }
+
+    fn load_states(&self) -> Vec<(IndexId, LoadState)> {
+        self.tables().indexes.keys().map(|index| (*index, LoadState::Active)).collect()
     }
 
     fn progress(&self) -> Vec<SliceProgress> {

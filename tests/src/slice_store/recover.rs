@@ -11,7 +11,7 @@ use super::compare::{Depth, Finding, Verdict};
 use super::driver::{Driver, PATIENCE, failed, wrong};
 use super::history::Op;
 use super::shape::Edit;
-use super::{BUCKET, open_store};
+use super::{BUCKET, open_whole};
 
 /// Times that the runtime is given to end the tasks of a store that was dropped.
 const TURNS: u32 = 32;
@@ -67,7 +67,7 @@ impl Driver {
                 self.plan.recovery_crashes -= 1;
                 self.fs.crash_at(self.fs.operations() + self.random.u64(1..24));
             }
-            let opened = open_store(&self.env, &self.dir, self.plan.memory_bytes);
+            let opened = open_whole(&self.env, &self.dir, self.plan.memory_bytes).await;
             if crashes_again && !self.fs.is_crashed() {
                 // What was armed for the recovery must not go off later.
                 self.fs.restart();
