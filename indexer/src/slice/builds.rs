@@ -1,5 +1,6 @@
 //! Builds: a backfill's documents go past the log into fragments of their own (see [`super::bulk`]);
-//! when the epochs cover its snapshot, both are joined and the index is shown.
+//! when the epochs cover its snapshot, both are joined and the index is shown. However many builds there
+//! are, what they gather before it is written takes a quarter of the memory budget.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use super::visible::fragments;
 impl Inner {
     /// Takes in documents of a backfill; writes them when enough have gathered.
     pub async fn backfill(self: &Arc<Self>, slot: Arc<Slot>, documents: Bytes) -> Result<()> {
-        let bytes_max = (self.options.memory_bytes / 4) as usize;
+        let bytes_max = self.gathered_bytes_max();
         let work = {
             let slot = Arc::clone(&slot);
             move || -> Result<Option<(RowSorter, RowSorter)>> {
@@ -42,6 +43,13 @@ impl Inner {
             Some(gathered) => self.write_gathered(&slot, gathered).await,
             None => Ok(()),
         }
+    }
+
+    /// What one backfill may gather: all that go on share a quarter of the budget.
+    fn gathered_bytes_max(&self) -> usize {
+        let slots = self.state.slots();
+        let builds = slots.iter().filter(|slot| slot.backfilling.load(Ordering::Relaxed)).count();
+        self.options.memory_bytes as usize / 4 / builds.max(1)
     }
 
     /// Writes gathered documents, the two parts side by side.
@@ -89,6 +97,7 @@ impl Slot {
         if let Some(old) = structure.bulk.replace(Bulk::default()) {
             files.discard(old.into_written());
         }
+        self.backfilling.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -121,6 +130,7 @@ impl Slot {
         structure.manifest = manifest;
         let new = bulk.into_written().into_iter().chain(tombstones);
         structure.tables.extend(new.map(|new| (new.file, new.table)));
+        self.backfilling.store(false, Ordering::Relaxed);
         writer.building = false;
         writer.applied = epoch;
         self.publish(&structure, &mut writer, |visible| visible.floor = Some(epoch))

@@ -12,6 +12,7 @@
 //! everything.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 
 use proto::Result;
 use proto::ids::{Epoch, SliceNo};
@@ -22,6 +23,7 @@ use super::cursor::Source;
 use super::files::{Files, Written};
 use super::flush::epochs_of;
 use super::manifest::{Columns, ListItem};
+use super::pacing::Paced;
 use super::rewrite::Rewrite;
 use super::slot::{Slot, Structure, lock};
 use super::versions::Protected;
@@ -64,7 +66,12 @@ impl Slot {
             let whole = choice.pieces.iter().filter(|piece| piece.whole);
             done.extend(whole.map(|piece| (choice.group, piece.slice)));
         }
-        let outputs = choice.run(files)?;
+        let longest = || match extent {
+            Extent::WherePays => self.lists_max.load(Ordering::Relaxed),
+            // Somebody waits for it.
+            Extent::Everything(_) => usize::MAX,
+        };
+        let outputs = choice.run(files, longest)?;
         files.sync_names()?;
         self.replace(&choice, outputs, files)?;
         Ok(true)
@@ -169,7 +176,8 @@ impl Structure {
 }
 
 impl Choice {
-    fn run(&self, files: &Files) -> Result<Vec<Written>> {
+    /// Writes the outputs, at the pace that so many fragments in the longest list ask for.
+    fn run(&self, files: &Files, longest: impl Fn() -> usize + Copy) -> Result<Vec<Written>> {
         let rewrite =
             Rewrite { protected: self.protected.clone(), back: self.group.contains(Columns::BACK) };
         let mut outputs = Vec::new();
@@ -184,8 +192,9 @@ impl Choice {
             let rows = group.iter().flat_map(|piece| &piece.sources).map(section_rows).sum();
             let filter = self.group.contains(Columns::BACK).then_some(rows);
             let written = files.write(&[self.group], filter, |out| {
+                let mut out = Paced::new(out, &files.pacer, longest);
                 group.iter().try_for_each(|piece| {
-                    rewrite.slice(piece.slice, piece.sources.clone(), piece.at_bottom, out)
+                    rewrite.slice(piece.slice, piece.sources.clone(), piece.at_bottom, &mut out)
                 })
             });
             match written {

@@ -16,7 +16,9 @@ use super::garbage::{self, Pending};
 use super::group_writer::GroupWriter;
 use super::layout;
 use super::manifest::{self, Columns, FileId, IndexManifest, NodeManifest};
+use super::pacing::Pacer;
 use super::slot::lock;
+use super::store::StoreOptions;
 use super::table::{Table, TableBuilder};
 
 /// A new fragment, which no manifest names yet.
@@ -36,18 +38,21 @@ pub struct Files {
     dir: PathBuf,
     cache: Arc<BlockCache>,
     compression: Compression,
+    /// Holds compactions up.
+    pub pacer: Pacer,
     pending: Mutex<Pending>,
     retired: Mutex<Vec<(FileId, Weak<Table>)>>,
 }
 
 impl Files {
     /// The files of a node's directory.
-    pub fn new(env: &Env, dir: &Path, cache_bytes: u64, compression: Compression) -> Self {
+    pub fn new(env: &Env, dir: &Path, options: &StoreOptions) -> Self {
         Self {
             env: env.clone(),
             dir: dir.into(),
-            cache: Arc::new(BlockCache::new(cache_bytes)),
-            compression,
+            cache: Arc::new(BlockCache::new(options.cache_bytes())),
+            compression: options.compression,
+            pacer: Pacer::new(env, options.compaction_bytes_per_s),
             pending: Mutex::default(),
             retired: Mutex::default(),
         }

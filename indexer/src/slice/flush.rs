@@ -34,6 +34,7 @@ impl Slot {
     /// Writes what is in memory; true if there was something.
     pub fn flush(&self, files: &Files) -> Result<bool> {
         let _one_at_a_time = lock(&self.flush);
+        let _compactions_give_way = files.pacer.flushing();
         let (floor, grouping) = {
             let structure = lock(&self.structure);
             (structure.manifest.floor, structure.manifest.grouping())

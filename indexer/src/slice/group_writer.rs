@@ -62,6 +62,11 @@ impl GroupWriter {
         self.parts.iter().map(|part| part.file).collect()
     }
 
+    /// Bytes of all blocks so far.
+    pub fn bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.out.bytes()).sum()
+    }
+
     /// Writes what is left, and syncs the files.
     pub fn finish(self) -> Result<Vec<Finished>> {
         let finish = |part: Part| {

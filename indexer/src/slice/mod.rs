@@ -29,6 +29,7 @@ pub mod manifest;
 mod memtable;
 mod merge;
 mod open;
+mod pacing;
 mod packed;
 mod rewrite;
 mod rollback;

@@ -39,7 +39,7 @@ pub(super) fn open(env: &Env, node: NodeId, dir: &Path, options: StoreOptions) -
     }
     let manifests = manifest::read_all(&*env.fs, &layout::manifest_dir(dir))?;
     let node_manifest = manifests.node.unwrap_or_default();
-    let files = Files::new(env, dir, options.cache_bytes(), options.compression);
+    let files = Files::new(env, dir, &options);
     let state = Arc::new(State::default());
     open_fragments(&files, &state, manifests.indexes, &node_manifest)?;
     for mark in &node_manifest.marks {

@@ -5,7 +5,7 @@
 //! changes of memory (an epoch, the end of a flush). Who takes both takes `structure` first.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -47,10 +47,14 @@ pub struct Slot {
     pub visible: ArcSwap<Visible>,
     /// One flush at a time.
     pub flush: Mutex<()>,
-    /// Bytes of a backfill that wait to be written.
+    /// A backfill goes on,
+    pub backfilling: AtomicBool,
+    /// of which so many bytes wait to be written.
     pub bulk_bytes: AtomicU64,
     /// Bytes of the fragments' indexes and filters.
     fragment_bytes: AtomicU64,
+    /// How many fragments its longest list has.
+    pub lists_max: AtomicUsize,
     /// Where it is in its life on this node.
     pub load: watch::Sender<LoadState>,
     /// What keeps it from being loaded.
@@ -141,8 +145,10 @@ impl Slot {
             writer: Mutex::new(writer),
             visible: ArcSwap::from_pointee(visible),
             flush: Mutex::default(),
+            backfilling: AtomicBool::new(false),
             bulk_bytes: AtomicU64::new(0),
             fragment_bytes: AtomicU64::new(resident as u64),
+            lists_max: AtomicUsize::new(0),
             load: watch::Sender::new(load),
             load_trouble: ArcSwapOption::empty(),
         }
@@ -285,6 +291,8 @@ impl Slot {
         let slices = fragments(&structure.manifest, &structure.tables, self.load_state())?;
         let resident: usize = structure.tables.values().map(|table| table.memory_bytes()).sum();
         self.fragment_bytes.store(resident as u64, Ordering::Relaxed);
+        let longest = slices.values().map(|fragments| fragments.longest()).max();
+        self.lists_max.store(longest.unwrap_or(0), Ordering::Relaxed);
         let mut next = Visible::clone(&self.visible.load());
         next.slices = slices;
         change(&mut next);

@@ -45,6 +45,8 @@ pub struct StoreOptions {
     pub log: LogOptions,
     /// How the blocks of fragments are compressed.
     pub compression: Compression,
+    /// What a compaction in the background writes in a second, as long as there are few fragments.
+    pub compaction_bytes_per_s: u64,
 }
 
 impl Default for StoreOptions {
@@ -54,6 +56,7 @@ impl Default for StoreOptions {
             log_bytes: 512 << 20,
             log: LogOptions::default(),
             compression: Compression::default(),
+            compaction_bytes_per_s: 64 << 20,
         }
     }
 }

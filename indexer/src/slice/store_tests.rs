@@ -2,6 +2,7 @@
 //! it.
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 use proto::cut::{Cut, Position};
 use proto::env::sim;
@@ -257,4 +258,35 @@ async fn a_floor_that_a_flush_could_not_write_is_written_by_the_next() {
         let floor = open().unwrap().indexes()[0].floor;
         assert_eq!(floor, Some(Epoch(9)), "operation {place} of the flush failed");
     }
+}
+
+#[tokio::test]
+async fn builds_share_one_quarter_of_the_budget() {
+    const BUDGET: u64 = 1 << 20;
+    let dir = tempfile::tempdir().unwrap();
+    let options = StoreOptions { memory_bytes: BUDGET, ..StoreOptions::default() };
+    let store = FragmentStore::open(&Env::real(), NODE, dir.path(), options).unwrap();
+    let indexes: Vec<IndexId> = (1..=4).map(IndexId).collect();
+    for index in &indexes {
+        let info = IndexInfo { id: *index, ..IndexInfo::clone(&info()) };
+        store.begin_build(Arc::new(info), Grouping::Together).await.unwrap();
+        store.begin_backfill(*index, Generation(0)).await.unwrap();
+    }
+    let mut most = 0;
+    for n in 0..200 {
+        for index in &indexes {
+            let mut writer = KeyVersionsWriter::default();
+            for document in 0..20 {
+                writer.mutation(1, MutationKind::Upsert, &format!("k{n}-{document}"), 1);
+                writer.index(*index, Generation(0), 1);
+                writer.entry(SliceNo(0), &entry_key("country", n), b"");
+            }
+            store.backfill(*index, Generation(0), writer.finish()).await.unwrap();
+            let slots = store.inner.state.slots();
+            let gathered = slots.iter().map(|slot| slot.bulk_bytes.load(Ordering::Relaxed)).sum();
+            most = u64::max(most, gathered);
+        }
+    }
+    assert!(most > BUDGET / 16, "they gather something: {most} bytes");
+    assert!(most <= BUDGET / 4, "{most} bytes gathered, the budget is {BUDGET}");
 }

@@ -92,7 +92,7 @@ impl Inner {
         self.state.slots().iter().map(|slot| slot.memory_bytes()).sum()
     }
 
-    /// Bytes of backfills that wait to be written; each writes when it has a quarter of the budget.
+    /// Bytes of backfills that wait to be written.
     fn bulk_bytes(&self) -> u64 {
         let bytes = |slot: &Arc<Slot>| slot.bulk_bytes.load(std::sync::atomic::Ordering::Relaxed);
         self.state.slots().iter().map(bytes).sum()

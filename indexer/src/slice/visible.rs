@@ -47,6 +47,11 @@ impl Fragments {
         }
     }
 
+    /// How many there are in the longest list.
+    pub fn longest(&self) -> usize {
+        self.rows(false).len().max(self.rows(true).len()).max(self.back.len())
+    }
+
     /// All of them, each once.
     pub fn all(&self) -> impl Iterator<Item = &Source> {
         let is_forward = |source: &Source| {
