@@ -116,7 +116,7 @@ impl Slot {
         for new in &tombstones {
             add(&mut manifest, new, Place::Newest)?;
         }
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer();
         for (slice, entries) in &bulk.entries {
             *writer.entries.entry(*slice).or_default() += *entries as i64;
         }

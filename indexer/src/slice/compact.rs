@@ -78,7 +78,7 @@ impl Slot {
     }
 
     fn choose_fragments(&self, extent: &Extent<'_>) -> Option<Choice> {
-        let horizon = lock(&self.writer).horizon;
+        let horizon = self.writer().horizon;
         let structure = lock(&self.structure);
         // Of an index that is being built nothing is at the bottom: the backfill goes below all of it.
         if structure.dropped || structure.manifest.floor.is_none() {
@@ -122,7 +122,7 @@ impl Slot {
         files.write_manifest(&manifest)?;
         structure.manifest = manifest;
         structure.tables.extend(outputs.into_iter().map(|new| (new.file, new.table)));
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer();
         self.publish(&structure, &mut writer, |visible| {
             visible.floor = visible.floor.map(floor);
         })?;

@@ -39,7 +39,7 @@ impl Slot {
         let tables = structure.take_unnamed();
         files.retire(tables);
         files.discard(structure.bulk.take().map(Bulk::into_written).unwrap_or_default());
-        let writer = lock(&self.writer);
+        let writer = self.writer();
         self.visible.store(Arc::default());
         drop((writer, structure));
         files.collect();
@@ -68,7 +68,7 @@ impl Slot {
             files.write_manifest(&manifest)?;
         }
         structure.manifest = manifest;
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer();
         self.publish(&structure, &mut writer, |_| {})
     }
 
@@ -86,7 +86,7 @@ impl Slot {
             let mut manifest = structure.manifest.clone();
             edit(&mut manifest)?;
             recount(&mut manifest, &structure)?;
-            let mut writer = lock(&self.writer);
+            let mut writer = self.writer();
             if writer.has(slice, &self.visible.load()) {
                 continue;
             }

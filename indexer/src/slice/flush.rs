@@ -13,7 +13,7 @@ use super::group_writer::RowSink;
 use super::manifest::{Columns, EpochRange, Grouping, Place};
 use super::memtable::BackMemtable;
 use super::rewrite::Rewrite;
-use super::slot::{Slot, Writer, lock, slices_of};
+use super::slot::{Slot, lock, slices_of};
 use super::table::Table;
 use super::versions::Protected;
 
@@ -44,7 +44,7 @@ impl Slot {
             files.sync_names()?;
             self.install(&frozen, written, files)
         });
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer();
         if let Err(error) = written {
             writer.thaw();
             return Err(error);
@@ -55,7 +55,7 @@ impl Slot {
     /// Sets aside what is in memory now; what comes goes to a new memtable and new runs. A floor that
     /// was raised above the one on disk is reason enough for a flush.
     fn freeze(&self, floor_on_disk: Option<Epoch>, grouping: Grouping) -> Option<Frozen> {
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer();
         let visible = self.visible.load();
         let (runs, floor) = (visible.runs.clone(), visible.floor);
         let empty = runs.is_empty() && writer.memtable.is_empty() && writer.frozen.is_none();
@@ -171,7 +171,7 @@ impl Slot {
         }
         structure.manifest = manifest;
         structure.tables.extend(written.into_iter().map(|new| (new.file, new.table)));
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer();
         let frozen_runs = writer.frozen_runs;
         self.publish(&structure, &mut writer, |visible| {
             visible.runs.drain(..frozen_runs);
@@ -182,17 +182,6 @@ impl Slot {
         writer.frozen_unflushed = None;
         files.retire(structure.take_unnamed());
         Ok(())
-    }
-}
-
-impl Writer {
-    /// After a flush that failed: what it was to write stays in memory, frozen, for the next one.
-    fn thaw(&mut self) {
-        self.frozen_runs = 0;
-        self.unflushed = match (self.frozen_unflushed.take(), self.unflushed) {
-            (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.min(other.1))),
-            (one, other) => one.or(other),
-        };
     }
 }
 

@@ -97,7 +97,7 @@ impl Slot {
             return Ok(());
         }
         structure.open_rest(files)?;
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer();
         self.publish(&structure, &mut writer, |_| {})?;
         self.advance(LoadEvent::FragmentsLoaded)
     }

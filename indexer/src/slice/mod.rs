@@ -41,6 +41,7 @@ mod upkeep;
 pub mod verify;
 mod versions;
 mod visible;
+mod writer;
 
 pub use load_state::LoadState;
 pub use manifest::Grouping;

@@ -101,7 +101,7 @@ fn take_back_the_unlogged(state: &State, files: &Files) -> Result<()> {
             .get(&slot.info.bucket)
             .and_then(|progress| progress.applied.as_ref().map(|mark| mark.epoch));
         let Some(applied) = applied else { continue };
-        let ahead = lock(&slot.writer).applied > applied;
+        let ahead = slot.writer().applied > applied;
         if ahead && slot.visible.load().floor.is_some_and(|floor| floor <= applied) {
             slot.truncate(applied, files)?;
         }

@@ -80,7 +80,7 @@ impl Slot {
             files.write_manifest(&manifest)?;
         }
         structure.manifest = manifest;
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer();
         let runs = self.visible.load().runs.clone();
         let kept = merge_tables(&runs, &Protected::default(), epoch)?;
         let mut memtable = BackMemtable::default();

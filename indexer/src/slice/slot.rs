@@ -26,11 +26,11 @@ use super::load_state::{Answer, LoadEvent, LoadRequest, LoadState};
 use super::loading;
 use super::log::Lsn;
 use super::manifest::{FileId, IndexManifest};
-use super::memtable::BackMemtable;
 use super::rewrite::Rewrite;
 use super::table::{Table, TableBuilder};
 use super::versions::Protected;
 use super::visible::{Visible, fragments};
+use super::writer::{Figures, Writer, WriterGuard};
 
 /// Runs in memory are merged up to this size.
 const RUN_BYTES_MAX: u64 = 48 << 20;
@@ -42,7 +42,9 @@ pub struct Slot {
     /// The lists of fragments.
     pub structure: Mutex<Structure>,
     /// What only the writer of the bucket, and the ends of flushes and merges, touch.
-    pub writer: Mutex<Writer>,
+    writer: Mutex<Writer>,
+    /// What of it anybody may know at any time.
+    pub figures: Figures,
     /// What readers see.
     pub visible: ArcSwap<Visible>,
     /// One flush at a time.
@@ -71,31 +73,6 @@ pub struct Structure {
     pub bulk: Option<Bulk>,
     /// The index was dropped: nothing may be written any more.
     pub dropped: bool,
-}
-
-/// What only the writer touches.
-#[derive(Default)]
-pub struct Writer {
-    /// The newest states of the back index.
-    pub memtable: BackMemtable,
-    /// Those that a flush is writing.
-    pub frozen: Option<Arc<BackMemtable>>,
-    /// So many of the oldest runs are being written by a flush.
-    pub frozen_runs: usize,
-    /// Entries at the newest epoch, by slice.
-    pub entries: BTreeMap<SliceNo, i64>,
-    /// The newest epoch that was applied, or is in the fragments.
-    pub applied: Epoch,
-    /// The newest horizon that an epoch brought.
-    pub horizon: Epoch,
-    /// What is in memory came with this epoch and later ones, whose records begin here in the log.
-    pub unflushed: Option<(Epoch, Lsn)>,
-    /// The same of what a flush is writing.
-    pub frozen_unflushed: Option<(Epoch, Lsn)>,
-    /// The index is being built: each document that an epoch speaks of is remembered.
-    pub building: bool,
-    /// A merge in the background reads some of the runs.
-    merging: bool,
 }
 
 /// Locks; what a panicking holder left is still whole enough to be read.
@@ -139,10 +116,12 @@ impl Slot {
         load: LoadState,
     ) -> Self {
         let resident: usize = tables.values().map(|table| table.memory_bytes()).sum();
+        let figures = Figures::of(&writer);
         Self {
             info: Arc::clone(&manifest.info),
             structure: Mutex::new(Structure { manifest, tables, bulk: None, dropped: false }),
             writer: Mutex::new(writer),
+            figures,
             visible: ArcSwap::from_pointee(visible),
             flush: Mutex::default(),
             backfilling: AtomicBool::new(false),
@@ -167,7 +146,7 @@ impl Slot {
             // It is being dropped.
             return Ok(());
         }
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer();
         if mark.epoch <= writer.applied {
             // A crash took the end of the log, but this index had it in fragments already.
             return Ok(());
@@ -209,34 +188,21 @@ impl Slot {
         self.fragment_bytes.load(Ordering::Relaxed)
     }
 
+    /// Takes the writer's lock.
+    pub fn writer(&self) -> WriterGuard<'_> {
+        WriterGuard::new(lock(&self.writer), &self.figures)
+    }
+
     /// Bytes of memory that wait to be written to fragments.
     pub fn memory_bytes(&self) -> u64 {
         let visible = self.visible.load();
         let runs: usize = visible.runs.iter().map(|run| run.memory_bytes()).sum();
-        let writer = lock(&self.writer);
-        let frozen = writer.frozen.as_ref().map_or(0, |frozen| frozen.size());
-        (runs + writer.memtable.size() + frozen) as u64
-    }
-
-    /// Has it as much in memory as it can tell apart?
-    pub fn is_full(&self) -> bool {
-        lock(&self.writer).memtable.is_full()
-    }
-
-    /// Where the log begins to be needed for what is in memory, and since which epoch. An index that is
-    /// being built does not need it: a crash begins the build anew.
-    pub fn needs_log(&self) -> Option<(Epoch, Lsn)> {
-        let writer = lock(&self.writer);
-        match (writer.frozen_unflushed, writer.unflushed) {
-            _ if writer.building => None,
-            (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.min(other.1))),
-            (one, other) => one.or(other),
-        }
+        runs as u64 + self.figures.memtable_bytes()
     }
 
     /// Is there a merge of runs to make?
     pub fn is_worth_merging(&self) -> bool {
-        let writer = lock(&self.writer);
+        let writer = self.writer();
         !writer.merging && self.choose_runs(&writer).is_some()
     }
 
@@ -252,7 +218,7 @@ impl Slot {
     pub fn merge_runs(&self) -> Result<()> {
         loop {
             let (inputs, protected) = {
-                let mut writer = lock(&self.writer);
+                let mut writer = self.writer();
                 if writer.merging {
                     return Ok(());
                 }
@@ -262,7 +228,7 @@ impl Slot {
                 (self.visible.load().runs[range].to_vec(), protected)
             };
             let merged = merge_tables(&inputs, &protected, Epoch(u64::MAX));
-            let mut writer = lock(&self.writer);
+            let mut writer = self.writer();
             writer.merging = false;
             let merged = merged?;
             let mut next = Visible::clone(&self.visible.load());

@@ -290,3 +290,31 @@ async fn builds_share_one_quarter_of_the_budget() {
     assert!(most > BUDGET / 16, "they gather something: {most} bytes");
     assert!(most <= BUDGET / 4, "{most} bytes gathered, the budget is {BUDGET}");
 }
+
+/// A heartbeat asks on an async thread, which must not wait for whoever changes memory or lists.
+#[tokio::test]
+async fn counters_and_progress_are_told_while_the_writer_is_busy() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(built(&dir, body(&[(1, "k", &[("a", 1)])])).await);
+    store.apply(batch(2, 101, body(&[(101, "l", &[("a", 2)])]))).await.unwrap();
+    store.wait_durable(BucketId(1), Epoch(2)).await.unwrap();
+    let slot = store.inner.state.get(INDEX).unwrap();
+    let busy = (lock(&slot.flush), lock(&slot.structure), slot.writer());
+    let (tell, told) = std::sync::mpsc::channel();
+    let asked = Arc::clone(&store);
+    let asking = std::thread::spawn(move || {
+        let entries = asked.progress()[0].entries;
+        tell.send((asked.counters(BucketId(1)), entries, asked.memory_bytes()))
+    });
+    let told = told.recv_timeout(std::time::Duration::from_secs(10));
+    drop(busy);
+    asking.join().unwrap().unwrap();
+    let (counters, entries, memory_bytes) = told.expect("an answer while the writer is busy");
+    assert_eq!(
+        (counters.committed, counters.durable, counters.stable),
+        (Epoch(2), Epoch(2), Epoch(1))
+    );
+    assert!(entries == 2 && memory_bytes > 0);
+    store.flush().await.unwrap();
+    assert_eq!(store.counters(BucketId(1)).stable, Epoch(2));
+}
