@@ -39,6 +39,7 @@ mod store;
 mod table;
 mod upkeep;
 pub mod verify;
+mod verify_slices;
 mod versions;
 mod visible;
 mod writer;

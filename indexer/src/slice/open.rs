@@ -6,6 +6,7 @@
 //!    rollback has taken back.
 //! 3. The log is replayed, each epoch for those indexes that do not have it in their fragments, with the
 //!    same work as the first time; when memory runs short, it is flushed as it was then.
+//!    What nothing in memory came from is not needed any more, and goes.
 //! 4. Epochs are taken from here on. The other fragments are opened in the background, one index after
 //!    another, and each index is read as soon as it is whole (`loading`).
 //!
@@ -75,8 +76,15 @@ pub(super) fn open(env: &Env, node: NodeId, dir: &Path, options: StoreOptions) -
         order.go_back(mark, *dead);
     }
     state.advance_all(LoadEvent::LogReplayed)?;
-    if !gone_back.is_empty() {
+    let all_flushed = state.slots().iter().all(|slot| slot.figures.needs_log_from().is_none());
+    if all_flushed {
+        order.marks = state.logged();
+    }
+    if !gone_back.is_empty() || order.marks != node_manifest.marks {
         files.write_node_manifest(&order.node_manifest(files.next()))?;
+    }
+    if all_flushed {
+        log.release(log.end())?;
     }
     state.advance_all(LoadEvent::ManifestSaved)?;
     Ok(Inner {

@@ -131,6 +131,12 @@ impl State {
         slots.remove(&index)
     }
 
+    /// The newest epoch of each bucket that the log has, or had.
+    pub fn logged(&self) -> Vec<EpochMark> {
+        let buckets = lock(&self.buckets);
+        buckets.values().filter_map(|progress| progress.logged.clone()).collect()
+    }
+
     /// Applies an epoch to all indexes of its bucket, then shows it.
     pub fn apply(&self, batch: &EpochBatch, lsn: Lsn) -> Result<()> {
         let mark = &batch.mark;

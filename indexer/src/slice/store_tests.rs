@@ -318,3 +318,78 @@ async fn counters_and_progress_are_told_while_the_writer_is_busy() {
     store.flush().await.unwrap();
     assert_eq!(store.counters(BucketId(1)).stable, Epoch(2));
 }
+
+#[tokio::test]
+async fn a_split_a_clone_and_a_change_of_groups_write_less_than_a_hundredth_of_the_slice() {
+    let (env, _, fs) = sim::world(11);
+    let dir = PathBuf::from("/node");
+    let store = FragmentStore::open(&env, NODE, &dir, StoreOptions::default()).unwrap();
+    let more = proto::index::IncludedColumn {
+        expr: Expr::Path(vec![Step::Field("more".into())]),
+        name: "more".into(),
+        column_type: ColumnType::Text,
+    };
+    let mut info = IndexInfo::clone(&info());
+    Arc::make_mut(&mut info.spec).include = vec![more];
+    store.begin_build(Arc::new(info), Grouping::Together).await.unwrap();
+    store.begin_backfill(INDEX, Generation(0)).await.unwrap();
+    let ids: Vec<String> = (0..20_000).map(|n| format!("document{n:08}")).collect();
+    let entries: Vec<_> = (0..20_000i64).map(|n| [("a", n * 7919 % 20_000)]).collect();
+    let states: Vec<State<'_>> =
+        ids.iter().zip(&entries).map(|(id, entry)| (1, id.as_str(), &entry[..])).collect();
+    store.backfill(INDEX, Generation(0), body(&states)).await.unwrap();
+    store.apply(batch(1, 100, Bytes::new())).await.unwrap();
+    store.finish_build(INDEX, Generation(0), &mark(1, 100)).await.unwrap();
+    store.compact().await.unwrap();
+    let slice_bytes = store.progress()[0].bytes;
+    assert!(slice_bytes > 300_000, "{slice_bytes} bytes");
+    let of = |slice| SliceId { index: INDEX, generation: Generation(0), slice: SliceNo(slice) };
+    let mut before = fs.written_bytes();
+    let mut check = |what: &str| {
+        let now = fs.written_bytes();
+        let written = now - std::mem::replace(&mut before, now);
+        assert!(written > 0 && written * 100 < slice_bytes, "{what}: {written} of {slice_bytes}");
+    };
+    store.split(of(0), &entry_key("a", 9000), SliceNo(1), SliceNo(2)).await.unwrap();
+    check("a split");
+    store.clone_slice(of(2), SliceNo(3)).await.unwrap();
+    check("a clone");
+    store.regroup(INDEX, Generation(0), Grouping::Apart).await.unwrap();
+    check("a change of groups");
+    store.drop_slice(of(3)).await.unwrap();
+    check("a drop");
+    let entries: Vec<u64> = store.progress().iter().map(|slice| slice.entries).collect();
+    assert_eq!(entries, [9000, 11_000]);
+}
+
+#[tokio::test]
+async fn a_restart_lets_go_of_the_log_that_nothing_needs() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = LogOptions { segment_bytes: 4 << 10, ..LogOptions::default() };
+    let options = || StoreOptions { log: log.clone(), ..StoreOptions::default() };
+    let open = || FragmentStore::open(&Env::real(), NODE, dir.path(), options()).unwrap();
+    let store = open();
+    store.begin_build(info(), Grouping::Together).await.unwrap();
+    store.begin_backfill(INDEX, Generation(0)).await.unwrap();
+    store.apply(batch(1, 100, Bytes::new())).await.unwrap();
+    store.finish_build(INDEX, Generation(0), &mark(1, 100)).await.unwrap();
+    for n in 1..600u64 {
+        let id = format!("k{n}");
+        let body = body(&[(100 + n, &id, &[("a", n as i64)])]);
+        store.apply(batch(1 + n, 100 + n, body)).await.unwrap();
+    }
+    store.wait_durable(BucketId(1), Epoch(600)).await.unwrap();
+    // The node goes down after the fragments were written and before the log was let go.
+    store.inner.state.get(INDEX).unwrap().flush(&store.inner.files).unwrap();
+    assert!(store.inner.log.held_bytes() > 16 << 10);
+    drop(store);
+    let store = open();
+    store.load_all();
+    assert!(store.inner.log.held_bytes() < 8 << 10, "{} bytes", store.inner.log.held_bytes());
+    assert_eq!(store.counters(BucketId(1)).stable, Epoch(600));
+    drop(store);
+    let store = open();
+    store.load_all();
+    let snapshot = store.snapshot(INDEX, Generation(0), Epoch(600)).unwrap();
+    assert_eq!(snapshot.checksum(SliceNo(0)).unwrap().1, 599);
+}

@@ -229,9 +229,7 @@ impl Inner {
         if order.checkpoints.back().is_some_and(|(last, _)| end < last + at_least_bytes) {
             return;
         }
-        let buckets = lock(&self.state.buckets);
-        let marks = buckets.values().filter_map(|progress| progress.logged.clone()).collect();
-        order.checkpoints.push_back((end, marks));
+        order.checkpoints.push_back((end, self.state.logged()));
     }
 
     /// Lets go of the log as far as the fragments have what is in it.
