@@ -195,10 +195,13 @@ impl Files {
     pub fn delete(&self, file: FileId) -> Result<()> {
         self.settle([file]);
         let path = layout::fragment_path(&self.dir, file.0);
-        self.env
-            .fs
-            .remove_file(&path)
-            .map_err(|error| Error::from(error).context(format!("deleting {}", path.display())))
+        match self.env.fs.remove_file(&path) {
+            // An earlier try came as far as here.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(|error| {
+                Error::from(error).context(format!("deleting {}", path.display()))
+            }),
+        }
     }
 
     /// The files in the directory, ascending.

@@ -278,3 +278,6 @@ pub trait Rows: Send {
         Ok(true)
     }
 }
+
+#[cfg(test)]
+mod concurrency_tests;
