@@ -90,67 +90,80 @@ fn entries(store: &FragmentStore, epoch: u64, include: bool) -> Option<u64> {
     Some(count)
 }
 
+const DOCUMENTS: u64 = 500;
+const EPOCHS: u64 = 250;
+
+/// Work that goes on, turn after turn.
+type Work = Box<dyn Fn(u64) + Send>;
+
+/// What goes on behind the epochs, and a scan that must find each document once.
+fn works(store: &Arc<FragmentStore>, newest: &Arc<AtomicU64>) -> Vec<Work> {
+    let of = || (store.inner.state.get(INDEX).unwrap(), Arc::clone(store));
+    let (slot, node) = of();
+    let flush: Work = Box::new(move |_| {
+        slot.flush(&node.inner.files).unwrap();
+    });
+    let (slot, node) = of();
+    let compact: Work = Box::new(move |turn| {
+        let mut done = Default::default();
+        let extent = match turn % 2 {
+            0 => Extent::Everything(&mut done),
+            _ => Extent::WherePays,
+        };
+        slot.compact(&node.inner.files, extent).unwrap();
+        node.inner.files.collect();
+    });
+    let (slot, node) = of();
+    let regroup: Work = Box::new(move |turn| {
+        let grouping = if turn % 2 == 0 { Grouping::Apart } else { Grouping::Together };
+        slot.regroup(grouping, &node.inner.files).unwrap();
+    });
+    let (node, newest) = (Arc::clone(store), Arc::clone(newest));
+    let scan: Work = Box::new(move |turn| {
+        let epoch = newest.load(Ordering::Acquire);
+        let shown = entries(&node, epoch, turn % 2 == 0);
+        assert!(shown.is_none_or(|shown| shown == DOCUMENTS), "{shown:?} at epoch {epoch}");
+    });
+    vec![flush, compact, regroup, scan]
+}
+
+/// Ends the work on other threads, also when the test fails.
+struct End(Arc<AtomicBool>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// All documents are written in epoch 2 and then again and again: from then on each epoch shows all of
 /// them once, whatever goes on behind.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_work_on_another_thread_loses_or_doubles_an_entry() {
-    const DOCUMENTS: u64 = 500;
-    const EPOCHS: u64 = 250;
     let dir = tempfile::tempdir().unwrap();
     let options = || StoreOptions { memory_bytes: 256 << 10, ..StoreOptions::default() };
     let store = Arc::new(built(&Env::real(), dir.path(), options()).await);
     store.apply(batch(2, 0, 0..DOCUMENTS)).await.unwrap();
-    let (newest, ended) = (Arc::new(AtomicU64::new(2)), Arc::new(AtomicBool::new(false)));
-    let slot = store.inner.state.get(INDEX).unwrap();
-    let works: [Box<dyn Fn(u64) + Send + Sync>; 4] = [
-        Box::new({
-            let (slot, store) = (Arc::clone(&slot), Arc::clone(&store));
-            move |_| {
-                slot.flush(&store.inner.files).unwrap();
-            }
-        }),
-        Box::new({
-            let (slot, store) = (Arc::clone(&slot), Arc::clone(&store));
-            move |turn| {
-                let mut done = Default::default();
-                let extent =
-                    if turn % 2 == 0 { Extent::Everything(&mut done) } else { Extent::WherePays };
-                slot.compact(&store.inner.files, extent).unwrap();
-                store.inner.files.collect();
-            }
-        }),
-        Box::new({
-            let (slot, store) = (Arc::clone(&slot), Arc::clone(&store));
-            move |turn| {
-                let grouping = if turn % 2 == 0 { Grouping::Apart } else { Grouping::Together };
-                slot.regroup(grouping, &store.inner.files).unwrap();
-            }
-        }),
-        Box::new({
-            let (store, newest) = (Arc::clone(&store), Arc::clone(&newest));
-            move |turn| {
-                let epoch = newest.load(Ordering::Acquire);
-                let shown = entries(&store, epoch, turn % 2 == 0);
-                assert!(shown.is_none_or(|shown| shown == DOCUMENTS), "{shown:?} at {epoch}");
-            }
-        }),
-    ];
-    let threads = works.map(|work| {
-        let ended = Arc::clone(&ended);
-        std::thread::spawn(move || {
-            (0..).take_while(|_| !ended.load(Ordering::Relaxed)).for_each(work)
-        })
+    let newest = Arc::new(AtomicU64::new(2));
+    let env = Env::real();
+    let end = End(Arc::default());
+    let threads = works(&store, &newest).into_iter().map(|work| {
+        let ended = Arc::clone(&end.0);
+        let turns = move || (0..).take_while(|_| !ended.load(Ordering::Relaxed)).for_each(work);
+        env.blocking(turns)
     });
-    for epoch in 3..EPOCHS {
-        let ids = (0..20).map(|n| (epoch * 37 + n) % DOCUMENTS);
-        store.apply(batch(epoch, epoch - 2, ids)).await.unwrap();
-        newest.store(epoch, Ordering::Release);
-    }
-    ended.store(true, Ordering::Relaxed);
-    threads.into_iter().for_each(|thread| thread.join().expect("no work has failed"));
+    let threads = futures::future::join_all(threads);
+    let apply = async {
+        for epoch in 3..EPOCHS {
+            let ids = (0..20).map(|n| (epoch * 37 + n) % DOCUMENTS);
+            store.apply(batch(epoch, epoch - 2, ids)).await.unwrap();
+            newest.store(epoch, Ordering::Release);
+        }
+        end.0.store(true, Ordering::Relaxed);
+    };
+    tokio::join!(threads, apply);
     assert_eq!(entries(&store, EPOCHS - 1, true), Some(DOCUMENTS));
     store.flush().await.unwrap();
-    drop(slot);
     close(store).await;
     let report = verify::verify(&Env::real(), dir.path());
     let version = layout::version_path(dir.path());

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proto::ErrorCode;
 use proto::cut::{Cut, EpochMark, Position};
-use proto::env::Env;
+use proto::env::{Env, OpenMode};
 use proto::expr::{ColumnType, Expr, Step};
 use proto::ids::{BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid};
 use proto::index::{IncludedColumn, IndexInfo, IndexSpec};
@@ -187,9 +187,10 @@ async fn who_asks_for_no_included_values_never_reads_their_fragments() {
     node.store = None;
     for file in values {
         let path = layout::fragment_path(node.path(), file.0);
-        let mut bytes = std::fs::read(&path).unwrap();
-        bytes[40] ^= 1;
-        std::fs::write(&path, bytes).unwrap();
+        let file = Env::real().fs.open(&path, OpenMode::ReadWrite).unwrap();
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, 40).unwrap();
+        file.write_all_at(&[byte[0] ^ 1], 40).unwrap();
     }
     node.open();
     let count = |include| -> proto::Result<usize> {

@@ -17,6 +17,7 @@
 //! is as durable as ever.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use proto::ids::IndexId;
@@ -43,9 +44,9 @@ pub fn open_back(manifest: &IndexManifest, files: &Files) -> Result<Tables> {
 }
 
 fn open(tables: &mut Tables, file: FileId, manifest: &IndexManifest, files: &Files) -> Result<()> {
-    if !tables.contains_key(&file) {
+    if let Entry::Vacant(missing) = tables.entry(file) {
         let of = || format!("index {} ({})", manifest.info.spec.name, manifest.info.id);
-        tables.insert(file, files.open(file).map_err(|error| error.context(of()))?);
+        missing.insert(files.open(file).map_err(|error| error.context(of()))?);
     }
     Ok(())
 }

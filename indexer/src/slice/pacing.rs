@@ -163,10 +163,13 @@ mod tests {
 
     const MB: u64 = 1 << 20;
 
+    /// A flush that goes on for so many pauses, and its end.
+    type Flush = (usize, Box<dyn FnOnce() + Send>);
+
     /// Pauses move the clock on; a flush goes on for some of them.
     struct Pauses {
         clock: Arc<SimClock>,
-        flush: Mutex<Option<(usize, Box<dyn FnOnce() + Send>)>>,
+        flush: Mutex<Option<Flush>>,
     }
 
     impl Spawner for Pauses {

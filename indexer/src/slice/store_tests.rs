@@ -299,17 +299,23 @@ async fn counters_and_progress_are_told_while_the_writer_is_busy() {
     store.apply(batch(2, 101, body(&[(101, "l", &[("a", 2)])]))).await.unwrap();
     store.wait_durable(BucketId(1), Epoch(2)).await.unwrap();
     let slot = store.inner.state.get(INDEX).unwrap();
-    let busy = (lock(&slot.flush), lock(&slot.structure), slot.writer());
-    let (tell, told) = std::sync::mpsc::channel();
+    let (begun, is_busy) = tokio::sync::oneshot::channel();
+    let (end, ended) = std::sync::mpsc::channel();
+    Env::real().spawner.spawn_blocking(Box::new(move || {
+        let _busy = (lock(&slot.flush), lock(&slot.structure), slot.writer());
+        begun.send(()).unwrap();
+        ended.recv().unwrap();
+    }));
+    is_busy.await.unwrap();
     let asked = Arc::clone(&store);
-    let asking = std::thread::spawn(move || {
+    let env = Env::real();
+    let answer = env.blocking(move || {
         let entries = asked.progress()[0].entries;
-        tell.send((asked.counters(BucketId(1)), entries, asked.memory_bytes()))
+        (asked.counters(BucketId(1)), entries, asked.memory_bytes())
     });
-    let told = told.recv_timeout(std::time::Duration::from_secs(10));
-    drop(busy);
-    asking.join().unwrap().unwrap();
-    let (counters, entries, memory_bytes) = told.expect("an answer while the writer is busy");
+    let told = tokio::time::timeout(std::time::Duration::from_secs(10), answer).await;
+    end.send(()).unwrap();
+    let (counters, entries, memory_bytes) = told.expect("no lock is waited for");
     assert_eq!(
         (counters.committed, counters.durable, counters.stable),
         (Epoch(2), Epoch(2), Epoch(1))
