@@ -270,7 +270,11 @@ impl IndexerApi for Indexer {
         timeout(deadline, ready).await.map_err(|_| {
             Error::new(
                 ErrorCode::Cancelled,
-                format!("epoch {} was not applied within {} ms", scan.epoch, scan.timeout_ms),
+                format!(
+                    "index {} could not be read at epoch {} within {} ms: the epoch is not applied, or \
+                     the index is being loaded",
+                    scan.index, scan.epoch, scan.timeout_ms
+                ),
             )
         })??;
         let snapshot = self.shared.store.snapshot(scan.index, scan.generation, scan.epoch)?;
