@@ -30,7 +30,7 @@ use crate::scan::{ShardScanner, check};
 use crate::slice::{FragmentStore, SliceStore, StoredIndex};
 
 /// What the data directory's VERSION file says.
-const DATA_VERSION: &str = "sextant indexer data 2\n";
+const DATA_VERSION: &str = "sextant indexer data 3\n";
 /// What a bucket may hold back before it counts as slow; the projector bounds what it sends ahead.
 const QUEUE_BYTES_MAX: u64 = 64 << 20;
 
