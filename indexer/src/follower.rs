@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use crate::config::Config;
 use crate::moves::Incoming;
 use crate::queue::MutationQueue;
-use crate::slice::{FragmentStore, SliceStore, StoredIndex};
+use crate::slice::{FragmentStore, Grouping, SliceStore, StoredIndex};
 
 /// What the followers share with the service.
 #[derive(Clone)]
@@ -339,7 +339,7 @@ impl Follower {
         if readable || building {
             return Ok(());
         }
-        self.shared.store.begin_build(Arc::clone(&index)).await?;
+        self.shared.store.begin_build(Arc::clone(&index), Grouping::default()).await?;
         let task = self.shared.env.spawn(
             "build",
             build(

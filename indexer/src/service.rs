@@ -30,7 +30,7 @@ use crate::scan::{ShardScanner, check};
 use crate::slice::{FragmentStore, SliceStore, StoredIndex};
 
 /// What the data directory's VERSION file says.
-const DATA_VERSION: &str = "sextant indexer data 2\n";
+const DATA_VERSION: &str = "sextant indexer data 3\n";
 /// What a bucket may hold back before it counts as slow; the projector bounds what it sends ahead.
 const QUEUE_BYTES_MAX: u64 = 64 << 20;
 
@@ -324,10 +324,18 @@ fn readable_slices(store: &dyn SliceStore) -> Vec<(SliceId, Epoch)> {
 impl IndexerApi for Indexer {
     async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
         let deadline = Duration::from_millis(scan.timeout_ms);
-        timeout(deadline, self.wait_applied(scan.bucket, scan.epoch)).await.map_err(|_| {
+        let ready = async {
+            self.wait_applied(scan.bucket, scan.epoch).await?;
+            self.shared.store.wait_loaded(scan.index).await
+        };
+        timeout(deadline, ready).await.map_err(|_| {
             Error::new(
                 ErrorCode::Cancelled,
-                format!("epoch {} was not applied within {} ms", scan.epoch, scan.timeout_ms),
+                format!(
+                    "index {} could not be read at epoch {} within {} ms: the epoch is not applied, or \
+                     the index is being loaded",
+                    scan.index, scan.epoch, scan.timeout_ms
+                ),
             )
         })??;
         let snapshot = self.shared.store.snapshot(scan.index, scan.generation, scan.epoch);
@@ -366,6 +374,7 @@ impl IndexerApi for Indexer {
     }
 
     async fn checksum(&self, slice: SliceId, epoch: Epoch) -> Result<(u64, u64)> {
+        self.shared.store.wait_loaded(slice.index).await?;
         let snapshot = self.shared.store.snapshot(slice.index, slice.generation, epoch)?;
         self.shared.env.blocking(move || snapshot.checksum(slice.slice)).await
     }

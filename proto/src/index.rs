@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::expr::{ColumnType, Expr};
-use crate::ids::{BucketId, Generation, IndexId, NodeId, SliceNo};
+use crate::ids::{BucketId, Generation, IndexId, NodeId, SliceNo, TopologyNo};
 use crate::moves::{EndedMove, SliceMove};
 use crate::topology::IndexTopology;
 
@@ -131,6 +131,23 @@ pub struct IndexSpec {
 }
 
 impl IndexSpec {
+    /// A primary index of one slice without copies, partitioned by document: what a definition begins
+    /// with.
+    pub fn new(name: impl Into<String>, bucket: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            bucket: bucket.into(),
+            primary: true,
+            keys: Vec::new(),
+            include: Vec::new(),
+            predicate: None,
+            partition: PartitionBy::DocumentId,
+            slices: 1,
+            replicas: 0,
+            sql: String::new(),
+        }
+    }
+
     /// Is there an array key, and which part is it?
     pub fn array_part(&self) -> Option<usize> {
         self.keys.iter().position(|part| matches!(part.expr, Expr::Unnest(_)))
@@ -181,6 +198,27 @@ impl IndexInfo {
     pub fn may_keep(&self, node: NodeId, slice: SliceNo) -> bool {
         self.topology.hosts(node, slice)
             || self.moves.iter().any(|m| m.slice == slice && m.concerns(node))
+    }
+}
+
+impl IndexInfo {
+    /// The first generation of an index, before it is built; for each slice, the nodes that have it.
+    pub fn new(
+        id: IndexId,
+        bucket: BucketId,
+        spec: IndexSpec,
+        placement: Vec<Vec<NodeId>>,
+    ) -> Self {
+        Self {
+            id,
+            bucket,
+            spec: Arc::new(spec),
+            state: IndexState::Backfill,
+            generation: Generation(0),
+            topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
+            moves: Vec::new(),
+            revision: 0,
+        }
     }
 }
 

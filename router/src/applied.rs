@@ -133,38 +133,18 @@ fn slice_id(index: &IndexInfo, slice: SliceNo) -> SliceId {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use proto::ids::{Generation, IndexId, TopologyNo};
-    use proto::index::{IndexSpec, IndexState, PartitionBy};
-    use proto::topology::IndexTopology;
+    use proto::ids::IndexId;
+    use proto::index::{IndexSpec, IndexState};
 
     use super::*;
 
     /// An index of two slices, each on a node of its own.
     fn index() -> IndexInfo {
-        let spec = IndexSpec {
-            name: "i".into(),
-            bucket: "b".into(),
-            primary: true,
-            keys: Vec::new(),
-            include: Vec::new(),
-            predicate: None,
-            partition: PartitionBy::DocumentId,
-            slices: 2,
-            replicas: 0,
-            sql: String::new(),
-        };
+        let spec = IndexSpec { slices: 2, ..IndexSpec::new("i", "b") };
         let placement = vec![vec![NodeId(1)], vec![NodeId(2)]];
         IndexInfo {
-            id: IndexId(1),
-            bucket: BucketId(1),
-            spec: Arc::new(spec),
             state: IndexState::Maintenance,
-            generation: Generation(0),
-            topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
-            moves: Vec::new(),
-            revision: 0,
+            ..IndexInfo::new(IndexId(1), BucketId(1), spec, placement)
         }
     }
 

@@ -17,14 +17,13 @@ use proto::mutation::KeyVersionsReader;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::cursor::Source;
-use super::files::Files;
+use super::files::{Files, Written};
 use super::lookup::{Wanted, look_up};
-use super::manifest::{Columns, FileId};
+use super::manifest::{Columns, Grouping};
 use super::merge::Merge;
 use super::packed::{self, PackedEntry, include_hash};
 use super::rows::RowSorter;
-use super::slot::{FORWARD, Fragments};
-use super::table::Table;
+use super::visible::Fragments;
 
 /// So many documents are looked up together.
 const LOOK_UP_DOCUMENTS: usize = 4096;
@@ -33,10 +32,10 @@ const LOOK_UP_DOCUMENTS: usize = 4096;
 #[derive(Default)]
 pub struct Bulk {
     gathered: Gathered,
-    /// Fragments of entries and of the back index.
-    pub forward: Vec<(FileId, Arc<Table>)>,
+    /// Fragments of entries and included values, the oldest first.
+    pub forward: Vec<Written>,
     /// Fragments of the back index.
-    pub back: Vec<(FileId, Arc<Table>)>,
+    pub back: Vec<Written>,
     /// Entries by slice.
     pub entries: BTreeMap<SliceNo, u64>,
 }
@@ -101,15 +100,15 @@ impl Bulk {
         (forward, back)
     }
 
-    /// All tables.
-    pub fn into_tables(self) -> Vec<(FileId, Arc<Table>)> {
+    /// All fragments.
+    pub fn into_written(self) -> Vec<Written> {
         self.forward.into_iter().chain(self.back).collect()
     }
 
     /// The back index of the backfill, as look-ups want it.
     fn back_of(&self, slice: SliceNo) -> BTreeMap<SliceNo, Arc<Fragments>> {
-        let back = self.back.iter().map(|(_, table)| Source::whole(table, slice)).collect();
-        BTreeMap::from([(slice, Arc::new(Fragments { forward: Vec::new(), back }))])
+        let back = self.back.iter().map(|new| Source::whole(&new.table, slice)).collect();
+        BTreeMap::from([(slice, Arc::new(Fragments { back, ..Fragments::default() }))])
     }
 
     /// The tombstones for entries of the backfill that the documents in `touched`, the back index of a
@@ -178,18 +177,19 @@ fn correct(
     Ok(had)
 }
 
-/// Writes one part of gathered documents into a fragment.
+/// Writes one part of gathered documents into a fragment for each of its groups.
 pub fn write_part(
     files: &Files,
     rows: RowSorter,
     part: Part,
-) -> Result<Option<(FileId, Arc<Table>)>> {
+    grouping: Grouping,
+) -> Result<Vec<Written>> {
     if rows.is_empty() {
-        return Ok(None);
+        return Ok(Vec::new());
     }
-    let (columns, filter) = match part {
-        Part::Forward => (FORWARD, None),
-        Part::Back => (Columns::BACK, Some(rows.len() as u64)),
+    let (groups, filter) = match part {
+        Part::Forward => (grouping.forward(), None),
+        Part::Back => (&[Columns::BACK][..], Some(rows.len() as u64)),
     };
-    files.write(columns, filter, |out| rows.write(Epoch(0), out))
+    files.write(groups, filter, |out| rows.write(Epoch(0), out))
 }

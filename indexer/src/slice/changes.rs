@@ -15,8 +15,10 @@ use super::epoch::Document;
 use super::lookup::{Found, Wanted, look_up};
 use super::packed::{self, PackedEntry, include_hash};
 use super::rows::RowSorter;
-use super::slot::{Slot, Visible, Writer};
+use super::slot::Slot;
 use super::table::{Table, TableBuilder};
+use super::visible::Visible;
+use super::writer::Writer;
 
 /// The documents of an epoch that concern one index, with what they had before.
 pub struct Changes<'a> {

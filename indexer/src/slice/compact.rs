@@ -3,9 +3,15 @@
 //! What to merge is a pure choice over sizes, made for one slice and extended to all slices whose lists
 //! have the same piece. The merge runs without a lock; its result is thrown away if the lists no longer
 //! have its inputs as one piece when it is done. A slice that is large enough gets a file of its own.
+//!
+//! **After a change of column groups** a list may begin with fragments of which only some of the group's
+//! columns count: where groups were joined, the chains of their columns stand side by side. These are
+//! welded: they are merged all together, from the oldest to the last such fragment, or not at all. Only
+//! there do the chains tell the same history, and the output, which has all columns of the group, can
+//! take the place of each of them. Its rows come from the chain of the included values, which has
+//! everything.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use proto::Result;
@@ -14,13 +20,14 @@ use proto::scan::KeyRange;
 
 use super::compaction::{FRAGMENTS_MIN, choose};
 use super::cursor::Source;
-use super::files::Files;
+use super::files::{Files, Written};
 use super::flush::epochs_of;
-use super::manifest::{Columns, FileId, ListItem};
+use super::manifest::{Columns, ListItem};
+use super::pacing::Paced;
 use super::rewrite::Rewrite;
-use super::slot::{Slot, Structure, lock, source_of};
-use super::table::Table;
+use super::slot::{Slot, Structure, lock};
 use super::versions::Protected;
+use super::visible::source_of;
 
 /// A slice with so many bytes in a compaction gets a file of its own: it can be moved by itself then.
 const OWN_FILE_BYTES: u64 = 64 << 20;
@@ -51,9 +58,6 @@ struct Piece {
     bytes: u64,
 }
 
-/// A file that a compaction wrote.
-type Output = (FileId, Arc<Table>);
-
 impl Slot {
     /// Runs one compaction; false if there is none to run.
     pub fn compact(&self, files: &Files, mut extent: Extent<'_>) -> Result<bool> {
@@ -65,14 +69,19 @@ impl Slot {
             let whole = choice.pieces.iter().filter(|piece| piece.whole);
             done.extend(whole.map(|piece| (choice.group, piece.slice)));
         }
-        let outputs = choice.run(files)?;
+        let longest = || match extent {
+            Extent::WherePays => self.lists_max.load(Ordering::Relaxed),
+            // Somebody waits for it.
+            Extent::Everything(_) => usize::MAX,
+        };
+        let outputs = choice.run(files, longest)?;
         files.sync_names()?;
         self.replace(&choice, outputs, files)?;
         Ok(true)
     }
 
     fn choose_fragments(&self, extent: &Extent<'_>) -> Option<Choice> {
-        let horizon = lock(&self.writer).horizon;
+        let horizon = self.writer().horizon;
         let structure = lock(&self.structure);
         // Of an index that is being built nothing is at the bottom: the backfill goes below all of it.
         if structure.dropped || structure.manifest.floor.is_none() {
@@ -89,19 +98,18 @@ impl Slot {
     }
 
     /// Puts the outputs in the place of the inputs, or throws them away.
-    fn replace(&self, choice: &Choice, outputs: Vec<Output>, files: &Files) -> Result<()> {
+    fn replace(&self, choice: &Choice, outputs: Vec<Written>, files: &Files) -> Result<()> {
         let mut structure = lock(&self.structure);
         let mut manifest = structure.manifest.clone();
         let mut in_place = !structure.dropped && manifest.floor.is_some();
         for piece in &choice.pieces {
-            let items =
-                outputs.iter().filter(|(_, table)| table.index.section(piece.slice).is_some());
-            let items = items.map(|(file, table)| ListItem {
-                file: *file,
+            let items = outputs.iter().filter(|new| new.table.index.section(piece.slice).is_some());
+            let items = items.map(|new| ListItem {
+                file: new.file,
                 rows_of: piece.slice,
                 range: KeyRange::all(),
                 columns: choice.group,
-                epochs: epochs_of(table),
+                epochs: epochs_of(&new.table),
             });
             let (slice, items) = (piece.slice, items.collect());
             in_place = in_place && manifest.replace(slice, choice.group, &piece.inputs, items)?;
@@ -109,15 +117,15 @@ impl Slot {
         let floor = |floor: Epoch| floor.max(choice.protected.horizon);
         manifest.floor = manifest.floor.map(floor);
         if !in_place {
-            files.retire(outputs);
+            files.discard(outputs);
             return Ok(());
         }
         // After an error the manifest on disk may be either: all files stay, and the next start sorts
         // out which of them are named.
         files.write_manifest(&manifest)?;
         structure.manifest = manifest;
-        structure.tables.extend(outputs);
-        let mut writer = lock(&self.writer);
+        structure.tables.extend(outputs.into_iter().map(|new| (new.file, new.table)));
+        let mut writer = self.writer();
         self.publish(&structure, &mut writer, |visible| {
             visible.floor = visible.floor.map(floor);
         })?;
@@ -143,7 +151,7 @@ impl Structure {
             if matches!(extent, Extent::Everything(done) if done.contains(&(group, slice))) {
                 return None;
             }
-            let range = choose_piece(&sources, extent)?;
+            let range = choose_piece(&sources, welded(items, group), extent)?;
             Some(items[range].iter().map(|item| item.file).collect::<Vec<_>>())
         })?;
         let mut pieces = Vec::new();
@@ -153,8 +161,16 @@ impl Structure {
                 .windows(files.len())
                 .position(|window| window.iter().map(|item| item.file).eq(files.iter().copied()));
             let Some(at) = at else { continue };
-            let inputs = items[at..at + files.len()].to_vec();
-            let sources = sources[at..at + files.len()].to_vec();
+            let (end, welded) = (at + files.len(), welded(items, group));
+            if at < welded && (at > 0 || end < welded) {
+                continue;
+            }
+            let inputs = items[at..end].to_vec();
+            let counts = |(item, source): (&ListItem, &Source)| {
+                item.columns.intersects(deciding(group)).then(|| source.clone())
+            };
+            let sources: Vec<Source> =
+                items.iter().zip(&sources).take(end).skip(at).filter_map(counts).collect();
             let bytes = sources.iter().map(section_bytes).sum();
             pieces.push(Piece { slice, inputs, sources, at_bottom: at == 0, whole, bytes });
         }
@@ -163,7 +179,8 @@ impl Structure {
 }
 
 impl Choice {
-    fn run(&self, files: &Files) -> Result<Vec<Output>> {
+    /// Writes the outputs, at the pace that so many fragments in the longest list ask for.
+    fn run(&self, files: &Files, longest: impl Fn() -> usize + Copy) -> Result<Vec<Written>> {
         let rewrite =
             Rewrite { protected: self.protected.clone(), back: self.group.contains(Columns::BACK) };
         let mut outputs = Vec::new();
@@ -177,15 +194,16 @@ impl Choice {
             at += group.len();
             let rows = group.iter().flat_map(|piece| &piece.sources).map(section_rows).sum();
             let filter = self.group.contains(Columns::BACK).then_some(rows);
-            let written = files.write(self.group, filter, |out| {
+            let written = files.write(&[self.group], filter, |out| {
+                let mut out = Paced::new(out, &files.pacer, longest);
                 group.iter().try_for_each(|piece| {
-                    rewrite.slice(piece.slice, piece.sources.clone(), piece.at_bottom, out)
+                    rewrite.slice(piece.slice, piece.sources.clone(), piece.at_bottom, &mut out)
                 })
             });
             match written {
                 Ok(written) => outputs.extend(written),
                 Err(error) => {
-                    files.retire(outputs);
+                    files.discard(outputs);
                     return Err(error);
                 }
             }
@@ -204,16 +222,37 @@ fn section_rows(source: &Source) -> u64 {
     index.section(source.rows_of).map_or(0, |section| index.sections()[section].rows)
 }
 
-fn choose_piece(sources: &[Source], extent: &Extent<'_>) -> Option<std::ops::Range<usize>> {
+/// How many of a list's first items are welded: all up to the last of which not all columns count.
+fn welded(items: &[ListItem], group: Columns) -> usize {
+    items.iter().rposition(|item| item.columns != group).map_or(0, |last| last + 1)
+}
+
+/// The columns whose chain has the rows of a group.
+fn deciding(group: Columns) -> Columns {
+    if group.intersects(Columns::INCLUDE) { Columns::INCLUDE } else { group }
+}
+
+/// Chooses among the items of a list, of which the first are welded.
+fn choose_piece(
+    sources: &[Source],
+    welded: usize,
+    extent: &Extent<'_>,
+) -> Option<std::ops::Range<usize>> {
     match extent {
         Extent::WherePays => {
-            let sizes: Vec<u64> = sources.iter().map(section_bytes).collect();
-            choose(&sizes, FRAGMENTS_MIN, u64::MAX)
+            let (first, rest) = sources.split_at(welded);
+            let first = (welded > 0).then(|| first.iter().map(section_bytes).sum());
+            let sizes: Vec<u64> = first.into_iter().chain(rest.iter().map(section_bytes)).collect();
+            let range = choose(&sizes, FRAGMENTS_MIN, u64::MAX)?;
+            // One size stands for all that are welded.
+            let more = welded.saturating_sub(1);
+            let begin = if range.start == 0 { 0 } else { range.start + more };
+            Some(begin..range.end + more)
         }
         Extent::Everything(_) => {
             let settled = match sources {
                 [] => true,
-                [only] => only.table.stats.shows_whole_at(Epoch(u64::MAX)),
+                [only] => welded == 0 && only.table.stats.shows_whole_at(Epoch(u64::MAX)),
                 _ => false,
             };
             (!settled).then_some(0..sources.len())

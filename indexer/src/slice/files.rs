@@ -3,6 +3,7 @@
 //! A file that no list names any more is deleted when its last reader has gone: until then the reader's
 //! `Arc` keeps it alive. What a crash leaves behind unnamed is deleted when the node starts.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -12,10 +13,25 @@ use proto::ids::{Generation, IndexId};
 use proto::{Error, Result};
 
 use super::fragment::{BlockCache, Compression, Fragment, FragmentOptions, FragmentWriter};
+use super::garbage::{self, Pending};
+use super::group_writer::GroupWriter;
 use super::layout;
 use super::manifest::{self, Columns, FileId, IndexManifest, NodeManifest};
+use super::pacing::Pacer;
 use super::slot::lock;
+use super::store::StoreOptions;
 use super::table::{Table, TableBuilder};
+
+/// A new fragment, which no manifest names yet.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// Its number.
+    pub file: FileId,
+    /// The columns of its group.
+    pub columns: Columns,
+    /// Its rows.
+    pub table: Arc<Table>,
+}
 
 /// The fragments of a node.
 pub struct Files {
@@ -23,32 +39,39 @@ pub struct Files {
     dir: PathBuf,
     cache: Arc<BlockCache>,
     compression: Compression,
-    next: Mutex<FileId>,
+    /// Holds compactions up.
+    pub pacer: Pacer,
+    pending: Mutex<Pending>,
     retired: Mutex<Vec<(FileId, Weak<Table>)>>,
 }
 
 impl Files {
-    /// The files of a node's directory; `next` is the first number that was never given out.
-    pub fn new(env: &Env, dir: &Path, cache_bytes: u64, compression: Compression) -> Self {
+    /// The files of a node's directory.
+    pub fn new(env: &Env, dir: &Path, options: &StoreOptions) -> Self {
         Self {
             env: env.clone(),
             dir: dir.into(),
-            cache: Arc::new(BlockCache::new(cache_bytes)),
-            compression,
-            next: Mutex::new(FileId(1)),
+            cache: Arc::new(BlockCache::new(options.cache_bytes())),
+            compression: options.compression,
+            pacer: Pacer::new(env, options.compaction_bytes_per_s),
+            pending: Mutex::default(),
             retired: Mutex::default(),
         }
     }
 
     /// No number up to this one is given out.
     pub fn skip_to(&self, used: FileId) {
-        let mut next = lock(&self.next);
-        next.0 = next.0.max(used.0 + 1);
+        lock(&self.pending).skip_to(used);
     }
 
     /// The next number.
     pub fn next(&self) -> FileId {
-        *lock(&self.next)
+        lock(&self.pending).next()
+    }
+
+    /// The oldest file that may still come into a manifest.
+    pub fn oldest_pending(&self) -> FileId {
+        lock(&self.pending).oldest()
     }
 
     /// Opens a fragment.
@@ -56,33 +79,35 @@ impl Files {
         Ok(Arc::new(Fragment::open(&*self.env.fs, &self.dir, file.0, &self.cache)?))
     }
 
-    /// Writes a new fragment and syncs it, but for its name; `None` if it would have no rows.
-    /// `filter_rows`: with a filter for so many keys. After an error nothing of it is left.
+    /// Writes a new fragment for each of some groups and syncs them, but for their names; those that
+    /// would have no rows are left out. `filter_rows`: with a filter for so many keys. After an error
+    /// nothing of them is left.
     pub fn write(
         &self,
-        columns: Columns,
+        groups: &[Columns],
         filter_rows: Option<u64>,
-        rows: impl FnOnce(&mut TableBuilder<FragmentWriter>) -> Result<()>,
-    ) -> Result<Option<(FileId, Arc<Table>)>> {
-        let (file, mut out) = self.create(columns, filter_rows)?;
-        let written = rows(&mut out).and_then(|()| FragmentWriter::finish(out));
-        match written {
-            Ok(Some(table)) => Ok(Some((file, Arc::new(table)))),
-            Ok(None) => self.delete(file).map(|()| None),
-            Err(error) => {
-                // On a full disk what could be written must not stay; the error at hand says more.
-                let _ = self.delete(file);
-                Err(error)
+        rows: impl FnOnce(&mut GroupWriter) -> Result<()>,
+    ) -> Result<Vec<Written>> {
+        let mut out = GroupWriter::default();
+        let begun = groups.iter().try_for_each(|columns| {
+            let (file, builder) = self.create(*columns, filter_rows)?;
+            out.add(*columns, file, builder);
+            Ok(())
+        });
+        let files = out.files();
+        let finished = begun.and_then(|()| rows(&mut out)).and_then(|()| out.finish());
+        let finished = finished.inspect_err(|_| {
+            // On a full disk what could be written must not stay; the error at hand says more.
+            files.iter().for_each(|file| drop(self.delete(*file)));
+        })?;
+        let mut written = Vec::with_capacity(finished.len());
+        for (file, columns, table) in finished {
+            match table {
+                Some(table) => written.push(Written { file, columns, table: Arc::new(table) }),
+                None => self.delete(file)?,
             }
         }
-    }
-
-    /// Gives out the next number.
-    fn number(&self) -> FileId {
-        let mut next = lock(&self.next);
-        let file = *next;
-        next.0 += 1;
-        file
+        Ok(written)
     }
 
     fn create(
@@ -90,18 +115,20 @@ impl Files {
         columns: Columns,
         filter_rows: Option<u64>,
     ) -> Result<(FileId, TableBuilder<FragmentWriter>)> {
-        let file = self.number();
+        let file = lock(&self.pending).begin();
         let options =
             FragmentOptions { compression: self.compression, filter_rows, columns: columns.0 };
         let writer =
-            FragmentWriter::create(&*self.env.fs, &self.dir, file.0, &self.cache, &options)?;
+            FragmentWriter::create(&*self.env.fs, &self.dir, file.0, &self.cache, &options);
+        let writer = writer.inspect_err(|_| self.settle([file]))?;
         Ok((file, TableBuilder::new(writer)))
     }
 
     /// A new file, to be filled with the bytes of another node's fragment.
     pub fn create_raw(&self) -> Result<(FileId, Arc<dyn File>)> {
-        let file = self.number();
-        Ok((file, self.open_raw(file, OpenMode::Create)?))
+        let file = lock(&self.pending).begin();
+        let opened = self.open_raw(file, OpenMode::Create).inspect_err(|_| self.settle([file]))?;
+        Ok((file, opened))
     }
 
     /// Bytes of a file as they stand there.
@@ -132,9 +159,17 @@ impl Files {
         })
     }
 
-    /// Makes a manifest durable in the place of an earlier one.
+    /// Makes a manifest durable in the place of an earlier one. What it names is not pending any more.
     pub fn write_manifest(&self, manifest: &IndexManifest) -> Result<()> {
-        manifest::write_index(&*self.env.fs, &layout::manifest_dir(&self.dir), manifest)
+        let dir = layout::manifest_dir(&self.dir);
+        let written = manifest::write_index(&*self.env.fs, &dir, manifest);
+        self.settle(manifest.files());
+        written
+    }
+
+    fn settle(&self, files: impl IntoIterator<Item = FileId>) {
+        let mut pending = lock(&self.pending);
+        files.into_iter().for_each(|file| pending.settle(file));
     }
 
     /// Makes the node manifest durable in the place of an earlier one.
@@ -150,8 +185,14 @@ impl Files {
 
     /// Deletes some tables that nothing on disk names any more, each when its last reader has gone.
     pub fn retire(&self, tables: Vec<(FileId, Arc<Table>)>) {
+        self.settle(tables.iter().map(|(file, _)| *file));
         let weak = tables.into_iter().map(|(file, table)| (file, Arc::downgrade(&table)));
         lock(&self.retired).extend(weak);
+    }
+
+    /// The same of fragments that were written and will not be named.
+    pub fn discard(&self, written: Vec<Written>) {
+        self.retire(written.into_iter().map(|new| (new.file, new.table)).collect());
     }
 
     /// Deletes what was retired and is no longer read.
@@ -159,9 +200,10 @@ impl Files {
         let unread: Vec<FileId> = {
             let mut retired = lock(&self.retired);
             let gone = retired.iter().filter(|(_, table)| table.strong_count() == 0);
-            let unread = gone.map(|(file, _)| *file).collect();
+            let unread: Vec<FileId> = gone.map(|(file, _)| *file).collect();
             retired.retain(|(_, table)| table.strong_count() > 0);
-            unread
+            // What is retired is in no list.
+            garbage::deletable(&unread, &BTreeSet::new(), &lock(&self.pending))
         };
         for file in unread {
             if let Err(error) = self.delete(file) {
@@ -171,13 +213,23 @@ impl Files {
         }
     }
 
+    /// Deletes those files of the directory that are neither named nor pending.
+    pub fn delete_unnamed(&self, listed: &[FileId], named: &BTreeSet<FileId>) -> Result<()> {
+        let garbage = garbage::deletable(listed, named, &lock(&self.pending));
+        garbage.into_iter().try_for_each(|file| self.delete(file))
+    }
+
     /// Deletes a file.
     pub fn delete(&self, file: FileId) -> Result<()> {
+        self.settle([file]);
         let path = layout::fragment_path(&self.dir, file.0);
-        self.env
-            .fs
-            .remove_file(&path)
-            .map_err(|error| Error::from(error).context(format!("deleting {}", path.display())))
+        match self.env.fs.remove_file(&path) {
+            // An earlier try came as far as here.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(|error| {
+                Error::from(error).context(format!("deleting {}", path.display()))
+            }),
+        }
     }
 
     /// The files in the directory, ascending.

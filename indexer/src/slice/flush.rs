@@ -1,5 +1,4 @@
-//! A flush: what an index has in memory becomes two fragments, one of entries and one of the back index;
-//! they are synced, the manifest names them and is synced too, and only then memory and log let go of
+//! A flush: what an index has in memory becomes fragments, one for each column group; they are synced, the manifest names them and is synced too, and only then memory and log let go of
 //! what they held.
 
 use std::sync::Arc;
@@ -9,11 +8,12 @@ use proto::ids::{Epoch, SliceNo};
 
 use super::block::Version;
 use super::cursor::Source;
-use super::files::Files;
-use super::manifest::{Columns, EpochRange, FileId, Place};
+use super::files::{Files, Written};
+use super::group_writer::RowSink;
+use super::manifest::{Columns, EpochRange, Grouping, Place};
 use super::memtable::BackMemtable;
 use super::rewrite::Rewrite;
-use super::slot::{FORWARD, Slot, Writer, lock, slices_of};
+use super::slot::{Slot, lock, slices_of};
 use super::table::Table;
 use super::versions::Protected;
 
@@ -27,21 +27,24 @@ struct Frozen {
     floor: Option<Epoch>,
     entries: Vec<(SliceNo, u64)>,
     building: bool,
+    grouping: Grouping,
 }
-
-/// A new fragment, if it has rows.
-type Written = Option<(FileId, Arc<Table>)>;
 
 impl Slot {
     /// Writes what is in memory; true if there was something.
     pub fn flush(&self, files: &Files) -> Result<bool> {
         let _one_at_a_time = lock(&self.flush);
-        let Some(frozen) = self.freeze() else { return Ok(false) };
-        let written = self.write(&frozen, files).and_then(|(forward, back)| {
+        let _compactions_give_way = files.pacer.flushing();
+        let (floor, grouping) = {
+            let structure = lock(&self.structure);
+            (structure.manifest.floor, structure.manifest.grouping())
+        };
+        let Some(frozen) = self.freeze(floor, grouping) else { return Ok(false) };
+        let written = self.write(&frozen, files).and_then(|written| {
             files.sync_names()?;
-            self.install(&frozen, forward, back, files)
+            self.install(&frozen, written, files)
         });
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer();
         if let Err(error) = written {
             writer.thaw();
             return Err(error);
@@ -49,12 +52,14 @@ impl Slot {
         Ok(true)
     }
 
-    /// Sets aside what is in memory now; what comes goes to a new memtable and new runs.
-    fn freeze(&self) -> Option<Frozen> {
-        let mut writer = lock(&self.writer);
-        let runs = self.visible.load().runs.clone();
+    /// Sets aside what is in memory now; what comes goes to a new memtable and new runs. A floor that
+    /// was raised above the one on disk is reason enough for a flush.
+    fn freeze(&self, floor_on_disk: Option<Epoch>, grouping: Grouping) -> Option<Frozen> {
+        let mut writer = self.writer();
+        let visible = self.visible.load();
+        let (runs, floor) = (visible.runs.clone(), visible.floor);
         let empty = runs.is_empty() && writer.memtable.is_empty() && writer.frozen.is_none();
-        if empty && !std::mem::take(&mut writer.floor_raised) {
+        if empty && floor <= floor_on_disk {
             // Going back to an epoch may have left nothing of what came with later ones.
             writer.unflushed = None;
             return None;
@@ -78,30 +83,34 @@ impl Slot {
             runs,
             memtable,
             epoch: writer.applied,
-            floor: self.visible.load().floor,
+            floor,
             protected: Protected { horizon: writer.horizon, points: Vec::new() },
             entries: writer.entries.iter().map(|(slice, n)| (*slice, (*n).max(0) as u64)).collect(),
             building: writer.building,
+            grouping,
         })
     }
 
-    fn write(&self, frozen: &Frozen, files: &Files) -> Result<(Written, Written)> {
-        let forward = self.write_runs(frozen, files)?;
+    fn write(&self, frozen: &Frozen, files: &Files) -> Result<Vec<Written>> {
+        let mut written = self.write_runs(frozen, files)?;
         match self.write_memtable(frozen, files) {
-            Ok(back) => Ok((forward, back)),
+            Ok(back) => {
+                written.extend(back);
+                Ok(written)
+            }
             Err(error) => {
-                files.retire(forward.into_iter().collect());
+                files.discard(written);
                 Err(error)
             }
         }
     }
 
-    fn write_runs(&self, frozen: &Frozen, files: &Files) -> Result<Written> {
+    fn write_runs(&self, frozen: &Frozen, files: &Files) -> Result<Vec<Written>> {
         if frozen.runs.is_empty() {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         let rewrite = Rewrite { protected: frozen.protected.clone(), back: false };
-        files.write(FORWARD, None, |out| {
+        files.write(frozen.grouping.forward(), None, |out| {
             slices_of(&frozen.runs).into_iter().try_for_each(|slice| {
                 let sources = frozen.runs.iter().map(|run| Source::whole(run, slice)).collect();
                 rewrite.slice(slice, sources, false, out)
@@ -109,12 +118,12 @@ impl Slot {
         })
     }
 
-    fn write_memtable(&self, frozen: &Frozen, files: &Files) -> Result<Written> {
+    fn write_memtable(&self, frozen: &Frozen, files: &Files) -> Result<Vec<Written>> {
         if frozen.memtable.is_empty() {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         let rows = frozen.memtable.states();
-        files.write(Columns::BACK, Some(rows), |out| {
+        files.write(&[Columns::BACK], Some(rows), |out| {
             let mut newer: Option<(SliceNo, &[u8], Epoch)> = None;
             for place in frozen.memtable.sorted() {
                 let Some(state) = frozen.memtable.get(place) else { continue };
@@ -136,23 +145,16 @@ impl Slot {
     }
 
     /// Adds the fragments to the lists of their slices, and lets memory go.
-    fn install(
-        &self,
-        frozen: &Frozen,
-        forward: Written,
-        back: Written,
-        files: &Files,
-    ) -> Result<()> {
+    /// Where the columns were divided anew meanwhile, each of them goes to the list it belongs to now.
+    fn install(&self, frozen: &Frozen, written: Vec<Written>, files: &Files) -> Result<()> {
         let mut structure = lock(&self.structure);
         let mut manifest = structure.manifest.clone();
-        for (written, columns) in [(&forward, FORWARD), (&back, Columns::BACK)] {
-            if let Some((file, table)) = written {
-                // Rows of a slice that is not here any more, sent before it went, show nowhere.
-                let here = |slice: &SliceNo| manifest.slices.contains_key(slice);
-                let slices = table.index.sections().iter().map(|section| section.slice);
-                let slices: Vec<SliceNo> = slices.filter(here).collect();
-                manifest.add(*file, &slices, columns, epochs_of(table), Place::Newest)?;
-            }
+        for Written { file, columns, table } in &written {
+            // Rows of a slice that is not here any more, sent before it went, show nowhere.
+            let here = |slice: &SliceNo| manifest.slices.contains_key(slice);
+            let slices = table.index.sections().iter().map(|section| section.slice);
+            let slices: Vec<SliceNo> = slices.filter(here).collect();
+            manifest.add(*file, &slices, *columns, epochs_of(table), Place::Newest)?;
         }
         manifest.flushed = frozen.epoch;
         let here = |slice: &SliceNo| manifest.slices.contains_key(slice);
@@ -161,15 +163,15 @@ impl Slot {
         manifest.floor =
             manifest.floor.max(frozen.floor).map(|floor| floor.max(frozen.protected.horizon));
         if structure.dropped {
-            files.retire(forward.into_iter().chain(back).collect());
+            files.discard(written);
             return Ok(());
         }
         if !frozen.building {
             files.write_manifest(&manifest)?;
         }
         structure.manifest = manifest;
-        structure.tables.extend(forward.into_iter().chain(back));
-        let mut writer = lock(&self.writer);
+        structure.tables.extend(written.into_iter().map(|new| (new.file, new.table)));
+        let mut writer = self.writer();
         let frozen_runs = writer.frozen_runs;
         self.publish(&structure, &mut writer, |visible| {
             visible.runs.drain(..frozen_runs);
@@ -178,18 +180,8 @@ impl Slot {
         writer.frozen = None;
         writer.frozen_runs = 0;
         writer.frozen_unflushed = None;
+        files.retire(structure.take_unnamed());
         Ok(())
-    }
-}
-
-impl Writer {
-    /// After a flush that failed: what it was to write stays in memory, frozen, for the next one.
-    fn thaw(&mut self) {
-        self.frozen_runs = 0;
-        self.unflushed = match (self.frozen_unflushed.take(), self.unflushed) {
-            (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.min(other.1))),
-            (one, other) => one.or(other),
-        };
     }
 }
 

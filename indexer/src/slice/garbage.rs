@@ -1,163 +1,116 @@
 //! Which fragment files nobody can need any more.
 //!
 //! File ids grow and are never used twice, so age is a number. A file is garbage when no manifest names
-//! it and none can come to name it. The second half is what members *check in* for: each says which of
-//! the files it is writing, or has written and not yet put into a manifest, is the oldest; with none on
-//! its way, the number that its next one will have. What is older than the oldest of all members is
-//! never published, by anybody.
+//! it and none can come to name it. The second half is what [`Pending`] knows: the files that are being
+//! written, or were written and are not in a manifest yet, for a flush, a compaction, a build or what a
+//! node receives. What is older than the oldest of them, or than the number that the next one will have,
+//! is never published by this node any more: with its heartbeats it may say so.
 //!
-//! A member that has not checked in may be publishing anything, so it blocks all deletion until it does,
-//! or is removed. Removal *fences* it: its later check-ins are refused, and whoever took its word for
-//! a manifest must refuse that too, since the files it names may be gone.
+//! A file's publication is settled when a manifest that names it was written, also where the write has
+//! failed: the manifest on disk may be the old one or the new one then, but nobody publishes the file
+//! again, and the next start sorts out whether it is named.
 //!
-//! The order on the caller's side: take the members' bound first, then list the directory, then read
-//! the manifests. A file that was published in between is named by then; one that was not is above the
-//! bound.
+//! Each node has a directory of its own, and what moves between nodes is copied. So a node's manifests
+//! and what is pending on it decide alone, file by file, and an old pending file (of a build that takes
+//! hours) does not keep the younger ones from being deleted.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use proto::ids::NodeId;
-use proto::{Error, ErrorCode, Result};
+use std::collections::BTreeSet;
 
 use super::manifest::FileId;
 
-/// Who may publish files, and which.
-#[derive(Clone, Debug, Default)]
-pub struct Members {
-    /// The oldest file that each may still publish; `None` until it has said so.
-    oldest_pending: BTreeMap<NodeId, Option<FileId>>,
-    removed: BTreeSet<NodeId>,
+/// Gives out file ids, and knows which of them may still come into a manifest.
+#[derive(Debug)]
+pub struct Pending {
+    files: BTreeSet<FileId>,
+    next: FileId,
 }
 
-impl Members {
-    /// A member is there, and blocks deletion until it checks in. One that was removed does not come
-    /// back under the same number.
-    pub fn join(&mut self, node: NodeId) -> Result<()> {
-        if self.removed.contains(&node) {
-            return Err(fenced(node));
-        }
-        self.oldest_pending.entry(node).or_insert(None);
-        Ok(())
-    }
-
-    /// A member says which is the oldest file that it may still publish. This only grows.
-    pub fn check_in(&mut self, node: NodeId, oldest_pending: FileId) -> Result<()> {
-        if self.removed.contains(&node) {
-            return Err(fenced(node));
-        }
-        let Some(said) = self.oldest_pending.get_mut(&node) else {
-            return Err(Error::new(ErrorCode::Unknown, format!("node {node} is not a member")));
-        };
-        if let Some(before) = said.filter(|before| *before > oldest_pending) {
-            return Err(Error::internal(format!(
-                "node {node} may publish file {oldest_pending}, though it said {before} before"
-            )));
-        }
-        *said = Some(oldest_pending);
-        Ok(())
-    }
-
-    /// A member is gone for good: it blocks nothing any more, and nothing it says counts.
-    pub fn remove_member(&mut self, node: NodeId) {
-        self.oldest_pending.remove(&node);
-        self.removed.insert(node);
-    }
-
-    /// Was a member removed? Its manifests are not to be believed.
-    pub fn is_fenced(&self, node: NodeId) -> bool {
-        self.removed.contains(&node)
-    }
-
-    /// No file below this one will be published; `None` while a member has not checked in, or nobody
-    /// is there to say.
-    pub fn bound(&self) -> Option<FileId> {
-        let said: Option<Vec<FileId>> = self.oldest_pending.values().copied().collect();
-        said?.into_iter().min()
+impl Default for Pending {
+    fn default() -> Self {
+        Self { files: BTreeSet::new(), next: FileId(1) }
     }
 }
 
-/// The files that can be deleted, of those on disk.
-pub fn deletable(on_disk: &[FileId], named: &BTreeSet<FileId>, members: &Members) -> Vec<FileId> {
-    let Some(bound) = members.bound() else { return Vec::new() };
-    on_disk.iter().copied().filter(|file| *file < bound && !named.contains(file)).collect()
+impl Pending {
+    /// No id up to this one is given out.
+    pub fn skip_to(&mut self, used: FileId) {
+        self.next.0 = self.next.0.max(used.0 + 1);
+    }
+
+    /// The id that the next file will have.
+    pub fn next(&self) -> FileId {
+        self.next
+    }
+
+    /// A new file, which is pending from now on.
+    pub fn begin(&mut self) -> FileId {
+        let file = self.next;
+        self.next.0 += 1;
+        self.files.insert(file);
+        file
+    }
+
+    /// A file is in a manifest, or never will be.
+    pub fn settle(&mut self, file: FileId) {
+        self.files.remove(&file);
+    }
+
+    /// No file below this one will be published.
+    pub fn oldest(&self) -> FileId {
+        self.files.first().copied().unwrap_or(self.next)
+    }
+
+    /// Can a file that no manifest names be deleted?
+    pub fn may_delete(&self, file: FileId) -> bool {
+        file < self.next && !self.files.contains(&file)
+    }
 }
 
-fn fenced(node: NodeId) -> Error {
-    Error::new(ErrorCode::InvalidParameter, format!("node {node} was removed from the cluster"))
-        .with_hint("start it with an empty data directory, as a new node")
+/// The files that can be deleted, of those on disk. The order is the caller's: first the directory is
+/// listed, then the manifests are read, so that what was published in between is named.
+pub fn deletable(on_disk: &[FileId], named: &BTreeSet<FileId>, pending: &Pending) -> Vec<FileId> {
+    let garbage = |file: &FileId| pending.may_delete(*file) && !named.contains(file);
+    on_disk.iter().copied().filter(garbage).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const ONE: NodeId = NodeId(1);
-    const TWO: NodeId = NodeId(2);
-
     fn ids(ids: impl IntoIterator<Item = u64>) -> Vec<FileId> {
         ids.into_iter().map(FileId).collect()
     }
 
-    /// Files 1 to 9, of which 2 and 5 are named.
-    fn deleted(members: &Members) -> Vec<FileId> {
-        deletable(&ids(1..10), &ids([2, 5]).into_iter().collect(), members)
+    /// Of files 1 to 12, of which 2 and 5 are named.
+    fn deleted(pending: &Pending) -> Vec<FileId> {
+        deletable(&ids(1..13), &ids([2, 5]).into_iter().collect(), pending)
     }
 
     #[test]
     fn what_is_named_or_may_be_published_stays() {
-        let mut members = Members::default();
-        members.join(ONE).unwrap();
-        members.check_in(ONE, FileId(7)).unwrap();
-        assert_eq!(deleted(&members), ids([1, 3, 4, 6]));
-        members.check_in(ONE, FileId(10)).unwrap();
-        assert_eq!(deleted(&members), ids([1, 3, 4, 6, 7, 8, 9]));
+        let mut pending = Pending::default();
+        pending.skip_to(FileId(8));
+        let (first, second) = (pending.begin(), pending.begin());
+        assert_eq!((first, second), (FileId(9), FileId(10)));
+        // Numbers from 11 on are not given out: whoever wrote such files, they are not garbage here.
+        assert_eq!(deleted(&pending), ids([1, 3, 4, 6, 7, 8]));
+        pending.settle(first);
+        assert_eq!(deleted(&pending), ids([1, 3, 4, 6, 7, 8, 9]));
     }
 
     #[test]
-    fn the_oldest_pending_file_of_all_members_counts() {
-        let mut members = Members::default();
-        members.join(ONE).unwrap();
-        members.join(TWO).unwrap();
-        members.check_in(ONE, FileId(9)).unwrap();
-        members.check_in(TWO, FileId(4)).unwrap();
-        assert_eq!(deleted(&members), ids([1, 3]));
-    }
-
-    #[test]
-    fn a_member_that_has_not_checked_in_blocks_all_until_it_is_removed() {
-        let mut members = Members::default();
-        assert!(deleted(&members).is_empty(), "nobody is there to say what is pending");
-        members.join(ONE).unwrap();
-        members.check_in(ONE, FileId(9)).unwrap();
-        members.join(TWO).unwrap();
-        assert!(deleted(&members).is_empty());
-        members.join(ONE).unwrap();
-        members.remove_member(TWO);
-        assert_eq!(deleted(&members), ids([1, 3, 4, 6, 7, 8]), "joining again forgets nothing");
-    }
-
-    #[test]
-    fn a_removed_member_is_fenced() {
-        let mut members = Members::default();
-        members.join(ONE).unwrap();
-        members.join(TWO).unwrap();
-        members.check_in(ONE, FileId(9)).unwrap();
-        members.remove_member(TWO);
-        assert!(members.is_fenced(TWO) && !members.is_fenced(ONE));
-        for refused in [members.check_in(TWO, FileId(3)), members.join(TWO)] {
-            assert_eq!(refused.unwrap_err().code, ErrorCode::InvalidParameter);
+    fn the_oldest_pending_file_never_goes_back() {
+        let mut pending = Pending::default();
+        assert_eq!(pending.oldest(), FileId(1), "the next one");
+        let files: Vec<FileId> = (0..4).map(|_| pending.begin()).collect();
+        let mut oldest = pending.oldest();
+        for settled in [files[2], files[0], files[3], files[1]] {
+            pending.settle(settled);
+            assert!(pending.oldest() >= oldest);
+            oldest = pending.oldest();
         }
-        assert_eq!(members.bound(), Some(FileId(9)));
-    }
-
-    #[test]
-    fn a_member_cannot_go_back_behind_what_it_said() {
-        let mut members = Members::default();
-        assert_eq!(members.check_in(ONE, FileId(1)).unwrap_err().code, ErrorCode::Unknown);
-        members.join(ONE).unwrap();
-        members.check_in(ONE, FileId(5)).unwrap();
-        members.check_in(ONE, FileId(5)).unwrap();
-        assert!(members.check_in(ONE, FileId(4)).is_err());
-        assert_eq!(members.bound(), Some(FileId(5)));
+        assert_eq!(oldest, pending.next());
+        pending.skip_to(FileId(3));
+        assert_eq!(pending.next(), FileId(5), "no number is given out twice");
     }
 }

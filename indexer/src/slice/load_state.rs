@@ -3,14 +3,16 @@
 //!
 //! ```text
 //! Unknown ─Load─▶ ReadingManifest ─▶ ReplayingLog ─▶ SavingManifest ─▶ LoadingFragments ─▶ Active
-//!    ▲ ▲                 └──────────────┴────LoadFailed────┴────────────────┘               │
-//!    │ └────────────────────────────────────────┘                                         Unload
-//!    └──────────────────────────── SavingLast ◀─MemoryFlushed─ ReadOnly ◀───────────────────┘
+//!    ▲                                                                                    │
+//!    └───────────────────────────── SavingLast ◀─MemoryFlushed─ ReadOnly ◀─────Unload─────┘
 //! ```
 //!
 //! Why the order is safe: nothing is acknowledged before the manifest that names this node's log is
 //! durable (3 → 4), so a crash at any time finds a manifest that says where everything is; and the
-//! manifest without that log is written (7 → 0) only when the fragments have all of it.
+//! manifest without that log is written (7 → 0) only when the fragments have all of it. Whether what was
+//! applied is durable is not a slice's to say: the log is the node's, and told for whole buckets.
+//!
+//! A load that cannot go on stays where it is. This file only decides; `loading` does the work.
 
 use proto::{Error, Result};
 
@@ -51,9 +53,6 @@ pub enum LoadEvent {
     ManifestSaved,
     /// The fragments are open.
     FragmentsLoaded,
-    /// Loading cannot go on; what was deferred is refused. What was acknowledged since state 4 is in
-    /// the log that the manifest names, for the next one who loads the slice.
-    LoadFailed,
     /// The node is told to unload it.
     Unload,
     /// What was in memory is in synced fragments.
@@ -67,8 +66,6 @@ pub enum LoadRequest {
     Read,
     /// To apply an epoch.
     Write,
-    /// To know that what was applied is durable.
-    Sync,
 }
 
 /// What becomes of a request.
@@ -93,7 +90,6 @@ impl LoadState {
             (Self::ReplayingLog, LogReplayed) => Ok(Self::SavingManifest),
             (Self::SavingManifest, ManifestSaved) => Ok(Self::LoadingFragments),
             (Self::LoadingFragments, FragmentsLoaded) => Ok(Self::Active),
-            (loading, LoadFailed) if loading.is_loading() => Ok(Self::Unknown),
             (Self::Active, Unload) => Ok(Self::ReadOnly),
             (Self::ReadOnly, MemoryFlushed) => Ok(Self::SavingLast),
             (Self::SavingLast, ManifestSaved) => Ok(Self::Unknown),
@@ -113,10 +109,9 @@ impl LoadState {
             (Self::ReadingManifest | Self::ReplayingLog | Self::SavingManifest, _) => Answer::Defer,
             // The manifest names this log: what goes into it is found again.
             (Self::LoadingFragments, LoadRequest::Read) => Answer::Defer,
-            (Self::LoadingFragments, LoadRequest::Write | LoadRequest::Sync) => Answer::Serve,
+            (Self::LoadingFragments, LoadRequest::Write) => Answer::Serve,
             (Self::Active, _) => Answer::Serve,
-            // What was taken before is still in the log, and a sync may ask for it.
-            (Self::ReadOnly, LoadRequest::Read | LoadRequest::Sync) => Answer::Serve,
+            (Self::ReadOnly, LoadRequest::Read) => Answer::Serve,
             (Self::ReadOnly, LoadRequest::Write) => Answer::Refuse,
             (Self::SavingLast, _) => Answer::Refuse,
         }
@@ -142,19 +137,19 @@ mod tests {
     #[test]
     fn each_state_answers_as_the_notes_say() {
         use Answer::{Defer, Refuse, Serve};
-        //             read    write   sync
+        //             read    write
         let table = [
-            /* 0 */ [Refuse, Refuse, Refuse],
-            /* 1 */ [Defer, Defer, Defer],
-            /* 2 */ [Defer, Defer, Defer],
-            /* 3 */ [Defer, Defer, Defer],
-            /* 4 */ [Defer, Serve, Serve],
-            /* 5 */ [Serve, Serve, Serve],
-            /* 6 */ [Serve, Refuse, Serve],
-            /* 7 */ [Refuse, Refuse, Refuse],
+            /* 0 */ [Refuse, Refuse],
+            /* 1 */ [Defer, Defer],
+            /* 2 */ [Defer, Defer],
+            /* 3 */ [Defer, Defer],
+            /* 4 */ [Defer, Serve],
+            /* 5 */ [Serve, Serve],
+            /* 6 */ [Serve, Refuse],
+            /* 7 */ [Refuse, Refuse],
         ];
         for (number, (state, expected)) in STATES.iter().zip(table).enumerate() {
-            let requests = [LoadRequest::Read, LoadRequest::Write, LoadRequest::Sync];
+            let requests = [LoadRequest::Read, LoadRequest::Write];
             assert_eq!(requests.map(|request| state.answer(request)), expected, "state {number}");
         }
     }
@@ -174,11 +169,9 @@ mod tests {
         ];
         for (state, (event, next)) in STATES.into_iter().zip(life) {
             assert_eq!(state.after(event).unwrap(), next);
-            let is_loading = (1..=4).contains(&(state as u8));
             for other in life.map(|(event, _)| event) {
                 assert_eq!(state.after(other).is_ok(), other == event, "{other:?} in {state:?}");
             }
-            assert_eq!(state.after(LoadFailed).ok(), is_loading.then_some(Unknown), "{state:?}");
         }
     }
 

@@ -16,7 +16,7 @@ use proto::ids::SliceNo;
 use super::block::Block;
 use super::cursor::Source;
 use super::packed;
-use super::slot::Fragments;
+use super::visible::Fragments;
 
 /// A document whose state in a slice is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -180,7 +180,7 @@ mod tests {
     }
 
     fn epochs_found(source: Source, ids: &[&str]) -> Vec<(u32, u64)> {
-        let fragments = Fragments { forward: Vec::new(), back: vec![source] };
+        let fragments = Fragments { back: vec![source], ..Fragments::default() };
         let slices = BTreeMap::from([(SliceNo(1), Arc::new(fragments))]);
         let wanted = ids.iter().enumerate().map(|(n, id)| Wanted {
             document: n as u32,

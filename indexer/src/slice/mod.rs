@@ -6,6 +6,7 @@
 
 mod block;
 mod block_builder;
+mod builds;
 mod bulk;
 mod changes;
 mod compact;
@@ -18,16 +19,20 @@ mod flush;
 pub mod fragment;
 pub mod fuzz;
 pub mod garbage;
+mod group_writer;
 pub mod layout;
 pub mod load_state;
+mod loading;
 pub mod log;
 mod lookup;
 pub mod manifest;
 mod memtable;
 mod merge;
 mod open;
+mod pacing;
 mod packed;
 mod rewrite;
+mod rollback;
 mod rows;
 mod slot;
 mod store;
@@ -35,8 +40,13 @@ mod table;
 mod transfer;
 mod upkeep;
 pub mod verify;
+mod verify_slices;
 mod versions;
+mod visible;
+mod writer;
 
+pub use load_state::LoadState;
+pub use manifest::Grouping;
 pub use store::{FragmentStore, StoreOptions};
 pub use transfer::{Export, Received, Refused};
 
@@ -120,8 +130,9 @@ pub trait SliceStore: Send + Sync + 'static {
     fn indexes(&self) -> Vec<StoredIndex>;
 
     /// Begins (or begins anew) to build the node's slices of an index: from now on the epochs are
-    /// applied to it, but nothing is shown.
-    async fn begin_build(&self, info: Arc<IndexInfo>) -> Result<()>;
+    /// applied to it, but nothing is shown. `grouping` says whether its included values, if it has any,
+    /// get fragments of their own.
+    async fn begin_build(&self, info: Arc<IndexInfo>, grouping: Grouping) -> Result<()>;
 
     /// A backfill snapshot begins, at or behind the place where the build began: what an earlier one,
     /// cut short, has left is forgotten.
@@ -172,6 +183,15 @@ pub trait SliceStore: Send + Sync + 'static {
     /// Removes one slice; scans in progress keep what they read.
     async fn drop_slice(&self, slice: SliceId) -> Result<()>;
 
+    /// Divides the columns of an index anew, also for what comes after a crash. Nothing is copied: what
+    /// is written from now on, also by compactions, follows the new division.
+    async fn regroup(
+        &self,
+        index: IndexId,
+        generation: Generation,
+        grouping: Grouping,
+    ) -> Result<()>;
+
     /// Goes back to an epoch at or above every floor of the bucket: what is newer is gone, now and
     /// after a crash.
     async fn truncate(&self, mark: &EpochMark) -> Result<()>;
@@ -184,6 +204,13 @@ pub trait SliceStore: Send + Sync + 'static {
         generation: Generation,
         epoch: Epoch,
     ) -> Result<Arc<dyn Snapshot>>;
+
+    /// Waits until an index is loaded, or known not to be here; what keeps it from being loaded is an
+    /// error.
+    async fn wait_loaded(&self, index: IndexId) -> Result<()>;
+
+    /// Where each index is in its life on this node, the same for all of its slices.
+    fn load_states(&self) -> Vec<(IndexId, LoadState)>;
 
     /// What there is of each slice.
     fn progress(&self) -> Vec<SliceProgress>;
@@ -258,3 +285,6 @@ pub trait Rows: Send {
         Ok(true)
     }
 }
+
+#[cfg(test)]
+mod concurrency_tests;

@@ -1,15 +1,18 @@
 //! Opening a store: what a node finds of itself after a restart or a crash.
 //!
-//! 1. The manifests say which fragments make up which slices; the fragments they name are opened. What
+//! 1. The manifests say which fragments make up which slices; those of the back index are opened. What
 //!    no manifest names is left from a flush, merge or build that a crash cut short, and is deleted.
 //! 2. The node manifest says which epochs all indexes have in their fragments, and which epochs a
 //!    rollback has taken back.
 //! 3. The log is replayed, each epoch for those indexes that do not have it in their fragments, with the
 //!    same work as the first time; when memory runs short, it is flushed as it was then.
+//!    What nothing in memory came from is not needed any more, and goes.
+//! 4. Epochs are taken from here on. The other fragments are opened in the background, one index after
+//!    another, and each index is read as soon as it is whole (`loading`).
 //!
 //! A crash anywhere in here leaves nothing that the next opening does not take the same way.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -21,6 +24,7 @@ use tokio::sync::Notify;
 
 use super::epoch::Record;
 use super::files::Files;
+use super::load_state::LoadEvent;
 use super::log::{CommitLog, Lsn};
 use super::manifest::{self, DeadEpochs, FileId, IndexManifest, NodeManifest};
 use super::slot::{Slot, lock};
@@ -36,7 +40,7 @@ pub(super) fn open(env: &Env, node: NodeId, dir: &Path, options: StoreOptions) -
     }
     let manifests = manifest::read_all(&*env.fs, &layout::manifest_dir(dir))?;
     let node_manifest = manifests.node.unwrap_or_default();
-    let files = Files::new(env, dir, options.cache_bytes(), options.compression);
+    let files = Files::new(env, dir, &options);
     let state = Arc::new(State::default());
     open_fragments(&files, &state, manifests.indexes, &node_manifest)?;
     for mark in &node_manifest.marks {
@@ -71,9 +75,18 @@ pub(super) fn open(env: &Env, node: NodeId, dir: &Path, options: StoreOptions) -
     for (mark, dead) in &gone_back {
         order.go_back(mark, *dead);
     }
-    if !gone_back.is_empty() {
+    state.advance_all(LoadEvent::LogReplayed)?;
+    let all_flushed = state.slots().iter().all(|slot| slot.figures.needs_log_from().is_none());
+    if all_flushed {
+        order.marks = state.logged();
+    }
+    if !gone_back.is_empty() || order.marks != node_manifest.marks {
         files.write_node_manifest(&order.node_manifest(files.next()))?;
     }
+    if all_flushed {
+        log.release(log.end())?;
+    }
+    state.advance_all(LoadEvent::ManifestSaved)?;
     Ok(Inner {
         env: env.clone(),
         node,
@@ -96,7 +109,7 @@ fn take_back_the_unlogged(state: &State, files: &Files) -> Result<()> {
             .get(&slot.info.bucket)
             .and_then(|progress| progress.applied.as_ref().map(|mark| mark.epoch));
         let Some(applied) = applied else { continue };
-        let ahead = lock(&slot.writer).applied > applied;
+        let ahead = slot.writer().applied > applied;
         if ahead && slot.visible.load().floor.is_some_and(|floor| floor <= applied) {
             slot.truncate(applied, files)?;
         }
@@ -104,7 +117,7 @@ fn take_back_the_unlogged(state: &State, files: &Files) -> Result<()> {
     Ok(())
 }
 
-/// Opens the fragments that manifests name, and deletes the others.
+/// Opens what a replay needs of the fragments that manifests name, and deletes the others.
 fn open_fragments(
     files: &Files,
     state: &State,
@@ -112,25 +125,13 @@ fn open_fragments(
     node: &NodeManifest,
 ) -> Result<()> {
     let listed = files.list()?;
-    let mut named = BTreeSet::new();
-    for manifest in manifests {
-        let index = manifest.info.id;
-        let mut tables = BTreeMap::new();
-        for file in manifest.files() {
-            let table = files.open(file).map_err(|error| {
-                error.context(format!("index {} ({index})", manifest.info.spec.name))
-            })?;
-            named.insert(file);
-            tables.insert(file, table);
-        }
-        state.insert(Slot::open(manifest, tables)?);
-    }
+    let named: BTreeSet<FileId> = manifests.iter().flat_map(IndexManifest::files).collect();
     let used = listed.iter().chain(&named).max().copied().unwrap_or_default();
     files.skip_to(used.max(FileId(node.next_file.0.saturating_sub(1))));
-    for file in listed.into_iter().filter(|file| !named.contains(file)) {
-        files.delete(file)?;
+    for manifest in manifests {
+        state.insert(Slot::open(manifest, files)?);
     }
-    Ok(())
+    files.delete_unnamed(&listed, &named)
 }
 
 /// Applies the records of the log again.

@@ -5,9 +5,9 @@ use proto::ids::{Epoch, SliceNo};
 
 use super::block::Version;
 use super::cursor::Source;
+use super::group_writer::RowSink;
 use super::merge::Merge;
 use super::packed;
-use super::table::{BlockSink, TableBuilder};
 use super::versions::Protected;
 
 /// How to rewrite.
@@ -29,12 +29,12 @@ struct Kept {
 impl Rewrite {
     /// Appends the rows of one slice; slices come in ascending order. `at_bottom`: nothing older than
     /// the sources is stored anywhere (see [`super::versions`]).
-    pub fn slice<S: BlockSink>(
+    pub fn slice(
         &self,
         slice: SliceNo,
         sources: Vec<Source>,
         at_bottom: bool,
-        out: &mut TableBuilder<S>,
+        out: &mut impl RowSink,
     ) -> Result<()> {
         let mut merge = Merge::new(sources, false)?;
         let (mut entry, mut values) = (Vec::new(), Vec::new());

@@ -7,7 +7,7 @@ use proto::Result;
 use proto::ids::{Epoch, SliceNo};
 
 use super::block::{Version, common, head_of};
-use super::table::{BlockSink, TableBuilder};
+use super::group_writer::RowSink;
 
 /// Rows of one epoch, in any order.
 #[derive(Debug, Default)]
@@ -93,7 +93,7 @@ impl RowSorter {
     }
 
     /// Appends all rows, in their order, as of an epoch.
-    pub fn write<S: BlockSink>(mut self, epoch: Epoch, out: &mut TableBuilder<S>) -> Result<()> {
+    pub fn write(mut self, epoch: Epoch, out: &mut impl RowSink) -> Result<()> {
         self.sort();
         let bytes = &self.bytes;
         for row in &self.rows {

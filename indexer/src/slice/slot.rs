@@ -5,33 +5,33 @@
 //! changes of memory (an epoch, the end of a flush). Who takes both takes `structure` first.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
+use proto::Result;
 use proto::cut::EpochMark;
 use proto::ids::{Epoch, SliceNo};
 use proto::index::{IndexInfo, PartitionBy};
-use proto::scan::KeyRange;
 use proto::topology::{PartitionKey, TopologyProvider};
-use proto::{Error, ErrorCode, Result};
+use tokio::sync::watch;
 
 use super::bulk::Bulk;
 use super::changes::Changes;
 use super::compaction;
 use super::cursor::Source;
 use super::epoch::Document;
+use super::files::Files;
+use super::load_state::{Answer, LoadEvent, LoadRequest, LoadState};
+use super::loading;
 use super::log::Lsn;
-use super::manifest::{Columns, FileId, IndexManifest, ListItem};
-use super::memtable::BackMemtable;
-use super::merge::Visible as VisibleRows;
+use super::manifest::{FileId, IndexManifest};
 use super::rewrite::Rewrite;
 use super::table::{Table, TableBuilder};
 use super::versions::Protected;
-use super::{Rows, Snapshot};
+use super::visible::{Visible, fragments};
+use super::writer::{Figures, Writer, WriterGuard};
 
-/// The forward column group: entries and included values.
-pub const FORWARD: Columns = Columns(!(1 << 63));
 /// Runs in memory are merged up to this size.
 const RUN_BYTES_MAX: u64 = 48 << 20;
 
@@ -42,17 +42,27 @@ pub struct Slot {
     /// The lists of fragments.
     pub structure: Mutex<Structure>,
     /// What only the writer of the bucket, and the ends of flushes and merges, touch.
-    pub writer: Mutex<Writer>,
+    writer: Mutex<Writer>,
+    /// What of it anybody may know at any time.
+    pub figures: Figures,
     /// What readers see.
     pub visible: ArcSwap<Visible>,
     /// One flush at a time.
     pub flush: Mutex<()>,
-    /// Bytes of a backfill that wait to be written.
+    /// A backfill goes on,
+    pub backfilling: AtomicBool,
+    /// of which so many bytes wait to be written.
     pub bulk_bytes: AtomicU64,
     /// Bytes of the fragments' indexes and filters.
     fragment_bytes: AtomicU64,
     /// A slice is being given away: its files are not replaced by compactions.
     pub keeps_files: AtomicBool,
+    /// How many fragments its longest list has.
+    pub lists_max: AtomicUsize,
+    /// Where it is in its life on this node.
+    pub load: watch::Sender<LoadState>,
+    /// What keeps it from being loaded.
+    pub load_trouble: ArcSwapOption<String>,
 }
 
 /// The lists of fragments as they are on disk, and a build's.
@@ -67,62 +77,6 @@ pub struct Structure {
     pub dropped: bool,
 }
 
-/// What readers see of an index.
-#[derive(Clone, Default)]
-pub struct Visible {
-    /// In memory, the oldest first.
-    pub runs: Vec<Arc<Table>>,
-    /// The slices that are here, with their fragments.
-    pub slices: BTreeMap<SliceNo, Arc<Fragments>>,
-    /// The oldest epoch that can be answered; `None` while the index is being built.
-    pub floor: Option<Epoch>,
-    /// Slices that can be answered only from a later epoch on.
-    pub floors: BTreeMap<SliceNo, Epoch>,
-}
-
-impl Visible {
-    /// The oldest epoch at which a slice can be answered; `None` while the index is being built.
-    pub fn floor_of(&self, slice: SliceNo) -> Option<Epoch> {
-        Some(self.floor?.max(self.floors.get(&slice).copied().unwrap_or_default()))
-    }
-}
-
-/// The fragments of a slice, the oldest first.
-#[derive(Clone, Debug, Default)]
-pub struct Fragments {
-    /// Of entries.
-    pub forward: Vec<Source>,
-    /// Of the back index.
-    pub back: Vec<Source>,
-}
-
-/// What only the writer touches.
-#[derive(Default)]
-pub struct Writer {
-    /// The newest states of the back index.
-    pub memtable: BackMemtable,
-    /// Those that a flush is writing.
-    pub frozen: Option<Arc<BackMemtable>>,
-    /// So many of the oldest runs are being written by a flush.
-    pub frozen_runs: usize,
-    /// Entries at the newest epoch, by slice.
-    pub entries: BTreeMap<SliceNo, i64>,
-    /// The newest epoch that was applied, or is in the fragments.
-    pub applied: Epoch,
-    /// The newest horizon that an epoch brought.
-    pub horizon: Epoch,
-    /// What is in memory came with this epoch and later ones, whose records begin here in the log.
-    pub unflushed: Option<(Epoch, Lsn)>,
-    /// The same of what a flush is writing.
-    pub frozen_unflushed: Option<(Epoch, Lsn)>,
-    /// The index is being built: each document that an epoch speaks of is remembered.
-    pub building: bool,
-    /// The floor was raised and no manifest says so yet.
-    pub floor_raised: bool,
-    /// A merge in the background reads some of the runs.
-    merging: bool,
-}
-
 /// Locks; what a panicking holder left is still whole enough to be read.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -134,24 +88,23 @@ impl Slot {
         let slices = manifest.slices.keys().map(|slice| (*slice, Arc::default())).collect();
         let visible = Visible { slices, ..Visible::default() };
         let writer = Writer { building: true, ..Writer::default() };
-        Self::with(manifest, BTreeMap::new(), writer, visible)
+        Self::with(manifest, BTreeMap::new(), writer, visible, LoadState::Active)
     }
 
-    /// An index as its manifest says.
-    pub fn open(manifest: IndexManifest, tables: BTreeMap<FileId, Arc<Table>>) -> Result<Self> {
-        let visible = Visible {
-            runs: Vec::new(),
-            slices: fragments(&manifest, &tables)?,
-            floor: manifest.floor,
-            floors: manifest.floors.clone(),
-        };
-        let writer = Writer {
-            entries: manifest.entries.iter().map(|(slice, n)| (*slice, *n as i64)).collect(),
-            applied: manifest.flushed,
-            horizon: manifest.floor.unwrap_or_default(),
-            ..Writer::default()
-        };
-        Ok(Self::with(manifest, tables, writer, visible))
+    /// An index as its manifest says, with the fragments that a replay of the log asks open.
+    pub fn open(manifest: IndexManifest, files: &Files) -> Result<Self> {
+        let mut load = LoadState::default().after(LoadEvent::Load)?;
+        let tables = loading::open_back(&manifest, files)?;
+        load = load.after(LoadEvent::ManifestRead)?;
+        let (visible, writer) = (Visible::of(&manifest, &tables, load)?, Writer::of(&manifest));
+        Ok(Self::with(manifest, tables, writer, visible, load))
+    }
+
+    /// An index as its manifest says, with all fragments that it names.
+    pub fn whole(manifest: IndexManifest, tables: BTreeMap<FileId, Arc<Table>>) -> Result<Self> {
+        let load = LoadState::Active;
+        let (visible, writer) = (Visible::of(&manifest, &tables, load)?, Writer::of(&manifest));
+        Ok(Self::with(manifest, tables, writer, visible, load))
     }
 
     fn with(
@@ -159,17 +112,24 @@ impl Slot {
         tables: BTreeMap<FileId, Arc<Table>>,
         writer: Writer,
         visible: Visible,
+        load: LoadState,
     ) -> Self {
         let resident: usize = tables.values().map(|table| table.memory_bytes()).sum();
+        let figures = Figures::of(&writer);
         Self {
             info: Arc::clone(&manifest.info),
             structure: Mutex::new(Structure { manifest, tables, bulk: None, dropped: false }),
             writer: Mutex::new(writer),
+            figures,
             visible: ArcSwap::from_pointee(visible),
             flush: Mutex::default(),
+            backfilling: AtomicBool::new(false),
             bulk_bytes: AtomicU64::new(0),
             fragment_bytes: AtomicU64::new(resident as u64),
             keeps_files: AtomicBool::new(false),
+            lists_max: AtomicUsize::new(0),
+            load: watch::Sender::new(load),
+            load_trouble: ArcSwapOption::empty(),
         }
     }
 
@@ -182,7 +142,11 @@ impl Slot {
         gap: bool,
         lsn: Lsn,
     ) -> Result<()> {
-        let mut writer = lock(&self.writer);
+        if self.load_state().answer(LoadRequest::Write) == Answer::Refuse {
+            // It is being dropped.
+            return Ok(());
+        }
+        let mut writer = self.writer();
         if mark.epoch <= writer.applied {
             // A crash took the end of the log, but this index had it in fragments already.
             return Ok(());
@@ -192,7 +156,6 @@ impl Slot {
         let run = changes.into_run(&mut writer, mark.epoch)?;
         writer.horizon = writer.horizon.max(mark.horizon);
         writer.applied = mark.epoch;
-        writer.floor_raised |= gap;
         if run.is_some() || !writer.memtable.is_empty() || gap {
             writer.unflushed.get_or_insert((mark.epoch, lsn));
         }
@@ -225,34 +188,21 @@ impl Slot {
         self.fragment_bytes.load(Ordering::Relaxed)
     }
 
+    /// Takes the writer's lock.
+    pub fn writer(&self) -> WriterGuard<'_> {
+        WriterGuard::new(lock(&self.writer), &self.figures)
+    }
+
     /// Bytes of memory that wait to be written to fragments.
     pub fn memory_bytes(&self) -> u64 {
         let visible = self.visible.load();
         let runs: usize = visible.runs.iter().map(|run| run.memory_bytes()).sum();
-        let writer = lock(&self.writer);
-        let frozen = writer.frozen.as_ref().map_or(0, |frozen| frozen.size());
-        (runs + writer.memtable.size() + frozen) as u64
-    }
-
-    /// Has it as much in memory as it can tell apart?
-    pub fn is_full(&self) -> bool {
-        lock(&self.writer).memtable.is_full()
-    }
-
-    /// Where the log begins to be needed for what is in memory, and since which epoch. An index that is
-    /// being built does not need it: a crash begins the build anew.
-    pub fn needs_log(&self) -> Option<(Epoch, Lsn)> {
-        let writer = lock(&self.writer);
-        match (writer.frozen_unflushed, writer.unflushed) {
-            _ if writer.building => None,
-            (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.min(other.1))),
-            (one, other) => one.or(other),
-        }
+        runs as u64 + self.figures.memtable_bytes()
     }
 
     /// Is there a merge of runs to make?
     pub fn is_worth_merging(&self) -> bool {
-        let writer = lock(&self.writer);
+        let writer = self.writer();
         !writer.merging && self.choose_runs(&writer).is_some()
     }
 
@@ -268,7 +218,7 @@ impl Slot {
     pub fn merge_runs(&self) -> Result<()> {
         loop {
             let (inputs, protected) = {
-                let mut writer = lock(&self.writer);
+                let mut writer = self.writer();
                 if writer.merging {
                     return Ok(());
                 }
@@ -278,7 +228,7 @@ impl Slot {
                 (self.visible.load().runs[range].to_vec(), protected)
             };
             let merged = merge_tables(&inputs, &protected, Epoch(u64::MAX));
-            let mut writer = lock(&self.writer);
+            let mut writer = self.writer();
             writer.merging = false;
             let merged = merged?;
             let mut next = Visible::clone(&self.visible.load());
@@ -304,9 +254,11 @@ impl Slot {
         _writer: &mut Writer,
         change: impl FnOnce(&mut Visible),
     ) -> Result<()> {
-        let slices = fragments(&structure.manifest, &structure.tables)?;
+        let slices = fragments(&structure.manifest, &structure.tables, self.load_state())?;
         let resident: usize = structure.tables.values().map(|table| table.memory_bytes()).sum();
         self.fragment_bytes.store(resident as u64, Ordering::Relaxed);
+        let longest = slices.values().map(|fragments| fragments.longest()).max();
+        self.lists_max.store(longest.unwrap_or(0), Ordering::Relaxed);
         let mut next = Visible::clone(&self.visible.load());
         next.slices = slices;
         next.floors = structure.manifest.floors.clone();
@@ -354,104 +306,4 @@ pub fn merge_tables(
 /// The slices that have rows in some tables, ascending.
 pub fn slices_of(tables: &[Arc<Table>]) -> BTreeSet<SliceNo> {
     tables.iter().flat_map(|table| table.index.sections().iter().map(|s| s.slice)).collect()
-}
-
-/// The sources that the lists of a manifest mean.
-pub fn fragments(
-    manifest: &IndexManifest,
-    tables: &BTreeMap<FileId, Arc<Table>>,
-) -> Result<BTreeMap<SliceNo, Arc<Fragments>>> {
-    let mut slices = BTreeMap::new();
-    for (slice, lists) in &manifest.slices {
-        let mut fragments = Fragments::default();
-        for group in &lists.groups {
-            for item in &group.items {
-                let table = tables.get(&item.file).ok_or_else(|| {
-                    let text =
-                        format!("a manifest names fragment {}, which is not here", item.file);
-                    Error::new(ErrorCode::Corrupt, text)
-                })?;
-                let source = source_of(table, *slice, item);
-                match item.columns.contains(Columns::BACK) {
-                    true => fragments.back.push(source),
-                    false => fragments.forward.push(source),
-                }
-            }
-        }
-        slices.insert(*slice, Arc::new(fragments));
-    }
-    Ok(slices)
-}
-
-/// What an item of a slice's list means.
-pub fn source_of(table: &Arc<Table>, slice: SliceNo, item: &ListItem) -> Source {
-    // The range of a back fragment restricts the entries inside the states, not the documents.
-    let (range, keys) = match item.columns.contains(Columns::BACK) {
-        true => (KeyRange::all(), item.range.clone()),
-        false => (item.range.clone(), KeyRange::all()),
-    };
-    let epochs = item.epochs.from..=item.epochs.to;
-    Source { table: Arc::clone(table), slice, rows_of: item.rows_of, range, epochs, keys }
-}
-
-/// An epoch below the floor of what was asked.
-pub fn too_old(epoch: Epoch, what: String, floor: Epoch) -> Error {
-    let text = format!("epoch {epoch} is gone: {what} answers from epoch {floor} on");
-    Error::new(ErrorCode::SnapshotTooOld, text).with_hint("begin the scan or the transaction anew")
-}
-
-/// An index at one epoch.
-pub struct SlotSnapshot {
-    info: Arc<IndexInfo>,
-    epoch: Epoch,
-    visible: Arc<Visible>,
-}
-
-impl SlotSnapshot {
-    /// A snapshot of what is visible.
-    pub fn new(info: Arc<IndexInfo>, epoch: Epoch, visible: Arc<Visible>) -> Self {
-        Self { info, epoch, visible }
-    }
-}
-
-impl Snapshot for SlotSnapshot {
-    fn info(&self) -> &Arc<IndexInfo> {
-        &self.info
-    }
-
-    fn has(&self, slice: SliceNo) -> bool {
-        self.visible.slices.contains_key(&slice)
-    }
-
-    fn is_in_memory(&self) -> bool {
-        self.visible.slices.values().all(|fragments| fragments.forward.is_empty())
-    }
-
-    fn rows(
-        &self,
-        slices: &[SliceNo],
-        range: &KeyRange,
-        reverse: bool,
-        include: bool,
-    ) -> Result<Box<dyn Rows>> {
-        let mut sources = Vec::new();
-        for slice in slices {
-            let Some(fragments) = self.visible.slices.get(slice) else {
-                let message = format!("slice {slice} of index {} is not here", self.info.id);
-                return Err(Error::new(ErrorCode::SliceMoved, message));
-            };
-            if let Some(floor) = self.visible.floor_of(*slice).filter(|floor| *floor > self.epoch) {
-                return Err(too_old(
-                    self.epoch,
-                    format!("slice {slice} of {}", self.info.id),
-                    floor,
-                ));
-            }
-            sources.extend(fragments.forward.iter().cloned());
-            sources.extend(self.visible.runs.iter().map(|run| Source::whole(run, *slice)));
-        }
-        sources.retain(|source| source.table.stats.oldest <= self.epoch);
-        let sources = sources.into_iter().map(|source| source.clip(range));
-        Ok(Box::new(VisibleRows::new(sources, self.epoch, reverse, include)?))
-    }
 }

@@ -24,13 +24,15 @@ use proto::index::IndexInfo;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::Notify;
 
+use super::edits::grouping_of;
 use super::epoch::{Record, documents};
 use super::files::Files;
 use super::fragment::Compression;
 use super::log::{CommitLog, LogOptions, Lsn};
-use super::manifest::{Columns, DeadEpochs, IndexManifest, SliceLists};
-use super::slot::{FORWARD, Slot, SlotSnapshot, lock, too_old};
-use super::{Counters, EpochBatch, SliceStore, Snapshot, StoredIndex};
+use super::manifest::{DeadEpochs, Grouping, IndexManifest, SliceLists};
+use super::slot::{Slot, lock};
+use super::visible::{SlotSnapshot, too_old};
+use super::{Counters, EpochBatch, LoadState, SliceStore, Snapshot, StoredIndex};
 
 /// Settings of the store.
 #[derive(Clone, Debug)]
@@ -43,6 +45,8 @@ pub struct StoreOptions {
     pub log: LogOptions,
     /// How the blocks of fragments are compressed.
     pub compression: Compression,
+    /// What a compaction in the background writes in a second, as long as there are few fragments.
+    pub compaction_bytes_per_s: u64,
 }
 
 impl Default for StoreOptions {
@@ -52,6 +56,7 @@ impl Default for StoreOptions {
             log_bytes: 512 << 20,
             log: LogOptions::default(),
             compression: Compression::default(),
+            compaction_bytes_per_s: 64 << 20,
         }
     }
 }
@@ -126,6 +131,12 @@ impl State {
         slots.remove(&index)
     }
 
+    /// The newest epoch of each bucket that the log has, or had.
+    pub fn logged(&self) -> Vec<EpochMark> {
+        let buckets = lock(&self.buckets);
+        buckets.values().filter_map(|progress| progress.logged.clone()).collect()
+    }
+
     /// Applies an epoch to all indexes of its bucket, then shows it.
     pub fn apply(&self, batch: &EpochBatch, lsn: Lsn) -> Result<()> {
         let mark = &batch.mark;
@@ -150,9 +161,17 @@ impl State {
 }
 
 impl FragmentStore {
-    /// Opens the store in a directory, recovering what its manifests, fragments and log hold. Blocks.
+    /// Opens the store in a directory, recovering what its manifests, fragments and log hold. Blocks
+    /// until epochs can be applied; indexes are loaded in the background ([`SliceStore::wait_loaded`]).
     pub fn open(env: &Env, node: NodeId, dir: &Path, options: StoreOptions) -> Result<Self> {
-        Ok(Self { inner: Arc::new(super::open::open(env, node, dir, options)?) })
+        let inner = Arc::new(super::open::open(env, node, dir, options)?);
+        inner.load_in_background();
+        Ok(Self { inner })
+    }
+
+    /// No fragment with a smaller number will come into a manifest of this node any more.
+    pub fn oldest_pending_file(&self) -> u64 {
+        self.inner.files.oldest_pending().0
     }
 
     pub(super) fn slot(&self, index: IndexId, generation: Generation) -> Result<Arc<Slot>> {
@@ -228,9 +247,10 @@ impl SliceStore for FragmentStore {
         self.inner.state.slots().into_iter().map(stored).collect()
     }
 
-    async fn begin_build(&self, info: Arc<IndexInfo>) -> Result<()> {
+    async fn begin_build(&self, info: Arc<IndexInfo>, grouping: Grouping) -> Result<()> {
         let slices = info.topology.slices_on(self.inner.node);
-        let lists = |slice: SliceNo| (slice, SliceLists::new(&[FORWARD, Columns::BACK]));
+        let groups = grouping_of(&info, grouping).groups();
+        let lists = |slice: SliceNo| (slice, SliceLists::new(groups));
         let manifest = IndexManifest {
             info: Arc::clone(&info),
             floor: None,
@@ -329,6 +349,16 @@ impl SliceStore for FragmentStore {
         self.on_slot(slot, move |slot, files| slot.edit(files, slice.slice, edit)).await
     }
 
+    async fn regroup(
+        &self,
+        index: IndexId,
+        generation: Generation,
+        grouping: Grouping,
+    ) -> Result<()> {
+        let slot = self.slot(index, generation)?;
+        self.on_slot(slot, move |slot, files| slot.regroup(grouping, files)).await
+    }
+
     async fn truncate(&self, mark: &EpochMark) -> Result<()> {
         self.inner.truncate(mark).await
     }
@@ -341,6 +371,7 @@ impl SliceStore for FragmentStore {
     ) -> Result<Arc<dyn Snapshot>> {
         let slot = self.slot(index, generation)?;
         let applied = self.inner.committed(slot.info.bucket);
+        slot.check_readable()?;
         let visible = slot.visible.load_full();
         let Some(floor) = visible.floor else {
             return Err(Error::unavailable(format!("index {index} is being built")));
@@ -352,6 +383,15 @@ impl SliceStore for FragmentStore {
             return Err(too_old(epoch, format!("index {index}"), floor));
         }
         Ok(Arc::new(SlotSnapshot::new(Arc::clone(&slot.info), epoch, visible)))
+    }
+
+    async fn wait_loaded(&self, index: IndexId) -> Result<()> {
+        self.inner.wait_loaded(index).await
+    }
+
+    fn load_states(&self) -> Vec<(IndexId, LoadState)> {
+        let slots = self.inner.state.slots();
+        slots.iter().map(|slot| (slot.info.id, slot.load_state())).collect()
     }
 
     fn progress(&self) -> Vec<SliceProgress> {

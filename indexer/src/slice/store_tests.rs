@@ -2,15 +2,16 @@
 //! it.
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 use proto::cut::{Cut, Position};
+use proto::env::sim;
 use proto::expr::{ColumnType, Expr, Step};
-use proto::ids::{Seqno, TopologyNo, VbucketId, Vbuuid};
-use proto::index::{IndexSpec, IndexState, KeyPart, PartitionBy};
+use proto::ids::{Seqno, VbucketId, Vbuuid};
+use proto::index::{IndexSpec, KeyPart};
 use proto::key;
 use proto::mutation::{KeyVersionsWriter, MutationKind};
 use proto::scan::{KeyRange, Output, ShardBatch, ShardScan};
-use proto::topology::IndexTopology;
 use proto::value::Value;
 
 use super::super::Piece;
@@ -31,28 +32,9 @@ fn info() -> Arc<IndexInfo> {
         descending: false,
         include_missing: false,
     };
-    let spec = IndexSpec {
-        name: "i".into(),
-        bucket: "b".into(),
-        primary: false,
-        keys: vec![part("country"), part("pop")],
-        include: Vec::new(),
-        predicate: None,
-        partition: PartitionBy::DocumentId,
-        slices: 1,
-        replicas: 0,
-        sql: String::new(),
-    };
-    Arc::new(IndexInfo {
-        id: INDEX,
-        bucket: BucketId(1),
-        spec: Arc::new(spec),
-        state: IndexState::Backfill,
-        generation: Generation(0),
-        topology: Arc::new(IndexTopology { number: TopologyNo(1), placement: vec![vec![NODE]] }),
-        moves: Vec::new(),
-        revision: 0,
-    })
+    let keys = vec![part("country"), part("pop")];
+    let spec = IndexSpec { primary: false, keys, ..IndexSpec::new("i", "b") };
+    Arc::new(IndexInfo::new(INDEX, BucketId(1), spec, vec![vec![NODE]]))
 }
 
 fn entry_key(country: &str, pop: i64) -> Vec<u8> {
@@ -95,14 +77,17 @@ fn batch(epoch: u64, to: u64, body: Bytes) -> EpochBatch {
 }
 
 fn open(dir: &tempfile::TempDir) -> FragmentStore {
-    FragmentStore::open(&Env::real(), NODE, &PathBuf::from(dir.path()), StoreOptions::default())
-        .expect("the store opens")
+    let path = PathBuf::from(dir.path());
+    let store = FragmentStore::open(&Env::real(), NODE, &path, StoreOptions::default());
+    let store = store.expect("the store opens");
+    store.load_all();
+    store
 }
 
 /// A store with an index that shows epoch 1.
 async fn built(dir: &tempfile::TempDir, documents: Bytes) -> FragmentStore {
     let store = open(dir);
-    store.begin_build(info()).await.unwrap();
+    store.begin_build(info(), Grouping::Together).await.unwrap();
     store.begin_backfill(INDEX, Generation(0)).await.unwrap();
     store.backfill(INDEX, Generation(0), documents).await.unwrap();
     store.apply(batch(1, 100, Bytes::new())).await.unwrap();
@@ -218,7 +203,7 @@ async fn epochs_lose_nothing_to_the_work_behind_them() {
     let options = || StoreOptions { memory_bytes: 128 << 10, ..StoreOptions::default() };
     let path = PathBuf::from(dir.path());
     let store = FragmentStore::open(&Env::real(), NODE, &path, options()).expect("the store opens");
-    store.begin_build(info()).await.unwrap();
+    store.begin_build(info(), Grouping::Together).await.unwrap();
     store.begin_backfill(INDEX, Generation(0)).await.unwrap();
     store.apply(batch(1, 100, Bytes::new())).await.unwrap();
     store.finish_build(INDEX, Generation(0), &mark(1, 100)).await.unwrap();
@@ -243,5 +228,175 @@ async fn epochs_lose_nothing_to_the_work_behind_them() {
     assert_eq!(shown(&store), before);
     drop(store);
     let store = FragmentStore::open(&Env::real(), NODE, &path, options()).expect("it opens again");
+    store.load_all();
     assert_eq!(shown(&store), before);
+}
+
+/// An epoch whose parent was missed raises the floor of an index that has nothing in memory. The flush
+/// that is to write the floor fails, at each of its file operations in turn; the next one makes up for it,
+/// whatever happens between.
+#[tokio::test]
+async fn a_floor_that_a_flush_could_not_write_is_written_by_the_next() {
+    let dir = PathBuf::from("/node");
+    for place in 1.. {
+        let (env, _, fs) = sim::world(7);
+        let open = || FragmentStore::open(&env, NODE, &dir, StoreOptions::default());
+        let store = open().unwrap();
+        store.begin_build(info(), Grouping::Together).await.unwrap();
+        store.begin_backfill(INDEX, Generation(0)).await.unwrap();
+        store.apply(batch(1, 100, Bytes::new())).await.unwrap();
+        store.finish_build(INDEX, Generation(0), &mark(1, 100)).await.unwrap();
+        store.apply(batch(9, 109, Bytes::new())).await.unwrap();
+        store.wait_durable(BucketId(1), Epoch(9)).await.unwrap();
+        fs.fail_at(fs.operations() + place);
+        if store.flush().await.is_ok() {
+            return assert!(place > 3, "the flush has file operations");
+        }
+        // A rollback takes away what the flush had set aside.
+        store.truncate(&mark(9, 109)).await.unwrap();
+        store.flush().await.unwrap();
+        drop(store);
+        let floor = open().unwrap().indexes()[0].floor;
+        assert_eq!(floor, Some(Epoch(9)), "operation {place} of the flush failed");
+    }
+}
+
+#[tokio::test]
+async fn builds_share_one_quarter_of_the_budget() {
+    const BUDGET: u64 = 1 << 20;
+    let dir = tempfile::tempdir().unwrap();
+    let options = StoreOptions { memory_bytes: BUDGET, ..StoreOptions::default() };
+    let store = FragmentStore::open(&Env::real(), NODE, dir.path(), options).unwrap();
+    let indexes: Vec<IndexId> = (1..=4).map(IndexId).collect();
+    for index in &indexes {
+        let info = IndexInfo { id: *index, ..IndexInfo::clone(&info()) };
+        store.begin_build(Arc::new(info), Grouping::Together).await.unwrap();
+        store.begin_backfill(*index, Generation(0)).await.unwrap();
+    }
+    let mut most = 0;
+    for n in 0..200 {
+        for index in &indexes {
+            let mut writer = KeyVersionsWriter::default();
+            for document in 0..20 {
+                writer.mutation(1, MutationKind::Upsert, &format!("k{n}-{document}"), 1);
+                writer.index(*index, Generation(0), 1);
+                writer.entry(SliceNo(0), &entry_key("country", n), b"");
+            }
+            store.backfill(*index, Generation(0), writer.finish()).await.unwrap();
+            let slots = store.inner.state.slots();
+            let gathered = slots.iter().map(|slot| slot.bulk_bytes.load(Ordering::Relaxed)).sum();
+            most = u64::max(most, gathered);
+        }
+    }
+    assert!(most > BUDGET / 16, "they gather something: {most} bytes");
+    assert!(most <= BUDGET / 4, "{most} bytes gathered, the budget is {BUDGET}");
+}
+
+/// A heartbeat asks on an async thread, which must not wait for whoever changes memory or lists.
+#[tokio::test]
+async fn counters_and_progress_are_told_while_the_writer_is_busy() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(built(&dir, body(&[(1, "k", &[("a", 1)])])).await);
+    store.apply(batch(2, 101, body(&[(101, "l", &[("a", 2)])]))).await.unwrap();
+    store.wait_durable(BucketId(1), Epoch(2)).await.unwrap();
+    let slot = store.inner.state.get(INDEX).unwrap();
+    let (begun, is_busy) = tokio::sync::oneshot::channel();
+    let (end, ended) = std::sync::mpsc::channel();
+    Env::real().spawner.spawn_blocking(Box::new(move || {
+        let _busy = (lock(&slot.flush), lock(&slot.structure), slot.writer());
+        begun.send(()).unwrap();
+        ended.recv().unwrap();
+    }));
+    is_busy.await.unwrap();
+    let asked = Arc::clone(&store);
+    let env = Env::real();
+    let answer = env.blocking(move || {
+        let entries = asked.progress()[0].entries;
+        (asked.counters(BucketId(1)), entries, asked.memory_bytes())
+    });
+    let told = tokio::time::timeout(std::time::Duration::from_secs(10), answer).await;
+    end.send(()).unwrap();
+    let (counters, entries, memory_bytes) = told.expect("no lock is waited for");
+    assert_eq!(
+        (counters.committed, counters.durable, counters.stable),
+        (Epoch(2), Epoch(2), Epoch(1))
+    );
+    assert!(entries == 2 && memory_bytes > 0);
+    store.flush().await.unwrap();
+    assert_eq!(store.counters(BucketId(1)).stable, Epoch(2));
+}
+
+#[tokio::test]
+async fn a_split_a_clone_and_a_change_of_groups_write_less_than_a_hundredth_of_the_slice() {
+    let (env, _, fs) = sim::world(11);
+    let dir = PathBuf::from("/node");
+    let store = FragmentStore::open(&env, NODE, &dir, StoreOptions::default()).unwrap();
+    let more = proto::index::IncludedColumn {
+        expr: Expr::Path(vec![Step::Field("more".into())]),
+        name: "more".into(),
+        column_type: ColumnType::Text,
+    };
+    let mut info = IndexInfo::clone(&info());
+    Arc::make_mut(&mut info.spec).include = vec![more];
+    store.begin_build(Arc::new(info), Grouping::Together).await.unwrap();
+    store.begin_backfill(INDEX, Generation(0)).await.unwrap();
+    let ids: Vec<String> = (0..20_000).map(|n| format!("document{n:08}")).collect();
+    let entries: Vec<_> = (0..20_000i64).map(|n| [("a", n * 7919 % 20_000)]).collect();
+    let states: Vec<State<'_>> =
+        ids.iter().zip(&entries).map(|(id, entry)| (1, id.as_str(), &entry[..])).collect();
+    store.backfill(INDEX, Generation(0), body(&states)).await.unwrap();
+    store.apply(batch(1, 100, Bytes::new())).await.unwrap();
+    store.finish_build(INDEX, Generation(0), &mark(1, 100)).await.unwrap();
+    store.compact().await.unwrap();
+    let slice_bytes = store.progress()[0].bytes;
+    assert!(slice_bytes > 300_000, "{slice_bytes} bytes");
+    let of = |slice| SliceId { index: INDEX, generation: Generation(0), slice: SliceNo(slice) };
+    let mut before = fs.written_bytes();
+    let mut check = |what: &str| {
+        let now = fs.written_bytes();
+        let written = now - std::mem::replace(&mut before, now);
+        assert!(written > 0 && written * 100 < slice_bytes, "{what}: {written} of {slice_bytes}");
+    };
+    store.split(of(0), &entry_key("a", 9000), SliceNo(1), SliceNo(2)).await.unwrap();
+    check("a split");
+    store.clone_slice(of(2), SliceNo(3)).await.unwrap();
+    check("a clone");
+    store.regroup(INDEX, Generation(0), Grouping::Apart).await.unwrap();
+    check("a change of groups");
+    store.drop_slice(of(3)).await.unwrap();
+    check("a drop");
+    let entries: Vec<u64> = store.progress().iter().map(|slice| slice.entries).collect();
+    assert_eq!(entries, [9000, 11_000]);
+}
+
+#[tokio::test]
+async fn a_restart_lets_go_of_the_log_that_nothing_needs() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = LogOptions { segment_bytes: 4 << 10, ..LogOptions::default() };
+    let options = || StoreOptions { log: log.clone(), ..StoreOptions::default() };
+    let open = || FragmentStore::open(&Env::real(), NODE, dir.path(), options()).unwrap();
+    let store = open();
+    store.begin_build(info(), Grouping::Together).await.unwrap();
+    store.begin_backfill(INDEX, Generation(0)).await.unwrap();
+    store.apply(batch(1, 100, Bytes::new())).await.unwrap();
+    store.finish_build(INDEX, Generation(0), &mark(1, 100)).await.unwrap();
+    for n in 1..600u64 {
+        let id = format!("k{n}");
+        let body = body(&[(100 + n, &id, &[("a", n as i64)])]);
+        store.apply(batch(1 + n, 100 + n, body)).await.unwrap();
+    }
+    store.wait_durable(BucketId(1), Epoch(600)).await.unwrap();
+    // The node goes down after the fragments were written and before the log was let go.
+    store.inner.state.get(INDEX).unwrap().flush(&store.inner.files).unwrap();
+    assert!(store.inner.log.held_bytes() > 16 << 10);
+    drop(store);
+    let store = open();
+    store.load_all();
+    assert!(store.inner.log.held_bytes() < 8 << 10, "{} bytes", store.inner.log.held_bytes());
+    assert_eq!(store.counters(BucketId(1)).stable, Epoch(600));
+    drop(store);
+    let store = open();
+    store.load_all();
+    let snapshot = store.snapshot(INDEX, Generation(0), Epoch(600)).unwrap();
+    assert_eq!(snapshot.checksum(SliceNo(0)).unwrap().1, 599);
 }

@@ -27,6 +27,7 @@ use proto::index::IndexInfo;
 use proto::moves::{ExportHead, FilePiece};
 use proto::{Error, ErrorCode, Result};
 
+use super::edits::count_at;
 use super::files::Files;
 use super::manifest::{FileId, IndexManifest, SliceLists};
 use super::slot::{Slot, lock};
@@ -230,6 +231,8 @@ impl FragmentStore {
     /// A slice's fragments, with all epochs up to the newest one applied.
     pub async fn export(&self, slice: SliceId) -> Result<Export> {
         let slot = self.slot(slice.index, slice.generation)?;
+        self.inner.wait_loaded(slice.index).await?;
+        slot.check_readable()?;
         let inner = Arc::clone(&self.inner);
         let work = move || {
             let epoch = inner.committed(slot.info.bucket);
@@ -262,13 +265,20 @@ impl FragmentStore {
             return Err(Box::new(Refused { error, received }));
         }
         let (inner, epoch) = (Arc::clone(&self.inner), mark.epoch);
-        let work = move || match inner.install(&received, slice, info, epoch) {
-            Ok(()) => {
-                let mut received = received;
-                received.files.clear();
-                Ok(())
+        let work = move || {
+            let mut received = received;
+            match inner.install(&received, slice, info, epoch) {
+                Ok(()) => {
+                    received.files.clear();
+                    Ok(())
+                }
+                Err(NotInstalled::For(error)) => Err(Box::new(Refused { error, received })),
+                Err(NotInstalled::Unsure(error)) => {
+                    // The manifest on disk may name the files: they stay, and the next start sorts that out.
+                    received.files.clear();
+                    Err(Box::new(Refused { error, received }))
+                }
             }
-            Err(error) => Err(Box::new(Refused { error, received })),
         };
         self.inner.env.blocking(work).await
     }
@@ -277,8 +287,8 @@ impl FragmentStore {
     pub async fn count_installed(&self, slice: SliceId, epoch: Epoch, told: u64) -> Result<()> {
         let slot = self.slot(slice.index, slice.generation)?;
         let work = move || -> Result<()> {
-            let counted = slot.count_at(slice.slice, epoch)?;
-            if let Some(entries) = lock(&slot.writer).entries.get_mut(&slice.slice) {
+            let counted = count_at(slot.visible.load().entries(slice.slice), epoch)?;
+            if let Some(entries) = slot.writer().entries.get_mut(&slice.slice) {
                 *entries += counted as i64 - told as i64;
             }
             Ok(())
@@ -308,7 +318,7 @@ impl Inner {
         slice: SliceId,
         info: Arc<IndexInfo>,
         epoch: Epoch,
-    ) -> Result<()> {
+    ) -> std::result::Result<(), NotInstalled> {
         let head = received.head.as_ref().ok_or_else(|| Error::internal("nothing was received"))?;
         let lists = received.lists_at(head, epoch)?;
         let named: BTreeSet<FileId> = lists.files().collect();
@@ -333,6 +343,20 @@ impl Inner {
         let unnamed = received.files.values().filter(|(file, _)| !named.contains(file)).cloned();
         self.files.retire(unnamed.collect());
         Ok(())
+    }
+}
+
+/// Why a slice was not installed.
+enum NotInstalled {
+    /// Nothing has changed.
+    For(Error),
+    /// The manifest could not be made durable: on disk it may be the old one or the new one.
+    Unsure(Error),
+}
+
+impl From<Error> for NotInstalled {
+    fn from(error: Error) -> Self {
+        Self::For(error)
     }
 }
 
@@ -381,7 +405,11 @@ impl Slot {
     }
 
     /// An index of which this is the first slice here.
-    fn of_arrived(arrived: Arrived, epoch: Epoch, files: &Files) -> Result<Self> {
+    fn of_arrived(
+        arrived: Arrived,
+        epoch: Epoch,
+        files: &Files,
+    ) -> std::result::Result<Self, NotInstalled> {
         let manifest = IndexManifest {
             info: arrived.info,
             // Each slice that arrives has a floor of its own.
@@ -391,32 +419,40 @@ impl Slot {
             slices: [(arrived.slice, arrived.lists)].into(),
             entries: [(arrived.slice, arrived.entries)].into(),
         };
-        files.write_manifest(&manifest)?;
-        Self::open(manifest, arrived.tables)
+        files.write_manifest(&manifest).map_err(NotInstalled::Unsure)?;
+        Ok(Self::whole(manifest, arrived.tables)?)
     }
 
-    fn take_in(&self, arrived: Arrived, epoch: Epoch, files: &Files) -> Result<()> {
+    fn take_in(
+        &self,
+        arrived: Arrived,
+        epoch: Epoch,
+        files: &Files,
+    ) -> std::result::Result<(), NotInstalled> {
         self.flush(files)?;
         let mut structure = lock(&self.structure);
         let mut manifest = structure.manifest.clone();
         if structure.dropped || manifest.floor.is_none() {
             let text = format!("index {} is being built or dropped here", self.info.id);
-            return Err(Error::unavailable(text));
+            return Err(Error::unavailable(text).into());
         }
         if manifest.slices.contains_key(&arrived.slice) {
             let text = format!("slice {} of index {} is here", arrived.slice, self.info.id);
-            return Err(Error::new(ErrorCode::Exists, text));
+            return Err(Error::new(ErrorCode::Exists, text).into());
         }
         manifest.info = arrived.info;
         manifest.floors.insert(arrived.slice, arrived.floor);
         manifest.flushed = manifest.flushed.max(epoch);
         manifest.slices.insert(arrived.slice, arrived.lists);
         manifest.entries.insert(arrived.slice, arrived.entries);
-        let mut writer = lock(&self.writer);
-        files.write_manifest(&manifest)?;
+        // Its columns are divided as those of the slices that are here.
+        manifest.regroup(structure.manifest.grouping().groups())?;
+        structure.open_rest(files)?;
+        let mut writer = self.writer();
+        files.write_manifest(&manifest).map_err(NotInstalled::Unsure)?;
         writer.entries.insert(arrived.slice, arrived.entries as i64);
         structure.manifest = manifest;
         structure.tables.extend(arrived.tables);
-        self.publish(&structure, &mut writer, |_| {})
+        Ok(self.publish(&structure, &mut writer, |_| {})?)
     }
 }

@@ -20,7 +20,7 @@ use super::Counters;
 use super::compact::Extent;
 use super::log::Lsn;
 use super::manifest::{DeadEpochs, FileId, NodeManifest};
-use super::slot::{Slot, Writer, lock};
+use super::slot::{Slot, lock};
 use super::store::{Inner, StoreOptions};
 
 /// How often a failed flush is tried again while epochs wait for room.
@@ -92,7 +92,7 @@ impl Inner {
         self.state.slots().iter().map(|slot| slot.memory_bytes()).sum()
     }
 
-    /// Bytes of backfills that wait to be written; each writes when it has a quarter of the budget.
+    /// Bytes of backfills that wait to be written.
     fn bulk_bytes(&self) -> u64 {
         let bytes = |slot: &Arc<Slot>| slot.bulk_bytes.load(std::sync::atomic::Ordering::Relaxed);
         self.state.slots().iter().map(bytes).sum()
@@ -119,7 +119,7 @@ impl Inner {
     /// Is there room for an epoch?
     fn has_room(&self) -> bool {
         self.unwritten_bytes() < self.room_bytes()
-            && !self.state.slots().iter().any(|slot| slot.is_full())
+            && !self.state.slots().iter().any(|slot| slot.figures.is_full())
     }
 
     /// Waits until memory is below the second bound.
@@ -149,25 +149,26 @@ impl Inner {
     }
 
     pub fn counters(&self, bucket: BucketId) -> Counters {
-        let unflushed = |slot: &Arc<Slot>| slot.needs_log().map(|(epoch, _)| epoch);
-        let oldest = self.state.of_bucket(bucket).iter().filter_map(unflushed).min();
         let durable_lsn = self.log.durable().borrow().lsn;
-        let mut buckets = lock(&self.state.buckets);
-        let Some(progress) = buckets.get_mut(&bucket) else { return Counters::default() };
-        while let Some((epoch, _)) = progress.ends.front().filter(|(_, lsn)| *lsn <= durable_lsn) {
-            progress.durable = *epoch;
-            progress.ends.pop_front();
-        }
-        let committed = progress.applied.as_ref().map_or(Epoch(0), |mark| mark.epoch);
+        let (staged, committed, durable) = {
+            let mut buckets = lock(&self.state.buckets);
+            let Some(progress) = buckets.get_mut(&bucket) else { return Counters::default() };
+            while let Some((epoch, _)) =
+                progress.ends.front().filter(|(_, lsn)| *lsn <= durable_lsn)
+            {
+                progress.durable = *epoch;
+                progress.ends.pop_front();
+            }
+            let committed = progress.applied.as_ref().map_or(Epoch(0), |mark| mark.epoch);
+            (progress.staged, committed, progress.durable)
+        };
+        // Asked after what is committed: that is in fragments by now or among what is not flushed.
+        let slots = self.state.of_bucket(bucket);
+        let oldest = slots.iter().filter_map(|slot| slot.figures.unflushed_epoch()).min();
         let stable = oldest.map_or(committed, |oldest| Epoch(oldest.0.saturating_sub(1)));
         // That an epoch was applied is known from its record alone, also where fragments have its rows.
-        let durable = progress.durable.min(committed);
-        Counters {
-            staged: progress.staged.max(committed),
-            committed,
-            durable,
-            stable: stable.min(durable),
-        }
+        let durable = durable.min(committed);
+        Counters { staged: staged.max(committed), committed, durable, stable: stable.min(durable) }
     }
 
     pub async fn wait_durable(&self, bucket: BucketId, epoch: Epoch) -> Result<()> {
@@ -200,14 +201,13 @@ impl Inner {
         let mut progress = Vec::new();
         for slot in self.state.slots() {
             let visible = slot.visible.load_full();
-            let entries = lock(&slot.writer).entries.clone();
+            let entries = slot.figures.entries();
             for (slice, fragments) in &visible.slices {
-                let on_disk = fragments.forward.iter().chain(&fragments.back);
                 let section = |table: &super::table::Table, slice: SliceNo| {
                     let index = &table.index;
                     index.section(slice).map_or(0, |section| index.sections()[section].bytes)
                 };
-                let files: u64 = on_disk.map(|s| section(&s.table, s.rows_of)).sum();
+                let files: u64 = fragments.all().map(|s| section(&s.table, s.rows_of)).sum();
                 let runs: u64 = visible.runs.iter().map(|run| section(run, *slice)).sum();
                 let (index, generation) = (slot.info.id, slot.info.generation);
                 progress.push(SliceProgress {
@@ -215,7 +215,7 @@ impl Inner {
                     floor: visible.floor_of(*slice),
                     entries: entries.get(slice).copied().unwrap_or(0).max(0) as u64,
                     bytes: files + runs,
-                    trouble: trouble.clone(),
+                    trouble: trouble.clone().or_else(|| slot.load_trouble()),
                 });
             }
         }
@@ -229,9 +229,7 @@ impl Inner {
         if order.checkpoints.back().is_some_and(|(last, _)| end < last + at_least_bytes) {
             return;
         }
-        let buckets = lock(&self.state.buckets);
-        let marks = buckets.values().filter_map(|progress| progress.logged.clone()).collect();
-        order.checkpoints.push_back((end, marks));
+        order.checkpoints.push_back((end, self.state.logged()));
     }
 
     /// Lets go of the log as far as the fragments have what is in it.
@@ -239,7 +237,7 @@ impl Inner {
         let mut order = self.order.lock().await;
         self.checkpoint(&mut order, 1);
         let slots = self.state.slots();
-        let unflushed = slots.iter().filter_map(|slot| slot.needs_log().map(|(_, lsn)| lsn));
+        let unflushed = slots.iter().filter_map(|slot| slot.figures.needs_log_from());
         // Read before the indexes are asked, which `chain` does last: an epoch is in one or the other.
         let applying: Vec<Lsn> = lock(&self.state.buckets)
             .iter()
@@ -266,7 +264,7 @@ impl Inner {
     fn pick_flush(&self) -> Option<Arc<Slot>> {
         let end = self.log.end();
         let weight = |slot: &Arc<Slot>| {
-            let held = slot.needs_log().map_or(0, |(_, lsn)| end.saturating_sub(lsn));
+            let held = slot.figures.needs_log_from().map_or(0, |lsn| end.saturating_sub(lsn));
             MEMORY_WEIGHT * slot.memory_bytes() + LOG_WEIGHT * held
         };
         self.state.slots().into_iter().max_by_key(weight)
@@ -276,7 +274,7 @@ impl Inner {
         // Flushes begin before epochs must wait, also where little is left of the budget.
         self.unwritten_bytes() > self.options.flush_bytes().min(self.room_bytes() / 2)
             || self.log.held_bytes() > self.options.log_bytes
-            || self.state.slots().iter().any(|slot| slot.is_full())
+            || self.state.slots().iter().any(|slot| slot.figures.is_full())
     }
 
     /// Runs one kind of worker, unless one runs already.
@@ -313,15 +311,6 @@ struct Ended<'a> {
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
         *(self.flag)(&mut lock(&self.inner.background)) = false;
-    }
-}
-
-impl Writer {
-    /// Is anything of a slice in memory?
-    pub fn has(&self, slice: SliceNo, visible: &super::slot::Visible) -> bool {
-        visible.runs.iter().any(|run| run.index.section(slice).is_some())
-            || self.memtable.has(slice)
-            || self.frozen.as_ref().is_some_and(|frozen| frozen.has(slice))
     }
 }
 

@@ -8,11 +8,15 @@ use std::path::{Path, PathBuf};
 
 use proto::Error;
 use proto::env::{Env, OpenMode};
+use proto::ids::{Generation, IndexId};
 use serde::Serialize;
 
 use super::log::{self, Lsn, RecordInfo, RecordState, SEGMENT_HEADER_BYTES};
 use super::manifest::{self, Described, FileId};
-use super::{fragment, layout};
+use super::{fragment, layout, verify_slices};
+
+/// The manifests of indexes.
+type Indexes = BTreeMap<(IndexId, Generation), PathBuf>;
 
 /// How the first line of a data directory's VERSION begins.
 const VERSION_BEGINNING: &[u8] = b"sextant indexer data ";
@@ -76,8 +80,16 @@ pub fn verify(env: &Env, dir: &Path) -> Report {
         verify.report.finding(&path, "it is not there, or does not name an indexer's data");
     }
     verify.log(&layout::log_dir(dir));
-    let named = verify.manifests(&layout::manifest_dir(dir));
-    verify.fragments(dir, &named);
+    let (named, indexes) = verify.manifests(&layout::manifest_dir(dir));
+    let whole = verify.fragments(dir, &named);
+    for (index, path) in indexes {
+        match verify_slices::check(env, dir, index, |file| whole.contains(&file)) {
+            Ok(findings) => {
+                findings.into_iter().for_each(|finding| verify.report.finding(&path, finding));
+            }
+            Err(error) => verify.report.finding(&path, error.message),
+        }
+    }
     verify.report
 }
 
@@ -167,9 +179,9 @@ impl Verify<'_> {
         Some(segment.end)
     }
 
-    /// Checks the manifests; says who names which fragment.
-    fn manifests(&mut self, dir: &Path) -> BTreeMap<FileId, PathBuf> {
-        let mut named = BTreeMap::new();
+    /// Checks the manifests; says who names which fragment, and which indexes there are.
+    fn manifests(&mut self, dir: &Path) -> (BTreeMap<FileId, PathBuf>, Indexes) {
+        let (mut named, mut indexes) = (BTreeMap::new(), Indexes::new());
         let (manifests, others): (Vec<_>, Vec<_>) = self
             .list(dir)
             .into_iter()
@@ -184,6 +196,8 @@ impl Verify<'_> {
                     if expected != path {
                         let message = format!("its name should be {}", expected.display());
                         self.report.finding(&path, message);
+                    } else {
+                        indexes.insert((index, generation), path.clone());
                     }
                     named.extend(items.into_iter().map(|item| (item.file, path.clone())));
                 }
@@ -191,16 +205,19 @@ impl Verify<'_> {
                 Err(error) => self.report.finding(&path, error.message),
             }
         }
-        named
+        (named, indexes)
     }
 
-    fn fragments(&mut self, dir: &Path, named: &BTreeMap<FileId, PathBuf>) {
-        let mut here = BTreeSet::new();
+    /// Checks the fragments; says which are whole.
+    fn fragments(&mut self, dir: &Path, named: &BTreeMap<FileId, PathBuf>) -> BTreeSet<FileId> {
+        let (mut here, mut whole) = (BTreeSet::new(), BTreeSet::new());
         for path in self.list(&layout::fragment_dir(dir)) {
             match layout::fragment_id(&path).map(FileId) {
                 Some(id) if named.contains_key(&id) => {
                     here.insert(id);
-                    self.fragment(&path);
+                    if self.fragment(&path) {
+                        whole.insert(id);
+                    }
                 }
                 Some(_) => {
                     self.report.note(&path, "no manifest names it: the next start removes it")
@@ -213,17 +230,24 @@ impl Verify<'_> {
             let message = format!("it is not there, but {} names it", manifest.display());
             self.report.finding(&path, message);
         }
+        whole
     }
 
-    fn fragment(&mut self, path: &Path) {
+    /// Checks a fragment; is it whole?
+    fn fragment(&mut self, path: &Path) -> bool {
         self.report.fragments += 1;
         match fragment::describe(self.env, path, &mut |_| ()) {
             Ok(info) => {
                 self.report.rows += info.stats.rows;
                 self.report.bytes += info.file_bytes;
+                let whole = info.findings.is_empty();
                 info.findings.into_iter().for_each(|finding| self.report.finding(path, finding));
+                whole
             }
-            Err(Error { message, .. }) => self.report.finding(path, message),
+            Err(Error { message, .. }) => {
+                self.report.finding(path, message);
+                false
+            }
         }
     }
 

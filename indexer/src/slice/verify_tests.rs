@@ -10,7 +10,7 @@ use proto::mutation::{KeyVersionsWriter, MutationKind};
 
 use super::*;
 use crate::slice::manifest::testing;
-use crate::slice::{EpochBatch, FragmentStore, Piece, SliceStore, StoreOptions};
+use crate::slice::{EpochBatch, FragmentStore, Grouping, Piece, SliceStore, StoreOptions};
 
 const DIR: &str = "data";
 const BUCKET: BucketId = BucketId(2);
@@ -55,7 +55,7 @@ async fn node() -> (Env, SimFs) {
     let store = FragmentStore::open(&env, NodeId(1), dir, StoreOptions::default()).unwrap();
     let info = testing::manifest().info;
     let (index, generation) = (info.id, info.generation);
-    store.begin_build(info).await.unwrap();
+    store.begin_build(info, Grouping::Together).await.unwrap();
     store.begin_backfill(index, generation).await.unwrap();
     store.backfill(index, generation, documents(0..300)).await.unwrap();
     apply(&store, 1, 300..310).await;
@@ -165,4 +165,37 @@ async fn a_missing_or_foreign_directory_is_a_finding() {
     assert!(is_data_dir(&env, Path::new(DIR)));
     assert!(!is_data_dir(&env, Path::new("elsewhere")));
     assert_eq!(verify(&env, Path::new("elsewhere")).findings.len(), 1);
+}
+
+#[tokio::test]
+async fn a_manifest_that_says_what_its_fragments_have_not_is_found() {
+    let (env, _) = node().await;
+    let dir = layout::manifest_dir(Path::new(DIR));
+    let info = testing::manifest().info;
+    let read = || manifest::read_index(&*env.fs, &dir, info.id, info.generation).unwrap().unwrap();
+    let whole = read();
+    let slice = SliceNo(0);
+    let told = |edit: &dyn Fn(&mut manifest::IndexManifest)| {
+        let mut edited = whole.clone();
+        edit(&mut edited);
+        manifest::write_index(&*env.fs, &dir, &edited).unwrap();
+        let report = verify(&env, Path::new(DIR));
+        manifest::write_index(&*env.fs, &dir, &whole).unwrap();
+        report.findings.into_iter().map(|finding| finding.message).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&|_| ()), [""; 0]);
+    let counted = told(&|manifest| *manifest.entries.get_mut(&slice).unwrap() += 1);
+    assert!(counted[0].contains("slice 0 has 350 entries, it says 351"), "{counted:?}");
+    let moved = told(&|manifest| {
+        let lists = manifest.slices.get_mut(&slice).unwrap();
+        lists.groups[0].items[0].rows_of = SliceNo(4);
+    });
+    assert!(moved[0].contains("has no rows of slice 4"), "{moved:?}");
+    let exchanged = told(&|manifest| {
+        let lists = manifest.slices.get_mut(&slice).unwrap();
+        let (entries, back) = (lists.groups[0].items[0].file, lists.groups[1].items[0].file);
+        lists.groups[0].items[0].file = back;
+        lists.groups[1].items[0].file = entries;
+    });
+    assert!(exchanged[0].contains("has columns back, of it entry,include count"), "{exchanged:?}");
 }

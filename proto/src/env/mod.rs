@@ -22,6 +22,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use budget::{Budget, Reservation};
 
@@ -118,6 +119,8 @@ pub trait Spawner: Send + Sync + 'static {
     fn spawn(&self, name: &'static str, future: BoxFuture<()>) -> Task;
     /// Runs work that blocks where it may; in the simulation at once, in the caller's thread.
     fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>);
+    /// Holds blocking work up for a while; in the simulation, where others wait for it, it goes on.
+    fn pause(&self, _time: Duration) {}
 }
 
 /// A background task; dropping it cancels the task at its next await.

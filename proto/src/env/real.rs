@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::{BoxFuture, Clock, File, FileSystem, OpenMode, Random, Spawner, Task};
 
@@ -53,6 +53,10 @@ impl Spawner for TokioSpawner {
 
     fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>) {
         tokio::task::spawn_blocking(work);
+    }
+
+    fn pause(&self, time: Duration) {
+        std::thread::sleep(time);
     }
 }
 

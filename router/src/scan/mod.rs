@@ -260,40 +260,20 @@ impl ScanStream {
 
 #[cfg(test)]
 mod tests {
-    use proto::ids::{BucketId, Generation, IndexId, NodeId, TopologyNo};
-    use proto::index::{IndexSpec, IndexState, PartitionBy};
+    use proto::ids::{BucketId, Generation, IndexId, NodeId};
+    use proto::index::{IndexSpec, IndexState};
     use proto::scan::{RowBlockBuilder, ShardBatch};
-    use proto::topology::IndexTopology;
 
     use super::shard::ShardStream;
     use super::*;
     use crate::leases::Leases;
 
     fn index() -> IndexInfo {
-        let spec = IndexSpec {
-            name: "i".into(),
-            bucket: "b".into(),
-            primary: true,
-            keys: Vec::new(),
-            include: Vec::new(),
-            predicate: None,
-            partition: PartitionBy::DocumentId,
-            slices: 1,
-            replicas: 0,
-            sql: String::new(),
-        };
+        let spec = IndexSpec::new("i", "b");
         IndexInfo {
-            id: IndexId(1),
-            bucket: BucketId(1),
-            spec: Arc::new(spec),
             state: IndexState::Maintenance,
             generation: Generation(1),
-            topology: Arc::new(IndexTopology {
-                number: TopologyNo(1),
-                placement: vec![vec![NodeId(1)]],
-            }),
-            moves: Vec::new(),
-            revision: 0,
+            ..IndexInfo::new(IndexId(1), BucketId(1), spec, vec![vec![NodeId(1)]])
         }
     }
 

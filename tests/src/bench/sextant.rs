@@ -8,17 +8,14 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use indexer::slice::log::{LogOptions, SyncPolicy};
-use indexer::slice::{EpochBatch, FragmentStore, Piece, SliceStore, StoreOptions};
+use indexer::slice::{EpochBatch, FragmentStore, Grouping, Piece, SliceStore, StoreOptions};
 use proto::cut::{Cut, EpochMark, Position};
 use proto::env::Env;
 use proto::expr::{ColumnType, Expr, Step};
-use proto::ids::{
-    BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceNo, TopologyNo, VbucketId, Vbuuid,
-};
-use proto::index::{IndexInfo, IndexSpec, IndexState, KeyPart, PartitionBy};
+use proto::ids::{BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid};
+use proto::index::{IndexInfo, IndexSpec, KeyPart};
 use proto::mutation::{KeyVersionsWriter, MutationKind};
 use proto::scan::{KeyRange, RowBlockBuilder};
-use proto::topology::IndexTopology;
 use tokio::sync::mpsc;
 
 use super::workload::{BATCH, Documents, Id, Key};
@@ -69,7 +66,7 @@ impl Sextant {
     pub fn build(&mut self, documents: Documents) -> Outcome<()> {
         let Self { runtime, store, mark, .. } = self;
         runtime.block_on(async {
-            store.begin_build(info()).await?;
+            store.begin_build(info(), Grouping::Together).await?;
             store.begin_backfill(INDEX, Generation(0)).await?;
             let mut packed = pack_ahead(documents, 0);
             while let Some(batch) = packed.recv().await {
@@ -225,26 +222,6 @@ fn info() -> Arc<IndexInfo> {
         descending: false,
         include_missing: false,
     };
-    let spec = IndexSpec {
-        name: "bench".into(),
-        bucket: "bench".into(),
-        primary: false,
-        keys: vec![part],
-        include: Vec::new(),
-        predicate: None,
-        partition: PartitionBy::DocumentId,
-        slices: 1,
-        replicas: 0,
-        sql: String::new(),
-    };
-    Arc::new(IndexInfo {
-        id: INDEX,
-        bucket: BUCKET,
-        spec: Arc::new(spec),
-        state: IndexState::Maintenance,
-        generation: Generation(0),
-        topology: Arc::new(IndexTopology { number: TopologyNo(1), placement: vec![vec![NODE]] }),
-        moves: Vec::new(),
-        revision: 0,
-    })
+    let spec = IndexSpec { primary: false, keys: vec![part], ..IndexSpec::new("bench", "bench") };
+    Arc::new(IndexInfo::new(INDEX, BUCKET, spec, vec![vec![NODE]]))
 }

@@ -90,8 +90,10 @@ impl Driver {
     /// A call has failed: what was applied before must still be shown, or the read must fail too.
     pub(super) fn check_after_fault(&mut self, pending: Option<&Op>) -> Verdict {
         // What may or may not have happened to floors and slices is settled after the store was opened.
-        let harmless =
-            matches!(pending, None | Some(Op::Epoch { gap: false, .. } | Op::Flush | Op::Compact));
+        let harmless = matches!(
+            pending,
+            None | Some(Op::Epoch { gap: false, .. } | Op::Flush | Op::Compact | Op::Regroup(..))
+        );
         let applied = self.model.applied().first().map(|mark| mark.epoch);
         let (Some(applied), true) = (applied, harmless) else { return Ok(()) };
         let (store, horizon) = (self.store(), self.refusable_below());

@@ -229,6 +229,10 @@ impl Driver {
                 apply_edit(&*self.store(), *id, generation, edit).await.map_err(failed)?;
                 self.model_edit(*id, edit).await?;
             }
+            Op::Regroup(id, grouping) => {
+                let generation = self.indexes[id].shape.generation;
+                self.store().regroup(*id, generation, *grouping).await.map_err(failed)?;
+            }
             Op::Truncate(epoch) => {
                 let mark = self.mark(*epoch).expect("a kept epoch").clone();
                 self.store().truncate(&mark).await.map_err(failed)?;
@@ -298,8 +302,9 @@ impl Driver {
     }
 
     async fn begin_build(&mut self, shape: &Shape) -> Verdict {
-        self.store().begin_build(shape.info()).await.map_err(failed)?;
-        self.model.begin_build(shape.info()).await.map_err(failed)?;
+        let (info, grouping) = (shape.info(), shape.grouping);
+        self.store().begin_build(Arc::clone(&info), grouping).await.map_err(failed)?;
+        self.model.begin_build(info, grouping).await.map_err(failed)?;
         let of = (shape.id, shape.generation);
         self.gone.retain(|known| (known.shape.id, known.shape.generation) != of);
         let build = Some(Build::default());

@@ -15,7 +15,7 @@ use proto::{Error, ErrorKind, Result};
 
 use super::compare::{Depth, Finding, Pair, Verdict};
 use super::driver::{Driver, failed, wrong};
-use super::{BUCKET, open_store};
+use super::{BUCKET, open_whole};
 
 /// Bytes at both ends of a file that are always tried: magic numbers, versions, footers.
 const ENDS: usize = 12;
@@ -68,7 +68,7 @@ impl Driver {
         let env = Env { fs: Arc::new(fs), ..self.env.clone() };
         flips.bits += 1;
         let place = format!("bit {} of byte {} of {}", bit % 8, bit / 8, path.display());
-        let verdict = match open_store(&env, &self.dir, self.plan.memory_bytes) {
+        let verdict = match open_whole(&env, &self.dir, self.plan.memory_bytes).await {
             Ok(store) => self.check_damaged(&store, flips),
             Err(error) => Err(Finding::Failed(error)),
         };

@@ -2,10 +2,11 @@
 //! has come to, and only what the trait allows is chosen: a build is finished when an epoch covers its
 //! snapshot, a rollback goes to an epoch that every index can still answer.
 
+use indexer::slice::Grouping;
 use proto::ids::{Epoch, Generation, IndexId, SliceNo};
 
 use super::driver::Driver;
-use super::shape::{Edit, Known, Shape};
+use super::shape::{Edit, Known, Shape, any_grouping};
 
 /// Most indexes at a time.
 const INDEXES_MAX: usize = 4;
@@ -41,6 +42,8 @@ pub enum Op {
     DropIndex(IndexId),
     /// A slice is split, cloned or dropped.
     Edit(IndexId, Edit),
+    /// The columns of an index are divided anew.
+    Regroup(IndexId, Grouping),
     /// A rollback.
     Truncate(Epoch),
     /// Memory is written out.
@@ -68,10 +71,11 @@ pub fn choose(driver: &Driver, random: &mut fastrand::Rng) -> Op {
         54..74 => build(driver, random),
         74..81 => Op::Flush,
         81..84 => Op::Compact,
-        84..89 => edit(driver, random),
-        89..91 => Op::Restart,
-        91..93 => truncate(driver, random),
-        93..96 => hold(driver, random),
+        84..88 => edit(driver, random),
+        88..91 => Op::Regroup(any_index(driver, random).shape.id, any_grouping(random)),
+        91 => Op::Restart,
+        92..94 => truncate(driver, random),
+        94..96 => hold(driver, random),
         96 => Op::Release,
         97 if driver.indexes.len() > 1 => Op::DropIndex(any_index(driver, random).shape.id),
         _ => Op::WaitDurable,

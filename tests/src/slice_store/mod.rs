@@ -45,6 +45,15 @@ pub const NODE: NodeId = NodeId(7);
 /// The bucket that all indexes of a history belong to.
 pub const BUCKET: BucketId = BucketId(1);
 
+/// Opens the store that is judged and waits until all of its indexes are loaded.
+pub async fn open_whole(env: &Env, dir: &Path, memory_bytes: u64) -> Result<Arc<dyn SliceStore>> {
+    let store = open_store(env, dir, memory_bytes)?;
+    for (index, _) in store.load_states() {
+        store.wait_loaded(index).await?;
+    }
+    Ok(store)
+}
+
 /// Opens the store that is judged, with so much memory, and a log in proportion: so little that a history
 /// overflows both. Blocks.
 pub fn open_store(env: &Env, dir: &Path, memory_bytes: u64) -> Result<Arc<dyn SliceStore>> {

@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use indexer::slice::{Counters, EpochBatch, Rows, SliceStore, Snapshot, StoredIndex};
+use indexer::slice::{
+    Counters, EpochBatch, Grouping, LoadState, Rows, SliceStore, Snapshot, StoredIndex,
+};
 use proto::api::SliceProgress;
 use proto::cut::EpochMark;
 use proto::ids::{BucketId, Epoch, Generation, IndexId, NodeId, SliceId, SliceNo};
@@ -209,7 +211,7 @@ impl SliceStore for Model {
         self.tables().indexes.values().map(stored).collect()
     }
 
-    async fn begin_build(&self, info: Arc<IndexInfo>) -> Result<()> {
+    async fn begin_build(&self, info: Arc<IndexInfo>, _: Grouping) -> Result<()> {
         self.tables().indexes.insert(info.id, Index::new(info, self.node));
         Ok(())
     }
@@ -303,6 +305,10 @@ impl SliceStore for Model {
         Ok(())
     }
 
+    async fn regroup(&self, _: IndexId, _: Generation, _: Grouping) -> Result<()> {
+        Ok(())
+    }
+
     async fn truncate(&self, mark: &EpochMark) -> Result<()> {
         let mut tables = self.tables();
         tables.applied.insert(mark.bucket, mark.clone());
@@ -331,6 +337,14 @@ impl SliceStore for Model {
             }
             _ => Err(Error::unavailable("not applied, or being built")),
         }
+    }
+
+    async fn wait_loaded(&self, _: IndexId) -> Result<()> {
+        Ok(())
+    }
+
+    fn load_states(&self) -> Vec<(IndexId, LoadState)> {
+        self.tables().indexes.keys().map(|index| (*index, LoadState::Active)).collect()
     }
 
     fn progress(&self) -> Vec<SliceProgress> {

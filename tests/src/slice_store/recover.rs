@@ -2,7 +2,8 @@
 //! finds out which of the things that were under way have happened, holds the store to what was durable,
 //! and applies the epochs that were lost again, as the stream would bring them.
 
-use indexer::slice::SliceStore;
+use indexer::slice::verify::verify;
+use indexer::slice::{SliceStore, layout};
 use proto::cut::EpochMark;
 use proto::ids::{Epoch, IndexId};
 use tokio::time::timeout;
@@ -11,7 +12,7 @@ use super::compare::{Depth, Finding, Verdict};
 use super::driver::{Driver, PATIENCE, failed, wrong};
 use super::history::Op;
 use super::shape::Edit;
-use super::{BUCKET, open_store};
+use super::{BUCKET, open_whole};
 
 /// Times that the runtime is given to end the tasks of a store that was dropped.
 const TURNS: u32 = 32;
@@ -21,6 +22,7 @@ impl Driver {
     pub(super) async fn recover(&mut self, pending: Option<&Op>) -> Verdict {
         self.recoveries += 1;
         self.close().await;
+        self.verify()?;
         self.open_again().await?;
         if let Some(op) = pending {
             self.settle(op).await?;
@@ -51,12 +53,31 @@ impl Driver {
         }
     }
 
+    /// What is on disk is whole, and says of itself what is so: also what a crash has left. After a file
+    /// operation that failed it is not checked before the store was opened again.
+    fn verify(&self) -> Verdict {
+        if self.is_excused() {
+            return Ok(());
+        }
+        let report = verify(&self.env, &self.dir);
+        // The directory belongs to no node that would have written its version.
+        let version = layout::version_path(&self.dir);
+        match report.findings.into_iter().find(|finding| finding.path != version) {
+            // The machine may have gone down just now.
+            Some(finding) if !self.is_excused() => {
+                wrong(format!("{}: {}", finding.path.display(), finding.message))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Opens the store, with more crashes on the way if the plan says so.
     async fn open_again(&mut self) -> Verdict {
         loop {
             if self.fs.is_crashed() {
                 self.fs.restart();
                 self.plan.crash_at = None;
+                self.verify()?;
             }
             // A fault before this counts no more: what it broke is opened anew.
             if self.is_excused() {
@@ -67,7 +88,7 @@ impl Driver {
                 self.plan.recovery_crashes -= 1;
                 self.fs.crash_at(self.fs.operations() + self.random.u64(1..24));
             }
-            let opened = open_store(&self.env, &self.dir, self.plan.memory_bytes);
+            let opened = open_whole(&self.env, &self.dir, self.plan.memory_bytes).await;
             if crashes_again && !self.fs.is_crashed() {
                 // What was armed for the recovery must not go off later.
                 self.fs.restart();

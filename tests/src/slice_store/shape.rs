@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use indexer::slice::Grouping;
 use proto::expr::{ColumnType, Expr, Step};
 use proto::ids::{Generation, IndexId, SliceNo, TopologyNo, hash_id};
 use proto::index::{IncludedColumn, IndexInfo, IndexSpec, IndexState, KeyPart, PartitionBy};
@@ -44,6 +45,8 @@ pub struct Shape {
     pub keys: u64,
     /// Has it included values?
     pub include: bool,
+    /// How its columns are grouped at the beginning.
+    pub grouping: Grouping,
     /// Has it an array key: several entries for a document?
     pub array: bool,
     /// Is it partitioned by content, so that a document's entries move between slices?
@@ -61,6 +64,7 @@ impl Shape {
             style: styles[random.usize(0..styles.len())],
             keys: random.u64(2..24),
             include: random.bool(),
+            grouping: any_grouping(random),
             array: random.bool(),
             by_content: random.u8(0..3) == 0,
         }
@@ -132,6 +136,11 @@ impl Shape {
         }
         out
     }
+}
+
+/// One or the other.
+pub fn any_grouping(random: &mut fastrand::Rng) -> Grouping {
+    if random.bool() { Grouping::Together } else { Grouping::Apart }
 }
 
 /// How the slices that an index began with have changed.

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use indexer::slice::log::LogOptions;
-use indexer::slice::{EpochBatch, FragmentStore, Piece, Received, SliceStore, StoreOptions};
+use indexer::slice::{
+    EpochBatch, FragmentStore, Grouping, Piece, Received, SliceStore, StoreOptions,
+};
 use proto::cut::{Cut, EpochMark, Position};
 use proto::env::Env;
 use proto::env::sim::{SimFs, world};
@@ -184,8 +186,10 @@ impl Story {
         self.batches.push(self.batch(1, 0, Bytes::new()));
         let built = if shared { vec![&self.source, &self.target] } else { vec![&self.source] };
         for side in built {
+            // The two ends need not divide the columns alike.
+            let grouping = if self.random.bool() { Grouping::Together } else { Grouping::Apart };
             let store = side.store();
-            store.begin_build(Arc::clone(&self.info)).await.expect("begin");
+            store.begin_build(Arc::clone(&self.info), grouping).await.expect("begin");
             store.begin_backfill(INDEX, GENERATION).await.expect("begin");
             store.backfill(INDEX, GENERATION, snapshot.clone()).await.expect("backfill");
             store.apply(self.batches[0].clone()).await.expect("apply");

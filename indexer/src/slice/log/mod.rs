@@ -31,7 +31,7 @@
 //!   leaves has no gap. The last one is never removed, so that LSNs go on from it.
 //!
 //! A failed write or sync stops the log for good (what a disk keeps after a failed sync is not known);
-//! who appends or waits is told.
+//! who appends or waits is told. A disk that is full is waited for: the same write is done again.
 
 mod describe;
 mod format;

@@ -312,3 +312,31 @@ async fn describe_names_each_record_and_what_is_damaged() {
     assert_eq!(damaged.len(), all.len());
     assert!(damaged.contains(&RecordInfo { state: RecordState::BadPayload, ..beta.clone() }));
 }
+
+#[tokio::test]
+async fn a_full_disk_is_waited_for_and_nothing_is_lost() {
+    for segment_bytes in [1, 64, 1 << 20] {
+        let (env, _, fs) = sim::world(7);
+        let dir = log_dir();
+        proto::env::create_dir_durably(&*env.fs, &dir).unwrap();
+        let options = small(segment_bytes);
+        let log = CommitLog::open(&env, &dir, options, &mut |_, _| Ok(())).unwrap();
+        let mut expected = Vec::new();
+        for round in 0..4u8 {
+            let lsn = log.append(&[round; 40]).await.unwrap();
+            log.wait_durable(lsn).await.unwrap();
+            fs.set_capacity(0);
+            let full = log.append(&[round; 41]).await.unwrap();
+            let a_while = std::time::Duration::from_millis(20);
+            let waited = tokio::time::timeout(a_while, log.wait_durable(full)).await;
+            assert!(waited.is_err(), "it cannot be durable yet");
+            fs.set_capacity(u64::MAX);
+            log.wait_durable(full).await.unwrap();
+            expected.extend([vec![round; 40], vec![round; 41]]);
+        }
+        drop(log);
+        fs.crash();
+        fs.restart();
+        assert_eq!(payloads(&env, &dir), expected, "segments of {segment_bytes} bytes");
+    }
+}

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proto::Error;
 use proto::env::{File, FileSystem, OpenMode};
@@ -12,6 +13,26 @@ use super::{Lsn, Shared, SyncPolicy};
 
 /// A group's buffer is kept for the next one up to this size; a larger one was a burst.
 const KEPT_BUFFER_BYTES_MAX: usize = 8 << 20;
+
+/// How often the disk is tried again while it is full.
+const FULL_RETRY: Duration = Duration::from_millis(100);
+
+/// Why a group was not written.
+enum Stop {
+    /// The disk was full before anything was synced: the same write may be done again.
+    Full(io::Error),
+    /// All else. What a disk keeps after a failed sync is not known.
+    Failed(io::Error),
+}
+
+impl Stop {
+    fn of_write(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full(error),
+            _ => Self::Failed(error),
+        }
+    }
+}
 
 /// The last segment, as the writer has it.
 pub(super) struct Tail {
@@ -24,6 +45,8 @@ pub(super) struct Tail {
     /// Where the synced ones end.
     synced: Lsn,
     closed: bool,
+    /// The next segment was begun and not finished.
+    rolling: bool,
 }
 
 /// What is written at once.
@@ -55,16 +78,36 @@ impl Writer {
                 continue;
             };
             self.shared.wake_appenders.notify_waiters();
-            let shared = Arc::clone(&self.shared);
-            let written = self.shared.env.blocking(move || {
-                let synced =
-                    shared.tail().write(&group, &*shared.env.fs, &shared.dir, &shared.segments);
-                synced.map(|synced| (synced, group.bytes))
-            });
-            match written.await {
+            match self.write(group).await {
                 Ok((Some(synced), bytes)) => self.finish(synced, bytes),
                 Ok((None, _)) => return,
                 Err(error) => return self.fail(error),
+            }
+        }
+    }
+
+    /// Writes a group; while the disk is full, again and again. Whoever appends waits meanwhile.
+    async fn write(&self, mut group: Group) -> io::Result<(Option<Lsn>, Vec<u8>)> {
+        let mut was_full = false;
+        loop {
+            let shared = Arc::clone(&self.shared);
+            let work = move || {
+                let written =
+                    shared.tail().write(&group, &*shared.env.fs, &shared.dir, &shared.segments);
+                (written, group)
+            };
+            let (written, back) = self.shared.env.blocking(work).await;
+            match written {
+                Ok(synced) => return Ok((synced, back.bytes)),
+                Err(Stop::Failed(error)) => return Err(error),
+                Err(Stop::Full(error)) => {
+                    group = back;
+                    if !std::mem::replace(&mut was_full, true) {
+                        let dir = self.shared.dir.display();
+                        tracing::warn!(%error, %dir, "the commit log waits for room on the disk");
+                    }
+                    tokio::time::sleep(FULL_RETRY).await;
+                }
             }
         }
     }
@@ -116,7 +159,7 @@ impl Writer {
 impl Tail {
     /// The last segment, synced up to its end.
     pub(super) fn new((file, base): (Arc<dyn File>, Lsn), segment_bytes: u64, end: Lsn) -> Self {
-        Self { file, segment_bytes, base, written: end, synced: end, closed: false }
+        Self { file, segment_bytes, base, written: end, synced: end, closed: false, rolling: false }
     }
 
     /// Nothing is written from now on.
@@ -132,7 +175,7 @@ impl Tail {
         fs: &dyn FileSystem,
         dir: &Path,
         segments: &Segments,
-    ) -> io::Result<Option<Lsn>> {
+    ) -> Result<Option<Lsn>, Stop> {
         if self.closed {
             return Ok(None);
         }
@@ -141,11 +184,12 @@ impl Tail {
         }
         if !group.bytes.is_empty() {
             let header_bytes = super::format::SEGMENT_HEADER_BYTES as u64;
-            self.file.write_all_at(&group.bytes, self.written - self.base + header_bytes)?;
+            let at = self.written - self.base + header_bytes;
+            self.file.write_all_at(&group.bytes, at).map_err(Stop::of_write)?;
             self.written += group.bytes.len() as u64;
         }
         if group.sync {
-            self.sync()?;
+            self.sync().map_err(Stop::Failed)?;
         }
         Ok(Some(self.synced))
     }
@@ -159,9 +203,13 @@ impl Tail {
     }
 
     /// Begins the next segment. All of this one is synced before: only the last can be torn.
-    fn roll(&mut self, fs: &dyn FileSystem, dir: &Path, segments: &Segments) -> io::Result<()> {
-        self.sync()?;
-        self.file = begin_segment(fs, dir, self.written, OpenMode::CreateNew)?;
+    fn roll(&mut self, fs: &dyn FileSystem, dir: &Path, segments: &Segments) -> Result<(), Stop> {
+        self.sync().map_err(Stop::Failed)?;
+        // One that a full disk left begun holds nothing and is begun anew.
+        let mode = if self.rolling { OpenMode::Create } else { OpenMode::CreateNew };
+        self.rolling = true;
+        self.file = begin_segment(fs, dir, self.written, mode).map_err(Stop::of_write)?;
+        self.rolling = false;
         self.base = self.written;
         segments.push(self.base);
         Ok(())

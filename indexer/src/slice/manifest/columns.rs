@@ -47,6 +47,8 @@ impl Columns {
     pub const BACK: Self = Self(1 << 63);
     /// All included columns.
     pub const INCLUDE: Self = Self(!(1 | 1 << 63));
+    /// The entry with all included columns.
+    pub const FORWARD: Self = Self(!(1 << 63));
 
     /// The included column of a number, counted from 0; those from 61 on share one.
     pub fn include(number: usize) -> Self {
@@ -106,6 +108,34 @@ impl fmt::Display for Columns {
             write!(f, "{separator}include")?;
         }
         Ok(())
+    }
+}
+
+/// How an index divides its columns into groups.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Grouping {
+    /// The included values stand with their entries: what reads them finds both at one place.
+    #[default]
+    Together,
+    /// The included values have fragments of their own: who does not ask for them never reads past them.
+    Apart,
+}
+
+impl Grouping {
+    /// The groups that entries and included values are written to.
+    pub fn forward(self) -> &'static [Columns] {
+        match self {
+            Self::Together => &[Columns::FORWARD],
+            Self::Apart => &[Columns::ENTRY, Columns::INCLUDE],
+        }
+    }
+
+    /// All groups.
+    pub fn groups(self) -> &'static [Columns] {
+        match self {
+            Self::Together => &[Columns::FORWARD, Columns::BACK],
+            Self::Apart => &[Columns::ENTRY, Columns::INCLUDE, Columns::BACK],
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use proto::scan::KeyRange;
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 
-use super::Columns;
+use super::{Columns, Grouping};
 
 /// The number of a file of a node; it grows and is never used twice, whatever becomes of the file.
 #[derive(
@@ -188,6 +188,15 @@ impl IndexManifest {
             checked.map_err(|error| error.context(format!("slice {slice}")))?;
         }
         Ok(())
+    }
+
+    /// How its columns are divided: alike in all slices. Without slices nothing is.
+    pub fn grouping(&self) -> Grouping {
+        let apart = |lists: &SliceLists| lists.group(Columns::INCLUDE).is_some();
+        match self.slices.values().next().is_some_and(apart) {
+            true => Grouping::Apart,
+            false => Grouping::Together,
+        }
     }
 
     /// The files that are named.

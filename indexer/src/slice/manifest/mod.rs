@@ -32,7 +32,7 @@ mod edit;
 mod file;
 mod list;
 
-pub use columns::{Columns, regroup};
+pub use columns::{Columns, Grouping, regroup};
 pub use describe::{Described, describe};
 pub use edit::Place;
 pub use file::{

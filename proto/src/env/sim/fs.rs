@@ -29,6 +29,7 @@ pub(super) struct State {
     pub(super) boot: u64,
     crashed: bool,
     operations: u64,
+    pub(super) written_bytes: u64,
     fail_at: BTreeSet<u64>,
     crash_at: Option<u64>,
     capacity_bytes: u64,
@@ -195,6 +196,7 @@ impl SimFs {
             boot: 0,
             crashed: false,
             operations: 0,
+            written_bytes: 0,
             fail_at: BTreeSet::new(),
             crash_at: None,
             capacity_bytes: u64::MAX,
@@ -225,6 +227,11 @@ impl SimFs {
     /// How many operations have run; the next one is this number plus one.
     pub fn operations(&self) -> u64 {
         lock(&self.0).operations
+    }
+
+    /// Bytes that were written into files.
+    pub fn written_bytes(&self) -> u64 {
+        lock(&self.0).written_bytes
     }
 
     /// Makes the operation of this number fail, without effect.

@@ -66,6 +66,7 @@ impl File for SimFile {
         let len = lock(&self.inode).current.len() as u64;
         state.check_room((offset + buf.len() as u64).saturating_sub(len))?;
         lock(&self.inode).write(buf, offset);
+        state.written_bytes += buf.len() as u64;
         state.end(crash)
     }
 

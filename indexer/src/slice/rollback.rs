@@ -1,0 +1,107 @@
+//! Going back to an epoch: of every index of a bucket, what is newer goes, in memory and in the lists.
+//!
+//! First the log says so, then each index does it, then the node's manifest says that it is done. A
+//! crash between leaves the log to be replayed, which ends it.
+
+use std::sync::Arc;
+
+use proto::cut::EpochMark;
+use proto::ids::Epoch;
+use proto::{Error, ErrorCode, Result};
+
+use super::edits::{count, recount};
+use super::epoch::Record;
+use super::files::Files;
+use super::manifest::DeadEpochs;
+use super::memtable::BackMemtable;
+use super::slot::{Slot, lock, merge_tables};
+use super::store::Inner;
+use super::versions::Protected;
+
+impl Inner {
+    /// Takes a bucket back to an epoch.
+    pub async fn truncate(self: &Arc<Self>, mark: &EpochMark) -> Result<()> {
+        let slots = self.state.of_bucket(mark.bucket);
+        for slot in &slots {
+            slot.check_truncate(mark.epoch)?;
+        }
+        let mut order = self.order.lock().await;
+        let dead = DeadEpochs {
+            bucket: mark.bucket,
+            above: mark.epoch,
+            to: self.counters(mark.bucket).staged,
+        };
+        let record = Record::Truncate(mark.clone(), dead.to).encode()?;
+        let end = self.log.append(&record).await?;
+        self.log.wait_durable(end).await?;
+        // No scan may ask for what goes, from before the first index has gone back.
+        if let Some(progress) = lock(&self.state.buckets).get_mut(&mark.bucket) {
+            progress.staged = mark.epoch;
+            progress.applied = Some(mark.clone());
+            progress.logged = Some(mark.clone());
+            progress.durable = progress.durable.min(mark.epoch);
+            progress.ends.retain(|(epoch, _)| *epoch <= mark.epoch);
+            progress.dead.push(dead);
+        }
+        for slot in slots {
+            let (inner, epoch) = (Arc::clone(self), mark.epoch);
+            self.env.blocking(move || slot.truncate(epoch, &inner.files)).await?;
+        }
+        order.go_back(mark, dead);
+        let manifest = order.node_manifest(self.files.next());
+        let inner = Arc::clone(self);
+        self.env.blocking(move || inner.files.write_node_manifest(&manifest)).await
+    }
+}
+
+impl Slot {
+    /// May the index go back to an epoch?
+    fn check_truncate(&self, epoch: Epoch) -> Result<()> {
+        let visible = self.visible.load();
+        match visible.slices.keys().filter_map(|slice| visible.floor_of(*slice)).max() {
+            Some(floor) if floor > epoch => Err(Error::new(
+                ErrorCode::SnapshotTooOld,
+                format!("index {} answers from epoch {floor} on, not {epoch}", self.info.id),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Goes back to an epoch.
+    pub fn truncate(&self, epoch: Epoch, files: &Files) -> Result<()> {
+        self.check_truncate(epoch)?;
+        let _no_flush = lock(&self.flush);
+        let mut structure = lock(&self.structure);
+        structure.open_rest(files)?;
+        let mut manifest = structure.manifest.clone();
+        manifest.truncate(epoch)?;
+        manifest.entries.clear();
+        recount(&mut manifest, &structure)?;
+        if manifest.floor.is_some() && !structure.dropped {
+            files.write_manifest(&manifest)?;
+        }
+        structure.manifest = manifest;
+        let mut writer = self.writer();
+        let runs = self.visible.load().runs.clone();
+        let kept = merge_tables(&runs, &Protected::default(), epoch)?;
+        let mut memtable = BackMemtable::default();
+        if let Some(frozen) = writer.frozen.take() {
+            memtable.append(&frozen, epoch);
+        }
+        memtable.append(&writer.memtable, epoch);
+        writer.memtable = memtable;
+        writer.applied = writer.applied.min(epoch);
+        writer.horizon = writer.horizon.min(epoch);
+        self.publish(&structure, &mut writer, |visible| {
+            visible.runs = kept.into_iter().map(Arc::new).collect()
+        })?;
+        let visible = self.visible.load();
+        writer.entries.clear();
+        for slice in visible.slices.keys() {
+            let entries = count(visible.entries(*slice))?;
+            writer.entries.insert(*slice, entries as i64);
+        }
+        files.retire(structure.take_unnamed());
+        Ok(())
+    }
+}
