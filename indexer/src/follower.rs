@@ -339,7 +339,7 @@ impl Follower {
         if readable || building {
             return Ok(());
         }
-        self.shared.store.begin_build(Arc::clone(&index), Grouping::default()).await?;
+        self.shared.store.begin_build(Arc::clone(&index), grouping(&index)).await?;
         let task = self.shared.env.spawn(
             "build",
             build(
@@ -391,6 +391,11 @@ impl Follower {
             });
         }
     }
+}
+
+/// How an index wants its columns divided.
+pub fn grouping(index: &IndexInfo) -> Grouping {
+    if index.spec.include_apart { Grouping::Apart } else { Grouping::Together }
 }
 
 /// Fetches a backfill snapshot into the store, again from the beginning after an error.
