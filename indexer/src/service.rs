@@ -386,6 +386,10 @@ impl IndexerApi for Indexer {
         timeout(patience, self.wait_applied(bucket, request.epoch)).await.map_err(|_| {
             Error::unavailable(format!("epoch {} was not applied in time", request.epoch))
         })??;
+        if request.epoch > Epoch(0) {
+            // The last round: both ends are compared as soon as the coordinator knows that this one is here.
+            self.shared.slices_changed();
+        }
         let export = self.shared.fragments.export(request.slice).await?;
         let rate = self.shared.config.move_bytes_per_s_max;
         Ok(Box::pin(crate::export::send(export, &request.have, rate)))
