@@ -4,7 +4,7 @@
 //! have the same piece. The merge runs without a lock; its result is thrown away if the lists no longer
 //! have its inputs as one piece when it is done. A slice that is large enough gets a file of its own.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proto::Result;
@@ -173,7 +173,11 @@ impl Choice {
             at += group.len();
             let rows = group.iter().flat_map(|piece| &piece.sources).map(section_rows).sum();
             let filter = self.group.contains(Columns::BACK).then_some(rows);
+            let warm = is_in_cache(group);
             let written = files.write(self.group, filter, |out| {
+                if warm {
+                    out.sink_mut().set_warm();
+                }
                 group.iter().try_for_each(|piece| {
                     rewrite.slice(piece.slice, piece.sources.clone(), piece.at_bottom, out)
                 })
@@ -188,6 +192,16 @@ impl Choice {
         }
         Ok(outputs)
     }
+}
+
+/// Is at least half of the inputs in the cache? Then the output takes their place there, too.
+fn is_in_cache(pieces: &[Piece]) -> bool {
+    let tables = pieces.iter().flat_map(|piece| &piece.sources).map(|source| &source.table);
+    let tables: BTreeMap<u64, &Table> =
+        tables.filter_map(|table| Some((table.fragment()?.id(), &**table))).collect();
+    let cached = |table: &&Table| table.fragment().map_or(0, |file| file.cached_blocks());
+    let blocks: u32 = tables.values().map(|table| table.index.blocks()).sum();
+    2 * tables.values().map(cached).sum::<u32>() >= blocks
 }
 
 fn section_bytes(source: &Source) -> u64 {

@@ -162,10 +162,18 @@ impl Cursor {
         (&self.block, self.row..self.last_row)
     }
 
-    /// Goes past some of the rows of the block at hand, forward; false behind the last of all.
-    pub fn skip(&mut self, rows: u32) -> Result<bool> {
-        self.row += rows - 1;
-        self.advance()
+    /// Goes past some of the rows of the block at hand, forward, but not past the last.
+    pub fn skip(&mut self, rows: u32) {
+        self.row = (self.row + rows).min(self.last_row - 1);
+    }
+
+    /// The epoch of the row that it stands on, and whether it is a tombstone, if the row counts and an
+    /// epoch sees it.
+    #[inline]
+    pub fn version_at(&self, epoch: Epoch) -> Option<(Epoch, bool)> {
+        let version = self.block.epoch(self.row);
+        let counts = version <= epoch && self.epochs.contains(&version);
+        counts.then(|| (version, self.block.is_tombstone(self.row)))
     }
 
     /// The block that it stands in, and the row.

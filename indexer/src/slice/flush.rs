@@ -36,8 +36,9 @@ impl Slot {
     /// Writes what is in memory; true if there was something.
     pub fn flush(&self, files: &Files) -> Result<bool> {
         let _one_at_a_time = lock(&self.flush);
-        let Some(frozen) = self.freeze() else { return Ok(false) };
-        let written = self.write(&frozen, files).and_then(|(forward, back)| {
+        let Some(mut frozen) = self.freeze() else { return Ok(false) };
+        let written = self.merge_frozen(&mut frozen.runs, &frozen.protected).and_then(|()| {
+            let (forward, back) = self.write(&frozen, files)?;
             files.sync_names()?;
             self.install(&frozen, forward, back, files)
         });

@@ -283,6 +283,29 @@ impl Slot {
         }
     }
 
+    /// Merges the runs that a flush has set aside into one: reads meet few sources while the flush writes
+    /// it, and its blocks are written as they are.
+    pub fn merge_frozen(&self, runs: &mut Vec<Arc<Table>>, protected: &Protected) -> Result<()> {
+        if runs.len() < 2 {
+            return Ok(());
+        }
+        let merged: Vec<_> =
+            merge_tables(runs, protected, Epoch(u64::MAX))?.map(Arc::new).into_iter().collect();
+        let mut writer = lock(&self.writer);
+        let mut next = Visible::clone(&self.visible.load());
+        let there = next.runs.get(..runs.len());
+        if !there.is_some_and(|there| same_tables(there, runs)) {
+            // The index was dropped meanwhile.
+            return Ok(());
+        }
+        next.runs.splice(..runs.len(), merged.iter().cloned());
+        next.floor = next.floor.map(|floor| floor.max(protected.horizon));
+        writer.frozen_runs = merged.len();
+        self.visible.store(Arc::new(next));
+        *runs = merged;
+        Ok(())
+    }
+
     /// What readers see after a change of the lists; `change` may edit the rest.
     /// The writer's lock is held, so that no epoch is published meanwhile and lost.
     pub fn publish(
