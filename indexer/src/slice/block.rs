@@ -339,13 +339,21 @@ impl Block {
             Ordering::Equal if shared < prefix.len() => return 0,
             Ordering::Equal => {}
         }
-        // Eight bytes decide nearly all; only where they are equal the entries are compared.
-        let head = head_of(&[&bound[shared..]]);
-        let heads = self.heads(shared);
+        // Up to eight bytes of the keys decide nearly all; only where they are equal the entries are
+        // compared.
+        let width = match self.key.shape {
+            Shape::Fixed(width) => width as usize,
+            _ => 0,
+        };
+        let mask = !u64::MAX.checked_shr(8 * width.min(8) as u32).unwrap_or(0);
+        let head = head_of(&[&bound[shared..]]) & mask;
         let (mut low, mut high) = (0, self.rows);
         while low < high {
             let middle = low + (high - low) / 2;
-            let before = match self.head(&heads, middle).cmp(&head) {
+            let at = self.key.data as usize + width * middle as usize;
+            let word = self.bytes[at..].first_chunk().map(|word| u64::from_be_bytes(*word));
+            let other = word.unwrap_or_else(|| head_of(&[&self.bytes[at..]])) & mask;
+            let before = match other.cmp(&head) {
                 Ordering::Equal => self.compare(middle, bound) == Ordering::Less,
                 unequal => unequal == Ordering::Less,
             };

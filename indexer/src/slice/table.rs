@@ -108,9 +108,12 @@ impl BlockIndex {
         &self.entries[from..self.ends[n] as usize]
     }
 
-    /// How many bytes all entries of a section share at their beginning.
-    pub fn shared(&self, section: usize) -> usize {
-        self.shared[section] as usize
+    /// What all entries of a section share at their beginning.
+    pub fn beginning(&self, section: usize) -> &[u8] {
+        match self.shared[section] as usize {
+            0 => &[],
+            shared => &self.first_entry(self.sections[section].first_block)[..shared],
+        }
     }
 
     /// The first block of a section whose first entry is at or behind `bound`; the block behind the
@@ -118,9 +121,8 @@ impl BlockIndex {
     pub fn lower_bound(&self, section: usize, bound: &[u8]) -> u32 {
         let Section { first_block, end_block, .. } = self.sections[section];
         let shared = self.shared[section] as usize;
-        let beginning = &self.first_entry(first_block)[..shared];
         let len = shared.min(bound.len());
-        match bound[..len].cmp(&beginning[..len]) {
+        match bound[..len].cmp(&self.beginning(section)[..len]) {
             Ordering::Less => return first_block,
             Ordering::Greater => return end_block,
             Ordering::Equal if bound.len() <= shared => return first_block,
