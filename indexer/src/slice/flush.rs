@@ -71,7 +71,8 @@ impl Slot {
             }
             None => Arc::new(std::mem::take(&mut writer.memtable)),
         };
-        writer.memtable = BackMemtable::default();
+        // As many documents come until the next flush, or fewer: then its table need not grow.
+        writer.memtable = BackMemtable::for_documents(memtable.documents());
         writer.frozen = Some(Arc::clone(&memtable));
         writer.frozen_runs = runs.len();
         writer.frozen_unflushed = writer.unflushed.take();
@@ -117,8 +118,7 @@ impl Slot {
         let rows = frozen.memtable.states();
         files.write(Columns::BACK, Some(rows), |out| {
             let mut newer: Option<(SliceNo, &[u8], Epoch)> = None;
-            for place in frozen.memtable.sorted() {
-                let Some(state) = frozen.memtable.get(place) else { continue };
+            for state in frozen.memtable.sorted() {
                 let same = newer.filter(|newer| (newer.0, newer.1) == (state.slice, state.id));
                 if same.is_none_or(|newer| frozen.protected.needs(state.epoch, Some(newer.2))) {
                     out.push(&Version {

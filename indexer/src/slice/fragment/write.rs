@@ -19,6 +19,9 @@ use crate::slice::table::{BlockSink, Table, TableBuilder};
 /// the copy, little enough for many writers at once.
 const WRITE_BYTES: usize = 256 << 10;
 
+/// The filter takes so many keys at once.
+const FILTER_BATCH: usize = 64;
+
 /// How a fragment is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FragmentOptions {
@@ -42,6 +45,8 @@ pub struct FragmentWriter {
     seed: u32,
     encoder: Encoder,
     filter: Option<Filter>,
+    /// Hashes of keys that the filter does not have yet.
+    hashes: Vec<u64>,
     columns: u64,
     /// What is not written yet, and where it will stand.
     buffer: Vec<u8>,
@@ -77,6 +82,7 @@ impl FragmentWriter {
             seed,
             encoder: Encoder::new(options.compression)?,
             filter: options.filter_rows.map(Filter::for_keys),
+            hashes: Vec::with_capacity(FILTER_BATCH),
             columns: options.columns,
             buffer,
             buffer_offset: 0,
@@ -142,6 +148,7 @@ impl FragmentWriter {
             Error::new(ErrorCode::OverLimit, what)
         })?;
         writer.buffer.extend_from_slice(&meta);
+        writer.fill_filter();
         let filter = writer.filter.take();
         let trailer = Trailer {
             meta_offset,
@@ -164,6 +171,13 @@ impl FragmentWriter {
         Ok(Some(Table::of_fragment(stats, index, block_bytes, Arc::new(fragment))))
     }
 
+    fn fill_filter(&mut self) {
+        if let Some(filter) = &mut self.filter {
+            filter.insert_all(&self.hashes);
+        }
+        self.hashes.clear();
+    }
+
     /// Appends the filter; says its checksum.
     fn put_filter(&mut self, filter: Option<&Filter>) -> Result<u32> {
         let mut crc = self.seed;
@@ -180,8 +194,11 @@ impl FragmentWriter {
 
 impl BlockSink for FragmentWriter {
     fn row(&mut self, row: &Version<'_>) {
-        if let Some(filter) = &mut self.filter {
-            filter.insert(filter_hash(row.key));
+        if self.filter.is_some() {
+            self.hashes.push(filter_hash(row.key));
+            if self.hashes.len() == FILTER_BATCH {
+                self.fill_filter();
+            }
         }
     }
 
