@@ -18,6 +18,9 @@ use super::rows::RowSorter;
 use super::slot::{Slot, Visible, Writer};
 use super::table::{Table, TableBuilder};
 
+/// The memtable's places for so many documents are loaded at a time.
+const PREFETCHED: usize = 64;
+
 /// The documents of an epoch that concern one index, with what they had before.
 pub struct Changes<'a> {
     documents: Vec<(&'a Document<'a>, IndexKeys<'a>)>,
@@ -87,6 +90,10 @@ impl<'a> Changes<'a> {
         let (mut old, mut new, mut state) = (Vec::new(), Vec::new(), Vec::new());
         let mut before = &self.before[..];
         for (n, (document, keys)) in self.documents.iter().enumerate() {
+            if n.is_multiple_of(PREFETCHED) {
+                let next = self.documents[n..].iter().take(PREFETCHED);
+                writer.memtable.prefetch(next.map(|(document, _)| document.hash));
+            }
             let mine = before.partition_point(|found| found.document <= n as u32);
             let (had, rest) = before.split_at(mine);
             before = rest;

@@ -11,6 +11,7 @@
 //! A place is the number of a chunk and an offset in it; zero is no place.
 
 use std::cmp::Ordering;
+use std::hint::black_box;
 
 use hashbrown::HashTable;
 use proto::ids::{Epoch, SliceNo};
@@ -146,6 +147,20 @@ impl BackMemtable {
         (self.chunks.len() as u32) << CHUNK_BITS | used as u32
     }
 
+    /// Has the processor load what [`Self::set`] will look at for some documents, side by side.
+    pub fn prefetch(&self, hashes: impl Iterator<Item = u64>) {
+        for hash in hashes.map(short) {
+            black_box(self.places.find(spread(hash), |(other, _)| *other == hash));
+        }
+    }
+
+    /// Has the processor load a state.
+    fn touch(&self, place: u32) {
+        let chunk = self.chunks.get(((place >> CHUNK_BITS) as usize).wrapping_sub(1));
+        let at = (place & ((1 << CHUNK_BITS) - 1)) as usize;
+        black_box(chunk.and_then(|chunk| chunk.get(at).copied()));
+    }
+
     fn get(&self, place: u32) -> Option<BackState<'_>> {
         Some(read(&self.chunks, self.base, place)?.0)
     }
@@ -208,7 +223,8 @@ impl BackMemtable {
 
     /// Takes in the states of another one up to an epoch, all of them newer than its own.
     pub fn append(&mut self, newer: &Self, up_to: Epoch) {
-        for (_, state) in newer.all().filter(|(_, state)| state.epoch <= up_to) {
+        let states: Vec<_> = newer.sorted().filter(|state| state.epoch <= up_to).collect();
+        for state in states.into_iter().rev() {
             let hash = xxhash_rust::xxh3::xxh3_64(state.id);
             self.set(hash, state.id, state.slice, state.epoch, state.state);
         }
@@ -232,6 +248,7 @@ impl<'a> Iterator for Sorted<'a> {
         if self.batch.is_empty() {
             let end = self.places.len().min(self.at + BATCH);
             let next = &self.places[std::mem::replace(&mut self.at, end)..end];
+            next.iter().for_each(|place| self.table.touch(*place));
             self.batch.extend(next.iter().rev().filter_map(|place| self.table.get(*place)));
         }
         self.batch.pop()
