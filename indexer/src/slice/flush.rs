@@ -71,8 +71,7 @@ impl Slot {
             }
             None => Arc::new(std::mem::take(&mut writer.memtable)),
         };
-        // As many documents come until the next flush, or fewer: then its table need not grow.
-        writer.memtable = BackMemtable::for_documents(memtable.documents());
+        writer.memtable = BackMemtable::default();
         writer.frozen = Some(Arc::clone(&memtable));
         writer.frozen_runs = runs.len();
         writer.frozen_unflushed = writer.unflushed.take();

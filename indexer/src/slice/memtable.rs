@@ -64,16 +64,6 @@ fn short(hash: u64) -> u32 {
 }
 
 impl BackMemtable {
-    /// An empty one, with a hash table for so many documents.
-    pub fn for_documents(documents: usize) -> Self {
-        Self { places: HashTable::with_capacity(documents), ..Self::default() }
-    }
-
-    /// How many documents have states.
-    pub fn documents(&self) -> usize {
-        self.places.len()
-    }
-
     /// Is it empty?
     pub fn is_empty(&self) -> bool {
         self.states == 0
