@@ -15,6 +15,7 @@ use super::compaction::{FRAGMENTS_MIN, choose};
 use super::cursor::Source;
 use super::files::Files;
 use super::flush::epochs_of;
+use super::fragment::FILTER_BYTES;
 use super::manifest::{Columns, FileId, ListItem};
 use super::rewrite::Rewrite;
 use super::slot::{Slot, Structure, lock, source_of};
@@ -61,6 +62,7 @@ impl Slot {
             let whole = choice.pieces.iter().filter(|piece| piece.whole);
             done.extend(whole.map(|piece| (choice.group, piece.slice)));
         }
+        let _output = self.hold(choice.held_bytes());
         let outputs = choice.run(files)?;
         files.sync_names()?;
         self.replace(&choice, outputs, files)?;
@@ -159,6 +161,12 @@ impl Structure {
 }
 
 impl Choice {
+    /// What the output's filter takes, and about what its sparse index does.
+    fn held_bytes(&self) -> u64 {
+        let sources = self.pieces.iter().flat_map(|piece| &piece.sources);
+        sources.map(section_rows).sum::<u64>() * FILTER_BYTES
+    }
+
     fn run(&self, files: &Files) -> Result<Vec<Output>> {
         let rewrite =
             Rewrite { protected: self.protected.clone(), back: self.group.contains(Columns::BACK) };

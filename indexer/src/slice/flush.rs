@@ -10,8 +10,9 @@ use proto::ids::{Epoch, SliceNo};
 use super::block::Version;
 use super::cursor::Source;
 use super::files::Files;
+use super::fragment::FILTER_BYTES;
 use super::manifest::{Columns, EpochRange, FileId, Place};
-use super::memtable::BackMemtable;
+use super::memtable::{BackMemtable, SORT_BYTES};
 use super::rewrite::Rewrite;
 use super::slot::{FORWARD, Slot, Writer, lock, slices_of};
 use super::table::Table;
@@ -115,6 +116,7 @@ impl Slot {
             return Ok(None);
         }
         let rows = frozen.memtable.states();
+        let _sorting = self.hold(rows * (SORT_BYTES + FILTER_BYTES));
         files.write(Columns::BACK, Some(rows), |out| {
             let mut newer: Option<(SliceNo, &[u8], Epoch)> = None;
             for state in frozen.memtable.sorted() {

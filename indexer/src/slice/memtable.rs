@@ -26,6 +26,8 @@ const CHUNK_BYTES: usize = 1 << 20;
 const CHUNK_BITS: u32 = 20;
 /// Above so many chunks it is full: half of what can be told apart, the rest is for the epoch at hand.
 const CHUNKS_MAX: usize = 1 << (31 - CHUNK_BITS);
+/// Memory that sorting takes per state.
+pub const SORT_BYTES: u64 = 28;
 /// So many states are read at a time in their order.
 const BATCH: usize = 32;
 /// Most bytes of a state besides its id and its value.

@@ -51,6 +51,20 @@ pub struct Slot {
     pub bulk_bytes: AtomicU64,
     /// Bytes of the fragments' indexes and filters.
     fragment_bytes: AtomicU64,
+    /// Bytes that work under way holds for a while.
+    held_bytes: AtomicU64,
+}
+
+/// Memory that is counted until this is dropped.
+pub struct Held<'a> {
+    counter: &'a AtomicU64,
+    bytes: u64,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.counter.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 /// The lists of fragments as they are on disk, and a build's.
@@ -157,6 +171,7 @@ impl Slot {
             flush: Mutex::default(),
             bulk_bytes: AtomicU64::new(0),
             fragment_bytes: AtomicU64::new(resident as u64),
+            held_bytes: AtomicU64::new(0),
         }
     }
 
@@ -209,7 +224,13 @@ impl Slot {
 
     /// Bytes of memory that a flush does not give back.
     pub fn resident_bytes(&self) -> u64 {
-        self.fragment_bytes.load(Ordering::Relaxed)
+        self.fragment_bytes.load(Ordering::Relaxed) + self.held_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Counts what work under way needs of memory.
+    pub fn hold(&self, bytes: u64) -> Held<'_> {
+        self.held_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Held { counter: &self.held_bytes, bytes }
     }
 
     /// Bytes of memory that wait to be written to fragments.
@@ -289,6 +310,7 @@ impl Slot {
         if runs.len() < 2 {
             return Ok(());
         }
+        let _both = self.hold(runs.iter().map(|run| run.bytes()).sum());
         let merged: Vec<_> =
             merge_tables(runs, protected, Epoch(u64::MAX))?.map(Arc::new).into_iter().collect();
         let mut writer = lock(&self.writer);

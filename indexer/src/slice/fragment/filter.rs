@@ -7,6 +7,9 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
+/// What a filter and the sparse index beside it take per row, rounded up.
+pub const FILTER_BYTES: u64 = 2;
+
 /// Bytes of a line, which is what a processor loads at once.
 pub const LINE_BYTES: usize = 64;
 const LINE_BITS: u64 = 8 * LINE_BYTES as u64;
