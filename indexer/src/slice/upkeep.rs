@@ -83,7 +83,7 @@ impl StoreOptions {
 
     /// Above this, epochs wait.
     pub fn stop_bytes(&self) -> u64 {
-        self.memory_bytes / 2
+        self.memory_bytes / 16 * 7
     }
 }
 
