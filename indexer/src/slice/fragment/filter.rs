@@ -7,6 +7,9 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
+/// What a filter and the sparse index beside it take per row, rounded up.
+pub const FILTER_BYTES: u64 = 2;
+
 /// Bytes of a line, which is what a processor loads at once.
 pub const LINE_BYTES: usize = 64;
 const LINE_BITS: u64 = 8 * LINE_BYTES as u64;
@@ -45,7 +48,13 @@ impl Filter {
         (line as usize, places)
     }
 
+    /// Takes some keys: together, so that the processor loads their lines side by side.
+    pub fn insert_all(&mut self, hashes: &[u64]) {
+        hashes.iter().for_each(|hash| self.insert(*hash));
+    }
+
     /// Takes a key.
+    #[inline]
     pub fn insert(&mut self, hash: u64) {
         let (line, places) = self.place(hash);
         for probe in 0..PROBES {
@@ -59,10 +68,13 @@ impl Filter {
     pub fn may_contain(&self, hash: u64) -> bool {
         let (line, places) = self.place(hash);
         let words = &self.lines[line].0;
-        (0..PROBES).all(|probe| {
+        // Without a branch before the last bit: who asks for many keys need not wait for one line
+        // before the next is loaded.
+        let bits = (0..PROBES).map(|probe| {
             let place = places >> (9 * probe);
-            words[(place >> 6 & 7) as usize] >> (place & 63) & 1 == 1
-        })
+            words[(place >> 6 & 7) as usize] >> (place & 63)
+        });
+        bits.fold(1, |all, bit| all & bit) == 1
     }
 
     /// How many lines.
