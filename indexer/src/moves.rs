@@ -314,8 +314,7 @@ impl IncomingMove {
         let mut received = self.received.lock().await;
         // A follower that was ended here may have left it installed, or have lost what was copied.
         if self.is_here(shared) {
-            lock(&self.state).phase = MovePhase::Installed;
-            self.tell(shared);
+            self.is_installed(shared);
             return true;
         }
         let Some(mut mine) = received.take() else {
@@ -338,10 +337,9 @@ impl IncomingMove {
         let told = mine.head().map_or(0, |head| head.entries);
         match shared.fragments.install(mine, self.slice, Arc::clone(info), mark).await {
             Ok(()) => {
-                lock(&self.state).phase = MovePhase::Installed;
                 tracing::info!(slice = %self.slice, epoch = %mark.epoch, "a slice has arrived");
                 self.count(shared, mark.epoch, told);
-                self.tell(shared);
+                self.is_installed(shared);
                 true
             }
             Err(refused) => {
@@ -363,6 +361,13 @@ impl IncomingMove {
         let source =
             mine.ok_or_else(|| Error::unavailable("the source no longer has the slice"))?;
         self.round(shared, source, received, mark.epoch, LAST_ROUND).await.map(drop)
+    }
+
+    fn is_installed(&self, shared: &Shared) {
+        let mut state = lock(&self.state);
+        (state.phase, state.trouble) = (MovePhase::Installed, None);
+        drop(state);
+        self.tell(shared);
     }
 
     /// Counts behind the epochs what the slice shows.

@@ -234,7 +234,11 @@ async fn bring_in_step(shared: &Shared, catalog: &Catalog, stored: &StoredIndex)
         shared.store.drop_index(id).await?;
     } else {
         for slice in gone {
-            shared.store.drop_slice(SliceId { index: id, generation, slice }).await?;
+            match shared.store.drop_slice(SliceId { index: id, generation, slice }).await {
+                // The bucket's follower has dropped it already.
+                Err(error) if error.code == ErrorCode::SliceMoved => {}
+                dropped => dropped?,
+            }
         }
     }
     shared.slices_changed();
@@ -274,10 +278,8 @@ async fn report(shared: Shared, followers: Followers) {
         };
         match coordinator.heartbeat(heartbeat).await {
             Ok(()) => {}
-            Err(error) if error.code == ErrorCode::Unknown => {
-                register(&shared, &*coordinator).await;
-                continue;
-            }
+            // Also where it is not known: a leader that has just begun will know it, and a node that was
+            // removed stays out until an operator starts it again.
             Err(error) => {
                 tracing::debug!(%error, "heartbeat");
                 tokio::time::sleep(shared.config.retry).await;
