@@ -8,6 +8,7 @@ use std::sync::Arc;
 use proto::cut::EpochMark;
 use proto::ids::Epoch;
 use proto::{Error, ErrorCode, Result};
+use proto::plant::{self, Plant};
 
 use super::edits::{count, recount};
 use super::epoch::Record;
@@ -88,7 +89,9 @@ impl Slot {
         if let Some(frozen) = writer.frozen.take() {
             memtable.append(&frozen, epoch);
         }
-        memtable.append(&writer.memtable, epoch);
+        if !plant::is(Plant::RollbackForgets) {
+            memtable.append(&writer.memtable, epoch);
+        }
         writer.memtable = memtable;
         writer.applied = writer.applied.min(epoch);
         writer.horizon = writer.horizon.min(epoch);

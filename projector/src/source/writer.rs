@@ -22,6 +22,7 @@ use proto::ids::{BucketId, Seqno, VbucketId, Vbuuid, vbucket_of};
 use proto::mutation::MutationKind;
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
+use proto::plant::{self, Plant};
 use tokio::sync::oneshot;
 
 use super::bucket::Bucket;
@@ -133,6 +134,7 @@ impl Writer {
             }
             Err(error) => tracing::error!(%error, "committing documents failed"),
         }
+        let committed = if plant::is(Plant::AcknowledgedEarly) { Ok(()) } else { committed };
         drop(agree);
         for (answer, _room) in answers {
             answer(committed.clone());

@@ -28,6 +28,7 @@ use proto::scan::{Consistency, Output, RowBlock, ScanRequest};
 use proto::token::Token;
 use proto::topology::TopologyProvider;
 use proto::{Error, ErrorCode, Result};
+use proto::plant::{self, Plant};
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -238,7 +239,8 @@ impl ScanStream {
             *limit -= take;
             self.done |= *limit == 0;
         }
-        let last = (skip + take).checked_sub(1).and_then(|last| block.iter().nth(last as usize));
+        let read = if plant::is(Plant::PageCutShort) { rows } else { skip + take };
+        let last = read.checked_sub(1).and_then(|last| block.iter().nth(last as usize));
         if let Some(last) = last {
             match &mut self.source {
                 Source::Ordered(_) => {

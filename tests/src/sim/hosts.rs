@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use projector::source::memory::MemoryStore;
 use proto::api::Directory;
 use proto::env::sim::{InlineSpawner, SimClock, SimFs};
-use proto::env::{Env, real::SystemRandom};
+use proto::env::{Clock, Env, real::SystemRandom};
 use proto::ids::NodeId;
 use proto::index::{NodeInfo, Role};
 use sextant::node;
@@ -33,7 +34,10 @@ pub struct Host {
     coordinators: u64,
     /// Are sources of moves kept for scans that began before?
     keep_sources: bool,
-    clock: Arc<SimClock>,
+    /// Its clock.
+    pub clock: Arc<SimClock>,
+    /// Its disk is broken: an error at its start is no fault of its own.
+    pub excused: Arc<AtomicBool>,
     store: Arc<MemoryStore>,
 }
 
@@ -74,6 +78,7 @@ impl Hosts {
                 fs: SimFs::new(seed),
                 seed,
                 clock: Arc::new(SimClock::new(1_700_000_000_000)),
+                excused: Arc::default(),
                 store: Arc::clone(&store),
             };
             all.insert(name, host);
@@ -106,8 +111,23 @@ pub fn env(seed: u64, clock: Arc<SimClock>, fs: SimFs) -> Env {
 }
 
 impl Host {
-    /// Runs the process until it is crashed.
+    /// What its clock shows.
+    pub fn clock_ms(&self) -> u64 {
+        self.clock.unix_ms()
+    }
+
+    /// Runs the process until it is crashed. One that a broken disk keeps from starting stays down.
     pub async fn run(self) -> HostResult {
+        let (fs, excused) = (self.fs.clone(), Arc::clone(&self.excused));
+        match self.serve().await {
+            Err(_) if fs.is_crashed() || excused.load(Ordering::Relaxed) => {
+                std::future::pending().await
+            }
+            ended => ended,
+        }
+    }
+
+    async fn serve(self) -> HostResult {
         let env = env(self.seed, Arc::clone(&self.clock), self.fs.clone());
         let peers = Peers::new(members(self.coordinators), connect());
         let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(Arc::clone(&peers)));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use proto::env::{File, FileSystem, OpenMode};
 use proto::{Error, ErrorCode, Result};
+use proto::plant::{self, Plant};
 
 use super::cache::BlockCache;
 use super::filter::{Filter, LINE_BYTES, filter_hash};
@@ -124,9 +125,11 @@ impl FragmentWriter {
         };
         writer.buffer.extend_from_slice(&trailer.encode(writer.seed));
         writer.write_buffer()?;
-        writer.file.sync().map_err(|error| {
-            Error::from(error).context(format!("sync {}", writer.path.display()))
-        })?;
+        if !plant::is(Plant::FragmentsNotSynced) {
+            writer.file.sync().map_err(|error| {
+                Error::from(error).context(format!("sync {}", writer.path.display()))
+            })?;
+        }
         let Self { path, id, file, cache, seed, columns, buffer_offset: bytes, .. } = writer;
         let written_id = id;
         let fragment = Fragment { path, id, written_id, file, cache, seed, columns, bytes, filter };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use proto::env::{File, FileSystem, OpenMode, create_dir_durably};
 use proto::{Error, ErrorCode, Result};
+use proto::plant::{self, Plant};
 
 use super::Lsn;
 use super::format::{SEGMENT_HEADER_BYTES, parse_segment_header};
@@ -135,6 +136,11 @@ impl Walk<'_> {
     fn records(&mut self, reader: &mut SegmentReader) -> Result<bool> {
         while self.end < reader.end() {
             let offset = reader.offset(self.end);
+            if plant::is(Plant::TornRecordReplayed)
+                && let Some((behind, _)) = reader.find_header(self.end)?
+            {
+                self.end = behind;
+            }
             let Found::Record(header, payload) = reader.read(self.end)? else { return Ok(false) };
             let end = self.end + header.record_bytes();
             if !header.mark {
