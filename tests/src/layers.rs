@@ -16,7 +16,7 @@ use crate::slice_store::transfer::Story;
 use crate::{raft, sim, vscan};
 
 /// Places of a history of the slice store at which the machine goes down.
-const CRASHES: u64 = 12;
+const CRASHES: u64 = 30;
 /// Steps of the Raft core with faults.
 const RAFT_STEPS: usize = 4_000;
 

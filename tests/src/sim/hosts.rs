@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use futures::future::BoxFuture;
 use projector::source::memory::MemoryStore;
 use proto::api::Directory;
 use proto::env::sim::{InlineSpawner, SimClock, SimFs};
@@ -133,6 +134,8 @@ impl Host {
         let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(Arc::clone(&peers)));
         let dir = PathBuf::from("/data");
         let id = self.info.id;
+        // A member of which the log has failed ends its process.
+        let mut stopped: BoxFuture<'static, ()> = Box::pin(std::future::pending());
         // Kept alive beside the server.
         let _service: Box<dyn std::any::Any> = match self.info.role {
             Role::Coordinator => {
@@ -141,6 +144,8 @@ impl Host {
                 config.moves.keep_sources = self.keep_sources;
                 let service = coordinator::Coordinator::start(config, env, directory).await?;
                 peers.add_coordinator(id, service.clone());
+                let ended = Arc::clone(&service);
+                stopped = Box::pin(async move { ended.stopped().await });
                 Box::new(service)
             }
             Role::Projector => {
@@ -162,7 +167,11 @@ impl Host {
             Role::Router => unreachable!("the client runs the router"),
         };
         let incoming = incoming().await?;
-        sextant::grpc::peer_services(peers).serve_with_incoming(incoming).await?;
-        Ok(())
+        let served = sextant::grpc::peer_services(peers).serve_with_incoming(incoming);
+        tokio::select! {
+            biased;
+            served = served => Ok(served?),
+            () = stopped => Err("its log has failed".into()),
+        }
     }
 }

@@ -3,11 +3,15 @@
 //! cut connections; every scan judged by a model that shares no code with the product.
 //!
 //! What it proves, for the seeds that ran: each scan shows exactly the entries of its epoch, in order
-//! (I1, I3, I4); what was acknowledged is in the source's history, and stays (I7); a DDL statement
-//! takes effect once; and after the faults stop, the cluster serves again within a bounded time.
+//! (I1, I3, I4); what was acknowledged is in the source's history, and stays (I7); no epoch splits a
+//! statement (I1); DDL is linearizable ([`ddl`]); a term of the coordinators has one leader and their logs
+//! agree; what indexers have on disk is whole; and after the faults stop, the cluster serves again within a
+//! bounded time.
 //!
 //! One seed is one process: thread-locals and address space are part of what a seed decides.
 
+mod checks;
+mod ddl;
 mod faults;
 pub mod hosts;
 mod moves;
@@ -67,8 +71,12 @@ pub fn run(seed: u64, seconds: u64) -> Summary {
             }
         }
     }
+    let simulated_ms = sim.elapsed().as_millis() as u64;
+    drop(sim);
+    let committed = summary.lock().expect("not poisoned").committed;
+    checks::check_disks(&hosts, committed, &summary);
     let mut summary = summary.lock().expect("not poisoned").clone();
-    summary.simulated_ms = sim.elapsed().as_millis() as u64;
+    summary.simulated_ms = simulated_ms;
     summary
 }
 

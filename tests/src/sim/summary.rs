@@ -38,6 +38,8 @@ pub struct Summary {
     pub directories_verified: u64,
     /// Terms of which a leader was seen.
     pub terms: u64,
+    /// The last position of the coordinators' log that was committed.
+    pub committed: u64,
     /// What must not be.
     pub violations: Vec<String>,
 }
