@@ -319,6 +319,10 @@ impl Follower {
         for mv in self.shared.incoming.of_bucket(self.bucket) {
             let Some(fed) = self.fed.get(&mv.slice.index) else { continue };
             let Some(since) = fed.since.get(&mv.slice.slice) else { continue };
+            // A slice that is here from before leaves with an earlier place of the stream.
+            if !fed.info.moves.iter().any(|known| known.id == mv.id()) {
+                continue;
+            }
             let covered = mark.cut.covers(since) || plant::is(Plant::HandOverUncovered);
             if fed.info.generation == mv.slice.generation && covered {
                 mv.install(&self.shared, &fed.info, mark).await;

@@ -88,7 +88,8 @@ pub fn check_writes(
 }
 
 /// What stands on the disks after the run: the machines go down, and their files are read.
-pub fn check_disks(hosts: &Hosts, committed: u64, summary: &Shared) {
+pub fn check_disks(hosts: &Hosts, summary: &Shared) {
+    let committed = summary.lock().expect("not poisoned").committed;
     let mut commands: BTreeMap<u64, (u64, Vec<u8>)> = BTreeMap::new();
     let voters: Vec<u64> = members(3).iter().map(|(id, _)| id.0).collect();
     for host in hosts.all.values() {

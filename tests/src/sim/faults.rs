@@ -100,18 +100,26 @@ impl Faults {
         hosts: &Hosts,
     ) -> Option<&'static str> {
         let names: Vec<&String> = hosts.all.keys().collect();
-        let any = |random: &mut fastrand::Rng| names[random.usize(..names.len())].clone();
-        let (name, other) = (any(&mut self.random), any(&mut self.random));
-        let (host, indexer) = (&hosts.all[&name], name.starts_with("indexer"));
+        let kind = self.random.u8(..24);
+        let fits = |name: &&&String| match kind {
+            7 | 8 | 20 => **name != "projector",
+            19 | 22 | 23 => name.starts_with("indexer"),
+            21 => **name == "projector",
+            _ => true,
+        };
+        let fit: Vec<&String> = names.iter().filter(fits).copied().collect();
+        let name = fit[self.random.usize(..fit.len())].clone();
+        let other = names[self.random.usize(..names.len())].clone();
+        let host = &hosts.all[&name];
         if self.is_down(&name) {
             return None;
         }
-        match self.random.u8(..24) {
+        match kind {
             0..7 => {
                 self.crash(&name, end, sim, hosts);
                 Some("crash")
             }
-            7 | 8 if name != "projector" => {
+            7 | 8 => {
                 host.fs.crash_at(host.fs.operations() + self.random.u64(1..200));
                 self.excused(host, Broken::CrashInIo(name.clone()), end);
                 Some("crash_in_io")
@@ -133,27 +141,27 @@ impl Faults {
                 host.clock.set(jump);
                 Some("clock_jump")
             }
-            19 if indexer => {
+            19 => {
                 // Nothing may grow any more.
                 host.fs.set_capacity(0);
                 self.broken.push((Broken::FullDisk(name), end));
                 Some("full_disk")
             }
-            20 if name != "projector" => {
+            20 => {
                 host.fs.fail_at(host.fs.operations() + self.random.u64(1..50));
                 self.excused(host, Broken::FailedIo(name.clone()), end);
                 Some("failed_io")
             }
-            21 if name == "projector" => {
+            21 => {
                 hosts.store.fail_next_sync();
                 self.broken.push((Broken::FailedIo(name), end));
                 Some("failed_sync")
             }
-            22 if indexer && flip(host, &mut self.random) => {
+            22 if flip(host, &mut self.random) => {
                 self.excused(host, Broken::Damaged(name.clone()), end);
                 Some("flipped_bit")
             }
-            23 if indexer => {
+            23 => {
                 self.crash(&name, end, sim, hosts);
                 host.fs.restart();
                 wipe(host);

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use projector::source::memory::MemoryStore;
+use proto::ErrorCode;
 use proto::api::Directory;
 use proto::env::sim::{InlineSpawner, SimClock, SimFs};
 use proto::env::{Clock, Env, real::SystemRandom};
@@ -17,6 +19,9 @@ use sextant::node;
 use sextant::wire::{PeerDirectory, Peers};
 
 use super::net::{PORT, connect, incoming};
+
+/// Between the end of a process and its next start.
+const SUPERVISOR_PAUSE: Duration = Duration::from_millis(500);
 
 /// A host's software as turmoil wants it.
 pub type HostResult = turmoil::Result;
@@ -117,14 +122,17 @@ impl Host {
         self.clock.unix_ms()
     }
 
-    /// Runs the process until it is crashed. One that a broken disk keeps from starting stays down.
+    /// Runs the process until it is crashed. One that a broken disk has ended is started again, as a
+    /// supervisor would; any other end is a violation.
     pub async fn run(self) -> HostResult {
-        let (fs, excused) = (self.fs.clone(), Arc::clone(&self.excused));
-        match self.serve().await {
-            Err(_) if fs.is_crashed() || excused.load(Ordering::Relaxed) => {
-                std::future::pending().await
+        loop {
+            let Err(error) = self.clone().serve().await else { return Ok(()) };
+            let code = error.downcast_ref::<proto::Error>().map(|error| error.code);
+            let excused = self.excused.load(Ordering::Relaxed) || self.fs.is_crashed();
+            if !excused && code != Some(ErrorCode::Io) {
+                return Err(error);
             }
-            ended => ended,
+            tokio::time::sleep(SUPERVISOR_PAUSE).await;
         }
     }
 
@@ -171,7 +179,7 @@ impl Host {
         tokio::select! {
             biased;
             served = served => Ok(served?),
-            () = stopped => Err("its log has failed".into()),
+            () = stopped => Err(proto::Error::new(ErrorCode::Io, "its log has failed").into()),
         }
     }
 }
