@@ -16,8 +16,8 @@ use proto::env::{Env, Task};
 use proto::ids::{BucketId, Generation, IndexId, SliceId, SliceNo};
 use proto::index::{BucketInfo, Catalog, IndexInfo, NodeInfo};
 use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
-use proto::{Error, ErrorCode, Result};
 use proto::plant::{self, Plant};
+use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
 use crate::config::Config;

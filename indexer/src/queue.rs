@@ -95,7 +95,11 @@ impl MutationQueue {
         let mark = self.epochs.front()?;
         let last = mark.cut.vbuckets().saturating_sub(1);
         let without_last = plant::is(Plant::EpochUncovered)
-            && mark.cut.iter().take(last.into()).all(|(v, p)| self.watermarks.covers_position(v, p));
+            && mark
+                .cut
+                .iter()
+                .take(last.into())
+                .all(|(v, p)| self.watermarks.covers_position(v, p));
         if !without_last && !self.watermarks.covers(&mark.cut) {
             return None;
         }

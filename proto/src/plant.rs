@@ -23,7 +23,7 @@ pub enum Plant {
     GapIgnored,
     /// The recovery of the log goes on behind a torn record.
     TornRecordReplayed,
-    /// A piece of the log goes before the manifest that replaces it is synced.
+    /// A piece of the log goes before the manifests of all indexes that need it are synced.
     LogReleasedEarly,
     /// A manifest names fragments that were not synced.
     FragmentsNotSynced,
@@ -61,22 +61,50 @@ pub enum Plant {
 
 /// All plants: name, and what it is.
 pub const PLANTS: [(Plant, &str, &str); 24] = [
-    (Plant::HandOverUncovered, "hand-over-uncovered", "a mutation is missed at the hand-over of a move"),
+    (
+        Plant::HandOverUncovered,
+        "hand-over-uncovered",
+        "a mutation is missed at the hand-over of a move",
+    ),
     (Plant::BuildSkipsBackIndex, "build-skips-back-index", "rows are doubled after a build"),
     (Plant::InstallSkipsBackIndex, "install-skips-back-index", "rows are doubled after a move"),
-    (Plant::StaleOwnerAnswers, "stale-owner-answers", "a slice that has left a node stays and answers there"),
-    (Plant::EpochUncovered, "epoch-uncovered", "an epoch is applied before its last vbucket arrived"),
+    (
+        Plant::StaleOwnerAnswers,
+        "stale-owner-answers",
+        "a slice that has left a node stays and answers there",
+    ),
+    (
+        Plant::EpochUncovered,
+        "epoch-uncovered",
+        "an epoch is applied before its last vbucket arrived",
+    ),
     (Plant::GapIgnored, "gap-ignored", "a copy that skipped an epoch answers for it"),
     (Plant::TornRecordReplayed, "torn-record-replayed", "recovery replays past a torn record"),
-    (Plant::LogReleasedEarly, "log-released-early", "the log goes before the manifest is synced"),
-    (Plant::FragmentsNotSynced, "fragments-not-synced", "the manifest is written before its fragments are synced"),
+    (
+        Plant::LogReleasedEarly,
+        "log-released-early",
+        "the log goes before the manifests that replace it",
+    ),
+    (
+        Plant::FragmentsNotSynced,
+        "fragments-not-synced",
+        "the manifest is written before its fragments are synced",
+    ),
     (Plant::DurableEarly, "durable-early", "an epoch counts as durable before the log is synced"),
     (Plant::FloorNotRaised, "floor-not-raised", "a compaction drops versions and leaves the floor"),
     (Plant::TombstonesDroppedAbove, "tombstones-dropped-above", "tombstones go above the bottom"),
     (Plant::FilterMisses, "filter-misses", "a filter denies what is there"),
     (Plant::RollbackForgets, "rollback-forgets", "a rollback forgets what was there before"),
-    (Plant::MappedSkippedInVirtual, "mapped-skipped-in-virtual", "mapped slices are left out of virtual scans"),
-    (Plant::ReturnedReadByShard, "returned-read-by-shard", "a slice that came back is read from the shard's place"),
+    (
+        Plant::MappedSkippedInVirtual,
+        "mapped-skipped-in-virtual",
+        "mapped slices are left out of virtual scans",
+    ),
+    (
+        Plant::ReturnedReadByShard,
+        "returned-read-by-shard",
+        "a slice that came back is read from the shard's place",
+    ),
     (Plant::PartsTakenOnce, "parts-taken-once", "a move found at the last shard is lost"),
     (Plant::DoneWithoutResume, "done-without-resume", "no resume entry is taken for done"),
     (Plant::PageCutShort, "page-cut-short", "a page's token skips rows that were read ahead"),

@@ -43,7 +43,9 @@ fn a_row_that_is_lost_doubled_or_out_of_order_is_seen() {
         change(&mut changed.rows);
         case.judge(&changed)
     };
-    assert!(wrong(&|rows| rows.truncate(rows.len() - 1)).is_some_and(|why| why.contains("missing")));
+    assert!(
+        wrong(&|rows| rows.truncate(rows.len() - 1)).is_some_and(|why| why.contains("missing"))
+    );
     assert!(wrong(&|rows| rows.push(rows[0])).is_some_and(|why| why.contains("times")));
     assert!(wrong(&|rows| rows.push((99, 99, 1))).is_some_and(|why| why.contains("none of")));
     assert!(wrong(&|rows| rows.reverse()).is_some_and(|why| why.contains("order")));

@@ -18,8 +18,8 @@ use std::collections::{BTreeMap, VecDeque};
 use proto::api::BucketProgress;
 use proto::cut::Cut;
 use proto::ids::BucketId;
-use proto::{Error, ErrorCode, Result};
 use proto::plant::{self, Plant};
+use proto::{Error, ErrorCode, Result};
 
 use crate::state::epochs::advance;
 

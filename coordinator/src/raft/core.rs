@@ -30,8 +30,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use proto::env::Random;
-use proto::{Error, ErrorCode, Result, ids::NodeId};
 use proto::plant::{self, Plant};
+use proto::{Error, ErrorCode, Result, ids::NodeId};
 use raft::eraftpb::{Entry, HardState, Message};
 use raft::{Config, RawNode, SnapshotStatus, StateRole};
 

@@ -36,8 +36,8 @@ use proto::cut::EpochMark;
 use proto::ids::{BucketId, IndexId, NodeId};
 use proto::index::{BucketInfo, Catalog, NodeInfo};
 use proto::moves::EndedMove;
-use proto::{Error, ErrorCode, Result};
 use proto::plant::{self, Plant};
+use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 
 pub use epochs::EpochHistory;

@@ -16,8 +16,8 @@ use std::sync::atomic::Ordering;
 
 use proto::Result;
 use proto::ids::{Epoch, SliceNo};
-use proto::scan::KeyRange;
 use proto::plant::{self, Plant};
+use proto::scan::KeyRange;
 
 use super::compaction::{FRAGMENTS_MIN, choose};
 use super::cursor::Source;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use proto::cut::EpochMark;
 use proto::ids::Epoch;
-use proto::{Error, ErrorCode, Result};
 use proto::plant::{self, Plant};
+use proto::{Error, ErrorCode, Result};
 
 use super::edits::{count, recount};
 use super::epoch::Record;

@@ -25,8 +25,8 @@ use proto::env::File;
 use proto::ids::{Epoch, IndexId, NodeId, SliceId, SliceNo};
 use proto::index::IndexInfo;
 use proto::moves::{ExportHead, FilePiece};
-use proto::{Error, ErrorCode, Result};
 use proto::plant::{self, Plant};
+use proto::{Error, ErrorCode, Result};
 
 use super::edits::count_at;
 use super::files::Files;

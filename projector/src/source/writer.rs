@@ -20,9 +20,9 @@ use proto::cut::{Position, WritePosition};
 use proto::env::{Env, Reservation};
 use proto::ids::{BucketId, Seqno, VbucketId, Vbuuid, vbucket_of};
 use proto::mutation::MutationKind;
+use proto::plant::{self, Plant};
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
-use proto::plant::{self, Plant};
 use tokio::sync::oneshot;
 
 use super::bucket::Bucket;

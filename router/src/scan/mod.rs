@@ -24,11 +24,11 @@ use bytes::Bytes;
 use proto::aggregate::Partial;
 use proto::ids::{Epoch, SliceNo};
 use proto::index::IndexInfo;
+use proto::plant::{self, Plant};
 use proto::scan::{Consistency, Output, RowBlock, ScanRequest};
 use proto::token::Token;
 use proto::topology::TopologyProvider;
 use proto::{Error, ErrorCode, Result};
-use proto::plant::{self, Plant};
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -23,9 +23,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use proto::ids::{NodeId, SliceNo};
+use proto::plant::{self, Plant};
 use proto::token::VirtualScan;
 use proto::topology::{IndexTopology, TopologyProvider};
-use proto::plant::{self, Plant};
 
 /// Where an unordered scan is.
 #[derive(Clone, Debug, PartialEq)]

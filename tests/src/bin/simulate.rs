@@ -108,7 +108,10 @@ fn many(args: &Args) -> ExitCode {
                     if !output.status.success() {
                         total.failed += 1;
                         println!("{}{}", line, String::from_utf8_lossy(&output.stderr));
-                        println!("seed {seed} failed; replay: simulate {}", arguments(args, seed).join(" "));
+                        println!(
+                            "seed {seed} failed; replay: simulate {}",
+                            arguments(args, seed).join(" ")
+                        );
                         if args.first {
                             next.store(end, Ordering::Relaxed);
                         }

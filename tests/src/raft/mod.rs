@@ -301,7 +301,10 @@ pub fn run(seed: u64, steps: usize) -> World {
     assert!(world.propose(leader));
     world.run_ticks(10);
     let journal = world.journal(leader).to_vec();
-    assert_eq!(journal.last().expect("a command").1, format!("command {}", world.proposals).into_bytes());
+    assert_eq!(
+        journal.last().expect("a command").1,
+        format!("command {}", world.proposals).into_bytes()
+    );
     for at in 0..MEMBERS.len() {
         assert!(world.journal(at) == journal, "seed {seed}: member {} differs", at + 1);
     }
@@ -311,4 +314,3 @@ pub fn run(seed: u64, steps: usize) -> World {
     }
     world
 }
-

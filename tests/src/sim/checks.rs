@@ -64,24 +64,26 @@ pub fn check_writes(
     for (write, ids) in writes {
         for (vbucket, position) in &write.positions {
             let after = Seqno(position.seqno.0 - 1);
-            let range = LogRange { bucket: write.bucket, vbucket: *vbucket, after, to: position.seqno };
+            let range =
+                LogRange { bucket: write.bucket, vbucket: *vbucket, after, to: position.seqno };
             let kept = store.read_log(range, usize::MAX).unwrap_or_default();
             if !kept.iter().any(|mutation| ids.iter().any(|id| **id == *mutation.id)) {
-                let text = format!("acknowledged and lost: {ids:?}, vbucket {vbucket} {position:?}");
+                let text =
+                    format!("acknowledged and lost: {ids:?}, vbucket {vbucket} {position:?}");
                 return violation(summary, text);
             }
         }
     }
     // Whether a cut splits a statement is decided at the first epoch that covers some of it.
     for (write, ids) in writes.iter().filter(|(write, _)| write.positions.len() > 1) {
-        let covered = |cut: &Cut| {
-            write.positions.iter().filter(|(v, p)| cut.covers_position(*v, *p)).count()
-        };
+        let covered =
+            |cut: &Cut| write.positions.iter().filter(|(v, p)| cut.covers_position(*v, *p)).count();
         let of_bucket = marks.iter().filter(|((bucket, _), _)| *bucket == write.bucket);
         let first = of_bucket.map(|((_, epoch), cut)| (epoch, covered(cut))).find(|(_, n)| *n > 0);
         if let Some((epoch, covered)) = first.filter(|(_, n)| *n < write.positions.len()) {
             let all = write.positions.len();
-            let text = format!("epoch {epoch} has {covered} of {all} vbuckets of the statement {ids:?}");
+            let text =
+                format!("epoch {epoch} has {covered} of {all} vbuckets of the statement {ids:?}");
             return violation(summary, text);
         }
     }

@@ -213,7 +213,9 @@ impl Faults {
     }
 
     fn is_damaged(&self, name: &str) -> bool {
-        self.broken.iter().any(|(broken, _)| matches!(broken, Broken::Damaged(known) if known == name))
+        self.broken
+            .iter()
+            .any(|(broken, _)| matches!(broken, Broken::Damaged(known) if known == name))
     }
 
     fn crash(&mut self, name: &str, end: Duration, sim: &mut Sim<'_>, hosts: &Hosts) {

@@ -90,7 +90,8 @@ pub(super) async fn settle(session: &Session, summary: &Shared) {
         }
         if Instant::now() > deadline {
             let told = session.backend.status().await.map(|status| {
-                let of_node = |node: proto::api::NodeStatus| (node.node, node.silent_ms, node.moves);
+                let of_node =
+                    |node: proto::api::NodeStatus| (node.node, node.silent_ms, node.moves);
                 status.nodes.into_iter().map(of_node).collect::<Vec<_>>()
             });
             violation(summary, format!("moves do not end: {under_way:?}; {told:?}"));

@@ -226,7 +226,9 @@ impl Workload {
         let Some((name, asked)) = ddl::asked(&command) else { return };
         let history = || self.history.lock().expect("not poisoned");
         let statement = history().call(name, asked);
-        let Ok(outcome) = timeout(STATEMENT, session.backend.command(command)).await else { return };
+        let Ok(outcome) = timeout(STATEMENT, session.backend.command(command)).await else {
+            return;
+        };
         if let Some(answer) = ddl::answer(&outcome) {
             history().answered(statement, answer);
             self.count(|summary| summary.ddl += 1);

@@ -23,8 +23,14 @@ pub fn generate(seed: u64) -> Case {
     let range = (low, low + random.i64(5..35));
     let requests = random.usize(1..12);
     let limits = (0..requests).map(|_| random.u64(1..20)).collect();
-    let mut story =
-        Story { random, shards, home: home.clone(), entries: entries.clone(), partitions, moved: Vec::new() };
+    let mut story = Story {
+        random,
+        shards,
+        home: home.clone(),
+        entries: entries.clone(),
+        partitions,
+        moved: Vec::new(),
+    };
     let (events, touched) = story.events(requests);
     let inside = |entry: &&Entry| range.0 <= entry.0 && entry.0 <= range.1;
     let written: BTreeSet<Entry> = touched;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proto::env::{File, FileSystem, OpenMode};
-use proto::{Error, ErrorCode, Result};
 use proto::plant::{self, Plant};
+use proto::{Error, ErrorCode, Result};
 
 use super::cache::BlockCache;
 use super::filter::{Filter, LINE_BYTES, filter_hash};

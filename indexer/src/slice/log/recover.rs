@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proto::env::{File, FileSystem, OpenMode, create_dir_durably};
-use proto::{Error, ErrorCode, Result};
 use proto::plant::{self, Plant};
+use proto::{Error, ErrorCode, Result};
 
 use super::Lsn;
 use super::format::{SEGMENT_HEADER_BYTES, parse_segment_header};
