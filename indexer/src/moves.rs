@@ -158,12 +158,18 @@ impl IncomingMove {
             received: tokio::sync::Mutex::new(None),
             changed: shared.incoming.changed.clone(),
         });
+        // Whether it stays is known when the stream has come to the move.
         if mv.is_here(shared) {
-            lock(&mv.state).phase = MovePhase::Installed;
+            lock(&mv.state).phase = MovePhase::Copied;
         } else {
             mv.start_copying(shared);
         }
         mv
+    }
+
+    /// The move.
+    pub fn id(&self) -> MoveId {
+        self.id
     }
 
     fn is_here(&self, shared: &Shared) -> bool {

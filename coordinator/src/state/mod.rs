@@ -36,6 +36,7 @@ use proto::cut::EpochMark;
 use proto::ids::{BucketId, IndexId, NodeId};
 use proto::index::{BucketInfo, Catalog, NodeInfo};
 use proto::moves::EndedMove;
+use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 
@@ -106,6 +107,7 @@ impl StateContext {
         self.unix_ms = self.unix_ms.max(unix_ms);
         if let Some(id) = request.request
             && let Some(answer) = self.requests.answer(id)
+            && !plant::is(Plant::DoneTwice)
         {
             return (answer, Vec::new());
         }

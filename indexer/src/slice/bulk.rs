@@ -14,6 +14,7 @@ use std::sync::Arc;
 use proto::Result;
 use proto::ids::{Epoch, Generation, IndexId, SliceNo};
 use proto::mutation::KeyVersionsReader;
+use proto::plant::{self, Plant};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::cursor::Source;
@@ -78,7 +79,9 @@ impl Bulk {
                     packed::put(&mut state, PackedEntry { key: entry.key, include_hash });
                 }
                 *self.entries.entry(slice).or_default() += of_slice.len() as u64;
-                self.gathered.back.push(slice, id, &[], &state, false);
+                if !plant::is(Plant::BuildSkipsBackIndex) {
+                    self.gathered.back.push(slice, id, &[], &state, false);
+                }
             }
         }
         Ok(())

@@ -16,6 +16,7 @@ use std::sync::atomic::Ordering;
 
 use proto::Result;
 use proto::ids::{Epoch, SliceNo};
+use proto::plant::{self, Plant};
 use proto::scan::KeyRange;
 
 use super::compaction::{FRAGMENTS_MIN, choose};
@@ -117,7 +118,10 @@ impl Slot {
             let (slice, items) = (piece.slice, items.collect());
             in_place = in_place && manifest.replace(slice, choice.group, &piece.inputs, items)?;
         }
-        let floor = |floor: Epoch| floor.max(choice.protected.horizon);
+        let floor = |floor: Epoch| match plant::is(Plant::FloorNotRaised) {
+            true => floor,
+            false => floor.max(choice.protected.horizon),
+        };
         manifest.floor = manifest.floor.map(floor);
         if !in_place {
             files.discard(outputs);
@@ -175,7 +179,8 @@ impl Structure {
             let sources: Vec<Source> =
                 items.iter().zip(&sources).take(end).skip(at).filter_map(counts).collect();
             let bytes = sources.iter().map(section_bytes).sum();
-            pieces.push(Piece { slice, inputs, sources, at_bottom: at == 0, whole, bytes });
+            let at_bottom = at == 0 || plant::is(Plant::TombstonesDroppedAbove);
+            pieces.push(Piece { slice, inputs, sources, at_bottom, whole, bytes });
         }
         Some(pieces)
     }

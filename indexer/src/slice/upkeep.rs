@@ -16,6 +16,7 @@ use proto::Result;
 use proto::api::SliceProgress;
 use proto::cut::EpochMark;
 use proto::ids::{BucketId, Epoch, SliceId, SliceNo};
+use proto::plant::{self, Plant};
 
 use super::Counters;
 use super::compact::Extent;
@@ -169,6 +170,7 @@ impl Inner {
         let oldest = slots.iter().filter_map(|slot| slot.figures.unflushed_epoch()).min();
         let stable = oldest.map_or(committed, |oldest| Epoch(oldest.0.saturating_sub(1)));
         // That an epoch was applied is known from its record alone, also where fragments have its rows.
+        let durable = if plant::is(Plant::DurableEarly) { committed } else { durable };
         let durable = durable.min(committed);
         Counters { staged: staged.max(committed), committed, durable, stable: stable.min(durable) }
     }
@@ -247,6 +249,7 @@ impl Inner {
             .filter_map(|(_, progress)| progress.applying)
             .collect();
         let needed = unflushed.chain(applying).min().unwrap_or(u64::MAX);
+        let needed = if plant::is(Plant::LogReleasedEarly) { u64::MAX } else { needed };
         let passed = order.checkpoints.partition_point(|(lsn, _)| *lsn <= needed);
         let Some((lsn, marks)) = order.checkpoints.drain(..passed).next_back() else {
             return Ok(());

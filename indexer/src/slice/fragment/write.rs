@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proto::env::{File, FileSystem, OpenMode};
+use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 
 use super::cache::BlockCache;
@@ -159,9 +160,11 @@ impl FragmentWriter {
         };
         writer.buffer.extend_from_slice(&trailer.encode(writer.seed));
         writer.write_buffer()?;
-        writer.file.sync().map_err(|error| {
-            Error::from(error).context(format!("sync {}", writer.path.display()))
-        })?;
+        if !plant::is(Plant::FragmentsNotSynced) {
+            writer.file.sync().map_err(|error| {
+                Error::from(error).context(format!("sync {}", writer.path.display()))
+            })?;
+        }
         let Self { path, id, file, cache, seed, columns, buffer_offset: bytes, .. } = writer;
         let written_id = id;
         let blocks = index.blocks();
