@@ -487,5 +487,6 @@ async fn a_member_whose_disk_fails_stops_and_says_so() {
     tokio::time::timeout(Duration::from_secs(5), member.stopped()).await.unwrap();
     let end = async { while watch.next().await.is_some_and(|message| message.is_ok()) {} };
     tokio::time::timeout(Duration::from_secs(5), end).await.unwrap();
-    assert_eq!(member.propose(request(22)).await.unwrap_err().code, ErrorCode::Unavailable);
+    assert_eq!(member.status().await.unwrap().leader, None, "who has stopped does not lead");
+    assert!(member.propose(request(22)).await.unwrap_err().is_retry());
 }

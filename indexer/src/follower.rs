@@ -16,6 +16,7 @@ use proto::env::{Env, Task};
 use proto::ids::{BucketId, Generation, IndexId, SliceId, SliceNo};
 use proto::index::{BucketInfo, Catalog, IndexInfo, NodeInfo};
 use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
+use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
@@ -294,7 +295,7 @@ impl Follower {
             return Err(self.is_behind(index.id));
         }
         for (slice, _) in stored.iter().flat_map(|stored| &stored.slices) {
-            if !index.feeds(node, *slice) {
+            if !index.feeds(node, *slice) && !plant::is(Plant::StaleOwnerAnswers) {
                 let (index, generation) = (index.id, index.generation);
                 let slice = SliceId { index, generation, slice: *slice };
                 self.shared.store.drop_slice(slice).await?;
@@ -318,7 +319,12 @@ impl Follower {
         for mv in self.shared.incoming.of_bucket(self.bucket) {
             let Some(fed) = self.fed.get(&mv.slice.index) else { continue };
             let Some(since) = fed.since.get(&mv.slice.slice) else { continue };
-            if fed.info.generation == mv.slice.generation && mark.cut.covers(since) {
+            // A slice that is here from before leaves with an earlier place of the stream.
+            if !fed.info.moves.iter().any(|known| known.id == mv.id()) {
+                continue;
+            }
+            let covered = mark.cut.covers(since) || plant::is(Plant::HandOverUncovered);
+            if fed.info.generation == mv.slice.generation && covered {
                 mv.install(&self.shared, &fed.info, mark).await;
             }
         }
@@ -339,7 +345,7 @@ impl Follower {
         if readable || building {
             return Ok(());
         }
-        self.shared.store.begin_build(Arc::clone(&index), Grouping::default()).await?;
+        self.shared.store.begin_build(Arc::clone(&index), grouping(&index)).await?;
         let task = self.shared.env.spawn(
             "build",
             build(
@@ -391,6 +397,11 @@ impl Follower {
             });
         }
     }
+}
+
+/// How an index wants its columns divided.
+pub fn grouping(index: &IndexInfo) -> Grouping {
+    if index.spec.include_apart { Grouping::Apart } else { Grouping::Together }
 }
 
 /// Fetches a backfill snapshot into the store, again from the beginning after an error.

@@ -4,14 +4,14 @@
 //!
 //! Which moves there are is what the catalog says. A move that vanishes from it was undone, or has nothing
 //! left to do here: what was received goes. After a restart the copy begins anew. Whoever fails is asked
-//! again, or another copy is; when nothing helps for long the target asks the coordinator to undo the move.
+//! again, or another copy is; what is in the way is told with the heartbeats, and the coordinator undoes a
+//! move that gets nowhere.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::StreamExt;
-use proto::command::{Command, CommandRequest};
 use proto::cut::EpochMark;
 use proto::env::Task;
 use proto::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId};
@@ -35,8 +35,6 @@ const SILENCE: Duration = Duration::from_secs(10);
 const LAST_ROUND: Duration = Duration::from_secs(3);
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(250);
-/// After so many failures in a row the move is given up.
-const FAILURES_MAX: u32 = 40;
 
 type ById = BTreeMap<(IndexId, MoveId), Arc<IncomingMove>>;
 
@@ -160,12 +158,18 @@ impl IncomingMove {
             received: tokio::sync::Mutex::new(None),
             changed: shared.incoming.changed.clone(),
         });
+        // Whether it stays is known when the stream has come to the move.
         if mv.is_here(shared) {
-            lock(&mv.state).phase = MovePhase::Installed;
+            lock(&mv.state).phase = MovePhase::Copied;
         } else {
             mv.start_copying(shared);
         }
         mv
+    }
+
+    /// The move.
+    pub fn id(&self) -> MoveId {
+        self.id
     }
 
     fn is_here(&self, shared: &Shared) -> bool {
@@ -203,7 +207,7 @@ impl IncomingMove {
                 true
             }
             Err(error) => {
-                self.failed(shared, error).await;
+                self.failed(error);
                 false
             }
         }
@@ -327,12 +331,12 @@ impl IncomingMove {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 *received = Some(mine);
-                self.failed(shared, error).await;
+                self.failed(error);
                 return false;
             }
             Err(_) => {
                 *received = Some(mine);
-                self.failed(shared, Error::unavailable("the last round took too long")).await;
+                self.failed(Error::unavailable("the last round took too long"));
                 return false;
             }
         }
@@ -346,7 +350,7 @@ impl IncomingMove {
             }
             Err(refused) => {
                 *received = Some(refused.received);
-                self.failed(shared, refused.error).await;
+                self.failed(refused.error);
                 false
             }
         }
@@ -383,23 +387,13 @@ impl IncomingMove {
         counting.detach();
     }
 
-    async fn failed(&self, shared: &Shared, error: Error) {
+    /// It is tried again; the coordinator hears why, and undoes the move when that goes on for long.
+    fn failed(&self, error: Error) {
         tracing::debug!(slice = %self.slice, %error, "a move has to wait");
-        let give_up = {
-            let mut state = lock(&self.state);
-            state.failures += 1;
-            state.not_before = Instant::now() + PAUSE;
-            state.trouble = Some(error.to_string());
-            state.failures.is_multiple_of(FAILURES_MAX)
-        };
-        if give_up {
-            let undone = Some(format!("node {}: {error}", shared.config.node.id));
-            let command = Command::EndMove { index: self.slice.index, id: self.id, undone };
-            let request = CommandRequest { request: None, command };
-            if let Err(error) = shared.directory.coordinator().propose(request).await {
-                tracing::debug!(slice = %self.slice, %error, "giving up a move");
-            }
-        }
+        let mut state = lock(&self.state);
+        state.failures += 1;
+        state.not_before = Instant::now() + PAUSE;
+        state.trouble = Some(error.to_string());
     }
 
     /// Another phase: the coordinator hears of it at once, and the follower looks.

@@ -19,6 +19,7 @@ pub mod key;
 pub mod moves;
 pub mod mutation;
 mod number;
+pub mod plant;
 pub mod scan;
 pub mod token;
 pub mod topology;

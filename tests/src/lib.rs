@@ -4,7 +4,9 @@
 
 pub mod bench;
 pub mod harness;
+pub mod layers;
 pub mod model;
+pub mod raft;
 pub mod sim;
 pub mod slice_store;
 pub mod vscan;

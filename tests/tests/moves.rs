@@ -320,6 +320,16 @@ async fn load(client: &Client) {
         let count = sql::value(client, &format!("SELECT count(*) FROM {index}")).await;
         assert_eq!(count, ACCOUNTS.to_string(), "{index}");
     }
+    // The scanners ask for any epoch: one that the router has heard of from all slices.
+    sql::run(client, "SET consistency = 'any'").await;
+    for index in ["by_amount", "by_owner"] {
+        wait("all accounts at any epoch", client, async || {
+            let count = sql::value(client, &format!("SELECT count(*) FROM {index}")).await;
+            (count == ACCOUNTS.to_string()).then_some(())
+        })
+        .await;
+    }
+    sql::run(client, "SET consistency = 'request_plus'").await;
 }
 
 /// A process is killed while it takes part in a move, and started again.
@@ -413,7 +423,9 @@ async fn a_node_joins_and_the_leader_dies(
     let ended = settled(client, "the rebalance, by another leader").await;
     cluster.run(leader);
     traffic.break_for(false);
-    ended_well(&ended, 0, plan.iter().filter(|line| line.contains("to node 204")).count());
+    // How many were planned is not how many were explained: an index is made and dropped all the time.
+    assert!(plan[0].contains("moves"), "{plan:?}");
+    ended_well(&ended, 0, 2);
     assert!(copies_on(client, 204).await > Some(0), "the new node has slices");
 }
 

@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, VecDeque};
 use proto::api::BucketProgress;
 use proto::cut::Cut;
 use proto::ids::BucketId;
+use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 
 use crate::state::epochs::advance;
@@ -121,6 +122,11 @@ impl Stability {
             closed.held_since_ms = None;
             return Choice::Nothing;
         };
+        if plant::is(Plant::StatementSplit)
+            && let [first, _, ..] = newest.delta_from(published)[..]
+        {
+            return Choice::PromoteNow(published.with(&[first]));
+        }
         let waited_for = |(wanted_bucket, cut): &(BucketId, Cut)| {
             *wanted_bucket == bucket && newest.covers(cut) && !published.covers(cut)
         };

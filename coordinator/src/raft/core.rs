@@ -30,6 +30,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use proto::env::Random;
+use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result, ids::NodeId};
 use raft::eraftpb::{Entry, HardState, Message};
 use raft::{Config, RawNode, SnapshotStatus, StateRole};
@@ -291,7 +292,9 @@ impl<M: StateMachine> RaftCore<M> {
         }
         if let Some(hard_state) = ready.hs() {
             self.node.mut_store().hard_state = hard_state.clone();
-            ops.push(LogOp::HardState(hard_state.clone()));
+            if !plant::is(Plant::VoteNotPersisted) {
+                ops.push(LogOp::HardState(hard_state.clone()));
+            }
         }
 
         let committed = ready.take_committed_entries();
@@ -315,7 +318,8 @@ impl<M: StateMachine> RaftCore<M> {
     /// Sends what waited for writes that are durable by now, and counts them.
     fn release(&mut self, output: &mut Output<M::Outcome>) -> Result<()> {
         while let Some(round) = self.rounds.front() {
-            if round.must_sync && round.number > self.persisted {
+            let unsynced = round.must_sync && round.number > self.persisted;
+            if unsynced && !plant::is(Plant::AppliedEarly) {
                 break;
             }
             let Some(round) = self.rounds.pop_front() else { break };
@@ -431,7 +435,3 @@ fn raft_error(error: raft::Error) -> Error {
         error => Error::internal(format!("raft: {error}")),
     }
 }
-
-#[cfg(test)]
-#[path = "core_tests.rs"]
-mod tests;

@@ -55,6 +55,12 @@ impl MemoryLog {
         self.entries.get(position as usize).map(|entry| entry.term)
     }
 
+    /// The term and the command of an entry that is kept.
+    pub fn entry(&self, index: u64) -> Option<(u64, &[u8])> {
+        let position = index.checked_sub(self.start.0 + 1)?;
+        self.entries.get(position as usize).map(|entry| (entry.term, &entry.data[..]))
+    }
+
     /// Appends entries; they replace what was at and after the first one's index.
     pub(super) fn append(&mut self, entries: &[Entry]) {
         let Some(first) = entries.first() else { return };

@@ -310,8 +310,9 @@ impl<M: StateMachine> RaftService<M> {
 
 impl<M: StateMachine> Drop for RaftService<M> {
     /// What waits in a channel is kept as long as there are senders: without this, whoever proposed at
-    /// the last moment would wait for ever.
+    /// the last moment would wait for ever. And a member that has stopped leads no more.
     fn drop(&mut self) {
+        self.role.send_modify(|role| (role.leader, role.leads) = (None, false));
         self.proposals.close();
         while self.proposals.try_recv().is_ok() {}
     }

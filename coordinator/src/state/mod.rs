@@ -36,6 +36,7 @@ use proto::cut::EpochMark;
 use proto::ids::{BucketId, IndexId, NodeId};
 use proto::index::{BucketInfo, Catalog, NodeInfo};
 use proto::moves::EndedMove;
+use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 
@@ -106,6 +107,7 @@ impl StateContext {
         self.unix_ms = self.unix_ms.max(unix_ms);
         if let Some(id) = request.request
             && let Some(answer) = self.requests.answer(id)
+            && !plant::is(Plant::DoneTwice)
         {
             return (answer, Vec::new());
         }
@@ -145,6 +147,7 @@ impl StateContext {
             Command::CancelMoves { index } => self.cancel_moves(index.as_deref()),
             Command::DrainNode { node, drain } => self.drain_node(*node, *drain),
             Command::RemoveNode { node } => self.remove_node(*node),
+            Command::SetIncludeApart { index, apart } => self.set_include_apart(index, *apart),
             Command::SetReplicas { index, replicas } => self.set_replicas(index, *replicas),
             Command::PromoteEpochs(promotions) => self.promote_epochs(promotions),
         }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use proto::Result;
 use proto::ids::{Epoch, Generation, IndexId, SliceNo};
 use proto::mutation::KeyVersionsReader;
+use proto::plant::{self, Plant};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::cursor::Source;
@@ -78,7 +79,9 @@ impl Bulk {
                     packed::put(&mut state, PackedEntry { key: entry.key, include_hash });
                 }
                 *self.entries.entry(slice).or_default() += of_slice.len() as u64;
-                self.gathered.back.push(slice, id, &[], &state, false);
+                if !plant::is(Plant::BuildSkipsBackIndex) {
+                    self.gathered.back.push(slice, id, &[], &state, false);
+                }
             }
         }
         Ok(())
@@ -96,7 +99,10 @@ impl Bulk {
 
     /// Takes what is not written yet.
     pub fn take_gathered(&mut self) -> (RowSorter, RowSorter) {
-        let Gathered { forward, back } = std::mem::take(&mut self.gathered);
+        let Gathered { forward, back } = &self.gathered;
+        // The next ones will have about as many: they need not be copied as they grow.
+        let next = Gathered { forward: forward.empty_like(), back: back.empty_like() };
+        let Gathered { forward, back } = std::mem::replace(&mut self.gathered, next);
         (forward, back)
     }
 

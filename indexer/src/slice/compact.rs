@@ -11,21 +11,24 @@
 //! take the place of each of them. Its rows come from the chain of the included values, which has
 //! everything.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 use proto::Result;
 use proto::ids::{Epoch, SliceNo};
+use proto::plant::{self, Plant};
 use proto::scan::KeyRange;
 
 use super::compaction::{FRAGMENTS_MIN, choose};
 use super::cursor::Source;
 use super::files::{Files, Written};
 use super::flush::epochs_of;
+use super::fragment::FILTER_BYTES;
 use super::manifest::{Columns, ListItem};
 use super::pacing::Paced;
 use super::rewrite::Rewrite;
 use super::slot::{Slot, Structure, lock};
+use super::table::Table;
 use super::versions::Protected;
 use super::visible::source_of;
 
@@ -74,6 +77,7 @@ impl Slot {
             // Somebody waits for it.
             Extent::Everything(_) => usize::MAX,
         };
+        let _output = self.hold(choice.held_bytes());
         let outputs = choice.run(files, longest)?;
         files.sync_names()?;
         self.replace(&choice, outputs, files)?;
@@ -114,7 +118,10 @@ impl Slot {
             let (slice, items) = (piece.slice, items.collect());
             in_place = in_place && manifest.replace(slice, choice.group, &piece.inputs, items)?;
         }
-        let floor = |floor: Epoch| floor.max(choice.protected.horizon);
+        let floor = |floor: Epoch| match plant::is(Plant::FloorNotRaised) {
+            true => floor,
+            false => floor.max(choice.protected.horizon),
+        };
         manifest.floor = manifest.floor.map(floor);
         if !in_place {
             files.discard(outputs);
@@ -172,13 +179,20 @@ impl Structure {
             let sources: Vec<Source> =
                 items.iter().zip(&sources).take(end).skip(at).filter_map(counts).collect();
             let bytes = sources.iter().map(section_bytes).sum();
-            pieces.push(Piece { slice, inputs, sources, at_bottom: at == 0, whole, bytes });
+            let at_bottom = at == 0 || plant::is(Plant::TombstonesDroppedAbove);
+            pieces.push(Piece { slice, inputs, sources, at_bottom, whole, bytes });
         }
         Some(pieces)
     }
 }
 
 impl Choice {
+    /// What the output's filter takes, and about what its sparse index does.
+    fn held_bytes(&self) -> u64 {
+        let sources = self.pieces.iter().flat_map(|piece| &piece.sources);
+        sources.map(section_rows).sum::<u64>() * FILTER_BYTES
+    }
+
     /// Writes the outputs, at the pace that so many fragments in the longest list ask for.
     fn run(&self, files: &Files, longest: impl Fn() -> usize + Copy) -> Result<Vec<Written>> {
         let rewrite =
@@ -194,7 +208,11 @@ impl Choice {
             at += group.len();
             let rows = group.iter().flat_map(|piece| &piece.sources).map(section_rows).sum();
             let filter = self.group.contains(Columns::BACK).then_some(rows);
+            let warm = is_in_cache(group);
             let written = files.write(&[self.group], filter, |out| {
+                if warm {
+                    out.set_warm();
+                }
                 let mut out = Paced::new(out, &files.pacer, longest);
                 group.iter().try_for_each(|piece| {
                     rewrite.slice(piece.slice, piece.sources.clone(), piece.at_bottom, &mut out)
@@ -210,6 +228,16 @@ impl Choice {
         }
         Ok(outputs)
     }
+}
+
+/// Is at least half of the inputs in the cache? Then the output takes their place there, too.
+fn is_in_cache(pieces: &[Piece]) -> bool {
+    let tables = pieces.iter().flat_map(|piece| &piece.sources).map(|source| &source.table);
+    let tables: BTreeMap<u64, &Table> =
+        tables.filter_map(|table| Some((table.fragment()?.id(), &**table))).collect();
+    let cached = |table: &&Table| table.fragment().map_or(0, |file| file.cached_blocks());
+    let blocks: u32 = tables.values().map(|table| table.index.blocks()).sum();
+    2 * tables.values().map(cached).sum::<u32>() >= blocks
 }
 
 fn section_bytes(source: &Source) -> u64 {

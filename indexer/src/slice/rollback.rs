@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use proto::cut::EpochMark;
 use proto::ids::Epoch;
+use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 
 use super::edits::{count, recount};
@@ -88,7 +89,9 @@ impl Slot {
         if let Some(frozen) = writer.frozen.take() {
             memtable.append(&frozen, epoch);
         }
-        memtable.append(&writer.memtable, epoch);
+        if !plant::is(Plant::RollbackForgets) {
+            memtable.append(&writer.memtable, epoch);
+        }
         writer.memtable = memtable;
         writer.applied = writer.applied.min(epoch);
         writer.horizon = writer.horizon.min(epoch);

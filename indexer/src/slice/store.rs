@@ -21,6 +21,7 @@ use proto::cut::EpochMark;
 use proto::env::Env;
 use proto::ids::{BucketId, Epoch, Generation, IndexId, NodeId, SliceId, SliceNo};
 use proto::index::IndexInfo;
+use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::Notify;
 
@@ -56,7 +57,7 @@ impl Default for StoreOptions {
             log_bytes: 512 << 20,
             log: LogOptions::default(),
             compression: Compression::default(),
-            compaction_bytes_per_s: 64 << 20,
+            compaction_bytes_per_s: 128 << 20,
         }
     }
 }
@@ -145,7 +146,8 @@ impl State {
             .get(&mark.bucket)
             .and_then(|progress| progress.applied.as_ref().map(|mark| mark.epoch));
         // A copy that did not apply the parent cannot answer for the epochs it skipped.
-        let gap = before.is_some_and(|before| before != mark.parent);
+        let gap =
+            before.is_some_and(|before| before != mark.parent) && !plant::is(Plant::GapIgnored);
         for slot in self.of_bucket(mark.bucket) {
             slot.apply(mark, &documents, gap, lsn)?;
         }

@@ -25,11 +25,12 @@ use proto::env::File;
 use proto::ids::{Epoch, IndexId, NodeId, SliceId, SliceNo};
 use proto::index::IndexInfo;
 use proto::moves::{ExportHead, FilePiece};
+use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 
 use super::edits::count_at;
 use super::files::Files;
-use super::manifest::{FileId, IndexManifest, SliceLists};
+use super::manifest::{Columns, FileId, IndexManifest, SliceLists};
 use super::slot::{Slot, lock};
 use super::store::{FragmentStore, Inner};
 use super::table::Table;
@@ -185,6 +186,9 @@ impl Received {
                 item.epochs.to = item.epochs.to.min(epoch);
             }
             group.items.retain(|item| !item.epochs.is_empty());
+            if plant::is(Plant::InstallSkipsBackIndex) && group.columns == Columns::BACK {
+                group.items.clear();
+            }
         }
         lists.check()?;
         Ok(lists)

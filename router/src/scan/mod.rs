@@ -24,6 +24,7 @@ use bytes::Bytes;
 use proto::aggregate::Partial;
 use proto::ids::{Epoch, SliceNo};
 use proto::index::IndexInfo;
+use proto::plant::{self, Plant};
 use proto::scan::{Consistency, Output, RowBlock, ScanRequest};
 use proto::token::Token;
 use proto::topology::TopologyProvider;
@@ -238,7 +239,8 @@ impl ScanStream {
             *limit -= take;
             self.done |= *limit == 0;
         }
-        let last = (skip + take).checked_sub(1).and_then(|last| block.iter().nth(last as usize));
+        let read = if plant::is(Plant::PageCutShort) { rows } else { skip + take };
+        let last = read.checked_sub(1).and_then(|last| block.iter().nth(last as usize));
         if let Some(last) = last {
             match &mut self.source {
                 Source::Ordered(_) => {

@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use proto::ids::{NodeId, SliceNo};
+use proto::plant::{self, Plant};
 use proto::token::VirtualScan;
 use proto::topology::{IndexTopology, TopologyProvider};
 
@@ -101,7 +102,9 @@ impl Progress {
     pub fn part(&self, n: usize) -> Option<Part> {
         let at = self.shard + n;
         if let Some(slices) = self.shards.get(at) {
-            let here = |slice: &SliceNo| self.find(*slice).is_none();
+            let here = |slice: &SliceNo| {
+                self.find(*slice).is_none() || plant::is(Plant::ReturnedReadByShard)
+            };
             return Some(Part {
                 kind: PartKind::Base(at),
                 slices: slices.iter().copied().filter(here).collect(),
@@ -115,7 +118,14 @@ impl Progress {
     /// Those with the same place and position are one.
     fn virtual_parts(&self) -> Vec<Part> {
         let mut parts: Vec<Part> = Vec::new();
-        for entry in self.moved.iter().filter(|entry| !entry.done) {
+        if plant::is(Plant::MappedSkippedInVirtual) {
+            return parts;
+        }
+        let done = |entry: &VirtualScan| {
+            let no_resume = plant::is(Plant::DoneWithoutResume) && entry.resume_after.is_none();
+            entry.done || no_resume
+        };
+        for entry in self.moved.iter().filter(|entry| !done(entry)) {
             let same = |part: &&mut Part| {
                 part.hint == Some(entry.node) && part.resume_after == entry.resume_after
             };
@@ -147,6 +157,9 @@ impl Progress {
 
     /// Slices of a base shard were found elsewhere. Their cursors part from the shard's.
     pub fn found_moved(&mut self, slices: &[(SliceNo, NodeId)]) {
+        if plant::is(Plant::PartsTakenOnce) && self.shard + 1 == self.shards.len() {
+            return;
+        }
         for (slice, node) in slices {
             match self.find(*slice) {
                 Some(at) => self.moved[at].node = *node,

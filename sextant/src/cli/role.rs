@@ -135,8 +135,14 @@ pub async fn run(role: Role, args: Args) -> Result<()> {
         Role::Coordinator => {
             let members = settings.coordinators.clone();
             let service = node::start_coordinator(id, members, data, &env, directory).await?;
-            peers.add_coordinator(id, service);
-            serve_peers(&env, &settings.node, listener, peers).await
+            peers.add_coordinator(id, service.clone());
+            tokio::select! {
+                served = serve_peers(&env, &settings.node, listener, peers) => served,
+                () = service.stopped() => {
+                    let text = format!("coordinator {id} has stopped: its log could not be written");
+                    Err(Error::new(ErrorCode::Io, text).with_hint("its output says why"))
+                }
+            }
         }
         Role::Projector => {
             let service =

@@ -16,6 +16,10 @@ use clap::{Args, Parser, Subcommand};
 use tests::bench::phases::{Line, Run};
 use tests::bench::{ENGINES, Outcome, rebalance};
 
+/// As in the binary that users run; the peers have it, too.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[derive(Parser)]
 struct Cli {
     #[command(subcommand)]

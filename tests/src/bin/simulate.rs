@@ -2,14 +2,19 @@
 //!
 //! `simulate --seed N` runs one seed and prints its summary as a JSON line; without `--seed` it runs
 //! `--seeds` of them in child processes, from `--start-seed` on, and ends with 1 if any found a
-//! violation, with the command that replays it.
+//! violation, with the command that replays it. `--layer` chooses what runs; `--plant` switches in a known
+//! bug, to prove that it is found (`--list-plants` names them; built with `--features plants`).
 #![allow(clippy::disallowed_methods, reason = "a tool that runs processes and measures real time")]
 
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Output};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use clap::Parser;
-use tests::sim::run;
+use clap::{Parser, ValueEnum};
+use proto::plant::PLANTS;
+use tests::layers::{self, Layer};
+use tests::sim::Total;
 
 #[derive(Parser)]
 struct Args {
@@ -25,6 +30,21 @@ struct Args {
     /// Simulated seconds of faults in each
     #[arg(long, default_value_t = 30)]
     seconds: u64,
+    /// What runs
+    #[arg(long, value_enum, default_value_t = Layer::Full)]
+    layer: Layer,
+    /// Switch in a known bug
+    #[arg(long)]
+    plant: Option<String>,
+    /// Name the known bugs
+    #[arg(long)]
+    list_plants: bool,
+    /// Stop after the first seed that finds a violation
+    #[arg(long)]
+    first: bool,
+    /// Processes side by side; as many as there are processors without
+    #[arg(long)]
+    jobs: Option<usize>,
     /// Print JSON lines only
     #[arg(long)]
     json: bool,
@@ -32,59 +52,95 @@ struct Args {
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    if args.list_plants {
+        PLANTS.iter().for_each(|(_, name, what)| println!("{name:26} {what}"));
+        return ExitCode::SUCCESS;
+    }
+    if let Err(error) = args.plant.as_deref().map_or(Ok(()), switch_in) {
+        eprintln!("{error}");
+        return ExitCode::from(2);
+    }
     match args.seed {
-        Some(seed) => one(seed, args.seconds),
+        Some(seed) => one(&args, seed),
         None => many(&args),
     }
 }
 
-fn one(seed: u64, seconds: u64) -> ExitCode {
+#[cfg(feature = "plants")]
+fn switch_in(name: &str) -> Result<(), String> {
+    let plant = proto::plant::named(name);
+    let plant = plant.ok_or(format!("there is no plant {name:?}; --list-plants names them"))?;
+    proto::plant::switch_in(plant);
+    Ok(())
+}
+
+#[cfg(not(feature = "plants"))]
+fn switch_in(name: &str) -> Result<(), String> {
+    Err(format!("{name}: this program has no plants; build it with `--features plants`"))
+}
+
+fn one(args: &Args, seed: u64) -> ExitCode {
     if let Ok(filter) = std::env::var("SEXTANT_LOG") {
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     }
-    let summary = run(seed, seconds);
+    let summary = layers::run(args.layer, seed, args.seconds);
     println!("{}", serde_json::to_string(&summary).expect("a summary is JSON"));
     ExitCode::from(u8::from(!summary.violations.is_empty()))
 }
 
 fn many(args: &Args) -> ExitCode {
     let begun = Instant::now();
-    let (mut failed, mut simulated_ms, mut scans, mut entries) = (0, 0, 0, 0u64);
-    for seed in args.start_seed..args.start_seed + args.seeds {
-        let program = std::env::current_exe().expect("the path of this program");
-        let output = Command::new(program)
-            .args(["--seed", &seed.to_string(), "--seconds", &args.seconds.to_string()])
-            .output()
-            .expect("running a seed");
-        let line = String::from_utf8_lossy(&output.stdout);
-        if let Ok(summary) = serde_json::from_str::<serde_json::Value>(&line) {
-            let field = |name: &str| summary[name].as_u64().unwrap_or_default();
-            simulated_ms += field("simulated_ms");
-            scans += field("scans");
-            entries += field("entries");
+    let (next, end) = (AtomicU64::new(args.start_seed), args.start_seed + args.seeds);
+    let total = Mutex::new(Total::default());
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..args.jobs.unwrap_or(processors).max(1) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= end {
+                        return;
+                    }
+                    let output = child(args, seed);
+                    let line = String::from_utf8_lossy(&output.stdout);
+                    let mut total = total.lock().expect("not poisoned");
+                    total.add(&serde_json::from_str(&line).unwrap_or_default());
+                    if !output.status.success() {
+                        total.failed += 1;
+                        println!("{}{}", line, String::from_utf8_lossy(&output.stderr));
+                        println!(
+                            "seed {seed} failed; replay: simulate {}",
+                            arguments(args, seed).join(" ")
+                        );
+                        if args.first {
+                            next.store(end, Ordering::Relaxed);
+                        }
+                    }
+                }
+            });
         }
-        if !output.status.success() {
-            failed += 1;
-            println!("{}{}", line, String::from_utf8_lossy(&output.stderr));
-            println!(
-                "seed {seed} failed; replay: simulate --seed {seed} --seconds {}",
-                args.seconds
-            );
-        }
+    });
+    let mut total = total.into_inner().expect("not poisoned");
+    total.real_s = begun.elapsed().as_secs_f64();
+    match args.json {
+        true => println!("{}", serde_json::to_string(&total).expect("a summary is JSON")),
+        false => print!("{total}"),
     }
-    let real_s = begun.elapsed().as_secs_f64();
-    let simulated_s = simulated_ms as f64 / 1000.0;
-    let seeds = args.seeds;
-    if args.json {
-        let line = serde_json::json!({ "seeds": seeds, "failed": failed, "simulated_s": simulated_s,
-            "real_s": real_s, "scans": scans, "entries": entries });
-        println!("{line}");
-    } else {
-        println!(
-            "{seeds} seeds, {failed} failed; {simulated_s:.0} s simulated in {real_s:.0} s \
-             ({:.0} ×); {scans} scans judged, {entries} entries compared",
-            simulated_s / real_s
-        );
+    ExitCode::from(u8::from(total.failed > 0))
+}
+
+fn arguments(args: &Args, seed: u64) -> Vec<String> {
+    let layer = args.layer.to_possible_value().expect("all layers have names");
+    let mut arguments = vec!["--layer".to_owned(), layer.get_name().to_owned()];
+    arguments.extend(["--seed".to_owned(), seed.to_string()]);
+    arguments.extend(["--seconds".to_owned(), args.seconds.to_string()]);
+    if let Some(plant) = &args.plant {
+        arguments.extend(["--plant".to_owned(), plant.clone()]);
     }
-    ExitCode::from(u8::from(failed > 0))
+    arguments
+}
+
+fn child(args: &Args, seed: u64) -> Output {
+    let program = std::env::current_exe().expect("the path of this program");
+    Command::new(program).args(arguments(args, seed)).output().expect("running a seed")
 }

@@ -4,17 +4,24 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use futures::future::BoxFuture;
 use projector::source::memory::MemoryStore;
+use proto::ErrorCode;
 use proto::api::Directory;
 use proto::env::sim::{InlineSpawner, SimClock, SimFs};
-use proto::env::{Env, real::SystemRandom};
+use proto::env::{Clock, Env, real::SystemRandom};
 use proto::ids::NodeId;
 use proto::index::{NodeInfo, Role};
 use sextant::node;
 use sextant::wire::{PeerDirectory, Peers};
 
 use super::net::{PORT, connect, incoming};
+
+/// Between the end of a process and its next start.
+const SUPERVISOR_PAUSE: Duration = Duration::from_millis(500);
 
 /// A host's software as turmoil wants it.
 pub type HostResult = turmoil::Result;
@@ -33,7 +40,10 @@ pub struct Host {
     coordinators: u64,
     /// Are sources of moves kept for scans that began before?
     keep_sources: bool,
-    clock: Arc<SimClock>,
+    /// Its clock.
+    pub clock: Arc<SimClock>,
+    /// Its disk is broken: an error at its start is no fault of its own.
+    pub excused: Arc<AtomicBool>,
     store: Arc<MemoryStore>,
 }
 
@@ -74,6 +84,7 @@ impl Hosts {
                 fs: SimFs::new(seed),
                 seed,
                 clock: Arc::new(SimClock::new(1_700_000_000_000)),
+                excused: Arc::default(),
                 store: Arc::clone(&store),
             };
             all.insert(name, host);
@@ -106,13 +117,33 @@ pub fn env(seed: u64, clock: Arc<SimClock>, fs: SimFs) -> Env {
 }
 
 impl Host {
-    /// Runs the process until it is crashed.
+    /// What its clock shows.
+    pub fn clock_ms(&self) -> u64 {
+        self.clock.unix_ms()
+    }
+
+    /// Runs the process until it is crashed. One that a broken disk has ended is started again, as a
+    /// supervisor would; any other end is a violation.
     pub async fn run(self) -> HostResult {
+        loop {
+            let Err(error) = self.clone().serve().await else { return Ok(()) };
+            let code = error.downcast_ref::<proto::Error>().map(|error| error.code);
+            let excused = self.excused.load(Ordering::Relaxed) || self.fs.is_crashed();
+            if !excused && code != Some(ErrorCode::Io) {
+                return Err(error);
+            }
+            tokio::time::sleep(SUPERVISOR_PAUSE).await;
+        }
+    }
+
+    async fn serve(self) -> HostResult {
         let env = env(self.seed, Arc::clone(&self.clock), self.fs.clone());
         let peers = Peers::new(members(self.coordinators), connect());
         let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(Arc::clone(&peers)));
         let dir = PathBuf::from("/data");
         let id = self.info.id;
+        // A member of which the log has failed ends its process.
+        let mut stopped: BoxFuture<'static, ()> = Box::pin(std::future::pending());
         // Kept alive beside the server.
         let _service: Box<dyn std::any::Any> = match self.info.role {
             Role::Coordinator => {
@@ -121,6 +152,8 @@ impl Host {
                 config.moves.keep_sources = self.keep_sources;
                 let service = coordinator::Coordinator::start(config, env, directory).await?;
                 peers.add_coordinator(id, service.clone());
+                let ended = Arc::clone(&service);
+                stopped = Box::pin(async move { ended.stopped().await });
                 Box::new(service)
             }
             Role::Projector => {
@@ -142,7 +175,11 @@ impl Host {
             Role::Router => unreachable!("the client runs the router"),
         };
         let incoming = incoming().await?;
-        sextant::grpc::peer_services(peers).serve_with_incoming(incoming).await?;
-        Ok(())
+        let served = sextant::grpc::peer_services(peers).serve_with_incoming(incoming);
+        tokio::select! {
+            biased;
+            served = served => Ok(served?),
+            () = stopped => Err(proto::Error::new(ErrorCode::Io, "its log has failed").into()),
+        }
     }
 }

@@ -89,7 +89,12 @@ pub(super) async fn settle(session: &Session, summary: &Shared) {
             break;
         }
         if Instant::now() > deadline {
-            violation(summary, format!("moves do not end: {under_way:?}"));
+            let told = session.backend.status().await.map(|status| {
+                let of_node =
+                    |node: proto::api::NodeStatus| (node.node, node.silent_ms, node.moves);
+                status.nodes.into_iter().map(of_node).collect::<Vec<_>>()
+            });
+            violation(summary, format!("moves do not end: {under_way:?}; {told:?}"));
             break;
         }
         sleep(Duration::from_millis(200)).await;

@@ -15,7 +15,7 @@ use proto::index::{IndexInfo, NodeInfo, Role, SourceKind};
 use proto::key;
 use proto::scan::{Consistency, KeyRange, Output, Row, ScanRequest};
 use proto::value::Value;
-use proto::{Error, Result};
+use proto::{Error, ErrorCode, Result};
 use router::{Router, ScanBatch};
 use serde_json::json;
 use sextant::backend::ClusterBackend;
@@ -27,6 +27,8 @@ use sextant::sql::parse::parse;
 use sextant::wire::{PeerDirectory, Peers};
 use tokio::time::{Instant, sleep, timeout};
 
+use super::checks::{Acknowledged, check_writes, watch_members};
+use super::ddl::{self, History};
 use super::hosts::{HostResult, env, members};
 use super::net::connect;
 use super::oracle::{Entry, INDEXES, SimIndex, documents, entries};
@@ -46,6 +48,8 @@ pub struct Workload {
     faults_for: Duration,
     store: Arc<MemoryStore>,
     summary: Shared,
+    history: Mutex<History>,
+    acknowledged: Vec<Acknowledged>,
 }
 
 /// An entry as bytes, which are its order, and as the model has it.
@@ -68,7 +72,9 @@ pub(super) struct Session {
 impl Workload {
     /// A client for one run.
     pub fn new(seed: u64, faults_for: Duration, store: Arc<MemoryStore>, summary: Shared) -> Self {
-        Self { random: fastrand::Rng::with_seed(seed ^ 0xc11e), seed, faults_for, store, summary }
+        let random = fastrand::Rng::with_seed(seed ^ 0xc11e);
+        let (history, acknowledged) = (Mutex::default(), Vec::new());
+        Self { random, seed, faults_for, store, summary, history, acknowledged }
     }
 
     /// Runs the client to its end.
@@ -93,11 +99,14 @@ impl Workload {
         let backend = Arc::new(backend);
         let marks = Marks::default();
         let _watch = env.spawn("marks", watch_marks(Arc::clone(&directory), Arc::clone(&marks)));
+        let watching =
+            watch_members(Arc::clone(&directory), Arc::clone(&router), self.summary.clone());
+        let _members = env.spawn("members", watching);
         let bucket = self.create_bucket(&backend, &router).await;
         let mut session =
             Session { backend, directory, router, other_router, marks, bucket, last_write: None };
         for index in &INDEXES[..2] {
-            self.create_index(&session, index).await;
+            self.ddl(&session, create(index, true)).await;
         }
         let end = Instant::now() + self.faults_for + CALM;
         while Instant::now() < end {
@@ -135,15 +144,21 @@ impl Workload {
         match self.random.u32(..22) {
             0..10 => self.write(session).await,
             20.. => super::moves::step(&mut self.random, session, &self.summary).await,
-            10..18 => {
+            10..17 => {
                 let index = &INDEXES[self.random.usize(..INDEXES.len())];
                 self.scan(session, index, false).await;
             }
-            18 => {
-                let index = &INDEXES[self.random.usize(..INDEXES.len())];
-                self.create_index(session, index).await;
+            _ => {
+                let first = self.any_ddl();
+                // Two statements at once have no order of their own.
+                match self.random.bool() {
+                    true => self.ddl(session, first).await,
+                    false => {
+                        let second = self.any_ddl();
+                        tokio::join!(self.ddl(session, first), self.ddl(session, second));
+                    }
+                }
             }
-            _ => self.drop_index(session).await,
         }
         sleep(Duration::from_millis(self.random.u64(1..60))).await;
     }
@@ -179,48 +194,58 @@ impl Workload {
                 Write { id, kind }
             })
             .collect();
+        let ids = writes.iter().map(|write| write.id.clone()).collect();
         match timeout(STATEMENT, session.backend.write(&session.bucket, writes)).await {
             Ok(Ok(reply)) => {
                 self.count(|summary| summary.writes += 1);
+                self.acknowledged.push((reply.position.clone(), ids));
                 match &mut session.last_write {
                     Some(last) => last.merge(&reply.position),
                     None => session.last_write = Some(reply.position),
                 }
             }
-            Ok(Err(error)) if !error.is_retry() => {
+            Ok(Err(error)) if !error.is_retry() && !self.is_excused(&error) => {
                 violation(&self.summary, format!("a write was refused: {error}"));
             }
             _ => self.count(|summary| summary.writes_unknown += 1),
         }
     }
 
-    async fn create_index(&self, session: &Session, index: &SimIndex) {
-        let parsed = parse(index.sql).expect("the simulation's statements are right");
-        let Statement::CreateIndex(create) = &parsed[0].statement else { unreachable!() };
-        let command = Command::CreateIndex {
-            spec: definition(create),
-            defer_build: false,
-            if_not_exists: true,
-        };
-        match timeout(STATEMENT, session.backend.command(command)).await {
-            Ok(Ok(_)) => self.count(|summary| summary.ddl += 1),
-            Ok(Err(error)) if !error.is_retry() => {
-                violation(&self.summary, format!("CREATE INDEX was refused: {error}"));
+    fn any_ddl(&mut self) -> Command {
+        let lenient = self.random.bool();
+        match self.random.bool() {
+            true => create(&INDEXES[self.random.usize(..INDEXES.len())], lenient),
+            false => {
+                let name = INDEXES[self.random.usize(1..INDEXES.len())].name.to_owned();
+                Command::DropIndex { name, if_exists: lenient }
             }
-            _ => {}
         }
     }
 
-    async fn drop_index(&mut self, session: &Session) {
-        let name = INDEXES[self.random.usize(1..INDEXES.len())].name.to_owned();
-        let command = Command::DropIndex { name, if_exists: true };
-        match timeout(STATEMENT, session.backend.command(command)).await {
-            Ok(Ok(_)) => self.count(|summary| summary.ddl += 1),
-            Ok(Err(error)) if !error.is_retry() => {
-                violation(&self.summary, format!("DROP INDEX was refused: {error}"));
-            }
-            _ => {}
+    async fn ddl(&self, session: &Session, command: Command) {
+        let Some((name, asked)) = ddl::asked(&command) else { return };
+        let history = || self.history.lock().expect("not poisoned");
+        let statement = history().call(name, asked);
+        let Ok(outcome) = timeout(STATEMENT, session.backend.command(command)).await else {
+            return;
+        };
+        if let Some(answer) = ddl::answer(&outcome) {
+            history().answered(statement, answer);
+            self.count(|summary| summary.ddl += 1);
+        } else if let Err(error) = outcome
+            && !error.is_retry()
+            && !self.is_excused(&error)
+        {
+            violation(&self.summary, format!("{asked:?} was refused: {error}"));
         }
+    }
+
+    /// Disks that were broken on purpose may show in errors, and nowhere else.
+    fn is_excused(&self, error: &Error) -> bool {
+        let summary = self.summary.lock().expect("not poisoned");
+        let broken = ["failed_io", "failed_sync", "crash_in_io", "flipped_bit"];
+        [ErrorCode::Io, ErrorCode::Corrupt].contains(&error.code)
+            && broken.iter().any(|kind| summary.faults.contains_key(*kind))
     }
 
     /// A scan of all or part of an index, judged. `must` says that it may not be refused.
@@ -268,7 +293,11 @@ impl Workload {
                 self.judge(session, index, &info, epoch, found, reverse, limit, at_least).await;
                 true
             }
-            Ok(Err(error)) if !error.is_retry() && error.code != proto::ErrorCode::Unknown => {
+            Ok(Err(error))
+                if !error.is_retry()
+                    && error.code != ErrorCode::Unknown
+                    && (must || !self.is_excused(&error)) =>
+            {
                 violation(&self.summary, format!("a scan of {} failed: {error}", index.name));
                 true
             }
@@ -342,7 +371,7 @@ impl Workload {
         let deadline = Instant::now() + HEAL;
         for index in &INDEXES {
             loop {
-                self.create_index(session, index).await;
+                self.ddl(session, create(index, true)).await;
                 if self.scan(session, index, true).await {
                     break;
                 }
@@ -357,8 +386,20 @@ impl Workload {
         }
         super::moves::settle(session, &self.summary).await;
         self.write(session).await;
-        let _ = session.directory.coordinator().status().await;
+        if let Some(what) = self.history.lock().expect("not poisoned").judge() {
+            violation(&self.summary, what);
+        }
+        let marks = session.marks.lock().expect("not poisoned");
+        check_writes(&self.acknowledged, &marks, &self.store, &self.summary);
     }
+}
+
+/// The statement that declares an index.
+fn create(index: &SimIndex, lenient: bool) -> Command {
+    let parsed = parse(index.sql).expect("the simulation's statements are right");
+    let Statement::CreateIndex(create) = &parsed[0].statement else { unreachable!() };
+    let spec = definition(create);
+    Command::CreateIndex { spec, defer_build: false, if_not_exists: lenient }
 }
 
 async fn watch_marks(directory: Arc<dyn Directory>, marks: Marks) {

@@ -386,6 +386,10 @@ impl Story {
 
     /// Compares every slice of the target at all epochs that it answers.
     async fn compare(&mut self) -> Result<(), String> {
+        // A fault that was armed may have met the loading.
+        if let Err(error) = self.target.store().wait_loaded(INDEX).await {
+            return self.recover(&error.to_string()).await;
+        }
         for stored in self.target.store().indexes() {
             for (slice, floor) in &stored.slices {
                 for epoch in floor.0.max(1)..=self.target.applied() {

@@ -23,8 +23,14 @@ pub fn generate(seed: u64) -> Case {
     let range = (low, low + random.i64(5..35));
     let requests = random.usize(1..12);
     let limits = (0..requests).map(|_| random.u64(1..20)).collect();
-    let mut story =
-        Story { random, shards, home: home.clone(), entries: entries.clone(), partitions };
+    let mut story = Story {
+        random,
+        shards,
+        home: home.clone(),
+        entries: entries.clone(),
+        partitions,
+        moved: Vec::new(),
+    };
     let (events, touched) = story.events(requests);
     let inside = |entry: &&Entry| range.0 <= entry.0 && entry.0 <= range.1;
     let written: BTreeSet<Entry> = touched;
@@ -53,6 +59,8 @@ struct Story {
     home: BTreeMap<u16, u64>,
     entries: BTreeSet<Entry>,
     partitions: u16,
+    /// What has moved, and where it was before.
+    moved: Vec<(u16, u64)>,
 }
 
 impl Story {
@@ -83,8 +91,16 @@ impl Story {
             self.shards.iter().copied().filter(|shard| !removed.contains(shard)).collect();
         let to = open[self.random.usize(0..open.len())];
         Some(match self.random.u8(0..20) {
-            0..=12 => {
+            // A slice that moved goes on moving, to and fro: its cursor parts from its shard's.
+            9..=12 if !self.moved.is_empty() => {
+                let (pid, was) = self.moved[self.random.usize(0..self.moved.len())];
+                let back = self.home[&pid] != was && !removed.contains(&was);
+                let to = if back { was } else { to };
                 self.home.insert(pid, to);
+                Op::Migrate { pid, to, linger: false }
+            }
+            0..=12 => {
+                self.moved.extend(self.home.insert(pid, to).map(|was| (pid, was)));
                 Op::Migrate { pid, to, linger: self.random.bool() }
             }
             13 => Op::Copy { pid, to: *self.home.get(&pid)? },

@@ -5,7 +5,11 @@
 //! (2007): all bits of a key lie in one line of 64 bytes, so that a question costs one cache miss. With
 //! ten bits per key, seven of them set, about one question in a hundred is answered "perhaps" in vain.
 
+use proto::plant::{self, Plant};
 use xxhash_rust::xxh3::xxh3_64;
+
+/// What a filter and the sparse index beside it take per row, rounded up.
+pub const FILTER_BYTES: u64 = 2;
 
 /// Bytes of a line, which is what a processor loads at once.
 pub const LINE_BYTES: usize = 64;
@@ -45,8 +49,17 @@ impl Filter {
         (line as usize, places)
     }
 
+    /// Takes some keys: together, so that the processor loads their lines side by side.
+    pub fn insert_all(&mut self, hashes: &[u64]) {
+        hashes.iter().for_each(|hash| self.insert(*hash));
+    }
+
     /// Takes a key.
+    #[inline]
     pub fn insert(&mut self, hash: u64) {
+        if plant::is(Plant::FilterMisses) && hash.is_multiple_of(16) {
+            return;
+        }
         let (line, places) = self.place(hash);
         for probe in 0..PROBES {
             let place = places >> (9 * probe);
@@ -59,10 +72,13 @@ impl Filter {
     pub fn may_contain(&self, hash: u64) -> bool {
         let (line, places) = self.place(hash);
         let words = &self.lines[line].0;
-        (0..PROBES).all(|probe| {
+        // Without a branch before the last bit: who asks for many keys need not wait for one line
+        // before the next is loaded.
+        let bits = (0..PROBES).map(|probe| {
             let place = places >> (9 * probe);
-            words[(place >> 6 & 7) as usize] >> (place & 63) & 1 == 1
-        })
+            words[(place >> 6 & 7) as usize] >> (place & 63)
+        });
+        bits.fold(1, |all, bit| all & bit) == 1
     }
 
     /// How many lines.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proto::env::{File, FileSystem, OpenMode, create_dir_durably};
+use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 
 use super::Lsn;
@@ -135,6 +136,11 @@ impl Walk<'_> {
     fn records(&mut self, reader: &mut SegmentReader) -> Result<bool> {
         while self.end < reader.end() {
             let offset = reader.offset(self.end);
+            if plant::is(Plant::TornRecordReplayed)
+                && let Some((behind, _)) = reader.find_header(self.end)?
+            {
+                self.end = behind;
+            }
             let Found::Record(header, payload) = reader.read(self.end)? else { return Ok(false) };
             let end = self.end + header.record_bytes();
             if !header.mark {

@@ -1,0 +1,151 @@
+//! Known bugs that can be switched in, to prove that the simulation finds them (`simulate --plant`).
+//!
+//! A simulation that finds nothing is either right or blind; only a bug that is known to be there tells which.
+//! So each promise that the simulation watches has a *plant*: one line, at the place where the bug would be,
+//! that asks [`is`]. Without the cargo feature `plants` the answer is a constant, and nothing of it is in the
+//! program; with it a plant is switched on once for a whole process.
+
+/// A known bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Plant {
+    /// A slice is shown on its new node from an epoch on that its stream does not reach back to.
+    HandOverUncovered = 1,
+    /// A backfill writes entries and no back index.
+    BuildSkipsBackIndex,
+    /// A slice that has moved comes without its back index.
+    InstallSkipsBackIndex,
+    /// A node that is no longer fed with a slice keeps it, and answers.
+    StaleOwnerAnswers,
+    /// An epoch is applied before what the last vbucket has of it is there.
+    EpochUncovered,
+    /// A copy that skipped an epoch answers for it.
+    GapIgnored,
+    /// The recovery of the log goes on behind a torn record.
+    TornRecordReplayed,
+    /// A piece of the log goes before the manifests of all indexes that need it are synced.
+    LogReleasedEarly,
+    /// A manifest names fragments that were not synced.
+    FragmentsNotSynced,
+    /// An epoch counts as durable when it is applied.
+    DurableEarly,
+    /// Versions are merged away and the floor stays where it was.
+    FloorNotRaised,
+    /// A merge that leaves older rows out drops tombstones.
+    TombstonesDroppedAbove,
+    /// The filter of a back index denies a document that is there.
+    FilterMisses,
+    /// Going back to an epoch forgets what documents had in memory.
+    RollbackForgets,
+    /// Slices of the virtual-scan map are left out of virtual scans too.
+    MappedSkippedInVirtual,
+    /// A slice that came back is read from its base shard's place.
+    ReturnedReadByShard,
+    /// A slice that is found to have moved at the last base shard gets no virtual scan.
+    PartsTakenOnce,
+    /// A virtual scan that has no resume entry counts as finished.
+    DoneWithoutResume,
+    /// A page's token goes on behind the rows that were read, not those that were delivered.
+    PageCutShort,
+    /// A cut splits a statement: one vbucket of it is promoted later.
+    StatementSplit,
+    /// A write is answered whether or not its sync went well.
+    AcknowledgedEarly,
+    /// A vote is not written.
+    VoteNotPersisted,
+    /// A member counts entries before they are on its disk, so that they are applied before a majority has them.
+    AppliedEarly,
+    /// A statement that is sent again is done again.
+    DoneTwice,
+}
+
+/// All plants: name, and what it is.
+pub const PLANTS: [(Plant, &str, &str); 24] = [
+    (
+        Plant::HandOverUncovered,
+        "hand-over-uncovered",
+        "a mutation is missed at the hand-over of a move",
+    ),
+    (Plant::BuildSkipsBackIndex, "build-skips-back-index", "rows are doubled after a build"),
+    (Plant::InstallSkipsBackIndex, "install-skips-back-index", "rows are doubled after a move"),
+    (
+        Plant::StaleOwnerAnswers,
+        "stale-owner-answers",
+        "a slice that has left a node stays and answers there",
+    ),
+    (
+        Plant::EpochUncovered,
+        "epoch-uncovered",
+        "an epoch is applied before its last vbucket arrived",
+    ),
+    (Plant::GapIgnored, "gap-ignored", "a copy that skipped an epoch answers for it"),
+    (Plant::TornRecordReplayed, "torn-record-replayed", "recovery replays past a torn record"),
+    (
+        Plant::LogReleasedEarly,
+        "log-released-early",
+        "the log goes before the manifests that replace it",
+    ),
+    (
+        Plant::FragmentsNotSynced,
+        "fragments-not-synced",
+        "the manifest is written before its fragments are synced",
+    ),
+    (Plant::DurableEarly, "durable-early", "an epoch counts as durable before the log is synced"),
+    (Plant::FloorNotRaised, "floor-not-raised", "a compaction drops versions and leaves the floor"),
+    (Plant::TombstonesDroppedAbove, "tombstones-dropped-above", "tombstones go above the bottom"),
+    (Plant::FilterMisses, "filter-misses", "a filter denies what is there"),
+    (Plant::RollbackForgets, "rollback-forgets", "a rollback forgets what was there before"),
+    (
+        Plant::MappedSkippedInVirtual,
+        "mapped-skipped-in-virtual",
+        "mapped slices are left out of virtual scans",
+    ),
+    (
+        Plant::ReturnedReadByShard,
+        "returned-read-by-shard",
+        "a slice that came back is read from the shard's place",
+    ),
+    (Plant::PartsTakenOnce, "parts-taken-once", "a move found at the last shard is lost"),
+    (Plant::DoneWithoutResume, "done-without-resume", "no resume entry is taken for done"),
+    (Plant::PageCutShort, "page-cut-short", "a page's token skips rows that were read ahead"),
+    (Plant::StatementSplit, "statement-split", "a cut splits a statement"),
+    (Plant::AcknowledgedEarly, "acknowledged-early", "a write is acknowledged before its sync"),
+    (Plant::VoteNotPersisted, "vote-not-persisted", "a member votes and does not write it"),
+    (Plant::AppliedEarly, "applied-early", "an entry is applied before a majority has it on disk"),
+    (Plant::DoneTwice, "done-twice", "DDL is applied twice when it is sent again"),
+];
+
+/// The plant of a name.
+pub fn named(name: &str) -> Option<Plant> {
+    PLANTS.iter().find(|(_, known, _)| *known == name).map(|(plant, _, _)| *plant)
+}
+
+/// Is this bug switched in?
+#[cfg(not(feature = "plants"))]
+#[inline(always)]
+pub const fn is(_plant: Plant) -> bool {
+    false
+}
+
+#[cfg(feature = "plants")]
+mod switch {
+    use std::sync::atomic::{AtomicU8, Ordering};
+
+    use super::Plant;
+
+    static SWITCHED_IN: AtomicU8 = AtomicU8::new(0);
+
+    /// Switches a bug in, for the whole process.
+    pub fn switch_in(plant: Plant) {
+        SWITCHED_IN.store(plant as u8, Ordering::Relaxed);
+    }
+
+    /// Is this bug switched in?
+    #[inline]
+    pub fn is(plant: Plant) -> bool {
+        SWITCHED_IN.load(Ordering::Relaxed) == plant as u8
+    }
+}
+
+#[cfg(feature = "plants")]
+pub use switch::{is, switch_in};

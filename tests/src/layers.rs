@@ -1,0 +1,90 @@
+//! The layers of the simulation behind one call: a seed in, a summary out.
+//!
+//! | layer | what runs |
+//! |---|---|
+//! | `full` | the whole cluster with its real transport ([`crate::sim`]) |
+//! | `vscan` | a case of virtual scans ([`crate::vscan`]) |
+//! | `store` | the slice store: a history, crashes at its file operations, a move ([`crate::slice_store`]) |
+//! | `raft` | the coordinators' Raft core ([`crate::raft`]) |
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::sim::Summary;
+use crate::slice_store::crash::{self, Fault};
+use crate::slice_store::plan::Plan;
+use crate::slice_store::transfer::Story;
+use crate::{raft, sim, vscan};
+
+/// Places of a history of the slice store at which the machine goes down.
+const CRASHES: u64 = 30;
+/// Steps of the Raft core with faults.
+const RAFT_STEPS: usize = 4_000;
+
+/// What a seed is run through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Layer {
+    /// The whole cluster
+    Full,
+    /// A case of virtual scans
+    Vscan,
+    /// The slice store
+    Store,
+    /// The Raft core
+    Raft,
+}
+
+/// Runs a seed through a layer, with so many simulated seconds of faults where it knows time. A panic is a
+/// violation too: it is how services and checkers say that something must not be.
+pub fn run(layer: Layer, seed: u64, seconds: u64) -> Summary {
+    let mut summary = Summary { seed, ..Summary::default() };
+    let ran = catch_unwind(AssertUnwindSafe(|| match layer {
+        Layer::Full => Ok(sim::run(seed, seconds)),
+        Layer::Vscan => run_vscan(seed),
+        Layer::Store => run_store(seed),
+        Layer::Raft => Ok(run_raft(seed)),
+    }));
+    match ran {
+        Ok(Ok(ran)) => summary = ran,
+        Ok(Err(violation)) => summary.violations.push(violation),
+        Err(panic) => {
+            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+            summary.violations.push(format!("a panic: {}", text.unwrap_or_default()));
+        }
+    }
+    summary
+}
+
+fn run_vscan(seed: u64) -> Result<Summary, String> {
+    let case = vscan::generate::generate(seed);
+    let outcome = vscan::play::play(&case, seed);
+    match case.judge(&outcome) {
+        Some(violation) => Err(violation),
+        None => {
+            let entries = outcome.rows.len() as u64;
+            Ok(Summary { seed, scans: 1, entries, ..Summary::default() })
+        }
+    }
+}
+
+fn run_store(seed: u64) -> Result<Summary, String> {
+    crash::run(&Plan::of(seed))?;
+    let crashes = crash::sweep(&Plan::workload(seed), Fault::Crash, CRASHES)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .map_err(|error| error.to_string())?;
+    let moved = runtime.block_on(async {
+        let mut story = Story::new(seed).await;
+        story.run().await.map(|()| story.compared)
+    })?;
+    let mut summary = Summary { seed, scans: moved, ..Summary::default() };
+    summary.faults.insert("crash".into(), crashes);
+    Ok(summary)
+}
+
+fn run_raft(seed: u64) -> Summary {
+    let world = raft::run(seed, RAFT_STEPS);
+    Summary { seed, ddl: world.acknowledged.len() as u64, ..Summary::default() }
+}

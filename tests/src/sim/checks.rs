@@ -1,0 +1,128 @@
+//! What is checked beside the scans: while the cluster runs, that a term has one leader and that the catalog
+//! only goes forward; at the end, that no statement was split by an epoch or lost after it was acknowledged,
+//! that the coordinators' logs agree, and that what the indexers have on disk is whole.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coordinator::raft::log_store::LogStore;
+use projector::source::memory::MemoryStore;
+use projector::source::{DocumentStore, LogRange};
+use proto::api::Directory;
+use proto::cut::{Cut, WritePosition};
+use proto::env::sim::SimClock;
+use proto::ids::{BucketId, Epoch, NodeId, Seqno};
+use proto::index::Role;
+use router::Router;
+use tokio::time::{sleep, timeout};
+
+use super::hosts::{Hosts, env, members};
+use super::{Shared, violation};
+
+/// How often the members are asked.
+const ASK_EVERY: Duration = Duration::from_millis(150);
+
+/// Watches who leads and what the catalog is, for as long as it is polled.
+pub async fn watch_members(directory: Arc<dyn Directory>, router: Arc<Router>, summary: Shared) {
+    let mut leaders: BTreeMap<u64, NodeId> = BTreeMap::new();
+    let mut cas = 0;
+    loop {
+        for (member, _) in members(3) {
+            let Ok(api) = directory.coordinator_member(member) else { continue };
+            let Ok(Ok(status)) = timeout(ASK_EVERY, api.status()).await else { continue };
+            let mut summary = summary.lock().expect("not poisoned");
+            summary.committed = summary.committed.max(status.committed);
+            let Some(leader) = status.leader else { continue };
+            let known = *leaders.entry(status.term).or_insert(leader);
+            if known != leader {
+                let text = format!("term {} has two leaders, {known} and {leader}", status.term);
+                summary.violations.push(text);
+            }
+            summary.terms = leaders.len() as u64;
+        }
+        let shown = router.catalog().cas;
+        if shown < cas {
+            violation(&summary, format!("the catalog went back from {cas} to {shown}"));
+        }
+        cas = shown;
+        sleep(ASK_EVERY).await;
+    }
+}
+
+/// A statement that was acknowledged: where it stands, and the ids that it wrote.
+pub type Acknowledged = (WritePosition, Vec<String>);
+
+/// An acknowledged statement stays in the source's history, and each epoch has all of it or nothing.
+pub fn check_writes(
+    writes: &[Acknowledged],
+    marks: &BTreeMap<(BucketId, Epoch), Arc<Cut>>,
+    store: &MemoryStore,
+    summary: &Shared,
+) {
+    for (write, ids) in writes {
+        for (vbucket, position) in &write.positions {
+            let after = Seqno(position.seqno.0 - 1);
+            let range =
+                LogRange { bucket: write.bucket, vbucket: *vbucket, after, to: position.seqno };
+            let kept = store.read_log(range, usize::MAX).unwrap_or_default();
+            if !kept.iter().any(|mutation| ids.iter().any(|id| **id == *mutation.id)) {
+                let text =
+                    format!("acknowledged and lost: {ids:?}, vbucket {vbucket} {position:?}");
+                return violation(summary, text);
+            }
+        }
+    }
+    // Whether a cut splits a statement is decided at the first epoch that covers some of it.
+    for (write, ids) in writes.iter().filter(|(write, _)| write.positions.len() > 1) {
+        let covered =
+            |cut: &Cut| write.positions.iter().filter(|(v, p)| cut.covers_position(*v, *p)).count();
+        let of_bucket = marks.iter().filter(|((bucket, _), _)| *bucket == write.bucket);
+        let first = of_bucket.map(|((_, epoch), cut)| (epoch, covered(cut))).find(|(_, n)| *n > 0);
+        if let Some((epoch, covered)) = first.filter(|(_, n)| *n < write.positions.len()) {
+            let all = write.positions.len();
+            let text =
+                format!("epoch {epoch} has {covered} of {all} vbuckets of the statement {ids:?}");
+            return violation(summary, text);
+        }
+    }
+}
+
+/// What stands on the disks after the run: the machines go down, and their files are read.
+pub fn check_disks(hosts: &Hosts, summary: &Shared) {
+    let committed = summary.lock().expect("not poisoned").committed;
+    let mut commands: BTreeMap<u64, (u64, Vec<u8>)> = BTreeMap::new();
+    let voters: Vec<u64> = members(3).iter().map(|(id, _)| id.0).collect();
+    for host in hosts.all.values() {
+        host.fs.set_capacity(u64::MAX);
+        host.fs.crash();
+        host.fs.restart();
+        let dir = Path::new("/data");
+        match host.info.role {
+            Role::Coordinator => match LogStore::open(&host.fs, dir, host.info.id, &voters) {
+                Ok((_, log)) => {
+                    for index in 1..=committed.min(log.last()) {
+                        let Some((term, command)) = log.entry(index) else { continue };
+                        let entry = (term, command.to_vec());
+                        if *commands.entry(index).or_insert_with(|| entry.clone()) != entry {
+                            let text = format!("{} has another command at {index}", host.name);
+                            return violation(summary, text);
+                        }
+                    }
+                }
+                Err(error) => violation(summary, format!("the log of {}: {error}", host.name)),
+            },
+            Role::Indexer => {
+                let env = env(0, Arc::new(SimClock::new(0)), host.fs.clone());
+                let report = indexer::slice::verify::verify(&env, dir);
+                summary.lock().expect("not poisoned").directories_verified += 1;
+                if let Some(finding) = report.findings.first() {
+                    let text = format!("{}: {}", finding.path.display(), finding.message);
+                    violation(summary, format!("the files of {}: {text}", host.name));
+                }
+            }
+            Role::Projector | Role::Router => {}
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! DDL is linearizable: there is one order of all statements, each between its call and its answer, in which
+//! every answer is right.
+//!
+//! Statements about different indexes do not meet, so each name has a history of its own. It is judged by
+//! walking through its calls and answers and keeping all states that the index may be in (with the
+//! statements under way that have taken effect in each): at an answer, those remain in which the statement
+//! has taken effect with that answer. If none remains, no order explains the history. A statement without an
+//! answer may take effect at any later time, or never.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proto::command::{Command, Outcome};
+use proto::ids::IndexId;
+use proto::{Error, ErrorCode};
+
+/// What a statement asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// CREATE INDEX; or with IF NOT EXISTS.
+    Create { lenient: bool },
+    /// DROP INDEX; or with IF EXISTS.
+    Drop { lenient: bool },
+}
+
+/// What it was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The index has this number.
+    Made(IndexId),
+    /// Done.
+    Done,
+    /// Refused: the name is taken.
+    Exists,
+    /// Refused: there is none.
+    Missing,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Call(usize),
+    Return(usize),
+}
+
+/// What was asked and answered about all indexes.
+#[derive(Debug, Default)]
+pub struct History {
+    statements: Vec<(String, Asked, Option<Answer>)>,
+    events: Vec<Event>,
+}
+
+/// What an index may be: absent, there with a number that is not known yet, or there with this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    Absent,
+    There(Option<IndexId>),
+}
+
+/// A state, and the statements under way that have led to it.
+type Configuration = (State, BTreeSet<usize>);
+
+/// What a command is to the history; `None` if it is no DDL about an index.
+pub fn asked(command: &Command) -> Option<(&str, Asked)> {
+    match command {
+        Command::CreateIndex { spec, if_not_exists, .. } => {
+            Some((&spec.name, Asked::Create { lenient: *if_not_exists }))
+        }
+        Command::DropIndex { name, if_exists } => Some((name, Asked::Drop { lenient: *if_exists })),
+        _ => None,
+    }
+}
+
+/// What an answer says; `None` if it does not say whether the statement has taken effect.
+pub fn answer(outcome: &Result<Outcome, Error>) -> Option<Answer> {
+    match outcome {
+        Ok(Outcome::Index(index)) => Some(Answer::Made(*index)),
+        Ok(_) => Some(Answer::Done),
+        Err(error) if error.code == ErrorCode::Exists => Some(Answer::Exists),
+        Err(error) if error.code == ErrorCode::Unknown => Some(Answer::Missing),
+        Err(_) => None,
+    }
+}
+
+impl History {
+    /// A statement is sent; says its number.
+    pub fn call(&mut self, name: &str, asked: Asked) -> usize {
+        self.statements.push((name.to_owned(), asked, None));
+        self.events.push(Event::Call(self.statements.len() - 1));
+        self.statements.len() - 1
+    }
+
+    /// It is answered.
+    pub fn answered(&mut self, statement: usize, answer: Answer) {
+        self.statements[statement].2 = Some(answer);
+        self.events.push(Event::Return(statement));
+    }
+
+    /// What no order explains.
+    pub fn judge(&self) -> Option<String> {
+        let mut names: BTreeMap<&str, BTreeSet<Configuration>> = BTreeMap::new();
+        let mut under_way: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+        for event in &self.events {
+            let (Event::Call(at) | Event::Return(at)) = *event;
+            let name = self.statements[at].0.as_str();
+            let waiting = under_way.entry(name).or_default();
+            let Event::Return(_) = event else {
+                waiting.insert(at);
+                continue;
+            };
+            let begin = || BTreeSet::from([(State::Absent, BTreeSet::new())]);
+            let before = names.entry(name).or_insert_with(begin);
+            let mut after = self.reachable(before, waiting);
+            after.retain(|(_, effective)| effective.contains(&at));
+            waiting.remove(&at);
+            *before = after
+                .into_iter()
+                .map(|(state, mut effective)| {
+                    effective.remove(&at);
+                    (state, effective)
+                })
+                .collect();
+            if before.is_empty() {
+                let (_, asked, answer) = &self.statements[at];
+                return Some(format!(
+                    "no order of the statements about {name} explains that {asked:?} (number {at}) was \
+                     answered {answer:?}: {:?}",
+                    self.about(name)
+                ));
+            }
+        }
+        None
+    }
+
+    fn about(&self, name: &str) -> Vec<(usize, Asked, Option<Answer>)> {
+        let all = self.statements.iter().enumerate();
+        all.filter(|(_, of)| of.0 == name).map(|(at, of)| (at, of.1, of.2)).collect()
+    }
+
+    /// All that statements under way may make of some configurations, in any order.
+    fn reachable(
+        &self,
+        from: &BTreeSet<Configuration>,
+        waiting: &BTreeSet<usize>,
+    ) -> BTreeSet<Configuration> {
+        let mut found = from.clone();
+        let mut open: Vec<Configuration> = from.iter().cloned().collect();
+        while let Some((state, effective)) = open.pop() {
+            for at in waiting.difference(&effective) {
+                let (_, asked, answer) = self.statements[*at];
+                if let Some(next) = next(state, asked, answer) {
+                    let mut effective = effective.clone();
+                    effective.insert(*at);
+                    if found.insert((next, effective.clone())) {
+                        open.push((next, effective));
+                    }
+                }
+            }
+        }
+        found
+    }
+}
+
+/// What a state becomes if a statement takes effect in it, which is to be answered, or was never.
+fn next(state: State, asked: Asked, answer: Option<Answer>) -> Option<State> {
+    use State::{Absent, There};
+    match (asked, state, answer) {
+        (Asked::Create { .. }, Absent, Some(Answer::Made(index))) => Some(There(Some(index))),
+        (Asked::Create { .. }, Absent, None) => Some(There(None)),
+        (Asked::Create { lenient: true }, There(known), Some(Answer::Made(index))) => {
+            known.is_none_or(|known| known == index).then_some(There(Some(index)))
+        }
+        (Asked::Create { lenient: false }, There(_), Some(Answer::Exists)) => Some(state),
+        (Asked::Create { .. }, There(_), None) => Some(state),
+        (Asked::Drop { .. }, There(_), Some(Answer::Done) | None) => Some(Absent),
+        (Asked::Drop { lenient: true }, Absent, Some(Answer::Done)) => Some(Absent),
+        (Asked::Drop { lenient: false }, Absent, Some(Answer::Missing)) => Some(Absent),
+        (Asked::Drop { .. }, Absent, None) => Some(Absent),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CREATE: Asked = Asked::Create { lenient: false };
+    const DROP: Asked = Asked::Drop { lenient: false };
+
+    /// Statements one after another; without an answer one may take effect later.
+    fn history(statements: &[(Asked, Option<Answer>)]) -> History {
+        let mut history = History::default();
+        for (asked, answer) in statements {
+            let at = history.call("i", *asked);
+            if let Some(answer) = answer {
+                history.answered(at, *answer);
+            }
+        }
+        history
+    }
+
+    #[test]
+    fn what_an_order_explains_is_right() {
+        let made = |n| Some(Answer::Made(IndexId(n)));
+        let right = [
+            vec![(CREATE, made(1)), (CREATE, Some(Answer::Exists)), (DROP, Some(Answer::Done))],
+            vec![(DROP, Some(Answer::Missing)), (CREATE, made(1))],
+            // The first took effect after all, and late.
+            vec![(CREATE, None), (DROP, Some(Answer::Missing)), (DROP, Some(Answer::Done))],
+            vec![(CREATE, made(1)), (DROP, None), (CREATE, made(2))],
+        ];
+        right.iter().for_each(|statements| assert_eq!(history(statements).judge(), None));
+    }
+
+    #[test]
+    fn what_no_order_explains_is_found() {
+        let made = |n| Some(Answer::Made(IndexId(n)));
+        let wrong = [
+            // Done twice: the answer is that of the second time.
+            vec![(CREATE, Some(Answer::Exists))],
+            vec![(CREATE, made(1)), (CREATE, made(2))],
+            vec![(CREATE, made(1)), (DROP, Some(Answer::Missing))],
+            vec![(CREATE, made(1)), (Asked::Create { lenient: true }, made(2))],
+        ];
+        wrong.iter().for_each(|statements| assert!(history(statements).judge().is_some()));
+    }
+}

@@ -1,0 +1,315 @@
+//! What breaks, and when: decided by the seed alone. Each fault lasts for a while and is mended; how many
+//! there were of each kind is in the summary.
+//!
+//! | kind | what it is |
+//! |---|---|
+//! | `crash`, `crash_in_io` | a process ends, at any await or in the midst of a file operation, and comes again |
+//! | `cut`, `cut_one_way`, `held`, `slow` | a connection loses all, loses one direction, stands still, is slow |
+//! | `pause` | a process is not heard of and hears nothing, and then everything at once |
+//! | `clock_jump` | a clock jumps by up to an hour, back or forth; all of them drift all the time |
+//! | `full_disk`, `failed_io` | a disk takes nothing more; one file operation fails, and the process is started anew |
+//! | `failed_sync` | the source's disk fails at a sync, and its process ends soon after |
+//! | `flipped_bit` | a bit of an indexer's files changes; the operator notices and gives it an empty disk |
+//! | `empty_disk` | an indexer comes back with nothing |
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use proto::env::{FileSystem, OpenMode};
+use turmoil::Sim;
+
+use super::hosts::{Host, Hosts};
+use super::{CALM, Shared};
+
+/// How long something stays broken, at most.
+const BROKEN_MS_MAX: u64 = 4_000;
+/// How long a process is down that was started anew.
+const RESTART: Duration = Duration::from_millis(300);
+/// Clocks are moved this often.
+const CLOCK_STEP_MS: u64 = 100;
+/// A jump of a clock is up to so long.
+const JUMP_MS_MAX: u64 = 3_600_000;
+/// Where the processes have their files.
+const DATA: &str = "/data";
+
+/// Something that is broken.
+#[derive(Debug, PartialEq)]
+enum Broken {
+    /// A process is down.
+    Down(String),
+    /// Two processes do not hear each other.
+    Cut(String, String),
+    /// The first is not heard by the second.
+    CutOneWay(String, String),
+    /// What one says waits.
+    Held(String, String),
+    /// It takes long.
+    Slow(String, String),
+    /// A disk takes nothing more.
+    FullDisk(String),
+    /// A file operation has failed or will; the process is to be started anew.
+    FailedIo(String),
+    /// A process that goes down at a file operation soon.
+    CrashInIo(String),
+    /// A bit of a disk is wrong: it is to be replaced.
+    Damaged(String),
+}
+
+/// The faults of a run.
+pub struct Faults {
+    random: fastrand::Rng,
+    until: Duration,
+    next: Duration,
+    broken: Vec<(Broken, Duration)>,
+    clock_moved_ms: u64,
+}
+
+impl Faults {
+    /// Faults for so many simulated seconds.
+    pub fn new(seed: u64, seconds: u64) -> Self {
+        Self {
+            random: fastrand::Rng::with_seed(seed ^ 0xfa17),
+            until: CALM + Duration::from_secs(seconds),
+            next: CALM,
+            broken: Vec::new(),
+            clock_moved_ms: 0,
+        }
+    }
+
+    /// Mends what has been broken for long enough, and breaks something if it is time. Called at each tick.
+    pub fn drive(&mut self, sim: &mut Sim<'_>, hosts: &Hosts, summary: &Shared) {
+        let now = sim.elapsed();
+        self.move_clocks(now, hosts);
+        self.notice_crashes(now, sim, hosts);
+        self.mend(now, sim, hosts);
+        if now < self.next || now > self.until {
+            return;
+        }
+        self.next = now + Duration::from_millis(self.random.u64(500..4_000));
+        let end = now + Duration::from_millis(self.random.u64(100..BROKEN_MS_MAX));
+        if let Some(kind) = self.break_something(end, sim, hosts) {
+            summary.lock().expect("not poisoned").fault(kind);
+        }
+    }
+
+    fn break_something(
+        &mut self,
+        end: Duration,
+        sim: &mut Sim<'_>,
+        hosts: &Hosts,
+    ) -> Option<&'static str> {
+        let names: Vec<&String> = hosts.all.keys().collect();
+        let kind = self.random.u8(..24);
+        let fits = |name: &&&String| match kind {
+            7 | 8 | 20 => **name != "projector",
+            19 | 22 | 23 => name.starts_with("indexer"),
+            21 => **name == "projector",
+            _ => true,
+        };
+        let fit: Vec<&String> = names.iter().filter(fits).copied().collect();
+        let name = fit[self.random.usize(..fit.len())].clone();
+        let other = names[self.random.usize(..names.len())].clone();
+        let host = &hosts.all[&name];
+        if self.is_down(&name) {
+            return None;
+        }
+        match kind {
+            0..7 => {
+                self.crash(&name, end, sim, hosts);
+                Some("crash")
+            }
+            7 | 8 => {
+                host.fs.crash_at(host.fs.operations() + self.random.u64(1..200));
+                self.excused(host, Broken::CrashInIo(name.clone()), end);
+                Some("crash_in_io")
+            }
+            9..16 if name == other => None,
+            kind @ 9..16 => self.break_link(kind, name, other, end, sim),
+            16 => {
+                names.iter().for_each(|other| sim.hold(name.clone(), (*other).clone()));
+                sim.hold(name.clone(), "client");
+                let held = names.iter().map(|other| Broken::Held(name.clone(), (*other).clone()));
+                self.broken.extend(held.map(|held| (held, end)));
+                self.broken.push((Broken::Held(name.clone(), "client".into()), end));
+                Some("pause")
+            }
+            17 | 18 => {
+                let jump_ms = self.random.u64(1_000..JUMP_MS_MAX);
+                let shown = host.clock_ms();
+                let jump = if self.random.bool() { shown + jump_ms } else { shown - jump_ms };
+                host.clock.set(jump);
+                Some("clock_jump")
+            }
+            19 => {
+                // Nothing may grow any more.
+                host.fs.set_capacity(0);
+                self.broken.push((Broken::FullDisk(name), end));
+                Some("full_disk")
+            }
+            20 => {
+                host.fs.fail_at(host.fs.operations() + self.random.u64(1..50));
+                self.excused(host, Broken::FailedIo(name.clone()), end);
+                Some("failed_io")
+            }
+            21 => {
+                hosts.store.fail_next_sync();
+                self.broken.push((Broken::FailedIo(name), end));
+                Some("failed_sync")
+            }
+            22 if flip(host, &mut self.random) => {
+                self.excused(host, Broken::Damaged(name.clone()), end);
+                Some("flipped_bit")
+            }
+            23 => {
+                self.crash(&name, end, sim, hosts);
+                host.fs.restart();
+                wipe(host);
+                Some("empty_disk")
+            }
+            _ => None,
+        }
+    }
+
+    fn break_link(
+        &mut self,
+        kind: u8,
+        name: String,
+        other: String,
+        end: Duration,
+        sim: &mut Sim<'_>,
+    ) -> Option<&'static str> {
+        let (broken, kind) = match kind {
+            9..12 => {
+                sim.partition(name.clone(), other.clone());
+                (Broken::Cut(name, other), "cut")
+            }
+            12 | 13 => {
+                sim.partition_oneway(name.clone(), other.clone());
+                (Broken::CutOneWay(name, other), "cut_one_way")
+            }
+            14 => {
+                sim.hold(name.clone(), other.clone());
+                (Broken::Held(name, other), "held")
+            }
+            _ => {
+                let slow = Duration::from_millis(self.random.u64(50..800));
+                sim.set_link_max_message_latency(name.clone(), other.clone(), slow);
+                (Broken::Slow(name, other), "slow")
+            }
+        };
+        self.broken.push((broken, end));
+        Some(kind)
+    }
+
+    /// From here to the next start an error of the disk is the disk's fault.
+    fn excused(&mut self, host: &Host, broken: Broken, end: Duration) {
+        host.excused.store(true, Ordering::Relaxed);
+        self.broken.push((broken, end));
+    }
+
+    fn is_down(&self, name: &str) -> bool {
+        self.broken.iter().any(|(broken, _)| matches!(broken, Broken::Down(down) if down == name))
+    }
+
+    fn is_damaged(&self, name: &str) -> bool {
+        self.broken
+            .iter()
+            .any(|(broken, _)| matches!(broken, Broken::Damaged(known) if known == name))
+    }
+
+    fn crash(&mut self, name: &str, end: Duration, sim: &mut Sim<'_>, hosts: &Hosts) {
+        hosts.all[name].fs.crash();
+        sim.crash(name.to_owned());
+        if name == "projector" {
+            hosts.store.lose_unsynced(self.random.bool());
+        }
+        self.broken.push((Broken::Down(name.to_owned()), end));
+    }
+
+    /// Machines that went down in a file operation.
+    fn notice_crashes(&mut self, now: Duration, sim: &mut Sim<'_>, hosts: &Hosts) {
+        for (name, host) in &hosts.all {
+            if host.fs.is_crashed() && !self.is_down(name) {
+                self.crash(name, now + RESTART, sim, hosts);
+            }
+        }
+    }
+
+    fn mend(&mut self, now: Duration, sim: &mut Sim<'_>, hosts: &Hosts) {
+        let (over, still): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.broken).into_iter().partition(|(_, end)| *end <= now);
+        self.broken = still;
+        for (broken, _) in over {
+            match broken {
+                Broken::Down(name) => {
+                    let host = &hosts.all[&name];
+                    host.fs.restart();
+                    // What is wrong with the disk is wrong after a restart too.
+                    let damaged = self.is_damaged(&name);
+                    host.excused.store(damaged, Ordering::Relaxed);
+                    sim.bounce(name);
+                }
+                Broken::Cut(one, other) => sim.repair(one, other),
+                Broken::CutOneWay(one, other) => sim.repair_oneway(one, other),
+                Broken::Held(one, other) => sim.release(one, other),
+                Broken::Slow(one, other) => {
+                    sim.set_link_max_message_latency(one, other, super::LATENCY_MAX);
+                }
+                Broken::FullDisk(name) => hosts.all[&name].fs.set_capacity(u64::MAX),
+                Broken::CrashInIo(name) | Broken::FailedIo(name) if self.is_down(&name) => {}
+                Broken::CrashInIo(name) | Broken::FailedIo(name) => {
+                    self.crash(&name, now + RESTART, sim, hosts);
+                }
+                Broken::Damaged(name) => {
+                    if !self.is_down(&name) {
+                        self.crash(&name, now + RESTART, sim, hosts);
+                    }
+                    hosts.all[&name].fs.restart();
+                    wipe(&hosts.all[&name]);
+                }
+            }
+        }
+    }
+
+    /// Clocks go, each at a rate of its own.
+    fn move_clocks(&mut self, now: Duration, hosts: &Hosts) {
+        let now_ms = now.as_millis() as u64;
+        if now_ms < self.clock_moved_ms + CLOCK_STEP_MS {
+            return;
+        }
+        self.clock_moved_ms = now_ms;
+        for (n, host) in hosts.all.values().enumerate() {
+            // From nine tenths to eleven tenths of the true rate.
+            host.clock.advance(CLOCK_STEP_MS * (90 + (n as u64 * 7) % 21) / 100);
+        }
+    }
+}
+
+/// All files below a directory.
+fn files(fs: &dyn FileSystem, dir: &Path) -> Vec<PathBuf> {
+    match fs.list(dir) {
+        Ok(listed) => listed.iter().flat_map(|path| files(fs, path)).collect(),
+        Err(_) => vec![dir.to_owned()],
+    }
+}
+
+/// Changes a bit of a file of a host; false if it has none.
+fn flip(host: &Host, random: &mut fastrand::Rng) -> bool {
+    let mut files = files(&host.fs, Path::new(DATA));
+    files.retain(|file| file.components().count() > 3);
+    if files.is_empty() {
+        return false;
+    }
+    let file = &files[random.usize(..files.len())];
+    let bytes = host.fs.open(file, OpenMode::Read).and_then(|file| file.len()).unwrap_or(0);
+    bytes > 0 && host.fs.flip_bit(file, random.u64(..bytes * 8)).is_ok()
+}
+
+/// Gives a host that is down an empty disk.
+fn wipe(host: &Host) {
+    // Nothing is there yet: then it is empty.
+    let _ = host.fs.remove_dir_all(Path::new(DATA));
+    let _ = host.fs.sync_dir(Path::new("/"));
+    host.fs.crash();
+}

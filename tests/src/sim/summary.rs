@@ -1,0 +1,120 @@
+//! What a run did and found, and the sum over many.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What a run did and found.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Summary {
+    /// The seed.
+    pub seed: u64,
+    /// Simulated milliseconds.
+    pub simulated_ms: u64,
+    /// Statements that wrote and were acknowledged.
+    pub writes: u64,
+    /// Statements whose outcome is not known.
+    pub writes_unknown: u64,
+    /// Scans judged.
+    pub scans: u64,
+    /// Entries compared.
+    pub entries: u64,
+    /// Scans that were refused or timed out while faults went on.
+    pub scans_refused: u64,
+    /// Indexes created or dropped.
+    pub ddl: u64,
+    /// What was broken, by kind.
+    pub faults: BTreeMap<String, u64>,
+    /// Statements about the places of slices that were accepted.
+    pub moves_asked: u64,
+    /// Moves that were carried out, of the last ones.
+    pub moves_ended: u64,
+    /// Moves that were undone, of the last ones.
+    pub moves_undone: u64,
+    /// Copies of slices that were compared with each other at the end.
+    pub copies_compared: u64,
+    /// Data directories of indexers that were verified at the end.
+    pub directories_verified: u64,
+    /// Terms of which a leader was seen.
+    pub terms: u64,
+    /// The last position of the coordinators' log that was committed.
+    pub committed: u64,
+    /// What must not be.
+    pub violations: Vec<String>,
+}
+
+impl Summary {
+    /// One more fault of a kind.
+    pub fn fault(&mut self, kind: &str) {
+        *self.faults.entry(kind.to_owned()).or_default() += 1;
+    }
+}
+
+/// The sum over many seeds.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Total {
+    /// Seeds that ran.
+    pub seeds: u64,
+    /// Seeds that found a violation.
+    pub failed: u64,
+    /// Hours that the clusters lived.
+    pub simulated_hours: f64,
+    /// Seconds that it took.
+    pub real_s: f64,
+    /// Statements: writes, scans, DDL, and those about places.
+    pub operations: u64,
+    /// Scans judged.
+    pub scans: u64,
+    /// Entries compared.
+    pub entries: u64,
+    /// Moves that were carried out.
+    pub moves: u64,
+    /// Copies of slices compared with each other.
+    pub copies_compared: u64,
+    /// Data directories verified.
+    pub directories_verified: u64,
+    /// What was broken, by kind.
+    pub faults: BTreeMap<String, u64>,
+}
+
+impl Total {
+    /// One more seed.
+    pub fn add(&mut self, summary: &Summary) {
+        self.seeds += 1;
+        self.simulated_hours += summary.simulated_ms as f64 / 3_600_000.0;
+        self.operations += summary.writes + summary.writes_unknown + summary.ddl;
+        self.operations += summary.scans + summary.scans_refused + summary.moves_asked;
+        self.scans += summary.scans;
+        self.entries += summary.entries;
+        self.moves += summary.moves_ended;
+        self.copies_compared += summary.copies_compared;
+        self.directories_verified += summary.directories_verified;
+        for (kind, count) in &summary.faults {
+            *self.faults.entry(kind.clone()).or_default() += count;
+        }
+    }
+}
+
+impl fmt::Display for Total {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let times = self.simulated_hours * 3_600.0 / self.real_s.max(0.001);
+        writeln!(f, "{} seeds, {} failed", self.seeds, self.failed)?;
+        let (hours, real_s) = (self.simulated_hours, self.real_s);
+        writeln!(f, "{hours:.2} h simulated in {real_s:.0} s ({times:.1} ×)")?;
+        writeln!(
+            f,
+            "{} operations, {} moves; {} scans checked, {} entries compared, {} copies compared, \
+             {} directories verified",
+            self.operations,
+            self.moves,
+            self.scans,
+            self.entries,
+            self.copies_compared,
+            self.directories_verified
+        )?;
+        let faults: Vec<String> =
+            self.faults.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+        writeln!(f, "faults: {}", faults.join(", "))
+    }
+}

@@ -1,0 +1,119 @@
+//! The Raft core of the coordinators by itself, on a bad network with bad disks. `simulate --layer raft` runs
+//! more seeds.
+
+use coordinator::raft::RaftMessage;
+use coordinator::raft::wire::{LogEntry, MessageKind};
+use proto::ErrorCode;
+use proto::ids::NodeId;
+use tests::raft::{MEMBERS, World, config, run};
+
+#[test]
+fn faults_never_break_the_promises() {
+    let (mut acknowledged, mut terms, mut snapshots) = (0, 0, 0);
+    for seed in 0..100 {
+        let world = run(seed, 4000);
+        acknowledged += world.acknowledged.len();
+        terms += world.leaders.len();
+        snapshots += world.snapshots_installed;
+    }
+    assert!(acknowledged > 1000 && terms > 200, "{acknowledged} commands, {terms} terms");
+    assert!(snapshots > 0, "no member was ever far behind");
+}
+
+#[test]
+fn a_run_follows_from_its_seed() {
+    assert!(run(77, 3000).digest() == run(77, 3000).digest());
+}
+
+#[test]
+fn an_idle_proposal_commits_in_one_round_of_writes() {
+    let mut world = World::new(1);
+    world.run_ticks(40);
+    let leader = world.leader().unwrap();
+    assert!(world.propose(leader));
+    let before = world.journal(leader).len();
+    // The entries leave before the leader's own write; then each member writes once, side by side.
+    assert_eq!(world.network.iter().filter(|message| !message.entries.is_empty()).count(), 2);
+    for _ in 0..2 {
+        world.deliver();
+    }
+    (0..MEMBERS.len()).for_each(|at| world.write(at));
+    while !world.network.is_empty() {
+        world.deliver();
+    }
+    assert_eq!(world.journal(leader).len(), before + 1);
+}
+
+#[test]
+fn a_leader_that_vanishes_is_replaced_within_a_second_and_a_half() {
+    for seed in 0..10 {
+        let mut world = World::new(seed);
+        world.run_ticks(40);
+        let leader = world.leader().unwrap();
+        world.crash(leader);
+        let ticks = (0..)
+            .find(|_| {
+                world.run_ticks(1);
+                world.leader().is_some()
+            })
+            .unwrap();
+        assert!(ticks * config(MEMBERS[0]).tick_ms <= 1500, "seed {seed}: {ticks} ticks");
+    }
+}
+
+#[test]
+fn a_member_that_was_down_for_long_gets_a_snapshot_and_a_short_log() {
+    let mut world = World::new(3);
+    world.run_ticks(40);
+    let leader = world.leader().unwrap();
+    let down = (leader + 1) % MEMBERS.len();
+    world.crash(down);
+    for _ in 0..100 {
+        assert!(world.propose(leader));
+        world.settle();
+    }
+    world.start(down);
+    world.run_ticks(100);
+    assert_eq!(world.snapshots_installed, 1);
+    assert_eq!(world.journal(down), world.journal(leader));
+    world.crash(down);
+    world.start(down);
+    world.run_ticks(20);
+    assert_eq!(world.journal(down), world.journal(leader), "also after a restart");
+    world.crash(leader);
+    let log = world.log_on_disk(leader);
+    assert!(log.last() > 100 && log.term_of(50).is_none(), "the log is kept short");
+}
+
+#[test]
+fn nonsense_from_a_peer_is_dropped() {
+    let mut world = World::new(1);
+    world.run_ticks(40);
+    let leader = world.leader().unwrap();
+    let follower = (leader + 1) % MEMBERS.len();
+    assert!(world.propose(leader));
+    let good = world.network.iter().find(|message| !message.entries.is_empty()).unwrap().clone();
+    let good = RaftMessage { to: MEMBERS[follower], ..good };
+    let entry = good.entries[0].clone();
+    let gap = vec![entry.clone(), LogEntry { index: entry.index + 5, ..entry }];
+    let bad = [
+        RaftMessage { from: NodeId(9), ..good.clone() },
+        RaftMessage { to: NodeId(9), ..good.clone() },
+        RaftMessage { from: good.to, ..good.clone() },
+        RaftMessage { term: 0, ..good.clone() },
+        RaftMessage { entries: gap, ..good.clone() },
+        RaftMessage { kind: MessageKind::Snapshot, ..good.clone() },
+    ];
+    for message in bad {
+        world.with_core(follower, |core| core.step(message).unwrap());
+    }
+    let heartbeat = RaftMessage {
+        kind: MessageKind::Heartbeat,
+        commit: 1_000_000,
+        entries: Vec::new(),
+        ..good
+    };
+    world.with_core(follower, |core| {
+        assert_eq!(core.step(heartbeat).unwrap_err().code, ErrorCode::Corrupt);
+    });
+}
