@@ -8,7 +8,7 @@
 //! | figure | what it is | asked |
 //! |---|---|---|
 //! | `moved_bytes_per_s` | bytes of a copy, by the time from when the router hears that the move is `pending` until the coordinator hears that the target has a durable copy; nothing else runs | ≥ 0.7 of `cp` |
-//! | `cp_bytes_per_s` | `cp` of the very files that the target got, right after each move: not synced | |
+//! | `cp_bytes_per_s` | `cp` of the very files that the target got, as soon as it has them: not synced | |
 //! | `cp_synced_bytes_per_s` | the same, each file synced afterwards, as a target does | |
 //! | `entries_reinserted` | documents that any indexer was sent one by one meanwhile: nobody writes | 0 |
 //! | `scan_rows_per_s_rest`, `…_moves` | rows of ordered scans of 10,000 entries over SQL, one client, before and after the moves, and during | ratio ≥ 0.8 |
@@ -94,6 +94,7 @@ impl Run {
             let bytes: u64 = copies.iter().map(|moved| moved.bytes).sum();
             bytes as f64 / copies.iter().map(time).sum::<Duration>().as_secs_f64()
         };
+        self.print("copies_compared", copies.len() as f64, "")?;
         let rates = [rate(|m| m.copy), rate(|m| m.cp), rate(|m| m.cp_synced)];
         self.print("moved_bytes_per_s", rates[0].round(), "")?;
         self.print("cp_bytes_per_s", rates[1].round(), "")?;

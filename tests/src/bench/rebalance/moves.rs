@@ -16,6 +16,8 @@ use super::{INDEXERS, SLICES};
 
 /// How often it is looked how far a move is.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
+/// Nothing was written for so long: what the load left to be compacted is done.
+const QUIET: Duration = Duration::from_secs(1);
 /// No part of a move takes longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -32,6 +34,8 @@ pub struct Moved {
     pub cp: Duration,
     /// The same, and each file synced.
     pub cp_synced: Duration,
+    /// Was it compared with `cp`?
+    is_compared: bool,
 }
 
 /// Moves slices, round and round.
@@ -52,18 +56,35 @@ impl<'a> Mover<'a> {
         Ok(Self { cluster, scratch, next: 0, count: 0 })
     }
 
-    /// So many moves, each followed by `cp` of the files that the target got.
+    /// So many moves; as soon as the target has the files of one, they are copied by `cp` too.
     pub async fn copies(&mut self, count: usize) -> Outcome<Vec<Moved>> {
+        self.settle().await?;
         let mut all = Vec::new();
         for _ in 0..count {
-            let nodes = (INDEXER..INDEXER + INDEXERS).map(NodeId);
-            let files = |node: NodeId| names(&self.cluster.fragments(node));
-            let before = nodes.clone().map(files).collect::<Outcome<Vec<_>>>()?;
-            let (mut moved, to) = self.move_next().await?;
-            let place = (to.0 - INDEXER) as usize;
-            let new: Vec<PathBuf> = files(to)?.difference(&before[place]).cloned().collect();
-            (moved.cp, moved.cp_synced) = self.cp(&new, moved.bytes)?;
-            all.push(moved);
+            all.extend(Some(self.move_next(true).await?).filter(|moved| moved.is_compared));
+        }
+        if all.is_empty() { Err("no move had files to compare".into()) } else { Ok(all) }
+    }
+
+    /// Waits until no node has written or removed a file for a while.
+    async fn settle(&self) -> Outcome<()> {
+        let (mut before, mut since) = (self.files()?, Instant::now());
+        let begun = Instant::now();
+        while since.elapsed() < QUIET && begun.elapsed() < PATIENCE {
+            tokio::time::sleep(QUIET / 10).await;
+            let now = self.files()?;
+            if now != before {
+                (before, since) = (now, Instant::now());
+            }
+        }
+        Ok(())
+    }
+
+    /// The fragments of all nodes.
+    fn files(&self) -> Outcome<BTreeSet<PathBuf>> {
+        let mut all = BTreeSet::new();
+        for node in (INDEXER..INDEXER + INDEXERS).map(NodeId) {
+            all.append(&mut names(&self.cluster.fragments(node))?);
         }
         Ok(all)
     }
@@ -73,13 +94,14 @@ impl<'a> Mover<'a> {
         let until = Instant::now() + time;
         let mut all = Vec::new();
         while Instant::now() < until {
-            all.push(self.move_next().await?.0);
+            all.push(self.move_next(false).await?);
         }
         Ok(all)
     }
 
-    /// Moves the next slice to the node behind the one that has it.
-    async fn move_next(&mut self) -> Outcome<(Moved, NodeId)> {
+    /// Moves the next slice to the node behind the one that has it, and compares the copy with `cp`, if that is
+    /// wanted and nothing else wrote files meanwhile.
+    async fn move_next(&mut self, compare: bool) -> Outcome<Moved> {
         let slice = SliceNo(self.next % SLICES);
         self.next += 1;
         self.count += 1;
@@ -90,6 +112,7 @@ impl<'a> Mover<'a> {
             (!left).then_some(to)
         });
         let to = to.await?;
+        let before = self.files()?;
         let id = self.begin(slice, to).await?;
         let stage = |info: &IndexInfo| info.moves.iter().find(|m| m.id == id).map(|m| m.stage);
         let pending = self.until("pending", async |info: &IndexInfo| {
@@ -101,14 +124,18 @@ impl<'a> Mover<'a> {
             (progress.phase > MovePhase::Copying).then(|| (Instant::now(), progress.bytes))
         });
         let (copied, bytes) = copied.await?;
+        let mut moved = Moved { bytes, copy: copied - pending, ..Moved::default() };
+        if compare {
+            let new: Vec<PathBuf> = self.files()?.difference(&before).cloned().collect();
+            self.cp(&new, &mut moved)?;
+        }
         let done = self.until("done", async |info: &IndexInfo| {
             let placed = info.topology.placement[usize::from(slice.0)] == [to];
             placed.then(Instant::now)
         });
         let done = done.await?;
-        let moved =
-            Moved { bytes, copy: copied - pending, to_done: done - copied, ..Moved::default() };
-        Ok((moved, to))
+        moved.to_done = done - copied;
+        Ok(moved)
     }
 
     async fn begin(&self, slice: SliceNo, to: NodeId) -> Outcome<MoveId> {
@@ -161,16 +188,15 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// The times of `cp` of some files, which must have so many bytes, without and with syncing.
-    fn cp(&self, files: &[PathBuf], bytes: u64) -> Outcome<(Duration, Duration)> {
+    /// Measures `cp` of some files, if they are those that were moved.
+    fn cp(&self, files: &[PathBuf], moved: &mut Moved) -> Outcome<()> {
         let lengths = files.iter().map(|file| Ok(std::fs::metadata(file)?.len()));
-        let found: u64 = lengths.sum::<Outcome<u64>>()?;
-        if found != bytes {
-            return Err(format!("{bytes} bytes were moved, the new files have {found}").into());
+        if lengths.sum::<Outcome<u64>>()? != moved.bytes {
+            return Ok(());
         }
         let begun = Instant::now();
         let status = std::process::Command::new("cp").args(files).arg(&self.scratch).status()?;
-        let cp = begun.elapsed();
+        moved.cp = begun.elapsed();
         if !status.success() {
             return Err(format!("cp ended with {status}").into());
         }
@@ -179,9 +205,9 @@ impl<'a> Mover<'a> {
             std::fs::File::open(copy)?.sync_all()?;
         }
         std::fs::File::open(&self.scratch)?.sync_all()?;
-        let cp_synced = begun.elapsed();
-        copies.iter().try_for_each(std::fs::remove_file)?;
-        Ok((cp, cp_synced))
+        moved.cp_synced = begun.elapsed();
+        moved.is_compared = true;
+        Ok(copies.iter().try_for_each(std::fs::remove_file)?)
     }
 }
 
