@@ -4,14 +4,14 @@
 //!
 //! Which moves there are is what the catalog says. A move that vanishes from it was undone, or has nothing
 //! left to do here: what was received goes. After a restart the copy begins anew. Whoever fails is asked
-//! again, or another copy is; when nothing helps for long the target asks the coordinator to undo the move.
+//! again, or another copy is; what is in the way is told with the heartbeats, and the coordinator undoes a
+//! move that gets nowhere.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::StreamExt;
-use proto::command::{Command, CommandRequest};
 use proto::cut::EpochMark;
 use proto::env::Task;
 use proto::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId};
@@ -35,8 +35,6 @@ const SILENCE: Duration = Duration::from_secs(10);
 const LAST_ROUND: Duration = Duration::from_secs(3);
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(250);
-/// After so many failures in a row the move is given up.
-const FAILURES_MAX: u32 = 40;
 
 type ById = BTreeMap<(IndexId, MoveId), Arc<IncomingMove>>;
 
@@ -108,6 +106,13 @@ impl Incoming {
                 IncomingMove::begin(shared, slice, index.bucket, mv.id)
             });
         }
+        // One that had arrived may have been dropped since: the move was undone and begun anew.
+        for mv in moves.values() {
+            let installed = lock(&mv.state).phase == MovePhase::Installed;
+            if installed && !mv.is_here(shared) {
+                mv.start_copying(shared);
+            }
+        }
         drop(moves);
         self.changed.send_modify(|count| *count += 1);
     }
@@ -115,6 +120,12 @@ impl Incoming {
     /// The moves of a bucket's slices.
     pub fn of_bucket(&self, bucket: BucketId) -> Vec<Arc<IncomingMove>> {
         lock(&self.moves).values().filter(|mv| mv.bucket == bucket).cloned().collect()
+    }
+
+    /// Is there a move of a bucket's slices that waits to be installed?
+    pub fn waits(&self, bucket: BucketId) -> bool {
+        let copied = |mv: &Arc<IncomingMove>| lock(&mv.state).phase == MovePhase::Copied;
+        lock(&self.moves).values().any(|mv| mv.bucket == bucket && copied(mv))
     }
 
     /// Tells of each change.
@@ -209,7 +220,7 @@ impl IncomingMove {
                 true
             }
             Err(error) => {
-                self.failed(shared, error).await;
+                self.failed(error);
                 false
             }
         }
@@ -322,39 +333,34 @@ impl IncomingMove {
         let mut received = self.received.lock().await;
         // A follower that was ended here may have left it installed, or have lost what was copied.
         if self.is_here(shared) {
-            lock(&self.state).phase = MovePhase::Installed;
-            self.tell(shared);
+            self.is_installed(shared);
             return true;
         }
         let Some(mut mine) = received.take() else {
             self.start_copying(shared);
             return false;
         };
-        match timeout(LAST_ROUND, self.last_round(shared, &mut mine, mark)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
-                *received = Some(mine);
-                self.failed(shared, error).await;
-                return false;
-            }
-            Err(_) => {
-                *received = Some(mine);
-                self.failed(shared, Error::unavailable("the last round took too long")).await;
-                return false;
-            }
+        let round = timeout(LAST_ROUND, self.last_round(shared, &mut mine, mark)).await;
+        let late = |_| Err(Error::unavailable("the last round took too long"));
+        if let Err(error) = round.unwrap_or_else(late) {
+            // The bucket's epochs must not wait for this source again: off their way it is asked, or another
+            // one is, until little is missing.
+            *received = Some(mine);
+            self.failed(error);
+            self.start_copying(shared);
+            return false;
         }
         let told = mine.head().map_or(0, |head| head.entries);
         match shared.fragments.install(mine, self.slice, Arc::clone(info), mark).await {
             Ok(()) => {
-                lock(&self.state).phase = MovePhase::Installed;
                 tracing::info!(slice = %self.slice, epoch = %mark.epoch, "a slice has arrived");
                 self.count(shared, mark.epoch, told);
-                self.tell(shared);
+                self.is_installed(shared);
                 true
             }
             Err(refused) => {
                 *received = Some(refused.received);
-                self.failed(shared, refused.error).await;
+                self.failed(refused.error);
                 false
             }
         }
@@ -373,6 +379,13 @@ impl IncomingMove {
         self.round(shared, source, received, mark.epoch, LAST_ROUND).await.map(drop)
     }
 
+    fn is_installed(&self, shared: &Shared) {
+        let mut state = lock(&self.state);
+        (state.phase, state.trouble) = (MovePhase::Installed, None);
+        drop(state);
+        self.tell(shared);
+    }
+
     /// Counts behind the epochs what the slice shows.
     fn count(&self, shared: &Shared, epoch: Epoch, told: u64) {
         let (shared_too, slice) = (shared.clone(), self.slice);
@@ -384,23 +397,13 @@ impl IncomingMove {
         counting.detach();
     }
 
-    async fn failed(&self, shared: &Shared, error: Error) {
+    /// It is tried again; the coordinator hears why, and undoes the move when that goes on for long.
+    fn failed(&self, error: Error) {
         tracing::debug!(slice = %self.slice, %error, "a move has to wait");
-        let give_up = {
-            let mut state = lock(&self.state);
-            state.failures += 1;
-            state.not_before = Instant::now() + PAUSE;
-            state.trouble = Some(error.to_string());
-            state.failures.is_multiple_of(FAILURES_MAX)
-        };
-        if give_up {
-            let undone = Some(format!("node {}: {error}", shared.config.node.id));
-            let command = Command::EndMove { index: self.slice.index, id: self.id, undone };
-            let request = CommandRequest { request: None, command };
-            if let Err(error) = shared.directory.coordinator().propose(request).await {
-                tracing::debug!(slice = %self.slice, %error, "giving up a move");
-            }
-        }
+        let mut state = lock(&self.state);
+        state.failures += 1;
+        state.not_before = Instant::now() + PAUSE;
+        state.trouble = Some(error.to_string());
     }
 
     /// Another phase: the coordinator hears of it at once, and the follower looks.

@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::config::Config;
-use crate::follower::{FollowerState, Shared, follow};
+use crate::follower::{FollowerState, Shared, follow, grouping};
 use crate::moves::Incoming;
 use crate::scan::{ShardScanner, check};
 use crate::slice::{FragmentStore, SliceStore, StoredIndex};
@@ -177,13 +177,13 @@ async fn follow_catalog(shared: Shared, followers: Followers) {
 async fn take_catalog(shared: &Shared, followers: &Followers, catalog: &Arc<Catalog>) {
     shared.catalog.store(Arc::clone(catalog));
     for stored in shared.store.indexes() {
-        if let Err(error) = drop_what_has_left(shared, catalog, &stored).await {
-            tracing::warn!(index = %stored.info.id, %error, "dropping what has left the node");
+        if let Err(error) = bring_in_step(shared, catalog, &stored).await {
+            tracing::warn!(index = %stored.info.id, %error, "bringing an index in step with the catalog");
         }
     }
     let node = shared.config.node.id;
     let is_given = |index: &&Arc<IndexInfo>| {
-        let is_copied = |m: &SliceMove| m.to.is_some() && m.stage < MoveStage::Done;
+        let is_copied = |m: &SliceMove| matches!(m.stage, MoveStage::Pending | MoveStage::Catchup);
         index.moves.iter().any(|m| is_copied(m) && index.topology.hosts(node, m.slice))
     };
     let given = catalog.indexes.values().filter(is_given).map(|index| index.id).collect();
@@ -208,12 +208,9 @@ async fn take_catalog(shared: &Shared, followers: &Followers, catalog: &Arc<Cata
     }
 }
 
-/// Drops an index, or those slices of it, that the catalog no longer has on this node.
-async fn drop_what_has_left(
-    shared: &Shared,
-    catalog: &Catalog,
-    stored: &StoredIndex,
-) -> Result<()> {
+/// Drops an index, or those slices of it, that the catalog no longer has on this node, and divides its columns
+/// as the catalog says.
+async fn bring_in_step(shared: &Shared, catalog: &Catalog, stored: &StoredIndex) -> Result<()> {
     let (id, generation, node) = (stored.info.id, stored.info.generation, shared.config.node.id);
     let Some(index) = catalog.indexes.get(&id) else {
         if id <= catalog.newest_index {
@@ -226,16 +223,28 @@ async fn drop_what_has_left(
     if index.revision < stored.info.revision || index.generation != generation {
         return Ok(());
     }
+    // Costs nothing where they are divided so already.
+    shared.store.regroup(id, generation, grouping(index)).await?;
     let left = |(slice, _): &&(SliceNo, Epoch)| !index.may_keep(node, *slice);
     let gone: Vec<SliceNo> = stored.slices.iter().filter(left).map(|(slice, _)| *slice).collect();
+    if stored.slices.is_empty() && !index.feeds_any(node) {
+        shared.store.drop_index(id).await?;
+        return Ok(());
+    }
     if gone.is_empty() {
         return Ok(());
     }
-    if gone.len() == stored.slices.len() {
+    if stored.floor.is_none() && gone.len() == stored.slices.len() {
+        // A build for nothing.
         shared.store.drop_index(id).await?;
     } else {
+        // One by one: another slice may be arriving.
         for slice in gone {
-            shared.store.drop_slice(SliceId { index: id, generation, slice }).await?;
+            match shared.store.drop_slice(SliceId { index: id, generation, slice }).await {
+                // The bucket's follower has dropped it already.
+                Err(error) if error.code == ErrorCode::SliceMoved => {}
+                dropped => dropped?,
+            }
         }
     }
     shared.slices_changed();
@@ -275,10 +284,8 @@ async fn report(shared: Shared, followers: Followers) {
         };
         match coordinator.heartbeat(heartbeat).await {
             Ok(()) => {}
-            Err(error) if error.code == ErrorCode::Unknown => {
-                register(&shared, &*coordinator).await;
-                continue;
-            }
+            // Also where it is not known: a leader that has just begun will know it, and a node that was
+            // removed stays out until an operator starts it again.
             Err(error) => {
                 tracing::debug!(%error, "heartbeat");
                 tokio::time::sleep(shared.config.retry).await;
@@ -387,6 +394,10 @@ impl IndexerApi for Indexer {
         timeout(patience, self.wait_applied(bucket, request.epoch)).await.map_err(|_| {
             Error::unavailable(format!("epoch {} was not applied in time", request.epoch))
         })??;
+        if request.epoch > Epoch(0) {
+            // The last round: both ends are compared as soon as the coordinator knows that this one is here.
+            self.shared.slices_changed();
+        }
         let export = self.shared.fragments.export(request.slice).await?;
         let rate = self.shared.config.move_bytes_per_s_max;
         Ok(Box::pin(crate::export::send(export, &request.have, rate)))

@@ -313,6 +313,7 @@ mod tests {
             partition: PartitionBy::DocumentId,
             slices: 1,
             replicas: 0,
+            include_apart: false,
             sql: String::new(),
         }
     }

@@ -133,6 +133,13 @@ pub enum Command {
         /// Copies besides the first.
         replicas: u8,
     },
+    /// ALTER INDEX … SET (include_apart = …): each node divides its fragments anew, without copying.
+    SetIncludeApart {
+        /// The index's name.
+        index: String,
+        /// See `IndexSpec::include_apart`.
+        apart: bool,
+    },
     /// One tick of stability timestamps, for all buckets that changed. From the leader.
     PromoteEpochs(Vec<Promotion>),
 }

@@ -126,6 +126,8 @@ pub struct IndexSpec {
     pub slices: u16,
     /// How many copies besides the first.
     pub replicas: u8,
+    /// The included values have fragments of their own, which scans that do not ask for them never read.
+    pub include_apart: bool,
     /// The statement that declared it, for SHOW INDEXES.
     pub sql: String,
 }
@@ -144,6 +146,7 @@ impl IndexSpec {
             partition: PartitionBy::DocumentId,
             slices: 1,
             replicas: 0,
+            include_apart: false,
             sql: String::new(),
         }
     }

@@ -5,7 +5,7 @@
 //! its bytes are its order and its identity, so a range, a resume point and a merge are byte
 //! comparisons. A row is an entry and the encoded included values.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 
 use crate::cut::Position;
@@ -257,17 +257,25 @@ fn take_short<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(head)
 }
 
+/// Most bytes of a length.
+const LEN_BYTES_MAX: usize = 10;
+/// Room is made for at least so many bytes at a time.
+const ROOM_BYTES: usize = 1 << 10;
+
 /// Packs rows.
 #[derive(Debug, Default)]
 pub struct RowBlockBuilder {
     rows: u32,
+    /// The rows, and room for more behind them.
     data: BytesMut,
+    /// Bytes of the rows.
+    len: usize,
 }
 
 impl RowBlockBuilder {
     /// A builder with room for `bytes`.
     pub fn with_capacity(bytes: usize) -> Self {
-        Self { rows: 0, data: BytesMut::with_capacity(bytes) }
+        Self { rows: 0, data: BytesMut::with_capacity(bytes), len: 0 }
     }
 
     /// Appends a row.
@@ -279,22 +287,36 @@ impl RowBlockBuilder {
     }
 
     fn put(&mut self, bytes: &[u8]) {
-        let mut len = bytes.len();
+        let room = self.room(bytes.len() + LEN_BYTES_MAX);
+        let (mut len, mut at) = (bytes.len(), 0);
         while len >= 0x80 {
-            self.data.put_u8(len as u8 | 0x80);
+            room[at] = len as u8 | 0x80;
             len >>= 7;
+            at += 1;
         }
-        self.data.put_u8(len as u8);
-        self.data.put_slice(bytes);
+        room[at] = len as u8;
+        at += 1;
+        room[at..at + bytes.len()].copy_from_slice(bytes);
+        self.len += at + bytes.len();
     }
 
-    /// Appends rows of one length and hands them out to be filled, each with all of its bytes: the
-    /// lengths too.
-    pub fn push_rows(&mut self, rows: u32, row_bytes: usize) -> std::slice::ChunksExactMut<'_, u8> {
-        let from = self.data.len();
-        self.data.resize(from + rows as usize * row_bytes, 0);
+    /// Room for at least so many bytes behind the rows, to write encoded rows into: entry and included
+    /// values, each behind its length. They count once [`Self::commit`] has said so.
+    #[inline]
+    pub fn room(&mut self, bytes: usize) -> &mut [u8] {
+        let end = self.len + bytes;
+        if self.data.len() < end {
+            self.data.resize(end + ROOM_BYTES, 0);
+        }
+        &mut self.data[self.len..]
+    }
+
+    /// So many rows, of so many bytes together, were written into the [`Self::room`].
+    #[inline]
+    pub fn commit(&mut self, rows: u32, bytes: usize) {
+        debug_assert!(self.len + bytes <= self.data.len(), "there was room for it");
         self.rows += rows;
-        self.data[from..].chunks_exact_mut(row_bytes.max(1))
+        self.len += bytes;
     }
 
     /// Rows so far.
@@ -304,7 +326,7 @@ impl RowBlockBuilder {
 
     /// Bytes so far.
     pub fn len(&self) -> usize {
-        self.data.len()
+        self.len
     }
 
     /// Is it empty?
@@ -314,8 +336,9 @@ impl RowBlockBuilder {
 
     /// Takes the block and begins the next one with the same capacity.
     pub fn finish(&mut self) -> RowBlock {
-        let capacity = self.data.len();
-        let data = std::mem::replace(&mut self.data, BytesMut::with_capacity(capacity));
+        let next = BytesMut::with_capacity(self.data.len());
+        let mut data = std::mem::replace(&mut self.data, next);
+        data.truncate(std::mem::take(&mut self.len));
         RowBlock { rows: std::mem::take(&mut self.rows), data: data.freeze() }
     }
 }

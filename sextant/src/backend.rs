@@ -191,6 +191,7 @@ fn shows(catalog: &Catalog, command: &Command) -> bool {
         Command::DropBucket { name, .. } => catalog.bucket(name).is_none(),
         Command::CreateIndex { spec, .. } => catalog.index(&spec.name).is_some(),
         Command::DropIndex { name, .. } => catalog.index(name).is_none(),
+        Command::RemoveNode { node } => !catalog.nodes.contains_key(node),
         Command::BuildIndexes { names, .. } => names
             .iter()
             .all(|name| catalog.index(name).is_none_or(|index| index.state != IndexState::Pending)),

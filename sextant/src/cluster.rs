@@ -113,6 +113,14 @@ impl Cluster {
         Ok(())
     }
 
+    /// Starts one more indexer, which joins the others.
+    pub async fn add_indexer(&mut self) -> Result<NodeId> {
+        let node = NodeId(INDEXER + self.config.indexers);
+        self.config.indexers += 1;
+        self.restart_indexer(node).await?;
+        Ok(node)
+    }
+
     /// Stops an indexer as a crash does.
     pub fn kill_indexer(&mut self, node: NodeId) {
         self.peers.remove_indexer(node);

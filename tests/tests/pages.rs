@@ -52,6 +52,8 @@ async fn pages_put_together_are_the_whole_at_one_moment() {
     for (request, rows, page_rows) in [
         (plain(false, None, 0, ""), 500, 37),
         (plain(true, None, 0, ""), 500, 100),
+        (ScanRequest { unordered: true, ..plain(false, None, 0, "") }, 500, 60),
+        (ScanRequest { unordered: true, ..plain(false, Some(120), 30, "") }, 120, 50),
         (plain(false, Some(120), 30, ""), 120, 50),
         (plain(true, Some(10), 490, ""), 10, 3),
         (plain(false, None, 0, "k > 'k2' AND n < 100 OR n = 499"), 57, 7),

@@ -148,6 +148,18 @@ impl StateContext {
 
     /// Copies come and go by moves, which the leader plans; what is not built yet stays as it was placed
     /// until then.
+    pub(super) fn set_include_apart(&mut self, name: &str, apart: bool) -> Change {
+        let id = self.index_named(name).ok_or_else(|| no_index(name))?;
+        let Some(record) = self.indexes.get_mut(&id) else { return Err(no_index(name)) };
+        if record.info.spec.include_apart == apart {
+            return Ok((Outcome::Done, Vec::new()));
+        }
+        record.change(self.position, self.unix_ms, |info| {
+            Arc::make_mut(&mut info.spec).include_apart = apart;
+        });
+        Ok((Outcome::Done, vec![Effect::CatalogChanged]))
+    }
+
     pub(super) fn set_replicas(&mut self, name: &str, replicas: u8) -> Change {
         check_range("replicas", u64::from(replicas), 0, u64::from(REPLICAS_MAX))?;
         let id = self.index_named(name).ok_or_else(|| no_index(name))?;

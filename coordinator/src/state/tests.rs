@@ -66,6 +66,7 @@ pub(crate) fn spec(name: &str) -> IndexSpec {
         partition: PartitionBy::DocumentId,
         slices: 4,
         replicas: 1,
+        include_apart: false,
         sql: format!("CREATE INDEX {name} ON b (city)"),
     }
 }

@@ -159,7 +159,7 @@ impl Block {
         &self.bytes[column.prefix.0 as usize..column.prefix.1 as usize]
     }
 
-    #[inline]
+    #[inline(always)]
     fn range(&self, column: &Column, row: u32) -> Range<usize> {
         let data = column.data as usize;
         match column.shape {
@@ -266,44 +266,67 @@ impl Block {
         if other.is_empty() { Ordering::Equal } else { Ordering::Less }
     }
 
-    /// Packs rows whose entries are all of one length, without their values, into a block for the
-    /// wire; false, and nothing is packed, if they are not.
-    pub fn pack(&self, rows: Range<u32>, out: &mut RowBlockBuilder) -> bool {
-        let (Shape::Fixed(key_width), Shape::Fixed(id_width)) = (self.key.shape, self.id.shape)
-        else {
-            return false;
-        };
-        let (key_width, id_width) = (key_width as usize, id_width as usize);
-        let (key_prefix, id_prefix) = (self.prefix(&self.key), self.prefix(&self.id));
-        let entry_len = key_prefix.len() + key_width + id_prefix.len() + id_width;
-        if entry_len >= 0x80 {
-            return false;
-        }
-        // A row is its length, the entry, and the length of no value.
-        let mut template = vec![entry_len as u8];
-        template.extend_from_slice(key_prefix);
-        let key_at = template.len();
-        template.resize(key_at + key_width, 0);
-        template.extend_from_slice(id_prefix);
-        let id_at = template.len();
-        template.resize(id_at + id_width + 1, 0);
-        let (from, to) = (rows.start as usize, rows.end as usize);
-        let column = |column: &Column, width: usize| {
-            let data = column.data as usize;
-            &self.bytes[data + from * width..data + to * width]
-        };
-        let mut keys = column(&self.key, key_width).chunks_exact(key_width.max(1));
-        let mut ids = column(&self.id, id_width).chunks_exact(id_width.max(1));
-        for row in out.push_rows(rows.end - rows.start, template.len()) {
-            row.copy_from_slice(&template);
-            if let Some(key) = keys.next() {
-                row[key_at..key_at + key_width].copy_from_slice(key);
+    /// Compares the entries of two rows.
+    pub fn compare_rows(&self, row: u32, other: &Self, other_row: u32) -> Ordering {
+        let (left, right) = (self.pieces(row), other.pieces(other_row));
+        let (mut lefts, mut rights) = (left.into_iter(), right.into_iter());
+        let (mut one, mut two): (&[u8], &[u8]) = (&[], &[]);
+        loop {
+            while one.is_empty()
+                && let Some(next) = lefts.next()
+            {
+                one = next;
             }
-            if let Some(id) = ids.next() {
-                row[id_at..id_at + id_width].copy_from_slice(id);
+            while two.is_empty()
+                && let Some(next) = rights.next()
+            {
+                two = next;
+            }
+            let len = one.len().min(two.len());
+            if len == 0 {
+                return one.len().cmp(&two.len());
+            }
+            match one[..len].cmp(&two[..len]) {
+                Ordering::Equal => (one, two) = (&one[len..], &two[len..]),
+                unequal => return unequal,
             }
         }
-        true
+    }
+
+    /// Writes a row as it goes over the wire, without its value, into the room of a block; says how many
+    /// bytes that are, which do not count yet. `None`, and nothing is written, if the entry is long.
+    #[inline]
+    pub fn put_row(&self, row: u32, out: &mut RowBlockBuilder) -> Option<usize> {
+        let prefix = |column: &Column| column.prefix.0 as usize..column.prefix.1 as usize;
+        let key = self.range(&self.key, row);
+        let id = self.range(&self.id, row);
+        let pieces = [prefix(&self.key), key, prefix(&self.id), id];
+        let len: usize = pieces.iter().map(Range::len).sum();
+        if len >= 0x80 {
+            return None;
+        }
+        // The length of the entry, the entry, the length of no value.
+        let room = out.room(len + 2 + WIDE_BYTES);
+        room[0] = len as u8;
+        let mut at = 1;
+        for piece in pieces {
+            at = put_wide(&self.bytes, piece, room, at);
+        }
+        room[at] = 0;
+        Some(at + 1)
+    }
+
+    /// Packs rows without their values into a block for the wire; says how many, less than wanted where
+    /// one is too long for [`Self::put_row`].
+    pub fn pack(&self, rows: Range<u32>, out: &mut RowBlockBuilder) -> u32 {
+        let from = rows.start;
+        for row in rows.clone() {
+            match self.put_row(row, out) {
+                Some(bytes) => out.commit(1, bytes),
+                None => return row - from,
+            }
+        }
+        rows.end - from
     }
 
     /// The first row whose entry is at or behind `bound`; the number of rows if there is none.
@@ -316,13 +339,21 @@ impl Block {
             Ordering::Equal if shared < prefix.len() => return 0,
             Ordering::Equal => {}
         }
-        // Eight bytes decide nearly all; only where they are equal the entries are compared.
-        let head = head_of(&[&bound[shared..]]);
-        let heads = self.heads(shared);
+        // Up to eight bytes of the keys decide nearly all; only where they are equal the entries are
+        // compared.
+        let width = match self.key.shape {
+            Shape::Fixed(width) => width as usize,
+            _ => 0,
+        };
+        let mask = !u64::MAX.checked_shr(8 * width.min(8) as u32).unwrap_or(0);
+        let head = head_of(&[&bound[shared..]]) & mask;
         let (mut low, mut high) = (0, self.rows);
         while low < high {
             let middle = low + (high - low) / 2;
-            let before = match self.head(&heads, middle).cmp(&head) {
+            let at = self.key.data as usize + width * middle as usize;
+            let word = self.bytes[at..].first_chunk().map(|word| u64::from_be_bytes(*word));
+            let other = word.unwrap_or_else(|| head_of(&[&self.bytes[at..]])) & mask;
+            let before = match other.cmp(&head) {
                 Ordering::Equal => self.compare(middle, bound) == Ordering::Less,
                 unequal => unequal == Ordering::Less,
             };
@@ -420,6 +451,22 @@ pub fn head_of(pieces: &[&[u8]]) -> u64 {
         len += take;
     }
     u64::from_be_bytes(word)
+}
+
+/// Short strings are copied with so many bytes, whatever their length.
+const WIDE_BYTES: usize = 16;
+
+/// Copies a string to `at` and says where it ends there. Bytes behind it may be overwritten too: what
+/// comes next is written after it.
+#[inline]
+fn put_wide(from: &[u8], range: Range<usize>, out: &mut [u8], at: usize) -> usize {
+    let end = at + range.len();
+    let wide = from[range.start..].first_chunk::<WIDE_BYTES>();
+    match (wide, out[at..].first_chunk_mut::<WIDE_BYTES>()) {
+        (Some(wide), Some(out)) if range.len() <= WIDE_BYTES => *out = *wide,
+        _ => out[at..end].copy_from_slice(&from[range]),
+    }
+    end
 }
 
 fn short() -> Error {

@@ -99,7 +99,10 @@ impl Bulk {
 
     /// Takes what is not written yet.
     pub fn take_gathered(&mut self) -> (RowSorter, RowSorter) {
-        let Gathered { forward, back } = std::mem::take(&mut self.gathered);
+        let Gathered { forward, back } = &self.gathered;
+        // The next ones will have about as many: they need not be copied as they grow.
+        let next = Gathered { forward: forward.empty_like(), back: back.empty_like() };
+        let Gathered { forward, back } = std::mem::replace(&mut self.gathered, next);
         (forward, back)
     }
 

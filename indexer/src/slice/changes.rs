@@ -20,6 +20,9 @@ use super::table::{Table, TableBuilder};
 use super::visible::Visible;
 use super::writer::Writer;
 
+/// The memtable's places for so many documents are loaded at a time.
+const PREFETCHED: usize = 64;
+
 /// The documents of an epoch that concern one index, with what they had before.
 pub struct Changes<'a> {
     documents: Vec<(&'a Document<'a>, IndexKeys<'a>)>,
@@ -48,7 +51,7 @@ impl<'a> Changes<'a> {
             all_slices: visible.slices.keys().copied().collect(),
         };
         let by_id = slot.is_by_id(visible);
-        let mut wanted = Vec::new();
+        let mut wanted = Vec::with_capacity(documents.len());
         for document in documents {
             let mut indexes = document.versions.indexes();
             let mine = indexes.find(|keys| (keys.index, keys.generation) == (id, generation));
@@ -66,24 +69,20 @@ impl<'a> Changes<'a> {
                 None => &changes.all_slices[..],
             };
             let id = document.versions.id.as_bytes();
-            for slice in asked {
-                let known = writer
-                    .memtable
-                    .newest(document.hash, id, *slice)
-                    .or_else(|| writer.frozen.as_ref()?.newest(document.hash, id, *slice));
-                match known {
-                    Some(state) => {
-                        let from = changes.states.len() as u32;
-                        changes.states.extend_from_slice(state.state);
-                        let state = from..changes.states.len() as u32;
-                        changes.before.push(Found { document: n, slice: *slice, state });
-                    }
-                    None => {
-                        let (document, hash) = (n, document.hash);
-                        wanted.push(Wanted { document, hash, slice: *slice, id });
-                    }
-                }
-            }
+            let (document, hash) = (n, document.hash);
+            wanted.extend(asked.iter().map(|slice| Wanted { document, hash, slice: *slice, id }));
+        }
+        // Each table is asked for all documents in a loop of its own: the processor then loads what
+        // several of them need side by side.
+        for memtable in [Some(&writer.memtable), writer.frozen.as_deref()].into_iter().flatten() {
+            wanted.retain(|Wanted { document, hash, slice, id }| {
+                let Some(state) = memtable.newest(*hash, id, *slice) else { return true };
+                let from = changes.states.len() as u32;
+                changes.states.extend_from_slice(state.state);
+                let state = from..changes.states.len() as u32;
+                changes.before.push(Found { document: *document, slice: *slice, state });
+                false
+            });
         }
         // A build's backfill lies below all that the epochs have said so far.
         look_up(&visible.slices, wanted, &mut changes.before, &mut changes.states)?;
@@ -97,6 +96,10 @@ impl<'a> Changes<'a> {
         let (mut old, mut new, mut state) = (Vec::new(), Vec::new(), Vec::new());
         let mut before = &self.before[..];
         for (n, (document, keys)) in self.documents.iter().enumerate() {
+            if n.is_multiple_of(PREFETCHED) {
+                let next = self.documents[n..].iter().take(PREFETCHED);
+                writer.memtable.prefetch(next.map(|(document, _)| document.hash));
+            }
             let mine = before.partition_point(|found| found.document <= n as u32);
             let (had, rest) = before.split_at(mine);
             before = rest;

@@ -11,7 +11,7 @@
 //! take the place of each of them. Its rows come from the chain of the included values, which has
 //! everything.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 use proto::Result;
@@ -23,15 +23,20 @@ use super::compaction::{FRAGMENTS_MIN, choose};
 use super::cursor::Source;
 use super::files::{Files, Written};
 use super::flush::epochs_of;
+use super::fragment::FILTER_BYTES;
 use super::manifest::{Columns, ListItem};
 use super::pacing::Paced;
 use super::rewrite::Rewrite;
 use super::slot::{Slot, Structure, lock};
+use super::table::Table;
 use super::versions::Protected;
 use super::visible::source_of;
 
 /// A slice with so many bytes in a compaction gets a file of its own: it can be moved by itself then.
 const OWN_FILE_BYTES: u64 = 64 << 20;
+
+/// While a slice is given away lists may grow up to this; then they are merged, and sent anew.
+const KEPT_FRAGMENTS_MAX: usize = 24;
 
 /// Which lists to merge.
 pub enum Extent<'a> {
@@ -62,7 +67,9 @@ struct Piece {
 impl Slot {
     /// Runs one compaction; false if there is none to run.
     pub fn compact(&self, files: &Files, mut extent: Extent<'_>) -> Result<bool> {
-        if matches!(extent, Extent::WherePays) && self.keeps_files.load(Ordering::Relaxed) {
+        let short = self.lists_max.load(Ordering::Relaxed) < KEPT_FRAGMENTS_MAX;
+        if matches!(extent, Extent::WherePays) && short && self.keeps_files.load(Ordering::Relaxed)
+        {
             return Ok(false);
         }
         let Some(choice) = self.choose_fragments(&extent) else { return Ok(false) };
@@ -75,6 +82,7 @@ impl Slot {
             // Somebody waits for it.
             Extent::Everything(_) => usize::MAX,
         };
+        let _output = self.hold(choice.held_bytes());
         let outputs = choice.run(files, longest)?;
         files.sync_names()?;
         self.replace(&choice, outputs, files)?;
@@ -184,6 +192,12 @@ impl Structure {
 }
 
 impl Choice {
+    /// What the output's filter takes, and about what its sparse index does.
+    fn held_bytes(&self) -> u64 {
+        let sources = self.pieces.iter().flat_map(|piece| &piece.sources);
+        sources.map(section_rows).sum::<u64>() * FILTER_BYTES
+    }
+
     /// Writes the outputs, at the pace that so many fragments in the longest list ask for.
     fn run(&self, files: &Files, longest: impl Fn() -> usize + Copy) -> Result<Vec<Written>> {
         let rewrite =
@@ -199,7 +213,11 @@ impl Choice {
             at += group.len();
             let rows = group.iter().flat_map(|piece| &piece.sources).map(section_rows).sum();
             let filter = self.group.contains(Columns::BACK).then_some(rows);
+            let warm = is_in_cache(group);
             let written = files.write(&[self.group], filter, |out| {
+                if warm {
+                    out.set_warm();
+                }
                 let mut out = Paced::new(out, &files.pacer, longest);
                 group.iter().try_for_each(|piece| {
                     rewrite.slice(piece.slice, piece.sources.clone(), piece.at_bottom, &mut out)
@@ -215,6 +233,16 @@ impl Choice {
         }
         Ok(outputs)
     }
+}
+
+/// Is at least half of the inputs in the cache? Then the output takes their place there, too.
+fn is_in_cache(pieces: &[Piece]) -> bool {
+    let tables = pieces.iter().flat_map(|piece| &piece.sources).map(|source| &source.table);
+    let tables: BTreeMap<u64, &Table> =
+        tables.filter_map(|table| Some((table.fragment()?.id(), &**table))).collect();
+    let cached = |table: &&Table| table.fragment().map_or(0, |file| file.cached_blocks());
+    let blocks: u32 = tables.values().map(|table| table.index.blocks()).sum();
+    2 * tables.values().map(cached).sum::<u32>() >= blocks
 }
 
 fn section_bytes(source: &Source) -> u64 {

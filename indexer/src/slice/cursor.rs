@@ -80,6 +80,7 @@ pub struct Cursor {
     low: Bytes,
     high: Option<Bytes>,
     reverse: bool,
+    section: usize,
     first: u32,
     end: u32,
     at: u32,
@@ -123,6 +124,7 @@ impl Cursor {
             low,
             high,
             reverse,
+            section,
             first,
             end,
             at,
@@ -138,12 +140,9 @@ impl Cursor {
         Ok(found.then_some(cursor))
     }
 
-    /// Bytes that all entries of the section share at their beginning.
-    pub fn shared(&self) -> &[u8] {
-        let index = &self.table.index;
-        let entry = index.first_entry(self.first);
-        let section = index.sections().partition_point(|s| s.end_block <= self.first);
-        &entry[..index.shared(section).min(entry.len())]
+    /// What all entries of the section share at their beginning.
+    pub fn beginning(&self) -> &[u8] {
+        self.table.index.beginning(self.section)
     }
 
     /// From now on heads are read behind so many bytes, which all entries of a merge must share.
@@ -162,10 +161,18 @@ impl Cursor {
         (&self.block, self.row..self.last_row)
     }
 
-    /// Goes past some of the rows of the block at hand, forward; false behind the last of all.
-    pub fn skip(&mut self, rows: u32) -> Result<bool> {
-        self.row += rows - 1;
-        self.advance()
+    /// Goes past some of the rows of the block at hand, forward, but not past the last.
+    pub fn skip(&mut self, rows: u32) {
+        self.row = (self.row + rows).min(self.last_row - 1);
+    }
+
+    /// The epoch of the row that it stands on, and whether it is a tombstone, if the row counts and an
+    /// epoch sees it.
+    #[inline]
+    pub fn version_at(&self, epoch: Epoch) -> Option<(Epoch, bool)> {
+        let version = self.block.epoch(self.row);
+        let counts = version <= epoch && self.epochs.contains(&version);
+        counts.then(|| (version, self.block.is_tombstone(self.row)))
     }
 
     /// The block that it stands in, and the row.
@@ -250,6 +257,6 @@ impl Cursor {
 /// How many bytes the entries of all cursors share at their beginning.
 pub fn shared_beginning(cursors: &[Cursor]) -> usize {
     let Some((first, rest)) = cursors.split_first() else { return 0 };
-    let beginning = first.shared();
-    rest.iter().fold(beginning.len(), |len, other| common(&beginning[..len], other.shared()))
+    let beginning = first.beginning();
+    rest.iter().fold(beginning.len(), |len, other| common(&beginning[..len], other.beginning()))
 }

@@ -18,6 +18,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{EpochBatch, Piece};
 
+/// Few packed mutations have fewer bytes.
+const MUTATION_BYTES: usize = 24;
+
 /// The last state of a document in an epoch.
 #[derive(Clone, Copy, Debug)]
 pub struct Document<'a> {
@@ -29,8 +32,13 @@ pub struct Document<'a> {
 
 /// The last state of each document of an epoch, in the order in which the documents came first.
 pub fn documents(batch: &EpochBatch) -> Result<Vec<Document<'_>>> {
-    let mut documents: Vec<Document<'_>> = Vec::new();
-    let mut places: HashTable<u32> = HashTable::new();
+    let mutations = |piece: &Piece| {
+        let most = piece.body.len() / MUTATION_BYTES;
+        piece.to.0.saturating_sub(piece.after.0).min(most as u64) as usize
+    };
+    let count = batch.pieces.iter().map(mutations).sum();
+    let mut documents: Vec<Document<'_>> = Vec::with_capacity(count);
+    let mut places: HashTable<u32> = HashTable::with_capacity(count);
     for Piece { body, base, after, to } in &batch.pieces {
         for versions in KeyVersionsReader::new(body) {
             let versions = versions?;

@@ -9,9 +9,10 @@ use proto::ids::{Epoch, SliceNo};
 use super::block::Version;
 use super::cursor::Source;
 use super::files::{Files, Written};
+use super::fragment::FILTER_BYTES;
 use super::group_writer::RowSink;
 use super::manifest::{Columns, EpochRange, Grouping, Place};
-use super::memtable::BackMemtable;
+use super::memtable::{BackMemtable, SORT_BYTES};
 use super::rewrite::Rewrite;
 use super::slot::{Slot, lock, slices_of};
 use super::table::Table;
@@ -39,8 +40,9 @@ impl Slot {
             let structure = lock(&self.structure);
             (structure.manifest.floor, structure.manifest.grouping())
         };
-        let Some(frozen) = self.freeze(floor, grouping) else { return Ok(false) };
-        let written = self.write(&frozen, files).and_then(|written| {
+        let Some(mut frozen) = self.freeze(floor, grouping) else { return Ok(false) };
+        let written = self.merge_frozen(&mut frozen.runs, &frozen.protected).and_then(|()| {
+            let written = self.write(&frozen, files)?;
             files.sync_names()?;
             self.install(&frozen, written, files)
         });
@@ -123,10 +125,10 @@ impl Slot {
             return Ok(Vec::new());
         }
         let rows = frozen.memtable.states();
+        let _sorting = self.hold(rows * (SORT_BYTES + FILTER_BYTES));
         files.write(&[Columns::BACK], Some(rows), |out| {
             let mut newer: Option<(SliceNo, &[u8], Epoch)> = None;
-            for place in frozen.memtable.sorted() {
-                let Some(state) = frozen.memtable.get(place) else { continue };
+            for state in frozen.memtable.sorted() {
                 let same = newer.filter(|newer| (newer.0, newer.1) == (state.slice, state.id));
                 if same.is_none_or(|newer| frozen.protected.needs(state.epoch, Some(newer.2))) {
                     out.push(&Version {

@@ -14,9 +14,12 @@
 //! The price is that keys and ids stand on disk twice where values are kept apart. Fragments of values
 //! alone would have to name entry and epoch of each too, to be joined by them.
 
-use proto::Result;
+use std::sync::Arc;
 
-use super::block::Version;
+use proto::ids::SliceNo;
+use proto::{Error, Result};
+
+use super::block::{Block, Version};
 use super::fragment::FragmentWriter;
 use super::manifest::{Columns, FileId};
 use super::table::{BlockSink, Table, TableBuilder};
@@ -25,12 +28,30 @@ use super::table::{BlockSink, Table, TableBuilder};
 pub trait RowSink {
     /// Takes the next row.
     fn push(&mut self, row: &Version<'_>) -> Result<()>;
+
+    /// Can it take whole blocks as they are?
+    fn takes_blocks(&self) -> bool {
+        false
+    }
+
+    /// Takes all rows of a block, where it can.
+    fn push_block(&mut self, _slice: SliceNo, _block: &Arc<Block>) -> Result<()> {
+        Err(Error::internal("blocks are taken row by row here"))
+    }
 }
 
 impl<S: BlockSink> RowSink for TableBuilder<S> {
     #[inline]
     fn push(&mut self, row: &Version<'_>) -> Result<()> {
         TableBuilder::push(self, row)
+    }
+
+    fn takes_blocks(&self) -> bool {
+        true
+    }
+
+    fn push_block(&mut self, slice: SliceNo, block: &Arc<Block>) -> Result<()> {
+        TableBuilder::push_block(self, slice, block)
     }
 }
 
@@ -62,6 +83,11 @@ impl GroupWriter {
         self.parts.iter().map(|part| part.file).collect()
     }
 
+    /// Their blocks go to the cache as they are written.
+    pub fn set_warm(&mut self) {
+        self.parts.iter_mut().for_each(|part| part.out.sink_mut().set_warm());
+    }
+
     /// Bytes of all blocks so far.
     pub fn bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.out.bytes()).sum()
@@ -87,6 +113,15 @@ impl RowSink for GroupWriter {
             }
         }
         Ok(())
+    }
+
+    /// Not where the columns are divided.
+    fn takes_blocks(&self) -> bool {
+        matches!(&self.parts[..], [only] if only.columns != Columns::ENTRY)
+    }
+
+    fn push_block(&mut self, slice: SliceNo, block: &Arc<Block>) -> Result<()> {
+        self.parts.iter_mut().try_for_each(|part| part.out.push_block(slice, block))
     }
 }
 

@@ -45,44 +45,63 @@ pub struct Found {
 /// Looks up the newest states of some documents; those that no fragment knows are not among the found.
 pub fn look_up(
     slices: &BTreeMap<SliceNo, Arc<Fragments>>,
-    mut wanted: Vec<Wanted<'_>>,
+    wanted: Vec<Wanted<'_>>,
     found: &mut Vec<Found>,
     states: &mut Vec<u8>,
 ) -> Result<()> {
     if slices.values().all(|fragments| fragments.back.is_empty()) {
         return Ok(());
     }
-    wanted.retain(|wanted| {
-        let back = slices.get(&wanted.slice).map_or(&[][..], |fragments| &fragments.back);
-        back.iter().any(|source| may_contain(source, wanted.hash))
-    });
-    wanted.sort_unstable_by(|left, right| {
+    // Nearly all that is asked for is either new, or in one fragment: the filters are asked first, each
+    // for all documents.
+    let mut asked: Vec<Asked<'_>> =
+        wanted.into_iter().map(|wanted| Asked { wanted, fragments: 0 }).collect();
+    asked.sort_unstable_by_key(|asked| asked.wanted.slice);
+    for of_slice in asked.chunk_by_mut(|left, right| left.wanted.slice == right.wanted.slice) {
+        for (n, source) in back_of(slices, of_slice).iter().enumerate() {
+            for asked in &mut *of_slice {
+                asked.fragments |= u64::from(may_contain(source, asked.wanted.hash)) << bit(n);
+            }
+        }
+    }
+    asked.retain(|asked| asked.fragments != 0);
+    asked.sort_unstable_by(|Asked { wanted: left, .. }, Asked { wanted: right, .. }| {
         left.slice.cmp(&right.slice).then_with(|| left.id.cmp(right.id))
     });
-    while let Some(first) = wanted.first() {
-        let slice = first.slice;
-        let rest = wanted.split_off(wanted.partition_point(|wanted| wanted.slice == slice));
-        let back = slices.get(&slice).map_or(&[][..], |fragments| &fragments.back);
-        for source in back.iter().rev() {
+    for of_slice in asked.chunk_by_mut(|left, right| left.wanted.slice == right.wanted.slice) {
+        for (n, source) in back_of(slices, of_slice).iter().enumerate().rev() {
             let mut reader = Reader::new(source);
-            let mut unknown = Vec::with_capacity(wanted.len());
-            for asked in wanted {
-                let state = match may_contain(source, asked.hash) {
-                    true => reader.newest(asked.id, states)?,
-                    false => None,
-                };
-                match state {
-                    Some(state) => {
-                        found.push(Found { document: asked.document, slice, state });
-                    }
-                    None => unknown.push(asked),
+            for asked in of_slice.iter_mut().filter(|asked| asked.fragments >> bit(n) & 1 == 1) {
+                let Wanted { document, slice, id, .. } = asked.wanted;
+                if let Some(state) = reader.newest(id, states)? {
+                    found.push(Found { document, slice, state });
+                    asked.fragments = 0;
                 }
             }
-            wanted = unknown;
         }
-        wanted = rest;
     }
     Ok(())
+}
+
+/// A document, and the fragments of its slice that may know it: a bit for each.
+struct Asked<'a> {
+    wanted: Wanted<'a>,
+    fragments: u64,
+}
+
+/// The back index of the slice that some documents are asked for in.
+fn back_of<'a>(
+    slices: &'a BTreeMap<SliceNo, Arc<Fragments>>,
+    of_slice: &[Asked<'_>],
+) -> &'a [Source] {
+    let slice = of_slice.first().and_then(|asked| slices.get(&asked.wanted.slice));
+    slice.map_or(&[], |fragments| &fragments.back)
+}
+
+/// The bit of a fragment of a list. More than there are bits share the last one: they are asked in vain,
+/// no more.
+fn bit(fragment: usize) -> usize {
+    fragment.min(63)
 }
 
 fn may_contain(source: &Source, hash: u64) -> bool {
@@ -133,10 +152,12 @@ impl<'a> Reader<'a> {
                 return Ok(None);
             }
             if self.source.epochs.contains(&block.epoch(row)) {
-                let from = states.len();
-                let mut state = Vec::new();
-                block.put_value(row, &mut state);
-                packed::put_range(states, &state, id, &self.source.keys);
+                let (from, keys) = (states.len(), &self.source.keys);
+                block.put_value(row, states);
+                if !keys.low.is_empty() || keys.high.is_some() {
+                    let state = states.split_off(from);
+                    packed::put_range(states, &state, id, keys);
+                }
                 return Ok(Some(from as u32..states.len() as u32));
             }
             row += 1;

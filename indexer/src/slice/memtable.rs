@@ -11,6 +11,7 @@
 //! A place is the number of a chunk and an offset in it; zero is no place.
 
 use std::cmp::Ordering;
+use std::hint::black_box;
 
 use hashbrown::HashTable;
 use proto::ids::{Epoch, SliceNo};
@@ -25,6 +26,10 @@ const CHUNK_BYTES: usize = 1 << 20;
 const CHUNK_BITS: u32 = 20;
 /// Above so many chunks it is full: half of what can be told apart, the rest is for the epoch at hand.
 const CHUNKS_MAX: usize = 1 << (31 - CHUNK_BITS);
+/// Memory that sorting takes per state.
+pub const SORT_BYTES: u64 = 28;
+/// So many states are read at a time in their order.
+const BATCH: usize = 32;
 /// Most bytes of a state besides its id and its value.
 const HEADER_BYTES_MAX: usize = 36;
 
@@ -101,7 +106,7 @@ impl BackMemtable {
         let place = self.next_place(id.len() + state.len() + HEADER_BYTES_MAX);
         let (short, chunks, base) = (short(hash), &self.chunks, self.base);
         let same = |(other, at): &(u32, u32)| {
-            *other == short && read(chunks, base, *at).is_some_and(|state| state.id == id)
+            *other == short && read(chunks, base, *at).is_some_and(|(state, _)| state.id == id)
         };
         let before = match self.places.find_mut(spread(short), same) {
             Some(found) => std::mem::replace(&mut found.1, place),
@@ -134,9 +139,22 @@ impl BackMemtable {
         (self.chunks.len() as u32) << CHUNK_BITS | used as u32
     }
 
-    /// The state at a place of [`Self::sorted`].
-    pub fn get(&self, place: u32) -> Option<BackState<'_>> {
-        read(&self.chunks, self.base, place)
+    /// Has the processor load what [`Self::set`] will look at for some documents, side by side.
+    pub fn prefetch(&self, hashes: impl Iterator<Item = u64>) {
+        for hash in hashes.map(short) {
+            black_box(self.places.find(spread(hash), |(other, _)| *other == hash));
+        }
+    }
+
+    /// Has the processor load a state.
+    fn touch(&self, place: u32) {
+        let chunk = self.chunks.get(((place >> CHUNK_BITS) as usize).wrapping_sub(1));
+        let at = (place & ((1 << CHUNK_BITS) - 1)) as usize;
+        black_box(chunk.and_then(|chunk| chunk.get(at).copied()));
+    }
+
+    fn get(&self, place: u32) -> Option<BackState<'_>> {
+        Some(read(&self.chunks, self.base, place)?.0)
     }
 
     /// The states of a document, the newest first, in whichever slices.
@@ -158,24 +176,32 @@ impl BackMemtable {
         self.history(hash, id).find(|state| state.slice == slice)
     }
 
-    /// The places of all states, by slice, id, and the newest first.
-    pub fn sorted(&self) -> Vec<u32> {
+    /// All states with their places, in the order in which they came.
+    fn all(&self) -> impl Iterator<Item = (u32, BackState<'_>)> {
+        (1..).zip(&self.chunks).flat_map(move |(chunk, bytes)| {
+            let mut at = 0;
+            std::iter::from_fn(move || {
+                let place = (at < bytes.len()).then_some(chunk << CHUNK_BITS | at as u32)?;
+                let (state, len) = read(&self.chunks, self.base, place)?;
+                at += len;
+                Some((place, state))
+            })
+        })
+    }
+
+    /// All states by slice, id, and the newest first.
+    pub fn sorted(&self) -> Sorted<'_> {
         let mut shared: Option<&[u8]> = None;
-        for (_, place) in &self.places {
-            let Some(BackState { id, .. }) = self.get(*place) else { continue };
+        for (_, BackState { id, .. }) in self.all() {
             let len = shared.map_or(id.len(), |shared| common(shared, id));
             shared = Some(&id[..len]);
         }
         let skip = shared.map_or(0, <[u8]>::len);
         // Slices and the heads of ids decide nearly all; the ids themselves are far away in memory.
         let mut all = Vec::with_capacity(self.states as usize);
-        for (_, place) in &self.places {
-            let mut place = *place;
-            while let Some(state) = self.get(place) {
-                all.push((state.slice, head_of(&[&state.id[skip..]]), place));
-                place = state.before;
-            }
-        }
+        all.extend(
+            self.all().map(|(place, state)| (state.slice, head_of(&[&state.id[skip..]]), place)),
+        );
         all.sort_unstable_by(|left, right| {
             let order = (left.0, left.1).cmp(&(right.0, right.1));
             order.then_with(|| match (self.get(left.2), self.get(right.2)) {
@@ -183,35 +209,59 @@ impl BackMemtable {
                 _ => Ordering::Equal,
             })
         });
-        all.into_iter().map(|(_, _, place)| place).collect()
+        let places = all.into_iter().map(|(_, _, place)| place).collect();
+        Sorted { table: self, places, at: 0, batch: Vec::with_capacity(BATCH) }
     }
 
     /// Takes in the states of another one up to an epoch, all of them newer than its own.
     pub fn append(&mut self, newer: &Self, up_to: Epoch) {
-        let states = newer.sorted().into_iter().rev().filter_map(|place| newer.get(place));
-        for state in states.filter(|state| state.epoch <= up_to) {
+        let states: Vec<_> = newer.sorted().filter(|state| state.epoch <= up_to).collect();
+        for state in states.into_iter().rev() {
             let hash = xxhash_rust::xxh3::xxh3_64(state.id);
             self.set(hash, state.id, state.slice, state.epoch, state.state);
         }
     }
 }
 
-fn read(chunks: &[Vec<u8>], base: Epoch, place: u32) -> Option<BackState<'_>> {
+/// The states of a table in their order. They lie anywhere in memory: some are read at a time, so that
+/// the processor loads them side by side.
+pub struct Sorted<'a> {
+    table: &'a BackMemtable,
+    places: Vec<u32>,
+    at: usize,
+    /// The next ones, the last first.
+    batch: Vec<BackState<'a>>,
+}
+
+impl<'a> Iterator for Sorted<'a> {
+    type Item = BackState<'a>;
+
+    fn next(&mut self) -> Option<BackState<'a>> {
+        if self.batch.is_empty() {
+            let end = self.places.len().min(self.at + BATCH);
+            let next = &self.places[std::mem::replace(&mut self.at, end)..end];
+            next.iter().for_each(|place| self.table.touch(*place));
+            self.batch.extend(next.iter().rev().filter_map(|place| self.table.get(*place)));
+        }
+        self.batch.pop()
+    }
+}
+
+/// The state at a place, and the bytes of its record.
+#[inline]
+fn read(chunks: &[Vec<u8>], base: Epoch, place: u32) -> Option<(BackState<'_>, usize)> {
     let chunk = chunks.get(((place >> CHUNK_BITS) as usize).checked_sub(1)?)?;
-    let rest = chunk.get((place & ((1 << CHUNK_BITS) - 1)) as usize..)?;
-    let (before, rest) = rest.split_first_chunk::<4>()?;
+    let record = chunk.get((place & ((1 << CHUNK_BITS) - 1)) as usize..)?;
+    let (before, rest) = record.split_first_chunk::<4>()?;
     let (slice, mut rest) = rest.split_first_chunk::<2>()?;
     let id_len = quick_varint(&mut rest)? as usize;
     let epoch = Epoch(base.0.wrapping_add(quick_varint(&mut rest)?));
     let state_len = quick_varint(&mut rest)? as usize;
     let (id, rest) = rest.split_at_checked(id_len)?;
-    Some(BackState {
-        slice: SliceNo(u16::from_le_bytes(*slice)),
-        id,
-        epoch,
-        state: rest.get(..state_len)?,
-        before: u32::from_le_bytes(*before),
-    })
+    let (state, rest) = rest.split_at_checked(state_len)?;
+    let slice = SliceNo(u16::from_le_bytes(*slice));
+    let before = u32::from_le_bytes(*before);
+    Some((BackState { slice, id, epoch, state, before }, record.len() - rest.len()))
 }
 
 /// The table takes the upper bits for its tags and the lower ones for places; 32 are spread over both.
@@ -253,8 +303,6 @@ mod tests {
         assert_eq!(table.newest(xxh3_64(b"nobody"), b"nobody", SliceNo(1)), None);
         let sorted: Vec<_> = table
             .sorted()
-            .into_iter()
-            .filter_map(|place| table.get(place))
             .map(|state| (state.slice, state.id, std::cmp::Reverse(state.epoch)))
             .collect();
         assert_eq!(sorted.len(), 20_003);

@@ -16,23 +16,47 @@ use proto::ids::{Epoch, SliceNo};
 use proto::scan::RowBlockBuilder;
 
 use super::Rows;
-use super::block::Block;
 use super::cursor::{Cursor, Source, shared_beginning};
 
 /// The merged rows of some sources.
 pub struct Merge {
     cursors: Vec<Cursor>,
-    /// The heads of the rows that the cursors stand on, inverted for reverse merges.
-    heads: Vec<u64>,
-    /// Which cursors are behind their last row.
-    done: Vec<bool>,
     /// The winner, then the loser of the game at each inner place.
-    tree: Vec<u32>,
+    tree: Vec<Player>,
     reverse: bool,
 }
 
-/// No player has come to this place of the tree yet.
-const NOBODY: u32 = u32::MAX;
+/// A cursor in the tournament, as one integer, so that a game is a comparison and no branch: the head
+/// of the row that it stands on (inverted for reverse merges), whether it is behind its last row, and
+/// its number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Player(u128);
+
+impl Player {
+    /// No player has come to this place of the tree yet.
+    const NOBODY: Self = Self(u128::MAX);
+
+    fn new(cursor: usize, head: u64) -> Self {
+        Self(u128::from(head) << 64 | cursor as u128)
+    }
+
+    /// One that is behind its last row comes after all others.
+    fn done(cursor: usize) -> Self {
+        Self(u128::from(u64::MAX) << 64 | 1 << 32 | cursor as u128)
+    }
+
+    fn head(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+
+    fn is_done(self) -> bool {
+        self.0 >> 32 & 1 == 1
+    }
+
+    fn cursor(self) -> usize {
+        self.0 as u32 as usize
+    }
+}
 
 impl Merge {
     /// A merge of some sources.
@@ -43,36 +67,35 @@ impl Merge {
         }
         let skip = shared_beginning(&cursors);
         cursors.iter_mut().for_each(|cursor| cursor.set_skip(skip));
-        let heads = cursors.iter().map(|cursor| directed(cursor.head(), reverse)).collect();
-        let players = cursors.len();
-        let mut merge = Self {
-            heads,
-            done: vec![false; players],
-            tree: vec![NOBODY; players.max(1)],
-            cursors,
-            reverse,
-        };
-        (0..players as u32).for_each(|player| merge.enter(player));
+        let tree = vec![Player::NOBODY; cursors.len().max(1)];
+        let mut merge = Self { cursors, tree, reverse };
+        (0..merge.cursors.len()).for_each(|cursor| merge.enter(cursor));
         Ok(merge)
     }
 
-    /// The cursor on the next row.
-    fn winner(&self) -> Option<usize> {
-        let winner = self.tree[0] as usize;
-        (!*self.done.get(winner)?).then_some(winner)
+    /// The cursor on the next row, and its head.
+    #[inline]
+    fn winner(&self) -> Option<(usize, u64)> {
+        let winner = self.tree[0];
+        (!winner.is_done()).then(|| (winner.cursor(), winner.head()))
     }
 
-    /// A player's first games: at a place where nobody waits, it waits for the other.
-    fn enter(&mut self, mut player: u32) {
-        let mut place = (player as usize + self.cursors.len()) / 2;
+    /// Where a cursor plays first.
+    fn first_place(&self, cursor: usize) -> usize {
+        (cursor + self.cursors.len()) / 2
+    }
+
+    /// A cursor's first games: at a place where nobody waits, it waits for the other.
+    fn enter(&mut self, cursor: usize) {
+        let mut player = Player::new(cursor, directed(self.cursors[cursor].head(), self.reverse));
+        let mut place = self.first_place(cursor);
         while place > 0 {
-            if self.tree[place] == NOBODY {
+            let other = self.tree[place];
+            if other == Player::NOBODY {
                 self.tree[place] = player;
                 return;
             }
-            if self.is_before(self.tree[place], player) {
-                std::mem::swap(&mut self.tree[place], &mut player);
-            }
+            (player, self.tree[place]) = self.play(player, other);
             place /= 2;
         }
         self.tree[0] = player;
@@ -82,51 +105,47 @@ impl Merge {
     #[inline]
     fn advance(&mut self, winner: usize) -> Result<()> {
         let cursor = &mut self.cursors[winner];
-        if cursor.advance()? {
-            self.heads[winner] = directed(cursor.head(), self.reverse);
-        } else {
-            self.heads[winner] = u64::MAX;
-            self.done[winner] = true;
-        }
-        let mut player = winner as u32;
-        let mut place = (winner + self.cursors.len()) / 2;
+        let mut player = match cursor.advance()? {
+            true => Player::new(winner, directed(cursor.head(), self.reverse)),
+            false => Player::done(winner),
+        };
+        let mut place = self.first_place(winner);
         while place > 0 {
-            let other = self.tree[place];
-            if self.is_before(other, player) {
-                self.tree[place] = player;
-                player = other;
-            }
+            (player, self.tree[place]) = self.play(player, self.tree[place]);
             place /= 2;
         }
         self.tree[0] = player;
         Ok(())
     }
 
+    /// Who comes first, then the other.
     #[inline]
-    fn is_before(&self, left: u32, right: u32) -> bool {
-        let (left, right) = (left as usize, right as usize);
-        let (one, other) = (self.heads[left], self.heads[right]);
-        one < other || one == other && self.is_before_by_entry(left, right)
+    fn play(&self, left: Player, right: Player) -> (Player, Player) {
+        if left.head() == right.head() {
+            return self.play_by_entry(left, right);
+        }
+        (left.min(right), left.max(right))
     }
 
     #[cold]
-    fn is_before_by_entry(&self, left: usize, right: usize) -> bool {
-        if self.done[left] || self.done[right] {
-            return !self.done[left];
+    fn play_by_entry(&self, left: Player, right: Player) -> (Player, Player) {
+        if left.is_done() || right.is_done() {
+            return (left.min(right), left.max(right));
         }
-        let (one, other) = (&self.cursors[left], &self.cursors[right]);
-        let order = compare_rows(one.place(), other.place());
+        let (one, other) = (&self.cursors[left.cursor()], &self.cursors[right.cursor()]);
+        let ((block, row), (other_block, other_row)) = (one.place(), other.place());
+        let order = block.compare_rows(row, other_block, other_row);
         let order = if self.reverse { order.reverse() } else { order };
-        order.then(one.slice.cmp(&other.slice)).then(left.cmp(&right)) == Ordering::Less
+        match order.then(one.slice.cmp(&other.slice)).then(left.cmp(&right)) {
+            Ordering::Less => (left, right),
+            _ => (right, left),
+        }
     }
 
     /// Does the winner stand on an entry that was found before, of the same slice?
     #[inline]
     fn same_entry(&self, head: u64, slice: SliceNo, entry: &[u8]) -> Option<usize> {
-        let winner = self.winner()?;
-        if self.heads[winner] != head {
-            return None;
-        }
+        let (winner, _) = self.winner().filter(|winner| winner.1 == head)?;
         let cursor = &self.cursors[winner];
         let (block, row) = cursor.place();
         (cursor.slice == slice && block.compare(row, entry).is_eq()).then_some(winner)
@@ -139,9 +158,9 @@ impl Merge {
         entry: &mut Vec<u8>,
         mut visit: impl FnMut(&Cursor),
     ) -> Result<bool> {
-        let Some(mut winner) = self.winner() else { return Ok(false) };
+        let Some((mut winner, head)) = self.winner() else { return Ok(false) };
         let cursor = &self.cursors[winner];
-        let (slice, head) = (cursor.slice, self.heads[winner]);
+        let slice = cursor.slice;
         let (block, row) = cursor.place();
         entry.clear();
         block.put_entry(row, entry);
@@ -162,12 +181,6 @@ impl Merge {
 
 fn directed(head: u64, reverse: bool) -> u64 {
     if reverse { !head } else { head }
-}
-
-fn compare_rows((left, row): (&Block, u32), (right, other): (&Block, u32)) -> Ordering {
-    let mut entry = Vec::with_capacity(right.entry_len(other));
-    right.put_entry(other, &mut entry);
-    left.compare(row, &entry)
 }
 
 /// The entries that an epoch shows.
@@ -203,7 +216,7 @@ impl Visible {
 
     /// The next entry, where every row shows.
     fn next_whole(&mut self) -> Result<bool> {
-        let Some(winner) = self.merge.winner() else { return Ok(false) };
+        let Some((winner, _)) = self.merge.winner() else { return Ok(false) };
         let (block, row) = self.merge.cursors[winner].place();
         self.entry.clear();
         block.put_entry(row, &mut self.entry);
@@ -211,32 +224,63 @@ impl Visible {
             self.value.clear();
             block.put_value(row, &mut self.value);
         }
-        self.merge.done[winner] = !self.merge.cursors[winner].advance()?;
+        self.merge.advance(winner)?;
         Ok(true)
     }
 
-    /// Packs what one block still has, where every row shows and is wanted as it stands; says how many
-    /// rows that were.
+    /// Packs what one block still has, forward, where every row shows; says how many rows that were.
     fn pack_block(
         &mut self,
         block: &mut RowBlockBuilder,
         bytes_max: usize,
         rows_max: u64,
     ) -> Result<u64> {
-        if !self.whole || self.with_values || self.merge.reverse {
-            return Ok(0);
-        }
-        let Some(winner) = self.merge.winner() else { return Ok(0) };
+        let Some((winner, _)) = self.merge.winner() else { return Ok(0) };
         let cursor = &mut self.merge.cursors[winner];
         let (from, rows) = cursor.rest_of_block();
         let row_bytes = from.entry_len(rows.start) + 2;
         let fit = (bytes_max - block.len()).div_ceil(row_bytes) as u64;
         let count = u64::from(rows.end - rows.start).min(rows_max).min(fit) as u32;
-        if !from.pack(rows.start..rows.start + count, block) {
-            return Ok(0);
+        let count = from.pack(rows.start..rows.start + count, block);
+        if count > 1 {
+            cursor.skip(count - 1);
         }
-        self.merge.done[winner] = !cursor.skip(count)?;
+        if count > 0 {
+            self.merge.advance(winner)?;
+        }
         Ok(u64::from(count))
+    }
+
+    /// Packs the next entry, without its value, if the epoch shows it: true if so, `None` behind the
+    /// last.
+    #[inline]
+    fn pack_entry(&mut self, out: &mut RowBlockBuilder) -> Result<Option<bool>> {
+        let Self { merge, epoch, .. } = self;
+        let Some((winner, head)) = merge.winner() else { return Ok(None) };
+        let cursor = &merge.cursors[winner];
+        let (block, row) = cursor.place();
+        // It is written at once, and counts if it turns out to show.
+        let Some(bytes) = block.put_row(row, out) else {
+            let found = self.next_entry()?;
+            if found == Some(true) {
+                out.push(&self.entry, &[]);
+            }
+            return Ok(found);
+        };
+        let (slice, mut best) = (cursor.slice, cursor.version_at(*epoch));
+        merge.advance(winner)?;
+        while let Some(next) = merge.same_entry(head, slice, &out.room(bytes)[1..bytes - 1]) {
+            let version = merge.cursors[next].version_at(*epoch);
+            if version.map(|version| version.0) > best.map(|best| best.0) {
+                best = version;
+            }
+            merge.advance(next)?;
+        }
+        let shows = matches!(best, Some((_, false)));
+        if shows {
+            out.commit(1, bytes);
+        }
+        Ok(Some(shows))
     }
 
     /// Goes past all versions of the next entry; true if the epoch shows it, false if not, `None`
@@ -288,18 +332,27 @@ impl Rows for Visible {
         bytes_max: usize,
         rows_max: u64,
     ) -> Result<bool> {
+        let in_blocks = self.whole && !self.with_values && !self.merge.reverse;
         let mut left = rows_max;
         while left > 0 && block.len() < bytes_max {
-            let packed = self.pack_block(block, bytes_max, left)?;
+            let packed = if in_blocks { self.pack_block(block, bytes_max, left)? } else { 0 };
             if packed > 0 {
                 left -= packed;
                 continue;
             }
-            if !self.next()? {
-                return Ok(false);
+            if self.with_values {
+                if !self.next()? {
+                    return Ok(false);
+                }
+                block.push(self.entry(), self.include());
+                left -= 1;
+                continue;
             }
-            block.push(self.entry(), self.include());
-            left -= 1;
+            match self.pack_entry(block)? {
+                Some(true) => left -= 1,
+                Some(false) => {}
+                None => return Ok(false),
+            }
         }
         Ok(true)
     }

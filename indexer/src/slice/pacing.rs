@@ -21,8 +21,8 @@ use super::compaction::FRAGMENTS_MIN;
 use super::group_writer::{GroupWriter, RowSink};
 use super::slot::lock;
 
-/// With so many fragments more the rate is twice as high.
-const DOUBLING_FRAGMENTS: usize = 4;
+/// With so many fragments more the rate is twice as high: each one too many costs every short scan a seek.
+const DOUBLING_FRAGMENTS: usize = 1;
 /// From so many on there is no limit.
 const UNLIMITED_FRAGMENTS: usize = FRAGMENTS_MIN + 4 * DOUBLING_FRAGMENTS;
 /// Below so many a compaction gives way to flushes.

@@ -36,6 +36,13 @@ impl Rewrite {
         at_bottom: bool,
         out: &mut impl RowSink,
     ) -> Result<()> {
+        if let [only] = &sources[..]
+            && !at_bottom
+            && out.takes_blocks()
+            && self.keeps_whole(only)
+        {
+            return copy_blocks(only, slice, out);
+        }
         let mut merge = Merge::new(sources, false)?;
         let (mut entry, mut values) = (Vec::new(), Vec::new());
         let mut versions: Vec<Kept> = Vec::new();
@@ -78,4 +85,25 @@ impl Rewrite {
             }
         }
     }
+
+    /// Does every row of a run stay as it is, away from the bottom? The back index does not: its filter
+    /// is told of each row.
+    fn keeps_whole(&self, run: &Source) -> bool {
+        let Source { table, range, epochs, .. } = run;
+        !self.back
+            && table.fragment().is_none()
+            && !table.stats.versions
+            && range.low.is_empty()
+            && range.high.is_none()
+            && epochs.contains(&table.stats.oldest)
+            && epochs.contains(&table.stats.newest)
+    }
+}
+
+fn copy_blocks(run: &Source, slice: SliceNo, out: &mut impl RowSink) -> Result<()> {
+    let index = &run.table.index;
+    let Some(section) = index.section(run.rows_of) else { return Ok(()) };
+    let section = &index.sections()[section];
+    (section.first_block..section.end_block)
+        .try_for_each(|block| out.push_block(slice, &run.table.block(block)?))
 }

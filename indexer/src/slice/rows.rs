@@ -71,9 +71,15 @@ impl RowSorter {
         self.rows.len()
     }
 
-    /// Bytes of memory.
+    /// Bytes of memory that are in use.
     pub fn size(&self) -> usize {
-        self.bytes.capacity() + self.rows.capacity() * size_of::<Row>()
+        self.bytes.len() + self.rows.len() * size_of::<Row>()
+    }
+
+    /// An empty one with room for as much as this one has.
+    pub fn empty_like(&self) -> Self {
+        let (bytes, rows) = (self.bytes.len(), self.rows.len());
+        Self { bytes: Vec::with_capacity(bytes), rows: Vec::with_capacity(rows) }
     }
 
     fn sort(&mut self) {

@@ -63,6 +63,20 @@ pub struct Slot {
     pub load: watch::Sender<LoadState>,
     /// What keeps it from being loaded.
     pub load_trouble: ArcSwapOption<String>,
+    /// Bytes that work under way holds for a while.
+    held_bytes: AtomicU64,
+}
+
+/// Memory that is counted until this is dropped.
+pub struct Held<'a> {
+    counter: &'a AtomicU64,
+    bytes: u64,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.counter.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 /// The lists of fragments as they are on disk, and a build's.
@@ -130,6 +144,7 @@ impl Slot {
             lists_max: AtomicUsize::new(0),
             load: watch::Sender::new(load),
             load_trouble: ArcSwapOption::empty(),
+            held_bytes: AtomicU64::new(0),
         }
     }
 
@@ -185,7 +200,13 @@ impl Slot {
 
     /// Bytes of memory that a flush does not give back.
     pub fn resident_bytes(&self) -> u64 {
-        self.fragment_bytes.load(Ordering::Relaxed)
+        self.fragment_bytes.load(Ordering::Relaxed) + self.held_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Counts what work under way needs of memory.
+    pub fn hold(&self, bytes: u64) -> Held<'_> {
+        self.held_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Held { counter: &self.held_bytes, bytes }
     }
 
     /// Takes the writer's lock.
@@ -244,6 +265,30 @@ impl Slot {
             next.floor = next.floor.map(|floor| floor.max(protected.horizon));
             self.visible.store(Arc::new(next));
         }
+    }
+
+    /// Merges the runs that a flush has set aside into one: reads meet few sources while the flush writes
+    /// it, and its blocks are written as they are.
+    pub fn merge_frozen(&self, runs: &mut Vec<Arc<Table>>, protected: &Protected) -> Result<()> {
+        if runs.len() < 2 {
+            return Ok(());
+        }
+        let _both = self.hold(runs.iter().map(|run| run.bytes()).sum());
+        let merged: Vec<_> =
+            merge_tables(runs, protected, Epoch(u64::MAX))?.map(Arc::new).into_iter().collect();
+        let mut writer = lock(&self.writer);
+        let mut next = Visible::clone(&self.visible.load());
+        let there = next.runs.get(..runs.len());
+        if !there.is_some_and(|there| same_tables(there, runs)) {
+            // The index was dropped meanwhile.
+            return Ok(());
+        }
+        next.runs.splice(..runs.len(), merged.iter().cloned());
+        next.floor = next.floor.map(|floor| floor.max(protected.horizon));
+        writer.frozen_runs = merged.len();
+        self.visible.store(Arc::new(next));
+        *runs = merged;
+        Ok(())
     }
 
     /// What readers see after a change of the lists; `change` may edit the rest.

@@ -57,7 +57,7 @@ impl Default for StoreOptions {
             log_bytes: 512 << 20,
             log: LogOptions::default(),
             compression: Compression::default(),
-            compaction_bytes_per_s: 64 << 20,
+            compaction_bytes_per_s: 128 << 20,
         }
     }
 }

@@ -108,9 +108,12 @@ impl BlockIndex {
         &self.entries[from..self.ends[n] as usize]
     }
 
-    /// How many bytes all entries of a section share at their beginning.
-    pub fn shared(&self, section: usize) -> usize {
-        self.shared[section] as usize
+    /// What all entries of a section share at their beginning.
+    pub fn beginning(&self, section: usize) -> &[u8] {
+        match self.shared[section] as usize {
+            0 => &[],
+            shared => &self.first_entry(self.sections[section].first_block)[..shared],
+        }
     }
 
     /// The first block of a section whose first entry is at or behind `bound`; the block behind the
@@ -118,9 +121,8 @@ impl BlockIndex {
     pub fn lower_bound(&self, section: usize, bound: &[u8]) -> u32 {
         let Section { first_block, end_block, .. } = self.sections[section];
         let shared = self.shared[section] as usize;
-        let beginning = &self.first_entry(first_block)[..shared];
         let len = shared.min(bound.len());
-        match bound[..len].cmp(&beginning[..len]) {
+        match bound[..len].cmp(&self.beginning(section)[..len]) {
             Ordering::Less => return first_block,
             Ordering::Greater => return end_block,
             Ordering::Equal if bound.len() <= shared => return first_block,
@@ -264,6 +266,9 @@ pub trait BlockSink {
 
     /// Takes the next block; says where it is and how many bytes it has there.
     fn block(&mut self, block: Vec<u8>) -> Result<(u64, u32)>;
+
+    /// As [`Self::block`], for a block of another table. It is not told of the rows of such a block.
+    fn shared_block(&mut self, block: &Arc<Block>) -> Result<(u64, u32)>;
 }
 
 /// Keeps the blocks of a run in memory.
@@ -280,6 +285,12 @@ impl BlockSink for MemorySink {
         let place = (0, block.bytes().len() as u32);
         self.blocks.push(Arc::new(block));
         Ok(place)
+    }
+
+    fn shared_block(&mut self, block: &Arc<Block>) -> Result<(u64, u32)> {
+        self.bytes += block.size() as u64;
+        self.blocks.push(Arc::clone(block));
+        Ok((0, block.bytes().len() as u32))
     }
 }
 
@@ -312,7 +323,7 @@ impl<S: BlockSink> TableBuilder<S> {
         let stats = &mut self.stats;
         if stats.rows == 0 {
             (stats.oldest, stats.newest) = (row.epoch, row.epoch);
-        } else if self.slice == row.slice {
+        } else if self.slice == row.slice && self.block.rows() > 0 {
             // A block is closed only when the next row comes, so that there is always a last one.
             let [key, id] = self.block.last_entry();
             debug_assert!((key, id) <= (row.key, row.id), "rows are sorted");
@@ -323,15 +334,44 @@ impl<S: BlockSink> TableBuilder<S> {
         stats.oldest = stats.oldest.min(row.epoch);
         stats.newest = stats.newest.max(row.epoch);
         let full = self.block.size() >= BLOCK_BYTES || self.block.rows() == BLOCK_ROWS_MAX;
-        if self.block.rows() > 0 && (full || self.slice != row.slice) {
+        if full || self.slice != row.slice {
             self.close_block()?;
         }
         if self.block.rows() == 0 {
-            self.open_block(row);
+            self.open_block(row.slice, &[row.key, row.id]);
         }
         self.block.push(row);
         self.sink.row(row);
         Ok(())
+    }
+
+    /// Appends all rows of a block of another table, as they are. Its entries have one version each, and
+    /// come after all that is here and before all that comes.
+    pub fn push_block(&mut self, slice: SliceNo, block: &Arc<Block>) -> Result<()> {
+        self.close_block()?;
+        let stats = &mut self.stats;
+        if stats.rows == 0 {
+            (stats.oldest, stats.newest) = (block.epoch(0), block.epoch(0));
+        }
+        stats.rows += u64::from(block.rows());
+        for row in 0..block.rows() {
+            let epoch = block.epoch(row);
+            stats.oldest = stats.oldest.min(epoch);
+            stats.newest = stats.newest.max(epoch);
+            stats.tombstones += u64::from(block.is_tombstone(row));
+        }
+        let (mut first, mut last) = (Vec::new(), Vec::new());
+        block.put_entry(0, &mut first);
+        block.put_entry(block.rows() - 1, &mut last);
+        self.open_block(slice, &[&first]);
+        let place = self.sink.shared_block(block)?;
+        self.note_block(place, u64::from(block.rows()), last);
+        Ok(())
+    }
+
+    /// Where the blocks go.
+    pub fn sink_mut(&mut self) -> &mut S {
+        &mut self.sink
     }
 
     /// Bytes of closed blocks.
@@ -344,13 +384,14 @@ impl<S: BlockSink> TableBuilder<S> {
         self.stats.rows
     }
 
-    fn open_block(&mut self, row: &Version<'_>) {
+    /// A block begins, with an entry given in pieces.
+    fn open_block(&mut self, slice: SliceNo, first: &[&[u8]]) {
         let index = &mut self.index;
         let block = index.ends.len() as u32;
-        self.slice = row.slice;
-        if index.sections.last().is_none_or(|section| section.slice != row.slice) {
+        self.slice = slice;
+        if index.sections.last().is_none_or(|section| section.slice != slice) {
             index.sections.push(Section {
-                slice: row.slice,
+                slice,
                 first_block: block,
                 end_block: block,
                 rows: 0,
@@ -358,15 +399,22 @@ impl<S: BlockSink> TableBuilder<S> {
                 last: Vec::new(),
             });
         }
-        index.entries.extend_from_slice(row.key);
-        index.entries.extend_from_slice(row.id);
+        first.iter().for_each(|piece| index.entries.extend_from_slice(piece));
         index.ends.push(index.entries.len() as u32);
     }
 
+    /// Ends the block at hand, if there is one.
     fn close_block(&mut self) -> Result<()> {
         let rows = self.block.rows() as u64;
-        let last = self.block.last_entry().concat();
-        let place = self.sink.block(self.block.finish())?;
+        if rows > 0 {
+            let last = self.block.last_entry().concat();
+            let place = self.sink.block(self.block.finish())?;
+            self.note_block(place, rows, last);
+        }
+        Ok(())
+    }
+
+    fn note_block(&mut self, place: (u64, u32), rows: u64, last: Vec<u8>) {
         self.bytes += u64::from(place.1);
         self.index.places.push(place);
         if let Some(section) = self.index.sections.last_mut() {
@@ -375,7 +423,6 @@ impl<S: BlockSink> TableBuilder<S> {
             section.bytes += u64::from(place.1);
             section.last = last;
         }
-        Ok(())
     }
 
     /// The sink and what is known of the table; `None` if it has no rows.

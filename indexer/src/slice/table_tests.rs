@@ -25,7 +25,7 @@ fn sections_are_cut_by_slice_and_the_sparse_index_finds_each_block() {
     assert_eq!((sections[0].rows, sections[1].rows), (5000, 1));
     assert_eq!(sections[1].end_block, table.index.blocks());
     assert!(sections[0].end_block > 4);
-    assert!(table.index.shared(0) >= b"shared".len());
+    assert!(table.index.beginning(0).len() >= b"shared".len());
     for block in sections[0].first_block..sections[0].end_block {
         let first = table.index.first_entry(block).to_vec();
         assert_eq!(table.index.lower_bound(0, &first), block);

@@ -4,8 +4,9 @@
 //! behind a flush, nor flushes behind a compaction. A flush begins when memory is above a first bound
 //! (or too much of the log is held), and picks the index with the largest `A·memory + B·log held`;
 //! above a second bound epochs wait until there is room again. Both bounds leave room for the block
-//! cache and for what merges and flushes hold for a while. What is not counted: buffers of the log and of
-//! a flush's sorting, and runs that only a stalled scan still reads.
+//! cache. Counted are runs and memtables, the fragments' indexes and filters, what the log has yet to
+//! write, and what flushes and compactions hold for a while; not counted is the epoch at hand, what the
+//! allocator loses, and runs that only a stalled scan still reads.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -83,7 +84,7 @@ impl StoreOptions {
 
     /// Above this, epochs wait.
     pub fn stop_bytes(&self) -> u64 {
-        self.memory_bytes / 8 * 3
+        self.memory_bytes / 16 * 7
     }
 }
 
@@ -99,7 +100,7 @@ impl Inner {
         self.state.slots().iter().map(bytes).sum()
     }
 
-    /// Bytes of the fragments' indexes and filters.
+    /// Bytes of the fragments' indexes and filters, and of work under way.
     fn resident_bytes(&self) -> u64 {
         self.state.slots().iter().map(|slot| slot.resident_bytes()).sum()
     }
@@ -110,11 +111,12 @@ impl Inner {
         self.unwritten_bytes() + self.bulk_bytes() + written
     }
 
-    /// Above this, epochs wait. What stays resident leaves less, but never so little that nothing goes
-    /// on.
+    /// Above this, epochs wait. What stays resident, what work under way holds, and what the log has yet
+    /// to write leave less, but never so little that nothing goes on.
     fn room_bytes(&self) -> u64 {
         let stop = self.options.stop_bytes();
-        stop.saturating_sub(self.resident_bytes()).max(stop / 4)
+        let taken = self.resident_bytes() + self.log.pending_bytes();
+        stop.saturating_sub(taken).max(stop / 4)
     }
 
     /// Is there room for an epoch?

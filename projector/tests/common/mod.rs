@@ -154,6 +154,7 @@ pub fn index_on(id: u64, keys: Vec<Expr>, partition: PartitionBy) -> Arc<IndexIn
         partition,
         slices: SLICES,
         replicas: 0,
+        include_apart: false,
         sql: String::new(),
     };
     let placement = (0..SLICES).map(|slice| vec![INDEXERS[usize::from(slice % 2)]]).collect();

@@ -24,7 +24,8 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Load 135,233 cities, index, update and scan them while a coordinator dies, and check every answer
+    /// Load 135,233 cities, index, update and scan them while a coordinator dies and slices move, and check
+    /// every answer
     Demo(demo::Args),
     /// Run a whole cluster in one process, its data kept in a directory
     Dev(dev::Args),

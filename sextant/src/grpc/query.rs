@@ -75,7 +75,7 @@ impl Service {
 
     async fn begin(&self, request: ScanRequest) -> Result<Replies> {
         let mut plan = self.plan(&request).await?;
-        plan.request.ordered = true;
+        plan.request.ordered = !request.unordered;
         plan.request.reverse = request.reverse;
         plan.request.timeout_ms = SERVE_TIMEOUT_MS;
         plan.request.consistency = consistency(&request, &plan)?;

@@ -34,6 +34,9 @@ pub async fn run(backend: &dyn Backend, statement: &Admin) -> Result<String> {
             (Command::RemoveNode { node: find_node(&catalog, node, None)? }, "REMOVE NODE")
         }
         Admin::MoveSlice { .. } => (move_slice(&catalog, statement)?, "ALTER INDEX"),
+        Admin::SetIncludeApart { index, apart } => {
+            (Command::SetIncludeApart { index: index.clone(), apart: *apart }, "ALTER INDEX")
+        }
         Admin::SetReplicas { index, replicas } => {
             (Command::SetReplicas { index: index.clone(), replicas: *replicas }, "ALTER INDEX")
         }

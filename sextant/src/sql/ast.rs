@@ -199,6 +199,8 @@ pub struct CreateIndex {
     pub slices: Option<u16>,
     /// `replicas`, if given.
     pub replicas: Option<u8>,
+    /// `include_apart`.
+    pub include_apart: bool,
     /// `defer_build`.
     pub defer_build: bool,
     /// The statement, as written.
@@ -260,6 +262,13 @@ pub enum Admin {
         from: Option<String>,
         /// The node that gets it.
         to: String,
+    },
+    /// `ALTER INDEX i SET (include_apart = …)`.
+    SetIncludeApart {
+        /// The index.
+        index: String,
+        /// Do its included values have fragments of their own?
+        apart: bool,
     },
     /// `ALTER INDEX i SET (replicas = r)`.
     SetReplicas {

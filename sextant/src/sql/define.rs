@@ -36,6 +36,7 @@ pub fn definition(create: &CreateIndex) -> IndexSpec {
         },
         slices: create.slices.unwrap_or(SLICES_DEFAULT),
         replicas: create.replicas.unwrap_or(0),
+        include_apart: create.include_apart,
         sql: create.sql.clone(),
     }
 }

@@ -3,9 +3,12 @@
 //! The slice store's: every engine gets the same documents, the same memory and a process of its own, so
 //! that its peak of memory is its own. See [`workload`] for what is written and read, and [`phases`] for
 //! the order and what each figure means.
+//!
+//! Moves of slices while scans run: see [`rebalance`].
 
 pub mod fjall;
 pub mod phases;
+pub mod rebalance;
 pub mod redb;
 pub mod sextant;
 pub mod workload;

@@ -2,6 +2,9 @@
 //!
 //! `bench slice-store --entries 5000000 --peers fjall,redb --json` prints a line of JSON for each engine
 //! and figure; without `--json`, a table. Each engine runs in a process of its own.
+//!
+//! `bench rebalance --json` measures what moves of slices cost the scans that run meanwhile, and how fast they
+//! are beside `cp`.
 #![allow(clippy::disallowed_methods, reason = "a tool that runs processes on the real machine")]
 
 use std::collections::BTreeMap;
@@ -11,7 +14,11 @@ use std::process::{Command, ExitCode, Stdio};
 
 use clap::{Args, Parser, Subcommand};
 use tests::bench::phases::{Line, Run};
-use tests::bench::{ENGINES, Outcome};
+use tests::bench::{ENGINES, Outcome, rebalance};
+
+/// As in the binary that users run; the peers have it, too.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Parser)]
 struct Cli {
@@ -28,6 +35,25 @@ enum Bench {
         /// Engines to run besides: fjall, redb
         #[arg(long, value_delimiter = ',')]
         peers: Vec<String>,
+        /// Print JSON lines
+        #[arg(long)]
+        json: bool,
+    },
+    /// Moves of slices while scans and writes run: one process, in which each service (a coordinator, a
+    /// projector, three indexers, a router) has a gRPC port of its own, so that files and rows go through TCP
+    Rebalance {
+        /// Documents, with an entry of about 130 bytes each
+        #[arg(long, default_value_t = 2_000_000, value_parser = clap::value_parser!(u64).range(10_000..))]
+        entries: u64,
+        /// For how long each phase measures scans
+        #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u64).range(1..))]
+        seconds: u64,
+        /// Memory of each indexer, in MiB
+        #[arg(long, default_value_t = 512)]
+        memory_mb: u64,
+        /// Where the data goes, and is removed from; by default the system's place for such files
+        #[arg(long)]
+        dir: Option<PathBuf>,
         /// Print JSON lines
         #[arg(long)]
         json: bool,
@@ -63,6 +89,10 @@ struct Workload {
 
 fn main() -> ExitCode {
     let done = match Cli::parse().bench {
+        Bench::Rebalance { entries, seconds, memory_mb, dir, json } => {
+            let run = rebalance::Run { entries, seconds, memory_bytes: memory_mb << 20, json };
+            in_a_directory(dir).and_then(|data| run.run(data.path()))
+        }
         Bench::SliceStore { workload, peers, json } => slice_store(&workload, &peers, json),
         Bench::SliceStoreEngine { workload, engine, bulk } => one_engine(workload, engine, bulk),
     };
@@ -75,10 +105,15 @@ fn main() -> ExitCode {
     }
 }
 
+/// A new directory, gone when this is.
+fn in_a_directory(parent: Option<PathBuf>) -> Outcome<tempfile::TempDir> {
+    let parent = parent.unwrap_or_else(std::env::temp_dir);
+    Ok(tempfile::Builder::new().prefix("bench-").tempdir_in(parent)?)
+}
+
 /// Runs an engine in this process; its data goes when it ends.
 fn one_engine(workload: Workload, engine: String, bulk: bool) -> Outcome<()> {
-    let parent = workload.dir.unwrap_or_else(std::env::temp_dir);
-    let data = tempfile::Builder::new().prefix("bench-").tempdir_in(parent)?;
+    let data = in_a_directory(workload.dir)?;
     let run = Run {
         engine,
         entries: workload.entries,

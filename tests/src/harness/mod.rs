@@ -7,6 +7,7 @@
 
 pub mod grpc;
 pub mod process;
+pub mod processes;
 pub mod sql;
 
 use std::net::SocketAddr;

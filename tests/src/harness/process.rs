@@ -50,6 +50,21 @@ fn wait(child: &mut Child) -> ExitStatus {
     }
 }
 
+/// Starts the binary and waits for its first line, which says that it is ready; empty if none comes.
+pub(super) fn spawn_ready(command: &mut Command) -> (Child, String) {
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary starts");
+    let stdout = child.stdout.take().expect("piped");
+    let (line, lines) = std::sync::mpsc::channel();
+    // A line that never comes must not hold the test for ever.
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        let _ended = BufReader::new(stdout).read_line(&mut text);
+        let _nobody = line.send(text);
+    });
+    let ready = lines.recv_timeout(PATIENCE).unwrap_or_default();
+    (child, ready)
+}
+
 /// A running `sextant dev`; killed when dropped.
 pub struct Dev {
     child: Child,
@@ -67,16 +82,7 @@ pub fn dev(data: &Path) -> Command {
 impl Dev {
     /// Starts it and waits for the line that says where its ports are.
     pub fn start(data: &Path) -> Self {
-        let mut child = dev(data).stdout(Stdio::piped()).spawn().expect("the binary starts");
-        let stdout = child.stdout.take().expect("piped");
-        let (line, lines) = std::sync::mpsc::channel();
-        // A line that never comes must not hold the test for ever.
-        std::thread::spawn(move || {
-            let mut text = String::new();
-            let _ended = BufReader::new(stdout).read_line(&mut text);
-            let _nobody = line.send(text);
-        });
-        let ready = lines.recv_timeout(PATIENCE).unwrap_or_default();
+        let (mut child, ready) = spawn_ready(&mut dev(data));
         let Some(addresses) = addresses(&ready) else {
             let _gone = child.kill();
             panic!("sextant dev printed {ready:?}, not where it serves");
@@ -122,7 +128,7 @@ impl Drop for Dev {
 }
 
 /// The addresses of `ready sql=HOST:PORT grpc=HOST:PORT http=HOST:PORT`.
-fn addresses(line: &str) -> Option<[SocketAddr; 3]> {
+pub(super) fn addresses(line: &str) -> Option<[SocketAddr; 3]> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [ready, words @ ..] = &words[..] else { return None };
     let address = |(word, name): (&&str, &str)| {

@@ -99,6 +99,7 @@ impl Shape {
             },
             slices: self.slices,
             replicas: 0,
+            include_apart: false,
             sql: String::new(),
         };
         let placement = vec![vec![NODE]; usize::from(self.slices)];

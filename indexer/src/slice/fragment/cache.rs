@@ -57,6 +57,24 @@ impl BlockCache {
         self.blocks.get_or_insert_with(&(file, block), read)
     }
 
+    /// Puts in a block that is in memory anyhow.
+    pub(super) fn put(&self, file: u64, block: u32, found: Arc<Block>) {
+        self.blocks.insert((file, block), found);
+    }
+
+    /// Lets go of the first so many blocks of a file that nobody reads any more, so that they keep no
+    /// room from others.
+    pub(super) fn forget(&self, file: u64, blocks: u32) {
+        for block in 0..blocks {
+            self.blocks.remove(&(file, block));
+        }
+    }
+
+    /// How many of the first so many blocks of a file are here.
+    pub(super) fn count(&self, file: u64, blocks: u32) -> u32 {
+        (0..blocks).filter(|block| self.blocks.contains_key(&(file, *block))).count() as u32
+    }
+
     /// Bytes of memory.
     pub fn memory_bytes(&self) -> u64 {
         self.blocks.weight()

@@ -8,6 +8,9 @@
 use proto::plant::{self, Plant};
 use xxhash_rust::xxh3::xxh3_64;
 
+/// What a filter and the sparse index beside it take per row, rounded up.
+pub const FILTER_BYTES: u64 = 2;
+
 /// Bytes of a line, which is what a processor loads at once.
 pub const LINE_BYTES: usize = 64;
 const LINE_BITS: u64 = 8 * LINE_BYTES as u64;
@@ -46,7 +49,13 @@ impl Filter {
         (line as usize, places)
     }
 
+    /// Takes some keys: together, so that the processor loads their lines side by side.
+    pub fn insert_all(&mut self, hashes: &[u64]) {
+        hashes.iter().for_each(|hash| self.insert(*hash));
+    }
+
     /// Takes a key.
+    #[inline]
     pub fn insert(&mut self, hash: u64) {
         if plant::is(Plant::FilterMisses) && hash.is_multiple_of(16) {
             return;
@@ -63,10 +72,13 @@ impl Filter {
     pub fn may_contain(&self, hash: u64) -> bool {
         let (line, places) = self.place(hash);
         let words = &self.lines[line].0;
-        (0..PROBES).all(|probe| {
+        // Without a branch before the last bit: who asks for many keys need not wait for one line
+        // before the next is loaded.
+        let bits = (0..PROBES).map(|probe| {
             let place = places >> (9 * probe);
-            words[(place >> 6 & 7) as usize] >> (place & 63) & 1 == 1
-        })
+            words[(place >> 6 & 7) as usize] >> (place & 63)
+        });
+        bits.fold(1, |all, bit| all & bit) == 1
     }
 
     /// How many lines.

@@ -38,6 +38,7 @@ pub struct Fragment {
     pub(super) seed: u32,
     pub(super) columns: u64,
     pub(super) bytes: u64,
+    pub(super) blocks: u32,
     pub(super) filter: Option<Filter>,
 }
 
@@ -82,7 +83,9 @@ impl Fragment {
         let filter = read_filter(&*file, &trailer, seed)?;
         let (path, cache) = (path.to_path_buf(), Arc::clone(cache));
         let written_id = header.id;
-        let fragment = Self { path, id, written_id, file, cache, seed, columns, bytes, filter };
+        let blocks = index.blocks();
+        let fragment =
+            Self { path, id, written_id, file, cache, seed, columns, bytes, blocks, filter };
         let block_bytes = trailer.meta_offset - HEADER_BYTES;
         Ok(Table::of_fragment(stats, index, block_bytes, Arc::new(fragment)))
     }
@@ -150,6 +153,11 @@ impl Fragment {
         if is_damage { error.with_hint(DAMAGE_HINT) } else { error }
     }
 
+    /// How many of its blocks are in the cache.
+    pub fn cached_blocks(&self) -> u32 {
+        self.cache.count(self.id, self.blocks)
+    }
+
     /// Might a document be here? `hash` is its [`super::filter_hash`]; without a filter, all might.
     #[inline]
     pub fn may_contain(&self, hash: u64) -> bool {
@@ -190,6 +198,12 @@ impl Fragment {
     pub fn memory_bytes(&self) -> usize {
         let filter = self.filter.as_ref().map_or(0, Filter::size);
         filter + self.path.as_os_str().len() + std::mem::size_of::<Self>()
+    }
+}
+
+impl Drop for Fragment {
+    fn drop(&mut self) {
+        self.cache.forget(self.id, self.blocks);
     }
 }
 

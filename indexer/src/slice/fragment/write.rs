@@ -12,13 +12,16 @@ use super::filter::{Filter, LINE_BYTES, filter_hash};
 use super::format::{HEADER_BYTES, Header, MetaRef, Trailer};
 use super::read::Fragment;
 use super::stored::{Compression, Encoder};
-use crate::slice::block::Version;
+use crate::slice::block::{Block, Version};
 use crate::slice::layout;
 use crate::slice::table::{BlockSink, Table, TableBuilder};
 
 /// Blocks are gathered until there are so many bytes: enough that the system call costs nothing beside
 /// the copy, little enough for many writers at once.
 const WRITE_BYTES: usize = 256 << 10;
+
+/// The filter takes so many keys at once.
+const FILTER_BATCH: usize = 64;
 
 /// How a fragment is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,10 +46,16 @@ pub struct FragmentWriter {
     seed: u32,
     encoder: Encoder,
     filter: Option<Filter>,
+    /// Hashes of keys that the filter does not have yet.
+    hashes: Vec<u64>,
     columns: u64,
     /// What is not written yet, and where it will stand.
     buffer: Vec<u8>,
     buffer_offset: u64,
+    /// So many blocks were written.
+    blocks: u32,
+    /// Do all blocks go into the cache?
+    warm: bool,
 }
 
 impl FragmentWriter {
@@ -74,15 +83,40 @@ impl FragmentWriter {
             seed,
             encoder: Encoder::new(options.compression)?,
             filter: options.filter_rows.map(Filter::for_keys),
+            hashes: Vec::with_capacity(FILTER_BATCH),
             columns: options.columns,
             buffer,
             buffer_offset: 0,
+            blocks: 0,
+            warm: false,
         })
     }
 
     /// The file's id.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// From now on the blocks go into the cache as well: for what takes the place of blocks that were
+    /// there.
+    pub fn set_warm(&mut self) {
+        self.warm = true;
+    }
+
+    /// Writes a block; says where it is.
+    fn put(&mut self, block: &[u8]) -> Result<(u64, u32)> {
+        let offset = self.offset();
+        let from = self.buffer.len();
+        self.encoder.put(self.seed, offset, block, &mut self.buffer)?;
+        let len = u32::try_from(self.buffer.len() - from).map_err(|_| {
+            let what = format!("a block of {} is above 4 GiB", self.path.display());
+            Error::new(ErrorCode::OverLimit, what)
+        })?;
+        if self.buffer.len() >= WRITE_BYTES {
+            self.write_buffer()?;
+        }
+        self.blocks += 1;
+        Ok((offset, len))
     }
 
     fn offset(&self) -> u64 {
@@ -115,6 +149,7 @@ impl FragmentWriter {
             Error::new(ErrorCode::OverLimit, what)
         })?;
         writer.buffer.extend_from_slice(&meta);
+        writer.fill_filter();
         let filter = writer.filter.take();
         let trailer = Trailer {
             meta_offset,
@@ -132,9 +167,18 @@ impl FragmentWriter {
         }
         let Self { path, id, file, cache, seed, columns, buffer_offset: bytes, .. } = writer;
         let written_id = id;
-        let fragment = Fragment { path, id, written_id, file, cache, seed, columns, bytes, filter };
+        let blocks = index.blocks();
+        let fragment =
+            Fragment { path, id, written_id, file, cache, seed, columns, bytes, blocks, filter };
         let block_bytes = meta_offset - HEADER_BYTES;
         Ok(Some(Table::of_fragment(stats, index, block_bytes, Arc::new(fragment))))
+    }
+
+    fn fill_filter(&mut self) {
+        if let Some(filter) = &mut self.filter {
+            filter.insert_all(&self.hashes);
+        }
+        self.hashes.clear();
     }
 
     /// Appends the filter; says its checksum.
@@ -153,23 +197,28 @@ impl FragmentWriter {
 
 impl BlockSink for FragmentWriter {
     fn row(&mut self, row: &Version<'_>) {
-        if let Some(filter) = &mut self.filter {
-            filter.insert(filter_hash(row.key));
+        if self.filter.is_some() {
+            self.hashes.push(filter_hash(row.key));
+            if self.hashes.len() == FILTER_BATCH {
+                self.fill_filter();
+            }
         }
     }
 
     fn block(&mut self, block: Vec<u8>) -> Result<(u64, u32)> {
-        let offset = self.offset();
-        let from = self.buffer.len();
-        self.encoder.put(self.seed, offset, &block, &mut self.buffer)?;
-        let len = u32::try_from(self.buffer.len() - from).map_err(|_| {
-            let what = format!("a block of {} is above 4 GiB", self.path.display());
-            Error::new(ErrorCode::OverLimit, what)
-        })?;
-        if self.buffer.len() >= WRITE_BYTES {
-            self.write_buffer()?;
+        let place = self.put(&block)?;
+        if self.warm {
+            let block = Block::parse(block.into_boxed_slice())?;
+            self.cache.put(self.id, self.blocks - 1, Arc::new(block));
         }
-        Ok((offset, len))
+        Ok(place)
+    }
+
+    /// It is in memory as it is: the cache may have it, too.
+    fn shared_block(&mut self, block: &Arc<Block>) -> Result<(u64, u32)> {
+        let place = self.put(block.bytes())?;
+        self.cache.put(self.id, self.blocks - 1, Arc::clone(block));
+        Ok(place)
     }
 }
 

@@ -198,6 +198,11 @@ impl CommitLog {
         self.shared.pending().end
     }
 
+    /// Bytes of records that wait to be written.
+    pub fn pending_bytes(&self) -> u64 {
+        self.shared.pending().bytes.len() as u64
+    }
+
     /// How far the log is durable, to be watched. Watching makes nothing durable:
     /// see [`SyncPolicy::OnDemand`].
     pub fn durable(&self) -> watch::Receiver<Durable> {

@@ -4,10 +4,12 @@
 //! SQL port, and keeps its own plain copy of the documents (`model`). While writers move inhabitants
 //! from city to city (so that the sum over all cities never changes) and delete empty ones, scanners
 //! check that each scan and each transaction shows one moment, an index is created, and the leading
-//! coordinator is killed. At the end every index is compared with the model, row for row.
+//! coordinator is killed; then a fourth indexer joins and gets slices, and another one is emptied. At the
+//! end every index is compared with the model, row for row.
 
 mod final_checks;
 mod model;
+mod rebalance;
 mod report;
 mod traffic;
 
@@ -74,6 +76,7 @@ async fn demo(args: &Args, data: &std::path::Path) -> Result<Report> {
     load(&client, &lines, &model, args.json, &mut report).await?;
     latencies(&client, &mut report).await?;
     let model = traffic::run(&mut cluster, &at, model, args.json, &mut report).await?;
+    let model = rebalance::run(&mut cluster, &at, model, args.json, &mut report).await?;
     final_checks::run(&client, &model, args.json, &mut report).await?;
     if args.json {
         let line = serde_json::to_string(&report).map_err(|e| Error::internal(e.to_string()))?;

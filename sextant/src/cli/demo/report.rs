@@ -6,6 +6,7 @@ use comfy_table::Table;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
+use tokio::time::Instant;
 
 /// Figures and checks.
 #[derive(Debug, Default, Serialize)]
@@ -30,10 +31,27 @@ pub struct Report {
     pub failover_ms: f64,
     /// Leaders killed.
     pub coordinator_failovers: u64,
+    /// Slices that were moved to a node that joined, and off one that was drained.
+    pub moves: u64,
+    /// Moves that were undone.
+    pub moves_undone: u64,
+    /// How long the moves took in all.
+    pub moves_ms: f64,
+    /// Checks that did not hold while slices moved.
+    pub moves_wrong_answers: u64,
+    /// Scans (each of a whole index) per second while slices moved, of those at rest; writes go on in both.
+    pub moves_scan_rate_ratio: f64,
+    /// The 99th percentile of these scans' times at rest.
+    pub scan_rest_ms_p99: f64,
+    /// The same while slices moved.
+    pub scan_moves_ms_p99: f64,
     /// Checks that held.
     pub checks_passed: u64,
     /// Checks that did not.
     pub checks_failed: u64,
+    /// When scans of a whole index began, and how long they took.
+    #[serde(skip)]
+    pub timed: Vec<(Instant, Duration)>,
     /// The first failures, in words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<String>,
@@ -61,6 +79,7 @@ impl Report {
         self.scans += other.scans;
         self.checks_passed += other.checks_passed;
         self.checks_failed += other.checks_failed;
+        self.timed.extend(other.timed);
         let room = FAILURES_TOLD.saturating_sub(self.failures.len());
         self.failures.extend(other.failures.into_iter().take(room));
     }
@@ -85,6 +104,20 @@ impl Report {
         row("write to visible (any), median", format!("{:.1} ms", self.visible_ms_median));
         row("request_plus while idle, median", format!("{:.1} ms", self.request_plus_ms_median));
         row("leader killed to DDL accepted", format!("{:.0} ms", self.failover_ms));
+        row(
+            "slices moved to a node that joined and off a drained one",
+            format!("{} in {:.1} s, {} undone", self.moves, self.moves_ms / 1e3, self.moves_undone),
+        );
+        row("wrong answers while slices moved", self.moves_wrong_answers.to_string());
+        row(
+            "scans while slices moved, against rest",
+            format!(
+                "{:.0} % of the rate; p99 {:.0} ms, not {:.0} ms",
+                self.moves_scan_rate_ratio * 100.0,
+                self.scan_moves_ms_p99,
+                self.scan_rest_ms_p99
+            ),
+        );
         row("checks passed", self.checks_passed.to_string());
         row("checks failed", self.checks_failed.to_string());
         println!("{table}");
@@ -107,7 +140,13 @@ pub fn progress(quiet: bool, len: u64, what: &'static str) -> ProgressBar {
 }
 
 /// The median, in milliseconds.
-pub fn median_ms(mut samples: Vec<Duration>) -> f64 {
+pub fn median_ms(samples: Vec<Duration>) -> f64 {
+    percentile_ms(samples, 50)
+}
+
+/// What so many of a hundred samples are not above, in milliseconds.
+pub fn percentile_ms(mut samples: Vec<Duration>, percent: usize) -> f64 {
     samples.sort();
-    samples.get(samples.len() / 2).map_or(f64::NAN, |median| median.as_secs_f64() * 1000.0)
+    let sample = samples.get(samples.len() * percent / 100);
+    sample.map_or(f64::NAN, |sample| sample.as_secs_f64() * 1000.0)
 }

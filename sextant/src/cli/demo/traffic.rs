@@ -1,4 +1,4 @@
-//! Writers, scanners, a build and a leader's death, all at once.
+//! Writers and scanners beside what happens to the cluster: first a build and a leader's death.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,12 +27,24 @@ pub async fn run(
     quiet: bool,
     report: &mut Report,
 ) -> Result<Model> {
+    let entries = model.0.len();
+    let happens = async |report: &mut Report| events(cluster, at, entries, quiet, report).await;
+    beside(at, model, report, happens).await
+}
+
+/// Lets a writer and a scanner go on while something happens; returns the documents as the writer has left
+/// them.
+pub async fn beside(
+    at: &str,
+    model: Model,
+    report: &mut Report,
+    happens: impl AsyncFnOnce(&mut Report) -> Result<()>,
+) -> Result<Model> {
     let stop = Arc::new(AtomicBool::new(false));
     let population = model.population();
-    let entries = model.0.len();
     let (writer, scanner) = (connect(at).await?, connect(at).await?);
     let events = async {
-        let outcome = events(cluster, at, entries, quiet, report).await;
+        let outcome = happens(report).await;
         stop.store(true, Ordering::Relaxed);
         outcome
     };
@@ -152,8 +164,10 @@ async fn scan(client: Client, population: i64, stop: Arc<AtomicBool>) -> Result<
     let mut report = Report::default();
     while !stop.load(Ordering::Relaxed) {
         let sums = "SELECT sum(population), count(*) FROM by_country";
+        let begun = Instant::now();
         let row = client.query_one(sums, &[]).await;
         let sum: Numeric = row.map_err(sql(sums))?.get(0);
+        report.timed.push((begun, begun.elapsed()));
         report.scans += 1;
         report.check(sum.0 == population.to_string(), || {
             format!("sum of populations {} while writing, not {population}", sum.0)

@@ -60,7 +60,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// `ALTER INDEX i MOVE SLICE k [FROM 'm'] TO 'n'`, `ALTER INDEX i SET (replicas = r)`.
+    /// `ALTER INDEX i MOVE SLICE k [FROM 'm'] TO 'n'`, `ALTER INDEX i SET (option = …)`.
     pub(super) fn alter(&mut self) -> SqlResult<Statement> {
         self.expect_word("ALTER")?;
         if !self.eat_word("INDEX") {
@@ -71,9 +71,9 @@ impl Cursor<'_> {
             return self.move_slice(index);
         }
         if self.eat_word("SET") {
-            return self.set_replicas(index);
+            return self.set_options(index);
         }
-        Err(self.expected("MOVE SLICE or SET (replicas = …)"))
+        Err(self.expected("MOVE SLICE or SET (…)"))
     }
 
     fn move_slice(&mut self, index: String) -> SqlResult<Statement> {
@@ -93,22 +93,19 @@ impl Cursor<'_> {
         Ok(Statement::Admin(Admin::MoveSlice { index, slice: SliceNo(slice), from, to }))
     }
 
-    fn set_replicas(&mut self, index: String) -> SqlResult<Statement> {
+    /// One option at a time.
+    fn set_options(&mut self, index: String) -> SqlResult<Statement> {
         self.expect(&Token::LParen)?;
-        let place = self.expected("replicas");
-        if self.name("the name of an option")? != "replicas" {
-            let error = Error::new(ErrorCode::Unknown, "an index has no such option to be changed")
-                .with_hint("what can be changed: replicas");
-            return Err(crate::sql::error::SqlError { error, position: place.position });
-        }
-        self.expect(&Token::Eq)?;
-        let replicas = self.integer("a number of replicas")?;
-        let Some(replicas) = u8::try_from(replicas).ok().filter(|r| *r <= REPLICAS_MAX) else {
-            let message = format!("replicas must be a number from 0 to {REPLICAS_MAX}");
-            let error = Error::new(ErrorCode::InvalidParameter, message);
-            return Err(crate::sql::error::SqlError { error, position: place.position });
+        let option = self.with_option()?;
+        let admin = match option.name.as_str() {
+            "replicas" => {
+                let replicas = option.integer(0, REPLICAS_MAX.into())? as u8;
+                Admin::SetReplicas { index, replicas }
+            }
+            "include_apart" => Admin::SetIncludeApart { index, apart: option.boolean()? },
+            _ => return Err(option.unknown("replicas and include_apart")),
         };
         self.expect(&Token::RParen)?;
-        Ok(Statement::Admin(Admin::SetReplicas { index, replicas }))
+        Ok(Statement::Admin(admin))
     }
 }

@@ -10,14 +10,14 @@ use crate::sql::ast::{CreateBucket, CreateIndex, KeyItem, Statement, TextExpr};
 use crate::sql::error::{SqlError, SqlResult, unsupported};
 
 /// The value of an option in `WITH (…)`.
-enum OptionValue {
+pub(super) enum OptionValue {
     Integer(u64),
     Boolean(bool),
 }
 
 /// An option in `WITH (…)`, with an error that points at it.
-struct WithOption {
-    name: String,
+pub(super) struct WithOption {
+    pub(super) name: String,
     value: OptionValue,
     place: SqlError,
 }
@@ -28,7 +28,7 @@ impl WithOption {
     }
 
     /// An integer in a range.
-    fn integer(&self, low: u64, high: u64) -> SqlResult<u64> {
+    pub(super) fn integer(&self, low: u64, high: u64) -> SqlResult<u64> {
         match self.value {
             OptionValue::Integer(value) if (low..=high).contains(&value) => Ok(value),
             _ => Err(self.error(
@@ -38,7 +38,7 @@ impl WithOption {
         }
     }
 
-    fn boolean(&self) -> SqlResult<bool> {
+    pub(super) fn boolean(&self) -> SqlResult<bool> {
         match self.value {
             OptionValue::Boolean(value) => Ok(value),
             OptionValue::Integer(value @ (0 | 1)) => Ok(value == 1),
@@ -49,7 +49,7 @@ impl WithOption {
         }
     }
 
-    fn unknown(&self, there_are: &str) -> SqlError {
+    pub(super) fn unknown(&self, there_are: &str) -> SqlError {
         let mut error = self.error(ErrorCode::Unknown, format!("there is no option {}", self.name));
         error.error.hint = Some(format!("there are {there_are}"));
         error
@@ -143,6 +143,7 @@ impl Cursor<'_> {
             partition: None,
             slices: None,
             replicas: None,
+            include_apart: false,
             defer_build: false,
             sql: String::new(),
         };
@@ -170,8 +171,12 @@ impl Cursor<'_> {
             match option.name.as_str() {
                 "slices" => index.slices = Some(option.integer(1, SLICES_MAX.into())? as u16),
                 "replicas" => index.replicas = Some(option.integer(0, REPLICAS_MAX.into())? as u8),
+                "include_apart" => index.include_apart = option.boolean()?,
                 "defer_build" => index.defer_build = option.boolean()?,
-                _ => return Err(option.unknown("slices, replicas and defer_build")),
+                _ => {
+                    let there_are = "slices, replicas, include_apart and defer_build";
+                    return Err(option.unknown(there_are));
+                }
             }
         }
         Ok(())
@@ -232,7 +237,7 @@ impl Cursor<'_> {
     }
 
     /// `name = value`; a name alone is `true`.
-    fn with_option(&mut self) -> SqlResult<WithOption> {
+    pub(super) fn with_option(&mut self) -> SqlResult<WithOption> {
         let place = self.expected("an option");
         let name = self.name("the name of an option")?;
         if !self.eat(&Token::Eq) {

@@ -354,6 +354,8 @@ fn statements_about_the_places_of_slices() {
     ] {
         assert_eq!(one(sql), Statement::Admin(expected), "{sql}");
     }
+    let apart = Admin::SetIncludeApart { index: "i".into(), apart: false };
+    assert_eq!(one("ALTER INDEX i SET (include_apart = off)"), Statement::Admin(apart));
     assert_eq!(one("EXPLAIN REBALANCE"), Statement::ExplainRebalance(None));
     assert_eq!(one("EXPLAIN REBALANCE INDEX i"), Statement::ExplainRebalance(name("i")));
     assert_eq!(one("SHOW MOVES"), Statement::Show(Show::Moves));

@@ -1,0 +1,140 @@
+//! A node joins and gets its share of the slices, another one is emptied, and nobody who scans or writes
+//! notices more than that it takes a little longer.
+
+use std::time::Duration;
+
+use proto::{Error, Result};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+use super::super::client::connect;
+use super::model::Model;
+use super::report::{Report, percentile_ms, progress};
+use super::{sql, traffic};
+use crate::cluster::Cluster;
+
+/// For how long scans are measured before anything moves, and again afterwards.
+const REST: Duration = Duration::from_secs(1);
+/// Most time for all moves of a step.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The node that is emptied, the first indexer.
+const DRAINED: &str = "200";
+
+/// When something began and when it had ended.
+type Window = (Instant, Instant);
+
+/// Runs the moves beside the traffic; returns the documents as the writer has left them.
+pub async fn run(
+    cluster: &mut Cluster,
+    at: &str,
+    model: Model,
+    quiet: bool,
+    report: &mut Report,
+) -> Result<Model> {
+    let failed_before = report.checks_failed;
+    report.timed.clear();
+    let (mut rest, mut moving) = (Vec::new(), Vec::new());
+    let happens = async |report: &mut Report| {
+        rest.push(at_rest().await);
+        moving = events(cluster, at, quiet, report).await?;
+        rest.push(at_rest().await);
+        Ok(())
+    };
+    let model = traffic::beside(at, model, report, happens).await?;
+    report.moves_wrong_answers = report.checks_failed - failed_before;
+    let (rest_per_s, rest_ms) = scans_within(report, &rest);
+    let (moving_per_s, moving_ms) = scans_within(report, &moving);
+    report.moves_scan_rate_ratio = moving_per_s / rest_per_s;
+    (report.scan_rest_ms_p99, report.scan_moves_ms_p99) = (rest_ms, moving_ms);
+    report.moves_ms = moving.iter().map(|(from, to)| (*to - *from).as_secs_f64() * 1e3).sum();
+    Ok(model)
+}
+
+async fn at_rest() -> Window {
+    let begun = Instant::now();
+    sleep(REST).await;
+    (begun, Instant::now())
+}
+
+/// Moves to a node that has joined, then moves off another: when each was.
+async fn events(
+    cluster: &mut Cluster,
+    at: &str,
+    quiet: bool,
+    report: &mut Report,
+) -> Result<Vec<Window>> {
+    let bar = progress(quiet, 3, "a node joins, another is drained");
+    let client = connect(at).await?;
+    let mut windows = Vec::new();
+    let joined = cluster.add_indexer().await?.to_string();
+    until(&client, "the new node is known", async || {
+        Ok(column(&client, "SHOW NODES", "node").await?.contains(&joined))
+    })
+    .await?;
+    for statement in ["REBALANCE".to_owned(), format!("DRAIN NODE '{DRAINED}'")] {
+        let begun = Instant::now();
+        client.batch_execute(&statement).await.map_err(sql(&statement))?;
+        let drains = statement.starts_with("DRAIN");
+        until(&client, &statement, async || {
+            let nodes = column(&client, "SHOW SLICES", "node").await?;
+            let placed = if drains {
+                !nodes.is_empty() && nodes.iter().all(|node| node != DRAINED)
+            } else {
+                nodes.contains(&joined)
+            };
+            let stages = column(&client, "SHOW MOVES", "stage").await?;
+            let under_way = |stage: &String| matches!(&**stage, "start" | "pending" | "catchup");
+            Ok(placed && !stages.iter().any(under_way))
+        })
+        .await?;
+        windows.push((begun, Instant::now()));
+        bar.inc(1);
+    }
+    let stages = column(&client, "SHOW MOVES", "stage").await?;
+    report.moves_undone = stages.iter().filter(|stage| *stage == "undone").count() as u64;
+    report.moves = stages.len() as u64 - report.moves_undone;
+    report.check(report.moves_undone == 0, || format!("moves were undone: {stages:?}"));
+    bar.finish();
+    Ok(windows)
+}
+
+/// Waits until something is so.
+async fn until(
+    client: &Client,
+    what: &str,
+    mut look: impl AsyncFnMut() -> Result<bool>,
+) -> Result<()> {
+    let looks = async {
+        while !look().await? {
+            sleep(Duration::from_millis(20)).await;
+        }
+        Ok(())
+    };
+    match timeout(PATIENCE, looks).await {
+        Ok(outcome) => outcome,
+        Err(_) => {
+            let notes = column(client, "SHOW MOVES", "note").await?;
+            Err(Error::unavailable(format!("not within {PATIENCE:?}: {what}; moves: {notes:?}")))
+        }
+    }
+}
+
+/// A column of what SHOW answers; empty for NULL.
+async fn column(client: &Client, statement: &str, name: &str) -> Result<Vec<String>> {
+    let messages = client.simple_query(statement).await.map_err(sql(statement))?;
+    let cell = |message: SimpleQueryMessage| match message {
+        SimpleQueryMessage::Row(row) => Some(row.get(name).unwrap_or_default().to_owned()),
+        _ => None,
+    };
+    Ok(messages.into_iter().filter_map(cell).collect())
+}
+
+/// Of the scans that began within some windows: how many per second, and the 99th percentile of their times
+/// in milliseconds.
+fn scans_within(report: &Report, windows: &[Window]) -> (f64, f64) {
+    let within = |at: Instant| windows.iter().any(|(from, to)| (*from..*to).contains(&at));
+    let times: Vec<Duration> =
+        report.timed.iter().filter(|(at, _)| within(*at)).map(|(_, time)| *time).collect();
+    let seconds: f64 = windows.iter().map(|(from, to)| (*to - *from).as_secs_f64()).sum();
+    (times.len() as f64 / seconds, percentile_ms(times, 99))
+}

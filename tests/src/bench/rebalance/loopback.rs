@@ -1,0 +1,237 @@
+//! A cluster in this process of which each service has a gRPC port of its own: what one says to another goes
+//! through TCP, as between machines, and what the indexers take in entry by entry is counted on its way.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use proto::api::{
+    CoordinatorApi, Directory, IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream,
+    WriteReply, WriteRequest,
+};
+use proto::cut::Cut;
+use proto::env::{Env, Task};
+use proto::ids::{BucketId, NodeId, Vbuuid};
+use proto::index::{NodeInfo, Role};
+use proto::mutation::{
+    BackfillMessage, BackfillRequest, KeyVersionsReader, StreamMessage, SubscribeRequest,
+};
+use sextant::serve::{Ports, Served, Serving};
+use sextant::wire::{PeerDirectory, Peers, tcp_connect};
+use sextant::{grpc, node};
+use tokio::net::TcpListener;
+
+use super::super::Outcome;
+
+const COORDINATOR: NodeId = NodeId(1);
+const PROJECTOR: NodeId = NodeId(101);
+/// The first indexer.
+pub const INDEXER: u64 = 201;
+const ROUTER: NodeId = NodeId(301);
+
+/// The running services.
+pub struct Loopback {
+    /// The coordinator, for commands and to be asked how far moves are.
+    pub coordinator: Arc<coordinator::Coordinator>,
+    /// The router, for the catalog.
+    pub router: Arc<router::Router>,
+    /// Documents and entries that indexers were sent one by one, by streams and for builds.
+    pub sent: Arc<AtomicU64>,
+    dir: PathBuf,
+    serving: Serving,
+    _indexers: BTreeMap<NodeId, Arc<indexer::Indexer>>,
+    _projector: projector::Service,
+    _tasks: Vec<Task>,
+}
+
+/// A service's place: its port, and whom it can reach.
+struct Place {
+    listener: TcpListener,
+    info: NodeInfo,
+    peers: Arc<Peers>,
+}
+
+type Members = Vec<(NodeId, String)>;
+
+impl Place {
+    async fn take(id: NodeId, role: Role, members: Option<&Members>) -> Outcome<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?.to_string();
+        let peers = Peers::new(
+            members.cloned().unwrap_or_else(|| vec![(id, address.clone())]),
+            tcp_connect(),
+        );
+        Ok(Self { listener, info: NodeInfo { id, role, address, zone: String::new() }, peers })
+    }
+
+    fn directory(&self) -> Arc<dyn Directory> {
+        Arc::new(PeerDirectory(Arc::clone(&self.peers)))
+    }
+
+    /// Serves what the peers were told of, until the task is dropped.
+    fn serve(self, env: &Env) -> Task {
+        let incoming = stream::unfold(self.listener, |listener| async {
+            let accepted = listener.accept().await.map(|(stream, _)| stream);
+            Some((accepted, listener))
+        });
+        let services = grpc::peer_services(self.peers);
+        env.spawn("grpc", async move {
+            if let Err(error) = services.serve_with_incoming(incoming).await {
+                eprintln!("serving gRPC: {error}");
+            }
+        })
+    }
+}
+
+impl Loopback {
+    /// Starts a coordinator, a projector, so many indexers with so much memory each, and a router, and
+    /// waits until it serves.
+    pub async fn start(dir: &Path, indexers: u64, memory_bytes: u64) -> Outcome<Self> {
+        let env = Env::real();
+        let sent = Arc::new(AtomicU64::new(0));
+        let place = Place::take(COORDINATOR, Role::Coordinator, None).await?;
+        let members = vec![(COORDINATOR, place.info.address.clone())];
+        let coordinator = node::start_coordinator(
+            COORDINATOR,
+            members.clone(),
+            dir.join("coordinator"),
+            &env,
+            place.directory(),
+        )
+        .await?;
+        place.peers.add_coordinator(COORDINATOR, Arc::clone(&coordinator) as _);
+        let mut tasks = vec![place.serve(&env)];
+
+        let place = Place::take(PROJECTOR, Role::Projector, Some(&members)).await?;
+        let (info, directory) = (place.info.clone(), place.directory());
+        let projector = node::start_projector(info, dir.join("projector"), &env, directory).await?;
+        place.peers.add_projector(PROJECTOR, projector.projector());
+        tasks.push(place.serve(&env));
+
+        let mut started = BTreeMap::new();
+        for id in (INDEXER..INDEXER + indexers).map(NodeId) {
+            let place = Place::take(id, Role::Indexer, Some(&members)).await?;
+            let directory = Counting { inner: place.directory(), sent: Arc::clone(&sent) };
+            let (info, data) = (place.info.clone(), data_dir(dir, id));
+            let memory = Some(memory_bytes);
+            let indexer =
+                node::start_indexer(info, data, memory, &env, Arc::new(directory)).await?;
+            place.peers.add_indexer(id, Arc::clone(&indexer) as _);
+            tasks.push(place.serve(&env));
+            started.insert(id, indexer);
+        }
+
+        let place = Place::take(ROUTER, Role::Router, Some(&members)).await?;
+        let config = router::Config::new(place.info.clone());
+        let router = Arc::new(router::Router::start(config, env.clone(), place.directory()));
+        let served = Served {
+            router: Arc::clone(&router),
+            directory: place.directory(),
+            peers: Arc::clone(&place.peers),
+            indexers: started.values().cloned().collect(),
+        };
+        let serving = Serving::serve(served, &env, Ports::any().bind().await?)?;
+        serving.wait_ready().await?;
+        let (dir, _indexers, _projector, _tasks) = (dir.to_owned(), started, projector, tasks);
+        Ok(Self { coordinator, router, sent, dir, serving, _indexers, _projector, _tasks })
+    }
+
+    /// Where SQL is served.
+    pub fn sql_address(&self) -> std::net::SocketAddr {
+        self.serving.sql_address()
+    }
+
+    /// Where an indexer keeps its fragments.
+    pub fn fragments(&self, node: NodeId) -> PathBuf {
+        indexer::slice::layout::fragment_dir(&data_dir(&self.dir, node))
+    }
+}
+
+fn data_dir(dir: &Path, indexer: NodeId) -> PathBuf {
+    dir.join(format!("indexer-{indexer}"))
+}
+
+/// Counts what the projector sends.
+struct Counting {
+    inner: Arc<dyn Directory>,
+    sent: Arc<AtomicU64>,
+}
+
+struct CountingProjector {
+    inner: Arc<dyn ProjectorApi>,
+    sent: Arc<AtomicU64>,
+}
+
+impl Directory for Counting {
+    fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
+        self.inner.coordinator()
+    }
+
+    fn coordinator_member(&self, node: NodeId) -> proto::Result<Arc<dyn CoordinatorApi>> {
+        self.inner.coordinator_member(node)
+    }
+
+    fn projector(&self, node: &NodeInfo) -> Arc<dyn ProjectorApi> {
+        let (inner, sent) = (self.inner.projector(node), Arc::clone(&self.sent));
+        Arc::new(CountingProjector { inner, sent })
+    }
+
+    fn indexer(&self, node: &NodeInfo) -> Arc<dyn IndexerApi> {
+        self.inner.indexer(node)
+    }
+}
+
+fn count(sent: &AtomicU64, body: &Bytes) {
+    sent.fetch_add(KeyVersionsReader::new(body).count() as u64, Ordering::Relaxed);
+}
+
+#[async_trait]
+impl ProjectorApi for CountingProjector {
+    async fn write(&self, request: WriteRequest) -> proto::Result<WriteReply> {
+        self.inner.write(request).await
+    }
+
+    async fn get(&self, bucket: BucketId, ids: Vec<String>) -> proto::Result<Vec<Option<Bytes>>> {
+        self.inner.get(bucket, ids).await
+    }
+
+    async fn push(&self, request: PushRequest) -> proto::Result<PushReply> {
+        self.inner.push(request).await
+    }
+
+    async fn positions(&self, bucket: BucketId) -> proto::Result<Cut> {
+        self.inner.positions(bucket).await
+    }
+
+    async fn failover_logs(&self, bucket: BucketId) -> proto::Result<Vec<Vec<(Vbuuid, u64)>>> {
+        self.inner.failover_logs(bucket).await
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequest,
+    ) -> proto::Result<ResultStream<StreamMessage>> {
+        let (messages, sent) = (self.inner.subscribe(request).await?, Arc::clone(&self.sent));
+        Ok(Box::pin(messages.inspect(move |message| {
+            if let Ok(StreamMessage::Frames(frames)) = message {
+                frames.iter().for_each(|frame| count(&sent, &frame.body));
+            }
+        })))
+    }
+
+    async fn backfill(
+        &self,
+        request: BackfillRequest,
+    ) -> proto::Result<ResultStream<BackfillMessage>> {
+        let (messages, sent) = (self.inner.backfill(request).await?, Arc::clone(&self.sent));
+        Ok(Box::pin(messages.inspect(move |message| {
+            if let Ok(BackfillMessage::Documents(body)) = message {
+                count(&sent, body);
+            }
+        })))
+    }
+}

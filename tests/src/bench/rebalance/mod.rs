@@ -1,0 +1,148 @@
+//! Moves of slices: what they cost the scans that run meanwhile, and how fast they are.
+//!
+//! One process runs a coordinator, a projector, three indexers and a router, each with a gRPC port of its own
+//! ([`loopback`]): files and rows go through TCP as between machines, but all services, the scanner and `cp`
+//! share this machine's processors and its disk. An index of eight slices with entries of about 130 bytes is
+//! loaded; then slices move round and round, one after another, without a pause.
+//!
+//! | figure | what it is | asked |
+//! |---|---|---|
+//! | `moved_bytes_per_s` | bytes of a copy, by the time from when the router hears that the move is `pending` until the coordinator hears that the target has a durable copy; nothing else runs | ≥ 0.7 of `cp` |
+//! | `cp_bytes_per_s` | `cp` of the very files that the target got, right after each move: not synced | |
+//! | `cp_synced_bytes_per_s` | the same, each file synced afterwards, as a target does | |
+//! | `entries_reinserted` | documents that any indexer was sent one by one meanwhile: nobody writes | 0 |
+//! | `scan_rows_per_s_rest`, `…_moves` | rows of ordered scans of 10,000 entries over SQL, one client, before and after the moves, and during | ratio ≥ 0.8 |
+//! | `scan_ms_p99_rest`, `…_moves` | the same scans' times | ≤ 2 × |
+//! | `copied_to_done_ms_…` | from the end of a copy to the change of the topology, under a steady load of updates | ≤ 2 s |
+//! | `scans_failed` | scans that failed or whose rows were too few or out of order, in all phases | 0 |
+
+mod loopback;
+mod moves;
+mod scans;
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use self::loopback::Loopback;
+use self::moves::{Moved, Mover};
+use self::scans::{Load, Scanned};
+use super::Outcome;
+
+const INDEXERS: u64 = 3;
+/// Slices of the index.
+const SLICES: u16 = 8;
+
+/// One run.
+pub struct Run {
+    /// Documents, and so entries.
+    pub entries: u64,
+    /// How long each phase measures scans.
+    pub seconds: u64,
+    /// What each indexer may use.
+    pub memory_bytes: u64,
+    /// Print JSON lines.
+    pub json: bool,
+}
+
+/// A figure and what is asked of it.
+#[derive(Serialize)]
+struct Figure<'a> {
+    bench: &'a str,
+    value: f64,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    asked: &'a str,
+    entries: u64,
+}
+
+#[allow(clippy::disallowed_methods, reason = "the bench measures real time")]
+impl Run {
+    fn print(&self, bench: &str, value: f64, asked: &str) -> Outcome<()> {
+        let value = (value * 1000.0).round() / 1000.0;
+        let figure = Figure { bench, value, asked, entries: self.entries };
+        let mut out = std::io::stdout().lock();
+        match self.json {
+            true => writeln!(out, "{}", serde_json::to_string(&figure)?)?,
+            false => writeln!(out, "{bench:<28} {value:>16} {asked}")?,
+        }
+        Ok(out.flush()?)
+    }
+
+    /// Runs all phases on an empty directory.
+    pub fn run(&self, dir: &Path) -> Outcome<()> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let cluster = Loopback::start(dir, INDEXERS, self.memory_bytes).await?;
+            scans::load(cluster.sql_address(), self.entries, SLICES).await?;
+            let mut mover = Mover::new(&cluster, dir.join("cp"))?;
+            let sent_before = cluster.sent.load(Ordering::Relaxed);
+            let copies = mover.copies(usize::from(SLICES)).await?;
+            self.print_copies(&copies)?;
+            let failed = self.scans(&cluster, &mut mover).await?;
+            let sent = cluster.sent.load(Ordering::Relaxed) - sent_before;
+            self.print("entries_reinserted", sent as f64, "0")?;
+            let failed = failed + self.under_load(&cluster, &mut mover).await?;
+            self.print("scans_failed", failed as f64, "0")
+        })
+    }
+
+    fn print_copies(&self, copies: &[Moved]) -> Outcome<()> {
+        let rate = |time: fn(&Moved) -> Duration| {
+            let bytes: u64 = copies.iter().map(|moved| moved.bytes).sum();
+            bytes as f64 / copies.iter().map(time).sum::<Duration>().as_secs_f64()
+        };
+        let rates = [rate(|m| m.copy), rate(|m| m.cp), rate(|m| m.cp_synced)];
+        self.print("moved_bytes_per_s", rates[0].round(), "")?;
+        self.print("cp_bytes_per_s", rates[1].round(), "")?;
+        self.print("cp_synced_bytes_per_s", rates[2].round(), "")?;
+        self.print("moved_to_cp", rates[0] / rates[1], "")?;
+        self.print("moved_to_cp_synced", rates[0] / rates[2], ">= 0.7")
+    }
+
+    /// Scans at rest, during moves, and at rest again; how many failed.
+    async fn scans(&self, cluster: &Loopback, mover: &mut Mover<'_>) -> Outcome<u64> {
+        let at = cluster.sql_address();
+        let phase = Duration::from_secs(self.seconds);
+        let mut rest = scans::run(at, self.entries, pause(phase / 2)).await?;
+        let moving = scans::run(at, self.entries, mover.keep_moving(phase)).await?;
+        rest.merge(scans::run(at, self.entries, pause(phase / 2)).await?);
+        self.print("moves", mover.count as f64, "")?;
+        for (name, scanned) in [("rest", &rest), ("moves", &moving)] {
+            self.print(&format!("scan_rows_per_s_{name}"), scanned.rows_per_s().round(), "")?;
+            self.print(&format!("scan_ms_p50_{name}"), scanned.ms(50), "")?;
+            self.print(&format!("scan_ms_p99_{name}"), scanned.ms(99), "")?;
+        }
+        self.print("scan_rows_ratio", moving.rows_per_s() / rest.rows_per_s(), ">= 0.8")?;
+        self.print("scan_ms_p99_ratio", moving.ms(99) / rest.ms(99), "<= 2")?;
+        Ok(rest.failed + moving.failed)
+    }
+
+    /// Moves and scans under a steady load of updates; how many scans failed.
+    async fn under_load(&self, cluster: &Loopback, mover: &mut Mover<'_>) -> Outcome<u64> {
+        let load = Load::begin(cluster.sql_address(), self.entries).await?;
+        let mut moved = Vec::new();
+        let moving = async {
+            moved = mover.keep_moving(Duration::from_secs(self.seconds)).await?;
+            Ok(())
+        };
+        let scanned: Scanned = scans::run(cluster.sql_address(), self.entries, moving).await?;
+        self.print("load_updates_per_s", load.end().await?, "")?;
+        let mut ms: Vec<f64> = moved.iter().map(|m| m.to_done.as_secs_f64() * 1e3).collect();
+        ms.sort_by(f64::total_cmp);
+        let median = ms.get(ms.len() / 2).copied().ok_or("no move ended under load")?;
+        self.print("copied_to_done_ms_median", median, "<= 2000")?;
+        self.print("copied_to_done_ms_max", ms[ms.len() - 1], "<= 2000")?;
+        self.print("moves_under_load", ms.len() as f64, "")?;
+        Ok(scanned.failed)
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "the bench measures real time")]
+async fn pause(time: Duration) -> Outcome<()> {
+    let until = Instant::now() + time;
+    tokio::time::sleep_until(until.into()).await;
+    Ok(())
+}

@@ -1,0 +1,191 @@
+//! Moves slices and looks how long each part of it takes.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use proto::api::CoordinatorApi;
+use proto::command::{Command, CommandRequest, Outcome as Said};
+use proto::ids::{MoveId, NodeId, SliceNo};
+use proto::index::IndexInfo;
+use proto::moves::{MovePhase, MoveProgress, MoveStage, PlannedMove};
+
+use super::super::Outcome;
+use super::loopback::{INDEXER, Loopback};
+use super::{INDEXERS, SLICES};
+
+/// How often it is looked how far a move is.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+/// No part of a move takes longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A move that was carried out.
+#[derive(Default)]
+pub struct Moved {
+    /// Bytes that were copied.
+    pub bytes: u64,
+    /// Until the target had them.
+    pub copy: Duration,
+    /// From there to the change of the topology.
+    pub to_done: Duration,
+    /// `cp` of the same files.
+    pub cp: Duration,
+    /// The same, and each file synced.
+    pub cp_synced: Duration,
+}
+
+/// Moves slices, round and round.
+pub struct Mover<'a> {
+    cluster: &'a Loopback,
+    /// Where `cp` puts its files.
+    scratch: PathBuf,
+    next: u16,
+    /// Moves so far.
+    pub count: u64,
+}
+
+#[allow(clippy::disallowed_methods, reason = "the bench measures real time and real files")]
+impl<'a> Mover<'a> {
+    /// For the only index of a cluster.
+    pub fn new(cluster: &'a Loopback, scratch: PathBuf) -> Outcome<Self> {
+        std::fs::create_dir_all(&scratch)?;
+        Ok(Self { cluster, scratch, next: 0, count: 0 })
+    }
+
+    /// So many moves, each followed by `cp` of the files that the target got.
+    pub async fn copies(&mut self, count: usize) -> Outcome<Vec<Moved>> {
+        let mut all = Vec::new();
+        for _ in 0..count {
+            let nodes = (INDEXER..INDEXER + INDEXERS).map(NodeId);
+            let files = |node: NodeId| names(&self.cluster.fragments(node));
+            let before = nodes.clone().map(files).collect::<Outcome<Vec<_>>>()?;
+            let (mut moved, to) = self.move_next().await?;
+            let place = (to.0 - INDEXER) as usize;
+            let new: Vec<PathBuf> = files(to)?.difference(&before[place]).cloned().collect();
+            (moved.cp, moved.cp_synced) = self.cp(&new, moved.bytes)?;
+            all.push(moved);
+        }
+        Ok(all)
+    }
+
+    /// Moves until a time is over.
+    pub async fn keep_moving(&mut self, time: Duration) -> Outcome<Vec<Moved>> {
+        let until = Instant::now() + time;
+        let mut all = Vec::new();
+        while Instant::now() < until {
+            all.push(self.move_next().await?.0);
+        }
+        Ok(all)
+    }
+
+    /// Moves the next slice to the node behind the one that has it.
+    async fn move_next(&mut self) -> Outcome<(Moved, NodeId)> {
+        let slice = SliceNo(self.next % SLICES);
+        self.next += 1;
+        self.count += 1;
+        let to = self.until("scans have left the target", async |info: &IndexInfo| {
+            let from = info.topology.placement[usize::from(slice.0)][0];
+            let to = NodeId(INDEXER + (from.0 - INDEXER + 1) % INDEXERS);
+            let left = info.moves.iter().any(|m| m.slice == slice && m.from == Some(to));
+            (!left).then_some(to)
+        });
+        let to = to.await?;
+        let id = self.begin(slice, to).await?;
+        let stage = |info: &IndexInfo| info.moves.iter().find(|m| m.id == id).map(|m| m.stage);
+        let pending = self.until("pending", async |info: &IndexInfo| {
+            stage(info).filter(|stage| *stage > MoveStage::Start).map(|_| Instant::now())
+        });
+        let pending = pending.await?;
+        let copied = self.until("copied", async |_: &IndexInfo| {
+            let progress = self.progress(id, to).await?;
+            (progress.phase > MovePhase::Copying).then(|| (Instant::now(), progress.bytes))
+        });
+        let (copied, bytes) = copied.await?;
+        let done = self.until("done", async |info: &IndexInfo| {
+            let placed = info.topology.placement[usize::from(slice.0)] == [to];
+            placed.then(Instant::now)
+        });
+        let done = done.await?;
+        let moved =
+            Moved { bytes, copy: copied - pending, to_done: done - copied, ..Moved::default() };
+        Ok((moved, to))
+    }
+
+    async fn begin(&self, slice: SliceNo, to: NodeId) -> Outcome<MoveId> {
+        let info = self.index()?;
+        let planned = PlannedMove {
+            index: info.id,
+            generation: info.generation,
+            slice,
+            from: info.topology.placement[usize::from(slice.0)].first().copied(),
+            to: Some(to),
+            reason: "measured".into(),
+        };
+        let command = Command::StartMoves(vec![planned]);
+        match self.cluster.coordinator.propose(CommandRequest { request: None, command }).await? {
+            Said::Moves(ids) if ids.len() == 1 => Ok(ids[0]),
+            said => Err(format!("slice {slice} does not move: {said:?}").into()),
+        }
+    }
+
+    fn index(&self) -> Outcome<IndexInfo> {
+        let catalog = self.cluster.router.catalog();
+        let index = catalog.indexes.values().next().ok_or("there is no index")?;
+        Ok(IndexInfo::clone(index))
+    }
+
+    async fn progress(&self, id: MoveId, target: NodeId) -> Option<MoveProgress> {
+        let status = self.cluster.coordinator.status().await.ok()?;
+        let node = status.nodes.into_iter().find(|node| node.node == target)?;
+        node.moves.into_iter().find(|progress| progress.id == id)
+    }
+
+    /// Looks until something is so.
+    async fn until<T>(
+        &self,
+        what: &str,
+        mut look: impl AsyncFnMut(&IndexInfo) -> Option<T>,
+    ) -> Outcome<T> {
+        let begun = Instant::now();
+        loop {
+            let info = self.index()?;
+            if let Some(found) = look(&info).await {
+                return Ok(found);
+            }
+            if begun.elapsed() > PATIENCE {
+                let ended = &self.cluster.router.catalog().ended_moves;
+                let last = ended.last();
+                return Err(format!("not within {PATIENCE:?}: {what}; last ended: {last:?}").into());
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// The times of `cp` of some files, which must have so many bytes, without and with syncing.
+    fn cp(&self, files: &[PathBuf], bytes: u64) -> Outcome<(Duration, Duration)> {
+        let lengths = files.iter().map(|file| Ok(std::fs::metadata(file)?.len()));
+        let found: u64 = lengths.sum::<Outcome<u64>>()?;
+        if found != bytes {
+            return Err(format!("{bytes} bytes were moved, the new files have {found}").into());
+        }
+        let begun = Instant::now();
+        let status = std::process::Command::new("cp").args(files).arg(&self.scratch).status()?;
+        let cp = begun.elapsed();
+        if !status.success() {
+            return Err(format!("cp ended with {status}").into());
+        }
+        let copies = names(&self.scratch)?;
+        for copy in &copies {
+            std::fs::File::open(copy)?.sync_all()?;
+        }
+        std::fs::File::open(&self.scratch)?.sync_all()?;
+        let cp_synced = begun.elapsed();
+        copies.iter().try_for_each(std::fs::remove_file)?;
+        Ok((cp, cp_synced))
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "the bench looks at real files")]
+fn names(dir: &Path) -> Outcome<BTreeSet<PathBuf>> {
+    Ok(std::fs::read_dir(dir)?.map(|found| Ok(found?.path())).collect::<std::io::Result<_>>()?)
+}

@@ -1,0 +1,153 @@
+//! A cluster in which each member is a process of its own, as operators run it: killed, started again from its
+//! data, and joined by others while it runs.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpListener};
+use std::process::Child;
+use std::sync::Arc;
+
+use proto::api::Directory;
+use proto::ids::NodeId;
+use sextant::wire::{PeerDirectory, Peers, tcp_connect};
+use tokio_postgres::Client;
+
+use super::process::{addresses, sextant, spawn_ready};
+use super::{connect, eventually, sql};
+
+const COORDINATORS: [u64; 3] = [1, 2, 3];
+const PROJECTOR: u64 = 101;
+const ROUTER: u64 = 301;
+
+/// The processes; all are killed when this is dropped.
+pub struct Processes {
+    data: tempfile::TempDir,
+    coordinators: Vec<(NodeId, String)>,
+    directory: PeerDirectory,
+    children: BTreeMap<u64, Child>,
+    /// Where each was told to listen: it comes back there.
+    listen: BTreeMap<u64, String>,
+    sql: SocketAddr,
+}
+
+/// A role of the command line by the number of a node.
+fn role(id: u64) -> &'static str {
+    match id {
+        0..100 => "coordinator",
+        100..200 => "projector",
+        200..300 => "indexer",
+        _ => "router",
+    }
+}
+
+/// An address that nobody has taken; it is free until somebody else is quicker.
+fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("an address").to_string()
+}
+
+impl Processes {
+    /// Starts three coordinators, a projector, the indexers of these numbers (200 to 299) and a router, and
+    /// waits until all have joined.
+    pub async fn start(indexers: &[u64]) -> Self {
+        let coordinators: Vec<_> =
+            COORDINATORS.iter().map(|id| (NodeId(*id), free_address())).collect();
+        let listen = coordinators.iter().map(|(id, address)| (id.0, address.clone())).collect();
+        let mut processes = Self {
+            data: tempfile::tempdir().expect("a temporary directory"),
+            directory: PeerDirectory(Peers::new(coordinators.clone(), tcp_connect())),
+            coordinators,
+            children: BTreeMap::new(),
+            listen,
+            sql: SocketAddr::from(([127, 0, 0, 1], 0)),
+        };
+        for id in COORDINATORS.iter().chain(&[PROJECTOR]).chain(indexers) {
+            processes.run(*id);
+        }
+        let ready = processes.run(ROUTER);
+        let served = addresses(&ready);
+        processes.sql = served.unwrap_or_else(|| panic!("the router printed {ready:?}"))[0];
+        let client = processes.sql().await;
+        for id in [PROJECTOR].iter().chain(indexers) {
+            processes.joined(&client, *id).await;
+        }
+        processes
+    }
+
+    /// Starts a member, from its data where there is some; returns the line that it printed.
+    pub fn run(&mut self, id: u64) -> String {
+        let listen = self.listen.entry(id).or_insert_with(free_address).clone();
+        let members: Vec<_> =
+            self.coordinators.iter().map(|(id, address)| format!("{id}={address}")).collect();
+        let mut command = sextant();
+        command.arg(role(id)).args(["--id", &id.to_string(), "--listen", &listen]);
+        command.args(["--coordinators", &members.join(",")]);
+        match role(id) {
+            "router" => {
+                command.args(["--sql", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
+            }
+            _ => {
+                command.arg("--data").arg(self.data.path().join(id.to_string()));
+            }
+        }
+        let (child, ready) = spawn_ready(&mut command);
+        self.children.insert(id, child);
+        assert!(ready.starts_with("ready "), "{} {id} printed {ready:?}", role(id));
+        ready
+    }
+
+    /// Waits until the cluster knows a member.
+    pub async fn joined(&self, client: &Client, id: u64) {
+        eventually(&format!("node {id} joins"), || async move {
+            let nodes = sql::simple(client, "SHOW NODES").await.ok()?;
+            nodes.iter().any(|row| row[0] == Some(id.to_string())).then_some(())
+        })
+        .await;
+    }
+
+    /// `kill -9`.
+    pub fn kill(&mut self, id: u64) {
+        let mut child = self.children.remove(&id).expect("a member that runs");
+        child.kill().expect("a running process");
+        child.wait().expect("a child");
+    }
+
+    /// Where a member was told to listen.
+    pub fn address(&self, id: u64) -> &str {
+        &self.listen[&id]
+    }
+
+    /// Where SQL is served.
+    pub fn sql_address(&self) -> SocketAddr {
+        self.sql
+    }
+
+    /// A new SQL session.
+    pub async fn sql(&self) -> Client {
+        connect(self.sql).await
+    }
+
+    /// The coordinator that leads now.
+    pub async fn leader(&self) -> u64 {
+        eventually("a coordinator leads", || async {
+            for (id, _) in &self.coordinators {
+                let member = Arc::clone(&self.directory.coordinator_member(*id).ok()?);
+                if let Ok(status) = member.status().await
+                    && status.leader == Some(status.node)
+                {
+                    return Some(status.node.0);
+                }
+            }
+            None
+        })
+        .await
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        for child in self.children.values_mut() {
+            let _ended_before = child.kill();
+            let _ended_before = child.wait();
+        }
+    }
+}
