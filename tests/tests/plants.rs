@@ -16,7 +16,7 @@ const FOUND: [(&str, &str, u64, u64); 24] = [
     ("hand-over-uncovered", "full", 4, 8),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
-    ("stale-owner-answers", "full", 16, 10),
+    ("stale-owner-answers", "full", 39, 8),
     ("epoch-uncovered", "full", 1, 8),
     ("gap-ignored", "store", 2, 0),
     ("torn-record-replayed", "store", 8, 0),
