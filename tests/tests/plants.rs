@@ -20,7 +20,7 @@ const FOUND: [(&str, &str, u64, u64); 24] = [
     ("epoch-uncovered", "full", 1, 8),
     ("gap-ignored", "store", 2, 0),
     ("torn-record-replayed", "store", 8, 0),
-    ("log-released-early", "store", 4, 0),
+    ("log-released-early", "store", 5, 0),
     ("fragments-not-synced", "store", 1, 0),
     ("durable-early", "store", 1, 0),
     ("floor-not-raised", "store", 27, 0),
