@@ -25,6 +25,9 @@ use crate::moves::Incoming;
 use crate::queue::MutationQueue;
 use crate::slice::{FragmentStore, Grouping, SliceStore, StoredIndex};
 
+/// How often moves that wait to be installed are looked at, when nothing else happens.
+const LOOK_AT_MOVES: std::time::Duration = std::time::Duration::from_millis(100);
+
 /// What the followers share with the service.
 #[derive(Clone)]
 pub struct Shared {
@@ -74,6 +77,8 @@ struct Follower {
     applied: Option<EpochMark>,
     /// What the stream's frames are evaluated for.
     fed: BTreeMap<IndexId, Fed>,
+    /// The newest revision of each index that a stream has told.
+    revisions: BTreeMap<IndexId, u64>,
     builds: BTreeMap<IndexId, Build>,
     built: async_channel::Sender<Built>,
 }
@@ -114,6 +119,7 @@ pub fn follow(
         queue: None,
         applied,
         fed: BTreeMap::new(),
+        revisions: BTreeMap::new(),
         builds: BTreeMap::new(),
         built,
         state,
@@ -141,9 +147,12 @@ impl Follower {
         let mut stream = self.projector.subscribe(request).await?;
         let mut moves = self.shared.incoming.changes();
         loop {
+            // In a bucket at rest no message reminds of them.
+            let waits = self.shared.incoming.waits(self.bucket);
             tokio::select! {
                 biased;
                 _ = moves.changed() => {}
+                () = tokio::time::sleep(LOOK_AT_MOVES), if waits => {}
                 done = builds_done.recv() => {
                     if let Ok(done) = done {
                         self.build_done(done).await?;
@@ -286,7 +295,7 @@ impl Follower {
     /// here: it goes, before an epoch is applied without it.
     async fn feed(&mut self, index: &Arc<IndexInfo>, at: &Cut) -> Result<()> {
         let node = self.shared.config.node.id;
-        let known = self.fed.get(&index.id).map_or(0, |fed| fed.info.revision);
+        let known = self.revisions.get(&index.id).copied().unwrap_or(0);
         let stored = self.stored().into_iter().find(|stored| {
             (stored.info.id, stored.info.generation) == (index.id, index.generation)
         });
@@ -294,6 +303,7 @@ impl Follower {
         if index.revision < known.max(kept) {
             return Err(self.is_behind(index.id));
         }
+        self.revisions.insert(index.id, index.revision);
         for (slice, _) in stored.iter().flat_map(|stored| &stored.slices) {
             if !index.feeds(node, *slice) && !plant::is(Plant::StaleOwnerAnswers) {
                 let (index, generation) = (index.id, index.generation);

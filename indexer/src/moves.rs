@@ -106,6 +106,13 @@ impl Incoming {
                 IncomingMove::begin(shared, slice, index.bucket, mv.id)
             });
         }
+        // One that had arrived may have been dropped since: the move was undone and begun anew.
+        for mv in moves.values() {
+            let installed = lock(&mv.state).phase == MovePhase::Installed;
+            if installed && !mv.is_here(shared) {
+                mv.start_copying(shared);
+            }
+        }
         drop(moves);
         self.changed.send_modify(|count| *count += 1);
     }
@@ -113,6 +120,12 @@ impl Incoming {
     /// The moves of a bucket's slices.
     pub fn of_bucket(&self, bucket: BucketId) -> Vec<Arc<IncomingMove>> {
         lock(&self.moves).values().filter(|mv| mv.bucket == bucket).cloned().collect()
+    }
+
+    /// Is there a move of a bucket's slices that waits to be installed?
+    pub fn waits(&self, bucket: BucketId) -> bool {
+        let copied = |mv: &Arc<IncomingMove>| lock(&mv.state).phase == MovePhase::Copied;
+        lock(&self.moves).values().any(|mv| mv.bucket == bucket && copied(mv))
     }
 
     /// Tells of each change.
@@ -327,18 +340,15 @@ impl IncomingMove {
             self.start_copying(shared);
             return false;
         };
-        match timeout(LAST_ROUND, self.last_round(shared, &mut mine, mark)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
-                *received = Some(mine);
-                self.failed(error);
-                return false;
-            }
-            Err(_) => {
-                *received = Some(mine);
-                self.failed(Error::unavailable("the last round took too long"));
-                return false;
-            }
+        let round = timeout(LAST_ROUND, self.last_round(shared, &mut mine, mark)).await;
+        let late = |_| Err(Error::unavailable("the last round took too long"));
+        if let Err(error) = round.unwrap_or_else(late) {
+            // The bucket's epochs must not wait for this source again: off their way it is asked, or another
+            // one is, until little is missing.
+            *received = Some(mine);
+            self.failed(error);
+            self.start_copying(shared);
+            return false;
         }
         let told = mine.head().map_or(0, |head| head.entries);
         match shared.fragments.install(mine, self.slice, Arc::clone(info), mark).await {

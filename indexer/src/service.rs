@@ -183,7 +183,7 @@ async fn take_catalog(shared: &Shared, followers: &Followers, catalog: &Arc<Cata
     }
     let node = shared.config.node.id;
     let is_given = |index: &&Arc<IndexInfo>| {
-        let is_copied = |m: &SliceMove| m.to.is_some() && m.stage < MoveStage::Done;
+        let is_copied = |m: &SliceMove| matches!(m.stage, MoveStage::Pending | MoveStage::Catchup);
         index.moves.iter().any(|m| is_copied(m) && index.topology.hosts(node, m.slice))
     };
     let given = catalog.indexes.values().filter(is_given).map(|index| index.id).collect();
@@ -227,12 +227,18 @@ async fn bring_in_step(shared: &Shared, catalog: &Catalog, stored: &StoredIndex)
     shared.store.regroup(id, generation, grouping(index)).await?;
     let left = |(slice, _): &&(SliceNo, Epoch)| !index.may_keep(node, *slice);
     let gone: Vec<SliceNo> = stored.slices.iter().filter(left).map(|(slice, _)| *slice).collect();
+    if stored.slices.is_empty() && !index.feeds_any(node) {
+        shared.store.drop_index(id).await?;
+        return Ok(());
+    }
     if gone.is_empty() {
         return Ok(());
     }
-    if gone.len() == stored.slices.len() {
+    if stored.floor.is_none() && gone.len() == stored.slices.len() {
+        // A build for nothing.
         shared.store.drop_index(id).await?;
     } else {
+        // One by one: another slice may be arriving.
         for slice in gone {
             match shared.store.drop_slice(SliceId { index: id, generation, slice }).await {
                 // The bucket's follower has dropped it already.

@@ -98,7 +98,8 @@ pub struct Heartbeat {
     pub slices: Vec<SliceProgress>,
     /// The moves of which an indexer is the target.
     pub moves: Vec<MoveProgress>,
-    /// A router's leases: the oldest epoch that a running scan reads, by bucket.
+    /// A router's leases: the epochs that running scans and tokens read, by bucket, the oldest first; a
+    /// bounded number of them.
     pub leases: Vec<(BucketId, Epoch)>,
 }
 

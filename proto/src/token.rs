@@ -12,8 +12,9 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::{Error, ErrorCode, Result};
 use crate::ids::{Epoch, Generation, IndexId, NodeId, SliceNo, TopologyNo};
 
-/// Longest token accepted, in characters: room for a few thousand moved slices.
-pub const TOKEN_CHARS_MAX: usize = 256 * 1024;
+/// Longest token accepted, in characters: room for the longest resume entry of as many moved slices as an
+/// index can have.
+pub const TOKEN_CHARS_MAX: usize = 8 << 20;
 
 const VERSION: u8 = 1;
 

@@ -1,5 +1,5 @@
 //! Leases: the epochs that running scans and transactions read, and those that continuation tokens name.
-//! The router reports the oldest of each bucket with its heartbeats, and the coordinator keeps the horizon
+//! The router reports them with its heartbeats, and the coordinator keeps the horizon
 //! below it.
 //!
 //! A token may come back or not, so it holds its epoch by time: for [`TOKEN_KEPT`] after it was handed
@@ -16,6 +16,9 @@ use tokio::time::Instant;
 pub const TOKEN_KEPT: Duration = Duration::from_secs(120);
 /// Epochs of a bucket that tokens hold; of more, the oldest is given up.
 const TOKEN_EPOCHS_MAX: usize = 1024;
+
+/// Epochs of a bucket that are told in a heartbeat.
+const TOLD_MAX: usize = 256;
 
 /// Who holds each epoch.
 #[derive(Clone, Default)]
@@ -47,20 +50,29 @@ impl Leases {
         EpochLease { leases: self.clone(), bucket, epoch }
     }
 
-    /// The oldest leased epoch of each bucket; forgets the tokens whose time is over.
-    pub fn oldest(&self, now: Instant) -> Vec<(BucketId, Epoch)> {
+    /// The leased epochs of each bucket, the oldest first and a bounded number of them; forgets the tokens
+    /// whose time is over. All are told, since the coordinator passes over one that has been held for too
+    /// long, and must know of the next.
+    pub fn told(&self, now: Instant) -> Vec<(BucketId, Epoch)> {
         let mut held = self.lock();
         held.tokens.retain(|_, epochs| {
             epochs.retain(|_, until| now < *until);
             !epochs.is_empty()
         });
-        let tokens = held.tokens.iter().flat_map(|(bucket, epochs)| {
-            epochs.first_key_value().map(|(epoch, _)| (*bucket, *epoch))
+        let tokens = held
+            .tokens
+            .iter()
+            .flat_map(|(bucket, epochs)| epochs.keys().map(|epoch| (*bucket, *epoch)));
+        let mut told: Vec<_> = held.running.keys().copied().chain(tokens).collect();
+        told.sort_unstable();
+        told.dedup();
+        let (mut of, mut count) = (None, 0);
+        told.retain(|(bucket, _)| {
+            count = if of == Some(*bucket) { count + 1 } else { 1 };
+            of = Some(*bucket);
+            count <= TOLD_MAX
         });
-        let mut oldest: Vec<_> = held.running.keys().copied().chain(tokens).collect();
-        oldest.sort_unstable();
-        oldest.dedup_by_key(|(bucket, _)| *bucket);
-        oldest
+        told
     }
 }
 
@@ -103,18 +115,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_epoch_is_held_until_its_last_holder_goes() {
+    fn an_epoch_is_held_until_its_last_holder_goes() {
         let leases = Leases::default();
         let first = leases.take(BucketId(1), Epoch(5));
         let second = leases.take(BucketId(1), Epoch(5));
         let newer = leases.take(BucketId(1), Epoch(9));
         drop(first);
-        let oldest = || leases.oldest(Instant::now());
-        assert_eq!(oldest(), [(BucketId(1), Epoch(5))]);
+        let told = || leases.told(Instant::now());
+        assert_eq!(told(), [(BucketId(1), Epoch(5)), (BucketId(1), Epoch(9))]);
         drop(second);
-        assert_eq!(oldest(), [(BucketId(1), Epoch(9))]);
+        assert_eq!(told(), [(BucketId(1), Epoch(9))]);
         drop(newer);
-        assert!(oldest().is_empty());
+        assert!(told().is_empty());
     }
 
     #[test]
@@ -127,9 +139,10 @@ mod tests {
         drop(scan);
         let _newer = leases.take(bucket, Epoch(9));
         let _other = leases.take(BucketId(2), Epoch(1));
-        let both = |epoch| [(bucket, Epoch(epoch)), (BucketId(2), Epoch(1))];
-        assert_eq!(leases.oldest(start + TOKEN_KEPT), both(5), "from the last one on");
-        assert_eq!(leases.oldest(start + TOKEN_KEPT + second), both(9));
+        let (newer, other) = ((bucket, Epoch(9)), (BucketId(2), Epoch(1)));
+        let before = leases.told(start + TOKEN_KEPT);
+        assert_eq!(before, [(bucket, Epoch(5)), newer, other], "from the last one on");
+        assert_eq!(leases.told(start + TOKEN_KEPT + second), [newer, other]);
         assert!(leases.lock().tokens.is_empty());
     }
 
@@ -139,6 +152,7 @@ mod tests {
         let now = Instant::now();
         let epochs = 1..=TOKEN_EPOCHS_MAX as u64 + 1;
         epochs.for_each(|n| leases.take(BucketId(1), Epoch(n)).keep_for_token(now));
-        assert_eq!(leases.oldest(now), [(BucketId(1), Epoch(2))]);
+        let told = leases.told(now);
+        assert_eq!((told[0], told.len()), ((BucketId(1), Epoch(2)), TOLD_MAX));
     }
 }

@@ -278,7 +278,7 @@ async fn report_leases(shared: Shared) {
             buckets: Vec::new(),
             slices: Vec::new(),
             moves: Vec::new(),
-            leases: shared.leases.oldest(Instant::now()),
+            leases: shared.leases.told(Instant::now()),
         };
         let coordinator = shared.directory.coordinator();
         match coordinator.heartbeat(heartbeat).await {

@@ -16,11 +16,11 @@ const FOUND: [(&str, &str, u64, u64); 24] = [
     ("hand-over-uncovered", "full", 4, 8),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
-    ("stale-owner-answers", "full", 16, 8),
+    ("stale-owner-answers", "full", 39, 8),
     ("epoch-uncovered", "full", 1, 8),
     ("gap-ignored", "store", 2, 0),
     ("torn-record-replayed", "store", 8, 0),
-    ("log-released-early", "store", 4, 0),
+    ("log-released-early", "store", 5, 0),
     ("fragments-not-synced", "store", 1, 0),
     ("durable-early", "store", 1, 0),
     ("floor-not-raised", "store", 27, 0),
@@ -36,7 +36,7 @@ const FOUND: [(&str, &str, u64, u64); 24] = [
     ("acknowledged-early", "full", 15, 8),
     ("vote-not-persisted", "raft", 3, 0),
     ("applied-early", "raft", 1, 0),
-    ("done-twice", "full", 4, 20),
+    ("done-twice", "full", 1, 8),
 ];
 
 fn simulate(plant: Option<&str>, layer: &str, seed: u64, seconds: u64) -> Output {

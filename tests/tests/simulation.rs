@@ -12,6 +12,10 @@ const SEEDS: [u64; 8] = [1, 2, 3, 5, 8, 13, 21, 34];
 /// Simulated seconds of faults in each.
 const SECONDS: &str = "20";
 
+/// Seeds, with their seconds, that found a bug once. 16: a slice that moved back to a node that it had not left
+/// yet never arrived. 35: a file that a disk had damaged was moved as it was, and its source given up.
+const FOUND: &[(u64, &str)] = &[(16, "8"), (35, "8")];
+
 fn simulate(seed: u64) -> Output {
     simulate_for(seed, SECONDS)
 }
@@ -51,9 +55,8 @@ fn every_scan_shows_its_epoch_whatever_crashes() {
 
 #[test]
 fn seeds_that_found_something_find_nothing_any_more() {
-    // Seed and seconds. 16: a slice that moves back to a node it has not left yet never arrived.
-    for (seed, seconds) in [(16, 8)] {
-        let output = simulate_for(seed, &seconds.to_string());
+    for (seed, seconds) in FOUND {
+        let output = simulate_for(*seed, seconds);
         let line = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "seed {seed}, {seconds} s: {line}");
     }

@@ -64,6 +64,8 @@ impl Leader {
             let source = self.source(info, m, now_ms);
             match m.stage {
                 MoveStage::Start => waiting.push((m.id, source, m.to)),
+                // One whose source died waits for it and takes nobody's place meanwhile.
+                MoveStage::Pending | MoveStage::Catchup if source.is_none() => {}
                 MoveStage::Pending | MoveStage::Catchup => busy.add(source, m.to),
                 MoveStage::Done => {}
             }

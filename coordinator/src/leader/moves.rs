@@ -19,7 +19,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proto::Result;
-use proto::api::Heartbeat;
+use proto::api::{Heartbeat, SliceProgress};
 use proto::command::Command;
 use proto::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId};
 use proto::index::IndexInfo;
@@ -305,7 +305,13 @@ impl Leader {
         }
         let slice = SliceId { index: info.id, generation: info.generation, slice: m.slice };
         let reads = |node: &NodeId| {
-            self.lives(*node, now_ms) && self.reach(*node, slice, info.bucket).is_some()
+            let said = self.nodes.get(node).map(|heard| &heard.heartbeat.slices);
+            let whole = |slices: &Vec<SliceProgress>| {
+                slices.iter().any(|told| told.slice == slice && told.trouble.is_none())
+            };
+            self.lives(*node, now_ms)
+                && self.reach(*node, slice, info.bucket).is_some()
+                && said.is_some_and(whole)
         };
         let is_missed = !info.topology.replicas(m.slice).iter().any(reads);
         if is_missed { Step::Wait } else { Step::Forget }

@@ -35,6 +35,9 @@ use super::visible::source_of;
 /// A slice with so many bytes in a compaction gets a file of its own: it can be moved by itself then.
 const OWN_FILE_BYTES: u64 = 64 << 20;
 
+/// While a slice is given away lists may grow up to this; then they are merged, and sent anew.
+const KEPT_FRAGMENTS_MAX: usize = 24;
+
 /// Which lists to merge.
 pub enum Extent<'a> {
     /// Where it pays.
@@ -64,7 +67,9 @@ struct Piece {
 impl Slot {
     /// Runs one compaction; false if there is none to run.
     pub fn compact(&self, files: &Files, mut extent: Extent<'_>) -> Result<bool> {
-        if matches!(extent, Extent::WherePays) && self.keeps_files.load(Ordering::Relaxed) {
+        let short = self.lists_max.load(Ordering::Relaxed) < KEPT_FRAGMENTS_MAX;
+        if matches!(extent, Extent::WherePays) && short && self.keeps_files.load(Ordering::Relaxed)
+        {
             return Ok(false);
         }
         let Some(choice) = self.choose_fragments(&extent) else { return Ok(false) };

@@ -140,7 +140,10 @@ impl Received {
                 return Ok(None);
             }
             file.sync()?;
-            inner.files.open(ours).map(Some)
+            let table = inner.files.open(ours)?;
+            // Damage on the source's disk must not become the only copy.
+            (0..table.index.blocks()).try_for_each(|block| table.block(block).map(drop))?;
+            Ok(Some(table))
         };
         let stored = self.inner.env.blocking(work).await;
         let stored = stored.map_err(|error| error.context("storing a file of a move"))?;

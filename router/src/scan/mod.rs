@@ -353,10 +353,10 @@ mod tests {
         paged.end_page_after(1);
         rows(&mut paged).await;
         drop(paged);
-        assert!(leases.oldest(Instant::now()).is_empty(), "none was handed out");
+        assert!(leases.told(Instant::now()).is_empty(), "none was handed out");
         let paged = scan(&leases, 0);
         paged.token().unwrap().unwrap();
         drop(paged);
-        assert_eq!(leases.oldest(Instant::now()), [(BucketId(1), Epoch(5))]);
+        assert_eq!(leases.told(Instant::now()), [(BucketId(1), Epoch(5))]);
     }
 }

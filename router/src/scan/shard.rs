@@ -12,7 +12,7 @@ use proto::env::Task;
 use proto::ids::{Epoch, NodeId, SliceNo};
 use proto::index::IndexInfo;
 use proto::scan::{RowBlock, ScanRequest, ShardBatch, ShardScan};
-use proto::{Error, ErrorCode, Result};
+use proto::{Error, ErrorCode, ErrorKind, Result};
 use tokio::time::{Instant, timeout_at};
 
 use crate::service::Shared;
@@ -141,7 +141,8 @@ impl Plan {
                 let error = last_error.take().unwrap_or_else(|| {
                     Error::unavailable(format!("no node has slice {}", slices[0]))
                 });
-                if Instant::now() >= place.deadline || !error.is_retry() {
+                let gone = error.code == ErrorCode::SnapshotTooOld;
+                if gone || Instant::now() >= place.deadline || !error.is_retry() {
                     return Err(error);
                 }
                 failed.clear();
@@ -152,7 +153,13 @@ impl Plan {
             let others = self.common_candidate(&slices, &[&failed[..], &[node]].concat()).is_some();
             match self.attempt(node, &slices, &mut place, others, sender).await {
                 Ok(Attempt::Ended) => return Ok(()),
-                Ok(Attempt::Moved(places)) => {
+                Ok(Attempt::Moved(mut places)) => {
+                    // What was not asked for says nothing.
+                    places.retain(|(slice, _)| slices.contains(slice));
+                    if places.is_empty() {
+                        let text = format!("node {node} says that other slices moved");
+                        return Err(Error::internal(text));
+                    }
                     if self.tell_moved {
                         slices.retain(|slice| places.iter().all(|(moved, _)| moved != slice));
                         let told = sender.send(Ok(ShardBatch::Moved(places))).await;
@@ -171,18 +178,23 @@ impl Plan {
                         return self.drive_apart(groups, place, sender).await;
                     }
                     let text = format!("node {node} no longer has slice {}", slices[0]);
-                    last_error = Some(Error::new(ErrorCode::SliceMoved, text));
+                    remember(&mut last_error, Error::new(ErrorCode::SliceMoved, text));
                     failed.push(node);
                 }
                 Err(error) if error.is_retry() && error.code != ErrorCode::SnapshotTooOld => {
                     tracing::debug!(%node, %error, "a shard scan goes on elsewhere");
                     failed.push(node);
-                    last_error = Some(error);
+                    remember(&mut last_error, error);
                 }
                 // A replica with an older floor may still answer.
-                Err(error) if error.code == ErrorCode::SnapshotTooOld && others => {
+                // A damaged one is left at once, like one that fails.
+                Err(error)
+                    if others
+                        && (error.code == ErrorCode::SnapshotTooOld
+                            || error.code.kind() == ErrorKind::Operator) =>
+                {
                     failed.push(node);
-                    last_error = Some(error);
+                    remember(&mut last_error, error);
                 }
                 Err(error) => return Err(error),
             }
@@ -306,6 +318,13 @@ impl Plan {
             output: request.output.clone(),
             timeout_ms,
         }
+    }
+}
+
+/// Of several failures, that an epoch is gone says more than that a node could not be asked.
+fn remember(last: &mut Option<Error>, error: Error) {
+    if last.as_ref().is_none_or(|last| last.code != ErrorCode::SnapshotTooOld) {
+        *last = Some(error);
     }
 }
 

@@ -182,7 +182,7 @@ impl Progress {
             }
             PartKind::Virtual => {
                 for moved in self.moved.iter_mut().filter(|m| part.slices.contains(&m.slice)) {
-                    moved.done = true;
+                    (moved.done, moved.resume_after) = (true, None);
                 }
             }
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use projector::source::memory::MemoryStore;
 use proto::api::{Directory, WatchMessage, Write, WriteKind};
-use proto::command::{Command, Outcome};
+use proto::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::cut::{Cut, WritePosition};
 use proto::env::sim::{SimClock, SimFs};
 use proto::ids::{BucketId, Epoch, NodeId};
@@ -226,9 +226,13 @@ impl Workload {
         let Some((name, asked)) = ddl::asked(&command) else { return };
         let history = || self.history.lock().expect("not poisoned");
         let statement = history().call(name, asked);
-        let Ok(outcome) = timeout(STATEMENT, session.backend.command(command)).await else {
-            return;
+        let done = async {
+            match statement % 2 {
+                0 => session.backend.command(command).await,
+                _ => self.twice(session, statement as u64, command).await,
+            }
         };
+        let Ok(outcome) = timeout(STATEMENT, done).await else { return };
         if let Some(answer) = ddl::answer(&outcome) {
             history().answered(statement, answer);
             self.count(|summary| summary.ddl += 1);
@@ -237,6 +241,26 @@ impl Workload {
             && !self.is_excused(&error)
         {
             violation(&self.summary, format!("{asked:?} was refused: {error}"));
+        }
+    }
+
+    /// A client that did not get its answer sends its request again: it must get the same answer, and nothing
+    /// more may happen.
+    async fn twice(&self, session: &Session, sequence: u64, command: Command) -> Result<Outcome> {
+        let request = Some(RequestId { client: self.seed ^ 0xdd1, sequence });
+        let request = CommandRequest { request, command };
+        let coordinator = session.directory.coordinator();
+        let first = coordinator.propose(request.clone()).await?;
+        match coordinator.propose(request.clone()).await {
+            Ok(second) if second != first => {
+                let text = format!("{request:?} was answered {first:?}, and then {second:?}");
+                violation(&self.summary, text);
+            }
+            Ok(_) | Err(_) => {}
+        }
+        match first {
+            Outcome::Refused(error) => Err(error),
+            outcome => Ok(outcome),
         }
     }
 
