@@ -4,7 +4,7 @@
 //!
 //! What it proves, for the seeds that ran: each scan shows exactly the entries of its epoch, in order
 //! (I1, I3, I4); what was acknowledged is in the source's history, and stays (I7); no epoch splits a
-//! statement (I1); DDL is linearizable ([`ddl`]); a term of the coordinators has one leader and their logs
+//! statement (I1); DDL is linearizable (`ddl`); a term of the coordinators has one leader and their logs
 //! agree; what indexers have on disk is whole; and after the faults stop, the cluster serves again within a
 //! bounded time.
 //!

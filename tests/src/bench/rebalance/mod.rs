@@ -1,7 +1,7 @@
 //! Moves of slices: what they cost the scans that run meanwhile, and how fast they are.
 //!
 //! One process runs a coordinator, a projector, three indexers and a router, each with a gRPC port of its own
-//! ([`loopback`]): files and rows go through TCP as between machines, but all services, the scanner and `cp`
+//! (`loopback`): files and rows go through TCP as between machines, but all services, the scanner and `cp`
 //! share this machine's processors and its disk. An index of eight slices with entries of about 130 bytes is
 //! loaded; then slices move round and round, one after another, without a pause.
 //!
