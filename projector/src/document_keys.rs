@@ -304,17 +304,9 @@ mod tests {
             include_missing: false,
         };
         IndexSpec {
-            name: "i".into(),
-            bucket: "b".into(),
             primary: keys.is_empty(),
             keys: keys.into_iter().map(part).collect(),
-            include: Vec::new(),
-            predicate: None,
-            partition: PartitionBy::DocumentId,
-            slices: 1,
-            replicas: 0,
-            include_apart: false,
-            sql: String::new(),
+            ..IndexSpec::new("i", "b")
         }
     }
 

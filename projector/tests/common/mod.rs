@@ -145,29 +145,14 @@ pub fn index_on(id: u64, keys: Vec<Expr>, partition: PartitionBy) -> Arc<IndexIn
         include_missing: false,
     };
     let spec = IndexSpec {
-        name: format!("i{id}"),
-        bucket: "b".into(),
         primary: false,
         keys: keys.into_iter().map(part).collect(),
-        include: Vec::new(),
-        predicate: None,
         partition,
         slices: SLICES,
-        replicas: 0,
-        include_apart: false,
-        sql: String::new(),
+        ..IndexSpec::new(format!("i{id}"), "b")
     };
     let placement = (0..SLICES).map(|slice| vec![INDEXERS[usize::from(slice % 2)]]).collect();
-    Arc::new(IndexInfo {
-        id: IndexId(id),
-        bucket: BUCKET,
-        spec: Arc::new(spec),
-        state: IndexState::Backfill,
-        generation: Generation(0),
-        topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
-        moves: Vec::new(),
-        revision: 0,
-    })
+    Arc::new(IndexInfo::new(IndexId(id), BUCKET, spec, placement))
 }
 
 pub fn catalog(cas: u64, indexes: &[Arc<IndexInfo>]) -> Catalog {
