@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use futures::{StreamExt, future};
 use proto::command::{Command, CommandRequest, Outcome};
+use proto::history::SourceHistory;
 use proto::ids::{BucketId, NodeId};
 use proto::index::{NodeInfo, Role as NodeRole};
 use proto::{Error, Result};
@@ -24,46 +25,54 @@ use crate::service::{Config, Inner};
 const RETRY: Duration = Duration::from_millis(50);
 
 /// How often the leader looks for buckets that it has not heard of.
-const ASK_EVERY: Duration = Duration::from_millis(250);
+const ENQUIRE_EVERY: Duration = Duration::from_millis(250);
 /// A projector that does not answer for this long is asked again later.
-const ASK_TIMEOUT: Duration = Duration::from_secs(2);
+const ENQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Checks that run at a time; each reads two slices.
 const CHECKS_AT_ONCE: usize = 8;
 /// A check takes no longer: time enough to read tens of millions of entries.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Asks the projectors of silent buckets where they are, while this member leads.
-pub(crate) async fn ask_projectors(inner: Arc<Inner>) {
+/// Enquires the sources of which something strange was heard, or nothing, while this member leads.
+pub(crate) async fn enquire_sources(inner: Arc<Inner>) {
     loop {
-        tokio::time::sleep(ASK_EVERY).await;
+        tokio::select! {
+            biased;
+            () = inner.strange.notified() => {}
+            () = tokio::time::sleep(ENQUIRE_EVERY) => {}
+        }
         let now_ms = inner.now_ms();
-        let silent = {
+        let found = {
             let mut leader = inner.leader();
             let view = inner.replica.view();
-            leader.as_mut().map(|l| l.silent_buckets(&view.state, now_ms)).unwrap_or_default()
+            leader.as_mut().map(|l| l.to_enquire(&view.state, now_ms)).unwrap_or_default()
         };
-        let asked = silent.into_iter().map(|(bucket, node)| ask_projector(&inner, bucket, node));
+        let inner = &inner;
+        let asked = found.into_iter().map(|(bucket, node)| async move {
+            if let Err(error) = enquire(inner, bucket, &node).await {
+                tracing::debug!(%bucket, projector = %node.id, %error, "enquire a source");
+            }
+        });
         future::join_all(asked).await;
     }
 }
 
-async fn ask_projector(inner: &Inner, bucket: BucketId, node: Arc<NodeInfo>) {
-    let projector = inner.directory.projector(&node);
-    let answer = tokio::time::timeout(ASK_TIMEOUT, projector.positions(bucket)).await;
-    let told = match answer {
-        Ok(Ok(cut)) => {
-            let now_ms = inner.now_ms();
-            let mut leader = inner.leader();
-            let view = inner.replica.view();
-            leader.as_mut().map_or(Ok(()), |l| l.sync(&view.state, bucket, cut, now_ms))
-        }
-        Ok(Err(error)) => Err(error),
-        Err(_) => Err(Error::unavailable("no answer in time")),
-    };
-    match told {
-        Ok(()) => inner.wake.notify_one(),
-        Err(error) => tracing::debug!(%bucket, projector = %node.id, %error, "ask for positions"),
+/// Asks a source for its history.
+pub(crate) async fn enquire(
+    inner: &Inner,
+    bucket: BucketId,
+    node: &NodeInfo,
+) -> Result<SourceHistory> {
+    let projector = inner.directory.projector(node);
+    let answer = tokio::time::timeout(ENQUIRE_TIMEOUT, projector.history(bucket)).await;
+    let history = answer.map_err(|_| Error::unavailable("no answer in time"))??;
+    {
+        let mut leader = inner.leader();
+        let view = inner.replica.view();
+        leader.as_mut().map_or(Ok(()), |l| l.enquired(&view.state, bucket, history.clone()))?;
     }
+    inner.wake.notify_one();
+    Ok(history)
 }
 
 /// Runs until the member's log has stopped.
@@ -123,7 +132,11 @@ async fn act(inner: &Inner) -> Result<Option<u64>> {
         let mut leader = inner.leader();
         let view = inner.replica.view();
         let now_unix_ms = inner.env.clock.unix_ms();
-        leader.as_mut().map(|l| l.plan(&view.state, now_ms, now_unix_ms)).unwrap_or_default()
+        let plan = leader.as_mut().map(|l| l.plan(&view.state, now_ms, now_unix_ms));
+        if leader.as_ref().is_some_and(Leader::is_curious) {
+            inner.strange.notify_one();
+        }
+        plan.unwrap_or_default()
     };
     order_checks(inner, checks);
     if commands.is_empty() {

@@ -19,7 +19,7 @@ use proto::api::{
     CoordinatorApi, CoordinatorStatus, Directory, Heartbeat, ResultStream, SyncReport, WatchMessage,
 };
 use proto::command::{Command, CommandRequest, Outcome};
-use proto::cut::{Cut, EpochMark};
+use proto::cut::{Cut, EpochMark, Position};
 use proto::env::{Env, Task, create_dir_durably};
 use proto::ids::{BucketId, IndexId, NodeId, TopologyNo};
 use proto::moves::{RebalancePlan, RebalanceRequest};
@@ -83,6 +83,8 @@ pub(crate) struct Inner {
     leader: Mutex<Option<Leader>>,
     /// Wakes the leader's loop.
     pub(crate) wake: Notify,
+    /// Wakes who enquires sources.
+    pub(crate) strange: Notify,
     /// Checks that the leader's loop orders.
     pub(crate) checks: (async_channel::Sender<Check>, async_channel::Receiver<Check>),
     started: Instant,
@@ -118,6 +120,7 @@ impl Coordinator {
             replica,
             leader: Mutex::new(None),
             wake: Notify::new(),
+            strange: Notify::new(),
             checks: async_channel::bounded(CHECKS_MAX),
             started: Instant::now(),
         });
@@ -128,7 +131,7 @@ impl Coordinator {
             }
         }));
         tasks.push(env.spawn("coordinator-leader", crate::lead::run(inner.clone())));
-        tasks.push(env.spawn("coordinator-asks", crate::lead::ask_projectors(inner.clone())));
+        tasks.push(env.spawn("coordinator-enquiries", crate::lead::enquire_sources(inner.clone())));
         tasks.push(env.spawn("coordinator-checks", crate::lead::compare_copies(inner.clone())));
         tasks.push(env.spawn("coordinator-alive", say_alive(inner.clone())));
         Ok(Arc::new(Self { inner, _tasks: tasks, _lock: lock }))
@@ -225,7 +228,11 @@ impl Inner {
             let told = report.buckets.into_iter();
             // One bad bucket does not keep the others from being heard.
             told.map(|(bucket, cut)| leader.sync(&view.state, bucket, cut, now_ms))
-                .fold(Ok(()), Result::and)
+                .fold(Ok(()), Result::and)?;
+            if leader.is_curious() {
+                self.strange.notify_one();
+            }
+            Ok(())
         })?;
         self.wake.notify_one();
         Ok(())
@@ -268,7 +275,36 @@ impl Inner {
                 ),
             ));
         }
+        // What a rollback is about to take back covers nothing.
+        let frozen = bucket.info.readable_from().is_none();
+        if frozen || !bucket.logs.includes_cut(cut) {
+            return Ok(None);
+        }
         Ok(bucket.epochs.covering(cut).cloned())
+    }
+
+    /// Is each position a place in the bucket's history? One that is not may be on a branch that is not known
+    /// here yet: the source is asked.
+    async fn check_in_history(&self, bucket: BucketId, cut: &Cut) -> Result<()> {
+        let (includes, projector) = {
+            let view = self.replica.view();
+            let Some(known) = view.state.bucket(bucket) else { return Ok(()) };
+            (known.logs.includes_cut(cut), view.state.node(known.info.projector).cloned())
+        };
+        let Some(projector) = projector.filter(|_| !includes) else { return Ok(()) };
+        // While the source does not answer nobody knows.
+        let Ok(history) = crate::lead::enquire(self, bucket, &projector).await else {
+            return Ok(());
+        };
+        let lost = cut.iter().find(|(vbucket, at)| !history.logs.includes(*vbucket, *at));
+        let Some((vbucket, Position { vbuuid, seqno })) = lost else { return Ok(()) };
+        let what = format!(
+            "vbucket {vbucket} of bucket {bucket}: {:x}/{seqno} is not in the source's history",
+            vbuuid.0
+        );
+        Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(
+            "the source has lost it in a failover, or it is a position of another bucket",
+        ))
     }
 
     async fn wait_for_epoch(
@@ -292,6 +328,9 @@ impl Inner {
                 return leader.epoch_covering(bucket, cut, left.as_millis() as u64).await;
             }
             known?;
+            if let Ok(checked) = timeout_at(deadline, self.check_in_history(bucket, &cut)).await {
+                checked?;
+            }
             let want = self.as_leader(|leader| Ok(leader.stability.want(bucket, cut.clone())))?;
             let _want = Want(self, want);
             self.wake.notify_one();
@@ -400,6 +439,7 @@ fn is_leaders_own(command: &Command) -> bool {
             | Command::AdvanceMove { .. }
             | Command::EndMove { .. }
             | Command::PromoteEpochs(_)
+            | Command::Rollback { .. }
     )
 }
 

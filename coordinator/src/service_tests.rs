@@ -9,6 +9,7 @@ use proto::api::{
 };
 use proto::command::RequestId;
 use proto::cut::Position;
+use proto::history::{FailoverLogs, SourceHistory};
 use proto::ids::{Epoch, Generation, IndexId, MoveId, Seqno, SliceId, SliceNo, Vbuuid};
 use proto::index::{Catalog, IndexState, NodeInfo, Role};
 use proto::moves::{
@@ -78,8 +79,9 @@ impl ProjectorApi for Projector {
         Ok(cut(*self.0.positions.lock().unwrap()))
     }
 
-    async fn failover_logs(&self, _: BucketId) -> Result<Vec<Vec<(Vbuuid, u64)>>> {
-        no()
+    async fn history(&self, _: BucketId) -> Result<SourceHistory> {
+        let logs = Arc::new(FailoverLogs::new(vec![vec![(Vbuuid(1), 0)]; 2]));
+        Ok(SourceHistory { durable: cut(*self.0.positions.lock().unwrap()), logs })
     }
 
     async fn subscribe(&self, _: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {

@@ -156,7 +156,7 @@ mod tests {
     use crate::raft::StateMachine;
     use crate::replica::Machine;
     use crate::state::StateContext;
-    use crate::state::tests::{apply, with_bucket};
+    use crate::state::tests::{apply, one_branch, with_bucket};
 
     const LED: Role = Role { term: 1, leader: Some(NodeId(1)), leads: false };
 
@@ -176,6 +176,7 @@ mod tests {
             if_not_exists: false,
         };
         apply(&mut state, create);
+        one_branch(&mut state, BucketId(2), u64::MAX);
         for n in 2..=last {
             let position = Position { vbuuid: Vbuuid(u64::MAX), seqno: Seqno(u64::MAX - last + n) };
             let changes = (0..1024).map(|vbucket| (VbucketId(vbucket), position)).collect();

@@ -4,6 +4,11 @@
 //! The task is cancelled by dropping it: what it had not applied is asked for again from the
 //! watermarks. After any error it opens a new stream, from the end of what was received; a hole or
 //! `DropData` does the same.
+//!
+//! All that it compares with the stream's positions belongs to the stream's history: what does not is
+//! given up first ([`rollback`]).
+
+mod rollback;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,6 +18,7 @@ use futures::StreamExt;
 use proto::api::{Directory, ProjectorApi};
 use proto::cut::{Cut, EpochMark};
 use proto::env::{Env, Task};
+use proto::history::FailoverLogs;
 use proto::ids::{BucketId, Generation, IndexId, SliceId, SliceNo};
 use proto::index::{BucketInfo, Catalog, IndexInfo, NodeInfo};
 use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
@@ -43,6 +49,8 @@ pub struct Shared {
     pub fragments: Arc<FragmentStore>,
     /// The moves to this node.
     pub incoming: Incoming,
+    /// Counts the catalogs taken.
+    pub catalog_taken: watch::Sender<u64>,
     /// The newest catalog.
     pub catalog: Arc<ArcSwap<Catalog>>,
     /// Counts the epochs applied, and changes of which slices there are.
@@ -75,6 +83,8 @@ struct Follower {
     state: watch::Sender<FollowerState>,
     queue: Option<MutationQueue>,
     applied: Option<EpochMark>,
+    /// The history that the stream belongs to.
+    history: Option<Arc<FailoverLogs>>,
     /// What the stream's frames are evaluated for.
     fed: BTreeMap<IndexId, Fed>,
     /// The newest revision of each index that a stream has told.
@@ -91,7 +101,7 @@ struct Fed {
 }
 
 struct Build {
-    generation: Generation,
+    info: Arc<IndexInfo>,
     /// The snapshot's cut, once all its documents are in the store.
     snapshot: Option<Cut>,
     _task: Task,
@@ -118,6 +128,7 @@ pub fn follow(
         bucket: bucket.id,
         queue: None,
         applied,
+        history: None,
         fed: BTreeMap::new(),
         revisions: BTreeMap::new(),
         builds: BTreeMap::new(),
@@ -143,14 +154,33 @@ pub fn follow(
 impl Follower {
     /// One subscription, from its beginning to its end.
     async fn run(&mut self, builds_done: &async_channel::Receiver<Built>) -> Result<()> {
+        self.go_back().await?;
+        self.history = None;
+        if let Some(queue) = &mut self.queue {
+            queue.forget_epochs();
+        }
         let request = self.subscribe_request();
-        let mut stream = self.projector.subscribe(request).await?;
+        let mut stream = match self.projector.subscribe(request).await {
+            Ok(stream) => stream,
+            Err(error) => {
+                if error.code == ErrorCode::OutOfOrder {
+                    // What was received and not applied may be lost at the source.
+                    self.queue = None;
+                }
+                return Err(error);
+            }
+        };
         let mut moves = self.shared.incoming.changes();
+        let mut catalog = self.shared.catalog_taken.subscribe();
         loop {
             // In a bucket at rest no message reminds of them.
             let waits = self.shared.incoming.waits(self.bucket);
+            if self.must_go_back() {
+                return Err(Error::unavailable("the bucket is rolled back"));
+            }
             tokio::select! {
                 biased;
+                _ = catalog.changed() => {}
                 _ = moves.changed() => {}
                 () = tokio::time::sleep(LOOK_AT_MOVES), if waits => {}
                 done = builds_done.recv() => {
@@ -208,6 +238,7 @@ impl Follower {
                     self.join(index, &at).await?;
                 }
             }
+            StreamMessage::History(logs) => self.history = Some(logs),
             StreamMessage::IndexJoin { index, at } => self.join(index, &at).await?,
             StreamMessage::IndexLeave { index } => {
                 self.builds.remove(&index);
@@ -226,6 +257,7 @@ impl Follower {
                 self.apply_ready().await?;
             }
             StreamMessage::Epoch(mark) => {
+                self.check_follows(&mark)?;
                 self.queue()?.epoch(mark);
                 self.apply_ready().await?;
             }
@@ -333,7 +365,7 @@ impl Follower {
             if !fed.info.moves.iter().any(|known| known.id == mv.id()) {
                 continue;
             }
-            let covered = mark.cut.covers(since) || plant::is(Plant::HandOverUncovered);
+            let covered = mark.cut.reaches(since) || plant::is(Plant::HandOverUncovered);
             if fed.info.generation == mv.slice.generation && covered {
                 mv.install(&self.shared, &fed.info, mark).await;
             }
@@ -351,29 +383,33 @@ impl Follower {
             stored.info.id == index.id && stored.info.generation == index.generation
         });
         let readable = stored.is_some_and(|stored| stored.floor.is_some());
-        let building = self.builds.get(&index.id).is_some_and(|b| b.generation == index.generation);
+        let building =
+            self.builds.get(&index.id).is_some_and(|b| b.info.generation == index.generation);
         if readable || building {
             return Ok(());
         }
         self.shared.store.begin_build(Arc::clone(&index), grouping(&index)).await?;
-        let task = self.shared.env.spawn(
-            "build",
-            build(
-                self.shared.clone(),
-                Arc::clone(&self.projector),
-                Arc::clone(&index),
-                self.built.clone(),
-            ),
-        );
-        let build = Build { generation: index.generation, snapshot: None, _task: task };
-        self.builds.insert(index.id, build);
+        self.spawn_build(&index);
         self.shared.slices_changed();
         Ok(())
     }
 
+    /// Fetches a snapshot for an index whose mutations are applied, unseen, from here on.
+    pub(super) fn spawn_build(&mut self, index: &Arc<IndexInfo>) {
+        let fetch = build(
+            self.shared.clone(),
+            Arc::clone(&self.projector),
+            Arc::clone(index),
+            self.built.clone(),
+        );
+        let task = self.shared.env.spawn("build", fetch);
+        let build = Build { info: Arc::clone(index), snapshot: None, _task: task };
+        self.builds.insert(index.id, build);
+    }
+
     async fn build_done(&mut self, done: Built) -> Result<()> {
         if let Some(build) = self.builds.get_mut(&done.index)
-            && build.generation == done.generation
+            && build.info.generation == done.generation
         {
             build.snapshot = Some(done.cut);
         }
@@ -383,13 +419,14 @@ impl Follower {
     /// Shows the indexes whose snapshot an applied epoch covers.
     async fn finish_builds(&mut self) -> Result<()> {
         let Some(mark) = self.applied.clone() else { return Ok(()) };
+        self.begin_lost_builds_anew();
         let covered =
-            |build: &Build| build.snapshot.as_ref().is_some_and(|cut| mark.cut.covers(cut));
+            |build: &Build| build.snapshot.as_ref().is_some_and(|cut| mark.cut.reaches(cut));
         let ready: Vec<_> = self
             .builds
             .iter()
             .filter(|(_, build)| covered(build))
-            .map(|(index, build)| (*index, build.generation))
+            .map(|(index, build)| (*index, build.info.generation))
             .collect();
         for (index, generation) in ready {
             self.builds.remove(&index);

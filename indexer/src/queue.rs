@@ -66,6 +66,11 @@ impl MutationQueue {
         self.epochs.back().map_or(self.applied, |mark| mark.epoch)
     }
 
+    /// Forgets the stability timestamps that wait: the next stream tells them again, where they still stand.
+    pub fn forget_epochs(&mut self) {
+        self.epochs.clear();
+    }
+
     /// Takes in a frame.
     pub fn frame(&mut self, frame: Frame) -> Result<(), Hole> {
         let watermark = self.watermarks.get(frame.vbucket);
@@ -99,8 +104,8 @@ impl MutationQueue {
                 .cut
                 .iter()
                 .take(last.into())
-                .all(|(v, p)| self.watermarks.covers_position(v, p));
-        if !without_last && !self.watermarks.covers(&mark.cut) {
+                .all(|(v, p)| self.watermarks.get(v).seqno >= p.seqno);
+        if !without_last && !self.watermarks.reaches(&mark.cut) {
             return None;
         }
         let mark = self.epochs.pop_front()?;
@@ -151,6 +156,7 @@ mod tests {
             parent: Epoch(epoch - 1),
             cut: Arc::new(Cut::from_positions(seqnos.map(position).to_vec())),
             horizon: Epoch(0),
+            points: Arc::default(),
         }
     }
 

@@ -15,7 +15,7 @@ use proto::api::{
 use proto::command::{Command, CommandRequest, Outcome};
 use proto::env::{Env, OpenMode, Task, create_dir_durably};
 use proto::ids::{BucketId, Epoch, NodeId, SliceId, SliceNo};
-use proto::index::{Catalog, IndexInfo, IndexState};
+use proto::index::{BucketInfo, Catalog, IndexInfo, IndexState};
 use proto::moves::{ExportMessage, ExportRequest, MoveStage, SliceMove};
 use proto::scan::{AppliedReport, ShardBatch, ShardScan};
 use proto::topology::TopologyProvider;
@@ -30,7 +30,7 @@ use crate::scan::{ShardScanner, check};
 use crate::slice::{FragmentStore, SliceStore, StoredIndex};
 
 /// What the data directory's VERSION file says.
-const DATA_VERSION: &str = "sextant indexer data 3\n";
+const DATA_VERSION: &str = "sextant indexer data 4\n";
 /// What a bucket may hold back before it counts as slow; the projector bounds what it sends ahead.
 const QUEUE_BYTES_MAX: u64 = 64 << 20;
 
@@ -79,6 +79,7 @@ impl Indexer {
             store: store.clone(),
             fragments: store,
             incoming: Incoming::default(),
+            catalog_taken: watch::Sender::new(0),
             catalog: Arc::default(),
             applied: watch::Sender::new(0),
             slices: watch::Sender::new(0),
@@ -176,6 +177,7 @@ async fn follow_catalog(shared: Shared, followers: Followers) {
 
 async fn take_catalog(shared: &Shared, followers: &Followers, catalog: &Arc<Catalog>) {
     shared.catalog.store(Arc::clone(catalog));
+    shared.catalog_taken.send_modify(|count| *count += 1);
     for stored in shared.store.indexes() {
         if let Err(error) = bring_in_step(shared, catalog, &stored).await {
             tracing::warn!(index = %stored.info.id, %error, "bringing an index in step with the catalog");
@@ -328,6 +330,12 @@ fn readable_slices(store: &dyn SliceStore) -> Vec<(SliceId, Epoch)> {
 #[async_trait]
 impl IndexerApi for Indexer {
     async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
+        let dead = |bucket: &Arc<BucketInfo>| bucket.is_dead(scan.epoch);
+        if self.shared.catalog.load().buckets.get(&scan.bucket).is_some_and(dead) {
+            let what = format!("a rollback has taken back epoch {}", scan.epoch);
+            return Err(Error::new(ErrorCode::SnapshotTooOld, what)
+                .with_hint("begin the scan or the transaction anew"));
+        }
         let deadline = Duration::from_millis(scan.timeout_ms);
         let ready = async {
             self.wait_applied(scan.bucket, scan.epoch).await?;

@@ -12,10 +12,12 @@ use proto::api::{
     Directory, ProjectorApi, PushReply, PushRequest, ResultStream, WriteReply, WriteRequest,
 };
 use proto::cut::Cut;
-use proto::env::{Budget, Env, Task};
-use proto::ids::{BucketId, Vbuuid};
+use proto::env::{Budget, Env, Random, Task};
+use proto::history::{SourceHistory, begin_branch};
+use proto::ids::{BucketId, Seqno, Vbuuid};
 use proto::index::{Catalog, IndexInfo, SourceKind};
 use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
+use proto::plant::{self, Plant};
 use proto::topology::MutationRouter;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::{Notify, oneshot, watch};
@@ -24,9 +26,9 @@ use crate::backfill::Backfill;
 use crate::check;
 use crate::config::Config;
 use crate::follow;
-use crate::source::DocumentStore;
 use crate::source::bucket::Bucket;
 use crate::source::writer::{Job, Work, Writer};
+use crate::source::{BucketRecord, DocumentStore};
 use crate::stream::{MaintenanceStream, StreamContext};
 use crate::task_stream::TaskStream;
 
@@ -95,8 +97,8 @@ impl Service {
         let (catalog, _) = watch::channel(None);
         let gate = Arc::new(Mutex::new(()));
         let moved = Arc::new(Moved::default());
-        let opened = Arc::clone(&store);
-        let found = env.blocking(move || opened.buckets()).await?;
+        let (opened, random) = (Arc::clone(&store), Arc::clone(&env.random));
+        let found = env.blocking(move || begin_branches(&*opened, &*random)).await?;
         let buckets = found.into_iter().map(|(record, ends)| {
             let id = record.info.id;
             (id, Arc::new(Bucket::new(record, &ends, config.head_bytes_max)))
@@ -134,6 +136,30 @@ impl Service {
     pub fn projector(&self) -> Arc<Projector> {
         Arc::clone(&self.projector)
     }
+}
+
+/// The buckets of a store, each vbucket of an embedded one on a new branch: nobody knows what the process that
+/// had the store before has numbered and lost, or whether the store is an older copy. What a reader knows of
+/// the branches before stays a place in the history, as far as the store has it.
+fn begin_branches(
+    store: &dyn DocumentStore,
+    random: &dyn Random,
+) -> Result<Vec<(BucketRecord, Vec<Seqno>)>> {
+    let mut buckets = store.buckets()?;
+    let embedded = |(record, _): &&mut (BucketRecord, Vec<Seqno>)| {
+        record.info.source == SourceKind::Embedded && !plant::is(Plant::BranchKept)
+    };
+    let mut records = Vec::new();
+    for (record, ends) in buckets.iter_mut().filter(embedded) {
+        for (branches, end) in record.branches.iter_mut().zip(ends) {
+            begin_branch(branches, Vbuuid(random.next_u64().max(1)), *end);
+        }
+        records.push(record.clone());
+    }
+    if !records.is_empty() {
+        store.put_records(&records)?;
+    }
+    Ok(buckets)
 }
 
 impl Projector {
@@ -244,6 +270,10 @@ impl ProjectorApi for Projector {
 
     async fn push(&self, request: PushRequest) -> Result<PushReply> {
         let bucket = self.writable(request.bucket, SourceKind::Push).await?;
+        if !request.branches.is_empty() {
+            let branches = request.branches;
+            self.submit(Arc::clone(&bucket), 0, |reply| Work::Branch(branches, reply)).await?;
+        }
         let limit = self.config.document_bytes_max;
         let (mutations, error, bytes) = check::pushes(&bucket.info, request.mutations, limit);
         self.submit(bucket, bytes, |reply| Work::Push(mutations, error, reply)).await
@@ -253,8 +283,8 @@ impl ProjectorApi for Projector {
         Ok(self.bucket(bucket).await?.durable())
     }
 
-    async fn failover_logs(&self, bucket: BucketId) -> Result<Vec<Vec<(Vbuuid, u64)>>> {
-        Ok(self.bucket(bucket).await?.branches())
+    async fn history(&self, bucket: BucketId) -> Result<SourceHistory> {
+        Ok(self.bucket(bucket).await?.history())
     }
 
     async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {

@@ -24,9 +24,11 @@ use std::sync::atomic::AtomicU64;
 use async_channel::Sender;
 use proto::cut::{Cut, Position};
 use proto::env::Env;
+use proto::history::FailoverLogs;
 use proto::ids::{Epoch, IndexId, NodeId, Seqno, VbucketId};
 use proto::index::{Catalog, IndexInfo, IndexState};
 use proto::mutation::{Frame, KeyVersionsWriter, StreamMessage, SubscribeRequest};
+use proto::plant::{self, Plant};
 use proto::topology::MutationRouter;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
@@ -82,6 +84,9 @@ pub struct MaintenanceStream {
     catalog_cas: u64,
     indexes: BTreeMap<IndexId, Arc<IndexInfo>>,
     at: Cut,
+    /// What was told of the history; it ends with the next loss.
+    logs: Option<Arc<FailoverLogs>>,
+    losses: u64,
     reading: Reading,
     /// Mutations that were read and are not in frames yet.
     batch: std::vec::IntoIter<Arc<Mutation>>,
@@ -121,6 +126,7 @@ impl MaintenanceStream {
         out: Sender<Result<StreamMessage>>,
     ) -> Result<Self> {
         let changed = bucket.watch();
+        let (_, losses) = bucket.logs();
         let (end, then) = bucket.end();
         let mut last_epoch = request.last_epoch;
         let (at, reading) = match &request.from {
@@ -148,6 +154,8 @@ impl MaintenanceStream {
             catalog_cas: 0,
             indexes: BTreeMap::new(),
             at,
+            logs: None,
+            losses,
             reading,
             batch: Vec::new().into_iter(),
             last_epoch,
@@ -174,6 +182,7 @@ impl MaintenanceStream {
             if self.bucket.is_removed() {
                 return Err(self.bucket.removed_error().into());
             }
+            self.send_history().await?;
             self.send_index_changes().await?;
             self.send_epochs().await?;
             if self.ahead_bytes < self.context.frames_ahead_bytes_max && self.send_frames().await? {
@@ -207,6 +216,21 @@ impl MaintenanceStream {
         wanted.map(|(id, index)| (*id, Arc::clone(index))).collect()
     }
 
+    /// Says on which branches the history was made, and ends where a piece of it was lost.
+    async fn send_history(&mut self) -> Sent<()> {
+        let (logs, losses) = self.bucket.logs();
+        if losses != self.losses {
+            let name = &self.bucket.info.name;
+            let what = format!("a piece of the history of bucket {name} was lost");
+            return Err(Error::unavailable(what).into());
+        }
+        if self.logs.as_ref() != Some(&logs) {
+            self.logs = Some(Arc::clone(&logs));
+            self.send(StreamMessage::History(logs)).await?;
+        }
+        Ok(())
+    }
+
     async fn send_index_changes(&mut self) -> Sent<()> {
         if self.catalog.borrow().as_ref().is_none_or(|catalog| catalog.cas == self.catalog_cas) {
             return Ok(());
@@ -233,11 +257,17 @@ impl MaintenanceStream {
 
     async fn send_epochs(&mut self) -> Sent<()> {
         for mark in self.bucket.epochs_after(self.last_epoch) {
-            self.last_epoch = mark.epoch;
             let cut = Arc::clone(&mark.cut);
+            let logs = self.logs.as_ref();
+            if !logs.is_some_and(|logs| logs.includes_cut(&cut)) && !plant::is(Plant::DeadEpochSent)
+            {
+                // It was published before a loss: the rollback will put another in its place.
+                break;
+            }
+            self.last_epoch = mark.epoch;
             self.send(StreamMessage::Epoch(mark)).await?;
             while let Some((vbucket, position, bytes)) = self.ahead.front()
-                && cut.covers_position(*vbucket, *position)
+                && cut.get(*vbucket).seqno >= position.seqno
             {
                 self.ahead_bytes -= bytes;
                 self.ahead.pop_front();
@@ -261,7 +291,7 @@ impl MaintenanceStream {
             let bytes = frame.body.len() + FRAME_OVERHEAD_BYTES;
             self.at.set(frame.vbucket, position);
             let heard = self.heard.as_ref();
-            if heard.is_none_or(|cut| !cut.covers_position(frame.vbucket, position)) {
+            if heard.is_none_or(|cut| cut.get(frame.vbucket).seqno < position.seqno) {
                 self.ahead.push_back((frame.vbucket, position, bytes));
                 self.ahead_bytes += bytes;
             }

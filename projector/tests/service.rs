@@ -211,7 +211,7 @@ async fn a_backfill_and_the_stream_it_joined_make_the_whole_index() {
             }
         }
         assert!(ended);
-        assert!(cut.expect("it begins").covers(&follower.joined[&IndexId(1)]));
+        assert!(cut.expect("it begins").reaches(&follower.joined[&IndexId(1)]));
         assert!(!contents.contains_key("d1"));
         let end = world.projector().positions(BUCKET).await.expect("positions");
         follower.reach(&end).await;
@@ -249,8 +249,8 @@ async fn timestamps_come_in_order_and_hold_the_stream_near() {
         cuts.push(world.projector().positions(BUCKET).await.expect("positions"));
         until_still(&mut follower).await;
     }
-    assert!(follower.at.covers(&cuts[0]));
-    assert!(!follower.at.covers(&cuts[1]), "it waits for a timestamp");
+    assert!(follower.at.reaches(&cuts[0]));
+    assert!(!follower.at.reaches(&cuts[1]), "it waits for a timestamp");
     world.script.epoch(2, &cuts[0]);
     follower.reach(&cuts[1]).await;
     world.script.epoch(3, &cuts[1]);
@@ -432,7 +432,7 @@ fn pushed(id: &str, vbuuid: u64, seqno: u64) -> PushMutation {
 async fn pushed_mutations_keep_the_producers_positions() {
     let mut world = world_with(&[]).await;
     let push = async |world: &World, mutations| {
-        world.projector().push(PushRequest { bucket: PUSHED, mutations }).await
+        world.projector().push(PushRequest { bucket: PUSHED, branches: vec![], mutations }).await
     };
     let vbucket = vbucket_of("a", VBUCKETS);
     let reply = push(&world, vec![pushed("a", 5, 1), pushed("a", 5, 2)]).await.expect("in order");
@@ -456,14 +456,15 @@ async fn pushed_mutations_keep_the_producers_positions() {
     wrong.vbucket = VbucketId((vbucket.0 + 1) % VBUCKETS);
     let error = push(&world, vec![wrong]).await.expect_err("a wrong vbucket");
     assert_eq!(error.code, ErrorCode::InvalidParameter);
-    let logs = world.projector().failover_logs(PUSHED).await.expect("branches");
-    assert_eq!(logs[usize::from(vbucket.0)], [(Vbuuid(5), 0)]);
+    let logs = world.projector().history(PUSHED).await.expect("branches").logs;
+    assert_eq!(logs.get(vbucket), Some(&vec![(Vbuuid(5), 0)]));
 }
 
 #[tokio::test]
 async fn a_bucket_has_one_kind_of_writer() {
     let world = world_with(&[]).await;
-    let request = PushRequest { bucket: BUCKET, mutations: vec![pushed("a", 5, 1)] };
+    let request =
+        PushRequest { bucket: BUCKET, branches: vec![], mutations: vec![pushed("a", 5, 1)] };
     let error = world.projector().push(request).await.expect_err("an embedded bucket");
     assert_eq!(error.code, ErrorCode::Unsupported);
     let writes = vec![upsert("a", "1")];

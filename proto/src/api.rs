@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use crate::command::{CommandRequest, Outcome};
 use crate::cut::{Cut, EpochMark, Position, WritePosition};
 use crate::error::Result;
-use crate::ids::{BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo, VbucketId, Vbuuid};
+use crate::history::SourceHistory;
+use crate::ids::{BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo, VbucketId};
 use crate::index::{Catalog, NodeInfo};
 use crate::moves::{ExportMessage, ExportRequest, MoveProgress, RebalancePlan, RebalanceRequest};
 use crate::mutation::{
@@ -193,14 +194,15 @@ pub trait ProjectorApi: Send + Sync + 'static {
     async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>>;
 
     /// Takes mutations that the producer numbered, for a bucket made FROM PUSH; durable when it
-    /// answers. A gap, an older seqno or an unknown branch: `OutOfOrder`, and all before it is kept.
+    /// answers. A gap, an older seqno or an unknown branch: `OutOfOrder`, and all before it is kept. A
+    /// producer that has lost a piece of its history says where its new branch begins.
     async fn push(&self, request: PushRequest) -> Result<PushReply>;
 
     /// Where the durable history of a bucket ends: a participant-closed cut.
     async fn positions(&self, bucket: BucketId) -> Result<Cut>;
 
-    /// The branches of each vbucket: (vbuuid, seqno at which it began), newest first.
-    async fn failover_logs(&self, bucket: BucketId) -> Result<Vec<Vec<(Vbuuid, u64)>>>;
+    /// The failover logs of a bucket and where its durable history ends, at one moment.
+    async fn history(&self, bucket: BucketId) -> Result<SourceHistory>;
 
     /// Follows a bucket from the node's watermarks: first from the store (catch-up), then from the
     /// shared head of the stream. A slow reader never holds up others: it falls back to the store, or
@@ -254,6 +256,9 @@ pub struct WriteReply {
 pub struct PushRequest {
     /// The bucket; one made FROM PUSH.
     pub bucket: BucketId,
+    /// Branches that begin, before the mutations: the vbucket goes on with this branch after this seqno, and
+    /// what it had beyond is lost.
+    pub branches: Vec<(VbucketId, Position)>,
     /// The mutations, in the order of their seqnos within each vbucket.
     pub mutations: Vec<PushMutation>,
 }

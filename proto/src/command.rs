@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::ids::{BucketId, Epoch, Generation, IndexId, MoveId, NodeId, VbucketId};
 use crate::index::{IndexSpec, NodeInfo, SourceKind};
 use crate::moves::{MoveStage, PlannedMove};
+use crate::rollback::RollbackStep;
 
 /// Names one request of one client; sending it again does not do it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -142,6 +143,14 @@ pub enum Command {
     },
     /// One tick of stability timestamps, for all buckets that changed. From the leader.
     PromoteEpochs(Vec<Promotion>),
+    /// The next step of a bucket's rollback, or the first. From the leader; a step that does not follow the
+    /// stage at hand changes nothing.
+    Rollback {
+        /// The bucket.
+        bucket: BucketId,
+        /// What is done.
+        step: RollbackStep,
+    },
 }
 
 /// A new stability timestamp of one bucket.

@@ -58,16 +58,10 @@ impl Cut {
         self.0.iter().enumerate().map(|(n, position)| (VbucketId(n as u16), *position))
     }
 
-    /// Does this cut include all that `other` includes? A position on another branch is not included,
-    /// unless it is the beginning.
-    pub fn covers(&self, other: &Cut) -> bool {
-        other.iter().all(|(vbucket, position)| self.covers_position(vbucket, position))
-    }
-
-    /// Does this cut include all of a vbucket up to `position`?
-    pub fn covers_position(&self, vbucket: VbucketId, position: Position) -> bool {
-        let mine = self.get(vbucket);
-        position.seqno.0 == 0 || (mine.vbuuid == position.vbuuid && mine.seqno >= position.seqno)
+    /// Does this cut include all that `other` includes? Both must be places in one history, where seqnos
+    /// alone decide ([`crate::history`]).
+    pub fn reaches(&self, other: &Cut) -> bool {
+        other.iter().all(|(vbucket, position)| self.get(vbucket).seqno >= position.seqno)
     }
 
     /// How many mutations lie between `older` and this cut.
@@ -104,6 +98,8 @@ pub struct EpochMark {
     pub cut: Arc<Cut>,
     /// No scan asks for an epoch below this one any more; versions that only such epochs need may go.
     pub horizon: Epoch,
+    /// Below the horizon, ascending: the epochs that a rollback may go back to.
+    pub points: Arc<Vec<Epoch>>,
 }
 
 /// Positions that a writer reached, as text for `SHOW write_position` and `SET at_plus`:
@@ -175,11 +171,11 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_covers_what_it_includes_on_the_same_branch_only() {
+    fn a_cut_reaches_what_has_no_larger_seqno() {
         let cut = Cut::from_positions(vec![at(7, 5), at(8, 0)]);
-        assert!(cut.covers(&Cut::from_positions(vec![at(7, 5), at(0, 0)])));
-        assert!(!cut.covers(&Cut::from_positions(vec![at(7, 6), at(0, 0)])));
-        assert!(!cut.covers(&Cut::from_positions(vec![at(9, 4), at(0, 0)])), "another branch");
+        assert!(cut.reaches(&Cut::from_positions(vec![at(7, 5), at(0, 0)])));
+        assert!(!cut.reaches(&Cut::from_positions(vec![at(7, 6), at(0, 0)])));
+        assert!(cut.reaches(&Cut::from_positions(vec![at(6, 4), at(0, 0)])), "an older branch");
     }
 
     #[test]

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::expr::{ColumnType, Expr};
-use crate::ids::{BucketId, Generation, IndexId, NodeId, SliceNo, TopologyNo};
+use crate::ids::{BucketId, Epoch, Generation, IndexId, NodeId, SliceNo, TopologyNo};
 use crate::moves::{EndedMove, SliceMove};
+use crate::rollback::{DeadEpochs, Rollback};
 use crate::topology::IndexTopology;
 
 /// Slices of an index that does not say how many it wants.
@@ -45,6 +46,38 @@ pub struct BucketInfo {
     pub source: SourceKind,
     /// The projector that keeps its documents and streams them.
     pub projector: NodeId,
+    /// The rollback that is under way.
+    pub rollback: Option<Arc<Rollback>>,
+    /// Epochs that rollbacks have taken back, the newest range last; a bounded number of ranges.
+    pub dead: Arc<Vec<DeadEpochs>>,
+}
+
+impl BucketInfo {
+    /// A new bucket.
+    pub fn new(
+        id: BucketId,
+        name: impl Into<String>,
+        vbuckets: u16,
+        source: SourceKind,
+        projector: NodeId,
+    ) -> Self {
+        let name = name.into();
+        Self { id, name, vbuckets, source, projector, rollback: None, dead: Arc::default() }
+    }
+
+    /// Was an epoch taken back by a rollback?
+    pub fn is_dead(&self, epoch: Epoch) -> bool {
+        self.dead.iter().any(|dead| dead.contains(epoch))
+    }
+
+    /// Nothing below this epoch is chosen for a new scan: it may lack what has survived a rollback. `None`
+    /// while that is not known yet.
+    pub fn readable_from(&self) -> Option<Epoch> {
+        if self.rollback.as_ref().is_some_and(|rollback| rollback.resumes.is_none()) {
+            return None;
+        }
+        Some(self.dead.last().map_or(Epoch(0), |dead| Epoch(dead.to.0 + 1)))
+    }
 }
 
 /// The states of an index, as the index-manager design names them.

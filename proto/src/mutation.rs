@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cut::{Cut, EpochMark};
 use crate::error::{Error, ErrorCode, Result};
+use crate::history::FailoverLogs;
 use crate::ids::{BucketId, Generation, IndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid};
 use crate::index::IndexInfo;
 
@@ -76,6 +77,9 @@ pub enum StreamMessage {
         /// What the frames are evaluated for.
         indexes: Vec<Arc<IndexInfo>>,
     },
+    /// The history that the stream belongs to: after `Begin`, and when a branch began. All positions of the
+    /// stream, before and after, are places in it: when a piece of the history is lost the stream ends.
+    History(Arc<FailoverLogs>),
     /// From here on the frames are evaluated for one more index (or for a new topology of one).
     IndexJoin {
         /// The index.

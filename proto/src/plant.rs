@@ -57,10 +57,24 @@ pub enum Plant {
     AppliedEarly,
     /// A statement that is sent again is done again.
     DoneTwice,
+    /// A source that comes back goes on with the branch that it had.
+    BranchKept,
+    /// A source streams a stability timestamp that its history does not have any more.
+    DeadEpochSent,
+    /// The rollback point is chosen without a look at the last vbucket.
+    PointTooNew,
+    /// Merges do not keep what rollback points need.
+    PointsForgotten,
+    /// An indexer that was down during a rollback does not go back.
+    RollbackMissed,
+    /// A build keeps a snapshot of a history that was lost.
+    LostSnapshotKept,
+    /// A scan reads before what has survived a rollback is there again.
+    SurvivorsUnshown,
 }
 
 /// All plants: name, and what it is.
-pub const PLANTS: [(Plant, &str, &str); 24] = [
+pub const PLANTS: [(Plant, &str, &str); 31] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -113,6 +127,17 @@ pub const PLANTS: [(Plant, &str, &str); 24] = [
     (Plant::VoteNotPersisted, "vote-not-persisted", "a member votes and does not write it"),
     (Plant::AppliedEarly, "applied-early", "an entry is applied before a majority has it on disk"),
     (Plant::DoneTwice, "done-twice", "DDL is applied twice when it is sent again"),
+    (Plant::BranchKept, "branch-kept", "a source that lost a piece goes on with its branch"),
+    (Plant::DeadEpochSent, "dead-epoch-sent", "an epoch of a lost history is applied"),
+    (Plant::PointTooNew, "point-too-new", "a rollback keeps mutations that were lost"),
+    (
+        Plant::PointsForgotten,
+        "points-forgotten",
+        "a rollback does not bring back what was overwritten",
+    ),
+    (Plant::RollbackMissed, "rollback-missed", "an indexer that was down does not go back"),
+    (Plant::LostSnapshotKept, "lost-snapshot-kept", "a build shows what was lost"),
+    (Plant::SurvivorsUnshown, "survivors-unshown", "a rollback hides what has survived"),
 ];
 
 /// The plant of a name.

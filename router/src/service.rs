@@ -12,6 +12,7 @@ use proto::cut::{Cut, Position};
 use proto::env::{Env, Task};
 use proto::ids::{BucketId, Epoch, IndexId, NodeId, VbucketId};
 use proto::index::{BucketInfo, Catalog, IndexInfo, IndexState, NodeInfo, Role};
+use proto::plant::{self, Plant};
 use proto::scan::{Consistency, ScanRequest};
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
@@ -156,17 +157,14 @@ impl Shared {
     ) -> Result<EpochLease> {
         let choice = async {
             match consistency {
-                Consistency::Epoch(epoch) => Ok(*epoch),
-                Consistency::Any => self.wait_applied(|applied| applied.newest_common(index)).await,
+                Consistency::Epoch(epoch) => self.check_alive(index.bucket, *epoch),
+                Consistency::Any => {
+                    self.wait_applied(index, |applied| applied.newest_common(index)).await
+                }
                 Consistency::AtPlus(positions) => {
                     self.epoch_covering(index, positions, deadline).await
                 }
-                Consistency::RequestPlus => {
-                    let (_, projector) = self.bucket(index.bucket)?;
-                    let now = self.directory.projector(&projector).positions(index.bucket).await?;
-                    let positions: Vec<_> = now.iter().collect();
-                    self.epoch_covering(index, &positions, deadline).await
-                }
+                Consistency::RequestPlus => self.epoch_of_now(index, deadline).await,
             }
         };
         let epoch = timeout_at(deadline, choice).await.map_err(|_| {
@@ -179,14 +177,62 @@ impl Shared {
         Ok(self.leases.take(index.bucket, epoch))
     }
 
-    /// Waits until what the indexers have applied gives an epoch.
-    async fn wait_applied(&self, choose: impl Fn(&Applied) -> Option<Epoch>) -> Result<Epoch> {
+    /// An epoch that was chosen before, if no rollback has taken it back.
+    fn check_alive(&self, bucket: BucketId, epoch: Epoch) -> Result<Epoch> {
+        let catalog = self.catalog.load();
+        if catalog.buckets.get(&bucket).is_some_and(|bucket| bucket.is_dead(epoch)) {
+            let what = format!("a rollback has taken back epoch {epoch}");
+            return Err(Error::new(ErrorCode::SnapshotTooOld, what)
+                .with_hint("begin the scan or the transaction anew"));
+        }
+        Ok(epoch)
+    }
+
+    /// Waits until what the indexers have applied gives an epoch that a new scan of an index may read:
+    /// after a rollback one that has all that survived it.
+    async fn wait_applied(
+        &self,
+        index: &IndexInfo,
+        choose: impl Fn(&Applied) -> Option<Epoch>,
+    ) -> Result<Epoch> {
         let mut changes = self.applied.changes();
+        let mut catalogs = self.catalog_changed.subscribe();
+        let stopped = |_| Error::unavailable("the router stops");
         loop {
-            if let Some(epoch) = choose(&self.applied) {
+            let from = self.readable_from(index.bucket);
+            let chosen = choose(&self.applied);
+            if let Some(epoch) = chosen.filter(|epoch| from.is_some_and(|from| *epoch >= from)) {
                 return Ok(epoch);
             }
-            changes.changed().await.map_err(|_| Error::unavailable("the router stops"))?;
+            tokio::select! {
+                biased;
+                changed = changes.changed() => changed.map_err(stopped)?,
+                changed = catalogs.changed() => changed.map_err(stopped)?,
+            }
+        }
+    }
+
+    fn readable_from(&self, bucket: BucketId) -> Option<Epoch> {
+        if plant::is(Plant::SurvivorsUnshown) {
+            return Some(Epoch(0));
+        }
+        let catalog = self.catalog.load();
+        catalog.buckets.get(&bucket).map_or(Some(Epoch(0)), |bucket| bucket.readable_from())
+    }
+
+    /// An epoch that covers where the source is now.
+    async fn epoch_of_now(&self, index: &IndexInfo, deadline: Instant) -> Result<Epoch> {
+        loop {
+            let (_, projector) = self.bucket(index.bucket)?;
+            let now = self.directory.projector(&projector).positions(index.bucket).await?;
+            let positions: Vec<_> = now.iter().collect();
+            match self.epoch_covering(index, &positions, deadline).await {
+                // The source has lost that place meanwhile.
+                Err(error) if error.code == ErrorCode::InvalidParameter => {
+                    tokio::time::sleep(self.config.retry).await;
+                }
+                chosen => return chosen,
+            }
         }
     }
 
@@ -211,9 +257,11 @@ impl Shared {
         let mark = coordinator.epoch_covering(index.bucket, cut, left_ms).await?;
         // A slice may have been built later than that; and what all slices have already applied may be
         // newer, and then nothing has to be waited for.
-        let oldest = self.wait_applied(|applied| applied.oldest_common(index)).await?;
-        let newest = self.applied.newest_common(index).unwrap_or_default();
-        Ok(mark.epoch.max(oldest).max(newest))
+        let oldest = self.wait_applied(index, |applied| {
+            let newest = applied.newest_common(index).unwrap_or_default();
+            Some(mark.epoch.max(applied.oldest_common(index)?).max(newest))
+        });
+        oldest.await
     }
 }
 

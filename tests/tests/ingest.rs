@@ -173,7 +173,7 @@ async fn push(
     requests: Vec<Vec<PushMutation>>,
 ) -> Vec<Result<PushReply, Status>> {
     let mut client = IngestClient::new(channel.clone());
-    let request = |mutations| PushRequest { bucket: "p".into(), mutations };
+    let request = |mutations| PushRequest { bucket: "p".into(), mutations, branches: vec![] };
     let requests: Vec<_> = requests.into_iter().map(request).collect();
     let replies = client.push(futures::stream::iter(requests)).await.expect("a stream");
     replies.into_inner().collect().await

@@ -5,7 +5,10 @@
 //! loses nothing by a crash, and its copy is good or bad. What is read where is kept apart from the
 //! StateContext, by these rules alone.
 
+use std::sync::Arc;
+
 use proto::command::CommandRequest;
+use proto::cut::Cut;
 use proto::ids::{Generation, IndexId, MoveId};
 use proto::moves::{MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove};
 use proto::topology::TopologyProvider;

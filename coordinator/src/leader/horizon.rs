@@ -50,7 +50,7 @@ mod tests {
     use crate::state::tests::with_bucket;
 
     fn promote(state: &mut StateContext, seqno: u64, unix_ms: u64, horizon: Epoch) {
-        let position = Position { vbuuid: Vbuuid(1), seqno: Seqno(seqno) };
+        let position = Position { vbuuid: Vbuuid(7), seqno: Seqno(seqno) };
         let changes = vec![(VbucketId(0), position)];
         let promotion = Promotion { bucket: BucketId(1), changes, horizon };
         let command = Command::PromoteEpochs(vec![promotion]);

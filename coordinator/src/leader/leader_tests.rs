@@ -1,6 +1,8 @@
+use proto::cut::Cut;
 use proto::cut::Position;
 use proto::ids::{Generation, IndexId, Seqno, Vbuuid};
 
+use super::rollback::SYNC_SILENCE_MS;
 use super::*;
 use crate::state::tests::{apply, create_index, spec, with_bucket};
 
@@ -153,11 +155,11 @@ fn the_horizon_waits_for_leases_and_for_slices_that_are_behind() {
 }
 
 #[test]
-fn a_bucket_that_nobody_speaks_of_is_asked_about() {
+fn a_bucket_that_nobody_speaks_of_is_enquired() {
     let state = with_bucket();
     let mut leader = of_term(1);
     let asked = |leader: &mut Leader, now_ms| {
-        let silent = leader.silent_buckets(&state, now_ms);
+        let silent = leader.to_enquire(&state, now_ms);
         silent.into_iter().map(|(bucket, node)| (bucket, node.id)).collect::<Vec<_>>()
     };
     let projector = NodeId(10);

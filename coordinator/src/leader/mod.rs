@@ -9,28 +9,25 @@ mod admit;
 pub mod horizon;
 pub mod moves;
 mod repair;
+mod rollback;
 pub mod stability;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use proto::Result;
 use proto::api::{BucketProgress, Heartbeat, NodeStatus, SliceProgress};
 use proto::command::{Command, Promotion};
-use proto::cut::Cut;
 use proto::ids::{BucketId, Epoch, NodeId, SliceId, SliceNo};
-use proto::index::{IndexInfo, IndexState, NodeInfo};
+use proto::index::{IndexInfo, IndexState};
 
 use crate::state::epochs::advance;
 use crate::state::{BucketState, StateContext};
 use horizon::LEASE_MS;
 use moves::{Check, MoveSettings, Moves};
+use rollback::Sources;
 use stability::{Choice, Stability};
 
 /// A node that was not heard of for this long is not counted on.
 const SILENT_MS_MAX: u64 = 5_000;
-/// A bucket of which SYNC has not told for this long is asked about.
-const SYNC_SILENCE_MS: u64 = 1_000;
 /// Epochs never come further apart than this while there is something new, however slow the log is.
 const TICK_MS_MAX: u64 = 1_000;
 
@@ -43,8 +40,7 @@ pub struct Leader {
     nodes: BTreeMap<NodeId, Heard>,
     /// The cuts that SYNC has told, and those who wait for more.
     pub stability: Stability,
-    /// When SYNC told of a bucket last, or its projector was asked.
-    synced_ms: BTreeMap<BucketId, u64>,
+    sources: Sources,
     promoted_ms: Option<u64>,
     promotion_took_ms: u64,
     heard_of_slices: bool,
@@ -84,7 +80,7 @@ impl Leader {
             tick_ms,
             nodes: BTreeMap::new(),
             stability: Stability::default(),
-            synced_ms: BTreeMap::new(),
+            sources: Sources::default(),
             promoted_ms: None,
             promotion_took_ms: 0,
             heard_of_slices: false,
@@ -106,40 +102,6 @@ impl Leader {
         news
     }
 
-    /// SYNC: the durable history of a bucket reaches `cut`. Dropped buckets are ignored: the projector
-    /// will hear of it.
-    pub fn sync(
-        &mut self,
-        state: &StateContext,
-        bucket: BucketId,
-        cut: Cut,
-        now_ms: u64,
-    ) -> Result<()> {
-        let Some(known) = state.bucket(bucket) else { return Ok(()) };
-        self.synced_ms.insert(bucket, now_ms);
-        self.stability.report(bucket, cut, &known.epochs.last().cut)
-    }
-
-    /// The buckets whose projectors must be asked where they are, with the projectors. SYNC that was told
-    /// to an earlier leader is lost with it, and a projector that has nothing new says nothing.
-    pub fn silent_buckets(
-        &mut self,
-        state: &StateContext,
-        now_ms: u64,
-    ) -> Vec<(BucketId, Arc<NodeInfo>)> {
-        self.synced_ms.retain(|bucket, _| state.bucket(*bucket).is_some());
-        let mut silent = Vec::new();
-        for (id, bucket) in state.buckets() {
-            let spoke = self.synced_ms.get(&id);
-            if spoke.is_some_and(|at_ms| now_ms.saturating_sub(*at_ms) < SYNC_SILENCE_MS) {
-                continue;
-            }
-            self.synced_ms.insert(id, now_ms);
-            silent.extend(state.node(bucket.info.projector).map(|node| (id, node.clone())));
-        }
-        silent
-    }
-
     /// What it knows of the nodes.
     pub fn node_status(&self, now_ms: u64) -> Vec<NodeStatus> {
         let status = |(node, heard): (&NodeId, &Heard)| NodeStatus {
@@ -155,6 +117,7 @@ impl Leader {
     /// What to propose now. The service reports each promotion's end with [`Leader::promoted`].
     pub fn plan(&mut self, state: &StateContext, now_ms: u64, now_unix_ms: u64) -> Plan {
         let mut plan = Plan::default();
+        self.plan_rollbacks(state, now_ms, &mut plan);
         self.plan_promotions(state, now_ms, now_unix_ms, &mut plan);
         if std::mem::take(&mut self.heard_of_slices) {
             plan.commands.extend(self.ready_indexes(state, now_ms));
@@ -184,6 +147,9 @@ impl Leader {
         let mut promotions = Vec::new();
         let mut now = due_ms <= now_ms;
         for (id, bucket) in state.buckets() {
+            if bucket.info.readable_from().is_none() {
+                continue;
+            }
             let published = &bucket.epochs.last().cut;
             let indexers = progress(&self.nodes, id, now_ms);
             let cut = match self.stability.choose(id, published, &indexers, now_ms) {

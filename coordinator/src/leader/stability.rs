@@ -11,7 +11,7 @@
 //! - *A scan that waits.* What it asks for is promoted as soon as SYNC has told of it.
 //!
 //! All this is the leader's own memory: after a change of leader it is empty, and the projectors, whose
-//! reports are whole, fill it again.
+//! reports are whole, fill it again. All cuts of a bucket are places in one history ([`super::rollback`]).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -101,6 +101,11 @@ impl Stability {
         self.wants.remove(&want);
     }
 
+    /// The cuts of a bucket are of a history that is no more.
+    pub fn forget(&mut self, bucket: BucketId) {
+        self.buckets.remove(&bucket);
+    }
+
     /// Forgets the buckets that are gone.
     pub fn retain(&mut self, exists: impl Fn(BucketId) -> bool) {
         self.buckets.retain(|bucket, _| exists(*bucket));
@@ -128,7 +133,7 @@ impl Stability {
             return Choice::PromoteNow(published.with(&[first]));
         }
         let waited_for = |(wanted_bucket, cut): &(BucketId, Cut)| {
-            *wanted_bucket == bucket && newest.covers(cut) && !published.covers(cut)
+            *wanted_bucket == bucket && newest.reaches(cut) && !published.reaches(cut)
         };
         if self.wants.values().any(waited_for) {
             closed.held_since_ms = None;

@@ -38,10 +38,10 @@ impl StateContext {
         let projector = self.idlest_projector()?;
         self.last_bucket += 1;
         let id = BucketId(self.last_bucket);
-        let info = BucketInfo { id, name: name.to_owned(), vbuckets, source, projector };
+        let info = BucketInfo::new(id, name, vbuckets, source, projector);
         let epochs = EpochHistory::new(id, vbuckets, self.unix_ms);
         let first = epochs.last().clone();
-        self.buckets.insert(id, BucketState { info: Arc::new(info), epochs });
+        self.buckets.insert(id, BucketState { info: Arc::new(info), epochs, logs: Arc::default() });
         self.thin_epochs();
         Ok((Outcome::Bucket(id), vec![Effect::CatalogChanged, Effect::EpochPublished(first)]))
     }

@@ -6,24 +6,34 @@
 //! that the cuts would fill the memory and the snapshots, the oldest ones above it are forgotten too: a
 //! copy that is still behind those begins at a newer floor. All buckets keep equally many epochs at most,
 //! and the positions of all their cuts together are bounded.
+//!
+//! Of the epochs that fall behind the horizon some stay as *rollback points*, in tiers by age
+//! ([`TIERS`]). Each was at or above the horizon until the epoch that first names it as a point, so that
+//! every copy still has it whole; and one that was given up never comes back.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use proto::command::{Outcome, Promotion};
 use proto::cut::{Cut, EpochMark, Position};
+use proto::history::SourceHistory;
 use proto::ids::{BucketId, Epoch, VbucketId};
+use proto::plant::{self, Plant};
 use serde::{Deserialize, Serialize};
 
 use super::{Change, Effect, StateContext};
 
 /// Positions that the kept cuts of all buckets may hold together: 16 MiB of memory, and of a snapshot,
-/// where a position takes at most 20 bytes, a third of the largest message between processes.
+/// where a position takes at most 20 bytes, a third of the largest message between processes. Rollback points
+/// may add a quarter.
 const POSITIONS_MAX: usize = 1 << 20;
 /// Epochs that a bucket keeps at most: more than a minute of them.
 const EPOCHS_MAX: usize = 4096;
 /// Epochs that a bucket may keep however many there are: the two oldest, and what is under way.
 const EPOCHS_MIN: usize = 4;
+/// Rollback points: up to this age (ms) there is one every so often (ms): seconds, minutes, hours.
+const TIERS: [(u64, u64); 4] =
+    [(60_000, 10_000), (600_000, 60_000), (3_600_000, 600_000), (21_600_000, 3_600_000)];
 /// What the buckets may have together: then each keeps [`EPOCHS_MIN`].
 pub(super) const VBUCKETS_IN_ALL_MAX: usize = POSITIONS_MAX / EPOCHS_MIN;
 
@@ -31,6 +41,8 @@ pub(super) const VBUCKETS_IN_ALL_MAX: usize = POSITIONS_MAX / EPOCHS_MIN;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EpochHistory {
     marks: VecDeque<(EpochMark, u64)>,
+    /// Rollback points, below all of `marks`.
+    points: VecDeque<(EpochMark, u64)>,
 }
 
 impl EpochHistory {
@@ -42,8 +54,9 @@ impl EpochHistory {
             parent: Epoch(0),
             cut: Arc::new(Cut::zero(vbuckets)),
             horizon: Epoch(1),
+            points: Arc::default(),
         };
-        Self { marks: VecDeque::from([(mark, unix_ms)]) }
+        Self { marks: VecDeque::from([(mark, unix_ms)]), points: VecDeque::new() }
     }
 
     /// The newest epoch.
@@ -57,10 +70,78 @@ impl EpochHistory {
         self.marks.range(at..).map(|(mark, _)| mark)
     }
 
-    /// The oldest epoch kept that covers a cut.
+    /// The oldest epoch kept that covers a cut, which must be a place in the same history.
     pub fn covering(&self, cut: &Cut) -> Option<&EpochMark> {
-        // Cuts grow; but on a change of branch a covered position may no longer be.
-        self.marks.iter().map(|(mark, _)| mark).find(|mark| mark.cut.covers(cut))
+        self.marks.iter().map(|(mark, _)| mark).find(|mark| mark.cut.reaches(cut))
+    }
+
+    /// The mark of an epoch that is kept, or is a rollback point.
+    pub fn mark(&self, epoch: Epoch) -> Option<&EpochMark> {
+        self.marks.iter().chain(&self.points).map(|(mark, _)| mark).find(|mark| mark.epoch == epoch)
+    }
+
+    /// The rollback point for a history: the newest epoch of which it has everything.
+    pub fn newest_in(&self, history: &SourceHistory) -> Option<&EpochMark> {
+        let newest_first = self.marks.iter().rev().chain(self.points.iter().rev());
+        let has = |mark: &&EpochMark| {
+            let last = VbucketId(mark.cut.vbuckets().saturating_sub(1));
+            match plant::is(Plant::PointTooNew) {
+                true => history.has(&mark.cut.with(&[(last, Position::default())])),
+                false => history.has(&mark.cut),
+            }
+        };
+        newest_first.map(|(mark, _)| mark).find(has)
+    }
+
+    /// What is above an epoch (zero: everything) is dead; the next epoch follows that one and ends at `cut`.
+    pub(super) fn go_back(&mut self, to: Epoch, cut: Arc<Cut>, unix_ms: u64) -> EpochMark {
+        let last = self.last().clone();
+        self.marks.retain(|(mark, _)| mark.epoch <= to);
+        if self.marks.is_empty() {
+            self.points.retain(|(mark, _)| mark.epoch <= to);
+            self.marks.extend(self.points.pop_back());
+        }
+        let epoch = Epoch(last.epoch.0 + 1);
+        let mark = EpochMark {
+            bucket: last.bucket,
+            epoch,
+            parent: to,
+            cut,
+            horizon: last.horizon.min(self.marks.back().map_or(epoch, |(point, _)| point.epoch)),
+            points: self.point_epochs(),
+        };
+        self.marks.push_back((mark.clone(), unix_ms));
+        mark
+    }
+
+    fn point_epochs(&self) -> Arc<Vec<Epoch>> {
+        Arc::new(self.points.iter().map(|(mark, _)| mark.epoch).collect())
+    }
+
+    /// Takes in an epoch that has fallen behind the horizon, if it is far enough from the last point.
+    fn offer_point(&mut self, candidate: (EpochMark, u64)) {
+        let newest = self.points.back().map(|(_, published)| *published);
+        if newest.is_none_or(|newest| candidate.1 >= newest.saturating_add(TIERS[0].1)) {
+            self.points.push_back(candidate);
+        }
+    }
+
+    /// Gives up the points that are closer together than their age allows, or too old, or too many.
+    fn thin_points(&mut self, unix_ms: u64, points_max: usize) {
+        let mut kept_at: Option<u64> = None;
+        self.points.retain(|(_, published)| {
+            let age = unix_ms.saturating_sub(*published);
+            let Some((_, apart)) = TIERS.iter().find(|(age_max, _)| age <= *age_max) else {
+                return false;
+            };
+            let keep = kept_at.is_none_or(|at| *published >= at.saturating_add(*apart));
+            if keep {
+                kept_at = Some(*published);
+            }
+            keep
+        });
+        let surplus = self.points.len().saturating_sub(points_max);
+        self.points.drain(..surplus);
     }
 
     /// The newest epoch published at or before a time; the oldest one if all are younger.
@@ -95,18 +176,22 @@ impl EpochHistory {
             return None;
         }
         let epoch = Epoch(last.epoch.0 + 1);
+        let horizon = promotion.horizon.max(last.horizon).min(epoch);
+        while self.marks.front().is_some_and(|(oldest, _)| oldest.epoch < horizon)
+            && let Some(passed) = self.marks.pop_front()
+        {
+            self.offer_point(passed);
+        }
+        self.thin_points(unix_ms, (epochs_max / 4).max(1));
         let mark = EpochMark {
             bucket: last.bucket,
             epoch,
             parent: last.epoch,
             cut: Arc::new(last.cut.with(&changes)),
-            horizon: promotion.horizon.max(last.horizon).min(epoch),
+            horizon,
+            points: self.point_epochs(),
         };
-        let horizon = mark.horizon;
         self.marks.push_back((mark, unix_ms));
-        while self.marks[0].0.epoch < horizon {
-            self.marks.pop_front();
-        }
         self.thin(epochs_max);
         Some(self.last())
     }
@@ -154,6 +239,14 @@ impl StateContext {
         for promotion in promotions {
             // A bucket that was dropped meanwhile has no epochs any more.
             let Some(bucket) = self.buckets.get_mut(&promotion.bucket) else { continue };
+            // What the leader saw may be of a history that is no more.
+            let stands = |(vbucket, position): &(VbucketId, Position)| {
+                bucket.logs.includes(*vbucket, *position)
+            };
+            let frozen = bucket.info.rollback.as_ref().is_some_and(|r| r.resumes.is_none());
+            if frozen || !promotion.changes.iter().all(stands) {
+                continue;
+            }
             let mark = bucket.epochs.promote(promotion, self.unix_ms, epochs_max);
             effects.extend(mark.cloned().map(Effect::EpochPublished));
         }
@@ -170,7 +263,7 @@ mod tests {
 
     use super::*;
     use crate::state::BucketState;
-    use crate::state::tests::{apply, with_bucket};
+    use crate::state::tests::{apply, one_branch, with_bucket};
 
     fn create_wide_bucket(state: &mut StateContext, name: &str) -> Outcome {
         let command = Command::CreateBucket {
@@ -179,7 +272,11 @@ mod tests {
             source: SourceKind::Embedded,
             if_not_exists: false,
         };
-        apply(state, command).0
+        let made = apply(state, command).0;
+        if let Outcome::Bucket(bucket) = made {
+            one_branch(state, bucket, u64::MAX);
+        }
+        made
     }
 
     /// Moves all vbuckets of a bucket, to positions that take as many bytes as positions can.

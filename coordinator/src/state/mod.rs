@@ -17,6 +17,7 @@
 //! | [`moves`] | moves of slices |
 //! | [`history`] | where the slices have been |
 //! | [`requests`] | the answers kept for retries |
+//! | [`rollback`] | what follows when a source has lost a piece of its history |
 //!
 //! An index is `pending` until somebody builds it (CREATE INDEX itself, or BUILD INDEX), `backfill` until
 //! the leader has seen every slice readable, then `maintenance`. Only then do its slices move.
@@ -27,12 +28,14 @@ pub mod history;
 pub mod moves;
 pub mod nodes;
 pub mod requests;
+pub mod rollback;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proto::command::{Command, CommandRequest, Outcome};
 use proto::cut::EpochMark;
+use proto::history::FailoverLogs;
 use proto::ids::{BucketId, IndexId, NodeId};
 use proto::index::{BucketInfo, Catalog, NodeInfo};
 use proto::moves::EndedMove;
@@ -45,7 +48,7 @@ pub use history::{IndexRecord, TopologyRecord};
 pub use requests::Requests;
 
 /// The version of the state's encoding, the first byte of a snapshot.
-const SNAPSHOT_VERSION: u8 = 3;
+const SNAPSHOT_VERSION: u8 = 4;
 
 /// All that the cluster has agreed on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -78,6 +81,8 @@ pub struct BucketState {
     pub info: Arc<BucketInfo>,
     /// Its epochs.
     pub epochs: EpochHistory,
+    /// The branches of its source, as they were told last; empty before.
+    pub logs: Arc<FailoverLogs>,
 }
 
 /// What follows from an applied command.
@@ -89,6 +94,8 @@ pub enum Effect {
     EpochPublished(EpochMark),
     /// A bucket is gone.
     BucketDropped(BucketId),
+    /// A bucket's source goes on with new branches and has lost nothing.
+    HistoryChanged(BucketId),
 }
 
 /// A change: its outcome and what follows; or a refusal.
@@ -150,6 +157,7 @@ impl StateContext {
             Command::SetIncludeApart { index, apart } => self.set_include_apart(index, *apart),
             Command::SetReplicas { index, replicas } => self.set_replicas(index, *replicas),
             Command::PromoteEpochs(promotions) => self.promote_epochs(promotions),
+            Command::Rollback { bucket, step } => self.rollback(*bucket, step),
         }
     }
 

@@ -69,6 +69,7 @@ impl StateContext {
             let slices = info.topology.slices();
             return Err(bad(format!("generation {} has {slices} slices", info.generation)));
         }
+        self.check_not_rolling_back(info.bucket).map_err(of)?;
         if info.state != IndexState::Maintenance {
             return Err(wait(format!("the index is in {}", info.state.name()))
                 .with_hint("slices move when the index serves scans"));

@@ -82,7 +82,15 @@ pub(crate) fn with_bucket() -> StateContext {
         done(&mut state, Command::RegisterNode(info));
     }
     assert_eq!(done(&mut state, create_bucket("b")), Outcome::Bucket(BucketId(1)));
+    one_branch(&mut state, BucketId(1), 7);
     state
+}
+
+/// All of a bucket's history is on one branch.
+pub(crate) fn one_branch(state: &mut StateContext, bucket: BucketId, vbuuid: u64) {
+    let bucket = state.buckets.get_mut(&bucket).unwrap();
+    let branches = vec![vec![(Vbuuid(vbuuid), 0)]; usize::from(bucket.info.vbuckets)];
+    bucket.logs = Arc::new(FailoverLogs::new(branches));
 }
 
 /// Index 1, called "i", serves: slices 0 to 3, the first copies on 20, 21, 20, 21, and with a replica

@@ -18,6 +18,7 @@ use super::manifest::{IndexManifest, Place, SliceLists};
 use super::rows::RowSorter;
 use super::slot::{Slot, Structure, lock};
 use super::store::Inner;
+use super::versions::Protected;
 use super::visible::fragments;
 
 impl Inner {
@@ -125,7 +126,8 @@ impl Slot {
         }
         let entries = writer.entries.iter().map(|(slice, n)| (*slice, (*n).max(0) as u64));
         manifest.entries = entries.collect();
-        (manifest.floor, manifest.flushed) = (Some(epoch), epoch);
+        manifest.set_reach(Protected { horizon: epoch, points: Vec::new() });
+        manifest.flushed = epoch;
         files.write_manifest(&manifest)?;
         structure.manifest = manifest;
         let new = bulk.into_written().into_iter().chain(tombstones);
@@ -133,7 +135,9 @@ impl Slot {
         self.backfilling.store(false, Ordering::Relaxed);
         writer.building = false;
         writer.applied = epoch;
-        self.publish(&structure, &mut writer, |visible| visible.floor = Some(epoch))
+        self.publish(&structure, &mut writer, |visible| {
+            visible.set_reach(Protected { horizon: epoch, points: Vec::new() })
+        })
     }
 }
 

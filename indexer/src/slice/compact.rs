@@ -90,7 +90,7 @@ impl Slot {
     }
 
     fn choose_fragments(&self, extent: &Extent<'_>) -> Option<Choice> {
-        let horizon = self.writer().horizon;
+        let protected = self.writer().protected.clone();
         let structure = lock(&self.structure);
         // Of an index that is being built nothing is at the bottom: the backfill goes below all of it.
         if structure.dropped || structure.manifest.floor.is_none() {
@@ -101,8 +101,7 @@ impl Slot {
             slices.values().flat_map(|lists| lists.groups.iter().map(|g| g.columns)).collect();
         groups.into_iter().find_map(|group| {
             let pieces = structure.choose_pieces(group, extent)?;
-            let protected = Protected { horizon, points: Vec::new() };
-            Some(Choice { group, pieces, protected })
+            Some(Choice { group, pieces, protected: protected.clone() })
         })
     }
 
@@ -123,11 +122,11 @@ impl Slot {
             let (slice, items) = (piece.slice, items.collect());
             in_place = in_place && manifest.replace(slice, choice.group, &piece.inputs, items)?;
         }
-        let floor = |floor: Epoch| match plant::is(Plant::FloorNotRaised) {
-            true => floor,
-            false => floor.max(choice.protected.horizon),
+        let kept = match plant::is(Plant::FloorNotRaised) {
+            true => manifest.reach().unwrap_or_default(),
+            false => choice.protected.clone(),
         };
-        manifest.floor = manifest.floor.map(floor);
+        manifest.narrow(&kept);
         if !in_place {
             files.discard(outputs);
             return Ok(());
@@ -139,7 +138,7 @@ impl Slot {
         structure.tables.extend(outputs.into_iter().map(|new| (new.file, new.table)));
         let mut writer = self.writer();
         self.publish(&structure, &mut writer, |visible| {
-            visible.floor = visible.floor.map(floor);
+            visible.narrow(&kept);
         })?;
         files.retire(structure.take_unnamed());
         Ok(())

@@ -40,6 +40,7 @@ fn mark(epoch: u64, horizon: u64) -> EpochMark {
         parent: Epoch(epoch - 1),
         cut: Arc::new(Cut::zero(1)),
         horizon: Epoch(horizon),
+        points: Arc::default(),
     }
 }
 
@@ -275,7 +276,7 @@ async fn a_second_rollback_to_the_same_epoch_takes_back_what_came_since_the_firs
         next.mark.parent = Epoch(2);
         store.apply(next).await.unwrap();
         store.flush().await.unwrap();
-        store.truncate(&mark(2, 0)).await.unwrap();
+        store.truncate(&mark(2, 0), Epoch(0)).await.unwrap();
         assert_eq!(entries(&store, 2, true), Some(10));
         assert_eq!(store.progress()[0].entries, 10);
     }

@@ -152,6 +152,7 @@ mod tests {
             parent: Epoch(4),
             cut: Arc::new(Cut::zero(2)),
             horizon: Epoch(3),
+            points: Arc::default(),
         };
         let piece = |ids: &[(u64, &str)], after, to| {
             let mut writer = KeyVersionsWriter::default();

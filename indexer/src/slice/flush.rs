@@ -25,7 +25,7 @@ struct Frozen {
     /// All that was applied up to this epoch is among it, or in fragments already.
     epoch: Epoch,
     protected: Protected,
-    floor: Option<Epoch>,
+    reach: Option<Protected>,
     entries: Vec<(SliceNo, u64)>,
     building: bool,
     grouping: Grouping,
@@ -85,8 +85,8 @@ impl Slot {
             runs,
             memtable,
             epoch: writer.applied,
-            floor,
-            protected: Protected { horizon: writer.horizon, points: Vec::new() },
+            reach: visible.reach(),
+            protected: writer.protected.clone(),
             entries: writer.entries.iter().map(|(slice, n)| (*slice, (*n).max(0) as u64)).collect(),
             building: writer.building,
             grouping,
@@ -162,8 +162,8 @@ impl Slot {
         let here = |slice: &SliceNo| manifest.slices.contains_key(slice);
         let entries = frozen.entries.iter().filter(|(slice, _)| here(slice)).copied();
         manifest.entries.extend(entries);
-        manifest.floor =
-            manifest.floor.max(frozen.floor).map(|floor| floor.max(frozen.protected.horizon));
+        frozen.reach.iter().for_each(|reach| manifest.narrow(reach));
+        manifest.narrow(&frozen.protected);
         if structure.dropped {
             files.discard(written);
             return Ok(());
@@ -177,7 +177,7 @@ impl Slot {
         let frozen_runs = writer.frozen_runs;
         self.publish(&structure, &mut writer, |visible| {
             visible.runs.drain(..frozen_runs);
-            visible.floor = visible.floor.map(|floor| floor.max(frozen.protected.horizon));
+            visible.narrow(&frozen.protected);
         })?;
         writer.frozen = None;
         writer.frozen_runs = 0;

@@ -59,6 +59,7 @@ fn mark(epoch: u64) -> EpochMark {
         parent: Epoch(epoch - 1),
         cut: Arc::new(Cut::zero(1).with(&[(VbucketId(0), position)])),
         horizon: Epoch(epoch),
+        points: Arc::default(),
     }
 }
 

@@ -46,6 +46,7 @@ fn mark(epoch: u64) -> EpochMark {
         parent: Epoch(epoch - 1),
         cut: Arc::new(Cut::zero(1)),
         horizon: Epoch(0),
+        points: Arc::default(),
     }
 }
 
@@ -130,7 +131,7 @@ async fn a_rollback_while_a_node_loads_goes_back_to_the_same_entries() {
     let (env, _fs) = node().await;
     let held = Arc::new(Hold::default());
     let store = open(&Env { spawner: held.clone(), ..env });
-    store.truncate(&mark(2)).await.unwrap();
+    store.truncate(&mark(2), Epoch(0)).await.unwrap();
     for index in INDEXES {
         store.wait_loaded(index).await.unwrap();
         assert_eq!(entries(&store, index, 2).unwrap(), 15);

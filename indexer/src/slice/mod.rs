@@ -90,6 +90,8 @@ pub struct StoredIndex {
     pub info: Arc<IndexInfo>,
     /// The oldest epoch that its slices answer; `None` while they are being built.
     pub floor: Option<Epoch>,
+    /// The newest epoch that it has; a crash may have left an index ahead of its bucket.
+    pub newest: Epoch,
     /// The slices that are here, ascending, and the oldest epoch that each answers.
     pub slices: Vec<(SliceNo, Epoch)>,
 }
@@ -192,9 +194,12 @@ pub trait SliceStore: Send + Sync + 'static {
         grouping: Grouping,
     ) -> Result<()>;
 
-    /// Goes back to an epoch at or above every floor of the bucket: what is newer is gone, now and
-    /// after a crash.
-    async fn truncate(&self, mark: &EpochMark) -> Result<()>;
+    /// Can an index go back to an epoch: at or above its floor, or a rollback point that it has kept?
+    fn can_go_back(&self, index: IndexId, epoch: Epoch) -> bool;
+
+    /// Goes back to an epoch, to which every index of the bucket can go back: what is newer is gone, now
+    /// and after a crash, and refused for ever, up to `dead_to` at least.
+    async fn truncate(&self, mark: &EpochMark, dead_to: Epoch) -> Result<()>;
 
     /// An index as an epoch shows it; `SnapshotTooOld` below its floor, `Unavailable` while it is
     /// being built or the epoch is not applied, `SliceMoved` if it is not here.

@@ -21,7 +21,7 @@ use super::versions::Protected;
 
 impl Inner {
     /// Takes a bucket back to an epoch.
-    pub async fn truncate(self: &Arc<Self>, mark: &EpochMark) -> Result<()> {
+    pub async fn truncate(self: &Arc<Self>, mark: &EpochMark, dead_to: Epoch) -> Result<()> {
         let slots = self.state.of_bucket(mark.bucket);
         for slot in &slots {
             slot.check_truncate(mark.epoch)?;
@@ -30,7 +30,7 @@ impl Inner {
         let dead = DeadEpochs {
             bucket: mark.bucket,
             above: mark.epoch,
-            to: self.counters(mark.bucket).staged,
+            to: self.counters(mark.bucket).staged.max(dead_to),
         };
         let record = Record::Truncate(mark.clone(), dead.to).encode()?;
         let end = self.log.append(&record).await?;
@@ -59,8 +59,8 @@ impl Slot {
     /// May the index go back to an epoch?
     fn check_truncate(&self, epoch: Epoch) -> Result<()> {
         let visible = self.visible.load();
-        match visible.slices.keys().filter_map(|slice| visible.floor_of(*slice)).max() {
-            Some(floor) if floor > epoch => Err(Error::new(
+        match visible.floor {
+            Some(floor) if !visible.can_go_back(epoch) => Err(Error::new(
                 ErrorCode::SnapshotTooOld,
                 format!("index {} answers from epoch {floor} on, not {epoch}", self.info.id),
             )),
@@ -94,9 +94,13 @@ impl Slot {
         }
         writer.memtable = memtable;
         writer.applied = writer.applied.min(epoch);
-        writer.horizon = writer.horizon.min(epoch);
+        writer.protected.go_back(epoch);
         self.publish(&structure, &mut writer, |visible| {
-            visible.runs = kept.into_iter().map(Arc::new).collect()
+            visible.runs = kept.into_iter().map(Arc::new).collect();
+            if let Some(mut reach) = visible.reach() {
+                reach.go_back(epoch);
+                visible.set_reach(reach);
+            }
         })?;
         let visible = self.visible.load();
         writer.entries.clear();

@@ -169,8 +169,10 @@ impl Slot {
         let visible = self.visible.load_full();
         let changes = Changes::of(self, &writer, &visible, documents)?;
         let run = changes.into_run(&mut writer, mark.epoch)?;
-        writer.horizon = writer.horizon.max(mark.horizon);
-        writer.applied = mark.epoch;
+        if mark.horizon >= writer.protected.horizon {
+            writer.protected = Protected::of(mark);
+        }
+        let before = std::mem::replace(&mut writer.applied, mark.epoch);
         if run.is_some() || !writer.memtable.is_empty() || gap {
             writer.unflushed.get_or_insert((mark.epoch, lsn));
         }
@@ -178,7 +180,9 @@ impl Slot {
             let mut next = Visible::clone(&visible);
             next.runs.extend(run.map(Arc::new));
             if gap {
-                next.floor = next.floor.map(|floor| floor.max(mark.epoch));
+                let mut kept = Protected::of(mark);
+                kept.points.retain(|point| *point <= before);
+                next.narrow(&Protected { horizon: mark.epoch, ..kept });
             }
             self.visible.store(Arc::new(next));
         }
@@ -245,7 +249,7 @@ impl Slot {
                 }
                 let Some(range) = self.choose_runs(&writer) else { return Ok(()) };
                 writer.merging = true;
-                let protected = Protected { horizon: writer.horizon, points: Vec::new() };
+                let protected = writer.protected.clone();
                 (self.visible.load().runs[range].to_vec(), protected)
             };
             let merged = merge_tables(&inputs, &protected, Epoch(u64::MAX));
@@ -262,7 +266,7 @@ impl Slot {
                 continue;
             };
             next.runs.splice(at..at + inputs.len(), merged.map(Arc::new));
-            next.floor = next.floor.map(|floor| floor.max(protected.horizon));
+            next.narrow(&protected);
             self.visible.store(Arc::new(next));
         }
     }
@@ -284,7 +288,7 @@ impl Slot {
             return Ok(());
         }
         next.runs.splice(..runs.len(), merged.iter().cloned());
-        next.floor = next.floor.map(|floor| floor.max(protected.horizon));
+        next.narrow(protected);
         writer.frozen_runs = merged.len();
         self.visible.store(Arc::new(next));
         *runs = merged;
@@ -309,8 +313,8 @@ impl Slot {
         next.floors = structure.manifest.floors.clone();
         change(&mut next);
         // A compaction may have raised the floor of the lists while what changes here was prepared.
-        if next.floor.is_some() {
-            next.floor = next.floor.max(structure.manifest.floor);
+        if let Some(reach) = structure.manifest.reach() {
+            next.narrow(&reach);
         }
         self.visible.store(Arc::new(next));
         Ok(())

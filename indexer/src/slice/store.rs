@@ -239,6 +239,7 @@ impl SliceStore for FragmentStore {
             StoredIndex {
                 info: Arc::clone(&slot.info),
                 floor: visible.floor,
+                newest: slot.figures.applied(),
                 slices: visible
                     .slices
                     .keys()
@@ -256,6 +257,7 @@ impl SliceStore for FragmentStore {
         let manifest = IndexManifest {
             info: Arc::clone(&info),
             floor: None,
+            points: Vec::new(),
             floors: BTreeMap::new(),
             flushed: Epoch(0),
             slices: slices.into_iter().map(lists).collect(),
@@ -361,8 +363,13 @@ impl SliceStore for FragmentStore {
         self.on_slot(slot, move |slot, files| slot.regroup(grouping, files)).await
     }
 
-    async fn truncate(&self, mark: &EpochMark) -> Result<()> {
-        self.inner.truncate(mark).await
+    fn can_go_back(&self, index: IndexId, epoch: Epoch) -> bool {
+        let slot = self.inner.state.get(index);
+        slot.is_some_and(|slot| slot.visible.load().can_go_back(epoch))
+    }
+
+    async fn truncate(&self, mark: &EpochMark, dead_to: Epoch) -> Result<()> {
+        self.inner.truncate(mark, dead_to).await
     }
 
     fn snapshot(

@@ -68,6 +68,7 @@ fn mark(epoch: u64, seqno: u64) -> EpochMark {
         parent: Epoch(epoch - 1),
         cut: Arc::new(Cut::zero(1).with(&[(VbucketId(0), position)])),
         horizon: Epoch(0),
+        points: Arc::default(),
     }
 }
 
@@ -253,7 +254,7 @@ async fn a_floor_that_a_flush_could_not_write_is_written_by_the_next() {
             return assert!(place > 3, "the flush has file operations");
         }
         // A rollback takes away what the flush had set aside.
-        store.truncate(&mark(9, 109)).await.unwrap();
+        store.truncate(&mark(9, 109), Epoch(0)).await.unwrap();
         store.flush().await.unwrap();
         drop(store);
         let floor = open().unwrap().indexes()[0].floor;

@@ -421,6 +421,7 @@ impl Slot {
             info: arrived.info,
             // Each slice that arrives has a floor of its own.
             floor: Some(Epoch(0)),
+            points: Vec::new(),
             floors: [(arrived.slice, arrived.floor)].into(),
             flushed: epoch,
             slices: [(arrived.slice, arrived.lists)].into(),

@@ -35,6 +35,7 @@ fn mark(epoch: u64, seqno: u64) -> EpochMark {
         parent: Epoch(epoch - 1),
         cut: Arc::new(Cut::zero(1).with(&[(VbucketId(0), position)])),
         horizon: Epoch(0),
+        points: Arc::default(),
     }
 }
 

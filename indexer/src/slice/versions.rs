@@ -11,7 +11,9 @@
 //! would outrank a newer tombstone that is stored elsewhere. And never away from the bottom: a newer
 //! tombstone would sink below an older put.
 
+use proto::cut::EpochMark;
 use proto::ids::Epoch;
+use proto::plant::{self, Plant};
 
 /// The epochs that can be asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +25,37 @@ pub struct Protected {
 }
 
 impl Protected {
+    /// What an epoch says of it.
+    pub fn of(mark: &EpochMark) -> Self {
+        let points = match plant::is(Plant::PointsForgotten) {
+            true => Vec::new(),
+            false => mark.points.to_vec(),
+        };
+        Self { horizon: mark.horizon, points }
+    }
+
+    /// Is all that an epoch shows kept?
+    pub fn keeps(&self, epoch: Epoch) -> bool {
+        epoch >= self.horizon || self.points.contains(&epoch)
+    }
+
+    /// The same below an epoch, to which everything goes back.
+    pub fn go_back(&mut self, epoch: Epoch) {
+        self.horizon = self.horizon.min(epoch);
+        self.points.retain(|point| *point < epoch);
+    }
+
+    /// What remains when merges have kept only what another one protects.
+    pub fn and(&self, other: &Self) -> Self {
+        let horizon = self.horizon.max(other.horizon);
+        let both = |epoch: &Epoch| *epoch < horizon && self.keeps(*epoch) && other.keeps(*epoch);
+        let mut points: Vec<Epoch> =
+            self.points.iter().chain(&other.points).copied().filter(both).collect();
+        points.sort_unstable();
+        points.dedup();
+        Self { horizon, points }
+    }
+
     /// The smallest protected epoch at or above `epoch`, which is at or below the horizon.
     fn at_or_above(&self, epoch: Epoch) -> Epoch {
         let at = self.points.partition_point(|point| *point < epoch);

@@ -13,6 +13,7 @@ use super::load_state::LoadState;
 use super::manifest::{Columns, FileId, IndexManifest, ListItem};
 use super::merge::Visible as VisibleRows;
 use super::table::Table;
+use super::versions::Protected;
 use super::{Rows, Snapshot};
 
 /// What readers see of an index.
@@ -24,6 +25,8 @@ pub struct Visible {
     pub slices: BTreeMap<SliceNo, Arc<Fragments>>,
     /// The oldest epoch that can be answered; `None` while the index is being built.
     pub floor: Option<Epoch>,
+    /// Below the floor: the epochs to which it can go back all the same.
+    pub points: Vec<Epoch>,
     /// Slices that can be answered only from a later epoch on.
     pub floors: BTreeMap<SliceNo, Epoch>,
 }
@@ -75,6 +78,7 @@ impl Visible {
             runs: Vec::new(),
             slices: fragments(manifest, tables, load)?,
             floor: manifest.floor,
+            points: manifest.points.clone(),
             floors: manifest.floors.clone(),
         })
     }
@@ -82,6 +86,29 @@ impl Visible {
     /// The oldest epoch at which a slice can be answered; `None` while the index is being built.
     pub fn floor_of(&self, slice: SliceNo) -> Option<Epoch> {
         Some(self.floor?.max(self.floors.get(&slice).copied().unwrap_or_default()))
+    }
+
+    /// What can be answered, now or by going back; `None` while the index is being built.
+    pub fn reach(&self) -> Option<Protected> {
+        Some(Protected { horizon: self.floor?, points: self.points.clone() })
+    }
+
+    /// Merges have kept only what is protected.
+    pub fn narrow(&mut self, to: &Protected) {
+        if let Some(reach) = self.reach() {
+            self.set_reach(reach.and(to));
+        }
+    }
+
+    /// Changes what can be answered.
+    pub fn set_reach(&mut self, reach: Protected) {
+        (self.floor, self.points) = (Some(reach.horizon), reach.points);
+    }
+
+    /// Can everything here go back to an epoch?
+    pub fn can_go_back(&self, epoch: Epoch) -> bool {
+        self.reach().is_some_and(|reach| reach.keeps(epoch))
+            && self.slices.keys().all(|s| self.floors.get(s).is_none_or(|floor| *floor <= epoch))
     }
 
     /// All that a slice's entries stand in.

@@ -13,6 +13,7 @@ use proto::ids::{Epoch, SliceNo};
 use super::log::Lsn;
 use super::manifest::IndexManifest;
 use super::memtable::BackMemtable;
+use super::versions::Protected;
 use super::visible::Visible;
 
 /// In a figure: there is none.
@@ -31,8 +32,8 @@ pub struct Writer {
     pub entries: BTreeMap<SliceNo, i64>,
     /// The newest epoch that was applied, or is in the fragments.
     pub applied: Epoch,
-    /// The newest horizon that an epoch brought.
-    pub horizon: Epoch,
+    /// What merges must keep, as the newest epoch said.
+    pub protected: Protected,
     /// What is in memory came with this epoch and later ones, whose records begin here in the log.
     pub unflushed: Option<(Epoch, Lsn)>,
     /// The same of what a flush is writing.
@@ -49,7 +50,7 @@ impl Writer {
         Self {
             entries: manifest.entries.iter().map(|(slice, n)| (*slice, *n as i64)).collect(),
             applied: manifest.flushed,
-            horizon: manifest.floor.unwrap_or_default(),
+            protected: manifest.reach().unwrap_or_default(),
             ..Self::default()
         }
     }
@@ -86,6 +87,7 @@ impl Writer {
 pub struct Figures {
     unflushed_epoch: AtomicU64,
     unflushed_lsn: AtomicU64,
+    applied: AtomicU64,
     memtable_bytes: AtomicU64,
     full: AtomicBool,
     entries: ArcSwap<BTreeMap<SliceNo, i64>>,
@@ -97,6 +99,7 @@ impl Figures {
         let figures = Self {
             unflushed_epoch: AtomicU64::new(NONE),
             unflushed_lsn: AtomicU64::new(NONE),
+            applied: AtomicU64::new(0),
             memtable_bytes: AtomicU64::new(0),
             full: AtomicBool::new(false),
             entries: ArcSwap::default(),
@@ -109,6 +112,7 @@ impl Figures {
         let (epoch, lsn) = writer.needs_log().map_or((NONE, NONE), |(epoch, lsn)| (epoch.0, lsn));
         self.unflushed_epoch.store(epoch, Ordering::Release);
         self.unflushed_lsn.store(lsn, Ordering::Release);
+        self.applied.store(writer.applied.0, Ordering::Release);
         let frozen = writer.frozen.as_ref().map_or(0, |frozen| frozen.size());
         let bytes = writer.memtable.size() + frozen;
         self.memtable_bytes.store(bytes as u64, Ordering::Release);
@@ -128,6 +132,11 @@ impl Figures {
     pub fn needs_log_from(&self) -> Option<Lsn> {
         let lsn = self.unflushed_lsn.load(Ordering::Acquire);
         (lsn != NONE).then_some(lsn)
+    }
+
+    /// The newest epoch that was applied, or is in the fragments.
+    pub fn applied(&self) -> Epoch {
+        Epoch(self.applied.load(Ordering::Acquire))
     }
 
     /// Bytes of the back index in memory.

@@ -10,12 +10,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use proto::cut::{Cut, EpochMark, Position};
+use proto::history::{Branches, FailoverLogs, SourceHistory, branch_of};
 use proto::ids::{Epoch, Seqno, VbucketId, Vbuuid};
 use proto::index::BucketInfo;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
-use super::{Branches, BucketRecord, Mutation, branch_of};
+use super::{BucketRecord, Mutation};
 
 /// Timestamps that are kept at most, however old the horizon is: as many as the coordinator keeps, more
 /// than a minute of them.
@@ -40,7 +41,9 @@ pub struct Bucket {
 
 struct State {
     durable: Cut,
-    branches: Vec<Branches>,
+    logs: Arc<FailoverLogs>,
+    /// Counts the losses of history.
+    losses: u64,
     head: VecDeque<Arc<Mutation>>,
     head_bytes: usize,
     /// How many mutations have left the head.
@@ -59,7 +62,8 @@ impl Bucket {
         });
         let state = State {
             durable: Cut::from_positions(positions.collect()),
-            branches,
+            logs: Arc::new(FailoverLogs::new(branches)),
+            losses: 0,
             head: VecDeque::new(),
             head_bytes: 0,
             head_begin: 0,
@@ -94,15 +98,21 @@ impl Bucket {
         (state.durable.clone(), HeadPosition(state.head_begin + state.head.len() as u64))
     }
 
-    /// The branches of each vbucket.
-    pub fn branches(&self) -> Vec<Branches> {
-        self.state().branches.clone()
+    /// The failover logs and where the durable history ends, as one.
+    pub fn history(&self) -> SourceHistory {
+        let state = self.state();
+        SourceHistory { durable: state.durable.clone(), logs: Arc::clone(&state.logs) }
+    }
+
+    /// The failover logs, and how often a piece of the history was lost.
+    pub fn logs(&self) -> (Arc<FailoverLogs>, u64) {
+        let state = self.state();
+        (Arc::clone(&state.logs), state.losses)
     }
 
     /// The branch that a place in a vbucket is on.
     pub fn branch_of(&self, vbucket: VbucketId, seqno: Seqno) -> Vbuuid {
-        let state = self.state();
-        state.branches.get(usize::from(vbucket.0)).map_or(Vbuuid(0), |b| branch_of(b, seqno))
+        self.state().logs.branch_of(vbucket, seqno)
     }
 
     /// Is it gone from the catalog?
@@ -125,13 +135,10 @@ impl Bucket {
     pub fn publish(&self, mutations: Vec<Arc<Mutation>>, branches: Option<Vec<Branches>>) {
         let mut state = self.state();
         if let Some(branches) = branches {
-            state.branches = branches;
+            state.logs = Arc::new(FailoverLogs::new(branches));
         }
         for mutation in mutations {
-            let vbuuid = state
-                .branches
-                .get(usize::from(mutation.vbucket.0))
-                .map_or(Vbuuid(0), |branches| branch_of(branches, mutation.seqno));
+            let vbuuid = state.logs.branch_of(mutation.vbucket, mutation.seqno);
             let position = Position { vbuuid, seqno: mutation.seqno };
             state.durable.set(mutation.vbucket, position);
             state.head_bytes += mutation.bytes();
@@ -143,6 +150,24 @@ impl Bucket {
             state.head_bytes -= oldest.bytes();
             state.head_begin += 1;
         }
+        drop(state);
+        self.wake();
+    }
+
+    /// A piece of the history is gone: these vbuckets end earlier now, and others of these branches go on from
+    /// there. All streams end.
+    pub fn lose(&self, branches: Vec<Branches>, ends: &[(VbucketId, Seqno)]) {
+        let mut state = self.state();
+        let logs = FailoverLogs::new(branches);
+        for (vbucket, seqno) in ends {
+            let vbuuid = logs.branch_of(*vbucket, *seqno);
+            state.durable.set(*vbucket, Position { vbuuid, seqno: *seqno });
+        }
+        state.logs = Arc::new(logs);
+        state.losses += 1;
+        state.head_begin += state.head.len() as u64;
+        state.head.clear();
+        state.head_bytes = 0;
         drop(state);
         self.wake();
     }
@@ -167,13 +192,16 @@ impl Bucket {
         Some((found, next))
     }
 
-    /// Takes in a stability timestamp, unless it is known; forgets those below the horizon, and the
-    /// oldest beyond a bound. A stream that begins before what is kept has a gap in its timestamps,
+    /// Takes in a stability timestamp, unless it is known; forgets those that a rollback has taken back, those
+    /// below the horizon, and the oldest beyond a bound. A stream that begins before what is kept has a gap in its timestamps,
     /// which its reader sees by the parent of the next.
     pub fn add_epoch(&self, mark: EpochMark) {
         let mut state = self.state();
         if state.epochs.back().is_some_and(|newest| newest.epoch >= mark.epoch) {
             return;
+        }
+        while state.epochs.back().is_some_and(|newest| newest.epoch > mark.parent) {
+            state.epochs.pop_back();
         }
         let horizon = mark.horizon;
         let vbuckets = usize::from(self.info.vbuckets).max(1);
@@ -223,10 +251,7 @@ impl Bucket {
         }
         for (vbucket, position) in cut.iter() {
             let end = state.durable.get(vbucket).seqno;
-            let branches = &state.branches[usize::from(vbucket.0)];
-            let known =
-                position.seqno.0 == 0 || branch_of(branches, position.seqno) == position.vbuuid;
-            if position.seqno > end || !known {
+            if position.seqno > end || !state.logs.includes(vbucket, position) {
                 return Err(Error::new(
                     ErrorCode::OutOfOrder,
                     format!(

@@ -30,11 +30,11 @@ use proto::{Error, ErrorCode, Result};
 
 use super::{
     Batch, BucketChanges, BucketRecord, DocumentSnapshot, DocumentStore, LogRange, Mutation,
-    StoredDocument, get_each, no_bucket,
+    StoredDocument, get_each, no_bucket, undone,
 };
 
 /// What stands in the data directory's version file; another number is another layout.
-const VERSION: &str = "sextant documents 1\n";
+const VERSION: &str = "sextant documents 2\n";
 const VERSION_FILE: &str = "VERSION";
 /// Where the database is in the data directory.
 const DATABASE_DIR: &str = "fjall";
@@ -177,6 +177,37 @@ impl DocumentStore for FjallStore {
         Ok(())
     }
 
+    fn put_records(&self, records: &[BucketRecord]) -> Result<()> {
+        let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
+        for record in records {
+            batch.insert(&self.meta, record_key(record.info.id), encode_record(record)?);
+        }
+        batch.commit().map_err(store_error)
+    }
+
+    fn rewind(&self, record: &BucketRecord, to: &[(VbucketId, Seqno)]) -> Result<()> {
+        let trees = self.trees(record.info.id)?;
+        let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
+        batch.insert(&self.meta, record_key(record.info.id), encode_record(record)?);
+        for (vbucket, to) in to {
+            let log = trees.log.prefix(vbucket.0.to_be_bytes()).map(|guard| {
+                let (key, value) = guard.into_inner().map_err(store_error)?;
+                Ok(Arc::new(read_mutation(*vbucket, log_seqno(&key)?, &value)?))
+            });
+            for (id, was) in undone(log, *to)? {
+                match was {
+                    Some(was) => batch.insert(&trees.documents, id.as_bytes(), stored(&was)),
+                    None => batch.remove(&trees.documents, id.as_bytes()),
+                }
+            }
+            let beyond = log_key(*vbucket, Seqno(to.0 + 1))..=log_key(*vbucket, Seqno(u64::MAX));
+            for guard in trees.log.range(beyond) {
+                batch.remove(&trees.log, guard.key().map_err(store_error)?);
+            }
+        }
+        batch.commit().map_err(store_error)
+    }
+
     fn commit(&self, batch: &Batch) -> Result<()> {
         let writes = batch.buckets.values().map(|b| b.mutations.len() + b.last.len() + 1).sum();
         let mut out = fjall::OwnedWriteBatch::with_capacity(self.database.clone(), writes)
@@ -303,11 +334,16 @@ fn add_changes(out: &mut fjall::OwnedWriteBatch, trees: &BucketTrees, changes: &
             out.remove(&trees.documents, id.as_bytes());
             continue;
         }
-        let mut value = Vec::with_capacity(mutation.document.len() + 8);
-        value.extend_from_slice(&mutation.seqno.0.to_be_bytes());
-        value.extend_from_slice(&mutation.document);
-        out.insert(&trees.documents, id.as_bytes(), value);
+        out.insert(&trees.documents, id.as_bytes(), stored(mutation));
     }
+}
+
+/// A document as it stands in its tree.
+fn stored(mutation: &Mutation) -> Vec<u8> {
+    let mut value = Vec::with_capacity(mutation.document.len() + 8);
+    value.extend_from_slice(&mutation.seqno.0.to_be_bytes());
+    value.extend_from_slice(&mutation.document);
+    value
 }
 
 fn tree_names(bucket: BucketId) -> [String; 2] {

@@ -9,13 +9,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
-use proto::ids::{BucketId, Seqno};
+use proto::cut::Position;
+use proto::history::{Branches, branch_of};
+use proto::ids::{BucketId, Seqno, VbucketId, Vbuuid};
 use proto::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
 
 use super::{
     Batch, BucketRecord, DocumentSnapshot, DocumentStore, LogRange, Mutation, StoredDocument,
-    get_each, no_bucket,
+    get_each, no_bucket, undone,
 };
 
 /// The store in memory. A clone is the same store.
@@ -40,7 +42,63 @@ struct Contents {
     record: BucketRecord,
     documents: BTreeMap<Arc<str>, Arc<Mutation>>,
     /// For each vbucket, its mutations from seqno 1 on.
-    log: Vec<Vec<Arc<Mutation>>>,
+    log: Log,
+    /// Branches and logs as they were before the branches changed: what a judge needs to know of what was
+    /// lost. The product never reads them.
+    past: Vec<(Vec<Branches>, Log)>,
+}
+
+type Log = Vec<Vec<Arc<Mutation>>>;
+
+impl Contents {
+    fn keep_history(&mut self) {
+        self.past.push((self.record.branches.clone(), self.log.clone()));
+    }
+
+    fn rewind(&mut self, vbucket: VbucketId, to: Seqno) -> Result<()> {
+        let log = &mut self.log[usize::from(vbucket.0)];
+        for (id, was) in undone(log.iter().cloned().map(Ok), to)? {
+            match was {
+                Some(was) => self.documents.insert(id, was),
+                None => self.documents.remove(&id),
+            };
+        }
+        log.truncate(to.0 as usize);
+        Ok(())
+    }
+
+    /// The log of a vbucket in the history that has a position, the present one first.
+    fn log_with(&self, vbucket: VbucketId, position: Position) -> Option<&[Arc<Mutation>]> {
+        let (_, log) = self.history_with(vbucket, position)?;
+        Some(&log[usize::from(vbucket.0)][..position.seqno.0 as usize])
+    }
+
+    /// The branch of a seqno in the history that has a position.
+    fn branch_before(
+        &self,
+        vbucket: VbucketId,
+        position: Position,
+        seqno: Seqno,
+    ) -> Option<Vbuuid> {
+        let (branches, _) = self.history_with(vbucket, position)?;
+        Some(branch_of(&branches[usize::from(vbucket.0)], seqno))
+    }
+
+    fn history_with(
+        &self,
+        vbucket: VbucketId,
+        position: Position,
+    ) -> Option<(&Vec<Branches>, &Log)> {
+        let at = usize::from(vbucket.0);
+        let present = std::iter::once((&self.record.branches, &self.log));
+        let past = self.past.iter().rev().map(|(branches, log)| (branches, log));
+        let has = |(branches, log): &(&Vec<Branches>, &Log)| {
+            log[at].len() as u64 >= position.seqno.0
+                && (position.seqno.0 == 0
+                    || branch_of(&branches[at], position.seqno) == position.vbuuid)
+        };
+        present.chain(past).find(has)
+    }
 }
 
 impl Contents {
@@ -96,6 +154,64 @@ impl MemoryStore {
         self.state().sync_fails = true;
     }
 
+    /// The mutations of a vbucket up to a position, in whichever history has it, present or lost.
+    pub fn log_at(
+        &self,
+        bucket: BucketId,
+        vbucket: VbucketId,
+        position: Position,
+    ) -> Option<Vec<Arc<Mutation>>> {
+        let state = self.state();
+        Some(state.buckets.get(&bucket)?.log_with(vbucket, position)?.to_vec())
+    }
+
+    /// The same in the present history alone.
+    pub fn present_log(
+        &self,
+        bucket: BucketId,
+        vbucket: VbucketId,
+        position: Position,
+    ) -> Option<Vec<Arc<Mutation>>> {
+        let state = self.state();
+        let contents = state.buckets.get(&bucket)?;
+        let branches = &contents.record.branches[usize::from(vbucket.0)];
+        let log = contents.log[usize::from(vbucket.0)].get(..position.seqno.0 as usize)?;
+        let is_there = branch_of(branches, position.seqno) == position.vbuuid;
+        is_there.then(|| log.to_vec())
+    }
+
+    /// Does a position lie before another one, or at it, in the history that has the latter?
+    pub fn is_before(
+        &self,
+        bucket: BucketId,
+        vbucket: VbucketId,
+        position: Position,
+        end: Position,
+    ) -> bool {
+        let state = self.state();
+        let Some(contents) = state.buckets.get(&bucket) else { return false };
+        position.seqno <= end.seqno
+            && contents.branch_before(vbucket, end, position.seqno) == Some(position.vbuuid)
+    }
+
+    /// The source comes back from an older copy: of each vbucket only so much is there as `keep` says of
+    /// its end. Its branches are as they were; the process that opens the store begins new ones.
+    pub fn restore_older(&self, bucket: BucketId, mut keep: impl FnMut(u64) -> u64) -> u64 {
+        let mut state = self.state();
+        let Some(contents) = state.buckets.get_mut(&bucket) else { return 0 };
+        contents.keep_history();
+        let mut lost = 0;
+        for at in 0..contents.log.len() {
+            let end = contents.log[at].len() as u64;
+            let kept = keep(end).min(end);
+            lost += end - kept;
+            let _whole_log = contents.rewind(VbucketId(at as u16), Seqno(kept));
+            // An older copy does not know of branches that began later.
+            contents.record.branches[at].retain(|(_, began)| *began < kept.max(1));
+        }
+        lost
+    }
+
     /// The machine crashed and starts again: a batch in doubt has reached the disk, or is gone.
     pub fn lose_unsynced(&self, reached_disk: bool) {
         let mut state = self.state();
@@ -127,14 +243,37 @@ impl DocumentStore for MemoryStore {
         state.check_writable()?;
         for record in made {
             let log = vec![Vec::new(); usize::from(record.info.vbuckets)];
-            let contents = Contents { record: record.clone(), documents: BTreeMap::new(), log };
-            state.buckets.insert(record.info.id, contents);
+            let (record, documents, past) = (record.clone(), BTreeMap::new(), Vec::new());
+            let contents = Contents { record, documents, log, past };
+            state.buckets.insert(contents.record.info.id, contents);
         }
         for bucket in removed {
             state.buckets.remove(bucket);
         }
         state.cas = cas;
         Ok(())
+    }
+
+    fn put_records(&self, records: &[BucketRecord]) -> Result<()> {
+        let mut state = self.state();
+        state.check_writable()?;
+        for record in records {
+            if let Some(contents) = state.buckets.get_mut(&record.info.id) {
+                contents.keep_history();
+                contents.record = record.clone();
+            }
+        }
+        Ok(())
+    }
+
+    fn rewind(&self, record: &BucketRecord, to: &[(VbucketId, Seqno)]) -> Result<()> {
+        let mut state = self.state();
+        state.check_writable()?;
+        let id = record.info.id;
+        let contents = state.buckets.get_mut(&id).ok_or_else(|| no_bucket(id))?;
+        contents.keep_history();
+        contents.record = record.clone();
+        to.iter().try_for_each(|(vbucket, to)| contents.rewind(*vbucket, *to))
     }
 
     fn commit(&self, batch: &Batch) -> Result<()> {

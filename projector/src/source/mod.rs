@@ -25,22 +25,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use proto::ids::{BucketId, Seqno, VbucketId, Vbuuid};
+use proto::history::Branches;
+use proto::ids::{BucketId, Seqno, VbucketId};
 use proto::index::BucketInfo;
 use proto::mutation::MutationKind;
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
-
-/// The branches of one vbucket: (vbuuid, seqno after which it began), newest first; empty before the
-/// first mutation of a pushed vbucket.
-pub type Branches = Vec<(Vbuuid, u64)>;
-
-/// The branch that a seqno is on.
-pub fn branch_of(branches: &Branches, seqno: Seqno) -> Vbuuid {
-    let branch = branches.iter().find(|(_, began)| *began < seqno.0);
-    branch.map_or(Vbuuid(0), |(vbuuid, _)| *vbuuid)
-}
 
 /// What a store keeps of a bucket besides its contents.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -168,6 +159,14 @@ pub trait DocumentStore: Send + Sync + 'static {
     /// Takes over a catalog: makes and removes buckets, with all that is in them.
     fn apply_catalog(&self, cas: u64, made: &[BucketRecord], removed: &[BucketId]) -> Result<()>;
 
+    /// Replaces the records of some buckets, durably.
+    fn put_records(&self, records: &[BucketRecord]) -> Result<()>;
+
+    /// Takes vbuckets of a bucket back to an earlier place, all or none: what their logs have beyond goes, and
+    /// the documents are as they were there. The record has the branches that begin there. Reads all of
+    /// the logs of these vbuckets.
+    fn rewind(&self, record: &BucketRecord, to: &[(VbucketId, Seqno)]) -> Result<()>;
+
     /// Makes a batch durable and then visible. After an error nobody knows whether it is durable, and
     /// the store takes no more until it is opened again.
     fn commit(&self, batch: &Batch) -> Result<()>;
@@ -186,6 +185,26 @@ pub trait DocumentStore: Send + Sync + 'static {
     /// Mutations in the order of their seqnos, from the beginning of the range: all of it or about so
     /// many bytes, at least one.
     fn read_log(&self, range: LogRange, bytes: usize) -> Result<Vec<Arc<Mutation>>>;
+}
+
+/// What taking a vbucket back to a place does to its documents: for each id that was changed beyond it, the
+/// mutation that it goes back to, if it had one. `log` is all of the vbucket's log.
+fn undone(
+    log: impl Iterator<Item = Result<Arc<Mutation>>>,
+    to: Seqno,
+) -> Result<BTreeMap<Arc<str>, Option<Arc<Mutation>>>> {
+    let (mut before, mut changed) = (BTreeMap::new(), BTreeMap::new());
+    for mutation in log {
+        let mutation = mutation?;
+        match mutation.seqno <= to {
+            true => drop(before.insert(Arc::clone(&mutation.id), mutation)),
+            false => drop(changed.insert(Arc::clone(&mutation.id), None)),
+        }
+    }
+    for (id, was) in &mut changed {
+        *was = before.remove(id).filter(|mutation| mutation.kind == MutationKind::Upsert);
+    }
+    Ok(changed)
 }
 
 /// Looks up each id, as long as what is found is within a bound.

@@ -11,18 +11,13 @@ use super::bucket::Bucket;
 use super::fjall::FjallStore;
 use super::memory::MemoryStore;
 use super::*;
+use proto::ids::Vbuuid;
 
 const BUCKET: BucketId = BucketId(7);
 const VBUCKETS: u16 = 4;
 
 fn record() -> BucketRecord {
-    let info = BucketInfo {
-        id: BUCKET,
-        name: "b".into(),
-        vbuckets: VBUCKETS,
-        source: SourceKind::Embedded,
-        projector: NodeId(1),
-    };
+    let info = BucketInfo::new(BUCKET, "b", VBUCKETS, SourceKind::Embedded, NodeId(1));
     BucketRecord { info, branches: (1..=4).map(|n| vec![(Vbuuid(n), 0)]).collect() }
 }
 
@@ -252,7 +247,14 @@ fn timestamps_are_bounded_though_the_horizon_stands() {
         let cut = Arc::new(Cut::zero(vbuckets));
         for epoch in 1..=count {
             let (epoch, parent, cut) = (Epoch(epoch), Epoch(epoch - 1), Arc::clone(&cut));
-            bucket.add_epoch(EpochMark { bucket: BUCKET, epoch, parent, cut, horizon: Epoch(1) });
+            bucket.add_epoch(EpochMark {
+                bucket: BUCKET,
+                epoch,
+                parent,
+                cut,
+                horizon: Epoch(1),
+                points: Arc::default(),
+            });
         }
         bucket.epochs_after(Epoch(0))
     };

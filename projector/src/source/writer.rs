@@ -26,7 +26,8 @@ use proto::{Error, ErrorCode, Result};
 use tokio::sync::oneshot;
 
 use super::bucket::Bucket;
-use super::{Batch, Branches, BucketChanges, BucketRecord, DocumentStore, Mutation};
+use super::{Batch, BucketChanges, BucketRecord, DocumentStore, Mutation};
+use proto::history::{Branches, SourceHistory, begin_branch};
 
 /// Bytes of documents in one group, about: enough that the sync is a small part of its cost, and few
 /// enough that those who gather meanwhile do not wait long.
@@ -51,6 +52,8 @@ pub enum Work {
     /// Mutations that have their numbers, up to the first that does not fit; then the error that the
     /// request has met already, if any.
     Push(Vec<CheckedPush>, Option<Error>, oneshot::Sender<Result<PushReply>>),
+    /// Branches that begin: what the vbuckets have beyond these places is lost.
+    Branch(Vec<(VbucketId, Position)>, oneshot::Sender<Result<()>>),
 }
 
 /// A write whose id and document are within limits.
@@ -95,17 +98,70 @@ impl Writer {
     /// see their reply's channel close; a group that is being committed is finished and answered.
     pub async fn run(self: Arc<Self>, env: Env, jobs: Receiver<Job>) {
         while let Ok(first) = jobs.recv().await {
-            let mut bytes = first.bytes;
-            let mut group = vec![first];
-            while bytes < GROUP_BYTES_MAX
-                && let Ok(job) = jobs.try_recv()
-            {
+            let mut bytes = 0;
+            let (mut group, mut then) = (Vec::new(), Some(first));
+            // A new branch ends a group: what came before it is of the old one.
+            while let Some(job) = then.take_if(|job| !matches!(job.work, Work::Branch(..))) {
                 bytes += job.bytes;
                 group.push(job);
+                then = if bytes < GROUP_BYTES_MAX { jobs.try_recv().ok() } else { None };
             }
             let writer = Arc::clone(&self);
-            env.blocking(move || writer.commit_group(group)).await;
+            env.blocking(move || {
+                if !group.is_empty() {
+                    writer.commit_group(group);
+                }
+                if let Some(Job { bucket, work: Work::Branch(branches, reply), .. }) = then {
+                    // Whoever asked may have gone; the branch stands all the same.
+                    let _gone = reply.send(writer.begin_branches(&bucket, &branches));
+                }
+            })
+            .await;
         }
+    }
+
+    /// Branches that a producer has begun: what the vbuckets have beyond is lost, here too. Said again it
+    /// changes nothing.
+    fn begin_branches(&self, bucket: &Bucket, begun: &[(VbucketId, Position)]) -> Result<()> {
+        let _agree = self.gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if bucket.is_removed() {
+            return Err(bucket.removed_error());
+        }
+        let SourceHistory { durable, logs } = bucket.history();
+        let mut branches: Vec<Branches> = logs.iter().map(|(_, b)| b.clone()).collect();
+        let mut ends = Vec::new();
+        for (vbucket, Position { vbuuid, seqno }) in begun {
+            let name = &bucket.info.name;
+            let bad = |code, what: String| {
+                Err(Error::new(code, format!("vbucket {vbucket} of bucket {name}: {what}")))
+            };
+            let Some(known) = branches.get_mut(usize::from(vbucket.0)) else {
+                let what = format!("the bucket has {}", bucket.info.vbuckets);
+                return bad(ErrorCode::InvalidParameter, what);
+            };
+            if known.first() == Some(&(*vbuuid, seqno.0)) {
+                continue;
+            }
+            if vbuuid.0 == 0 || known.iter().any(|(other, _)| other == vbuuid) {
+                let what = format!("{:x} is no new branch", vbuuid.0);
+                return bad(ErrorCode::InvalidParameter, what);
+            }
+            let end = durable.get(*vbucket).seqno;
+            if *seqno > end {
+                let what = format!("a branch after seqno {seqno}; the vbucket ends at {end}");
+                return bad(ErrorCode::OutOfOrder, what);
+            }
+            begin_branch(known, *vbuuid, *seqno);
+            ends.push((*vbucket, *seqno));
+        }
+        if ends.is_empty() {
+            return Ok(());
+        }
+        let record = BucketRecord { info: bucket.info.clone(), branches: branches.clone() };
+        self.store.rewind(&record, &ends)?;
+        bucket.lose(branches, &ends);
+        (self.moved)(bucket.info.id);
+        Ok(())
     }
 
     fn commit_group(&self, jobs: Vec<Job>) {
@@ -170,7 +226,7 @@ impl Group<'_> {
     fn stage(&mut self, bucket: Arc<Bucket>, work: Work) -> Answer {
         let pending = self.buckets.entry(bucket.info.id).or_insert_with(|| Pending {
             next: bucket.durable().iter().map(|(_, position)| position).collect(),
-            branches: bucket.branches(),
+            branches: bucket.history().logs.iter().map(|(_, b)| b.clone()).collect(),
             changes: BucketChanges::default(),
             bucket: Arc::clone(&bucket),
         });
@@ -182,6 +238,9 @@ impl Group<'_> {
                     None => pending.write(self.store, writes),
                 };
                 answer(reply, outcome)
+            }
+            Work::Branch(_, reply) => {
+                answer(reply, Err(Error::internal("a branch within a group of writes")))
             }
             Work::Push(mutations, error, reply) => {
                 let outcome = match removed {

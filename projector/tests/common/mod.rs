@@ -52,6 +52,7 @@ impl Script {
             parent: Epoch(epoch - 1),
             cut: Arc::new(cut.clone()),
             horizon: Epoch(0),
+            points: Arc::default(),
         }]));
     }
 }
@@ -158,7 +159,7 @@ pub fn index_on(id: u64, keys: Vec<Expr>, partition: PartitionBy) -> Arc<IndexIn
 pub fn catalog(cas: u64, indexes: &[Arc<IndexInfo>]) -> Catalog {
     let bucket = |id, name: &str, source| {
         let name = name.to_owned();
-        (id, Arc::new(BucketInfo { id, name, vbuckets: VBUCKETS, source, projector: PROJECTOR }))
+        (id, Arc::new(BucketInfo::new(id, name, VBUCKETS, source, PROJECTOR)))
     };
     Catalog {
         cas,
@@ -275,6 +276,7 @@ impl Follower {
     pub async fn step(&mut self) -> Result<()> {
         let message = tokio::time::timeout(Duration::from_secs(5), self.stream.next()).await;
         match message.expect("a message in time").expect("the stream goes on")? {
+            StreamMessage::History(_) => {}
             StreamMessage::Begin { at, indexes } => {
                 assert!(!self.begun, "a stream begins once");
                 self.begun = true;
@@ -321,7 +323,7 @@ impl Follower {
 
     /// Steps until the stream is at a cut.
     pub async fn reach(&mut self, cut: &Cut) {
-        while !self.at.covers(cut) || !self.begun {
+        while !self.at.reaches(cut) || !self.begun {
             self.step().await.expect("the stream goes on");
         }
     }

@@ -201,9 +201,23 @@ fn manifest_text(described: &Described) -> String {
             });
             format!("node: the next file is {next_file}\n{marks}\n{}", dead.collect::<String>())
         }
-        Described::Index { index, generation, name, bucket, floor, flushed, entries, items } => {
+        Described::Index {
+            index,
+            generation,
+            name,
+            bucket,
+            floor,
+            points,
+            flushed,
+            entries,
+            items,
+        } => {
             let floor = match floor {
-                Some(floor) => format!("answers from epoch {floor} on"),
+                Some(floor) if points.is_empty() => format!("answers from epoch {floor} on"),
+                Some(floor) => format!(
+                    "answers from epoch {floor} on, can go back to {}",
+                    points.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+                ),
                 None => "is being built".into(),
             };
             let entries: u64 = entries.values().sum();

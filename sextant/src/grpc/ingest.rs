@@ -88,6 +88,15 @@ fn push_of(mutation: proto::grpc::PushMutation) -> Result<api::PushMutation> {
     })
 }
 
+fn branch_of(branch: VbucketPosition) -> Result<(VbucketId, Position)> {
+    let vbucket = u16::try_from(branch.vbucket).map_err(|_| {
+        let message = format!("a branch of vbucket {}", branch.vbucket);
+        Error::new(ErrorCode::InvalidParameter, message)
+    })?;
+    let (vbuuid, seqno) = (Vbuuid(branch.vbuuid), Seqno(branch.seqno));
+    Ok((VbucketId(vbucket), Position { vbuuid, seqno }))
+}
+
 /// One request of a Write stream.
 async fn write(
     backend: &ClusterBackend,
@@ -108,7 +117,8 @@ async fn push(
 ) -> Result<PushReply> {
     let bucket = bucket_of(backend, known, &request.bucket).await?;
     let mutations = request.mutations.into_iter().map(push_of).collect::<Result<Vec<_>>>()?;
-    let request = api::PushRequest { bucket: bucket.id, mutations };
+    let branches = request.branches.into_iter().map(branch_of).collect::<Result<Vec<_>>>()?;
+    let request = api::PushRequest { bucket: bucket.id, branches, mutations };
     let reply = backend.projector(&bucket)?.push(request).await?;
     Ok(PushReply { durable: reply.durable.into_iter().map(position).collect() })
 }

@@ -50,7 +50,7 @@ enum Call {
     Get(BucketId, Vec<String>),
     Push(PushRequest),
     Positions(BucketId),
-    FailoverLogs(BucketId),
+    History(BucketId),
     Checksum(SliceId, Epoch),
     Rebalance(RebalanceRequest),
     Topology(IndexId, TopologyNo),

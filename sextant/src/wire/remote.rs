@@ -13,7 +13,8 @@ use proto::command::{CommandRequest, Outcome};
 use proto::cut::{Cut, EpochMark};
 use proto::grpc::PeerRequest;
 use proto::grpc::peer_client::PeerClient;
-use proto::ids::{BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo, Vbuuid};
+use proto::history::SourceHistory;
+use proto::ids::{BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo};
 use proto::moves::{ExportMessage, ExportRequest, RebalancePlan, RebalanceRequest};
 use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::scan::{AppliedReport, ShardBatch, ShardScan};
@@ -147,8 +148,8 @@ impl ProjectorApi for Remote {
         self.call(Call::Positions(bucket)).await
     }
 
-    async fn failover_logs(&self, bucket: BucketId) -> Result<Vec<Vec<(Vbuuid, u64)>>> {
-        self.call(Call::FailoverLogs(bucket)).await
+    async fn history(&self, bucket: BucketId) -> Result<SourceHistory> {
+        self.call(Call::History(bucket)).await
     }
 
     async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {

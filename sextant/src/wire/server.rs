@@ -74,7 +74,7 @@ impl Server {
             Call::Get(bucket, ids) => ask!(projector(), get(bucket, ids)),
             Call::Push(request) => ask!(projector(), push(request)),
             Call::Positions(bucket) => ask!(projector(), positions(bucket)),
-            Call::FailoverLogs(bucket) => ask!(projector(), failover_logs(bucket)),
+            Call::History(bucket) => ask!(projector(), history(bucket)),
             Call::Checksum(slice, epoch) => ask!(indexer(), checksum(slice, epoch)),
             Call::Rebalance(request) => ask!(coordinator(), rebalance(request)),
             Call::Topology(index, number) => ask!(coordinator(), topology(index, number)),

@@ -204,7 +204,14 @@ fn seqno(mark: &EpochMark) -> u64 {
 fn mark(epoch: Epoch, to: u64) -> EpochMark {
     let position = Position { vbuuid: Vbuuid(1), seqno: Seqno(to) };
     let cut = Arc::new(Cut::from_positions(vec![position]));
-    EpochMark { bucket: BUCKET, epoch, parent: Epoch(0), cut, horizon: Epoch(0) }
+    EpochMark {
+        bucket: BUCKET,
+        epoch,
+        parent: Epoch(0),
+        cut,
+        horizon: Epoch(0),
+        points: Arc::default(),
+    }
 }
 
 /// The epoch after another; no scan asks for one before that.

@@ -9,11 +9,10 @@ use std::time::Duration;
 
 use coordinator::raft::log_store::LogStore;
 use projector::source::memory::MemoryStore;
-use projector::source::{DocumentStore, LogRange};
 use proto::api::Directory;
-use proto::cut::{Cut, WritePosition};
+use proto::cut::{Cut, Position, WritePosition};
 use proto::env::sim::SimClock;
-use proto::ids::{BucketId, Epoch, NodeId, Seqno};
+use proto::ids::{BucketId, Epoch, NodeId, VbucketId};
 use proto::index::Role;
 use router::Router;
 use tokio::time::{sleep, timeout};
@@ -54,20 +53,23 @@ pub async fn watch_members(directory: Arc<dyn Directory>, router: Arc<Router>, s
 /// A statement that was acknowledged: where it stands, and the ids that it wrote.
 pub type Acknowledged = (WritePosition, Vec<String>);
 
-/// An acknowledged statement stays in the source's history, and each epoch has all of it or nothing.
+/// An acknowledged statement stays in the source's history unless a failover takes it, and each epoch has all of it or nothing.
 pub fn check_writes(
     writes: &[Acknowledged],
     marks: &BTreeMap<(BucketId, Epoch), Arc<Cut>>,
     store: &MemoryStore,
     summary: &Shared,
 ) {
+    let failovers = summary.lock().expect("not poisoned").faults.contains_key("source_failover");
     for (write, ids) in writes {
         for (vbucket, position) in &write.positions {
-            let after = Seqno(position.seqno.0 - 1);
-            let range =
-                LogRange { bucket: write.bucket, vbucket: *vbucket, after, to: position.seqno };
-            let kept = store.read_log(range, usize::MAX).unwrap_or_default();
-            if !kept.iter().any(|mutation| ids.iter().any(|id| **id == *mutation.id)) {
+            // What a failover took was there before.
+            let kept = match failovers {
+                true => store.log_at(write.bucket, *vbucket, *position),
+                false => store.present_log(write.bucket, *vbucket, *position),
+            };
+            let last = kept.as_ref().and_then(|log| log.last());
+            if !last.is_some_and(|mutation| ids.iter().any(|id| **id == *mutation.id)) {
                 let text =
                     format!("acknowledged and lost: {ids:?}, vbucket {vbucket} {position:?}");
                 return violation(summary, text);
@@ -76,12 +78,21 @@ pub fn check_writes(
     }
     // Whether a cut splits a statement is decided at the first epoch that covers some of it.
     for (write, ids) in writes.iter().filter(|(write, _)| write.positions.len() > 1) {
-        let covered =
-            |cut: &Cut| write.positions.iter().filter(|(v, p)| cut.covers_position(*v, *p)).count();
+        // Of a statement that a failover has torn only what survived counts.
+        let survived = |at: &(VbucketId, Position)| {
+            !failovers || store.present_log(write.bucket, at.0, at.1).is_some()
+        };
+        let positions: Vec<_> = write.positions.iter().filter(|at| survived(at)).collect();
+        let covered = |cut: &Cut| {
+            let covers = |at: &&&(VbucketId, Position)| {
+                store.is_before(write.bucket, at.0, at.1, cut.get(at.0))
+            };
+            positions.iter().filter(covers).count()
+        };
         let of_bucket = marks.iter().filter(|((bucket, _), _)| *bucket == write.bucket);
         let first = of_bucket.map(|((_, epoch), cut)| (epoch, covered(cut))).find(|(_, n)| *n > 0);
-        if let Some((epoch, covered)) = first.filter(|(_, n)| *n < write.positions.len()) {
-            let all = write.positions.len();
+        if let Some((epoch, covered)) = first.filter(|(_, n)| *n < positions.len()) {
+            let all = positions.len();
             let text =
                 format!("epoch {epoch} has {covered} of {all} vbuckets of the statement {ids:?}");
             return violation(summary, text);

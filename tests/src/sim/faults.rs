@@ -11,12 +11,14 @@
 //! | `failed_sync` | the source's disk fails at a sync, and its process ends soon after |
 //! | `flipped_bit` | a bit of an indexer's files changes; the operator notices and gives it an empty disk |
 //! | `empty_disk` | an indexer comes back with nothing |
+//! | `source_failover` | the source comes back from an older copy: of some vbuckets the end is gone |
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use proto::env::{FileSystem, OpenMode};
+use proto::ids::BucketId;
 use turmoil::Sim;
 
 use super::hosts::{Host, Hosts};
@@ -30,6 +32,8 @@ const RESTART: Duration = Duration::from_millis(300);
 const CLOCK_STEP_MS: u64 = 100;
 /// A jump of a clock is up to so long.
 const JUMP_MS_MAX: u64 = 3_600_000;
+/// The bucket that is there.
+const BUCKET: BucketId = BucketId(1);
 /// Where the processes have their files.
 const DATA: &str = "/data";
 
@@ -100,11 +104,11 @@ impl Faults {
         hosts: &Hosts,
     ) -> Option<&'static str> {
         let names: Vec<&String> = hosts.all.keys().collect();
-        let kind = self.random.u8(..24);
+        let kind = self.random.u8(..26);
         let fits = |name: &&&String| match kind {
             7 | 8 | 20 => **name != "projector",
             19 | 22 | 23 => name.starts_with("indexer"),
-            21 => **name == "projector",
+            21 | 24 | 25 => **name == "projector",
             _ => true,
         };
         let fit: Vec<&String> = names.iter().filter(fits).copied().collect();
@@ -166,6 +170,18 @@ impl Faults {
                 host.fs.restart();
                 wipe(host);
                 Some("empty_disk")
+            }
+            24 | 25 => {
+                self.crash(&name, end, sim, hosts);
+                // Mostly the end of a few vbuckets, now and then a large part of all.
+                let deep = self.random.u8(..6) == 0;
+                let random = &mut self.random;
+                let lost = hosts.store.restore_older(BUCKET, |end| match random.u8(..4) {
+                    _ if deep => random.u64(end / 4..=end),
+                    0 | 1 => end - random.u64(..=end.min(12)),
+                    _ => end,
+                });
+                (lost > 0).then_some("source_failover")
             }
             _ => None,
         }

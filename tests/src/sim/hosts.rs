@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -36,6 +36,8 @@ pub struct Host {
     /// Its disk.
     pub fs: SimFs,
     seed: u64,
+    /// How often it was started: each time it draws other numbers.
+    starts: Arc<AtomicU64>,
     /// How many members the coordinator has.
     coordinators: u64,
     /// Are sources of moves kept for scans that began before?
@@ -83,6 +85,7 @@ impl Hosts {
                 keep_sources: true,
                 fs: SimFs::new(seed),
                 seed,
+                starts: Arc::default(),
                 clock: Arc::new(SimClock::new(1_700_000_000_000)),
                 excused: Arc::default(),
                 store: Arc::clone(&store),
@@ -137,7 +140,8 @@ impl Host {
     }
 
     async fn serve(self) -> HostResult {
-        let env = env(self.seed, Arc::clone(&self.clock), self.fs.clone());
+        let start = self.starts.fetch_add(1, Ordering::Relaxed);
+        let env = env(self.seed ^ (start << 48), Arc::clone(&self.clock), self.fs.clone());
         let peers = Peers::new(members(self.coordinators), connect());
         let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(Arc::clone(&peers)));
         let dir = PathBuf::from("/data");

@@ -5,9 +5,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use projector::source::memory::MemoryStore;
-use projector::source::{DocumentStore, LogRange};
 use proto::cut::Cut;
-use proto::ids::{BucketId, Seqno};
+use proto::ids::BucketId;
 use proto::mutation::MutationKind;
 use serde_json::Value;
 
@@ -77,14 +76,12 @@ pub const INDEXES: [SimIndex; 4] = [
 /// An entry: its key parts, then the id.
 pub type Entry = (Vec<Option<Value>>, String);
 
-/// The documents of a bucket at a cut.
+/// The documents of a bucket at a cut, in the history that it was made on.
 pub fn documents(store: &MemoryStore, bucket: BucketId, cut: &Cut) -> BTreeMap<String, Value> {
     let mut documents = BTreeMap::new();
     for (vbucket, position) in cut.iter() {
-        let range = LogRange { bucket, vbucket, after: Seqno(0), to: position.seqno };
-        let log = store.read_log(range, usize::MAX).expect("the source's log");
-        let last = log.last().map(|mutation| mutation.seqno).unwrap_or_default();
-        assert_eq!(last, position.seqno, "an epoch's cut is within the source's history");
+        let log = store.log_at(bucket, vbucket, position);
+        let log = log.unwrap_or_else(|| panic!("the source never had {vbucket} {position:?}"));
         for mutation in log {
             match mutation.kind {
                 MutationKind::Upsert => {

@@ -26,6 +26,8 @@ pub struct Summary {
     pub ddl: u64,
     /// What was broken, by kind.
     pub faults: BTreeMap<String, u64>,
+    /// Rollbacks of the bucket.
+    pub rollbacks: u64,
     /// Statements about the places of slices that were accepted.
     pub moves_asked: u64,
     /// Moves that were carried out, of the last ones.
@@ -70,6 +72,8 @@ pub struct Total {
     pub entries: u64,
     /// Moves that were carried out.
     pub moves: u64,
+    /// Rollbacks.
+    pub rollbacks: u64,
     /// Copies of slices compared with each other.
     pub copies_compared: u64,
     /// Data directories verified.
@@ -88,6 +92,7 @@ impl Total {
         self.scans += summary.scans;
         self.entries += summary.entries;
         self.moves += summary.moves_ended;
+        self.rollbacks += summary.rollbacks;
         self.copies_compared += summary.copies_compared;
         self.directories_verified += summary.directories_verified;
         for (kind, count) in &summary.faults {
@@ -104,10 +109,11 @@ impl fmt::Display for Total {
         writeln!(f, "{hours:.2} h simulated in {real_s:.0} s ({times:.1} ×)")?;
         writeln!(
             f,
-            "{} operations, {} moves; {} scans checked, {} entries compared, {} copies compared, \
+            "{} operations, {} moves, {} rollbacks; {} scans checked, {} entries compared, {} copies compared, \
              {} directories verified",
             self.operations,
             self.moves,
+            self.rollbacks,
             self.scans,
             self.entries,
             self.copies_compared,

@@ -8,9 +8,9 @@ use futures::StreamExt;
 use projector::source::memory::MemoryStore;
 use proto::api::{Directory, WatchMessage, Write, WriteKind};
 use proto::command::{Command, CommandRequest, Outcome, RequestId};
-use proto::cut::{Cut, WritePosition};
+use proto::cut::{Cut, Position, WritePosition};
 use proto::env::sim::{SimClock, SimFs};
-use proto::ids::{BucketId, Epoch, NodeId};
+use proto::ids::{BucketId, Epoch, NodeId, VbucketId};
 use proto::index::{IndexInfo, NodeInfo, Role, SourceKind};
 use proto::key;
 use proto::scan::{Consistency, KeyRange, Output, Row, ScanRequest};
@@ -98,7 +98,9 @@ impl Workload {
             ClusterBackend::new(Arc::clone(&router), Arc::clone(&directory), env.clone(), counters);
         let backend = Arc::new(backend);
         let marks = Marks::default();
-        let _watch = env.spawn("marks", watch_marks(Arc::clone(&directory), Arc::clone(&marks)));
+        let watching_marks =
+            watch_marks(Arc::clone(&directory), Arc::clone(&marks), self.summary.clone());
+        let _watch = env.spawn("marks", watching_marks);
         let watching =
             watch_members(Arc::clone(&directory), Arc::clone(&router), self.summary.clone());
         let _members = env.spawn("members", watching);
@@ -305,8 +307,17 @@ impl Workload {
             limit = None;
         }
         let request = ScanRequest { limit, ..request };
+        let catalog = session.router.catalog();
+        let from = catalog.buckets.get(&info.bucket).and_then(|bucket| bucket.readable_from());
         match timeout(STATEMENT, read(session, request, &info, pages)).await {
             Ok(Ok((epoch, mut found))) => {
+                if from.is_some_and(|from| epoch < from) {
+                    let what = format!(
+                        "a scan of {} read epoch {epoch}, from before a rollback",
+                        index.name
+                    );
+                    violation(&self.summary, what);
+                }
                 if !ordered {
                     found.sort_by(|(one, _), (other, _)| one.cmp(other));
                     if reverse {
@@ -316,6 +327,12 @@ impl Workload {
                 let found = found.into_iter().map(|(_, entry)| entry).collect();
                 self.judge(session, index, &info, epoch, found, reverse, limit, at_least).await;
                 true
+            }
+            Ok(Err(error))
+                if error.code == ErrorCode::InvalidParameter && self.is_lost(session) =>
+            {
+                self.count(|summary| summary.scans_refused += 1);
+                false
             }
             Ok(Err(error))
                 if !error.is_retry()
@@ -330,6 +347,16 @@ impl Workload {
                 false
             }
         }
+    }
+
+    /// Has a failover taken a part of the last writes? They are what `at_plus` asks for.
+    fn is_lost(&self, session: &Session) -> bool {
+        session.last_write.as_ref().is_some_and(|last| {
+            let lost = |(v, p): &(VbucketId, Position)| {
+                self.store.present_log(last.bucket, *v, *p).is_none()
+            };
+            last.positions.iter().any(lost)
+        })
     }
 
     #[allow(clippy::too_many_arguments, reason = "what a scan was asked, and what came")]
@@ -352,7 +379,9 @@ impl Workload {
             return;
         };
         if let Some(write) = at_least {
-            let covered = write.positions.iter().all(|(v, p)| cut.covers_position(*v, *p));
+            let lost = |v, p| self.store.present_log(info.bucket, v, p).is_none();
+            let covers = |v, p| self.store.is_before(info.bucket, v, p, cut.get(v));
+            let covered = write.positions.iter().all(|(v, p)| lost(*v, *p) || covers(*v, *p));
             if !covered {
                 let what = format!(
                     "a scan of {} at epoch {epoch} misses an acknowledged write",
@@ -426,14 +455,24 @@ fn create(index: &SimIndex, lenient: bool) -> Command {
     Command::CreateIndex { spec, defer_build: false, if_not_exists: lenient }
 }
 
-async fn watch_marks(directory: Arc<dyn Directory>, marks: Marks) {
+async fn watch_marks(directory: Arc<dyn Directory>, marks: Marks, summary: Shared) {
     loop {
         if let Ok(mut messages) = directory.coordinator().watch().await {
             while let Some(Ok(message)) = messages.next().await {
                 if let WatchMessage::Epochs(epochs) = message {
                     let mut marks = marks.lock().expect("not poisoned");
                     for mark in epochs {
-                        marks.insert((mark.bucket, mark.epoch), mark.cut);
+                        let of = (mark.bucket, mark.epoch);
+                        let known = marks.insert(of, Arc::clone(&mark.cut));
+                        if known.as_ref().is_some_and(|known| *known != mark.cut) {
+                            let text = format!("epoch {} was used for two cuts", mark.epoch);
+                            violation(&summary, text);
+                        }
+                        // Without rollbacks each epoch follows the last number that was given.
+                        let rolled_back = mark.parent.0 + 1 < mark.epoch.0;
+                        if known.is_none() && rolled_back {
+                            summary.lock().expect("not poisoned").rollbacks += 1;
+                        }
                     }
                 }
             }

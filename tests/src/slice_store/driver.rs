@@ -48,6 +48,8 @@ pub struct Driver {
     pub marks: Vec<EpochMark>,
     /// The newest horizon that an epoch carried.
     pub horizon: Epoch,
+    /// Below the horizon: the epochs to which a rollback may go.
+    pub points: Vec<Epoch>,
     epoch_next: u64,
     /// What the store has promised to keep.
     pub(super) durable: Epoch,
@@ -90,6 +92,7 @@ impl Driver {
             gone: Vec::new(),
             marks: Vec::new(),
             horizon: Epoch(0),
+            points: Vec::new(),
             epoch_next: 1,
             durable: Epoch(0),
             held: Vec::new(),
@@ -193,6 +196,13 @@ impl Driver {
         floors.filter_map(|index| index.floor).max().unwrap_or_default()
     }
 
+    /// The oldest epoch that all indexes have had, whatever the horizon has let go since.
+    pub fn born_max(&self) -> Epoch {
+        let floors = self.model.indexes().into_iter().filter_map(|index| index.floor);
+        let gaps = self.marks.windows(2).filter(|pair| pair[1].parent != pair[0].epoch);
+        floors.chain(gaps.map(|pair| pair[1].epoch)).max().unwrap_or_default()
+    }
+
     /// Does the newest epoch cover a build's snapshot?
     pub fn covers_build(&self, known: &Known) -> bool {
         let (Some(mark), Some(build)) = (self.marks.last(), &known.build) else { return false };
@@ -235,7 +245,11 @@ impl Driver {
             }
             Op::Truncate(epoch) => {
                 let mark = self.mark(*epoch).expect("a kept epoch").clone();
-                self.store().truncate(&mark).await.map_err(failed)?;
+                let unable = |known: &&Known| !self.store().can_go_back(known.shape.id, *epoch);
+                if let Some(known) = self.indexes.values().find(unable) {
+                    return wrong(format!("index {} cannot go back to {epoch}", known.shape.id));
+                }
+                self.store().truncate(&mark, Epoch(0)).await.map_err(failed)?;
                 self.model_truncate(&mark).await?;
             }
             Op::Flush => {
@@ -271,6 +285,7 @@ impl Driver {
             None => (Cut::zero(VBUCKETS), Epoch(0)),
         };
         let missed = Epoch(self.epoch_next);
+        self.choose_points(horizon);
         self.epoch_next += u64::from(gap) + self.random.u64(0..4) / 3;
         let cut = match all {
             true => self.source.head(),
@@ -282,9 +297,19 @@ impl Driver {
             parent: if gap { missed } else { parent },
             cut: Arc::new(cut),
             horizon,
+            points: Arc::new(self.points.clone()),
         });
         self.epoch_next += 1;
         self.horizon = horizon;
+    }
+
+    /// Of the epochs that the horizon passes some stay as rollback points; others are given up.
+    fn choose_points(&mut self, horizon: Epoch) {
+        let passed = self.marks.iter().map(|mark| mark.epoch);
+        let passed = passed.filter(|epoch| self.horizon <= *epoch && *epoch < horizon);
+        let candidates: Vec<Epoch> = passed.collect();
+        self.points.retain(|_| self.random.u8(0..12) > 0);
+        self.points.extend(candidates.into_iter().filter(|_| self.random.u8(0..4) == 0));
     }
 
     /// What the streams bring for an epoch, with the slices as they are now.
@@ -358,8 +383,10 @@ impl Driver {
     pub(super) async fn model_truncate(&mut self, mark: &EpochMark) -> Verdict {
         self.source.rewind(&mark.cut);
         self.marks.retain(|kept| kept.epoch <= mark.epoch);
+        self.points.retain(|point| *point < mark.epoch);
+        self.horizon = self.horizon.min(mark.epoch);
         self.durable = mark.epoch;
-        self.model.truncate(mark).await.map_err(failed)
+        self.model.truncate(mark, Epoch(0)).await.map_err(failed)
     }
 
     async fn wait_durable(&mut self) -> Verdict {

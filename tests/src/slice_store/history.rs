@@ -1,6 +1,6 @@
 //! Chooses what happens next in a history. The choice follows from the seed and from what the history
 //! has come to, and only what the trait allows is chosen: a build is finished when an epoch covers its
-//! snapshot, a rollback goes to an epoch that every index can still answer.
+//! snapshot, a rollback goes to an epoch that every index can still answer, or to a rollback point.
 
 use indexer::slice::Grouping;
 use proto::ids::{Epoch, Generation, IndexId, SliceNo};
@@ -163,9 +163,14 @@ fn edit(driver: &Driver, random: &mut fastrand::Rng) -> Op {
 
 fn truncate(driver: &Driver, random: &mut fastrand::Rng) -> Op {
     let building = driver.indexes.values().any(|known| known.build.is_some());
-    let floor = driver.floor_max().max(driver.horizon);
+    let floor = driver.floor_max();
+    let born = driver.born_max();
+    let reachable = |epoch: &Epoch| {
+        let point = *epoch >= born && driver.points.contains(epoch);
+        point || *epoch >= floor.max(driver.horizon)
+    };
     let targets: Vec<Epoch> =
-        driver.marks.iter().map(|mark| mark.epoch).filter(|epoch| *epoch >= floor).collect();
+        driver.marks.iter().map(|mark| mark.epoch).filter(reachable).collect();
     match targets.len() {
         0 => Op::Release,
         _ if building => Op::Release,

@@ -206,7 +206,8 @@ impl SliceStore for Model {
         let stored = |index: &Index| {
             let floor = index.floor();
             let slices = index.slices.iter().map(|slice| (*slice, floor.unwrap_or_default()));
-            StoredIndex { info: index.info.clone(), floor, slices: slices.collect() }
+            let newest = Epoch(0);
+            StoredIndex { info: index.info.clone(), floor, newest, slices: slices.collect() }
         };
         self.tables().indexes.values().map(stored).collect()
     }
@@ -309,7 +310,12 @@ impl SliceStore for Model {
         Ok(())
     }
 
-    async fn truncate(&self, mark: &EpochMark) -> Result<()> {
+    fn can_go_back(&self, index: IndexId, epoch: Epoch) -> bool {
+        let tables = self.tables();
+        tables.indexes.get(&index).is_some_and(|index| index.floor().is_some_and(|f| f <= epoch))
+    }
+
+    async fn truncate(&self, mark: &EpochMark, _: Epoch) -> Result<()> {
         let mut tables = self.tables();
         tables.applied.insert(mark.bucket, mark.clone());
         for index in tables.indexes.values_mut().filter(|index| index.info.bucket == mark.bucket) {

@@ -205,6 +205,7 @@ impl Story {
             parent: Epoch(epoch - 1),
             cut: Arc::new(Cut::zero(1).with(&[(VbucketId(0), position)])),
             horizon: Epoch(epoch.saturating_sub(KEPT)),
+            points: Arc::default(),
         };
         let (after, to) = (Seqno(after), Seqno(self.seqno));
         EpochBatch { mark, pieces: vec![Piece { body, base: Seqno(0), after, to }] }

@@ -37,6 +37,8 @@ pub enum Described {
         bucket: BucketId,
         /// The oldest epoch that it answers; none while it is being built.
         floor: Option<Epoch>,
+        /// Below that, the epochs to which it can go back.
+        points: Vec<Epoch>,
         /// The newest epoch that is in the fragments.
         flushed: Epoch,
         /// How many entries each slice had then.
@@ -124,6 +126,7 @@ fn describe_index(manifest: &IndexManifest) -> Described {
         name: manifest.info.spec.name.clone(),
         bucket: manifest.info.bucket,
         floor: manifest.floor,
+        points: manifest.points.clone(),
         flushed: manifest.flushed,
         entries: manifest.entries.clone(),
         items,

@@ -5,6 +5,7 @@ use proto::ids::{Epoch, SliceNo};
 use proto::scan::KeyRange;
 use proto::{Error, ErrorCode, Result};
 
+use super::super::versions::Protected;
 use super::list::{EpochRange, FileId, IndexManifest, ListItem, SliceLists};
 use super::{Columns, regroup};
 
@@ -104,14 +105,35 @@ impl IndexManifest {
         Ok(())
     }
 
+    /// What can be answered, now or by going back; `None` while the index is being built.
+    pub fn reach(&self) -> Option<Protected> {
+        Some(Protected { horizon: self.floor?, points: self.points.clone() })
+    }
+
+    /// Changes what can be answered.
+    pub fn set_reach(&mut self, reach: Protected) {
+        (self.floor, self.points) = (Some(reach.horizon), reach.points);
+    }
+
+    /// Merges have kept only what is protected.
+    pub fn narrow(&mut self, to: &Protected) {
+        if let Some(reach) = self.reach() {
+            self.set_reach(reach.and(to));
+        }
+    }
+
     /// What is newer than an epoch counts no more.
     pub fn truncate(&mut self, epoch: Epoch) -> Result<()> {
-        if let Some(floor) = self.floor.filter(|floor| *floor > epoch) {
-            let message = format!(
-                "index {} cannot go back to epoch {epoch}: the oldest that it has is {floor}",
-                self.info.id
-            );
-            return Err(Error::new(ErrorCode::InvalidParameter, message));
+        if let Some(mut reach) = self.reach() {
+            if !reach.keeps(epoch) {
+                let (index, floor) = (self.info.id, reach.horizon);
+                let message = format!(
+                    "index {index} cannot go back to epoch {epoch}: the oldest that it has is {floor}"
+                );
+                return Err(Error::new(ErrorCode::InvalidParameter, message));
+            }
+            reach.go_back(epoch);
+            self.set_reach(reach);
         }
         self.flushed = self.flushed.min(epoch);
         for group in self.slices.values_mut().flat_map(|lists| &mut lists.groups) {

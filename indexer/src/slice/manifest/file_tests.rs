@@ -57,6 +57,7 @@ fn node_manifest() -> NodeManifest {
         parent: Epoch(49),
         cut: Arc::new(Cut::from_positions(vec![position; 3])),
         horizon: Epoch(40),
+        points: Arc::default(),
     };
     let dead = DeadEpochs { bucket: BucketId(2), above: Epoch(50), to: Epoch(55) };
     NodeManifest { next_file: FileId(13), marks: vec![mark], dead: vec![dead] }

@@ -95,6 +95,8 @@ pub struct IndexManifest {
     pub info: Arc<IndexInfo>,
     /// The oldest epoch that its slices answer; `None` while they are being built.
     pub floor: Option<Epoch>,
+    /// Below the floor, ascending: the epochs to which it can go back all the same.
+    pub points: Vec<Epoch>,
     /// Slices that came from another node and answer only from a later epoch on.
     pub floors: BTreeMap<SliceNo, Epoch>,
     /// All epochs up to this one are in the fragments.

@@ -19,6 +19,7 @@ pub(in crate::slice) fn manifest() -> IndexManifest {
     IndexManifest {
         info: Arc::new(info),
         floors: Default::default(),
+        points: Vec::new(),
         floor: Some(Epoch(5)),
         flushed: Epoch(60),
         slices: BTreeMap::new(),

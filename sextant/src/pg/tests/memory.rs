@@ -137,7 +137,7 @@ impl Backend for Memory {
                     None => {}
                 }
                 let id = BucketId(cas);
-                let bucket = BucketInfo { id, name, vbuckets, source, projector: NodeId(1) };
+                let bucket = BucketInfo::new(id, name, vbuckets, source, NodeId(1));
                 catalog.buckets.insert(id, Arc::new(bucket));
                 Ok(Outcome::Bucket(id))
             }

@@ -202,13 +202,13 @@ impl IntoValue for i64 {
 
 #[test]
 fn buckets_are_read_by_id_and_constants_without_anything() {
-    let bucket = Relation::Bucket(Arc::new(BucketInfo {
-        id: BucketId(1),
-        name: "b".into(),
-        vbuckets: 64,
-        source: SourceKind::Embedded,
-        projector: proto::ids::NodeId(1),
-    }));
+    let bucket = Relation::Bucket(Arc::new(BucketInfo::new(
+        BucketId(1),
+        "b",
+        64,
+        SourceKind::Embedded,
+        proto::ids::NodeId(1),
+    )));
     let Ok(Plan::Documents(plan)) = plan_of(
         Some(&bucket),
         "SELECT doc, id FROM b WHERE id IN ('z', $1, 'z', 5) ORDER BY id",

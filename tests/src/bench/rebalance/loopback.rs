@@ -15,7 +15,8 @@ use proto::api::{
 };
 use proto::cut::Cut;
 use proto::env::{Env, Task};
-use proto::ids::{BucketId, NodeId, Vbuuid};
+use proto::history::SourceHistory;
+use proto::ids::{BucketId, NodeId};
 use proto::index::{NodeInfo, Role};
 use proto::mutation::{
     BackfillMessage, BackfillRequest, KeyVersionsReader, StreamMessage, SubscribeRequest,
@@ -207,8 +208,8 @@ impl ProjectorApi for CountingProjector {
         self.inner.positions(bucket).await
     }
 
-    async fn failover_logs(&self, bucket: BucketId) -> proto::Result<Vec<Vec<(Vbuuid, u64)>>> {
-        self.inner.failover_logs(bucket).await
+    async fn history(&self, bucket: BucketId) -> proto::Result<SourceHistory> {
+        self.inner.history(bucket).await
     }
 
     async fn subscribe(

@@ -1,0 +1,209 @@
+//! How the leader learns what a source's history is, and takes rollbacks from stage to stage.
+//!
+//! SYNC tells positions only. Where one is not a place in the history that the bucket is known to have, or lies
+//! before the last epoch, the source is *enquired*: it tells its failover logs and where it ends, at one
+//! moment. So is a bucket of which nothing was heard for a while, and every bucket at the beginning of a term.
+//! What it answers is compared with the state by a command ([`proto::rollback::RollbackStep::Compare`]); only
+//! when the two agree do its positions count.
+//!
+//! Two positions are compared in a history, so closed cuts of another one are forgotten when it changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use proto::Result;
+use proto::command::Command;
+use proto::cut::Cut;
+use proto::history::{FailoverLogs, SourceHistory};
+use proto::ids::{BucketId, Epoch, NodeId};
+use proto::index::{IndexState, NodeInfo};
+use proto::rollback::{RollbackStage, RollbackStep};
+
+use super::{Leader, Plan, SILENT_MS_MAX};
+use crate::state::{BucketState, StateContext};
+
+/// A bucket of which nothing was heard for this long is enquired.
+pub(super) const SYNC_SILENCE_MS: u64 = 1_000;
+/// Between two enquiries of a bucket that something is strange about.
+const ENQUIRE_EVERY_MS: u64 = 20;
+
+/// What is known of the sources.
+#[derive(Debug, Default)]
+pub struct Sources {
+    /// What each said last when it was enquired, until the state agrees.
+    histories: BTreeMap<BucketId, SourceHistory>,
+    /// Those that are to be enquired now.
+    strange: BTreeSet<BucketId>,
+    /// When each was heard of, or enquired.
+    heard_ms: BTreeMap<BucketId, u64>,
+    /// The history that the closed cuts of a bucket belong to.
+    logs: BTreeMap<BucketId, Arc<FailoverLogs>>,
+}
+
+impl Leader {
+    /// SYNC: the durable history of a bucket reaches `cut`. Dropped buckets are ignored: the projector
+    /// will hear of it.
+    pub fn sync(
+        &mut self,
+        state: &StateContext,
+        bucket: BucketId,
+        cut: Cut,
+        now_ms: u64,
+    ) -> Result<()> {
+        let Some(known) = state.bucket(bucket) else { return Ok(()) };
+        let last = &known.epochs.last().cut;
+        if cut.vbuckets() == last.vbuckets()
+            && (!known.logs.includes_cut(&cut) || !cut.reaches(last))
+        {
+            self.sources.strange.insert(bucket);
+            return Ok(());
+        }
+        self.sources.heard_ms.insert(bucket, now_ms);
+        self.report(known, cut)
+    }
+
+    /// A source was enquired and said this.
+    pub fn enquired(
+        &mut self,
+        state: &StateContext,
+        bucket: BucketId,
+        history: SourceHistory,
+    ) -> Result<()> {
+        let Some(known) = state.bucket(bucket) else { return Ok(()) };
+        self.sources.strange.remove(&bucket);
+        known.check(&history)?;
+        if known.logs == history.logs && history.has(&known.epochs.last().cut) {
+            self.report(known, history.durable.clone())?;
+        }
+        self.sources.histories.insert(bucket, history);
+        Ok(())
+    }
+
+    /// Is there a source to be enquired at once?
+    pub fn is_curious(&self) -> bool {
+        !self.sources.strange.is_empty()
+    }
+
+    fn report(&mut self, known: &BucketState, cut: Cut) -> Result<()> {
+        self.keep_history(known);
+        self.stability.report(known.info.id, cut, &known.epochs.last().cut)
+    }
+
+    /// Forgets cuts of another history.
+    fn keep_history(&mut self, known: &BucketState) {
+        let id = known.info.id;
+        if self.sources.logs.get(&id).is_none_or(|logs| *logs != known.logs) {
+            self.stability.forget(id);
+            self.sources.logs.insert(id, Arc::clone(&known.logs));
+        }
+    }
+
+    /// The buckets whose sources are to be enquired, with the projectors. What was told to an earlier leader
+    /// is lost with it, and a source that has nothing new says nothing.
+    pub fn to_enquire(
+        &mut self,
+        state: &StateContext,
+        now_ms: u64,
+    ) -> Vec<(BucketId, Arc<NodeInfo>)> {
+        self.sources.heard_ms.retain(|bucket, _| state.bucket(*bucket).is_some());
+        self.sources.strange.retain(|bucket| state.bucket(*bucket).is_some());
+        let mut found = Vec::new();
+        for (id, bucket) in state.buckets() {
+            let pause_ms = match self.sources.strange.contains(&id) {
+                true => ENQUIRE_EVERY_MS,
+                false => SYNC_SILENCE_MS,
+            };
+            let heard = self.sources.heard_ms.get(&id);
+            if heard.is_some_and(|at_ms| now_ms.saturating_sub(*at_ms) < pause_ms) {
+                continue;
+            }
+            self.sources.heard_ms.insert(id, now_ms);
+            found.extend(state.node(bucket.info.projector).map(|node| (id, node.clone())));
+        }
+        found
+    }
+
+    /// Compares what sources have said with the state, and takes rollbacks on.
+    pub(super) fn plan_rollbacks(&mut self, state: &StateContext, now_ms: u64, plan: &mut Plan) {
+        self.sources.histories.retain(|bucket, _| state.bucket(*bucket).is_some());
+        self.sources.logs.retain(|bucket, _| state.bucket(*bucket).is_some());
+        for (id, bucket) in state.buckets() {
+            self.keep_history(bucket);
+            if let Some(step) = self.next_step(state, id, bucket, now_ms) {
+                plan.commands.push(Command::Rollback { bucket: id, step });
+            }
+        }
+    }
+
+    fn next_step(
+        &mut self,
+        state: &StateContext,
+        id: BucketId,
+        bucket: &BucketState,
+        now_ms: u64,
+    ) -> Option<RollbackStep> {
+        let rollback = bucket.info.rollback.as_ref();
+        let stage = rollback.map(|rollback| rollback.stage);
+        match self.sources.histories.get(&id) {
+            Some(history) if stage == Some(RollbackStage::Started) => {
+                return Some(RollbackStep::Prepare(history.clone()));
+            }
+            Some(history) => {
+                let agrees = history.logs == bucket.logs
+                    && (history.has(&bucket.epochs.last().cut)
+                        || stage.is_some_and(|stage| stage < RollbackStage::Rollback));
+                if !agrees {
+                    return Some(RollbackStep::Compare(history.clone()));
+                }
+                // Its positions count from now on, until the next enquiry.
+                let history = self.sources.histories.remove(&id)?;
+                if stage.is_none_or(|stage| stage == RollbackStage::Rollback) {
+                    let told = self.report(bucket, history.durable);
+                    told.err().inspect(|error| tracing::warn!(bucket = %id, %error, "a history"));
+                }
+            }
+            None if stage == Some(RollbackStage::Started) => {
+                self.sources.strange.insert(id);
+                return None;
+            }
+            None => {}
+        }
+        match stage? {
+            RollbackStage::Started => None,
+            RollbackStage::Prepare => Some(RollbackStep::Restart),
+            RollbackStage::Restart => Some(RollbackStep::Rollback),
+            RollbackStage::Rollback => {
+                let resumed = rollback?.resumes?;
+                self.have_applied(state, id, resumed, now_ms)
+                    .then_some(RollbackStep::End { resumed })
+            }
+        }
+    }
+
+    /// Has each living indexer with slices of a bucket applied an epoch?
+    fn have_applied(
+        &self,
+        state: &StateContext,
+        bucket: BucketId,
+        epoch: Epoch,
+        now_ms: u64,
+    ) -> bool {
+        let indexes = state.indexes().map(|record| &record.info);
+        let read = indexes.filter(|i| i.bucket == bucket && i.state != IndexState::Pending);
+        let hosts: BTreeSet<NodeId> =
+            read.flat_map(|index| index.topology.placement.iter().flatten().copied()).collect();
+        hosts.iter().all(|node| {
+            let heard = self.nodes.get(node);
+            let heard_ms = heard.map_or(0, |heard| heard.at_ms).max(self.since_ms);
+            let applied = heard.is_some_and(|heard| {
+                let mut buckets = heard.heartbeat.buckets.iter();
+                buckets.any(|progress| progress.bucket == bucket && progress.applied >= epoch)
+            });
+            applied || now_ms.saturating_sub(heard_ms) >= SILENT_MS_MAX
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "rollback_tests.rs"]
+mod tests;

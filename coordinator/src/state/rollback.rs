@@ -1,0 +1,191 @@
+//! Rollbacks: what the state does about a source that has lost a piece of its history (see
+//! [`proto::rollback`] for the stages).
+//!
+//! A bucket has the failover logs that its source told last. A step compares them with what the source says
+//! now: where the last epoch's cut is still a place in the history, the new branches are taken over and
+//! nothing else happens; else a rollback begins. A loss that is seen before the first one has come to its
+//! last stage begins it anew; later it is a rollback of its own, for which the epochs of the first one
+//! are as good as any others.
+//!
+//! Moves of the bucket that are not `done` are undone when a rollback begins, and none begins until it has
+//! ended: so what is copied from node to node never has dead epochs.
+
+use std::sync::Arc;
+
+use proto::command::Outcome;
+use proto::cut::{Cut, EpochMark};
+use proto::history::SourceHistory;
+use proto::ids::{BucketId, Epoch, IndexId};
+use proto::index::BucketInfo;
+use proto::moves::{MoveStage, SliceMove};
+use proto::rollback::{DEAD_MAX, DeadEpochs, Rollback, RollbackStage, RollbackStep};
+use proto::{Error, ErrorCode, Result};
+
+use super::{BucketState, Change, Effect, StateContext};
+
+/// Nothing happens.
+fn nothing() -> Change {
+    Ok((Outcome::Done, Vec::new()))
+}
+
+fn catalog_changed() -> Change {
+    Ok((Outcome::Done, vec![Effect::CatalogChanged]))
+}
+
+impl StateContext {
+    pub(super) fn rollback(&mut self, bucket: BucketId, step: &RollbackStep) -> Change {
+        let Some(known) = self.buckets.get_mut(&bucket) else { return nothing() };
+        let stage = known.info.rollback.as_ref().map(|rollback| rollback.stage);
+        match (step, stage) {
+            (RollbackStep::Compare(history), None | Some(RollbackStage::Rollback)) => {
+                known.check(history)?;
+                if known.take_over(history) {
+                    return Ok((Outcome::Done, vec![Effect::HistoryChanged(bucket)]));
+                }
+                if known.logs == history.logs && history.has(&known.epochs.last().cut) {
+                    return nothing();
+                }
+                self.start_rollback(bucket, history)
+            }
+            (RollbackStep::Compare(history), Some(_)) if known.logs != history.logs => {
+                known.check(history)?;
+                self.start_rollback(bucket, history)
+            }
+            (RollbackStep::Prepare(history), Some(RollbackStage::Started)) => {
+                known.check(history)?;
+                known.prepare(history);
+                catalog_changed()
+            }
+            (RollbackStep::Restart, Some(RollbackStage::Prepare)) => {
+                known.restart();
+                catalog_changed()
+            }
+            (RollbackStep::Rollback, Some(RollbackStage::Restart)) => {
+                let mark = known.go_back(self.unix_ms)?;
+                Ok((Outcome::Done, vec![Effect::CatalogChanged, Effect::EpochPublished(mark)]))
+            }
+            (RollbackStep::End { resumed }, Some(RollbackStage::Rollback)) => {
+                let info = Arc::make_mut(&mut known.info);
+                if info.rollback.as_ref().and_then(|rollback| rollback.resumes) != Some(*resumed) {
+                    return nothing();
+                }
+                info.rollback = None;
+                catalog_changed()
+            }
+            // What the leader saw is of the past.
+            _ => nothing(),
+        }
+    }
+
+    fn start_rollback(&mut self, bucket: BucketId, history: &SourceHistory) -> Change {
+        let Some(known) = self.buckets.get_mut(&bucket) else { return nothing() };
+        known.logs = Arc::clone(&history.logs);
+        Arc::make_mut(&mut known.info).rollback = Some(Arc::new(Rollback {
+            stage: RollbackStage::Started,
+            failover: None,
+            point: Epoch(0),
+            restart: None,
+            resumes: None,
+        }));
+        let of_bucket = self.indexes.values().filter(|record| record.info.bucket == bucket);
+        let indexes: Vec<IndexId> = of_bucket.map(|record| record.info.id).collect();
+        let unfinished = |m: &SliceMove| m.stage < MoveStage::Done;
+        for index in indexes {
+            self.end_moves(index, Some("the bucket is rolled back"), unfinished);
+        }
+        catalog_changed()
+    }
+
+    /// Why slices of a bucket do not move now.
+    pub(super) fn check_not_rolling_back(&self, bucket: BucketId) -> Result<()> {
+        match self.buckets.get(&bucket).and_then(|known| known.info.rollback.as_ref()) {
+            Some(_) => Err(Error::unavailable("the bucket is rolled back")
+                .with_hint("SHOW ROLLBACKS tells when that has ended")),
+            None => Ok(()),
+        }
+    }
+}
+
+impl BucketState {
+    /// Has a history as many vbuckets as the bucket?
+    pub fn check(&self, history: &SourceHistory) -> Result<()> {
+        let BucketInfo { vbuckets, name, .. } = &*self.info;
+        let (of_cut, of_logs) = (history.durable.vbuckets(), history.logs.iter().count());
+        if of_cut == *vbuckets && of_logs == usize::from(*vbuckets) {
+            return Ok(());
+        }
+        let what = format!(
+            "bucket \"{name}\" has {vbuckets} vbuckets, its source's history {of_cut} and {of_logs}"
+        );
+        Err(Error::new(ErrorCode::InvalidParameter, what))
+    }
+
+    /// Takes over new branches of a history that has lost nothing.
+    fn take_over(&mut self, history: &SourceHistory) -> bool {
+        let changes = self.logs != history.logs && history.has(&self.epochs.last().cut);
+        if changes {
+            self.logs = Arc::clone(&history.logs);
+        }
+        changes
+    }
+
+    /// `started` → `prepare`; or back to where all began, where nothing is lost.
+    fn prepare(&mut self, history: &SourceHistory) {
+        self.logs = Arc::clone(&history.logs);
+        let lost = !history.has(&self.epochs.last().cut);
+        let point = self.epochs.newest_in(history).map(|mark| mark.epoch).unwrap_or_default();
+        let rollback = Rollback {
+            stage: RollbackStage::Prepare,
+            failover: Some(Arc::new(history.durable.clone())),
+            point,
+            restart: None,
+            resumes: None,
+        };
+        Arc::make_mut(&mut self.info).rollback = lost.then(|| Arc::new(rollback));
+    }
+
+    /// `prepare` → `restart`.
+    fn restart(&mut self) {
+        let zero = || Arc::new(Cut::zero(self.info.vbuckets));
+        let point = self.info.rollback.as_ref().map(|rollback| rollback.point).unwrap_or_default();
+        let restart = self.epochs.mark(point).map_or_else(zero, |mark| Arc::clone(&mark.cut));
+        self.change(|rollback| {
+            rollback.stage = RollbackStage::Restart;
+            rollback.restart = Some(restart);
+        });
+    }
+
+    /// `restart` → `rollback`: the epochs above the point are dead, and the next one shows what survived.
+    fn go_back(&mut self, unix_ms: u64) -> Result<EpochMark> {
+        let rollback = self.info.rollback.as_ref();
+        let survived =
+            rollback.and_then(|rollback| Some((rollback.point, rollback.failover.clone()?)));
+        let (point, failover) =
+            survived.ok_or_else(|| Error::internal("a rollback without a failover timestamp"))?;
+        let dead =
+            DeadEpochs { point: self.epochs.mark(point).cloned(), to: self.epochs.last().epoch };
+        let mark = self.epochs.go_back(dead.above(), failover, unix_ms);
+        let info = Arc::make_mut(&mut self.info);
+        let ranges = Arc::make_mut(&mut info.dead);
+        // Going further back takes in what earlier rollbacks have taken back since.
+        ranges.retain(|earlier| earlier.to <= dead.above());
+        ranges.push(dead);
+        let surplus = ranges.len().saturating_sub(DEAD_MAX);
+        ranges.drain(..surplus);
+        self.change(|rollback| {
+            rollback.stage = RollbackStage::Rollback;
+            rollback.resumes = Some(mark.epoch);
+        });
+        Ok(mark)
+    }
+
+    fn change(&mut self, change: impl FnOnce(&mut Rollback)) {
+        if let Some(rollback) = Arc::make_mut(&mut self.info).rollback.as_mut() {
+            change(Arc::make_mut(rollback));
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "rollback_tests.rs"]
+mod tests;

@@ -1,0 +1,125 @@
+//! What a follower does when the source has lost a piece of its history.
+//!
+//! The catalog says which epochs rollbacks have taken back. A node that stands in such a range, whether it was
+//! there or was down at the time, goes back to the epoch below it before it opens a stream again, and the
+//! stream applies again what has survived. An index that cannot go back so far is dropped: the stream then
+//! finds it missing and builds it anew. Each index is asked for its own newest epoch, since a crash may have
+//! left one ahead of its bucket.
+//!
+//! Nothing else needs to be known: a stream begins only at a place in the source's history, and brings only
+//! what belongs to it.
+
+use std::sync::Arc;
+
+use proto::cut::EpochMark;
+use proto::ids::{Epoch, IndexId};
+use proto::index::IndexInfo;
+use proto::plant::{self, Plant};
+use proto::rollback::DeadEpochs;
+use proto::{Error, ErrorCode, Result};
+
+use super::Follower;
+
+impl Follower {
+    /// Does something here stand in a range of dead epochs?
+    pub(super) fn must_go_back(&self) -> bool {
+        self.dead_range().is_some()
+    }
+
+    /// The first range of dead epochs that something here stands in.
+    fn dead_range(&self) -> Option<DeadEpochs> {
+        let catalog = self.shared.catalog.load();
+        let bucket = catalog.buckets.get(&self.bucket)?;
+        if bucket.dead.is_empty() || plant::is(Plant::RollbackMissed) {
+            return None;
+        }
+        let applied = self.applied.as_ref().map(|mark| mark.epoch).unwrap_or_default();
+        let mut newest: Vec<Epoch> =
+            self.stored().iter().map(|stored| stored.newest).filter(|e| *e > Epoch(0)).collect();
+        newest.push(applied);
+        let stands = |dead: &&DeadEpochs| newest.iter().any(|epoch| dead.contains(*epoch));
+        bucket.dead.iter().find(stands).cloned()
+    }
+
+    /// Leaves all dead epochs.
+    pub(super) async fn go_back(&mut self) -> Result<()> {
+        while let Some(dead) = self.dead_range() {
+            let applied = self.applied.as_ref().map(|mark| mark.epoch).unwrap_or_default();
+            let above = dead.above();
+            tracing::info!(bucket = %self.bucket, %applied, %above, to = %dead.to, "going back");
+            self.queue = None;
+            self.fed.clear();
+            self.builds.clear();
+            let point = dead.point.clone().filter(|_| dead.contains(applied));
+            self.drop_those_that_cannot(&dead, point.as_ref()).await?;
+            if let Some(point) = point {
+                self.shared.store.truncate(&point, dead.to).await?;
+                self.applied = Some(point);
+            } else if dead.contains(applied) {
+                // Everything is built anew.
+                self.applied = None;
+            }
+            self.shared.slices_changed();
+        }
+        Ok(())
+    }
+
+    /// Drops the indexes that cannot go back to the point with their bucket; or, where the bucket need not go
+    /// back, those that a crash has left ahead of it.
+    async fn drop_those_that_cannot(
+        &self,
+        dead: &DeadEpochs,
+        point: Option<&EpochMark>,
+    ) -> Result<()> {
+        for stored in self.stored() {
+            let id = stored.info.id;
+            let stays = match point {
+                Some(point) => {
+                    stored.floor.is_some() && self.shared.store.can_go_back(id, point.epoch)
+                }
+                None => !dead.contains(stored.newest) && dead.point.is_some(),
+            };
+            if !stays {
+                let (index, point) = (&stored.info.spec.name, dead.above());
+                tracing::warn!(%index, %point, "an index that cannot go back is built anew");
+                self.shared.store.drop_index(id).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Is a stability timestamp of the stream's history, and does it follow on what is here? A rollback that the
+    /// catalog does not tell of yet is waited for.
+    pub(super) fn check_follows(&self, mark: &EpochMark) -> Result<()> {
+        let of_history = self.history.as_ref().is_some_and(|logs| logs.includes_cut(&mark.cut));
+        if !of_history && !plant::is(Plant::DeadEpochSent) {
+            let what =
+                format!("bucket {}: epoch {} is of another history", self.bucket, mark.epoch);
+            return Err(Error::new(ErrorCode::DropData, what));
+        }
+        let applied = self.applied.as_ref().map(|applied| applied.epoch).unwrap_or_default();
+        let follows = mark.epoch <= applied || mark.parent >= applied;
+        if !follows && !plant::is(Plant::RollbackMissed) {
+            let (bucket, parent) = (self.bucket, mark.parent);
+            let what =
+                format!("bucket {bucket}: a rollback to epoch {parent} is not known here yet");
+            return Err(Error::unavailable(what));
+        }
+        Ok(())
+    }
+
+    /// A snapshot of a history that is no more is fetched again.
+    pub(super) fn begin_lost_builds_anew(&mut self) {
+        let Some(logs) = self.history.clone() else { return };
+        let lost: Vec<(IndexId, Arc<IndexInfo>)> = self
+            .builds
+            .iter()
+            .filter(|(_, build)| build.snapshot.as_ref().is_some_and(|cut| !logs.includes_cut(cut)))
+            .map(|(index, build)| (*index, Arc::clone(&build.info)))
+            .collect();
+        for (index, info) in lost.into_iter().filter(|_| !plant::is(Plant::LostSnapshotKept)) {
+            self.builds.remove(&index);
+            self.spawn_build(&info);
+        }
+    }
+}
