@@ -80,7 +80,7 @@ impl ProjectorApi for Projector {
     }
 
     async fn history(&self, _: BucketId) -> Result<SourceHistory> {
-        let logs = Arc::new(FailoverLogs::new(vec![vec![(Vbuuid(1), 0)]; 2]));
+        let logs = Arc::new(FailoverLogs::new(vec![vec![(Vbuuid(7), 0)]; 2]));
         Ok(SourceHistory { durable: cut(*self.0.positions.lock().unwrap()), logs })
     }
 

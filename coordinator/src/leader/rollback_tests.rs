@@ -1,1 +1,185 @@
+use proto::api::{BucketProgress, Heartbeat};
+use proto::command::CommandRequest;
+use proto::cut::Position;
+use proto::ids::{Generation, IndexId, Seqno, VbucketId, Vbuuid};
+
 use super::*;
+use crate::leader::moves::MoveSettings;
+use crate::state::tests::{apply, create_index, spec, with_bucket};
+
+const BUCKET: BucketId = BucketId(1);
+
+fn cut(vbuuid: u64, ends: [u64; 2]) -> Cut {
+    let at = |seqno| Position { vbuuid: Vbuuid(vbuuid), seqno: Seqno(seqno) };
+    Cut::from_positions(ends.map(at).to_vec())
+}
+
+/// Both vbuckets on branch 7; the first goes on with branch 8 after `began`.
+fn branched(began: u64, ends: [u64; 2]) -> SourceHistory {
+    let logs =
+        FailoverLogs::new(vec![vec![(Vbuuid(8), began), (Vbuuid(7), 0)], vec![(Vbuuid(7), 0)]]);
+    let mut durable = cut(7, ends);
+    let vbuuid = logs.branch_of(VbucketId(0), Seqno(ends[0]));
+    durable.set(VbucketId(0), Position { vbuuid, seqno: Seqno(ends[0]) });
+    SourceHistory { durable, logs: Arc::new(logs) }
+}
+
+struct World {
+    leader: Leader,
+    state: StateContext,
+    now_ms: u64,
+}
+
+impl World {
+    /// Epoch 2 ends at (5, 5).
+    fn new() -> Self {
+        let leader = Leader::new(1, 0, 20, MoveSettings::default());
+        let mut world = Self { leader, state: with_bucket(), now_ms: 0 };
+        world.sync(cut(7, [5, 5]));
+        world.run();
+        assert_eq!(world.last().0, 2);
+        world
+    }
+
+    fn sync(&mut self, cut: Cut) {
+        self.leader.sync(&self.state, BUCKET, cut, self.now_ms).unwrap();
+    }
+
+    /// Plans and does what the plan says, until nothing is left for now.
+    fn run(&mut self) -> usize {
+        for done in 0.. {
+            self.now_ms += 50;
+            let plan = self.leader.plan(&self.state, self.now_ms, self.now_ms);
+            if plan.commands.is_empty() {
+                return done;
+            }
+            for command in plan.commands {
+                let position = 1_000 + self.now_ms;
+                let request = CommandRequest { request: None, command };
+                self.state.apply(position, self.now_ms, &request);
+            }
+            assert!(done < 20, "it does not come to rest");
+        }
+        unreachable!()
+    }
+
+    fn last(&self) -> Epoch {
+        self.state.bucket(BUCKET).unwrap().epochs.last().epoch
+    }
+
+    fn enquired(&mut self) -> usize {
+        self.leader.to_enquire(&self.state, self.now_ms).len()
+    }
+
+    fn says(&mut self, node: u64, applied: u64) {
+        let progress = BucketProgress {
+            bucket: BUCKET,
+            high_watermark: Cut::zero(2),
+            applied: Epoch(applied),
+            durable: Epoch(applied),
+            queue_bytes: 0,
+            queue_bytes_max: 1,
+        };
+        let heartbeat = Heartbeat {
+            node: NodeId(node),
+            buckets: vec![progress],
+            slices: vec![],
+            moves: vec![],
+            leases: vec![],
+        };
+        self.leader.hear(heartbeat, self.now_ms);
+    }
+
+    fn stage(&self) -> Option<RollbackStage> {
+        let bucket = self.state.bucket(BUCKET).unwrap();
+        bucket.info.rollback.as_ref().map(|rollback| rollback.stage)
+    }
+}
+
+#[test]
+fn a_branch_that_is_not_known_is_enquired_and_then_its_positions_count() {
+    let mut world = World::new();
+    world.now_ms += 100;
+    let history = branched(5, [8, 5]);
+    world.sync(history.durable.clone());
+    assert!(world.leader.is_curious());
+    assert_eq!(world.run(), 0, "nothing is known yet");
+    assert_eq!(world.enquired(), 1);
+    world.leader.enquired(&world.state, BUCKET, history.clone()).unwrap();
+    world.run();
+    assert_eq!((world.last(), world.stage()), (Epoch(3), None), "no rollback");
+    assert_eq!(*world.state.bucket(BUCKET).unwrap().epochs.last().cut, history.durable);
+    assert!(!world.leader.is_curious());
+}
+
+#[test]
+fn a_source_that_ends_earlier_is_enquired_though_its_branch_is_known() {
+    let mut world = World::new();
+    world.sync(cut(7, [4, 5]));
+    assert!(world.leader.is_curious());
+}
+
+#[test]
+fn a_loss_is_rolled_back_and_ends_when_each_living_indexer_has_applied_what_survived() {
+    let mut world = World::new();
+    apply(&mut world.state, create_index(spec("i")));
+    let command = Command::IndexReady { index: IndexId(1), generation: Generation(1) };
+    apply(&mut world.state, command);
+    world.says(20, 2);
+    world.says(21, 2);
+    world.leader.enquired(&world.state, BUCKET, branched(3, [4, 5])).unwrap();
+    world.run();
+    assert_eq!((world.last(), world.stage()), (Epoch(3), Some(RollbackStage::Rollback)));
+    world.says(20, 3);
+    world.run();
+    assert!(world.stage().is_some(), "node 21 has not applied it");
+    // Epochs go on meanwhile.
+    let mut next = branched(3, [6, 5]).durable;
+    next.set(VbucketId(1), Position { vbuuid: Vbuuid(7), seqno: Seqno(6) });
+    world.sync(next);
+    world.run();
+    assert_eq!(world.last(), Epoch(4));
+    world.says(21, 4);
+    world.run();
+    assert_eq!(world.stage(), None);
+}
+
+#[test]
+fn a_new_leader_goes_on_with_a_rollback_and_a_dead_indexer_does_not_hold_it_up() {
+    let mut world = World::new();
+    apply(&mut world.state, create_index(spec("i")));
+    let lost = branched(3, [4, 5]);
+    let step = RollbackStep::Compare(lost.clone());
+    apply(&mut world.state, Command::Rollback { bucket: BUCKET, step });
+    world.leader = Leader::new(2, world.now_ms, 20, MoveSettings::default());
+    world.run();
+    assert_eq!(world.stage(), Some(RollbackStage::Started), "it does not know the history");
+    assert!(world.leader.is_curious());
+    world.leader.enquired(&world.state, BUCKET, lost).unwrap();
+    world.run();
+    assert_eq!(world.stage(), Some(RollbackStage::Rollback));
+    world.now_ms += SILENT_MS_MAX;
+    world.run();
+    assert_eq!(world.stage(), None);
+}
+
+#[test]
+fn cuts_of_a_history_that_is_no_more_are_not_promoted() {
+    let mut world = World::new();
+    // Told, but not promoted yet.
+    world.sync(cut(7, [9, 9]));
+    let lost = branched(3, [4, 5]);
+    world.leader.enquired(&world.state, BUCKET, lost.clone()).unwrap();
+    world.run();
+    let last = world.state.bucket(BUCKET).unwrap().epochs.last();
+    assert_eq!(*last.cut, lost.durable);
+    assert!(lost.logs.includes_cut(&last.cut));
+}
+
+#[test]
+fn a_history_of_another_shape_is_refused() {
+    let mut world = World::new();
+    let narrow = SourceHistory { durable: Cut::zero(1), logs: Arc::default() };
+    assert!(world.leader.enquired(&world.state, BUCKET, narrow).is_err());
+    assert_eq!(world.run(), 0);
+}

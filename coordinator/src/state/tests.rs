@@ -316,7 +316,7 @@ fn epochs_follow_each_other_and_never_go_back() {
     assert!(promote(promotion(0, 7, 0)).is_empty(), "nothing at all");
     assert!(promote(promotion(9, 7, 5)).is_empty(), "no such vbucket");
     assert!(promote(Promotion { bucket: BucketId(9), ..promotion(1, 7, 9) }).is_empty());
-    assert_eq!(promote(promotion(1, 8, 5)).len(), 1, "a branch that begins here");
+    assert!(promote(promotion(1, 8, 6)).is_empty(), "another branch");
     let beyond = Promotion { horizon: Epoch(99), ..promotion(0, 7, 1) };
     let effects = promote(beyond);
     let [Effect::EpochPublished(mark)] = &effects[..] else { panic!("{effects:?}") };
@@ -339,7 +339,6 @@ fn the_oldest_covering_epoch_is_found() {
     assert_eq!(covering(7, 4), Some(3));
     assert_eq!(covering(7, 6), Some(3));
     assert_eq!(covering(7, 10), None);
-    assert_eq!(covering(8, 4), None, "another branch");
     assert_eq!(epochs.after(Epoch(2)).map(|mark| mark.epoch.0).collect::<Vec<_>>(), [3, 4]);
 }
 

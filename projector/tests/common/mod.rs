@@ -272,10 +272,19 @@ impl Default for Follower {
 }
 
 impl Follower {
+    async fn next(&mut self) -> Result<StreamMessage> {
+        let message = tokio::time::timeout(Duration::from_secs(5), self.stream.next()).await;
+        message.expect("a message in time").expect("the stream goes on")
+    }
+
     /// Takes one message; the error is the stream's.
     pub async fn step(&mut self) -> Result<()> {
-        let message = tokio::time::timeout(Duration::from_secs(5), self.stream.next()).await;
-        match message.expect("a message in time").expect("the stream goes on")? {
+        let mut message = self.next().await?;
+        // The history is of no interest here.
+        while matches!(message, StreamMessage::History(_)) {
+            message = self.next().await?;
+        }
+        match message {
             StreamMessage::History(_) => {}
             StreamMessage::Begin { at, indexes } => {
                 assert!(!self.begun, "a stream begins once");
