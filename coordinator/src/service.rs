@@ -21,6 +21,7 @@ use proto::api::{
 use proto::command::{Command, CommandRequest, Outcome};
 use proto::cut::{Cut, EpochMark, Position};
 use proto::env::{Env, Task, create_dir_durably};
+use proto::history::FailoverLogs;
 use proto::ids::{BucketId, IndexId, NodeId, TopologyNo};
 use proto::moves::{RebalancePlan, RebalanceRequest};
 use proto::topology::IndexTopology;
@@ -258,7 +259,12 @@ impl Inner {
 
     /// The oldest epoch published that covers a cut. On a member that may be behind, an unknown bucket
     /// is only not known yet.
-    fn covering(&self, bucket: BucketId, cut: &Cut) -> Result<Option<EpochMark>> {
+    fn covering(
+        &self,
+        bucket: BucketId,
+        cut: &Cut,
+        history: Option<u64>,
+    ) -> Result<Option<EpochMark>> {
         let view = self.replica.view();
         let Some(bucket) = view.state.bucket(bucket) else {
             let what = format!("bucket {bucket} does not exist");
@@ -277,7 +283,7 @@ impl Inner {
         }
         // What a rollback is about to take back covers nothing.
         let frozen = bucket.info.readable_from().is_none();
-        if frozen || !bucket.logs.includes_cut(cut) {
+        if frozen || !is_known(&bucket.logs, cut, history) {
             return Ok(None);
         }
         Ok(bucket.epochs.covering(cut).cloned())
@@ -285,17 +291,26 @@ impl Inner {
 
     /// Is each position a place in the bucket's history? One that is not may be on a branch that is not known
     /// here yet: the source is asked.
-    async fn check_in_history(&self, bucket: BucketId, cut: &Cut) -> Result<()> {
+    async fn check_in_history(
+        &self,
+        bucket: BucketId,
+        cut: &Cut,
+        wanted: Option<u64>,
+    ) -> Result<()> {
         let (includes, projector) = {
             let view = self.replica.view();
             let Some(known) = view.state.bucket(bucket) else { return Ok(()) };
-            (known.logs.includes_cut(cut), view.state.node(known.info.projector).cloned())
+            (is_known(&known.logs, cut, wanted), view.state.node(known.info.projector).cloned())
         };
         let Some(projector) = projector.filter(|_| !includes) else { return Ok(()) };
         // While the source does not answer nobody knows.
         let Ok(history) = crate::lead::enquire(self, bucket, &projector).await else {
             return Ok(());
         };
+        if wanted.is_some_and(|wanted| wanted != history.logs.fingerprint()) {
+            let what = format!("the history of bucket {bucket} has changed");
+            return Err(Error::new(ErrorCode::InvalidParameter, what).with_hint("ask again"));
+        }
         let lost = cut.iter().find(|(vbucket, at)| !history.logs.includes(*vbucket, *at));
         let Some((vbucket, Position { vbuuid, seqno })) = lost else { return Ok(()) };
         let what = format!(
@@ -311,6 +326,7 @@ impl Inner {
         &self,
         bucket: BucketId,
         cut: Cut,
+        history: Option<u64>,
         timeout_ms: u64,
     ) -> Result<EpochMark> {
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
@@ -319,16 +335,17 @@ impl Inner {
         loop {
             changes.mark_unchanged();
             role.mark_unchanged();
-            let known = self.covering(bucket, &cut);
+            let known = self.covering(bucket, &cut, history);
             if let Ok(Some(mark)) = known {
                 return Ok(mark);
             }
             if let Some(leader) = self.forward_to()? {
                 let left = deadline.saturating_duration_since(Instant::now());
-                return leader.epoch_covering(bucket, cut, left.as_millis() as u64).await;
+                return leader.epoch_covering(bucket, cut, history, left.as_millis() as u64).await;
             }
             known?;
-            if let Ok(checked) = timeout_at(deadline, self.check_in_history(bucket, &cut)).await {
+            let check = self.check_in_history(bucket, &cut, history);
+            if let Ok(checked) = timeout_at(deadline, check).await {
                 checked?;
             }
             let want = self.as_leader(|leader| Ok(leader.stability.want(bucket, cut.clone())))?;
@@ -378,9 +395,10 @@ impl CoordinatorApi for Coordinator {
         &self,
         bucket: BucketId,
         cut: Cut,
+        history: Option<u64>,
         timeout_ms: u64,
     ) -> Result<EpochMark> {
-        self.inner.wait_for_epoch(bucket, cut, timeout_ms).await
+        self.inner.wait_for_epoch(bucket, cut, history, timeout_ms).await
     }
 
     async fn watch(&self) -> Result<ResultStream<WatchMessage>> {
@@ -432,6 +450,11 @@ impl CoordinatorApi for Coordinator {
 }
 
 /// Does the leader alone propose such commands, from what it has heard?
+/// Is this the history in which somebody asks for a place, and has it the place?
+fn is_known(logs: &FailoverLogs, cut: &Cut, history: Option<u64>) -> bool {
+    history.is_none_or(|wanted| wanted == logs.fingerprint()) && logs.includes_cut(cut)
+}
+
 fn is_leaders_own(command: &Command) -> bool {
     matches!(
         command,

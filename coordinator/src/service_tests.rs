@@ -9,7 +9,7 @@ use proto::api::{
 };
 use proto::command::RequestId;
 use proto::cut::Position;
-use proto::history::{FailoverLogs, SourceHistory};
+use proto::history::{FailoverLogs, SourceHistory, SourcePlace};
 use proto::ids::{Epoch, Generation, IndexId, MoveId, Seqno, SliceId, SliceNo, Vbuuid};
 use proto::index::{Catalog, IndexState, NodeInfo, Role};
 use proto::moves::{
@@ -72,6 +72,10 @@ impl ProjectorApi for Projector {
     }
 
     async fn push(&self, _: PushRequest) -> Result<PushReply> {
+        no()
+    }
+
+    async fn place(&self, _: BucketId) -> Result<SourcePlace> {
         no()
     }
 
@@ -266,7 +270,7 @@ async fn epochs_reach_every_watcher_and_waiters_get_theirs_at_once() {
     let mut watch = follower.watch().await.unwrap();
 
     // Forwarded by the follower; the waiter does not wait for the tick.
-    let waiting = follower.epoch_covering(BucketId(1), cut(5), 5_000);
+    let waiting = follower.epoch_covering(BucketId(1), cut(5), None, 5_000);
     let telling = async {
         tokio::time::sleep(Duration::from_millis(50)).await;
         follower.sync(report(5)).await.unwrap();
@@ -293,13 +297,13 @@ async fn epochs_reach_every_watcher_and_waiters_get_theirs_at_once() {
     let status = follower.status().await.unwrap();
     assert_eq!(status.catalog_cas, follower.inner.replica.view().catalog.cas);
 
-    let covered = follower.epoch_covering(BucketId(1), cut(4), 5_000).await.unwrap();
+    let covered = follower.epoch_covering(BucketId(1), cut(4), None, 5_000).await.unwrap();
     assert_eq!(covered, mark, "the oldest that covers it, and no new one");
-    let never = follower.epoch_covering(BucketId(1), cut(6), 50).await.unwrap_err();
+    let never = follower.epoch_covering(BucketId(1), cut(6), None, 50).await.unwrap_err();
     assert_eq!(never.code, ErrorCode::Cancelled);
-    let unknown = follower.epoch_covering(BucketId(9), cut(1), 50).await.unwrap_err();
+    let unknown = follower.epoch_covering(BucketId(9), cut(1), None, 50).await.unwrap_err();
     assert_eq!(unknown.code, ErrorCode::Unknown);
-    let shape = follower.epoch_covering(BucketId(1), Cut::zero(9), 50).await.unwrap_err();
+    let shape = follower.epoch_covering(BucketId(1), Cut::zero(9), None, 50).await.unwrap_err();
     assert_eq!(shape.code, ErrorCode::InvalidParameter);
 }
 
@@ -310,7 +314,7 @@ async fn a_new_leader_asks_for_what_the_old_one_took_along() {
     *world.cluster.positions.lock().unwrap() = 9;
     world.stop(first);
     let (_, leader) = world.leader().await;
-    let mark = leader.epoch_covering(BucketId(1), cut(9), 5_000).await.unwrap();
+    let mark = leader.epoch_covering(BucketId(1), cut(9), None, 5_000).await.unwrap();
     assert_eq!(*mark.cut, cut(9));
 }
 

@@ -13,7 +13,7 @@ use proto::api::{
 };
 use proto::cut::Cut;
 use proto::env::{Budget, Env, Random, Task};
-use proto::history::{SourceHistory, begin_branch};
+use proto::history::{SourceHistory, SourcePlace, begin_branch};
 use proto::ids::{BucketId, Seqno, Vbuuid};
 use proto::index::{Catalog, IndexInfo, SourceKind};
 use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
@@ -277,6 +277,11 @@ impl ProjectorApi for Projector {
         let limit = self.config.document_bytes_max;
         let (mutations, error, bytes) = check::pushes(&bucket.info, request.mutations, limit);
         self.submit(bucket, bytes, |reply| Work::Push(mutations, error, reply)).await
+    }
+
+    async fn place(&self, bucket: BucketId) -> Result<SourcePlace> {
+        let SourceHistory { durable, logs } = self.bucket(bucket).await?.history();
+        Ok(SourcePlace { durable, history: logs.fingerprint() })
     }
 
     async fn positions(&self, bucket: BucketId) -> Result<Cut> {

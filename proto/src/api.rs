@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::command::{CommandRequest, Outcome};
 use crate::cut::{Cut, EpochMark, Position, WritePosition};
 use crate::error::Result;
-use crate::history::SourceHistory;
+use crate::history::{SourceHistory, SourcePlace};
 use crate::ids::{BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo, VbucketId};
 use crate::index::{Catalog, NodeInfo};
 use crate::moves::{ExportMessage, ExportRequest, MoveProgress, RebalancePlan, RebalanceRequest};
@@ -51,11 +51,15 @@ pub trait CoordinatorApi: Send + Sync + 'static {
 
     /// The oldest published epoch that covers a cut, promoting one at once if there is none yet. All
     /// who wait for a bucket at the same time share one promotion. The positions may be ahead of what
-    /// SYNC has told: then the answer waits for SYNC, `Cancelled` after `timeout_ms`.
+    /// SYNC has told: then the answer waits for SYNC, `Cancelled` after `timeout_ms`. With `history`, the
+    /// fingerprint of the source's failover logs, it waits until the coordinator knows that history: an epoch
+    /// of before a loss is no answer to who asks after it. A position that is not in the source's history (any
+    /// more), and a history that the source does not have (any more): `InvalidParameter`.
     async fn epoch_covering(
         &self,
         bucket: BucketId,
         cut: Cut,
+        history: Option<u64>,
         timeout_ms: u64,
     ) -> Result<EpochMark>;
 
@@ -197,6 +201,9 @@ pub trait ProjectorApi: Send + Sync + 'static {
     /// answers. A gap, an older seqno or an unknown branch: `OutOfOrder`, and all before it is kept. A
     /// producer that has lost a piece of its history says where its new branch begins.
     async fn push(&self, request: PushRequest) -> Result<PushReply>;
+
+    /// Where the durable history of a bucket ends, and which history that is.
+    async fn place(&self, bucket: BucketId) -> Result<SourcePlace>;
 
     /// Where the durable history of a bucket ends: a participant-closed cut.
     async fn positions(&self, bucket: BucketId) -> Result<Cut>;

@@ -39,22 +39,39 @@ pub fn begin_branch(branches: &mut Branches, vbuuid: Vbuuid, seqno: Seqno) {
 
 /// The failover logs of a bucket: the branches of each vbucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FailoverLogs(Vec<Branches>);
+pub struct FailoverLogs {
+    branches: Vec<Branches>,
+    /// Tells histories apart.
+    fingerprint: u64,
+}
 
 impl FailoverLogs {
     /// The logs of each vbucket, in their order.
-    pub fn new(logs: Vec<Branches>) -> Self {
-        Self(logs)
+    pub fn new(branches: Vec<Branches>) -> Self {
+        let mut bytes = Vec::new();
+        for of_vbucket in &branches {
+            bytes.extend((of_vbucket.len() as u64).to_le_bytes());
+            for (vbuuid, began) in of_vbucket {
+                bytes.extend(vbuuid.0.to_le_bytes());
+                bytes.extend(began.to_le_bytes());
+            }
+        }
+        Self { branches, fingerprint: xxhash_rust::xxh3::xxh3_64(&bytes) }
+    }
+
+    /// Two histories with the same fingerprint are the same.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
     }
 
     /// Those of a vbucket.
     pub fn get(&self, vbucket: VbucketId) -> Option<&Branches> {
-        self.0.get(usize::from(vbucket.0))
+        self.branches.get(usize::from(vbucket.0))
     }
 
     /// All of them, by vbucket.
     pub fn iter(&self) -> impl Iterator<Item = (VbucketId, &Branches)> {
-        self.0.iter().enumerate().map(|(n, branches)| (VbucketId(n as u16), branches))
+        self.branches.iter().enumerate().map(|(n, branches)| (VbucketId(n as u16), branches))
     }
 
     /// The branch that a seqno of a vbucket is on; zero where there is none.
@@ -73,6 +90,15 @@ impl FailoverLogs {
     pub fn includes_cut(&self, cut: &Cut) -> bool {
         cut.iter().all(|(vbucket, position)| self.includes(vbucket, position))
     }
+}
+
+/// Where a source is, in few bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourcePlace {
+    /// Where the durable history ends: a participant-closed cut.
+    pub durable: Cut,
+    /// [`FailoverLogs::fingerprint`] of the history that this is a place of.
+    pub history: u64,
 }
 
 /// What a source says of its history, at one moment.

@@ -162,7 +162,7 @@ impl Shared {
                     self.wait_applied(index, |applied| applied.newest_common(index)).await
                 }
                 Consistency::AtPlus(positions) => {
-                    self.epoch_covering(index, positions, deadline).await
+                    self.epoch_covering(index, positions, None, deadline).await
                 }
                 Consistency::RequestPlus => self.epoch_of_now(index, deadline).await,
             }
@@ -224,9 +224,9 @@ impl Shared {
     async fn epoch_of_now(&self, index: &IndexInfo, deadline: Instant) -> Result<Epoch> {
         loop {
             let (_, projector) = self.bucket(index.bucket)?;
-            let now = self.directory.projector(&projector).positions(index.bucket).await?;
-            let positions: Vec<_> = now.iter().collect();
-            match self.epoch_covering(index, &positions, deadline).await {
+            let now = self.directory.projector(&projector).place(index.bucket).await?;
+            let positions: Vec<_> = now.durable.iter().collect();
+            match self.epoch_covering(index, &positions, Some(now.history), deadline).await {
                 // The source has lost that place meanwhile.
                 Err(error) if error.code == ErrorCode::InvalidParameter => {
                     tokio::time::sleep(self.config.retry).await;
@@ -240,6 +240,7 @@ impl Shared {
         &self,
         index: &IndexInfo,
         positions: &[(VbucketId, Position)],
+        history: Option<u64>,
         deadline: Instant,
     ) -> Result<Epoch> {
         let (bucket, _) = self.bucket(index.bucket)?;
@@ -254,7 +255,7 @@ impl Shared {
         let cut = Cut::zero(bucket.vbuckets).with(positions);
         let left_ms = deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
         let coordinator = self.directory.coordinator();
-        let mark = coordinator.epoch_covering(index.bucket, cut, left_ms).await?;
+        let mark = coordinator.epoch_covering(index.bucket, cut, history, left_ms).await?;
         // A slice may have been built later than that; and what all slices have already applied may be
         // newer, and then nothing has to be waited for.
         let oldest = self.wait_applied(index, |applied| {

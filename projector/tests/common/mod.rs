@@ -69,7 +69,13 @@ impl CoordinatorApi for Script {
     async fn heartbeat(&self, _: Heartbeat) -> Result<()> {
         Ok(())
     }
-    async fn epoch_covering(&self, _: BucketId, _: Cut, _: u64) -> Result<EpochMark> {
+    async fn epoch_covering(
+        &self,
+        _: BucketId,
+        _: Cut,
+        _: Option<u64>,
+        _: u64,
+    ) -> Result<EpochMark> {
         Err(Error::unavailable("not here"))
     }
     async fn watch(&self) -> Result<ResultStream<WatchMessage>> {

@@ -15,9 +15,9 @@ use proto::{Error, ErrorCode, Result};
 use super::error::{WireError, WireResult};
 use super::settings::Settings;
 use super::show;
-use super::show_moves;
 use super::stream::Rows;
 use super::value::Datum;
+use super::{show_moves, show_rollbacks};
 use crate::sql::admin;
 use crate::sql::ast::{Insert, Select, Show, Statement};
 use crate::sql::backend::{Backend, EpochPin};
@@ -295,6 +295,7 @@ impl State {
             Show::Indexes => show::indexes(&catalog),
             Show::Nodes => show::nodes(&catalog, self.backend.status().await.ok().as_ref()),
             Show::Slices => show::slices(&catalog, &self.backend.status().await?),
+            Show::Rollbacks => show_rollbacks::rollbacks(&catalog),
             Show::Moves => show_moves::moves(&catalog, self.backend.status().await.ok().as_ref()),
             Show::Setting(name) => vec![vec![Datum::text(self.settings.show(name)?)]],
             Show::All => show::settings(self.settings.all()),

@@ -32,6 +32,7 @@ mod session;
 mod settings;
 mod show;
 mod show_moves;
+mod show_rollbacks;
 mod startup;
 mod stream;
 #[cfg(test)]

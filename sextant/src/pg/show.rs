@@ -5,8 +5,8 @@ use proto::expr::ColumnType;
 use proto::ids::{NodeId, SliceId, SliceNo};
 use proto::index::{Catalog, SourceKind};
 
-use super::show_moves;
 use super::value::Datum;
+use super::{show_moves, show_rollbacks};
 use crate::sql::ast::Show;
 use crate::sql::plan::ColumnInfo;
 
@@ -59,6 +59,7 @@ pub(super) fn columns(what: &Show) -> Vec<ColumnInfo> {
             ("trouble", Text),
         ]),
         Show::Moves => show_moves::columns(),
+        Show::Rollbacks => show_rollbacks::columns(),
         Show::Setting(name) => named(&[(name, Text)]),
         Show::All => named(&[("name", Text), ("setting", Text)]),
     }

@@ -292,6 +292,8 @@ pub enum Show {
     Slices,
     /// `SHOW MOVES`.
     Moves,
+    /// `SHOW ROLLBACKS`.
+    Rollbacks,
     /// `SHOW name`, `write_position` included.
     Setting(String),
     /// `SHOW ALL`.

@@ -117,13 +117,14 @@ impl CoordinatorApi for AnyMember {
         &self,
         bucket: BucketId,
         cut: Cut,
+        history: Option<u64>,
         timeout_ms: u64,
     ) -> Result<EpochMark> {
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
         let asked = self.rounds(deadline, |member| {
             let cut = cut.clone();
             let left = deadline.saturating_duration_since(Instant::now());
-            async move { member.epoch_covering(bucket, cut, left.as_millis() as u64).await }
+            async move { member.epoch_covering(bucket, cut, history, left.as_millis() as u64).await }
         });
         timeout_at(deadline, asked)
             .await

@@ -13,7 +13,7 @@ use proto::command::{CommandRequest, Outcome};
 use proto::cut::{Cut, EpochMark};
 use proto::grpc::PeerRequest;
 use proto::grpc::peer_client::PeerClient;
-use proto::history::SourceHistory;
+use proto::history::{SourceHistory, SourcePlace};
 use proto::ids::{BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo};
 use proto::moves::{ExportMessage, ExportRequest, RebalancePlan, RebalanceRequest};
 use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
@@ -104,9 +104,10 @@ impl CoordinatorApi for Remote {
         &self,
         bucket: BucketId,
         cut: Cut,
+        history: Option<u64>,
         timeout_ms: u64,
     ) -> Result<EpochMark> {
-        self.call(Call::EpochCovering(bucket, cut, timeout_ms)).await
+        self.call(Call::EpochCovering(bucket, cut, history, timeout_ms)).await
     }
 
     async fn watch(&self) -> Result<ResultStream<WatchMessage>> {
@@ -142,6 +143,10 @@ impl ProjectorApi for Remote {
 
     async fn push(&self, request: PushRequest) -> Result<PushReply> {
         self.call(Call::Push(request)).await
+    }
+
+    async fn place(&self, bucket: BucketId) -> Result<SourcePlace> {
+        self.call(Call::Place(bucket)).await
     }
 
     async fn positions(&self, bucket: BucketId) -> Result<Cut> {

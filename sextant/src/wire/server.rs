@@ -65,14 +65,15 @@ impl Server {
             Call::Propose(request) => ask!(coordinator(), propose(request)),
             Call::Sync(report) => ask!(coordinator(), sync(report)),
             Call::Heartbeat(heartbeat) => ask!(coordinator(), heartbeat(heartbeat)),
-            Call::EpochCovering(bucket, cut, timeout_ms) => {
-                ask!(coordinator(), epoch_covering(bucket, cut, timeout_ms))
+            Call::EpochCovering(bucket, cut, history, timeout_ms) => {
+                ask!(coordinator(), epoch_covering(bucket, cut, history, timeout_ms))
             }
             Call::CoordinatorStatus => ask!(coordinator(), status()),
             Call::Raft(messages) => ask!(coordinator(), raft(messages)),
             Call::Write(request) => ask!(projector(), write(request)),
             Call::Get(bucket, ids) => ask!(projector(), get(bucket, ids)),
             Call::Push(request) => ask!(projector(), push(request)),
+            Call::Place(bucket) => ask!(projector(), place(bucket)),
             Call::Positions(bucket) => ask!(projector(), positions(bucket)),
             Call::History(bucket) => ask!(projector(), history(bucket)),
             Call::Checksum(slice, epoch) => ask!(indexer(), checksum(slice, epoch)),

@@ -25,6 +25,7 @@ impl Cursor<'_> {
             "nodes" => Show::Nodes,
             "slices" => Show::Slices,
             "moves" => Show::Moves,
+            "rollbacks" => Show::Rollbacks,
             _ => Show::Setting(name),
         }))
     }

@@ -359,6 +359,7 @@ fn statements_about_the_places_of_slices() {
     assert_eq!(one("EXPLAIN REBALANCE"), Statement::ExplainRebalance(None));
     assert_eq!(one("EXPLAIN REBALANCE INDEX i"), Statement::ExplainRebalance(name("i")));
     assert_eq!(one("SHOW MOVES"), Statement::Show(Show::Moves));
+    assert_eq!(one("SHOW ROLLBACKS"), Statement::Show(Show::Rollbacks));
     for (sql, position) in [
         ("ALTER TABLE t", 7),
         ("ALTER INDEX i MOVE SLICE 5000 TO 1", 26),

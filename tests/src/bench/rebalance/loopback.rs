@@ -15,7 +15,7 @@ use proto::api::{
 };
 use proto::cut::Cut;
 use proto::env::{Env, Task};
-use proto::history::SourceHistory;
+use proto::history::{SourceHistory, SourcePlace};
 use proto::ids::{BucketId, NodeId};
 use proto::index::{NodeInfo, Role};
 use proto::mutation::{
@@ -202,6 +202,10 @@ impl ProjectorApi for CountingProjector {
 
     async fn push(&self, request: PushRequest) -> proto::Result<PushReply> {
         self.inner.push(request).await
+    }
+
+    async fn place(&self, bucket: BucketId) -> proto::Result<SourcePlace> {
+        self.inner.place(bucket).await
     }
 
     async fn positions(&self, bucket: BucketId) -> proto::Result<Cut> {

@@ -1,0 +1,136 @@
+//! A source that loses a piece of its history, as operators and producers meet it: indexes show what is left,
+//! nothing of what was lost, and what that had overwritten.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the tests run the product as a process and copy its directories"
+)]
+
+use std::path::Path;
+
+use bytes::Bytes;
+use proto::grpc::ingest_client::IngestClient;
+use proto::grpc::{PushMutation, PushRequest, VbucketPosition};
+use tests::harness::process::Dev;
+use tests::harness::sql::{self, Rows, simple};
+use tests::harness::{TestCluster, connect, eventually, grpc};
+use tokio_postgres::Client;
+use tonic::Code;
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a directory");
+    for entry in std::fs::read_dir(from).expect("a directory") {
+        let entry = entry.expect("an entry");
+        let (path, target) = (entry.path(), to.join(entry.file_name()));
+        match path.is_dir() {
+            true => copy(&path, &target),
+            false => drop(std::fs::copy(&path, &target).expect("a copy")),
+        }
+    }
+}
+
+/// All of the index, as of now.
+async fn indexed(client: &Client) -> Rows {
+    sql::run(client, "SET consistency = 'request_plus'").await;
+    let rows = simple(client, "SELECT id, n FROM by_n ORDER BY n, id").await;
+    rows.unwrap_or_else(|error| panic!("a scan: {error:?}"))
+}
+
+fn rows(expected: &[(&str, &str)]) -> Rows {
+    let row = |(id, n): &(&str, &str)| vec![Some((*id).into()), Some((*n).into())];
+    expected.iter().map(row).collect()
+}
+
+#[test]
+fn documents_that_come_back_from_an_older_copy_take_the_indexes_along() {
+    let (data, backup) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir());
+    let backup = backup.expect("a directory");
+    let source = data.path().join("projector-1");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let before = rows(&[("a", "1"), ("b", "2"), ("c", "3")]);
+
+    let process = Dev::start(data.path());
+    runtime.block_on(async {
+        let client = connect(process.sql_address()).await;
+        sql::run(&client, "CREATE BUCKET b WITH (vbuckets = 8)").await;
+        sql::run(&client, "CREATE INDEX by_n ON b (n::int8) WITH (slices = 3, replicas = 1)").await;
+        sql::run(&client, "INSERT INTO b VALUES ('a', '{\"n\":1}'), ('b', '{\"n\":2}')").await;
+        sql::run(&client, "INSERT INTO b VALUES ('c', '{\"n\":3}')").await;
+        assert_eq!(indexed(&client).await, before);
+    });
+    process.terminate();
+    copy(&source, backup.path());
+
+    let process = Dev::start(data.path());
+    runtime.block_on(async {
+        let client = connect(process.sql_address()).await;
+        let replace = "INSERT INTO b VALUES ('a', '{\"n\":10}') ON CONFLICT (id) DO UPDATE SET doc = excluded.doc";
+        sql::run(&client, replace).await;
+        sql::run(&client, "DELETE FROM b WHERE id = 'b'").await;
+        sql::run(&client, "INSERT INTO b VALUES ('d', '{\"n\":4}')").await;
+        let later = rows(&[("c", "3"), ("d", "4"), ("a", "10")]);
+        assert_eq!(indexed(&client).await, later);
+        assert!(simple(&client, "SHOW ROLLBACKS").await.expect("rollbacks").is_empty());
+    });
+    process.kill();
+    std::fs::remove_dir_all(&source).expect("the source's directory");
+    copy(backup.path(), &source);
+
+    let process = Dev::start(data.path());
+    runtime.block_on(async {
+        let client = connect(process.sql_address()).await;
+        assert_eq!(indexed(&client).await, before, "nothing is lost, doubled or a ghost");
+        sql::run(&client, "INSERT INTO b VALUES ('e', '{\"n\":5}')").await;
+        let later = rows(&[("a", "1"), ("b", "2"), ("c", "3"), ("e", "5")]);
+        assert_eq!(indexed(&client).await, later);
+        let ended = async || {
+            let rows = simple(&client, "SHOW ROLLBACKS").await.expect("rollbacks");
+            let stage = rows.first().and_then(|row| row[1].clone());
+            (rows.len() == 1 && stage.as_deref() == Some("ended")).then_some(())
+        };
+        eventually("the rollback has ended", ended).await;
+    });
+    process.terminate();
+}
+
+fn mutation(vbuuid: u64, seqno: u64, id: &str, n: u64) -> PushMutation {
+    let document = Some(Bytes::from(format!("{{\"n\":{n}}}")));
+    PushMutation { vbucket: 0, vbuuid, seqno, id: id.into(), document }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_producer_that_fails_over_says_where_its_new_branch_begins() {
+    let cluster = TestCluster::start(1, 2).await;
+    let client = cluster.sql().await;
+    sql::run(&client, "CREATE BUCKET b FROM PUSH WITH (vbuckets = 1)").await;
+    sql::run(&client, "CREATE INDEX by_n ON b (n::int8) WITH (slices = 2, replicas = 1)").await;
+    let channel = grpc::channel(cluster.grpc_address()).await;
+    let push = async |branches: &[(u64, u64)], mutations: Vec<PushMutation>| {
+        let branch = |(vbuuid, seqno): &(u64, u64)| VbucketPosition {
+            vbucket: 0,
+            vbuuid: *vbuuid,
+            seqno: *seqno,
+        };
+        let branches = branches.iter().map(branch).collect();
+        let request = PushRequest { bucket: "b".into(), mutations, branches };
+        let mut ingest = IngestClient::new(channel.clone());
+        let replies = ingest.push(futures::stream::iter([request])).await.expect("a stream");
+        replies.into_inner().message().await.map(|reply| reply.expect("a reply"))
+    };
+    let first = vec![mutation(7, 1, "a", 1), mutation(7, 2, "b", 2), mutation(7, 3, "a", 3)];
+    push(&[], first).await.expect("durable");
+    assert_eq!(indexed(&client).await, rows(&[("b", "2"), ("a", "3")]));
+
+    let too_far = push(&[(8, 9)], vec![]).await;
+    grpc::refused(too_far, Code::FailedPrecondition, "22023", "ends at 3");
+    let known = push(&[(7, 1)], vec![]).await;
+    grpc::refused(known, Code::InvalidArgument, "22023", "no new branch");
+    let next = vec![mutation(8, 3, "c", 5)];
+    push(&[(8, 2)], next).await.expect("durable");
+    assert_eq!(indexed(&client).await, rows(&[("a", "1"), ("b", "2"), ("c", "5")]));
+    push(&[(8, 2)], vec![mutation(8, 4, "d", 6)]).await.expect("said again it changes nothing");
+    assert_eq!(indexed(&client).await, rows(&[("a", "1"), ("b", "2"), ("c", "5"), ("d", "6")]));
+    // All of it, from the beginning.
+    push(&[(9, 0)], vec![mutation(9, 1, "z", 1)]).await.expect("durable");
+    assert_eq!(indexed(&client).await, rows(&[("z", "1")]));
+}
