@@ -30,6 +30,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use crate::leader::Leader;
+use crate::leader::bootstrap::changes_membership;
 use crate::leader::moves::{Check, MoveSettings};
 use crate::peers::Peers;
 use crate::raft::core::not_leader;
@@ -38,6 +39,8 @@ use crate::replica::{Machine, Replica, encode_record};
 
 /// How often a member says that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(1);
+/// While a leader is in its bootstrap, how often what waits for its end looks again.
+const BOOTSTRAP_LOOK: Duration = Duration::from_millis(20);
 /// Checks that may wait: more than there are moves at a time.
 const CHECKS_MAX: usize = 64;
 
@@ -183,6 +186,27 @@ impl Inner {
     pub(crate) async fn propose_here(&self, request: CommandRequest) -> Result<Outcome> {
         let record = encode_record(self.env.clock.unix_ms(), request)?;
         self.raft.propose(record).await
+    }
+
+    /// Lets what changes the membership wait until the leader is past its bootstrap.
+    async fn wait_active(&self, command: &Command) -> Result<()> {
+        let waits = |inner: &Self| {
+            let now_ms = inner.now_ms();
+            inner.as_leader(|leader| {
+                let view = inner.replica.view();
+                let is_member = inner.config.members.iter().any(|(id, _)| match command {
+                    Command::RegisterNode(node) => node.id == *id,
+                    _ => false,
+                });
+                Ok(!is_member
+                    && changes_membership(&view.state, command)
+                    && !leader.is_active(&view.state, now_ms))
+            })
+        };
+        while waits(self)? {
+            tokio::time::sleep(BOOTSTRAP_LOOK).await;
+        }
+        Ok(())
     }
 
     /// Plans a rebalance from the leader's memory, and begins it.
@@ -379,7 +403,10 @@ impl CoordinatorApi for Coordinator {
         }
         match self.inner.forward_to()? {
             Some(leader) => leader.propose(request).await,
-            None => self.inner.propose_here(request).await,
+            None => {
+                self.inner.wait_active(&request.command).await?;
+                self.inner.propose_here(request).await
+            }
         }
     }
 
@@ -414,9 +441,12 @@ impl CoordinatorApi for Coordinator {
         let role = *self.inner.raft.role().borrow();
         let (committed, applied) = self.inner.raft.progress();
         let now_ms = self.inner.now_ms();
-        let mut nodes =
-            self.inner.leader().as_ref().map_or_else(Vec::new, |l| l.node_status(now_ms));
+        let mut leader = self.inner.leader();
         let view = self.inner.replica.view();
+        let mut nodes = leader.as_ref().map_or_else(Vec::new, |l| l.node_status(now_ms));
+        let active = leader.as_mut().is_some_and(|l| l.is_active(&view.state, now_ms));
+        let differences = leader.as_ref().map_or_else(Vec::new, |l| l.differences(&view.state));
+        drop(leader);
         // One that was removed was heard of, but is no longer of the cluster.
         nodes.retain(|status| view.state.node(status.node).is_some());
         Ok(CoordinatorStatus {
@@ -426,6 +456,8 @@ impl CoordinatorApi for Coordinator {
             committed,
             applied,
             catalog_cas: view.catalog.cas,
+            active,
+            differences,
             nodes,
         })
     }

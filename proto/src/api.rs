@@ -164,6 +164,11 @@ pub struct CoordinatorStatus {
     pub applied: u64,
     /// The `cas` of the catalog that it tells its watchers.
     pub catalog_cas: u64,
+    /// On the leader: has it heard of everybody since its term began? Until then it is in `bootstrap`, and the
+    /// membership does not change.
+    pub active: bool,
+    /// On the leader: where what indexers have and what the topology says is not the same, in words.
+    pub differences: Vec<String>,
     /// On the leader: last heartbeat of each node, milliseconds ago, and what it said of its slices.
     pub nodes: Vec<NodeStatus>,
 }

@@ -6,6 +6,7 @@
 //! when to look again, and the service does it.
 
 mod admit;
+pub mod bootstrap;
 pub mod horizon;
 pub mod moves;
 mod repair;
@@ -44,6 +45,8 @@ pub struct Leader {
     promoted_ms: Option<u64>,
     promotion_took_ms: u64,
     heard_of_slices: bool,
+    /// The term is past its bootstrap.
+    active: bool,
     moves: Moves,
 }
 
@@ -84,6 +87,7 @@ impl Leader {
             promoted_ms: None,
             promotion_took_ms: 0,
             heard_of_slices: false,
+            active: false,
             moves: Moves::new(settings),
         }
     }

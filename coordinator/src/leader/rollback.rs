@@ -36,6 +36,8 @@ pub struct Sources {
     strange: BTreeSet<BucketId>,
     /// When each was heard of, or enquired.
     heard_ms: BTreeMap<BucketId, u64>,
+    /// Those that were enquired and agreed with, in this term.
+    compared: BTreeSet<BucketId>,
     /// The history that the closed cuts of a bucket belong to.
     logs: BTreeMap<BucketId, Arc<FailoverLogs>>,
 }
@@ -77,6 +79,11 @@ impl Leader {
         }
         self.sources.histories.insert(bucket, history);
         Ok(())
+    }
+
+    /// Has the source of each bucket been compared with the state, in this term?
+    pub(super) fn sources_are_heard(&self, state: &StateContext) -> bool {
+        state.buckets().all(|(id, _)| self.sources.compared.contains(&id))
     }
 
     /// Is there a source to be enquired at once?
@@ -126,6 +133,7 @@ impl Leader {
     /// Compares what sources have said with the state, and takes rollbacks on.
     pub(super) fn plan_rollbacks(&mut self, state: &StateContext, now_ms: u64, plan: &mut Plan) {
         self.sources.histories.retain(|bucket, _| state.bucket(*bucket).is_some());
+        self.sources.compared.retain(|bucket| state.bucket(*bucket).is_some());
         self.sources.logs.retain(|bucket, _| state.bucket(*bucket).is_some());
         for (id, bucket) in state.buckets() {
             self.keep_history(bucket);
@@ -155,6 +163,7 @@ impl Leader {
                 if !agrees {
                     return Some(RollbackStep::Compare(history.clone()));
                 }
+                self.sources.compared.insert(id);
                 // Its positions count from now on, until the next enquiry.
                 let history = self.sources.histories.remove(&id)?;
                 if stage.is_none_or(|stage| stage == RollbackStage::Rollback) {

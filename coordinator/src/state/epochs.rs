@@ -102,12 +102,13 @@ impl EpochHistory {
             self.marks.extend(self.points.pop_back());
         }
         let epoch = Epoch(last.epoch.0 + 1);
+        let point = self.marks.back().map(|(point, _)| point.epoch);
         let mark = EpochMark {
             bucket: last.bucket,
             epoch,
             parent: to,
             cut,
-            horizon: last.horizon.min(self.marks.back().map_or(epoch, |(point, _)| point.epoch)),
+            horizon: point.map_or(epoch, |point| point.min(last.horizon)),
             points: self.point_epochs(),
         };
         self.marks.push_back((mark.clone(), unix_ms));
