@@ -29,6 +29,7 @@ use tokio::sync::watch;
 use crate::config::Config;
 use crate::moves::Incoming;
 use crate::queue::MutationQueue;
+use crate::rules;
 use crate::slice::{FragmentStore, Grouping, SliceStore, StoredIndex};
 
 /// How often moves that wait to be installed are looked at, when nothing else happens.

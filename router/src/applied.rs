@@ -6,10 +6,20 @@ use std::sync::Arc;
 
 use dashmap::DashMap;
 use proto::ids::{BucketId, Epoch, NodeId, SliceId, SliceNo};
-use proto::index::IndexInfo;
+use proto::index::{Catalog, IndexInfo};
+use proto::plant::{self, Plant};
 use proto::scan::AppliedReport;
 use proto::topology::TopologyProvider;
 use tokio::sync::watch;
+
+/// Nothing of a bucket below this epoch is chosen for a new scan; `None` while a rollback has not come so far
+/// that this is known.
+pub fn readable_from(catalog: &Catalog, bucket: BucketId) -> Option<Epoch> {
+    if plant::is(Plant::SurvivorsUnshown) {
+        return Some(Epoch(0));
+    }
+    catalog.buckets.get(&bucket).map_or(Some(Epoch(0)), |bucket| bucket.readable_from())
+}
 
 /// What the indexers have.
 #[derive(Clone)]

@@ -5,7 +5,7 @@
 //! what comes back. It serves from its cached catalog, and from what the indexers themselves say they
 //! have applied, also when no coordinator answers.
 
-mod applied;
+pub mod applied;
 mod inward;
 mod leases;
 mod scan;
@@ -14,5 +14,5 @@ mod topologies;
 
 pub use inward::Inward;
 pub use leases::EpochLease;
-pub use scan::{ScanBatch, ScanStream};
+pub use scan::{ScanBatch, ScanStream, virtual_scan};
 pub use service::{Config, Router};

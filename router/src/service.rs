@@ -12,13 +12,12 @@ use proto::cut::{Cut, Position};
 use proto::env::{Env, Task};
 use proto::ids::{BucketId, Epoch, IndexId, NodeId, VbucketId};
 use proto::index::{BucketInfo, Catalog, IndexInfo, IndexState, NodeInfo, Role};
-use proto::plant::{self, Plant};
 use proto::scan::{Consistency, ScanRequest};
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use crate::applied::Applied;
+use crate::applied::{Applied, readable_from};
 use crate::leases::{EpochLease, Leases};
 use crate::scan::{self, ScanStream};
 use crate::topologies::Topologies;
@@ -199,7 +198,7 @@ impl Shared {
         let mut catalogs = self.catalog_changed.subscribe();
         let stopped = |_| Error::unavailable("the router stops");
         loop {
-            let from = self.readable_from(index.bucket);
+            let from = readable_from(&self.catalog.load(), index.bucket);
             let chosen = choose(&self.applied);
             if let Some(epoch) = chosen.filter(|epoch| from.is_some_and(|from| *epoch >= from)) {
                 return Ok(epoch);
@@ -210,14 +209,6 @@ impl Shared {
                 changed = catalogs.changed() => changed.map_err(stopped)?,
             }
         }
-    }
-
-    fn readable_from(&self, bucket: BucketId) -> Option<Epoch> {
-        if plant::is(Plant::SurvivorsUnshown) {
-            return Some(Epoch(0));
-        }
-        let catalog = self.catalog.load();
-        catalog.buckets.get(&bucket).map_or(Some(Epoch(0)), |bucket| bucket.readable_from())
     }
 
     /// An epoch that covers where the source is now.

@@ -3,6 +3,7 @@
 //! | layer | what runs |
 //! |---|---|
 //! | `full` | the whole cluster with its real transport ([`crate::sim`]) |
+//! | `cores` | what is decided, without I/O, thousands of times faster than real time ([`crate::cores`]) |
 //! | `vscan` | a case of virtual scans ([`crate::vscan`]) |
 //! | `store` | the slice store: a history, crashes at its file operations, a move ([`crate::slice_store`]) |
 //! | `raft` | the coordinators' Raft core ([`crate::raft`]) |
@@ -13,7 +14,7 @@ use crate::sim::Summary;
 use crate::slice_store::crash::{self, Fault};
 use crate::slice_store::plan::Plan;
 use crate::slice_store::transfer::Story;
-use crate::{raft, sim, vscan};
+use crate::{cores, raft, sim, vscan};
 
 /// Places of a history of the slice store at which the machine goes down.
 const CRASHES: u64 = 30;
@@ -25,6 +26,8 @@ const RAFT_STEPS: usize = 4_000;
 pub enum Layer {
     /// The whole cluster
     Full,
+    /// What is decided, without I/O
+    Cores,
     /// A case of virtual scans
     Vscan,
     /// The slice store
@@ -39,6 +42,7 @@ pub fn run(layer: Layer, seed: u64, seconds: u64) -> Summary {
     let mut summary = Summary { seed, ..Summary::default() };
     let ran = catch_unwind(AssertUnwindSafe(|| match layer {
         Layer::Full => Ok(sim::run(seed, seconds)),
+        Layer::Cores => Ok(cores::run(seed, seconds).summary),
         Layer::Vscan => run_vscan(seed),
         Layer::Store => run_store(seed),
         Layer::Raft => Ok(run_raft(seed)),

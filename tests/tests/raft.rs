@@ -13,7 +13,7 @@ fn faults_never_break_the_promises() {
     for seed in 0..100 {
         let world = run(seed, 4000);
         acknowledged += world.acknowledged.len();
-        terms += world.leaders.len();
+        terms += world.seen.leaders.len();
         snapshots += world.snapshots_installed;
     }
     assert!(acknowledged > 1000 && terms > 200, "{acknowledged} commands, {terms} terms");

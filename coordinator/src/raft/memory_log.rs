@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use raft::eraftpb::{ConfState, Entry, HardState, Snapshot};
 use raft::{GetEntriesContext, RaftState, Storage, StorageError, util::limit_size};
 
+use super::log_store::{LogOp, LogWrite};
 use super::wire::LogSnapshot;
 
 /// What Raft knows from before: its vote, the members, the last snapshot, and the entries since.
@@ -67,6 +68,19 @@ impl MemoryLog {
         let kept = first.index.saturating_sub(self.start.0 + 1);
         self.entries.truncate(kept as usize);
         self.entries.extend(entries.iter().cloned());
+    }
+
+    /// What a log has after a write: what a disk would have, for those that step a core without one.
+    pub fn write(&mut self, write: LogWrite) {
+        for op in write.ops {
+            match op {
+                LogOp::HardState(hard_state) => self.hard_state = hard_state,
+                LogOp::Append(entries) => self.append(&entries),
+                LogOp::Snapshot(snapshot) => self.snapshot = Some(snapshot),
+                LogOp::Reset(snapshot) => self.reset_to(snapshot),
+                LogOp::DropThrough { index, .. } => self.drop_through(index),
+            }
+        }
     }
 
     /// Forgets the entries up to and including `index`, which a snapshot must contain.

@@ -11,14 +11,13 @@
 
 use std::sync::Arc;
 
+use proto::Result;
 use proto::cut::EpochMark;
 use proto::ids::{Epoch, IndexId};
 use proto::index::IndexInfo;
-use proto::plant::{self, Plant};
 use proto::rollback::DeadEpochs;
-use proto::{Error, ErrorCode, Result};
 
-use super::Follower;
+use super::{Follower, rules};
 
 impl Follower {
     /// Does something here stand in a range of dead epochs?
@@ -30,15 +29,12 @@ impl Follower {
     fn dead_range(&self) -> Option<DeadEpochs> {
         let catalog = self.shared.catalog.load();
         let bucket = catalog.buckets.get(&self.bucket)?;
-        if bucket.dead.is_empty() || plant::is(Plant::RollbackMissed) {
-            return None;
-        }
         let applied = self.applied.as_ref().map(|mark| mark.epoch).unwrap_or_default();
-        let mut newest: Vec<Epoch> =
-            self.stored().iter().map(|stored| stored.newest).filter(|e| *e > Epoch(0)).collect();
-        newest.push(applied);
-        let stands = |dead: &&DeadEpochs| newest.iter().any(|epoch| dead.contains(*epoch));
-        bucket.dead.iter().find(stands).cloned()
+        let newest = || {
+            let stored = self.stored().into_iter().map(|stored| stored.newest);
+            stored.filter(|epoch| *epoch > Epoch(0)).chain([applied])
+        };
+        rules::dead_range(bucket, newest)
     }
 
     /// Leaves all dead epochs.
@@ -73,12 +69,9 @@ impl Follower {
     ) -> Result<()> {
         for stored in self.stored() {
             let id = stored.info.id;
-            let stays = match point {
-                Some(point) => {
-                    stored.floor.is_some() && self.shared.store.can_go_back(id, point.epoch)
-                }
-                None => !dead.contains(stored.newest) && dead.point.is_some(),
-            };
+            let stays = rules::stays(dead, point, stored.newest, |point| {
+                stored.floor.is_some() && self.shared.store.can_go_back(id, point)
+            });
             if !stays {
                 let (index, point) = (&stored.info.spec.name, dead.above());
                 tracing::warn!(%index, %point, "an index that cannot go back is built anew");
@@ -91,21 +84,8 @@ impl Follower {
     /// Is a stability timestamp of the stream's history, and does it follow on what is here? A rollback that the
     /// catalog does not tell of yet is waited for.
     pub(super) fn check_follows(&self, mark: &EpochMark) -> Result<()> {
-        let of_history = self.history.as_ref().is_some_and(|logs| logs.includes_cut(&mark.cut));
-        if !of_history && !plant::is(Plant::DeadEpochSent) {
-            let what =
-                format!("bucket {}: epoch {} is of another history", self.bucket, mark.epoch);
-            return Err(Error::new(ErrorCode::DropData, what));
-        }
         let applied = self.applied.as_ref().map(|applied| applied.epoch).unwrap_or_default();
-        let follows = mark.epoch <= applied || mark.parent >= applied;
-        if !follows && !plant::is(Plant::RollbackMissed) {
-            let (bucket, parent) = (self.bucket, mark.parent);
-            let what =
-                format!("bucket {bucket}: a rollback to epoch {parent} is not known here yet");
-            return Err(Error::unavailable(what));
-        }
-        Ok(())
+        rules::check_follows(mark, self.history.as_deref(), applied)
     }
 
     /// A snapshot of a history that is no more is fetched again.
@@ -114,10 +94,12 @@ impl Follower {
         let lost: Vec<(IndexId, Arc<IndexInfo>)> = self
             .builds
             .iter()
-            .filter(|(_, build)| build.snapshot.as_ref().is_some_and(|cut| !logs.includes_cut(cut)))
+            .filter(|(_, build)| {
+                build.snapshot.as_ref().is_some_and(|cut| rules::is_lost(&logs, cut))
+            })
             .map(|(index, build)| (*index, Arc::clone(&build.info)))
             .collect();
-        for (index, info) in lost.into_iter().filter(|_| !plant::is(Plant::LostSnapshotKept)) {
+        for (index, info) in lost {
             self.builds.remove(&index);
             self.spawn_build(&info);
         }

@@ -15,7 +15,7 @@ mod base;
 mod gather;
 mod shard;
 mod unordered;
-mod virtual_scan;
+pub mod virtual_scan;
 
 use std::sync::Arc;
 use std::time::Duration;

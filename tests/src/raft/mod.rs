@@ -51,6 +51,29 @@ pub fn config(member: NodeId) -> RaftConfig {
     config
 }
 
+/// What the members must agree on, as it was seen first.
+#[derive(Default)]
+pub struct Agreement {
+    /// By term.
+    pub leaders: BTreeMap<u64, NodeId>,
+    /// Commands by their positions.
+    pub applied: BTreeMap<u64, Vec<u8>>,
+}
+
+impl Agreement {
+    /// A member leads a term: the only one.
+    pub fn leads(&mut self, term: u64, member: NodeId) {
+        let leader = *self.leaders.entry(term).or_insert(member);
+        assert_eq!(leader, member, "two leaders in term {term}");
+    }
+
+    /// A member has applied a command: the one that the others have there.
+    pub fn applied(&mut self, index: u64, data: &[u8]) {
+        let known = self.applied.entry(index).or_insert_with(|| data.to_vec());
+        assert!(known == data, "members differ at {index}");
+    }
+}
+
 struct Running {
     core: RaftCore<Journal>,
     store: LogStore,
@@ -93,9 +116,8 @@ pub struct World {
     loss: u32,
     cut_off: Option<NodeId>,
     proposals: u64,
-    /// By term.
-    pub leaders: BTreeMap<u64, NodeId>,
-    applied: BTreeMap<u64, Vec<u8>>,
+    /// What the members agree on.
+    pub seen: Agreement,
     /// Commands whose outcome the proposer has seen.
     pub acknowledged: BTreeMap<u64, Vec<u8>>,
     /// How often a member was so far behind that it got a snapshot.
@@ -115,8 +137,7 @@ impl World {
             loss: 0,
             cut_off: None,
             proposals: 0,
-            leaders: BTreeMap::new(),
-            applied: BTreeMap::new(),
+            seen: Agreement::default(),
             acknowledged: BTreeMap::new(),
             snapshots_installed: 0,
         };
@@ -142,19 +163,16 @@ impl World {
             self.snapshots_installed += 1;
         }
         for (index, data) in applied.iter().rev().take(applied.len() - before) {
-            let known = self.applied.entry(*index).or_insert_with(|| data.clone());
-            assert_eq!(known, data, "seed {}: members differ at {index}", self.seed);
+            self.seen.applied(*index, data);
         }
         for applied in output.applied {
             if applied.context.starts_with(&member.id.0.to_le_bytes()) {
-                let data = self.applied[&applied.index].clone();
+                let data = self.seen.applied[&applied.index].clone();
                 self.acknowledged.insert(applied.index, data);
             }
         }
         if running.core.is_leader() {
-            let term = running.core.role().term;
-            let leader = *self.leaders.entry(term).or_insert(member.id);
-            assert_eq!(leader, member.id, "seed {}: two leaders in term {term}", self.seed);
+            self.seen.leads(running.core.role().term, member.id);
         }
         running.writes.extend(output.write);
         self.network.extend(output.messages);
@@ -288,7 +306,7 @@ impl World {
     /// A trace to compare runs by.
     pub fn digest(&self) -> String {
         let operations: Vec<u64> = self.members.iter().map(|m| m.fs.operations()).collect();
-        format!("{operations:?} {} {:?} {:?}", self.proposals, self.leaders, self.applied)
+        format!("{operations:?} {} {:?} {:?}", self.proposals, self.seen.leaders, self.seen.applied)
     }
 }
 

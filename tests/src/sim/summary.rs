@@ -12,6 +12,12 @@ pub struct Summary {
     pub seed: u64,
     /// Simulated milliseconds.
     pub simulated_ms: u64,
+    /// Events, where the layer counts them.
+    #[serde(default)]
+    pub events: u64,
+    /// Epochs published, where the layer counts them.
+    #[serde(default)]
+    pub epochs: u64,
     /// Statements that wrote and were acknowledged.
     pub writes: u64,
     /// Statements whose outcome is not known.
@@ -64,6 +70,10 @@ pub struct Total {
     pub simulated_hours: f64,
     /// Seconds that it took.
     pub real_s: f64,
+    /// Events, where the layer counts them.
+    pub events: u64,
+    /// Epochs, where the layer counts them.
+    pub epochs: u64,
     /// Statements: writes, scans, DDL, and those about places.
     pub operations: u64,
     /// Scans judged.
@@ -87,6 +97,8 @@ impl Total {
     pub fn add(&mut self, summary: &Summary) {
         self.seeds += 1;
         self.simulated_hours += summary.simulated_ms as f64 / 3_600_000.0;
+        self.events += summary.events;
+        self.epochs += summary.epochs;
         self.operations += summary.writes + summary.writes_unknown + summary.ddl;
         self.operations += summary.scans + summary.scans_refused + summary.moves_asked;
         self.scans += summary.scans;
@@ -119,6 +131,9 @@ impl fmt::Display for Total {
             self.copies_compared,
             self.directories_verified
         )?;
+        if self.events > 0 {
+            writeln!(f, "{} events, {} epochs", self.events, self.epochs)?;
+        }
         let faults: Vec<String> =
             self.faults.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
         writeln!(f, "faults: {}", faults.join(", "))

@@ -1,0 +1,167 @@
+//! A client that sends DDL and asks for moves, one request at a time, and sends a request again until it is answered:
+//! under the same name, so that it must be done once.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use proto::command::{Command, CommandRequest, Outcome, RequestId};
+use proto::ids::{Generation, IndexId, SliceNo};
+use proto::index::{IndexSpec, NodeInfo, Role, SourceKind};
+use proto::moves::PlannedMove;
+
+use super::history::VBUCKETS;
+use super::world::{Event, INDEXERS, ROUTER, SOURCE, World};
+use crate::raft::MEMBERS;
+
+/// A request without an answer is sent again after this.
+const AGAIN_MS: u64 = 900;
+/// Indexes at a time.
+const INDEXES_MAX: usize = 3;
+
+/// The client.
+pub struct Client {
+    /// What it does first.
+    first: VecDeque<Command>,
+    waits: Option<(CommandRequest, u64)>,
+    sequence: u64,
+    /// The names of the indexes that there are, and how many there have been.
+    indexes: BTreeSet<String>,
+    made: u64,
+    /// Requests answered.
+    pub answered: u64,
+    /// Moves that were begun.
+    pub moves: u64,
+}
+
+fn node(id: proto::ids::NodeId, role: Role) -> Command {
+    let address = format!("node-{id}");
+    Command::RegisterNode(NodeInfo { id, role, address, zone: String::new() })
+}
+
+impl Client {
+    /// One that first sets up the cluster.
+    pub fn new(random: &mut fastrand::Rng) -> Self {
+        let mut first = VecDeque::from([node(SOURCE, Role::Projector), node(ROUTER, Role::Router)]);
+        first.extend(INDEXERS.iter().map(|id| node(*id, Role::Indexer)));
+        first.push_back(Command::CreateBucket {
+            name: "b".into(),
+            vbuckets: VBUCKETS,
+            source: SourceKind::Push,
+            if_not_exists: false,
+        });
+        let mut client = Self {
+            first,
+            waits: None,
+            sequence: 0,
+            indexes: BTreeSet::new(),
+            made: 0,
+            answered: 0,
+            moves: 0,
+        };
+        for _ in 0..2 {
+            let create = client.create(random);
+            client.first.push_back(create);
+        }
+        client
+    }
+
+    fn create(&mut self, random: &mut fastrand::Rng) -> Command {
+        self.made += 1;
+        let mut spec = IndexSpec::new(format!("i{}", self.made), "b");
+        spec.slices = [1, 2, 4, 4][random.usize(..4)];
+        spec.replicas = random.u8(..2);
+        Command::CreateIndex { spec, defer_build: random.u32(..6) == 0, if_not_exists: false }
+    }
+
+    fn choose(&mut self, random: &mut fastrand::Rng) -> Command {
+        let named = |random: &mut fastrand::Rng, names: &BTreeSet<String>| {
+            names.iter().nth(random.usize(..names.len().max(1))).cloned().unwrap_or_default()
+        };
+        let name = named(random, &self.indexes);
+        match random.u32(..20) {
+            0..3 if self.indexes.len() < INDEXES_MAX => self.create(random),
+            3..5 if self.indexes.len() > 1 => Command::DropIndex { name, if_exists: false },
+            5..7 => Command::BuildIndexes { bucket: "b".into(), names: vec![name] },
+            7 => Command::SetReplicas { index: name, replicas: random.u8(..3) },
+            8 => Command::CancelMoves { index: None },
+            9..11 => Command::DrainNode {
+                node: INDEXERS[random.usize(..INDEXERS.len())],
+                drain: random.u32(..3) == 0,
+            },
+            _ => Command::StartMoves((0..random.usize(1..4)).map(|_| self.a_move(random)).collect()),
+        }
+    }
+
+    /// A move of some slice from somewhere to somewhere; most cannot be made and are refused.
+    fn a_move(&self, random: &mut fastrand::Rng) -> PlannedMove {
+        let place = |random: &mut fastrand::Rng| Some(INDEXERS[random.usize(..INDEXERS.len())]);
+        PlannedMove {
+            index: IndexId(random.u64(1..=self.made.max(1))),
+            generation: Generation(1),
+            slice: SliceNo(random.u16(..4)),
+            from: if random.u32(..4) > 0 { place(random) } else { None },
+            to: place(random),
+            reason: String::new(),
+        }
+    }
+}
+
+impl World {
+    /// Sends the next request, or the last one again.
+    pub fn client_step(&mut self) {
+        let ms = self.random.u64(40..120);
+        self.after(ms, Event::Client);
+        let now_ms = self.now_ms;
+        if let Some((request, sent_ms)) = &mut self.client.waits {
+            if now_ms < *sent_ms + AGAIN_MS {
+                return;
+            }
+            *sent_ms = now_ms;
+            let request = request.clone();
+            return self.send_request(request);
+        }
+        let command = match self.client.first.pop_front() {
+            Some(command) => command,
+            None if self.broken.over || self.random.u32(..3) > 0 => return,
+            None => self.client.choose(&mut self.random),
+        };
+        self.client.sequence += 1;
+        let id = RequestId { client: 7, sequence: self.client.sequence };
+        let request = CommandRequest { request: Some(id), command };
+        self.client.waits = Some((request.clone(), now_ms));
+        self.send_request(request);
+    }
+
+    fn send_request(&mut self, request: CommandRequest) {
+        // One that does not lead drops it: the client tries all.
+        for at in 0..MEMBERS.len() {
+            if !self.is_cut(MEMBERS[at]) && self.leading(at).is_some() {
+                self.send(Event::Request { at, request: request.clone() });
+            }
+        }
+    }
+
+    /// An answer has come.
+    pub fn client_answer(&mut self, id: RequestId, outcome: &Outcome) {
+        let client = &mut self.client;
+        let Some((request, _)) = client.waits.take_if(|(waits, _)| waits.request == Some(id)) else {
+            return;
+        };
+        client.answered += 1;
+        self.judge.answered(&request.command, outcome);
+        match (&request.command, outcome) {
+            (Command::CreateIndex { spec, .. }, Outcome::Index(_)) => {
+                client.indexes.insert(spec.name.clone());
+            }
+            (Command::DropIndex { name, .. }, Outcome::Done) => {
+                client.indexes.remove(name);
+            }
+            (Command::StartMoves(_), Outcome::Moves(ids)) => client.moves += ids.len() as u64,
+            // The cluster is not set up yet: a source or indexers are missing.
+            (
+                Command::CreateBucket { .. } | Command::CreateIndex { .. },
+                Outcome::Refused(error),
+            ) if error.is_retry() => client.first.push_front(request.command),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,493 @@
+//! A model of an indexer: the product's mutation queue and its rules of following, over a naive store. What the
+//! product does in tasks is done here at once; what is durable comes back after a crash.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use indexer::queue::MutationQueue;
+use indexer::rules;
+use indexer::slice::EpochBatch;
+use proto::api::{BucketProgress, Heartbeat, SliceProgress};
+use proto::cut::{Cut, EpochMark};
+use proto::history::FailoverLogs;
+use proto::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId, SliceNo};
+use proto::index::{BucketInfo, Catalog, IndexInfo};
+use proto::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
+use proto::mutation::StreamMessage;
+use proto::scan::AppliedReport;
+use proto::{Error, ErrorCode, Result};
+
+use super::source::Packed;
+use super::store::Copy;
+
+/// Bytes that the queue may hold, as it is told.
+const QUEUE_BYTES_MAX: u64 = 1 << 20;
+
+/// An index in the stream: its slices here, and from which place on the frames have their mutations.
+pub struct Fed {
+    /// The index.
+    pub info: Arc<IndexInfo>,
+    /// By slice.
+    pub since: BTreeMap<SliceNo, Cut>,
+}
+
+/// A build: the snapshot, when it is there.
+pub struct Build {
+    info: Arc<IndexInfo>,
+    number: u64,
+    snapshot: Option<(Cut, Vec<(u16, u32)>)>,
+}
+
+/// A move to this node.
+pub struct Incoming {
+    /// The slice.
+    pub slice: SliceId,
+    /// How far it is.
+    pub phase: MovePhase,
+    /// Is it being copied?
+    pub begun: bool,
+}
+
+/// What a crash leaves.
+#[derive(Clone, Default)]
+struct Saved {
+    applied: Option<EpochMark>,
+    copies: BTreeMap<SliceId, Rc<Copy>>,
+}
+
+/// An indexer.
+pub struct Indexer {
+    /// Its number.
+    pub id: NodeId,
+    /// Does it run?
+    pub up: bool,
+    /// Its newest subscription, and whether it is open.
+    pub session: u64,
+    /// Is its stream open?
+    pub connected: bool,
+    /// What it knows of the cluster.
+    pub catalog: Arc<Catalog>,
+    /// The newest epoch applied.
+    pub applied: Option<EpochMark>,
+    /// Its slices.
+    pub copies: BTreeMap<SliceId, Rc<Copy>>,
+    /// What the stream brings.
+    pub fed: BTreeMap<IndexId, Fed>,
+    /// Moves to it.
+    pub incoming: BTreeMap<(IndexId, MoveId), Incoming>,
+    /// Snapshots to be fetched: the index, and which of the node's builds it is for.
+    pub to_fetch: Vec<(IndexId, u64)>,
+    /// Something changed that routers and the leader hear of.
+    pub news: bool,
+    /// Says that its queue is this full.
+    pub pretended_bytes: u64,
+    bucket: BucketId,
+    queue: Option<MutationQueue>,
+    history: Option<Arc<FailoverLogs>>,
+    revisions: BTreeMap<IndexId, u64>,
+    builds: BTreeMap<IndexId, Build>,
+    last_build: u64,
+    saved: Saved,
+}
+
+impl Indexer {
+    /// One that has nothing.
+    pub fn new(id: NodeId, bucket: BucketId) -> Self {
+        Self {
+            id,
+            up: true,
+            session: 0,
+            connected: false,
+            catalog: Arc::default(),
+            applied: None,
+            copies: BTreeMap::new(),
+            fed: BTreeMap::new(),
+            incoming: BTreeMap::new(),
+            to_fetch: Vec::new(),
+            news: false,
+            pretended_bytes: 0,
+            bucket,
+            queue: None,
+            history: None,
+            revisions: BTreeMap::new(),
+            builds: BTreeMap::new(),
+            last_build: 0,
+            saved: Saved::default(),
+        }
+    }
+
+    /// Goes down, and comes back with what is durable.
+    pub fn crash(&mut self) {
+        let saved = std::mem::take(&mut self.saved);
+        let fresh = Self::new(self.id, self.bucket);
+        *self = Self {
+            up: false,
+            session: self.session + 1,
+            last_build: self.last_build,
+            applied: saved.applied.clone(),
+            copies: saved.copies.clone(),
+            saved,
+            ..fresh
+        };
+    }
+
+    /// What it has is durable now.
+    pub fn save(&mut self) {
+        self.saved = Saved { applied: self.applied.clone(), copies: self.copies.clone() };
+    }
+
+    /// The newest epoch applied.
+    pub fn applied_epoch(&self) -> Epoch {
+        self.applied.as_ref().map(|mark| mark.epoch).unwrap_or_default()
+    }
+
+    /// What it says to the coordinator.
+    pub fn heartbeat(&self) -> Heartbeat {
+        let slice = |(slice, copy): (&SliceId, &Rc<Copy>)| SliceProgress {
+            slice: *slice,
+            floor: copy.floor,
+            entries: 16,
+            bytes: 1_000,
+            trouble: None,
+        };
+        let of_move = |((index, id), incoming): (&(IndexId, MoveId), &Incoming)| MoveProgress {
+            index: *index,
+            id: *id,
+            phase: incoming.phase,
+            bytes: 0,
+            bytes_total: 0,
+            bytes_per_s: 0,
+            trouble: None,
+        };
+        let high = || self.queue.as_ref().map(|queue| queue.watermarks().clone());
+        let progress = self.applied.as_ref().map(|mark| BucketProgress {
+            bucket: self.bucket,
+            high_watermark: high().unwrap_or_else(|| Cut::clone(&mark.cut)),
+            applied: mark.epoch,
+            durable: self.saved.applied.as_ref().map(|mark| mark.epoch).unwrap_or_default(),
+            queue_bytes: self.pretended_bytes,
+            queue_bytes_max: QUEUE_BYTES_MAX,
+        });
+        Heartbeat {
+            node: self.id,
+            buckets: progress.into_iter().collect(),
+            slices: self.copies.iter().map(slice).collect(),
+            moves: self.incoming.iter().map(of_move).collect(),
+            leases: Vec::new(),
+        }
+    }
+
+    /// What it says to the routers.
+    pub fn report(&self) -> AppliedReport {
+        let readable = self.copies.iter().filter_map(|(slice, copy)| Some((*slice, copy.floor?)));
+        AppliedReport {
+            node: self.id,
+            applied: vec![(self.bucket, self.applied_epoch())],
+            readable: Some(readable.collect()),
+        }
+    }
+
+    /// Takes a newer catalog: what it has no longer goes, and moves begin and end.
+    pub fn take_catalog(&mut self, catalog: Arc<Catalog>) {
+        let (id, before) = (self.id, self.copies.len());
+        self.copies.retain(|slice, copy| match catalog.indexes.get(&slice.index) {
+            None => slice.index > catalog.newest_index,
+            Some(index) => index.revision < copy.info.revision || index.may_keep(id, slice.slice),
+        });
+        if self.copies.len() != before {
+            self.news = true;
+            self.save();
+        }
+        let mut wanted = BTreeMap::new();
+        for index in catalog.indexes.values() {
+            let copies = |m: &&SliceMove| {
+                m.to == Some(id) && matches!(m.stage, MoveStage::Pending | MoveStage::Catchup)
+            };
+            for m in index.moves.iter().filter(copies) {
+                let slice =
+                    SliceId { index: index.id, generation: index.generation, slice: m.slice };
+                wanted.insert((index.id, m.id), slice);
+            }
+        }
+        self.incoming.retain(|key, _| wanted.contains_key(key));
+        for (key, slice) in wanted {
+            let new = || Incoming { slice, phase: MovePhase::Copying, begun: false };
+            self.incoming.entry(key).or_insert_with(new);
+        }
+        self.catalog = catalog;
+        self.begin_lost_moves_anew();
+    }
+
+    /// One that had arrived may have been dropped since.
+    fn begin_lost_moves_anew(&mut self) {
+        for incoming in self.incoming.values_mut() {
+            let here = self.copies.contains_key(&incoming.slice);
+            if incoming.phase == MovePhase::Installed && !here {
+                incoming.phase = MovePhase::Copying;
+            }
+        }
+    }
+
+    fn bucket(&self) -> Option<&Arc<BucketInfo>> {
+        self.catalog.buckets.get(&self.bucket)
+    }
+
+    fn dead_range(&self) -> Option<proto::rollback::DeadEpochs> {
+        let newest = || self.copies.values().map(|copy| copy.newest);
+        let epochs = || newest().filter(|e| *e > Epoch(0)).chain([self.applied_epoch()]);
+        rules::dead_range(self.bucket()?, epochs)
+    }
+
+    /// Does something here stand in a range of dead epochs?
+    pub fn must_go_back(&self) -> bool {
+        self.dead_range().is_some()
+    }
+
+    /// Leaves all dead epochs; says to which it has gone back.
+    pub fn go_back(&mut self) -> Vec<EpochMark> {
+        let mut gone_back = Vec::new();
+        while let Some(dead) = self.dead_range() {
+            let applied = self.applied_epoch();
+            self.queue = None;
+            self.fed.clear();
+            self.builds.clear();
+            let point = dead.point.clone().filter(|_| dead.contains(applied));
+            let indexes: BTreeSet<IndexId> = self.copies.keys().map(|slice| slice.index).collect();
+            for index in indexes {
+                let of_index = || self.copies.iter().filter(|(slice, _)| slice.index == index);
+                let newest = of_index().map(|(_, copy)| copy.newest).max().unwrap_or_default();
+                let stays = rules::stays(&dead, point.as_ref(), newest, |point| {
+                    of_index().all(|(_, copy)| copy.floor.is_some() && copy.can_go_back(point))
+                });
+                if !stays {
+                    self.copies.retain(|slice, _| slice.index != index);
+                }
+            }
+            if let Some(point) = point {
+                let copies = self.copies.values_mut();
+                copies.for_each(|copy| Rc::make_mut(copy).go_back(point.epoch));
+                gone_back.push(point.clone());
+                self.applied = Some(point);
+            } else if dead.contains(applied) {
+                self.applied = None;
+            }
+            self.news = true;
+            self.save();
+        }
+        self.begin_lost_moves_anew();
+        gone_back
+    }
+
+    /// Opens a stream: from where, and behind which epoch.
+    pub fn subscribe(&mut self) -> (Option<Cut>, Epoch) {
+        self.session += 1;
+        self.connected = true;
+        self.history = None;
+        let queue = self.queue.as_mut();
+        let newest = queue.map(|queue| {
+            queue.forget_epochs();
+            (queue.watermarks().clone(), queue.newest_epoch())
+        });
+        let applied = self.applied.as_ref().filter(|_| !self.copies.is_empty());
+        match newest {
+            Some((watermarks, newest)) => (Some(watermarks), newest),
+            None => (applied.map(|mark| Cut::clone(&mark.cut)), self.applied_epoch()),
+        }
+    }
+
+    /// The source says that this is no place in its history.
+    pub fn refused(&mut self) {
+        self.queue = None;
+        self.connected = false;
+    }
+
+    /// Takes a message of the stream; says which epochs were applied. After an error the stream ends.
+    pub fn message(&mut self, message: StreamMessage) -> Result<Vec<EpochMark>> {
+        match message {
+            StreamMessage::Begin { at, indexes } => self.begin(at, indexes)?,
+            StreamMessage::History(logs) => self.history = Some(logs),
+            StreamMessage::IndexJoin { index, at } => self.join(index, &at)?,
+            StreamMessage::IndexLeave { index } => {
+                self.builds.remove(&index);
+                self.fed.remove(&index);
+                self.leave(index)?;
+            }
+            StreamMessage::Frames(frames) => {
+                for frame in frames {
+                    let hole = self.queue()?.frame(frame).err();
+                    if let Some(hole) = hole {
+                        return Err(Error::new(ErrorCode::DropData, format!("{hole:?}")));
+                    }
+                }
+                return self.apply_ready();
+            }
+            StreamMessage::Epoch(mark) => {
+                rules::check_follows(&mark, self.history.as_deref(), self.applied_epoch())?;
+                self.queue()?.epoch(mark);
+                return self.apply_ready();
+            }
+            StreamMessage::DropData => return Err(Error::unavailable("the stream ended")),
+        }
+        Ok(Vec::new())
+    }
+
+    fn begin(&mut self, at: Cut, indexes: Vec<Arc<IndexInfo>>) -> Result<()> {
+        let applied = self.applied_epoch();
+        let queue = self.queue.get_or_insert_with(|| MutationQueue::new(at.clone(), applied));
+        if *queue.watermarks() != at {
+            return Err(Error::internal("the stream does not begin at the watermarks"));
+        }
+        self.builds.retain(|build, _| indexes.iter().any(|index| index.id == *build));
+        self.fed.clear();
+        let here: BTreeSet<IndexId> = self.copies.keys().map(|slice| slice.index).collect();
+        for index in here.into_iter().filter(|id| !indexes.iter().any(|index| index.id == *id)) {
+            self.leave(index)?;
+        }
+        indexes.into_iter().try_for_each(|index| self.join(index, &at))
+    }
+
+    fn queue(&mut self) -> Result<&mut MutationQueue> {
+        self.queue.as_mut().ok_or_else(|| Error::internal("a stream without a beginning"))
+    }
+
+    fn kept_revision(&self, index: IndexId) -> Option<u64> {
+        let copies = self.copies.iter().filter(|(slice, _)| slice.index == index);
+        copies.map(|(_, copy)| copy.info.revision).max()
+    }
+
+    fn leave(&mut self, index: IndexId) -> Result<()> {
+        let Some(kept) = self.kept_revision(index) else { return Ok(()) };
+        let is_past = match self.catalog.indexes.get(&index) {
+            Some(known) => known.revision >= kept && !known.feeds_any(self.id),
+            None => index <= self.catalog.newest_index,
+        };
+        if !is_past {
+            return Err(Error::unavailable("the source is behind"));
+        }
+        self.copies.retain(|slice, _| slice.index != index);
+        self.news = true;
+        self.save();
+        Ok(())
+    }
+
+    fn join(&mut self, index: Arc<IndexInfo>, at: &Cut) -> Result<()> {
+        let known = self.revisions.get(&index.id).copied().unwrap_or(0);
+        if index.revision < known.max(self.kept_revision(index.id).unwrap_or(0)) {
+            return Err(Error::unavailable("the source is behind"));
+        }
+        self.revisions.insert(index.id, index.revision);
+        let (node, before) = (self.id, self.copies.len());
+        let fed = |slice: &SliceId| slice.index != index.id || index.feeds(node, slice.slice);
+        self.copies.retain(|slice, _| fed(slice));
+        if self.copies.len() != before {
+            self.news = true;
+            self.save();
+        }
+        let mut before = self.fed.remove(&index.id).map(|fed| fed.since).unwrap_or_default();
+        let slices = (0..index.topology.placement.len() as u16).map(SliceNo);
+        let since = slices
+            .filter(|slice| index.feeds(node, *slice))
+            .map(|slice| (slice, before.remove(&slice).unwrap_or_else(|| at.clone())))
+            .collect();
+        self.fed.insert(index.id, Fed { info: Arc::clone(&index), since });
+        self.build_if_missing(index);
+        Ok(())
+    }
+
+    fn build_if_missing(&mut self, index: Arc<IndexInfo>) {
+        let mine = index.topology.slices_on(self.id);
+        let mut copies = self.copies.iter().filter(|(slice, _)| slice.index == index.id);
+        let readable = copies.any(|(_, copy)| copy.floor.is_some());
+        if mine.is_empty() || readable || self.builds.contains_key(&index.id) {
+            return;
+        }
+        for slice in mine {
+            let id = SliceId { index: index.id, generation: index.generation, slice };
+            self.copies.insert(id, Rc::new(Copy::new(Arc::clone(&index))));
+        }
+        self.last_build += 1;
+        let number = self.last_build;
+        self.to_fetch.push((index.id, number));
+        self.builds.insert(index.id, Build { info: index, number, snapshot: None });
+        self.save();
+    }
+
+    /// The snapshot of an index that is built has come.
+    pub fn fetched(&mut self, index: IndexId, number: u64, snapshot: (Cut, Vec<(u16, u32)>)) {
+        if let Some(build) = self.builds.get_mut(&index).filter(|build| build.number == number) {
+            build.snapshot = Some(snapshot);
+            self.finish_builds();
+        }
+    }
+
+    fn apply_ready(&mut self) -> Result<Vec<EpochMark>> {
+        let mut applied = Vec::new();
+        while let Some(batch) = self.queue()?.next_ready() {
+            self.apply(&batch);
+            self.applied = Some(batch.mark.clone());
+            self.news = true;
+            self.finish_builds();
+            applied.push(batch.mark);
+        }
+        Ok(applied)
+    }
+
+    fn apply(&mut self, batch: &EpochBatch) {
+        let epoch = batch.mark.epoch;
+        let gap = self.applied.as_ref().is_some_and(|mark| mark.epoch != batch.mark.parent);
+        for piece in &batch.pieces {
+            for packed in Packed::read(&piece.body) {
+                let seqno = piece.base.0 + packed.seqno_minus_base;
+                if seqno <= piece.after.0 || seqno > piece.to.0 {
+                    continue;
+                }
+                for (slice, copy) in &mut self.copies {
+                    let slices = copy.info.topology.placement.len();
+                    let mine = super::history::slice_of(packed.doc, slices);
+                    if packed.is_for(slice.index) && mine == usize::from(slice.slice.0) {
+                        Rc::make_mut(copy).put(packed.doc, epoch, packed.value);
+                    }
+                }
+            }
+        }
+        for copy in self.copies.values_mut() {
+            Rc::make_mut(copy).applied(&batch.mark, gap);
+        }
+    }
+
+    /// Shows the indexes whose snapshot an applied epoch covers; those whose snapshot was lost are fetched again.
+    fn finish_builds(&mut self) {
+        let Some(mark) = self.applied.clone() else { return };
+        for (index, build) in &mut self.builds {
+            let lost = |(cut, _): &(Cut, _)| {
+                self.history.as_ref().is_some_and(|logs| rules::is_lost(logs, cut))
+            };
+            if build.snapshot.as_ref().is_some_and(lost) {
+                build.snapshot = None;
+                self.to_fetch.push((*index, build.number));
+            }
+        }
+        let covered =
+            |build: &Build| build.snapshot.as_ref().is_some_and(|(cut, _)| mark.cut.reaches(cut));
+        let ready: Vec<IndexId> =
+            self.builds.iter().filter(|(_, b)| covered(b)).map(|(index, _)| *index).collect();
+        for index in ready {
+            let Some(Build { info, snapshot: Some((_, documents)), .. }) = self.builds.remove(&index)
+            else {
+                continue;
+            };
+            let slices = info.topology.placement.len();
+            for (slice, copy) in self.copies.iter_mut().filter(|(slice, _)| slice.index == index) {
+                let of_slice = |doc: u16| super::history::slice_of(doc, slices);
+                let mut mine = documents.clone();
+                mine.retain(|(doc, _)| of_slice(*doc) == usize::from(slice.slice.0));
+                let copy = Rc::make_mut(copy);
+                copy.put_below(&mine);
+                (copy.floor, copy.newest) = (Some(mark.epoch), mark.epoch);
+            }
+            self.news = true;
+            self.save();
+        }
+    }
+}

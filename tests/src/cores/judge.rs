@@ -1,0 +1,254 @@
+//! The judge: looks at all that happens and compares it with the history as it really was. It keeps books of its own
+//! about epochs, rollbacks and leases, and shares no code with the product.
+
+use std::collections::BTreeMap;
+
+use proto::command::{Command, Outcome, Promotion};
+use proto::cut::{Cut, EpochMark};
+use proto::ids::{Epoch, SliceId, VbucketId};
+use proto::index::IndexState;
+use proto::{Error, ErrorCode};
+
+use super::history::{History, VBUCKETS};
+use super::store::Copy;
+use super::world::World;
+use crate::raft::Agreement;
+
+/// What a new scan may choose stays readable for so long at least, in true time: the horizon's distance, less what
+/// clocks and the ticks of epochs may take of it.
+const KEPT_WHOLE_MS: u64 = 3_500;
+/// A lease that a leader has heard of so recently holds the horizon back, whatever the clocks do.
+const LEASE_HEARD_MS: u64 = 8_000;
+
+/// A rollback that was carried out.
+pub struct RolledBack {
+    /// The newest epoch that was left.
+    pub to: Epoch,
+    /// The first one that is dead.
+    pub from: Epoch,
+}
+
+/// What the judge knows.
+#[derive(Default)]
+pub struct Judge {
+    /// What the coordinators agree on.
+    pub members: Agreement,
+    /// Each epoch ever published, and when.
+    pub marks: BTreeMap<Epoch, (EpochMark, u64)>,
+    /// The rollbacks, in order.
+    pub rollbacks: Vec<RolledBack>,
+    /// What must not be; a seed ends with the first.
+    pub violations: Vec<String>,
+    /// Copies compared with the history.
+    pub compared: u64,
+    /// Entries that scans showed, compared.
+    pub entries: u64,
+}
+
+impl Judge {
+    /// Something is that must not be.
+    pub fn wrong(&mut self, what: String) {
+        self.violations.push(what);
+    }
+
+    /// Has a rollback left an epoch?
+    pub fn is_dead(&self, epoch: Epoch) -> bool {
+        self.rollbacks.iter().any(|back| back.from <= epoch && epoch <= back.to)
+    }
+
+    /// A member shows an epoch.
+    pub fn published(&mut self, history: &History, mark: &EpochMark, now_ms: u64) {
+        if let Some((known, _)) = self.marks.get(&mark.epoch) {
+            if known != mark {
+                self.wrong(format!("epoch {} was used twice: {known:?}, {mark:?}", mark.epoch));
+            }
+            return;
+        }
+        let last = self.marks.last_key_value().map(|(_, (mark, _))| mark.clone());
+        self.marks.insert(mark.epoch, (mark.clone(), now_ms));
+        let Some(last) = last else { return };
+        if mark.epoch.0 != last.epoch.0 + 1 {
+            self.wrong(format!("epoch {} after {}", mark.epoch, last.epoch));
+        }
+        if let Some(wrong) = self.wrong_points(&last, mark) {
+            self.wrong(wrong);
+        }
+        let wrong = match mark.parent == last.epoch {
+            true => follows(history, &last, mark),
+            false => self.went_back(history, &last, mark),
+        };
+        self.violations.extend(wrong.or_else(|| split_statement(history, &last.cut, &mark.cut)));
+    }
+
+    /// Each rollback point was one before, or could still be read in any case.
+    fn wrong_points(&self, last: &EpochMark, mark: &EpochMark) -> Option<String> {
+        let wrong = |point: &&Epoch| {
+            let had = last.points.contains(point) || **point >= last.horizon;
+            !had || self.is_dead(**point) || !self.marks.contains_key(point)
+        };
+        let point = mark.points.iter().find(wrong)?;
+        Some(format!("epoch {}: rollback point {point} had been given up", mark.epoch))
+    }
+
+    /// The first epoch after a rollback: the others above its parent are dead, and it has all that has survived.
+    fn went_back(
+        &mut self,
+        history: &History,
+        last: &EpochMark,
+        mark: &EpochMark,
+    ) -> Option<String> {
+        let from = Epoch(mark.parent.0 + 1);
+        self.rollbacks.push(RolledBack { from, to: last.epoch });
+        let parent = self.marks.get(&mark.parent).map(|(mark, _)| mark.cut.clone());
+        for vbucket in 0..usize::from(VBUCKETS) {
+            let place = |cut: &Cut| history.find(vbucket, cut.get(VbucketId(vbucket as u16)));
+            let (Some(before), Some(now)) = (place(&last.cut), place(&mark.cut)) else {
+                return Some(format!("epoch {} ends where nothing ever was", mark.epoch));
+            };
+            let kept = parent.as_ref().map_or(Some(0), |cut| place(cut)).unwrap_or(0);
+            if !history.has(vbucket, now, kept) {
+                return Some(format!("epoch {} has not all of its parent", mark.epoch));
+            }
+            let tip = history.tip(vbucket);
+            let survived = history.last_common(vbucket, before, tip);
+            if !history.mutation(vbucket, now).lost && !history.has(vbucket, now, survived) {
+                return Some(format!("epoch {} lacks what has survived", mark.epoch));
+            }
+        }
+        None
+    }
+
+    /// What a copy shows at an epoch is what the history says.
+    pub fn shows(&mut self, history: &History, slice: SliceId, copy: &Copy, mark: &EpochMark) {
+        self.compared += 1;
+        let slices = copy.info.topology.placement.len();
+        let truth = history.sum(&mark.cut, usize::from(slice.slice.0), slices);
+        if truth != Some(copy.sum) {
+            self.wrong(format!("slice {slice} does not show epoch {}", mark.epoch));
+        }
+    }
+
+    /// What a scan showed at an epoch is what the history says.
+    pub fn scanned(&mut self, history: &History, epoch: Epoch, rows: &[(u16, u32)]) {
+        let Some((mark, _)) = self.marks.get(&epoch) else {
+            return self.wrong(format!("a scan reads epoch {epoch}, which nobody published"));
+        };
+        self.entries += rows.len() as u64;
+        let mut shown: Vec<(u16, u32)> = rows.to_vec();
+        shown.sort_unstable();
+        if !shown.iter().copied().eq(history.entries(&mark.cut)) {
+            self.wrong(format!("a scan at epoch {epoch} shows {shown:?}"));
+        }
+    }
+
+    /// What a request was answered, as one client's history: each name is made once and dropped once.
+    pub fn answered(&mut self, command: &Command, outcome: &Outcome) {
+        let Outcome::Refused(Error { code, .. }) = outcome else { return };
+        let twice = match command {
+            Command::CreateIndex { .. } | Command::CreateBucket { .. } => *code == ErrorCode::Exists,
+            Command::DropIndex { .. } => *code == ErrorCode::Unknown,
+            _ => false,
+        };
+        if twice {
+            self.wrong(format!("{command:?} was done twice: {outcome:?}"));
+        }
+    }
+}
+
+/// An epoch leads on from the last one.
+fn follows(history: &History, last: &EpochMark, mark: &EpochMark) -> Option<String> {
+    if mark.horizon < last.horizon {
+        return Some(format!("the horizon went back at epoch {}", mark.epoch));
+    }
+    let leads_on = |vbucket: usize| {
+        let place = |cut: &Cut| history.find(vbucket, cut.get(VbucketId(vbucket as u16)));
+        let places = place(&last.cut).zip(place(&mark.cut));
+        places.is_some_and(|(before, now)| history.has(vbucket, now, before))
+    };
+    let broken = (0..usize::from(VBUCKETS)).find(|vbucket| !leads_on(*vbucket))?;
+    Some(format!("vbucket {broken} of epoch {} does not lead on from the last", mark.epoch))
+}
+
+/// A statement that is not lost is in a cut as a whole or not at all. Looks at what the cut has behind another one.
+fn split_statement(history: &History, before: &Cut, cut: &Cut) -> Option<String> {
+    let end = |vbucket: usize, cut: &Cut| {
+        history.find(vbucket, cut.get(VbucketId(vbucket as u16))).unwrap_or(0)
+    };
+    for vbucket in 0..usize::from(VBUCKETS) {
+        let mut at = end(vbucket, cut);
+        let stop = history.last_common(vbucket, at, end(vbucket, before));
+        while at != stop {
+            let mutation = history.mutation(vbucket, at);
+            for (other, part) in &history.statements[mutation.statement] {
+                let lost = history.mutation(*other, *part).lost;
+                if !lost && !history.has(*other, end(*other, cut), *part) {
+                    return Some(format!("statement {} is split by a cut", mutation.statement));
+                }
+            }
+            at = mutation.parent;
+        }
+    }
+    None
+}
+
+impl World {
+    /// A member's state has changed: epochs that are new are judged, and changes are counted.
+    pub fn state_changed(&mut self, at: usize) {
+        let Some(running) = &mut self.members[at].running else { return };
+        let view = running.replica.view();
+        if view.state.cas() < running.cas {
+            self.judge.wrong(format!("cas of member {} went back", at + 1));
+        }
+        running.cas = view.state.cas();
+        let newest = self.judge.marks.last_key_value().map_or(Epoch(0), |(epoch, _)| *epoch);
+        for (_, bucket) in view.state.buckets() {
+            let last = bucket.epochs.last();
+            // A member that is behind shows what was judged already.
+            let new = bucket.epochs.after(Epoch(newest.0.min(last.epoch.0 - 1)));
+            for mark in new {
+                self.judge.published(&self.source.history, mark, self.now_ms);
+                self.trace ^= u64::from(mark.cut.get(VbucketId(0)).seqno.0 as u32);
+                self.trace = self.trace.wrapping_mul(0x0100_0000_01b3).rotate_left(7);
+            }
+        }
+    }
+
+    /// What a leader is about to promote: its horizon passes no lease that it has heard of, not what new scans may
+    /// still choose, and not what an index can serve.
+    pub fn judge_horizons(&mut self, at: usize, promotions: &[Promotion]) {
+        let now_ms = self.now_ms;
+        let Some((leading, replica, _)) = self.leading(at) else { return };
+        let heard = |heard_ms: u64| now_ms.saturating_sub(heard_ms) < LEASE_HEARD_MS;
+        let told: Vec<Epoch> =
+            leading.told.iter().filter(|(_, ms)| heard(**ms)).map(|(epoch, _)| *epoch).collect();
+        let view = replica.view();
+        for promotion in promotions {
+            let Some(bucket) = view.state.bucket(promotion.bucket) else { continue };
+            let (horizon, reached) = (promotion.horizon, bucket.epochs.last().horizon);
+            if horizon <= reached {
+                continue;
+            }
+            let leased = self.router.leased().filter(|epoch| *epoch >= reached);
+            if let Some(passed) = leased.filter(|e| told.contains(e)).find(|e| horizon > *e) {
+                self.judge.wrong(format!("horizon {horizon} passes {passed}, which is leased"));
+            }
+            let before = now_ms.saturating_sub(KEPT_WHOLE_MS);
+            let mut old = self.judge.marks.iter().filter(|(_, (_, ms))| *ms <= before);
+            let kept = old.next_back().map_or(Epoch(1), |(epoch, _)| *epoch);
+            if horizon > kept {
+                self.judge.wrong(format!("horizon {horizon} passes {kept}, just superseded"));
+            }
+            for index in view.state.indexes().map(|record| &record.info) {
+                if index.state != IndexState::Maintenance || index.bucket != promotion.bucket {
+                    continue;
+                }
+                let reach = |node: &proto::ids::NodeId| self.reach_of(*node);
+                let best = |nodes: &Vec<_>| nodes.iter().map(reach).max().unwrap_or_default();
+                let servable = index.topology.placement.iter().map(best).min();
+                if servable.is_some_and(|servable| horizon > servable.max(reached)) {
+                    self.judge.wrong(format!("horizon {horizon} passes what {} serves", index.id));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The simulation of the cores: what the cluster decides, without I/O, in one thread, from one seed; some thousand
+//! times faster than real time.
+//!
+//! Of the product run: three Raft cores with their logs, the StateContext on each, the leader's memory and plans, the
+//! indexers' mutation queue and rules of following, the router's choice of epochs and its virtual scans. Models stand
+//! for what does I/O: a source (`source`), a naive store (`store`), the links. The judge (`judge`) shares no code
+//! with the product: it has the whole history (`history`), also of what the source has lost.
+//!
+//! What is checked, all the time:
+//! - one leader for each term, one command at each position of the log, `cas` grows; a request is done once;
+//! - epochs are numbered once, each leads on from its parent, and none splits a statement that is not lost;
+//! - each epoch that an indexer applies, goes back to, builds or gets by a move shows on each slice what the history
+//!   says; so after a rollback exactly what was lost is gone, and what it had overwritten is back;
+//! - the first epoch after a rollback has all that survived, and no new scan chooses one that may hide it; a scan shows
+//!   each entry of its epoch once, wherever its slices go;
+//! - the horizon passes no lease that the leader has heard of, nothing that new scans may choose, and nothing that an
+//!   index needs to serve; a rollback point that was given up never comes back;
+//! - when faults end, all indexers come to the newest epoch, and rollbacks and builds end.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `world` | the loop and its events |
+//! | `members` | the coordinators and the leader's loop |
+//! | `client` | DDL and moves |
+//! | `source`, `streams` | the source, and what goes between it and the indexers |
+//! | `indexer`, `store` | an indexer |
+//! | `router` | a router and its scans |
+//! | `faults` | what breaks |
+
+mod client;
+mod faults;
+mod history;
+mod indexer;
+mod judge;
+mod members;
+mod router;
+mod source;
+mod store;
+mod streams;
+mod world;
+
+use crate::sim::Summary;
+use world::World;
+
+/// After the faults the cluster is whole within this.
+const HEALS_WITHIN_MS: u64 = 25_000;
+/// How often it is looked whether it is.
+const LOOK_EVERY_MS: u64 = 250;
+
+/// What a run did, and a number that says whether two runs were the same.
+pub struct Outcome {
+    /// What it did and found.
+    pub summary: Summary,
+    /// The same for each run of a seed.
+    pub trace: u64,
+}
+
+/// Runs a seed: so many simulated seconds with faults, then none until all is well.
+pub fn run(seed: u64, seconds: u64) -> Outcome {
+    let mut world = World::new(seed);
+    world.run_until(seconds * 1_000);
+    world.end_faults();
+    let end_ms = world.now_ms + HEALS_WITHIN_MS;
+    loop {
+        let at_ms = world.now_ms + LOOK_EVERY_MS;
+        world.run_until(at_ms);
+        let left = world.not_healed();
+        match left {
+            _ if !world.judge.violations.is_empty() => break,
+            None => break,
+            Some(what) if world.now_ms >= end_ms => {
+                world.judge.wrong(format!("not healed: {what}"));
+            }
+            Some(_) => {}
+        }
+    }
+    Outcome { trace: world.trace, summary: summary(world) }
+}
+
+fn summary(world: World) -> Summary {
+    let World { judge, router, client, source, .. } = world;
+    Summary {
+        seed: world.seed,
+        simulated_ms: world.now_ms,
+        events: world.events,
+        epochs: judge.marks.len() as u64,
+        writes: source.history.statements.len() as u64,
+        scans: router.judged,
+        scans_refused: router.refused,
+        entries: judge.entries,
+        ddl: client.answered,
+        moves_asked: client.moves,
+        rollbacks: judge.rollbacks.len() as u64,
+        copies_compared: judge.compared,
+        terms: judge.members.leaders.len() as u64,
+        committed: judge.members.applied.len() as u64,
+        faults: world.faults.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect(),
+        violations: judge.violations,
+        ..Summary::default()
+    }
+}

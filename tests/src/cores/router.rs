@@ -1,0 +1,213 @@
+//! A model of a router: the product's view of what is applied, its rule of what may be chosen, and its core of virtual
+//! scans, over slices that move. Tokens are held for a while; all that a scan showed is judged.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proto::api::Heartbeat;
+use proto::ids::{Epoch, NodeId, SliceId, SliceNo};
+use proto::index::{Catalog, IndexInfo, IndexState};
+use proto::topology::TopologyProvider;
+use router::applied::{Applied, readable_from};
+use router::virtual_scan::{Part, Progress};
+
+use super::world::{BUCKET, Event, ROUTER, World};
+
+/// A scan that comes no further for so long is given up.
+const PATIENCE_MS: u64 = 6_000;
+/// Scans at a time.
+const SCANS_MAX: usize = 4;
+
+/// A scan that is under way.
+pub struct Scan {
+    index: Arc<IndexInfo>,
+    epoch: Epoch,
+    progress: Progress,
+    rows: Vec<(u16, u32)>,
+    since_ms: u64,
+}
+
+/// The router.
+#[derive(Default)]
+pub struct RouterModel {
+    /// What it knows of the cluster.
+    pub catalog: Arc<Catalog>,
+    /// What the indexers say.
+    pub applied: Applied,
+    /// Scans under way, by number.
+    scans: BTreeMap<u64, Scan>,
+    last_scan: u64,
+    /// Scans that were judged.
+    pub judged: u64,
+    /// Scans that were given up, or refused.
+    pub refused: u64,
+}
+
+/// What a step of a scan came to.
+enum Step {
+    GoOn,
+    Wait,
+    Finished,
+    Refused,
+}
+
+impl RouterModel {
+    /// The epochs that scans read.
+    pub fn leased(&self) -> impl Iterator<Item = Epoch> {
+        self.scans.values().map(|scan| scan.epoch)
+    }
+
+    /// What it says to the coordinator.
+    pub fn heartbeat(&self) -> Heartbeat {
+        let mut leases: Vec<_> = self.leased().map(|epoch| (BUCKET, epoch)).collect();
+        leases.sort_unstable();
+        leases.dedup();
+        Heartbeat {
+            node: ROUTER,
+            buckets: Vec::new(),
+            slices: Vec::new(),
+            moves: Vec::new(),
+            leases,
+        }
+    }
+}
+
+impl World {
+    /// A scan begins, if an epoch can be chosen for it.
+    pub fn begin_scan(&mut self) {
+        let router = &self.router;
+        let ready = |index: &&Arc<IndexInfo>| index.state == IndexState::Maintenance;
+        let indexes: Vec<_> = router.catalog.indexes.values().filter(ready).cloned().collect();
+        if indexes.is_empty() || router.scans.len() >= SCANS_MAX {
+            return;
+        }
+        let index = Arc::clone(&indexes[self.random.usize(..indexes.len())]);
+        let from = readable_from(&router.catalog, BUCKET);
+        let chosen = router.applied.newest_common(&index);
+        let Some(epoch) = chosen.filter(|e| from.is_some_and(|from| *e >= from)) else { return };
+        self.judge_choice(epoch);
+        let progress = Progress::new(&index.topology);
+        let since_ms = self.now_ms;
+        self.router.last_scan += 1;
+        let number = self.router.last_scan;
+        let scan = Scan { index, epoch, progress, rows: Vec::new(), since_ms };
+        self.router.scans.insert(number, scan);
+        self.after(1, Event::ScanStep(number));
+    }
+
+    /// No new scan reads what the rollbacks that the router knows of have left behind, or may have hidden.
+    fn judge_choice(&mut self, epoch: Epoch) {
+        let Some(bucket) = self.router.catalog.buckets.get(&BUCKET) else { return };
+        let known = bucket.dead.iter().map(|dead| dead.to).max();
+        let mut wrong = known.is_some_and(|to| epoch <= to);
+        // One that has not come to its last stage has left nothing yet: nobody knows what to read.
+        wrong |= bucket.rollback.as_ref().is_some_and(|rollback| rollback.resumes.is_none());
+        if wrong {
+            self.judge.wrong(format!("a new scan reads epoch {epoch}, which hides what survived"));
+        }
+    }
+
+    /// The next batch of a scan.
+    pub fn scan_step(&mut self, number: u64) {
+        let Some(mut scan) = self.router.scans.remove(&number) else { return };
+        let step = self.batch(&mut scan);
+        match step {
+            Step::Finished => {
+                self.router.judged += 1;
+                self.trace = self.trace.rotate_left(9) ^ (scan.epoch.0 << 8 | scan.rows.len() as u64);
+                self.judge.scanned(&self.source.history, scan.epoch, &scan.rows);
+            }
+            Step::Refused => self.router.refused += 1,
+            Step::Wait if self.now_ms > scan.since_ms + PATIENCE_MS => self.router.refused += 1,
+            Step::Wait | Step::GoOn => {
+                if matches!(step, Step::GoOn) {
+                    scan.since_ms = self.now_ms;
+                }
+                // A token is held for a while.
+                let ms = match self.random.u32(..12) {
+                    0 => self.random.u64(1_000..5_000),
+                    _ => self.random.u64(1..120),
+                };
+                self.router.scans.insert(number, scan);
+                self.after(ms, Event::ScanStep(number));
+            }
+        }
+    }
+
+    fn batch(&mut self, scan: &mut Scan) -> Step {
+        let catalog = &self.router.catalog;
+        if catalog.buckets.get(&BUCKET).is_none_or(|bucket| bucket.is_dead(scan.epoch))
+            || !catalog.indexes.contains_key(&scan.index.id)
+        {
+            return Step::Refused;
+        }
+        let Some(part) = scan.progress.part(0) else { return Step::Finished };
+        if part.slices.is_empty() {
+            scan.progress.finish(&part);
+            return Step::GoOn;
+        }
+        let home = scan.index.topology.replicas(part.slices[0]).first().copied();
+        let Some(node) = part.hint.or(home) else { return Step::Wait };
+        if self.is_refused(node, scan.epoch) {
+            return Step::Refused;
+        }
+        let moved: Vec<SliceNo> =
+            part.slices.iter().copied().filter(|s| !self.reads(node, scan, *s)).collect();
+        if !moved.is_empty() {
+            let found: Vec<(SliceNo, NodeId)> =
+                moved.iter().filter_map(|s| Some((*s, self.found(scan, *s)?))).collect();
+            scan.progress.found_moved(&found);
+            return if found.len() < moved.len() { Step::Wait } else { Step::GoOn };
+        }
+        self.read_batch(scan, &part, node);
+        Step::GoOn
+    }
+
+    /// Does a node know that the epoch is dead?
+    fn is_refused(&self, node: NodeId, epoch: Epoch) -> bool {
+        let indexer = self.indexers.iter().find(|indexer| indexer.id == node && indexer.up);
+        let bucket = indexer.and_then(|indexer| indexer.catalog.buckets.get(&BUCKET));
+        bucket.is_some_and(|bucket| bucket.is_dead(epoch))
+    }
+
+    /// Can a node read a slice at the scan's epoch?
+    fn reads(&self, node: NodeId, scan: &Scan, slice: SliceNo) -> bool {
+        let id = SliceId { index: scan.index.id, generation: scan.index.generation, slice };
+        self.indexers.iter().any(|indexer| {
+            let copy = indexer.copies.get(&id).filter(|_| indexer.id == node && indexer.up);
+            let floor = copy.and_then(|copy| copy.floor);
+            floor.is_some_and(|floor| floor <= scan.epoch)
+                && indexer.applied_epoch() >= scan.epoch
+                && !self.is_refused(node, scan.epoch)
+        })
+    }
+
+    /// Where a slice can be read.
+    fn found(&self, scan: &Scan, slice: SliceNo) -> Option<NodeId> {
+        let nodes = self.router.applied.candidates(&scan.index, slice, scan.epoch);
+        nodes.into_iter().find(|node| self.reads(*node, scan, slice))
+    }
+
+    fn read_batch(&mut self, scan: &mut Scan, part: &Part, node: NodeId) {
+        let Some(indexer) = self.indexers.iter().find(|indexer| indexer.id == node) else { return };
+        let after = part.resume_after.as_ref().map(|entry| u16::from_be_bytes([entry[0], entry[1]]));
+        let mut rows = Vec::new();
+        for slice in &part.slices {
+            let (index, generation) = (scan.index.id, scan.index.generation);
+            let copy = indexer.copies.get(&SliceId { index, generation, slice: *slice });
+            rows.extend(copy.into_iter().flat_map(|copy| copy.read(scan.epoch, after)));
+        }
+        rows.sort_unstable();
+        let most = self.random.usize(4..40);
+        let ends = rows.len() <= most;
+        rows.truncate(most);
+        if let Some((doc, _)) = rows.last() {
+            scan.progress.advance(part, &Bytes::copy_from_slice(&doc.to_be_bytes()));
+        }
+        scan.rows.extend(rows);
+        if ends {
+            scan.progress.finish(part);
+        }
+    }
+}

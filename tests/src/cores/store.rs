@@ -1,0 +1,127 @@
+//! The slices of an indexer, as naively as can be: what each document was, by the epoch that said so.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proto::cut::EpochMark;
+use proto::ids::Epoch;
+use proto::index::IndexInfo;
+
+use super::history::weight;
+
+/// A copy of a slice.
+#[derive(Clone)]
+pub struct Copy {
+    /// Its index as it was when the copy was made.
+    pub info: Arc<IndexInfo>,
+    /// The oldest epoch that it answers; `None` while it is built.
+    pub floor: Option<Epoch>,
+    /// The newest epoch that it has.
+    pub newest: Epoch,
+    /// The sum of what it shows at its newest epoch.
+    pub sum: u64,
+    /// What each document has been, by the epoch that said so; zero is nothing.
+    versions: BTreeMap<u16, Vec<(Epoch, u32)>>,
+    /// Below the floor, epochs that it can go back to.
+    points: Vec<Epoch>,
+}
+
+impl Copy {
+    /// One that is built from now on.
+    pub fn new(info: Arc<IndexInfo>) -> Self {
+        Self {
+            info,
+            floor: None,
+            newest: Epoch(0),
+            sum: 0,
+            versions: BTreeMap::new(),
+            points: Vec::new(),
+        }
+    }
+
+    /// A document's state in an epoch; a later one of the same epoch replaces it.
+    pub fn put(&mut self, doc: u16, epoch: Epoch, value: u32) {
+        let versions = self.versions.entry(doc).or_default();
+        let old = versions.last().map_or(0, |(_, value)| *value);
+        match versions.last_mut() {
+            Some(last) if last.0 == epoch => last.1 = value,
+            _ => versions.push((epoch, value)),
+        }
+        self.sum = self.sum.wrapping_sub(weight(doc, old)).wrapping_add(weight(doc, value));
+    }
+
+    /// Below all that epochs have said, what a snapshot says.
+    pub fn put_below(&mut self, snapshot: &[(u16, u32)]) {
+        for (doc, value) in snapshot {
+            if !self.versions.contains_key(doc) {
+                self.put(*doc, Epoch(0), *value);
+            }
+        }
+    }
+
+    /// An epoch has been applied; behind one that was skipped it cannot answer.
+    pub fn applied(&mut self, mark: &EpochMark, gap: bool) {
+        self.newest = mark.epoch;
+        if gap && self.floor.is_some() {
+            self.floor = Some(mark.epoch);
+            self.points.clear();
+        }
+    }
+
+    /// The value of a document at an epoch; zero is nothing.
+    fn at(versions: &[(Epoch, u32)], epoch: Epoch) -> u32 {
+        let until = versions.partition_point(|(said, _)| *said <= epoch);
+        until.checked_sub(1).map_or(0, |last| versions[last].1)
+    }
+
+    /// What it shows at an epoch, behind a document.
+    pub fn read(&self, epoch: Epoch, after: Option<u16>) -> impl Iterator<Item = (u16, u32)> {
+        let from = after.map_or(0, |doc| doc + 1);
+        let shown = self.versions.range(from..);
+        shown.map(move |(doc, v)| (*doc, Self::at(v, epoch))).filter(|(_, value)| *value != 0)
+    }
+
+    /// The sum of what it shows at an epoch, and how many entries that is.
+    pub fn checksum(&self, epoch: Epoch) -> (u64, u64) {
+        let entries = self.read(epoch, None);
+        entries.fold((0, 0), |(sum, n), (doc, v)| (weight(doc, v).wrapping_add(sum), n + 1))
+    }
+
+    /// Can it go back to an epoch?
+    pub fn can_go_back(&self, epoch: Epoch) -> bool {
+        self.floor.is_some_and(|floor| floor <= epoch) || self.points.contains(&epoch)
+    }
+
+    /// Goes back to an epoch: what is newer goes, what it had overwritten is back.
+    pub fn go_back(&mut self, epoch: Epoch) {
+        for versions in self.versions.values_mut() {
+            versions.truncate(versions.partition_point(|(said, _)| *said <= epoch));
+        }
+        self.versions.retain(|_, versions| !versions.is_empty());
+        self.newest = self.newest.min(epoch);
+        self.points.retain(|point| *point <= epoch);
+        self.floor = self.floor.map(|floor| floor.min(epoch));
+        self.sum = self.checksum(epoch).0;
+    }
+
+    /// Drops the versions that a mark says nobody needs.
+    pub fn compact(&mut self, mark: &EpochMark) {
+        let Some(floor) = self.floor else { return };
+        let horizon = floor.max(mark.horizon);
+        self.points = mark.points.iter().copied().filter(|p| self.can_go_back(*p)).collect();
+        self.floor = Some(horizon);
+        for versions in self.versions.values_mut() {
+            let mut next = u64::MAX;
+            let mut kept = Vec::with_capacity(versions.len());
+            for (said, value) in versions.drain(..).rev() {
+                let seen = next > horizon.0
+                    || self.points.iter().any(|point| said <= *point && point.0 < next);
+                next = said.0;
+                kept.extend(seen.then_some((said, value)));
+            }
+            kept.reverse();
+            *versions = kept;
+        }
+        self.versions.retain(|_, versions| !versions.is_empty());
+    }
+}

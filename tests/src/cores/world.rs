@@ -1,0 +1,394 @@
+//! The loop: events by their times, and how what is sent arrives, late, out of order or not at all.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use coordinator::leader::moves::Check;
+use coordinator::raft::RaftMessage;
+use proto::api::Heartbeat;
+use proto::command::{CommandRequest, Outcome, RequestId};
+use proto::cut::Cut;
+use proto::history::SourceHistory;
+use proto::ids::{BucketId, Epoch, IndexId, MoveId, NodeId};
+use proto::mutation::StreamMessage;
+use proto::scan::AppliedReport;
+
+use super::client::Client;
+use super::indexer::Indexer;
+use super::judge::Judge;
+use super::members::Member;
+use super::router::RouterModel;
+use super::source::Source;
+use crate::raft::MEMBERS;
+
+/// The bucket: the first one.
+pub const BUCKET: BucketId = BucketId(1);
+/// The node of the source.
+pub const SOURCE: NodeId = NodeId(20);
+/// The node of the router.
+pub const ROUTER: NodeId = NodeId(30);
+/// The indexers.
+pub const INDEXERS: [NodeId; 4] = [NodeId(11), NodeId(12), NodeId(13), NodeId(14)];
+
+/// Who follows the catalog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watcher {
+    /// The source, which hears of epochs too.
+    Source,
+    /// The router.
+    Router,
+    /// An indexer, by its place.
+    Indexer(usize),
+}
+
+/// What happens.
+#[derive(Debug)]
+pub enum Event {
+    /// A member's clock ticks.
+    RaftTick(usize),
+    /// A message between members arrives.
+    Raft(RaftMessage),
+    /// A member's write is durable.
+    Written { at: usize, boot: u64, number: u64 },
+    /// A leader's loop looks what is to be done.
+    Plan { at: usize, boot: u64 },
+    /// A leader looks which sources are to be asked.
+    Enquire { at: usize, boot: u64 },
+    /// A source answers a leader.
+    Enquired { at: usize, boot: u64, history: SourceHistory },
+    /// Two copies are compared for a leader.
+    Check { at: usize, boot: u64, check: Check },
+    /// SYNC reaches the leaders.
+    Sync(Cut),
+    /// A heartbeat reaches the leaders.
+    Heartbeat(Heartbeat),
+    /// A client's request reaches a member.
+    Request { at: usize, request: CommandRequest },
+    /// An outcome reaches the client.
+    Answer { id: RequestId, outcome: Box<Outcome> },
+    /// The client does something.
+    Client,
+    /// The source writes.
+    Write,
+    /// The source says how far it is.
+    SourceSync,
+    /// An indexer or the router says what it has.
+    Beat(Watcher),
+    /// Somebody hears of the catalog from some member.
+    Watch(Watcher),
+    /// The source sends what is new to an indexer.
+    Pump(usize),
+    /// An indexer opens a stream.
+    Connect(usize),
+    /// It reaches the source.
+    Subscribe { at: usize, session: u64, from: Option<Cut>, last_epoch: Epoch },
+    /// What a stream brings arrives.
+    Stream { at: usize, session: u64, messages: Vec<StreamMessage> },
+    /// A stream ends, or could not be opened: because of the place that it was to begin at.
+    StreamEnd { at: usize, session: u64, misplaced: bool },
+    /// A snapshot arrives for a build.
+    Fetched { at: usize, index: IndexId, number: u64, snapshot: (Cut, Vec<(u16, u32)>) },
+    /// A snapshot is asked for again.
+    Fetch { at: usize, index: IndexId, number: u64 },
+    /// The target of a move has copied.
+    Copied { at: usize, index: IndexId, id: MoveId },
+    /// The router hears what an indexer has applied.
+    Report(AppliedReport),
+    /// The router finds an indexer gone.
+    Lost(NodeId),
+    /// An indexer's data becomes durable, or its versions are merged.
+    Upkeep(usize),
+    /// A scan begins.
+    Scan,
+    /// A scan goes on.
+    ScanStep(u64),
+    /// Something breaks.
+    Fault,
+    /// A member starts.
+    StartMember(usize),
+    /// An indexer starts.
+    StartIndexer(usize),
+}
+
+struct Scheduled {
+    at_ms: u64,
+    number: u64,
+    event: Event,
+}
+
+impl PartialEq for Scheduled {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Scheduled {}
+
+impl PartialOrd for Scheduled {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Scheduled {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at_ms, self.number).cmp(&(other.at_ms, other.number))
+    }
+}
+
+/// What is broken now.
+#[derive(Debug, Default)]
+pub struct Broken {
+    /// Nothing breaks any more.
+    pub over: bool,
+    /// Out of 100: messages that are lost.
+    pub loss: u32,
+    /// What is sent takes up to so much longer.
+    pub slow_ms: u64,
+    /// A member that nobody reaches.
+    pub cut: Option<NodeId>,
+}
+
+/// All there is.
+pub struct World {
+    /// The seed that all follows from.
+    pub seed: u64,
+    /// The true time.
+    pub now_ms: u64,
+    /// Draws everything.
+    pub random: fastrand::Rng,
+    /// The coordinators.
+    pub members: Vec<Member>,
+    /// The source.
+    pub source: Source,
+    /// The indexers.
+    pub indexers: Vec<Indexer>,
+    /// The router.
+    pub router: RouterModel,
+    /// Who sends DDL.
+    pub client: Client,
+    /// Who looks.
+    pub judge: Judge,
+    /// What is broken now.
+    pub broken: Broken,
+    /// What was broken, by kind.
+    pub faults: BTreeMap<&'static str, u64>,
+    /// Events so far.
+    pub events: u64,
+    /// A number that two runs of a seed have in common.
+    pub trace: u64,
+    /// Numbers of proposals.
+    pub last_proposal: u64,
+    heap: BinaryHeap<Reverse<Scheduled>>,
+    last_event: u64,
+    reached: BTreeMap<NodeId, Epoch>,
+}
+
+impl World {
+    /// A cluster that has just been started.
+    pub fn new(seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let member = |id: &NodeId| Member::new(*id, random.u64(92..=108));
+        let members = MEMBERS.iter().map(member).collect();
+        let careless = random.u32(..4) == 0;
+        let mut world = Self {
+            seed,
+            now_ms: 0,
+            members,
+            source: Source::new(careless),
+            indexers: INDEXERS.iter().map(|id| Indexer::new(*id, BUCKET)).collect(),
+            router: RouterModel::default(),
+            client: Client::new(&mut random),
+            random,
+            judge: Judge::default(),
+            broken: Broken::default(),
+            faults: BTreeMap::new(),
+            events: 0,
+            trace: seed,
+            last_proposal: 0,
+            heap: BinaryHeap::new(),
+            last_event: 0,
+            reached: BTreeMap::new(),
+        };
+        world.begin();
+        world
+    }
+
+    fn begin(&mut self) {
+        for at in 0..MEMBERS.len() {
+            self.members[at].start(self.seed);
+            self.after(at as u64, Event::RaftTick(at));
+        }
+        for watcher in self.watchers() {
+            self.after(1, Event::Watch(watcher));
+            self.after(500, Event::Beat(watcher));
+        }
+        for at in 0..INDEXERS.len() {
+            self.after(200, Event::Connect(at));
+            self.after(200, Event::Pump(at));
+            self.after(700, Event::Upkeep(at));
+        }
+        for event in [Event::Client, Event::Write, Event::SourceSync, Event::Scan] {
+            self.after(100, event);
+        }
+        self.after(3_000, Event::Fault);
+    }
+
+    fn watchers(&self) -> Vec<Watcher> {
+        let indexers = (0..INDEXERS.len()).map(Watcher::Indexer);
+        [Watcher::Source, Watcher::Router].into_iter().chain(indexers).collect()
+    }
+
+    /// An event happens after a while.
+    pub fn after(&mut self, ms: u64, event: Event) {
+        self.last_event += 1;
+        let scheduled = Scheduled { at_ms: self.now_ms + ms, number: self.last_event, event };
+        self.heap.push(Reverse(scheduled));
+    }
+
+    /// Something is sent: it arrives soon, late, or never.
+    pub fn send(&mut self, event: Event) {
+        if self.random.u32(..100) < self.broken.loss {
+            return;
+        }
+        let ms = self.delay_ms();
+        self.after(ms, event);
+    }
+
+    /// How long something takes to arrive.
+    pub fn delay_ms(&mut self) -> u64 {
+        let slow_ms = match self.random.u32(..8) {
+            0 => self.random.u64(..=self.broken.slow_ms),
+            _ => 0,
+        };
+        self.random.u64(1..10) + slow_ms
+    }
+
+    /// Does nobody reach a member?
+    pub fn is_cut(&self, node: NodeId) -> bool {
+        self.broken.cut == Some(node)
+    }
+
+    /// The newest epoch that an indexer has ever said it had.
+    pub fn reach_of(&self, node: NodeId) -> Epoch {
+        self.reached.get(&node).copied().unwrap_or_default()
+    }
+
+    /// Lets time pass, as long as nothing is wrong.
+    pub fn run_until(&mut self, end_ms: u64) {
+        while self.judge.violations.is_empty() {
+            if self.heap.peek().is_none_or(|Reverse(next)| next.at_ms > end_ms) {
+                self.now_ms = end_ms;
+                return;
+            }
+            let Some(Reverse(Scheduled { at_ms, event, .. })) = self.heap.pop() else { return };
+            self.now_ms = at_ms;
+            self.events += 1;
+            self.trace = self.trace.rotate_left(5) ^ at_ms;
+            self.happen(event);
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::RaftTick(at) => self.raft_tick(at),
+            Event::Raft(message) => self.raft_message(message),
+            Event::Written { at, boot, number } => self.raft_written(at, boot, number),
+            Event::Plan { at, boot } => self.plan(at, boot),
+            Event::Enquire { at, boot } => self.enquire(at, boot),
+            Event::Enquired { at, boot, history } => self.enquired(at, boot, history),
+            Event::Check { at, boot, check } => self.check(at, boot, &check),
+            Event::Sync(cut) => self.sync(&cut),
+            Event::Heartbeat(heartbeat) => self.heartbeat(&heartbeat),
+            Event::Request { at, request } => self.client_request(at, request),
+            Event::Answer { id, outcome } => self.client_answer(id, &outcome),
+            Event::Client => self.client_step(),
+            Event::Write => self.source_writes(),
+            Event::SourceSync => self.source_syncs(),
+            Event::Beat(watcher) => self.beat(watcher),
+            Event::Watch(watcher) => self.watch(watcher),
+            Event::Pump(at) => self.pump(at),
+            Event::Connect(at) => self.connect(at),
+            Event::Subscribe { at, session, from, last_epoch } => {
+                self.subscribe(at, session, from, last_epoch);
+            }
+            Event::Stream { at, session, messages } => self.stream(at, session, messages),
+            Event::StreamEnd { at, session, misplaced } => self.stream_end(at, session, misplaced),
+            Event::Fetch { at, index, number } => self.fetch(at, index, number),
+            Event::Fetched { at, index, number, snapshot } => {
+                self.fetched(at, index, number, snapshot);
+            }
+            Event::Copied { at, index, id } => self.copied(at, index, id),
+            Event::Report(report) => self.router.applied.report(report),
+            Event::Lost(node) => self.router.applied.lost(node),
+            Event::Upkeep(at) => self.upkeep(at),
+            Event::Scan => {
+                let ms = self.random.u64(50..400);
+                self.after(ms, Event::Scan);
+                self.begin_scan();
+            }
+            Event::ScanStep(number) => self.scan_step(number),
+            Event::Fault => self.fault(),
+            Event::StartMember(at) => self.start_member(at),
+            Event::StartIndexer(at) => self.start_indexer(at),
+        }
+    }
+
+    /// Does something with each leader: there may be two, of which one does not know yet that it is none.
+    fn each_leader(&mut self, mut work: impl FnMut(&mut Self, usize)) {
+        for at in 0..self.members.len() {
+            if !self.is_cut(MEMBERS[at]) && self.leading(at).is_some() {
+                work(self, at);
+            }
+        }
+    }
+
+    fn sync(&mut self, cut: &Cut) {
+        self.each_leader(|world, at| {
+            let Some((leading, replica, now_ms)) = world.leading(at) else { return };
+            let told = leading.leader.sync(&replica.view().state, BUCKET, cut.clone(), now_ms);
+            told.expect("the source has as many vbuckets as its bucket");
+            world.wake(at, 1);
+        });
+    }
+
+    fn heartbeat(&mut self, heartbeat: &Heartbeat) {
+        for progress in &heartbeat.buckets {
+            let reached = self.reached.entry(heartbeat.node).or_default();
+            *reached = progress.applied.max(*reached);
+        }
+        self.each_leader(|world, at| {
+            let true_ms = world.now_ms;
+            let Some((leading, _, now_ms)) = world.leading(at) else { return };
+            for (_, epoch) in &heartbeat.leases {
+                leading.told.insert(*epoch, true_ms);
+            }
+            if leading.leader.hear(heartbeat.clone(), now_ms) {
+                world.wake(at, 1);
+            }
+        });
+    }
+
+    fn enquire(&mut self, at: usize, boot: u64) {
+        if self.members[at].boot != boot {
+            return;
+        }
+        let source_down = self.source.down_until_ms > self.now_ms;
+        let Some((leading, replica, now_ms)) = self.leading(at) else { return };
+        let asked = leading.leader.to_enquire(&replica.view().state, now_ms);
+        if !asked.is_empty() && !source_down && !self.is_cut(MEMBERS[at]) {
+            let history = self.source.told();
+            self.send(Event::Enquired { at, boot, history });
+        }
+    }
+
+    fn enquired(&mut self, at: usize, boot: u64, history: SourceHistory) {
+        if self.members[at].boot != boot {
+            return;
+        }
+        let Some((leading, replica, _)) = self.leading(at) else { return };
+        let told = leading.leader.enquired(&replica.view().state, BUCKET, history);
+        told.expect("the source has as many vbuckets as its bucket");
+        self.wake(at, 1);
+    }
+}
