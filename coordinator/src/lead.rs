@@ -64,12 +64,15 @@ pub(crate) async fn enquire(
     node: &NodeInfo,
 ) -> Result<SourceHistory> {
     let projector = inner.directory.projector(node);
+    let asked = inner.leader().as_mut().map(Leader::asking);
     let answer = tokio::time::timeout(ENQUIRE_TIMEOUT, projector.history(bucket)).await;
     let history = answer.map_err(|_| Error::unavailable("no answer in time"))??;
     {
         let mut leader = inner.leader();
         let view = inner.replica.view();
-        leader.as_mut().map_or(Ok(()), |l| l.enquired(&view.state, bucket, history.clone()))?;
+        if let (Some(leader), Some(asked)) = (leader.as_mut(), asked) {
+            leader.enquired(&view.state, bucket, asked, history.clone())?;
+        }
     }
     inner.wake.notify_one();
     Ok(history)
@@ -131,8 +134,7 @@ async fn act(inner: &Inner) -> Result<Option<u64>> {
     let Plan { commands, checks, next_ms } = {
         let mut leader = inner.leader();
         let view = inner.replica.view();
-        let now_unix_ms = inner.env.clock.unix_ms();
-        let plan = leader.as_mut().map(|l| l.plan(&view.state, now_ms, now_unix_ms));
+        let plan = leader.as_mut().map(|l| l.plan(&view.state, now_ms));
         if leader.as_ref().is_some_and(Leader::is_curious) {
             inner.strange.notify_one();
         }

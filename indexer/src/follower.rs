@@ -103,6 +103,8 @@ struct Fed {
 
 struct Build {
     info: Arc<IndexInfo>,
+    /// From here on the stream brings what is new, without a gap.
+    joined: Cut,
     /// The snapshot's cut, once all its documents are in the store.
     snapshot: Option<Cut>,
     _task: Task,
@@ -229,6 +231,7 @@ impl Follower {
                     )));
                 }
                 self.builds.retain(|build, _| indexes.iter().any(|index| index.id == *build));
+                self.builds.values_mut().for_each(|build| rules::rejoin(&mut build.joined, &at));
                 self.fed.clear();
                 for stored in self.stored() {
                     if !indexes.iter().any(|index| index.id == stored.info.id) {
@@ -390,13 +393,13 @@ impl Follower {
             return Ok(());
         }
         self.shared.store.begin_build(Arc::clone(&index), grouping(&index)).await?;
-        self.spawn_build(&index);
+        self.spawn_build(&index, at.clone());
         self.shared.slices_changed();
         Ok(())
     }
 
     /// Fetches a snapshot for an index whose mutations are applied, unseen, from here on.
-    pub(super) fn spawn_build(&mut self, index: &Arc<IndexInfo>) {
+    pub(super) fn spawn_build(&mut self, index: &Arc<IndexInfo>, joined: Cut) {
         let fetch = build(
             self.shared.clone(),
             Arc::clone(&self.projector),
@@ -404,7 +407,7 @@ impl Follower {
             self.built.clone(),
         );
         let task = self.shared.env.spawn("build", fetch);
-        let build = Build { info: Arc::clone(index), snapshot: None, _task: task };
+        let build = Build { info: Arc::clone(index), joined, snapshot: None, _task: task };
         self.builds.insert(index.id, build);
     }
 

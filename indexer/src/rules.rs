@@ -56,7 +56,19 @@ pub fn check_follows(
     Ok(())
 }
 
-/// Is a snapshot, which ends at this cut, of a history that is no more?
-pub fn is_lost(history: &FailoverLogs, snapshot: &Cut) -> bool {
-    !history.includes_cut(snapshot) && !plant::is(Plant::LostSnapshotKept)
+/// Is a snapshot, which ends at this cut, worth nothing: is it of a history that is no more, or does it end before
+/// `joined`, from where on the build is brought what is new? The latter where the source has lost a piece meanwhile.
+pub fn is_lost(history: &FailoverLogs, snapshot: &Cut, joined: &Cut) -> bool {
+    let fits = history.includes_cut(snapshot) && snapshot.reaches(joined);
+    !fits && !plant::is(Plant::LostSnapshotKept)
+}
+
+/// A stream begins at a place: a build that is brought what is new from `joined` on, without a gap, is brought it from
+/// there on where that is earlier.
+pub fn rejoin(joined: &mut Cut, at: &Cut) {
+    for (vbucket, position) in at.iter() {
+        if position.seqno < joined.get(vbucket).seqno {
+            joined.set(vbucket, position);
+        }
+    }
 }

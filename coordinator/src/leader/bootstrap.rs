@@ -164,8 +164,9 @@ mod tests {
         let new = || Leader::new(1, 0, 20, MoveSettings::default());
         let mut leader = new();
         [20, 21, 22].into_iter().for_each(|node| says(&mut leader, node, &[], [0, 0]));
-        leader.enquired(&state, BucketId(1), history()).unwrap();
-        leader.plan(&state, 15, 15);
+        let asked = leader.asking();
+        leader.enquired(&state, BucketId(1), asked, history()).unwrap();
+        leader.plan(&state, 15);
         assert!(!leader.is_active(&state, 20), "node 23 has said nothing");
         says(&mut leader, 23, &[], [0, 0]);
         assert!(leader.is_active(&state, 30));

@@ -190,7 +190,7 @@ impl World {
         if self.one_in(2) {
             self.answer_checks();
         }
-        let plan = self.leader.plan(&self.state, self.now_ms, self.now_ms);
+        let plan = self.leader.plan(&self.state, self.now_ms);
         self.checks.extend(plan.checks);
         for command in plan.commands {
             // What a leader proposes in its last moment may be lost.

@@ -6,6 +6,8 @@
 //! of its slices is behind on all its copies. It never goes back. A new leader does not know the leases
 //! yet and leaves it where it is until every router had the time to renew them.
 
+use std::collections::VecDeque;
+
 use proto::ids::Epoch;
 
 use crate::state::EpochHistory;
@@ -17,21 +19,54 @@ pub const LEASE_MS: u64 = 10_000;
 /// No scan holds the horizon back for longer after its epoch was superseded, renewed or not.
 pub const LEASE_AGE_MS_MAX: u64 = 10 * 60 * 1000;
 
+/// When the leader saw each epoch of a bucket first, by its own clock, which only grows: the time of day jumps, and a
+/// jump must not expire what is leased. Epochs from before its term count as seen when the term began.
+#[derive(Debug, Default)]
+pub struct Published(VecDeque<(Epoch, u64)>);
+
+impl Published {
+    /// Looks at what is published now.
+    pub fn see(&mut self, history: &EpochHistory, now_ms: u64) {
+        let last = history.last();
+        if self.0.back().is_none_or(|(newest, _)| *newest < last.epoch) {
+            self.0.push_back((last.epoch, now_ms));
+        }
+        // One at or below the horizon stays, as the present of the times before the next one.
+        while self.0.get(1).is_some_and(|(epoch, _)| *epoch <= last.horizon) {
+            self.0.pop_front();
+        }
+    }
+
+    /// The newest epoch that had been seen at a time.
+    fn at_time(&self, at_ms: u64) -> Option<Epoch> {
+        let after = self.0.partition_point(|(_, seen_ms)| *seen_ms <= at_ms);
+        after.checked_sub(1).map(|at| self.0[at].0)
+    }
+
+    /// When an epoch ceased to be the newest; `None` if it is the newest.
+    fn superseded_ms(&self, epoch: Epoch) -> Option<u64> {
+        self.0.iter().find(|(seen, _)| *seen > epoch).map(|(_, seen_ms)| *seen_ms)
+    }
+}
+
 /// The next horizon of a bucket. `leases` are the epochs that running scans read, `servable` the newest
 /// epoch that each of its indexes can serve as a whole.
 pub fn horizon(
     history: &EpochHistory,
-    now_unix_ms: u64,
+    published: &Published,
+    now_ms: u64,
     leases: impl Iterator<Item = Epoch>,
     servable: impl Iterator<Item = Epoch>,
 ) -> Epoch {
-    let present = history.at_time(now_unix_ms.saturating_sub(KEEP_WHOLE_MS));
     let reached = history.last().horizon;
+    let past = published.at_time(now_ms.saturating_sub(KEEP_WHOLE_MS)).unwrap_or(reached);
+    // A rollback may have taken that one back.
+    let present = history.newest_until(past);
     let holds = |epoch: &Epoch| {
         // Below the horizon there is nothing left to hold.
-        let superseded = history.superseded_unix_ms(*epoch);
+        let superseded = published.superseded_ms(*epoch);
         *epoch >= reached
-            && superseded.is_none_or(|at| now_unix_ms.saturating_sub(at) <= LEASE_AGE_MS_MAX)
+            && superseded.is_none_or(|at_ms| now_ms.saturating_sub(at_ms) <= LEASE_AGE_MS_MAX)
     };
     let bound = leases.filter(holds).chain(servable).min().unwrap_or(present);
     present.min(bound).max(reached)
@@ -49,17 +84,34 @@ mod tests {
     use crate::state::StateContext;
     use crate::state::tests::with_bucket;
 
-    fn promote(state: &mut StateContext, seqno: u64, unix_ms: u64, horizon: Epoch) {
+    /// The state, and when its epochs were seen.
+    struct History(StateContext, Published);
+
+    fn horizon(
+        History(state, published): &History,
+        now_ms: u64,
+        leases: impl Iterator<Item = Epoch>,
+        servable: impl Iterator<Item = Epoch>,
+    ) -> Epoch {
+        super::horizon(of(state), published, now_ms, leases, servable)
+    }
+
+    fn promote(history: &mut History, seqno: u64, now_ms: u64, horizon: Epoch) {
+        let History(state, published) = history;
         let position = Position { vbuuid: Vbuuid(7), seqno: Seqno(seqno) };
         let changes = vec![(VbucketId(0), position)];
         let promotion = Promotion { bucket: BucketId(1), changes, horizon };
         let command = Command::PromoteEpochs(vec![promotion]);
+        // What the time of day is matters to nobody.
+        let unix_ms = now_ms * 1_000_003 % 777;
         state.apply(100 + seqno, unix_ms, &CommandRequest { request: None, command });
+        published.see(of(state), now_ms);
     }
 
     /// Epoch n + 1 at second n, for ten seconds; the bucket and epoch 1 at second 0.
-    fn history() -> StateContext {
-        let mut state = with_bucket();
+    fn history() -> History {
+        let mut state = History(with_bucket(), Published::default());
+        state.1.see(of(&state.0), 0);
         (1..=10).for_each(|n| promote(&mut state, n, n * 1000, Epoch(1)));
         state
     }
@@ -71,45 +123,45 @@ mod tests {
     #[test]
     fn it_follows_the_present_at_a_distance() {
         let state = history();
-        assert_eq!(horizon(of(&state), 10_000, empty(), empty()), Epoch(6));
-        assert_eq!(horizon(of(&state), 100, empty(), empty()), Epoch(1), "not before the first");
-        assert_eq!(horizon(of(&state), 1_000_000, empty(), empty()), Epoch(11));
+        assert_eq!(horizon(&state, 10_000, empty(), empty()), Epoch(6));
+        assert_eq!(horizon(&state, 100, empty(), empty()), Epoch(1), "not before the first");
+        assert_eq!(horizon(&state, 1_000_000, empty(), empty()), Epoch(11));
     }
 
     #[test]
     fn leases_and_slices_that_are_behind_hold_it_back() {
         let state = history();
-        assert_eq!(horizon(of(&state), 10_000, once(Epoch(3)), empty()), Epoch(3));
-        assert_eq!(horizon(of(&state), 10_000, once(Epoch(9)), empty()), Epoch(6));
-        assert_eq!(horizon(of(&state), 10_000, empty(), once(Epoch(2))), Epoch(2));
+        assert_eq!(horizon(&state, 10_000, once(Epoch(3)), empty()), Epoch(3));
+        assert_eq!(horizon(&state, 10_000, once(Epoch(9)), empty()), Epoch(6));
+        assert_eq!(horizon(&state, 10_000, empty(), once(Epoch(2))), Epoch(2));
         // Epoch 4 came at second 3: since then epoch 3 is of the past.
         let at_last = 3_000 + LEASE_AGE_MS_MAX;
-        assert_eq!(horizon(of(&state), at_last, once(Epoch(3)), empty()), Epoch(3));
-        assert_eq!(horizon(of(&state), at_last + 1, once(Epoch(3)), empty()), Epoch(11));
+        assert_eq!(horizon(&state, at_last, once(Epoch(3)), empty()), Epoch(3));
+        assert_eq!(horizon(&state, at_last + 1, once(Epoch(3)), empty()), Epoch(11));
     }
 
     #[test]
     fn a_bucket_that_was_idle_for_long_keeps_what_a_new_scan_reads() {
         let mut state = history();
         let morning = 10_000 + 3 * LEASE_AGE_MS_MAX;
-        assert_eq!(horizon(of(&state), morning, once(Epoch(11)), empty()), Epoch(11));
+        assert_eq!(horizon(&state, morning, once(Epoch(11)), empty()), Epoch(11));
         promote(&mut state, 11, morning, Epoch(11));
         let later = morning + 2 * KEEP_WHOLE_MS;
         promote(&mut state, 12, later, Epoch(11));
         let now = later + 2 * KEEP_WHOLE_MS;
-        assert_eq!(horizon(of(&state), now, empty(), empty()), Epoch(13));
-        assert_eq!(horizon(of(&state), now, once(Epoch(11)), empty()), Epoch(11));
+        assert_eq!(horizon(&state, now, empty(), empty()), Epoch(13));
+        assert_eq!(horizon(&state, now, once(Epoch(11)), empty()), Epoch(11));
     }
 
     #[test]
     fn it_never_goes_back_and_epochs_below_it_are_forgotten() {
         let mut state = history();
         promote(&mut state, 11, 11_000, Epoch(6));
-        assert_eq!(horizon(of(&state), 11_000, empty(), once(Epoch(2))), Epoch(6));
-        assert_eq!(horizon(of(&state), 11_000, once(Epoch(6)), empty()), Epoch(6));
+        assert_eq!(horizon(&state, 11_000, empty(), once(Epoch(2))), Epoch(6));
+        assert_eq!(horizon(&state, 11_000, once(Epoch(6)), empty()), Epoch(6));
         let void = once(Epoch(2));
-        assert_eq!(horizon(of(&state), 11_000, void, empty()), Epoch(7), "below the horizon");
-        let kept: Vec<u64> = of(&state).after(Epoch(0)).map(|mark| mark.epoch.0).collect();
+        assert_eq!(horizon(&state, 11_000, void, empty()), Epoch(7), "below the horizon");
+        let kept: Vec<u64> = of(&state.0).after(Epoch(0)).map(|mark| mark.epoch.0).collect();
         assert_eq!(kept, (6..=12).collect::<Vec<_>>());
     }
 }

@@ -10,7 +10,7 @@ pub mod bootstrap;
 pub mod horizon;
 pub mod moves;
 mod repair;
-mod rollback;
+pub mod rollback;
 pub mod stability;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,7 @@ use proto::index::{IndexInfo, IndexState};
 
 use crate::state::epochs::advance;
 use crate::state::{BucketState, StateContext};
-use horizon::LEASE_MS;
+use horizon::{LEASE_MS, Published};
 use moves::{Check, MoveSettings, Moves};
 use rollback::Sources;
 use stability::{Choice, Stability};
@@ -42,6 +42,8 @@ pub struct Leader {
     /// The cuts that SYNC has told, and those who wait for more.
     pub stability: Stability,
     sources: Sources,
+    /// When the epochs of each bucket were seen first.
+    published: BTreeMap<BucketId, Published>,
     promoted_ms: Option<u64>,
     promotion_took_ms: u64,
     heard_of_slices: bool,
@@ -84,6 +86,7 @@ impl Leader {
             nodes: BTreeMap::new(),
             stability: Stability::default(),
             sources: Sources::default(),
+            published: BTreeMap::new(),
             promoted_ms: None,
             promotion_took_ms: 0,
             heard_of_slices: false,
@@ -119,10 +122,10 @@ impl Leader {
     }
 
     /// What to propose now. The service reports each promotion's end with [`Leader::promoted`].
-    pub fn plan(&mut self, state: &StateContext, now_ms: u64, now_unix_ms: u64) -> Plan {
+    pub fn plan(&mut self, state: &StateContext, now_ms: u64) -> Plan {
         let mut plan = Plan::default();
         self.plan_rollbacks(state, now_ms, &mut plan);
-        self.plan_promotions(state, now_ms, now_unix_ms, &mut plan);
+        self.plan_promotions(state, now_ms, &mut plan);
         if std::mem::take(&mut self.heard_of_slices) {
             plan.commands.extend(self.ready_indexes(state, now_ms));
         }
@@ -138,19 +141,15 @@ impl Leader {
         self.promotion_took_ms = now_ms.saturating_sub(begun_ms);
     }
 
-    fn plan_promotions(
-        &mut self,
-        state: &StateContext,
-        now_ms: u64,
-        now_unix_ms: u64,
-        plan: &mut Plan,
-    ) {
+    fn plan_promotions(&mut self, state: &StateContext, now_ms: u64, plan: &mut Plan) {
         self.stability.retain(|bucket| state.bucket(bucket).is_some());
+        self.published.retain(|bucket, _| state.bucket(*bucket).is_some());
         let tick_ms = self.tick_ms.max(2 * self.promotion_took_ms).min(TICK_MS_MAX);
         let due_ms = self.promoted_ms.map_or(now_ms, |at_ms| at_ms + tick_ms);
         let mut promotions = Vec::new();
         let mut now = due_ms <= now_ms;
         for (id, bucket) in state.buckets() {
+            self.published.entry(id).or_default().see(&bucket.epochs, now_ms);
             if bucket.info.readable_from().is_none() {
                 continue;
             }
@@ -168,7 +167,7 @@ impl Leader {
                     cut
                 }
             };
-            let horizon = self.horizon(state, bucket, now_ms, now_unix_ms);
+            let horizon = self.horizon(state, bucket, now_ms);
             promotions.push(Promotion { bucket: id, changes: advance(published, &cut), horizon });
         }
         if promotions.is_empty() {
@@ -181,25 +180,20 @@ impl Leader {
         }
     }
 
-    fn horizon(
-        &self,
-        state: &StateContext,
-        bucket: &BucketState,
-        now_ms: u64,
-        now_unix_ms: u64,
-    ) -> Epoch {
-        // The routers have not had the time to tell of their leases yet.
-        if now_ms.saturating_sub(self.since_ms) < LEASE_MS {
-            return bucket.epochs.last().horizon;
-        }
+    fn horizon(&self, state: &StateContext, bucket: &BucketState, now_ms: u64) -> Epoch {
         let id = bucket.info.id;
+        // The routers have not had the time to tell of their leases yet.
+        let leads_ms = now_ms.saturating_sub(self.since_ms);
+        let Some(published) = self.published.get(&id).filter(|_| leads_ms >= LEASE_MS) else {
+            return bucket.epochs.last().horizon;
+        };
         let leases = self.leases(id, now_ms);
         let servable = state
             .indexes()
             .map(|record| &record.info)
             .filter(|index| index.bucket == id && index.state == IndexState::Maintenance)
             .map(|index| self.servable(index));
-        horizon::horizon(&bucket.epochs, now_unix_ms, leases, servable)
+        horizon::horizon(&bucket.epochs, published, now_ms, leases, servable)
     }
 
     /// The epochs of a bucket that running scans read.

@@ -6,6 +6,11 @@
 //! What it answers is compared with the state by a command ([`proto::rollback::RollbackStep::Compare`]); only
 //! when the two agree do its positions count.
 //!
+//! An answer may be late: what SYNC has told since the question, and epochs that have been published, are not in it.
+//! That is not a loss. So an answer that has less than the last epoch counts only if it was asked for after the last
+//! SYNC; and what has survived a loss is what the source says when it is asked after epochs have ceased to be
+//! published.
+//!
 //! Two positions are compared in a history, so closed cuts of another one are forgotten when it changes.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,8 +35,14 @@ const ENQUIRE_EVERY_MS: u64 = 20;
 /// What is known of the sources.
 #[derive(Debug, Default)]
 pub struct Sources {
-    /// What each said last when it was enquired, until the state agrees.
-    histories: BTreeMap<BucketId, SourceHistory>,
+    /// What each said last when it was enquired, until the state agrees; and which question that answers.
+    histories: BTreeMap<BucketId, (Asked, SourceHistory)>,
+    /// Counts questions, and what makes answers to earlier ones late.
+    sequence: u64,
+    /// Answers to questions before this one do not tell what is lost.
+    fresh_from: BTreeMap<BucketId, u64>,
+    /// Those whose rollback has been seen in `started`.
+    started: BTreeSet<BucketId>,
     /// Those that are to be enquired now.
     strange: BTreeSet<BucketId>,
     /// When each was heard of, or enquired.
@@ -42,7 +53,43 @@ pub struct Sources {
     logs: BTreeMap<BucketId, Arc<FailoverLogs>>,
 }
 
+/// When a source was asked: the term of the leader, and a number that grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    term: u64,
+    sequence: u64,
+}
+
+impl Sources {
+    /// What is answered to the questions so far is late.
+    fn make_late(&mut self, bucket: BucketId) {
+        self.sequence += 1;
+        self.fresh_from.insert(bucket, self.sequence);
+    }
+
+    /// Does what was said last of a bucket answer a question that is not late?
+    fn is_fresh(&self, bucket: BucketId) -> bool {
+        let from = self.fresh_from.get(&bucket).copied().unwrap_or(0);
+        self.histories.get(&bucket).is_some_and(|(asked, _)| asked.sequence > from)
+    }
+
+    /// Of a bucket whose rollback begins only what is asked from now on tells what has survived.
+    fn see_stage(&mut self, bucket: BucketId, stage: Option<RollbackStage>) {
+        if stage != Some(RollbackStage::Started) {
+            self.started.remove(&bucket);
+        } else if self.started.insert(bucket) {
+            self.make_late(bucket);
+        }
+    }
+}
+
 impl Leader {
+    /// A source is about to be asked for its history.
+    pub fn asking(&mut self) -> Asked {
+        self.sources.sequence += 1;
+        Asked { term: self.term, sequence: self.sources.sequence }
+    }
+
     /// SYNC: the durable history of a bucket reaches `cut`. Dropped buckets are ignored: the projector
     /// will hear of it.
     pub fn sync(
@@ -61,6 +108,9 @@ impl Leader {
             return Ok(());
         }
         self.sources.heard_ms.insert(bucket, now_ms);
+        if known.info.readable_from().is_some() {
+            self.sources.make_late(bucket);
+        }
         self.report(known, cut)
     }
 
@@ -69,15 +119,18 @@ impl Leader {
         &mut self,
         state: &StateContext,
         bucket: BucketId,
+        asked: Asked,
         history: SourceHistory,
     ) -> Result<()> {
-        let Some(known) = state.bucket(bucket) else { return Ok(()) };
+        let Some(known) = state.bucket(bucket).filter(|_| asked.term == self.term) else {
+            return Ok(());
+        };
         self.sources.strange.remove(&bucket);
         known.check(&history)?;
         if known.logs == history.logs && history.has(&known.epochs.last().cut) {
             self.report(known, history.durable.clone())?;
         }
-        self.sources.histories.insert(bucket, history);
+        self.sources.histories.insert(bucket, (asked, history));
         Ok(())
     }
 
@@ -135,11 +188,30 @@ impl Leader {
         self.sources.histories.retain(|bucket, _| state.bucket(*bucket).is_some());
         self.sources.compared.retain(|bucket| state.bucket(*bucket).is_some());
         self.sources.logs.retain(|bucket, _| state.bucket(*bucket).is_some());
+        self.sources.fresh_from.retain(|bucket, _| state.bucket(*bucket).is_some());
+        self.sources.started.retain(|bucket| state.bucket(*bucket).is_some());
         for (id, bucket) in state.buckets() {
             self.keep_history(bucket);
+            let stage = bucket.info.rollback.as_ref().map(|rollback| rollback.stage);
+            self.sources.see_stage(id, stage);
+            self.drop_late(id, bucket, stage);
             if let Some(step) = self.next_step(state, id, bucket, now_ms) {
                 plan.commands.push(Command::Rollback { bucket: id, step });
             }
+        }
+    }
+
+    /// Asks again where a late answer would tell of a loss.
+    fn drop_late(&mut self, id: BucketId, bucket: &BucketState, stage: Option<RollbackStage>) {
+        let Some((_, history)) = self.sources.histories.get(&id) else { return };
+        let tells_loss = match stage {
+            Some(RollbackStage::Started) => true,
+            None | Some(RollbackStage::Rollback) => !history.has(&bucket.epochs.last().cut),
+            Some(_) => false,
+        };
+        if tells_loss && !self.sources.is_fresh(id) {
+            self.sources.histories.remove(&id);
+            self.sources.strange.insert(id);
         }
     }
 
@@ -153,10 +225,10 @@ impl Leader {
         let rollback = bucket.info.rollback.as_ref();
         let stage = rollback.map(|rollback| rollback.stage);
         match self.sources.histories.get(&id) {
-            Some(history) if stage == Some(RollbackStage::Started) => {
+            Some((_, history)) if stage == Some(RollbackStage::Started) => {
                 return Some(RollbackStep::Prepare(history.clone()));
             }
-            Some(history) => {
+            Some((_, history)) => {
                 let agrees = history.logs == bucket.logs
                     && (history.has(&bucket.epochs.last().cut)
                         || stage.is_some_and(|stage| stage < RollbackStage::Rollback));
@@ -165,7 +237,7 @@ impl Leader {
                 }
                 self.sources.compared.insert(id);
                 // Its positions count from now on, until the next enquiry.
-                let history = self.sources.histories.remove(&id)?;
+                let (_, history) = self.sources.histories.remove(&id)?;
                 if stage.is_none_or(|stage| stage == RollbackStage::Rollback) {
                     let told = self.report(bucket, history.durable);
                     told.err().inspect(|error| tracing::warn!(bucket = %id, %error, "a history"));

@@ -49,7 +49,7 @@ impl World {
     fn run(&mut self) -> usize {
         for done in 0.. {
             self.now_ms += 50;
-            let plan = self.leader.plan(&self.state, self.now_ms, self.now_ms);
+            let plan = self.leader.plan(&self.state, self.now_ms);
             if plan.commands.is_empty() {
                 return done;
             }
@@ -69,6 +69,12 @@ impl World {
 
     fn enquired(&mut self) -> usize {
         self.leader.to_enquire(&self.state, self.now_ms).len()
+    }
+
+    /// The source is asked, and says this.
+    fn told(&mut self, history: SourceHistory) {
+        let asked = self.leader.asking();
+        self.leader.enquired(&self.state, BUCKET, asked, history).unwrap();
     }
 
     fn says(&mut self, node: u64, applied: u64) {
@@ -105,7 +111,7 @@ fn a_branch_that_is_not_known_is_enquired_and_then_its_positions_count() {
     assert!(world.leader.is_curious());
     assert_eq!(world.run(), 0, "nothing is known yet");
     assert_eq!(world.enquired(), 1);
-    world.leader.enquired(&world.state, BUCKET, history.clone()).unwrap();
+    world.told(history.clone());
     world.run();
     assert_eq!((world.last(), world.stage()), (Epoch(3), None), "no rollback");
     assert_eq!(*world.state.bucket(BUCKET).unwrap().epochs.last().cut, history.durable);
@@ -127,7 +133,11 @@ fn a_loss_is_rolled_back_and_ends_when_each_living_indexer_has_applied_what_surv
     apply(&mut world.state, command);
     world.says(20, 2);
     world.says(21, 2);
-    world.leader.enquired(&world.state, BUCKET, branched(3, [4, 5])).unwrap();
+    world.told(branched(3, [4, 5]));
+    world.run();
+    assert_eq!(world.stage(), Some(RollbackStage::Started), "what has survived is asked for now");
+    assert!(world.leader.is_curious());
+    world.told(branched(3, [4, 5]));
     world.run();
     assert_eq!((world.last(), world.stage()), (Epoch(3), Some(RollbackStage::Rollback)));
     world.says(20, 3);
@@ -155,7 +165,7 @@ fn a_new_leader_goes_on_with_a_rollback_and_a_dead_indexer_does_not_hold_it_up()
     world.run();
     assert_eq!(world.stage(), Some(RollbackStage::Started), "it does not know the history");
     assert!(world.leader.is_curious());
-    world.leader.enquired(&world.state, BUCKET, lost).unwrap();
+    world.told(lost);
     world.run();
     assert_eq!(world.stage(), Some(RollbackStage::Rollback));
     world.now_ms += SILENT_MS_MAX;
@@ -169,17 +179,49 @@ fn cuts_of_a_history_that_is_no_more_are_not_promoted() {
     // Told, but not promoted yet.
     world.sync(cut(7, [9, 9]));
     let lost = branched(3, [4, 5]);
-    world.leader.enquired(&world.state, BUCKET, lost.clone()).unwrap();
-    world.run();
+    for _ in 0..2 {
+        world.told(lost.clone());
+        world.run();
+    }
     let last = world.state.bucket(BUCKET).unwrap().epochs.last();
     assert_eq!(*last.cut, lost.durable);
     assert!(lost.logs.includes_cut(&last.cut));
 }
 
 #[test]
+fn a_late_answer_is_not_taken_for_a_loss() {
+    let mut world = World::new();
+    let asked = world.leader.asking();
+    let mut late = branched(5, [5, 5]);
+    late.logs = Arc::clone(&world.state.bucket(BUCKET).unwrap().logs);
+    // While it is on its way, SYNC tells more, and an epoch ends there.
+    world.sync(cut(7, [5, 6]));
+    world.run();
+    for history in [late, branched(5, [5, 5])] {
+        world.leader.enquired(&world.state, BUCKET, asked, history).unwrap();
+        world.run();
+        assert_eq!((world.last(), world.stage()), (Epoch(3), None), "nothing is lost");
+        assert!(world.leader.is_curious(), "it is asked again");
+    }
+    world.told(branched(5, [5, 6]));
+    world.run();
+    assert_eq!((world.last(), world.stage()), (Epoch(3), None), "a branch without a loss");
+}
+
+#[test]
+fn an_answer_to_an_earlier_term_tells_nothing() {
+    let mut world = World::new();
+    let asked = world.leader.asking();
+    world.leader = Leader::new(2, world.now_ms, 20, MoveSettings::default());
+    world.leader.enquired(&world.state, BUCKET, asked, branched(3, [4, 5])).unwrap();
+    assert_eq!((world.run(), world.stage()), (0, None));
+}
+
+#[test]
 fn a_history_of_another_shape_is_refused() {
     let mut world = World::new();
     let narrow = SourceHistory { durable: Cut::zero(1), logs: Arc::default() };
-    assert!(world.leader.enquired(&world.state, BUCKET, narrow).is_err());
+    let asked = world.leader.asking();
+    assert!(world.leader.enquired(&world.state, BUCKET, asked, narrow).is_err());
     assert_eq!(world.run(), 0);
 }

@@ -145,17 +145,10 @@ impl EpochHistory {
         self.points.drain(..surplus);
     }
 
-    /// The newest epoch published at or before a time; the oldest one if all are younger.
-    pub fn at_time(&self, unix_ms: u64) -> Epoch {
-        let at = self.marks.partition_point(|(_, published)| *published <= unix_ms);
-        self.marks[at.saturating_sub(1)].0.epoch
-    }
-
-    /// When an epoch ceased to be the newest: when the first kept one after it was published; `None`
-    /// if it is the newest.
-    pub fn superseded_unix_ms(&self, epoch: Epoch) -> Option<u64> {
+    /// The newest epoch that is kept and not above another one; the oldest one if all are.
+    pub fn newest_until(&self, epoch: Epoch) -> Epoch {
         let after = self.marks.partition_point(|(mark, _)| mark.epoch <= epoch);
-        self.marks.get(after).map(|(_, published)| *published)
+        self.marks[after.saturating_sub(1)].0.epoch
     }
 
     /// Publishes the next epoch, if anything changed.

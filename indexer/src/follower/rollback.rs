@@ -9,15 +9,12 @@
 //! Nothing else needs to be known: a stream begins only at a place in the source's history, and brings only
 //! what belongs to it.
 
-use std::sync::Arc;
-
 use proto::Result;
 use proto::cut::EpochMark;
 use proto::ids::{Epoch, IndexId};
-use proto::index::IndexInfo;
 use proto::rollback::DeadEpochs;
 
-use super::{Follower, rules};
+use super::{Build, Follower, rules};
 
 impl Follower {
     /// Does something here stand in a range of dead epochs?
@@ -88,20 +85,19 @@ impl Follower {
         rules::check_follows(mark, self.history.as_deref(), applied)
     }
 
-    /// A snapshot of a history that is no more is fetched again.
+    /// A snapshot of a history that is no more, or that ends before its build joined the stream, is fetched again.
     pub(super) fn begin_lost_builds_anew(&mut self) {
         let Some(logs) = self.history.clone() else { return };
-        let lost: Vec<(IndexId, Arc<IndexInfo>)> = self
-            .builds
-            .iter()
-            .filter(|(_, build)| {
-                build.snapshot.as_ref().is_some_and(|cut| rules::is_lost(&logs, cut))
-            })
-            .map(|(index, build)| (*index, Arc::clone(&build.info)))
-            .collect();
-        for (index, info) in lost {
-            self.builds.remove(&index);
-            self.spawn_build(&info);
+        let lost = |build: &Build| {
+            let snapshot = build.snapshot.as_ref();
+            snapshot.is_some_and(|cut| rules::is_lost(&logs, cut, &build.joined))
+        };
+        let lost: Vec<IndexId> =
+            self.builds.iter().filter(|(_, build)| lost(build)).map(|(index, _)| *index).collect();
+        for index in lost {
+            if let Some(Build { info, joined, .. }) = self.builds.remove(&index) {
+                self.spawn_build(&info, joined);
+            }
         }
     }
 }

@@ -36,6 +36,7 @@ pub struct Fed {
 pub struct Build {
     info: Arc<IndexInfo>,
     number: u64,
+    joined: Cut,
     snapshot: Option<(Cut, Vec<(u16, u32)>)>,
 }
 
@@ -339,6 +340,7 @@ impl Indexer {
             return Err(Error::internal("the stream does not begin at the watermarks"));
         }
         self.builds.retain(|build, _| indexes.iter().any(|index| index.id == *build));
+        self.builds.values_mut().for_each(|build| rules::rejoin(&mut build.joined, &at));
         self.fed.clear();
         let here: BTreeSet<IndexId> = self.copies.keys().map(|slice| slice.index).collect();
         for index in here.into_iter().filter(|id| !indexes.iter().any(|index| index.id == *id)) {
@@ -391,11 +393,11 @@ impl Indexer {
             .map(|slice| (slice, before.remove(&slice).unwrap_or_else(|| at.clone())))
             .collect();
         self.fed.insert(index.id, Fed { info: Arc::clone(&index), since });
-        self.build_if_missing(index);
+        self.build_if_missing(index, at.clone());
         Ok(())
     }
 
-    fn build_if_missing(&mut self, index: Arc<IndexInfo>) {
+    fn build_if_missing(&mut self, index: Arc<IndexInfo>, joined: Cut) {
         let mine = index.topology.slices_on(self.id);
         let mut copies = self.copies.iter().filter(|(slice, _)| slice.index == index.id);
         let readable = copies.any(|(_, copy)| copy.floor.is_some());
@@ -409,7 +411,7 @@ impl Indexer {
         self.last_build += 1;
         let number = self.last_build;
         self.to_fetch.push((index.id, number));
-        self.builds.insert(index.id, Build { info: index, number, snapshot: None });
+        self.builds.insert(index.id, Build { info: index, number, joined, snapshot: None });
         self.save();
     }
 
@@ -461,7 +463,7 @@ impl Indexer {
         let Some(mark) = self.applied.clone() else { return };
         for (index, build) in &mut self.builds {
             let lost = |(cut, _): &(Cut, _)| {
-                self.history.as_ref().is_some_and(|logs| rules::is_lost(logs, cut))
+                self.history.as_ref().is_some_and(|logs| rules::is_lost(logs, cut, &build.joined))
             };
             if build.snapshot.as_ref().is_some_and(lost) {
                 build.snapshot = None;
@@ -473,7 +475,8 @@ impl Indexer {
         let ready: Vec<IndexId> =
             self.builds.iter().filter(|(_, b)| covered(b)).map(|(index, _)| *index).collect();
         for index in ready {
-            let Some(Build { info, snapshot: Some((_, documents)), .. }) = self.builds.remove(&index)
+            let Some(Build { info, snapshot: Some((_, documents)), .. }) =
+                self.builds.remove(&index)
             else {
                 continue;
             };

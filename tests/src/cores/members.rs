@@ -279,7 +279,7 @@ impl World {
         if !leading.waiting.is_empty() {
             return;
         }
-        let plan = leading.leader.plan(&replica.view().state, now_ms, unix_ms);
+        let plan = leading.leader.plan(&replica.view().state, now_ms);
         let Plan { commands, checks, next_ms } = plan;
         if leading.leader.is_curious() {
             self.after(1, Event::Enquire { at, boot });

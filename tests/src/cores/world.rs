@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use coordinator::leader::moves::Check;
+use coordinator::leader::rollback::Asked;
 use coordinator::raft::RaftMessage;
 use proto::api::Heartbeat;
 use proto::command::{CommandRequest, Outcome, RequestId};
@@ -55,7 +56,7 @@ pub enum Event {
     /// A leader looks which sources are to be asked.
     Enquire { at: usize, boot: u64 },
     /// A source answers a leader.
-    Enquired { at: usize, boot: u64, history: SourceHistory },
+    Enquired { at: usize, boot: u64, asked: Asked, history: SourceHistory },
     /// Two copies are compared for a leader.
     Check { at: usize, boot: u64, check: Check },
     /// SYNC reaches the leaders.
@@ -296,7 +297,7 @@ impl World {
             Event::Written { at, boot, number } => self.raft_written(at, boot, number),
             Event::Plan { at, boot } => self.plan(at, boot),
             Event::Enquire { at, boot } => self.enquire(at, boot),
-            Event::Enquired { at, boot, history } => self.enquired(at, boot, history),
+            Event::Enquired { at, boot, asked, history } => self.enquired(at, boot, asked, history),
             Event::Check { at, boot, check } => self.check(at, boot, &check),
             Event::Sync(cut) => self.sync(&cut),
             Event::Heartbeat(heartbeat) => self.heartbeat(&heartbeat),
@@ -373,21 +374,22 @@ impl World {
         if self.members[at].boot != boot {
             return;
         }
-        let source_down = self.source.down_until_ms > self.now_ms;
+        let silent = self.source.down_until_ms > self.now_ms || self.is_cut(MEMBERS[at]);
         let Some((leading, replica, now_ms)) = self.leading(at) else { return };
-        let asked = leading.leader.to_enquire(&replica.view().state, now_ms);
-        if !asked.is_empty() && !source_down && !self.is_cut(MEMBERS[at]) {
+        let found = leading.leader.to_enquire(&replica.view().state, now_ms);
+        if !found.is_empty() && !silent {
+            let asked = leading.leader.asking();
             let history = self.source.told();
-            self.send(Event::Enquired { at, boot, history });
+            self.send(Event::Enquired { at, boot, asked, history });
         }
     }
 
-    fn enquired(&mut self, at: usize, boot: u64, history: SourceHistory) {
+    fn enquired(&mut self, at: usize, boot: u64, asked: Asked, history: SourceHistory) {
         if self.members[at].boot != boot {
             return;
         }
         let Some((leading, replica, _)) = self.leading(at) else { return };
-        let told = leading.leader.enquired(&replica.view().state, BUCKET, history);
+        let told = leading.leader.enquired(&replica.view().state, BUCKET, asked, history);
         told.expect("the source has as many vbuckets as its bucket");
         self.wake(at, 1);
     }
