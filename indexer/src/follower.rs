@@ -242,7 +242,10 @@ impl Follower {
                     self.join(index, &at).await?;
                 }
             }
-            StreamMessage::History(logs) => self.history = Some(logs),
+            StreamMessage::History(logs) => {
+                self.history = Some(logs);
+                self.finish_builds().await?;
+            }
             StreamMessage::IndexJoin { index, at } => self.join(index, &at).await?,
             StreamMessage::IndexLeave { index } => {
                 self.builds.remove(&index);
@@ -424,8 +427,10 @@ impl Follower {
     async fn finish_builds(&mut self) -> Result<()> {
         let Some(mark) = self.applied.clone() else { return Ok(()) };
         self.begin_lost_builds_anew();
-        let covered =
-            |build: &Build| build.snapshot.as_ref().is_some_and(|cut| mark.cut.reaches(cut));
+        let history = self.history.as_deref();
+        let covered = |build: &Build| {
+            build.snapshot.as_ref().is_some_and(|cut| rules::covers(history, &mark.cut, cut))
+        };
         let ready: Vec<_> = self
             .builds
             .iter()

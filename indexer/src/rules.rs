@@ -63,6 +63,12 @@ pub fn is_lost(history: &FailoverLogs, snapshot: &Cut, joined: &Cut) -> bool {
     !fits && !plant::is(Plant::LostSnapshotKept)
 }
 
+/// Does an applied epoch cover a snapshot? Both are compared in the history of the stream, so the epoch must be of it:
+/// one that a rollback is about to take back covers nothing.
+pub fn covers(history: Option<&FailoverLogs>, applied: &Cut, snapshot: &Cut) -> bool {
+    history.is_some_and(|logs| logs.includes_cut(applied)) && applied.reaches(snapshot)
+}
+
 /// A stream begins at a place: a build that is brought what is new from `joined` on, without a gap, is brought it from
 /// there on where that is earlier.
 pub fn rejoin(joined: &mut Cut, at: &Cut) {
@@ -70,5 +76,67 @@ pub fn rejoin(joined: &mut Cut, at: &Cut) {
         if position.seqno < joined.get(vbucket).seqno {
             joined.set(vbucket, position);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::cut::Position;
+    use proto::ids::{BucketId, Seqno, Vbuuid};
+
+    use super::*;
+
+    fn cut(positions: [(u64, u64); 2]) -> Cut {
+        let at = |(vbuuid, seqno)| Position { vbuuid: Vbuuid(vbuuid), seqno: Seqno(seqno) };
+        Cut::from_positions(positions.map(at).to_vec())
+    }
+
+    /// Vbucket 0 goes on with branch 8 after 4; it had more.
+    fn history() -> FailoverLogs {
+        FailoverLogs::new(vec![vec![(Vbuuid(8), 4), (Vbuuid(7), 0)], vec![(Vbuuid(7), 0)]])
+    }
+
+    fn mark(epoch: u64, parent: u64, cut: Cut) -> EpochMark {
+        EpochMark {
+            bucket: BucketId(1),
+            epoch: Epoch(epoch),
+            parent: Epoch(parent),
+            cut: cut.into(),
+            horizon: Epoch(1),
+            points: std::sync::Arc::default(),
+        }
+    }
+
+    #[test]
+    fn an_epoch_follows_that_is_of_the_history_and_has_no_parent_below_what_is_here() {
+        let follows = |mark: &EpochMark, applied| {
+            check_follows(mark, Some(&history()), Epoch(applied)).map_err(|error| error.code)
+        };
+        let of_history = cut([(8, 6), (7, 9)]);
+        assert_eq!(follows(&mark(9, 8, of_history.clone()), 8), Ok(()));
+        assert_eq!(follows(&mark(9, 8, of_history.clone()), 5), Ok(()), "some were skipped");
+        let back = mark(9, 4, of_history);
+        assert_eq!(follows(&back, 8), Err(ErrorCode::Unavailable), "go back first");
+        let lost = mark(9, 8, cut([(7, 6), (7, 9)]));
+        assert_eq!(follows(&lost, 8), Err(ErrorCode::DropData));
+    }
+
+    #[test]
+    fn an_epoch_of_a_lost_history_covers_no_snapshot() {
+        let snapshot = cut([(7, 4), (7, 9)]);
+        let covers = |applied| covers(Some(&history()), &cut(applied), &snapshot);
+        assert!(covers([(8, 5), (7, 9)]));
+        assert!(!covers([(7, 5), (7, 9)]), "it has what is lost");
+        assert!(!covers([(8, 5), (7, 8)]));
+    }
+
+    #[test]
+    fn a_snapshot_from_before_its_build_joined_is_worth_nothing() {
+        let snapshot = cut([(7, 4), (7, 9)]);
+        let mut joined = cut([(7, 6), (7, 9)]);
+        assert!(is_lost(&history(), &snapshot, &joined), "5 and 6 were never brought");
+        rejoin(&mut joined, &cut([(7, 3), (7, 9)]));
+        assert!(!is_lost(&history(), &snapshot, &joined), "now they would be");
+        assert!(is_lost(&history(), &cut([(7, 6), (7, 9)]), &joined), "of a lost history");
     }
 }

@@ -307,7 +307,10 @@ impl Indexer {
     pub fn message(&mut self, message: StreamMessage) -> Result<Vec<EpochMark>> {
         match message {
             StreamMessage::Begin { at, indexes } => self.begin(at, indexes)?,
-            StreamMessage::History(logs) => self.history = Some(logs),
+            StreamMessage::History(logs) => {
+                self.history = Some(logs);
+                self.finish_builds();
+            }
             StreamMessage::IndexJoin { index, at } => self.join(index, &at)?,
             StreamMessage::IndexLeave { index } => {
                 self.builds.remove(&index);
@@ -470,8 +473,11 @@ impl Indexer {
                 self.to_fetch.push((*index, build.number));
             }
         }
-        let covered =
-            |build: &Build| build.snapshot.as_ref().is_some_and(|(cut, _)| mark.cut.reaches(cut));
+        let history = self.history.as_deref();
+        let covered = |build: &Build| {
+            let snapshot = build.snapshot.as_ref();
+            snapshot.is_some_and(|(cut, _)| rules::covers(history, &mark.cut, cut))
+        };
         let ready: Vec<IndexId> =
             self.builds.iter().filter(|(_, b)| covered(b)).map(|(index, _)| *index).collect();
         for index in ready {
