@@ -146,6 +146,9 @@ impl World {
     /// The source opens a stream, or refuses.
     pub fn subscribe(&mut self, at: usize, session: u64, from: Option<Cut>, last_epoch: Epoch) {
         let node = INDEXERS[at];
+        if self.indexers[at].session != session {
+            return;
+        }
         let down = self.source.down_until_ms > self.now_ms
             || !self.source.catalog.buckets.contains_key(&BUCKET);
         if !down && self.source.subscribe(node, session, from, last_epoch) {
