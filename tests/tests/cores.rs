@@ -17,7 +17,8 @@ const SECONDS: u64 = 6;
 /// loss, and the rollback hid what had survived. 16: a jump of the leader's time of day moved the horizon past leases.
 /// 155: a build was given a snapshot from before it had joined the stream. 134: an epoch that a rollback was about to
 /// take back was compared with a snapshot of the new history.
-const FOUND: &[(u64, u64)] = &[(112, 20), (2, 20), (16, 20), (14, 20), (155, 20), (134, 20), (7, 20)];
+const FOUND: &[(u64, u64)] =
+    &[(112, 20), (2, 20), (16, 20), (14, 20), (155, 20), (134, 20), (7, 20)];
 
 /// Runs a seed; what is wrong with it.
 fn judge(seed: u64, seconds: u64, total: &Mutex<Total>) -> Option<String> {

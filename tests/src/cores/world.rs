@@ -114,7 +114,8 @@ pub enum Event {
 struct Scheduled {
     at_ms: u64,
     number: u64,
-    event: Event,
+    /// In a box: the heap moves what is scheduled about.
+    event: Box<Event>,
 }
 
 impl PartialEq for Scheduled {
@@ -243,7 +244,8 @@ impl World {
     /// An event happens after a while.
     pub fn after(&mut self, ms: u64, event: Event) {
         self.last_event += 1;
-        let scheduled = Scheduled { at_ms: self.now_ms + ms, number: self.last_event, event };
+        let scheduled =
+            Scheduled { at_ms: self.now_ms + ms, number: self.last_event, event: Box::new(event) };
         self.heap.push(Reverse(scheduled));
     }
 
@@ -286,7 +288,7 @@ impl World {
             self.now_ms = at_ms;
             self.events += 1;
             self.trace = self.trace.rotate_left(5) ^ at_ms;
-            self.happen(event);
+            self.happen(*event);
         }
     }
 
