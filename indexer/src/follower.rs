@@ -176,12 +176,11 @@ impl Follower {
         loop {
             // In a bucket at rest no message reminds of them.
             let waits = self.shared.incoming.waits(self.bucket);
-            if self.must_go_back() {
-                return Err(Error::unavailable("the bucket is rolled back"));
-            }
             tokio::select! {
                 biased;
-                _ = catalog.changed() => {}
+                _ = catalog.changed() => if self.must_go_back() {
+                    return Err(Error::unavailable("the bucket is rolled back"));
+                },
                 _ = moves.changed() => {}
                 () = tokio::time::sleep(LOOK_AT_MOVES), if waits => {}
                 done = builds_done.recv() => {

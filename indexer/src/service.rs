@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use proto::api::{
@@ -374,6 +375,7 @@ impl IndexerApi for Indexer {
     async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
         let watch = AppliedWatch {
             store: Arc::clone(&self.shared.store),
+            catalog: Arc::clone(&self.shared.catalog),
             node: self.shared.config.node.id,
             changed: self.shared.applied.subscribe(),
             slices: self.shared.slices.subscribe(),
@@ -442,6 +444,7 @@ async fn next_batch(
 /// A router's view of what is applied here: the whole first, then what changed.
 struct AppliedWatch {
     store: Arc<dyn SliceStore>,
+    catalog: Arc<ArcSwap<Catalog>>,
     node: NodeId,
     changed: watch::Receiver<u64>,
     slices: watch::Receiver<u64>,
@@ -458,7 +461,13 @@ impl AppliedWatch {
         self.first = false;
         self.slices.mark_unchanged();
         let mut applied = Vec::new();
+        let catalog = self.catalog.load_full();
         for mark in self.store.applied() {
+            // What a rollback has left lacks what has survived it, until that is applied again.
+            let bucket = catalog.buckets.get(&mark.bucket);
+            if !bucket.is_none_or(|b| b.readable_from().is_none_or(|from| mark.epoch >= from)) {
+                continue;
+            }
             if self.told.insert(mark.bucket, mark.epoch) != Some(mark.epoch) {
                 applied.push((mark.bucket, mark.epoch));
             }

@@ -87,7 +87,9 @@ impl Client {
                 node: INDEXERS[random.usize(..INDEXERS.len())],
                 drain: random.u32(..3) == 0,
             },
-            _ => Command::StartMoves((0..random.usize(1..4)).map(|_| self.a_move(random)).collect()),
+            _ => {
+                Command::StartMoves((0..random.usize(1..4)).map(|_| self.a_move(random)).collect())
+            }
         }
     }
 
@@ -143,7 +145,8 @@ impl World {
     /// An answer has come.
     pub fn client_answer(&mut self, id: RequestId, outcome: &Outcome) {
         let client = &mut self.client;
-        let Some((request, _)) = client.waits.take_if(|(waits, _)| waits.request == Some(id)) else {
+        let Some((request, _)) = client.waits.take_if(|(waits, _)| waits.request == Some(id))
+        else {
             return;
         };
         client.answered += 1;

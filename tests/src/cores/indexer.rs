@@ -473,7 +473,8 @@ impl Indexer {
         let ready: Vec<IndexId> =
             self.builds.iter().filter(|(_, b)| covered(b)).map(|(index, _)| *index).collect();
         for index in ready {
-            let Some(Build { info, snapshot: Some((_, documents)), .. }) = self.builds.remove(&index)
+            let Some(Build { info, snapshot: Some((_, documents)), .. }) =
+                self.builds.remove(&index)
             else {
                 continue;
             };

@@ -145,7 +145,9 @@ impl Judge {
     pub fn answered(&mut self, command: &Command, outcome: &Outcome) {
         let Outcome::Refused(Error { code, .. }) = outcome else { return };
         let twice = match command {
-            Command::CreateIndex { .. } | Command::CreateBucket { .. } => *code == ErrorCode::Exists,
+            Command::CreateIndex { .. } | Command::CreateBucket { .. } => {
+                *code == ErrorCode::Exists
+            }
             Command::DropIndex { .. } => *code == ErrorCode::Unknown,
             _ => false,
         };

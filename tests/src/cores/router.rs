@@ -115,7 +115,8 @@ impl World {
         match step {
             Step::Finished => {
                 self.router.judged += 1;
-                self.trace = self.trace.rotate_left(9) ^ (scan.epoch.0 << 8 | scan.rows.len() as u64);
+                self.trace =
+                    self.trace.rotate_left(9) ^ (scan.epoch.0 << 8 | scan.rows.len() as u64);
                 self.judge.scanned(&self.source.history, scan.epoch, &scan.rows);
             }
             Step::Refused => self.router.refused += 1,
@@ -191,7 +192,8 @@ impl World {
 
     fn read_batch(&mut self, scan: &mut Scan, part: &Part, node: NodeId) {
         let Some(indexer) = self.indexers.iter().find(|indexer| indexer.id == node) else { return };
-        let after = part.resume_after.as_ref().map(|entry| u16::from_be_bytes([entry[0], entry[1]]));
+        let after =
+            part.resume_after.as_ref().map(|entry| u16::from_be_bytes([entry[0], entry[1]]));
         let mut rows = Vec::new();
         for slice in &part.slices {
             let (index, generation) = (scan.index.id, scan.index.generation);

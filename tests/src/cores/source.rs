@@ -228,8 +228,7 @@ impl Source {
         last_epoch: Epoch,
     ) -> bool {
         let at = from.unwrap_or_else(|| self.durable.clone());
-        let alive =
-            |(v, p): (VbucketId, Position)| self.history.is_alive(usize::from(v.0), p);
+        let alive = |(v, p): (VbucketId, Position)| self.history.is_alive(usize::from(v.0), p);
         if !at.iter().all(alive) {
             return false;
         }

@@ -303,7 +303,8 @@ impl World {
     fn look_at_moves(&mut self, at: usize) {
         let mut begun = Vec::new();
         for ((index, id), incoming) in &mut self.indexers[at].incoming {
-            if incoming.phase == MovePhase::Copying && !std::mem::replace(&mut incoming.begun, true) {
+            if incoming.phase == MovePhase::Copying && !std::mem::replace(&mut incoming.begun, true)
+            {
                 begun.push((*index, *id));
             }
         }
