@@ -13,6 +13,8 @@ pub struct Config {
     pub write_queue_bytes_max: usize,
     /// The newest mutations of a bucket that are kept in memory for its streams.
     pub head_bytes_max: usize,
+    /// Messages of a stream that wait for their reader, in bytes; one that is longer waits alone.
+    pub stream_bytes_max: usize,
     /// How far a stream runs ahead of the newest stability timestamp that it has sent.
     pub frames_ahead_bytes_max: usize,
 }
@@ -27,6 +29,8 @@ impl Config {
             write_queue_bytes_max: 64 << 20,
             // A second of bulk load, so that a stream which stalls for a moment stays with the head.
             head_bytes_max: 64 << 20,
+            // Two messages of full length: one on its way, one ready.
+            stream_bytes_max: 8 << 20,
             // A tick of 20 ms at full speed is below 1 MiB; this rides out a stalled promotion or two.
             frames_ahead_bytes_max: 8 << 20,
         }

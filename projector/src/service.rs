@@ -12,7 +12,7 @@ use proto::api::{
     Directory, ProjectorApi, PushReply, PushRequest, ResultStream, WriteReply, WriteRequest,
 };
 use proto::cut::Cut;
-use proto::env::{Budget, Env, Task};
+use proto::env::{Budget, Env, Task, byte_channel};
 use proto::ids::{BucketId, Vbuuid};
 use proto::index::{Catalog, IndexInfo, SourceKind};
 use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
@@ -32,8 +32,6 @@ use crate::task_stream::TaskStream;
 
 /// How long a call waits for a bucket or an index that the coordinator has made a moment ago.
 const CATALOG_WAIT: Duration = Duration::from_secs(2);
-/// Messages of a stream that wait for its reader.
-const STREAM_MESSAGES: usize = 4;
 /// Documents that one call may ask for, together: half of what a message between processes may have, so
 /// that ids and framing have room beside them; never less than one document.
 const GET_BYTES_MAX: usize = 32 << 20;
@@ -262,7 +260,7 @@ impl ProjectorApi for Projector {
         // Without a catalog nobody knows which indexes the frames are for.
         let missing = || Error::unavailable("the projector has not heard from the coordinator yet");
         self.wait_for(|catalog| catalog.map(|_| ()), missing).await?;
-        let (out, messages) = async_channel::bounded(STREAM_MESSAGES);
+        let (out, messages) = byte_channel(self.config.stream_bytes_max);
         let context = Arc::clone(&self.streams);
         let catalog = self.catalog.subscribe();
         let stream = MaintenanceStream::new(context, bucket, catalog, &request, out)?;
@@ -283,7 +281,7 @@ impl ProjectorApi for Projector {
             })
             .await?;
         let context = Arc::clone(&self.streams);
-        let (out, messages) = async_channel::bounded(STREAM_MESSAGES);
+        let (out, messages) = byte_channel(self.config.stream_bytes_max);
         let backfill = Backfill { context, bucket, index, node: request.node, cut };
         let task = self.env.spawn("backfill stream", backfill.run(snapshot, out));
         Ok(Box::pin(TaskStream::new(messages, task)))

@@ -11,8 +11,8 @@
 //! come the other messages: indexes that join or leave (the frames before are without, the frames after
 //! with them, so `at` is the exact border), and stability timestamps, as soon as they are known.
 //!
-//! One task per stream writes into a bounded channel and waits for its reader there, so a slow reader
-//! holds up nobody: the head moves on without it, and the log is what it then reads. The bytes of frames
+//! One task per stream writes into a channel that is bounded in bytes and waits for its reader there, so a
+//! slow reader holds up nobody: the head moves on without it, and the log is what it then reads. The bytes of frames
 //! that no timestamp covers which the node has heard of are bounded too: beyond the bound the stream
 //! waits for the next timestamp. A stream that catches up has sent all timestamps before the frames that
 //! they cover; such frames do not count, or it would wait for a timestamp that an idle bucket never has.
@@ -21,9 +21,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use async_channel::Sender;
 use proto::cut::{Cut, Position};
-use proto::env::Env;
+use proto::env::{ByteSender, Env};
 use proto::ids::{Epoch, IndexId, NodeId, Seqno, VbucketId};
 use proto::index::{Catalog, IndexInfo, IndexState};
 use proto::mutation::{Frame, KeyVersionsWriter, StreamMessage, SubscribeRequest};
@@ -43,8 +42,6 @@ const LOG_READ_BYTES: usize = 256 << 10;
 /// Bytes of key-versions in a message, about: a small part of what the transport takes, since the last
 /// mutation goes in as a whole.
 pub const MESSAGE_BYTES: usize = 4 << 20;
-/// What a frame takes besides its body.
-const FRAME_OVERHEAD_BYTES: usize = 64;
 
 /// What all streams of a projector share.
 pub struct StreamContext {
@@ -77,7 +74,7 @@ pub struct MaintenanceStream {
     node: NodeId,
     catalog: watch::Receiver<Option<Arc<Catalog>>>,
     changed: watch::Receiver<u64>,
-    out: Sender<Result<StreamMessage>>,
+    out: ByteSender<Result<StreamMessage>>,
     /// The `cas` of the catalog that `indexes` are of.
     catalog_cas: u64,
     indexes: BTreeMap<IndexId, Arc<IndexInfo>>,
@@ -118,7 +115,7 @@ impl MaintenanceStream {
         bucket: Arc<Bucket>,
         catalog: watch::Receiver<Option<Arc<Catalog>>>,
         request: &SubscribeRequest,
-        out: Sender<Result<StreamMessage>>,
+        out: ByteSender<Result<StreamMessage>>,
     ) -> Result<Self> {
         let changed = bucket.watch();
         let (end, then) = bucket.end();
@@ -161,7 +158,7 @@ impl MaintenanceStream {
     /// watermarks.
     pub async fn run(mut self) {
         if let Err(End::Failed(error)) = self.send_all().await {
-            let _gone = self.out.send(Err(error)).await;
+            let _gone = self.out.send(Err(error), 0).await;
         }
     }
 
@@ -193,7 +190,8 @@ impl MaintenanceStream {
     }
 
     async fn send(&self, message: StreamMessage) -> Sent<()> {
-        self.out.send(Ok(message)).await.map_err(|_| End::ReaderGone)
+        let bytes = message.bytes();
+        self.out.send(Ok(message), bytes).await.map_err(|_| End::ReaderGone)
     }
 
     fn wanted_indexes(&mut self) -> BTreeMap<IndexId, Arc<IndexInfo>> {
@@ -258,7 +256,7 @@ impl MaintenanceStream {
         let frames = self.frames()?;
         for frame in &frames {
             let position = Position { vbuuid: frame.vbuuid, seqno: frame.to };
-            let bytes = frame.body.len() + FRAME_OVERHEAD_BYTES;
+            let bytes = frame.bytes();
             self.at.set(frame.vbucket, position);
             let heard = self.heard.as_ref();
             if heard.is_none_or(|cut| !cut.covers_position(frame.vbucket, position)) {

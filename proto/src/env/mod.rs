@@ -28,7 +28,7 @@ use std::time::Duration;
 
 pub use admission::{Admission, AdmissionLimits, AdmissionStatus, Permit};
 pub use budget::{Budget, Reservation};
-pub use byte_channel::{ByteReceiver, ByteSender, byte_channel};
+pub use byte_channel::{ByteReceiver, ByteSender, ReceiverGone, byte_channel};
 
 /// Wall-clock time. For durations use `tokio::time`, which the simulation drives.
 pub trait Clock: Send + Sync + 'static {
