@@ -16,6 +16,7 @@ mod follower;
 mod moves;
 mod queue;
 mod scan;
+mod scans;
 mod service;
 pub mod slice;
 

@@ -103,15 +103,20 @@ impl Admission {
         }))
     }
 
+    /// A permit if nobody has to be waited for; `OverLimit` where one may not hold so much.
+    pub fn try_admit(&self, bytes: usize) -> Result<Option<Permit>> {
+        self.check(bytes)?;
+        let Ok(place) = Arc::clone(&self.0.places).try_acquire_owned() else { return Ok(None) };
+        let Some(room) = self.0.bytes.try_reserve(bytes) else { return Ok(None) };
+        Ok(Some(self.permit(place, room, bytes)))
+    }
+
     /// Waits for a place and for `bytes`: `OverLimit` where one may not hold so much, `TooBusy` when the
     /// deadline has come.
     pub async fn admit(&self, bytes: usize, deadline: Instant) -> Result<Permit> {
         let shared = &self.0;
-        self.check(bytes)?;
-        if let Ok(place) = Arc::clone(&shared.places).try_acquire_owned()
-            && let Some(room) = shared.bytes.try_reserve(bytes)
-        {
-            return Ok(self.permit(place, room, bytes));
+        if let Some(permit) = self.try_admit(bytes)? {
+            return Ok(permit);
         }
         shared.waiting.fetch_add(1, Ordering::Relaxed);
         let _waiting = Waiting(shared);
