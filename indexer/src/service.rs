@@ -85,16 +85,17 @@ impl Indexer {
             applied: watch::Sender::new(0),
             slices: watch::Sender::new(0),
         };
+        let admission = Admission::new(shared.config.scan_limits());
         let scans = Scans::new(
             env.clone(),
             Arc::clone(&shared.store),
-            Admission::new(shared.config.scan_limits()),
+            admission.clone(),
             Patience::default(),
         );
         let followers = Followers::default();
         let tasks = vec![
             env.spawn("catalog", follow_catalog(shared.clone(), Arc::clone(&followers))),
-            env.spawn("heartbeat", report(shared.clone(), followers)),
+            env.spawn("heartbeat", report(shared.clone(), followers, admission.clone())),
         ];
         Ok(Self { shared, scans, _lock: dir_lock, _tasks: tasks })
     }
@@ -278,7 +279,7 @@ fn bucket_progress(shared: &Shared, followers: &Followers) -> Vec<BucketProgress
 }
 
 /// Registers the node, then says what it has: regularly, and at once when a slice becomes readable.
-async fn report(shared: Shared, followers: Followers) {
+async fn report(shared: Shared, followers: Followers, scans: Admission) {
     let mut slices = shared.slices.subscribe();
     // Also a node that is known: it may have come back at another address.
     while !register(&shared, &*shared.directory.coordinator()).await {}
@@ -290,6 +291,7 @@ async fn report(shared: Shared, followers: Followers) {
             slices: shared.store.progress(),
             moves: shared.incoming.progress(),
             leases: Vec::new(),
+            scans: Some(scans.status()),
         };
         match coordinator.heartbeat(heartbeat).await {
             Ok(()) => {}

@@ -110,6 +110,11 @@ impl Router {
         self.shared.catalog.load_full()
     }
 
+    /// Who it is.
+    pub fn node(&self) -> NodeId {
+        self.shared.config.node.id
+    }
+
     /// How many scans run, wait and were refused.
     pub fn scans(&self) -> AdmissionStatus {
         self.shared.admission.status()
@@ -310,6 +315,7 @@ async fn report_leases(shared: Shared) {
             slices: Vec::new(),
             moves: Vec::new(),
             leases: shared.leases.told(Instant::now()),
+            scans: Some(shared.admission.status()),
         };
         let coordinator = shared.directory.coordinator();
         match coordinator.heartbeat(heartbeat).await {
