@@ -32,6 +32,8 @@ use crate::task_stream::TaskStream;
 
 /// How long a call waits for a bucket or an index that the coordinator has made a moment ago.
 const CATALOG_WAIT: Duration = Duration::from_secs(2);
+/// How long a writer waits for a stability timestamp, where too much has none: an election, and then some.
+const PUBLISHED_WAIT: Duration = Duration::from_secs(10);
 /// Documents that one call may ask for, together: half of what a message between processes may have, so
 /// that ids and framing have room beside them; never less than one document.
 const GET_BYTES_MAX: usize = 32 << 20;
@@ -210,12 +212,36 @@ impl Projector {
         Err(Error::new(ErrorCode::Unsupported, message).with_hint(hint))
     }
 
+    /// Waits while too much of a bucket waits for a timestamp: one that covered it all would be more than an
+    /// indexer can gather.
+    async fn wait_published(&self, bucket: &Bucket) -> Result<()> {
+        let most = self.config.unpublished_bytes_max;
+        if bucket.unpublished_bytes() < most {
+            return Ok(());
+        }
+        let mut changed = bucket.watch();
+        let room = async {
+            while bucket.unpublished_bytes() >= most && !bucket.is_removed() {
+                if changed.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(PUBLISHED_WAIT, room).await.map_err(|_| {
+            let (name, most) = (&bucket.info.name, most >> 10);
+            let message = format!("bucket {name}: {most} KiB of writes wait for their epoch");
+            Error::unavailable(message)
+                .with_hint("no coordinator leads; writes go on when one does")
+        })
+    }
+
     async fn submit<T>(
         &self,
         bucket: Arc<Bucket>,
         bytes: usize,
         work: impl FnOnce(oneshot::Sender<Result<T>>) -> Work,
     ) -> Result<T> {
+        self.wait_published(&bucket).await?;
         let room = self.write_budget.reserve(bytes).await;
         let (reply, answer) = oneshot::channel();
         let ending = || Error::unavailable("the projector is ending");

@@ -4,7 +4,7 @@
 //!
 //! - **the head**, shared in memory by all streams that keep up;
 //! - **the store's log**, when it begins in the past or has fallen behind the head. It then reads up
-//!   to the end that it found when it began, and tries the head from there.
+//!   to the end that it found when it began, from timestamp to timestamp, and tries the head from there.
 //!
 //! Every batch becomes one frame for each vbucket that it touches, `(at, last seqno]`, whether or not it
 //! holds anything for the node, so the frames have no gaps (I2). Between two batches, and only there,
@@ -43,6 +43,9 @@ const LOG_READ_BYTES: usize = 256 << 10;
 /// mutation goes in as a whole.
 pub const MESSAGE_BYTES: usize = 4 << 20;
 
+/// What a message counts for at least: while a few wait for their reader, what comes gathers in the next one.
+const MESSAGE_BYTES_MIN: usize = MESSAGE_BYTES / 2;
+
 /// What all streams of a projector share.
 pub struct StreamContext {
     /// The seams.
@@ -58,11 +61,12 @@ pub struct StreamContext {
 }
 
 /// Where the next mutations come from.
+#[derive(Clone)]
 enum Reading {
     Head(HeadPosition),
     /// The log up to `to`; the head from there.
     Log {
-        to: Cut,
+        to: Arc<Cut>,
         then: HeadPosition,
     },
 }
@@ -80,6 +84,8 @@ pub struct MaintenanceStream {
     indexes: BTreeMap<IndexId, Arc<IndexInfo>>,
     at: Cut,
     reading: Reading,
+    /// The cut of the timestamp up to which the log is read next.
+    goal: Option<Arc<Cut>>,
     /// Mutations that were read and are not in frames yet.
     batch: std::vec::IntoIter<Arc<Mutation>>,
     last_epoch: Epoch,
@@ -123,7 +129,7 @@ impl MaintenanceStream {
         let (at, reading) = match &request.from {
             Some(from) => {
                 bucket.check_place(from)?;
-                (from.clone(), Reading::Log { to: end, then })
+                (from.clone(), Reading::Log { to: Arc::new(end), then })
             }
             None => {
                 // Nothing before the newest timestamp concerns a node that begins here.
@@ -146,6 +152,7 @@ impl MaintenanceStream {
             indexes: BTreeMap::new(),
             at,
             reading,
+            goal: None,
             batch: Vec::new().into_iter(),
             last_epoch,
             heard,
@@ -190,7 +197,7 @@ impl MaintenanceStream {
     }
 
     async fn send(&self, message: StreamMessage) -> Sent<()> {
-        let bytes = message.bytes();
+        let bytes = message.bytes().max(MESSAGE_BYTES_MIN);
         self.out.send(Ok(message), bytes).await.map_err(|_| End::ReaderGone)
     }
 
@@ -270,8 +277,8 @@ impl MaintenanceStream {
 
     async fn next_batch(&mut self) -> Result<Vec<Arc<Mutation>>> {
         loop {
-            match &self.reading {
-                Reading::Head(from) => match self.bucket.read_head(*from, HEAD_READ_BYTES) {
+            match self.reading.clone() {
+                Reading::Head(from) => match self.bucket.read_head(from, HEAD_READ_BYTES) {
                     Some((batch, next)) => {
                         self.reading = Reading::Head(next);
                         return Ok(batch);
@@ -279,21 +286,34 @@ impl MaintenanceStream {
                     None => {
                         let (to, then) = self.bucket.end();
                         tracing::debug!(node = %self.node, bucket = %self.bucket.info.name, "fell behind the head");
-                        self.reading = Reading::Log { to, then };
+                        self.reading = Reading::Log { to: Arc::new(to), then };
                     }
                 },
                 Reading::Log { to, then } => {
-                    let behind = to.iter().find(|(v, end)| self.at.get(*v).seqno < end.seqno);
-                    let Some((vbucket, end)) = behind else {
-                        self.reading = Reading::Head(*then);
+                    let Some((vbucket, end)) = self.next_of_log(&to) else {
+                        self.reading = Reading::Head(then);
                         continue;
                     };
                     let after = self.at.get(vbucket).seqno;
                     let bucket = self.bucket.info.id;
-                    return self.read_log(LogRange { bucket, vbucket, after, to: end.seqno }).await;
+                    return self.read_log(LogRange { bucket, vbucket, after, to: end }).await;
                 }
             }
         }
+    }
+
+    /// The vbucket that is read next, and up to where: to one timestamp after another, so that the reader can apply
+    /// what it has instead of gathering all that it lacks.
+    fn next_of_log(&mut self, to: &Cut) -> Option<(VbucketId, Seqno)> {
+        let at = &self.at;
+        let behind = |goal: &Cut| {
+            let ends = to.iter().map(|(v, end)| (v, end.seqno.min(goal.get(v).seqno)));
+            ends.into_iter().find(|(v, end)| at.get(*v).seqno < *end)
+        };
+        self.goal.as_deref().and_then(&behind).or_else(|| {
+            self.goal = self.bucket.next_goal(at);
+            self.goal.as_deref().and_then(&behind).or_else(|| behind(to))
+        })
     }
 
     async fn read_log(&self, range: LogRange) -> Result<Vec<Arc<Mutation>>> {
