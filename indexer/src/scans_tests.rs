@@ -246,3 +246,35 @@ async fn a_scan_parked_for_long_keeps_no_run_in_memory() {
     let _other = other.await.expect("it was parked").unwrap();
     assert!(refused.is_err() && let_go.upgrade().is_none());
 }
+
+/// The disk is full, memory is spent, and a scan that nobody reads holds its place: deletions wait, and all of
+/// them are there as soon as the disk has room.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deletions_that_wait_for_a_full_disk_are_done_when_there_is_room() {
+    let ((mut env, _, fs), dir) = (proto::env::sim::world(3), Path::new("/indexer"));
+    // Flushes fail again and again meanwhile; they need a thread of their own.
+    env.spawner = Env::real().spawner;
+    let store = filled(&env, dir, 2 << 20).await;
+    let scans = scans(&env, &store, 3_600_000);
+    let mut holds = open(&scans, scan(10_000)).await.unwrap();
+    holds.next().await.unwrap().unwrap();
+    fs.set_capacity(0);
+    let (deleting, done) = (Arc::clone(&store), Arc::new(AtomicU64::new(0)));
+    let counted = Arc::clone(&done);
+    let deletions = tokio::task::JoinSet::from_iter([async move {
+        for n in 0..200 {
+            let some = DOCUMENTS / 200;
+            deleting.apply(epoch(3 + n, n * some..(n + 1) * some, false)).await.unwrap();
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+    }]);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(done.load(Ordering::Relaxed) < 200, "the disk is not full enough for this test");
+    fs.set_capacity(u64::MAX);
+    let limit = Duration::from_secs(60);
+    tokio::time::timeout(limit, deletions.join_all()).await.expect("they go on");
+    let durable = store.wait_durable(BUCKET, Epoch(202));
+    tokio::time::timeout(limit, durable).await.expect("in time").unwrap();
+    drop(holds);
+    assert!(all(&scans, ShardScan { epoch: Epoch(202), ..scan(1000) }, false).await.is_empty());
+}
