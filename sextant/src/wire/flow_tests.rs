@@ -18,12 +18,13 @@ use super::*;
 
 /// As long as a projector makes them.
 const MESSAGE_BYTES: usize = 4 << 20;
-/// More windows than a connection of sixteen megabytes would have.
-const STOPPED: usize = 64;
+/// More than a connection of sixteen megabytes has windows for, and more than the streams that HTTP/2 servers usually
+/// allow.
+const STOPPED: usize = 300;
 
 /// A projector that sends frames without end, and counts what was asked of it.
-#[derive(Default)]
 struct Flood {
+    message_bytes: usize,
     sent: Arc<AtomicUsize>,
 }
 
@@ -46,9 +47,10 @@ impl ProjectorApi for Flood {
     }
     async fn subscribe(&self, _: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
         let sent = Arc::clone(&self.sent);
-        let body = Bytes::from(vec![7; MESSAGE_BYTES]);
+        let message_bytes = self.message_bytes;
+        let body = Bytes::from(vec![7; message_bytes]);
         Ok(Box::pin(stream::iter(0..).map(move |n: u64| {
-            sent.fetch_add(MESSAGE_BYTES, Ordering::Relaxed);
+            sent.fetch_add(message_bytes, Ordering::Relaxed);
             let (vbucket, vbuuid) = (VbucketId(0), Vbuuid(1));
             let (from, to) = (Seqno(n), Seqno(n + 1));
             Ok(StreamMessage::Frames(vec![Frame { vbucket, vbuuid, from, to, body: body.clone() }]))
@@ -60,9 +62,12 @@ impl ProjectorApi for Flood {
 }
 
 /// A projector behind a socket, and what it has sent.
-async fn flood() -> (Arc<dyn ProjectorApi>, Arc<AtomicUsize>, proto::env::Task) {
+async fn flood(
+    message_bytes: usize,
+) -> (Arc<dyn ProjectorApi>, Arc<AtomicUsize>, proto::env::Task) {
     let node = NodeId(1);
-    let (flood, serving) = (Flood::default(), Peers::new(Vec::new(), tcp_connect()));
+    let (flood, serving) =
+        (Flood { message_bytes, sent: Arc::default() }, Peers::new(Vec::new(), tcp_connect()));
     let sent = Arc::clone(&flood.sent);
     serving.add_projector(node, Arc::new(flood));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -94,7 +99,7 @@ async fn settled(sent: &AtomicUsize) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn to_a_reader_that_stops_no_more_than_a_window_and_two_messages_are_on_their_way() {
-    let (projector, sent, _task) = flood().await;
+    let (projector, sent, _task) = flood(MESSAGE_BYTES).await;
     let mut frames = projector.subscribe(request()).await.unwrap();
     let bound = STREAM_WINDOW_BYTES as usize + 2 * MESSAGE_BYTES;
     let before = timeout(Duration::from_secs(60), settled(&sent)).await.unwrap();
@@ -110,7 +115,7 @@ async fn to_a_reader_that_stops_no_more_than_a_window_and_two_messages_are_on_th
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_that_nobody_reads_hold_up_no_other_of_the_same_connection() {
-    let (projector, sent, _task) = flood().await;
+    let (projector, sent, _task) = flood(64 << 10).await;
     let live = async {
         let mut stopped = Vec::new();
         for _ in 0..STOPPED {
@@ -118,7 +123,7 @@ async fn streams_that_nobody_reads_hold_up_no_other_of_the_same_connection() {
         }
         settled(&sent).await;
         let mut live = projector.subscribe(request()).await.unwrap();
-        for _ in 0..8 {
+        for _ in 0..100 {
             live.next().await.unwrap().unwrap();
         }
         projector.positions(BucketId(1)).await.unwrap();
