@@ -18,14 +18,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use futures::stream;
-use proto::Result;
 use proto::api::ResultStream;
 use proto::env::{Admission, AdmissionStatus, Env, Permit, Task};
 use proto::scan::{ShardBatch, ShardScan};
+use proto::{Error, Result};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -63,7 +63,8 @@ pub struct Scans {
 
 struct Shared {
     env: Env,
-    store: Arc<dyn SliceStore>,
+    /// A scan that a client holds open keeps no store open whose node has stopped.
+    store: Weak<dyn SliceStore>,
     admission: Admission,
     patience: Patience,
     open: Mutex<BTreeMap<u64, Arc<Mutex<Held>>>>,
@@ -102,13 +103,13 @@ impl Scans {
     /// No scan is open yet.
     pub fn new(
         env: Env,
-        store: Arc<dyn SliceStore>,
+        store: &Arc<dyn SliceStore>,
         admission: Admission,
         patience: Patience,
     ) -> Self {
         let shared = Arc::new(Shared {
             env,
-            store,
+            store: Arc::downgrade(store),
             admission,
             patience,
             open: Mutex::default(),
@@ -168,7 +169,9 @@ impl Scans {
 
 impl Shared {
     fn snapshot(&self, scan: &ShardScan) -> Result<Arc<dyn Snapshot>> {
-        self.store.snapshot(scan.index, scan.generation, scan.epoch)
+        let store = self.store.upgrade();
+        let store = store.ok_or_else(|| Error::unavailable("the indexer has stopped"))?;
+        store.snapshot(scan.index, scan.generation, scan.epoch)
     }
 }
 
@@ -180,7 +183,7 @@ impl Reading {
             (held.scanner.take(), held.permit.take(), held.snapshot_since)
         };
         let Some(mut scanner) = scanner else {
-            return Err(proto::Error::internal("a scan is read twice at once"));
+            return Err(Error::internal("a scan is read twice at once"));
         };
         let permit = match permit {
             Some(permit) => permit,

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use futures::StreamExt;
+use proto::ErrorCode;
 use proto::cut::{Cut, EpochMark, Position};
 use proto::env::AdmissionLimits;
 use proto::expr::{ColumnType, Expr, Step};
@@ -14,7 +15,6 @@ use proto::key;
 use proto::mutation::{KeyVersionsWriter, MutationKind};
 use proto::scan::{AggregateCall, AggregateFunction, KeyRange, Output};
 use proto::value::Value;
-use proto::{Error, ErrorCode};
 
 use super::*;
 use crate::slice::{EpochBatch, FragmentStore, Grouping, Piece, StoreOptions};
@@ -27,7 +27,7 @@ const DOCUMENTS: u64 = 20_000;
 
 fn key_of(n: u64) -> Vec<u8> {
     let mut key = Vec::new();
-    key::encode_part(&Value::String(format!("group {:03}", n / 100).into()), false, &mut key);
+    key::encode_part(&Value::String(format!("group {:03}", n / 100)), false, &mut key);
     key::encode_part(&Value::int(n as i64), false, &mut key);
     key
 }
@@ -95,7 +95,8 @@ fn scans(env: &Env, store: &Arc<FragmentStore>, patience_ms: u64) -> Scans {
         unread: Duration::from_secs(3600),
         snapshot: Duration::from_secs(3600),
     };
-    Scans::new(env.clone(), store.clone(), Admission::new(limits), patience)
+    let store: Arc<dyn SliceStore> = store.clone();
+    Scans::new(env.clone(), &store, Admission::new(limits), patience)
 }
 
 fn scan(timeout_ms: u64) -> ShardScan {

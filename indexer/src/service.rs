@@ -86,12 +86,7 @@ impl Indexer {
             slices: watch::Sender::new(0),
         };
         let admission = Admission::new(shared.config.scan_limits());
-        let scans = Scans::new(
-            env.clone(),
-            Arc::clone(&shared.store),
-            admission.clone(),
-            Patience::default(),
-        );
+        let scans = Scans::new(env.clone(), &shared.store, admission.clone(), Patience::default());
         let followers = Followers::default();
         let tasks = vec![
             env.spawn("catalog", follow_catalog(shared.clone(), Arc::clone(&followers))),

@@ -340,9 +340,15 @@ async fn send(
     batches.send(batch, bytes).await
 }
 
-/// Of several failures, that an epoch is gone says more than that a node could not be asked.
+/// Of several failures, that an epoch is gone says more than that a node is busy, and both more than that one could
+/// not be asked.
 fn remember(last: &mut Option<Error>, error: Error) {
-    if last.as_ref().is_none_or(|last| last.code != ErrorCode::SnapshotTooOld) {
+    let says = |error: &Error| match error.code {
+        ErrorCode::SnapshotTooOld => 2,
+        ErrorCode::TooBusy => 1,
+        _ => 0,
+    };
+    if last.as_ref().is_none_or(|last| says(last) <= says(&error)) {
         *last = Some(error);
     }
 }

@@ -6,7 +6,7 @@
 //! `Open` in postcard, its answer the same type that the trait returns, or an error.
 //!
 //! Flow: a stream's reader grants credit by reading. Of what it has not read, the transport takes one window
-//! ([`STREAM_WINDOW_BYTES`]) and a message or two; then the sender's channel, bounded in bytes too, fills, and
+//! (`STREAM_WINDOW_BYTES`) and a message or two; then the sender's channel, bounded in bytes too, fills, and
 //! the sender waits. The connection grants more than all its streams together ever use, so that streams nobody
 //! reads hold up no other: scans of slow clients neither each other nor what an indexer says it has applied, backfills
 //! that wait for memory no maintenance stream.
