@@ -34,7 +34,7 @@ pub struct Config {
     pub scans_max: usize,
     /// What all shard scans together may hold of blocks and rows, in bytes; `None`: an eighth of the store's memory.
     pub scans_memory_bytes: Option<usize>,
-    /// What one may hold of them, in bytes; `None`: half of what all may.
+    /// What one may hold of them, in bytes; `None`: what all may.
     pub scan_memory_bytes: Option<usize>,
     /// What a bucket's stream may have waiting for its epoch, in bytes; `None`: an eighth of the store's memory.
     pub queue_bytes_max: Option<u64>,
@@ -76,7 +76,7 @@ impl Config {
             what: format!("shard scans on node {}", self.node.id),
             count_max: self.scans_max,
             bytes_max,
-            bytes_each_max: self.scan_memory_bytes.unwrap_or(bytes_max / 2).min(bytes_max),
+            bytes_each_max: self.scan_memory_bytes.unwrap_or(bytes_max).min(bytes_max),
         }
     }
 }
