@@ -1,6 +1,6 @@
 //! Raft's messages to the other members, through the directory.
 //!
-//! Each member has a bounded queue and one task that takes what has gathered and sends it in one call.
+//! Each member has a queue, bounded in messages and in bytes, and one task that takes what has gathered and sends it in one call.
 //! A full queue or a failed call loses messages, which is what Raft expects of a network; nothing here
 //! is retried, since what is late is stale.
 
@@ -12,9 +12,10 @@ use async_channel::{Receiver, Sender};
 use bytes::Bytes;
 use proto::Result;
 use proto::api::Directory;
-use proto::env::{Env, Task};
+use proto::env::{Budget, Env, Reservation, Task};
 use proto::ids::NodeId;
 
+use crate::raft::wire::QUEUE_BYTES_MAX;
 use crate::raft::{PeerTransport, RaftMessage};
 
 /// Messages that may wait for a member.
@@ -27,7 +28,10 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(1);
 const SNAPSHOT_CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The queues to the other members.
-pub struct Peers(BTreeMap<NodeId, Sender<RaftMessage>>);
+pub struct Peers(BTreeMap<NodeId, (Sender<Waiting>, Budget)>);
+
+/// A message that waits, and its room in the queue.
+type Waiting = (RaftMessage, Reservation);
 
 impl Peers {
     /// Queues to all members but this one, and the tasks that empty them; a cancelled task loses what
@@ -41,7 +45,7 @@ impl Peers {
         let mut tasks = Vec::new();
         for peer in others {
             let (sender, receiver) = async_channel::bounded(QUEUE_MAX);
-            queues.insert(peer, sender);
+            queues.insert(peer, (sender, Budget::new(QUEUE_BYTES_MAX)));
             let sending = send_all(directory.clone(), peer, receiver);
             tasks.push(env.spawn("coordinator-peer", sending));
         }
@@ -51,15 +55,17 @@ impl Peers {
 
 impl PeerTransport for Peers {
     fn send(&self, to: NodeId, message: RaftMessage) {
-        if let Some(queue) = self.0.get(&to) {
-            // Full: the member is down or slow, and Raft will know.
-            let _ = queue.try_send(message);
+        // Full: the member is down or slow, and Raft will know.
+        if let Some((queue, bytes)) = self.0.get(&to)
+            && let Some(room) = bytes.try_reserve(message.bytes())
+        {
+            let _ = queue.try_send((message, room));
         }
     }
 }
 
-async fn send_all(directory: Arc<dyn Directory>, peer: NodeId, queue: Receiver<RaftMessage>) {
-    while let Ok(first) = queue.recv().await {
+async fn send_all(directory: Arc<dyn Directory>, peer: NodeId, queue: Receiver<Waiting>) {
+    while let Ok((first, _room)) = queue.recv().await {
         if let Err(error) = send_some(&directory, peer, first, &queue).await {
             tracing::debug!(%peer, %error, "send raft messages");
         }
@@ -70,13 +76,13 @@ async fn send_some(
     directory: &Arc<dyn Directory>,
     peer: NodeId,
     first: RaftMessage,
-    queue: &Receiver<RaftMessage>,
+    queue: &Receiver<Waiting>,
 ) -> Result<()> {
     let timeout = if first.snapshot.is_some() { SNAPSHOT_CALL_TIMEOUT } else { CALL_TIMEOUT };
     let mut messages = vec![Bytes::from(first.encode()?)];
     let mut bytes = messages[0].len();
     while bytes < CALL_BYTES_MAX
-        && let Ok(next) = queue.try_recv()
+        && let Ok((next, _room)) = queue.try_recv()
     {
         let message = Bytes::from(next.encode()?);
         bytes += message.len();

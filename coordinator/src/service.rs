@@ -152,8 +152,14 @@ async fn say_alive(inner: Arc<Inner>) {
     loop {
         tokio::time::sleep(HEARTBEAT).await;
         let node = inner.config.node;
-        let nothing =
-            Heartbeat { node, buckets: vec![], slices: vec![], moves: vec![], leases: vec![] };
+        let nothing = Heartbeat {
+            node,
+            buckets: vec![],
+            slices: vec![],
+            moves: vec![],
+            leases: vec![],
+            scans: None,
+        };
         // Between two leaders there is nobody to tell.
         if let Err(error) = inner.heartbeat(nothing).await {
             tracing::debug!(%node, %error, "say that a coordinator is alive");

@@ -225,7 +225,7 @@ fn indexer_says(
         queue_bytes_max: 1,
     };
     let (node, slices) = (NodeId(id), slices.into_iter().map(progress).collect());
-    Heartbeat { node, buckets: vec![bucket], slices, moves, leases: vec![] }
+    Heartbeat { node, buckets: vec![bucket], slices, moves, leases: vec![], scans: None }
 }
 
 fn report(seqno: u64) -> SyncReport {
@@ -347,6 +347,7 @@ async fn an_index_is_served_when_its_slices_are() {
         slices: vec![],
         moves: vec![],
         leases: vec![],
+        scans: None,
     };
     assert_eq!(follower.heartbeat(stranger).await.unwrap_err().code, ErrorCode::Unknown);
     let catalog = follower.inner.replica.view().catalog.clone();

@@ -35,6 +35,10 @@ use crate::slice::{FragmentStore, Grouping, SliceStore, StoredIndex};
 /// How often moves that wait to be installed are looked at, when nothing else happens.
 const LOOK_AT_MOVES: std::time::Duration = std::time::Duration::from_millis(100);
 
+/// So many times what the queue may hold is gathered for one epoch: what the projector lets writers be ahead of the
+/// coordinator, as the key-versions of a few indexes.
+const QUEUES_GATHERED_MAX: u64 = 4;
+
 /// What the followers share with the service.
 #[derive(Clone)]
 pub struct Shared {
@@ -178,12 +182,11 @@ impl Follower {
         loop {
             // In a bucket at rest no message reminds of them.
             let waits = self.shared.incoming.waits(self.bucket);
-            if self.must_go_back() {
-                return Err(Error::unavailable("the bucket is rolled back"));
-            }
             tokio::select! {
                 biased;
-                _ = catalog.changed() => {}
+                _ = catalog.changed() => if self.must_go_back() {
+                    return Err(Error::unavailable("the bucket is rolled back"));
+                },
                 _ = moves.changed() => {}
                 () = tokio::time::sleep(LOOK_AT_MOVES), if waits => {}
                 done = builds_done.recv() => {
@@ -262,6 +265,7 @@ impl Follower {
                     })?;
                 }
                 self.apply_ready().await?;
+                self.bound_backlog().await?;
             }
             StreamMessage::Epoch(mark) => {
                 self.check_follows(&mark)?;
@@ -294,6 +298,26 @@ impl Follower {
             self.finish_builds().await?;
         }
         Ok(())
+    }
+
+    /// A node that was away for long, while the projector began anew and forgot the timestamps in between, would
+    /// gather all that it lacks for the first epoch that there is. Beyond a bound it does not: its slices are
+    /// built anew from a snapshot, which takes bounded memory, and the stream begins at the present.
+    async fn bound_backlog(&mut self) -> Result<()> {
+        let staged = self.queue()?.staged_bytes() as u64;
+        if staged <= self.shared.config.queue_bytes_max().saturating_mul(QUEUES_GATHERED_MAX) {
+            return Ok(());
+        }
+        let message = format!("bucket {}: {staged} bytes wait for one epoch", self.bucket);
+        tracing::warn!(staged, bucket = %self.bucket, "too much to gather: its slices are built anew");
+        self.builds.clear();
+        self.fed.clear();
+        self.queue = None;
+        for stored in self.stored() {
+            self.shared.store.drop_index(stored.info.id).await?;
+        }
+        self.shared.slices_changed();
+        Err(Error::new(ErrorCode::DropData, message))
     }
 
     /// The bucket's indexes that are here.
@@ -511,3 +535,7 @@ async fn backfill(
     }
     Err(Error::unavailable("the backfill stream ended before its end"))
 }
+
+#[cfg(test)]
+#[path = "follower_tests.rs"]
+mod tests;

@@ -17,6 +17,7 @@ mod moves;
 pub mod queue;
 pub mod rules;
 mod scan;
+mod scans;
 mod service;
 pub mod slice;
 

@@ -1,5 +1,6 @@
 //! Scans of a shard: walks the ranges of a request over the merged slices, filters, folds or packs
-//! what it finds, a batch at a time. Between batches it holds a snapshot and a place, nothing else.
+//! what it finds, a batch at a time. Between batches it holds a snapshot and a place; parked it holds the place
+//! alone, and goes on with another snapshot of the same epoch.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -30,7 +31,9 @@ const STEPS_PER_SIGN_OF_LIFE: u32 = 64;
 
 /// A scan in progress.
 pub struct ShardScanner {
-    snapshot: Arc<dyn Snapshot>,
+    /// `None` while the scan is parked.
+    snapshot: Option<Arc<dyn Snapshot>>,
+    spec: Arc<IndexSpec>,
     scan: ShardScan,
     /// What is left to walk: groups of slices that are merged, with a range; the next one last.
     ahead: Vec<(Vec<SliceNo>, KeyRange)>,
@@ -44,6 +47,8 @@ pub struct ShardScanner {
     /// For DISTINCT: the leading parts of the last row that was handed out, here or, before the resume
     /// point, by another replica. It counts over all ranges.
     last_prefix: Option<Bytes>,
+    /// What [`Self::memory_bytes`] said of the last snapshot.
+    memory_bytes: usize,
     /// Steps since the last batch.
     silent_steps: u32,
     done: bool,
@@ -58,24 +63,27 @@ impl ShardScanner {
             }
             Output::Rows { .. } => Vec::new(),
         };
+        let spec = Arc::clone(&snapshot.info().spec);
         let last_prefix = match (&scan.resume_after, scan.distinct_parts) {
             (Some(after), Some(parts)) => {
-                Some(after.slice_ref(leading_parts(&snapshot.info().spec, after, parts)?))
+                Some(after.slice_ref(leading_parts(&spec, after, parts)?))
             }
             _ => None,
         };
         Ok(Self {
             ahead: walks(&scan),
-            include: needs_include(&scan, snapshot.info().spec.keys.len()),
+            include: needs_include(&scan, spec.keys.len()),
             current: None,
             builder: RowBlockBuilder::with_capacity(FIRST_BATCH_BYTES),
             batch_bytes: FIRST_BATCH_BYTES,
             rows_left: scan.limit.unwrap_or(u64::MAX),
             partials,
             last_prefix,
+            memory_bytes: 0,
             silent_steps: 0,
             done: false,
-            snapshot,
+            snapshot: Some(snapshot),
+            spec,
             scan,
         })
     }
@@ -103,6 +111,42 @@ impl ShardScanner {
         Ok(None)
     }
 
+    /// Bytes that the scan may hold while it reads, about: blocks of fragments, and the batch at hand.
+    pub fn memory_bytes(&mut self) -> usize {
+        if let Some(snapshot) = &self.snapshot {
+            let blocks = snapshot.walk_bytes(&self.scan.slices, self.include);
+            self.memory_bytes = blocks + BATCH_BYTES;
+        }
+        self.memory_bytes
+    }
+
+    /// Can it be read without waiting for a disk?
+    pub fn is_in_memory(&self) -> bool {
+        self.snapshot.as_ref().is_some_and(|snapshot| snapshot.is_in_memory())
+    }
+
+    /// Does it hold no snapshot?
+    pub fn is_parked(&self) -> bool {
+        self.snapshot.is_none()
+    }
+
+    /// Lets go of the snapshot and of all that is read from it.
+    pub fn park(&mut self) {
+        self.memory_bytes();
+        self.snapshot = None;
+        let Some((slices, mut range, rows)) = self.current.take() else { return };
+        // Before the first entry nothing is behind it.
+        if !rows.entry().is_empty() {
+            go_behind(&mut range, rows.entry(), self.scan.reverse);
+        }
+        self.ahead.push((slices, range));
+    }
+
+    /// Goes on with another snapshot of the same epoch.
+    pub fn unpark(&mut self, snapshot: Arc<dyn Snapshot>) {
+        self.snapshot = Some(snapshot);
+    }
+
     fn last_batch(&mut self) -> ShardBatch {
         if !self.partials.is_empty() {
             return ShardBatch::Partials(std::mem::take(&mut self.partials));
@@ -126,7 +170,7 @@ impl ShardScanner {
         }
         let (entry, include) = (rows.entry(), rows.include());
         let prefix = match self.scan.distinct_parts {
-            Some(parts) => Some(leading_parts(&self.snapshot.info().spec, entry, parts)?),
+            Some(parts) => Some(leading_parts(&self.spec, entry, parts)?),
             None => None,
         };
         if prefix.is_some() && prefix == self.last_prefix.as_deref() {
@@ -134,7 +178,7 @@ impl ShardScanner {
             self.skip_prefix(&prefix)?;
             return Ok(true);
         }
-        let scope = EntryScope { spec: &self.snapshot.info().spec, entry, include };
+        let scope = EntryScope { spec: &self.spec, entry, include };
         if let Some(filter) = &self.scan.filter
             && eval::truth(filter, &scope) != Some(true)
         {
@@ -174,7 +218,10 @@ impl ShardScanner {
     }
 
     fn walk(&mut self, slices: Vec<SliceNo>, range: KeyRange) -> Result<()> {
-        let rows = self.snapshot.rows(&slices, &range, self.scan.reverse, self.include)?;
+        let Some(snapshot) = &self.snapshot else {
+            return Err(Error::internal("a step of a scan that is parked"));
+        };
+        let rows = snapshot.rows(&slices, &range, self.scan.reverse, self.include)?;
         self.current = Some((slices, range, rows));
         Ok(())
     }
@@ -203,18 +250,25 @@ fn walks(scan: &ShardScan) -> Vec<(Vec<SliceNo>, KeyRange)> {
 fn clip(range: &KeyRange, scan: &ShardScan) -> Option<KeyRange> {
     let mut range = range.clone();
     if let Some(after) = &scan.resume_after {
-        if scan.reverse {
-            if range.high.as_ref().is_none_or(|high| high > after) {
-                range.high = Some(after.clone());
-            }
-        } else {
-            // The smallest entry behind `after` is `after` with a zero byte.
-            let next = Bytes::from([after, &[0][..]].concat());
-            range.low = range.low.max(next);
-        }
+        go_behind(&mut range, after, scan.reverse);
     }
     let empty = range.high.as_ref().is_some_and(|high| *high <= range.low);
     (!empty).then_some(range)
+}
+
+/// Leaves out of a range what a scan that has come to an entry has behind it.
+fn go_behind(range: &mut KeyRange, entry: &[u8], reverse: bool) {
+    if reverse {
+        if range.high.as_ref().is_none_or(|high| high[..] > *entry) {
+            range.high = Some(Bytes::copy_from_slice(entry));
+        }
+        return;
+    }
+    // The smallest entry behind another is that one with a zero byte.
+    let next = Bytes::from([entry, &[0][..]].concat());
+    if next > range.low {
+        range.low = next;
+    }
 }
 
 /// The bytes of the first `parts` key parts of an entry.

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use proto::api::{
@@ -13,7 +14,7 @@ use proto::api::{
     WatchMessage,
 };
 use proto::command::{Command, CommandRequest, Outcome};
-use proto::env::{Env, OpenMode, Task, create_dir_durably};
+use proto::env::{Admission, AdmissionStatus, Env, OpenMode, Task, create_dir_durably};
 use proto::ids::{BucketId, Epoch, NodeId, SliceId, SliceNo};
 use proto::index::{BucketInfo, Catalog, IndexInfo, IndexState};
 use proto::moves::{ExportMessage, ExportRequest, MoveStage, SliceMove};
@@ -21,22 +22,22 @@ use proto::scan::{AppliedReport, ShardBatch, ShardScan};
 use proto::topology::TopologyProvider;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::config::Config;
 use crate::follower::{FollowerState, Shared, follow, grouping};
 use crate::moves::Incoming;
-use crate::scan::{ShardScanner, check};
+use crate::scan::check;
+use crate::scans::{Patience, Scans};
 use crate::slice::{FragmentStore, SliceStore, StoredIndex};
 
 /// What the data directory's VERSION file says.
 const DATA_VERSION: &str = "sextant indexer data 4\n";
-/// What a bucket may hold back before it counts as slow; the projector bounds what it sends ahead.
-const QUEUE_BYTES_MAX: u64 = 64 << 20;
 
 /// An indexer, running until it is dropped.
 pub struct Indexer {
     shared: Shared,
+    scans: Scans,
     _lock: Box<dyn Send + Sync>,
     _tasks: Vec<Task>,
 }
@@ -55,6 +56,8 @@ pub struct Status {
     pub node: NodeId,
     /// Bytes of memory of its slices.
     pub memory_bytes: u64,
+    /// Shard scans that run, wait and were refused.
+    pub scans: AdmissionStatus,
     /// Its slices.
     pub slices: Vec<SliceProgress>,
 }
@@ -84,12 +87,14 @@ impl Indexer {
             applied: watch::Sender::new(0),
             slices: watch::Sender::new(0),
         };
+        let admission = Admission::new(shared.config.scan_limits());
+        let scans = Scans::new(env.clone(), &shared.store, admission.clone(), Patience::default());
         let followers = Followers::default();
         let tasks = vec![
             env.spawn("catalog", follow_catalog(shared.clone(), Arc::clone(&followers))),
-            env.spawn("heartbeat", report(shared.clone(), followers)),
+            env.spawn("heartbeat", report(shared.clone(), followers, admission.clone())),
         ];
-        Ok(Self { shared, _lock: dir_lock, _tasks: tasks })
+        Ok(Self { shared, scans, _lock: dir_lock, _tasks: tasks })
     }
 
     /// What it says of itself.
@@ -97,6 +102,7 @@ impl Indexer {
         Status {
             node: self.shared.config.node.id,
             memory_bytes: self.shared.store.memory_bytes(),
+            scans: self.scans.status(),
             slices: self.shared.store.progress(),
         }
     }
@@ -264,14 +270,14 @@ fn bucket_progress(shared: &Shared, followers: &Followers) -> Vec<BucketProgress
             applied: mark.epoch,
             durable: shared.store.counters(mark.bucket).durable,
             queue_bytes: state.staged_bytes,
-            queue_bytes_max: QUEUE_BYTES_MAX,
+            queue_bytes_max: shared.config.queue_bytes_max(),
         }
     };
     shared.store.applied().into_iter().map(progress).collect()
 }
 
 /// Registers the node, then says what it has: regularly, and at once when a slice becomes readable.
-async fn report(shared: Shared, followers: Followers) {
+async fn report(shared: Shared, followers: Followers, scans: Admission) {
     let mut slices = shared.slices.subscribe();
     // Also a node that is known: it may have come back at another address.
     while !register(&shared, &*shared.directory.coordinator()).await {}
@@ -283,6 +289,7 @@ async fn report(shared: Shared, followers: Followers) {
             slices: shared.store.progress(),
             moves: shared.incoming.progress(),
             leases: Vec::new(),
+            scans: Some(scans.status()),
         };
         match coordinator.heartbeat(heartbeat).await {
             Ok(()) => {}
@@ -330,6 +337,7 @@ fn readable_slices(store: &dyn SliceStore) -> Vec<(SliceId, Epoch)> {
 #[async_trait]
 impl IndexerApi for Indexer {
     async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
+        let began = Instant::now();
         let dead = |bucket: &Arc<BucketInfo>| bucket.is_dead(scan.epoch);
         if self.shared.catalog.load().buckets.get(&scan.bucket).is_some_and(dead) {
             let what = format!("a rollback has taken back epoch {}", scan.epoch);
@@ -365,15 +373,13 @@ impl IndexerApi for Indexer {
         if !gone.is_empty() {
             return Ok(self.moved(&scan, &gone));
         }
-        // What may wait for a disk does so off the async threads.
-        let env = (!snapshot.is_in_memory()).then(|| self.shared.env.clone());
-        let scanner = ShardScanner::new(snapshot, scan)?;
-        Ok(Box::pin(stream::unfold(Some((scanner, env)), next_batch)))
+        self.scans.open(scan, snapshot, began).await
     }
 
     async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
         let watch = AppliedWatch {
             store: Arc::clone(&self.shared.store),
+            catalog: Arc::clone(&self.shared.catalog),
             node: self.shared.config.node.id,
             changed: self.shared.applied.subscribe(),
             slices: self.shared.slices.subscribe(),
@@ -412,36 +418,10 @@ impl IndexerApi for Indexer {
     }
 }
 
-/// The next batch of a scan, giving others a turn where nothing was found for a while.
-async fn next_batch(
-    scan: Option<(ShardScanner, Option<Env>)>,
-) -> Option<(Result<ShardBatch>, Option<(ShardScanner, Option<Env>)>)> {
-    let (mut scanner, env) = scan?;
-    loop {
-        let step = match &env {
-            None => scanner.step(),
-            Some(env) => {
-                let work = move || {
-                    let step = scanner.step();
-                    (scanner, step)
-                };
-                let (back, step) = env.blocking(work).await;
-                scanner = back;
-                step
-            }
-        };
-        match step {
-            Ok(None) => tokio::task::yield_now().await,
-            Ok(Some(ShardBatch::Done)) => return Some((Ok(ShardBatch::Done), None)),
-            Ok(Some(batch)) => return Some((Ok(batch), Some((scanner, env)))),
-            Err(error) => return Some((Err(error), None)),
-        }
-    }
-}
-
 /// A router's view of what is applied here: the whole first, then what changed.
 struct AppliedWatch {
     store: Arc<dyn SliceStore>,
+    catalog: Arc<ArcSwap<Catalog>>,
     node: NodeId,
     changed: watch::Receiver<u64>,
     slices: watch::Receiver<u64>,
@@ -458,7 +438,13 @@ impl AppliedWatch {
         self.first = false;
         self.slices.mark_unchanged();
         let mut applied = Vec::new();
+        let catalog = self.catalog.load_full();
         for mark in self.store.applied() {
+            // What a rollback has left lacks what has survived it, until that is applied again.
+            let bucket = catalog.buckets.get(&mark.bucket);
+            if !bucket.is_none_or(|b| b.readable_from().is_none_or(|from| mark.epoch >= from)) {
+                continue;
+            }
             if self.told.insert(mark.bucket, mark.epoch) != Some(mark.epoch) {
                 applied.push((mark.bucket, mark.epoch));
             }

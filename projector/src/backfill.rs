@@ -12,9 +12,9 @@
 
 use std::sync::Arc;
 
-use async_channel::Sender;
 use proto::Result;
 use proto::cut::Cut;
+use proto::env::ByteSender;
 use proto::ids::NodeId;
 use proto::index::IndexInfo;
 use proto::mutation::{BackfillMessage, KeyVersionsWriter};
@@ -53,10 +53,11 @@ impl Backfill {
     pub async fn run(
         self,
         snapshot: Box<dyn DocumentSnapshot>,
-        out: Sender<Result<BackfillMessage>>,
+        out: ByteSender<Result<BackfillMessage>>,
     ) {
         let begin = BackfillMessage::Begin { cut: self.cut.clone() };
-        if out.send(Ok(begin)).await.is_err() {
+        let bytes = begin.bytes();
+        if out.send(Ok(begin), bytes).await.is_err() {
             return;
         }
         let this = Arc::new(self);
@@ -82,7 +83,8 @@ impl Backfill {
                 Ok(None) => Ok(BackfillMessage::End),
                 Err(error) => Err(error),
             };
-            if out.send(message).await.is_err() {
+            let bytes = message.as_ref().map_or(0, BackfillMessage::bytes);
+            if out.send(message, bytes).await.is_err() {
                 return;
             }
         }

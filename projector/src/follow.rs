@@ -66,6 +66,7 @@ pub async fn stay_registered(projector: Arc<Projector>) {
                 slices: Vec::new(),
                 moves: Vec::new(),
                 leases: Vec::new(),
+                scans: None,
             };
             coordinator.heartbeat(heartbeat).await
         } else {

@@ -12,7 +12,7 @@ use proto::api::{
     Directory, ProjectorApi, PushReply, PushRequest, ResultStream, WriteReply, WriteRequest,
 };
 use proto::cut::Cut;
-use proto::env::{Budget, Env, Random, Task};
+use proto::env::{Budget, Env, Random, Task, byte_channel};
 use proto::history::{SourceHistory, SourcePlace, begin_branch};
 use proto::ids::{BucketId, Seqno, Vbuuid};
 use proto::index::{Catalog, IndexInfo, SourceKind};
@@ -34,8 +34,8 @@ use crate::task_stream::TaskStream;
 
 /// How long a call waits for a bucket or an index that the coordinator has made a moment ago.
 const CATALOG_WAIT: Duration = Duration::from_secs(2);
-/// Messages of a stream that wait for its reader.
-const STREAM_MESSAGES: usize = 4;
+/// How long a writer waits for a stability timestamp, where too much has none: an election, and then some.
+const PUBLISHED_WAIT: Duration = Duration::from_secs(10);
 /// Documents that one call may ask for, together: half of what a message between processes may have, so
 /// that ids and framing have room beside them; never less than one document.
 const GET_BYTES_MAX: usize = 32 << 20;
@@ -238,12 +238,36 @@ impl Projector {
         Err(Error::new(ErrorCode::Unsupported, message).with_hint(hint))
     }
 
+    /// Waits while too much of a bucket waits for a timestamp: one that covered it all would be more than an
+    /// indexer can gather.
+    async fn wait_published(&self, bucket: &Bucket) -> Result<()> {
+        let most = self.config.unpublished_bytes_max;
+        if bucket.unpublished_bytes() < most {
+            return Ok(());
+        }
+        let mut changed = bucket.watch();
+        let room = async {
+            while bucket.unpublished_bytes() >= most && !bucket.is_removed() {
+                if changed.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(PUBLISHED_WAIT, room).await.map_err(|_| {
+            let (name, most) = (&bucket.info.name, most >> 10);
+            let message = format!("bucket {name}: {most} KiB of writes wait for their epoch");
+            Error::unavailable(message)
+                .with_hint("no coordinator leads; writes go on when one does")
+        })
+    }
+
     async fn submit<T>(
         &self,
         bucket: Arc<Bucket>,
         bytes: usize,
         work: impl FnOnce(oneshot::Sender<Result<T>>) -> Work,
     ) -> Result<T> {
+        self.wait_published(&bucket).await?;
         let room = self.write_budget.reserve(bytes).await;
         let (reply, answer) = oneshot::channel();
         let ending = || Error::unavailable("the projector is ending");
@@ -297,7 +321,7 @@ impl ProjectorApi for Projector {
         // Without a catalog nobody knows which indexes the frames are for.
         let missing = || Error::unavailable("the projector has not heard from the coordinator yet");
         self.wait_for(|catalog| catalog.map(|_| ()), missing).await?;
-        let (out, messages) = async_channel::bounded(STREAM_MESSAGES);
+        let (out, messages) = byte_channel(self.config.stream_bytes_max);
         let context = Arc::clone(&self.streams);
         let catalog = self.catalog.subscribe();
         let stream = MaintenanceStream::new(context, bucket, catalog, &request, out)?;
@@ -318,7 +342,7 @@ impl ProjectorApi for Projector {
             })
             .await?;
         let context = Arc::clone(&self.streams);
-        let (out, messages) = async_channel::bounded(STREAM_MESSAGES);
+        let (out, messages) = byte_channel(self.config.stream_bytes_max);
         let backfill = Backfill { context, bucket, index, node: request.node, cut };
         let task = self.env.spawn("backfill stream", backfill.run(snapshot, out));
         Ok(Box::pin(TaskStream::new(messages, task)))

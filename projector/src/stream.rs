@@ -4,15 +4,15 @@
 //!
 //! - **the head**, shared in memory by all streams that keep up;
 //! - **the store's log**, when it begins in the past or has fallen behind the head. It then reads up
-//!   to the end that it found when it began, and tries the head from there.
+//!   to the end that it found when it began, from timestamp to timestamp, and tries the head from there.
 //!
 //! Every batch becomes one frame for each vbucket that it touches, `(at, last seqno]`, whether or not it
 //! holds anything for the node, so the frames have no gaps (I2). Between two batches, and only there,
 //! come the other messages: indexes that join or leave (the frames before are without, the frames after
 //! with them, so `at` is the exact border), and stability timestamps, as soon as they are known.
 //!
-//! One task per stream writes into a bounded channel and waits for its reader there, so a slow reader
-//! holds up nobody: the head moves on without it, and the log is what it then reads. The bytes of frames
+//! One task per stream writes into a channel that is bounded in bytes and waits for its reader there, so a
+//! slow reader holds up nobody: the head moves on without it, and the log is what it then reads. The bytes of frames
 //! that no timestamp covers which the node has heard of are bounded too: beyond the bound the stream
 //! waits for the next timestamp. A stream that catches up has sent all timestamps before the frames that
 //! they cover; such frames do not count, or it would wait for a timestamp that an idle bucket never has.
@@ -21,9 +21,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use async_channel::Sender;
 use proto::cut::{Cut, Position};
-use proto::env::Env;
+use proto::env::{ByteSender, Env};
 use proto::history::FailoverLogs;
 use proto::ids::{Epoch, IndexId, NodeId, Seqno, VbucketId};
 use proto::index::{Catalog, IndexInfo, IndexState};
@@ -45,8 +44,9 @@ const LOG_READ_BYTES: usize = 256 << 10;
 /// Bytes of key-versions in a message, about: a small part of what the transport takes, since the last
 /// mutation goes in as a whole.
 pub const MESSAGE_BYTES: usize = 4 << 20;
-/// What a frame takes besides its body.
-const FRAME_OVERHEAD_BYTES: usize = 64;
+
+/// What a message counts for at least: while a few wait for their reader, what comes gathers in the next one.
+const MESSAGE_BYTES_MIN: usize = MESSAGE_BYTES / 2;
 
 /// What all streams of a projector share.
 pub struct StreamContext {
@@ -63,11 +63,12 @@ pub struct StreamContext {
 }
 
 /// Where the next mutations come from.
+#[derive(Clone)]
 enum Reading {
     Head(HeadPosition),
     /// The log up to `to`; the head from there.
     Log {
-        to: Cut,
+        to: Arc<Cut>,
         then: HeadPosition,
     },
 }
@@ -79,7 +80,7 @@ pub struct MaintenanceStream {
     node: NodeId,
     catalog: watch::Receiver<Option<Arc<Catalog>>>,
     changed: watch::Receiver<u64>,
-    out: Sender<Result<StreamMessage>>,
+    out: ByteSender<Result<StreamMessage>>,
     /// The `cas` of the catalog that `indexes` are of.
     catalog_cas: u64,
     indexes: BTreeMap<IndexId, Arc<IndexInfo>>,
@@ -88,6 +89,8 @@ pub struct MaintenanceStream {
     logs: Option<Arc<FailoverLogs>>,
     losses: u64,
     reading: Reading,
+    /// The cut of the timestamp up to which the log is read next.
+    goal: Option<Arc<Cut>>,
     /// Mutations that were read and are not in frames yet.
     batch: std::vec::IntoIter<Arc<Mutation>>,
     last_epoch: Epoch,
@@ -123,7 +126,7 @@ impl MaintenanceStream {
         bucket: Arc<Bucket>,
         catalog: watch::Receiver<Option<Arc<Catalog>>>,
         request: &SubscribeRequest,
-        out: Sender<Result<StreamMessage>>,
+        out: ByteSender<Result<StreamMessage>>,
     ) -> Result<Self> {
         let changed = bucket.watch();
         let (_, losses) = bucket.logs();
@@ -132,7 +135,7 @@ impl MaintenanceStream {
         let (at, reading) = match &request.from {
             Some(from) => {
                 bucket.check_place(from)?;
-                (from.clone(), Reading::Log { to: end, then })
+                (from.clone(), Reading::Log { to: Arc::new(end), then })
             }
             None => {
                 // Nothing before the newest timestamp concerns a node that begins here.
@@ -157,6 +160,7 @@ impl MaintenanceStream {
             logs: None,
             losses,
             reading,
+            goal: None,
             batch: Vec::new().into_iter(),
             last_epoch,
             heard,
@@ -169,7 +173,7 @@ impl MaintenanceStream {
     /// watermarks.
     pub async fn run(mut self) {
         if let Err(End::Failed(error)) = self.send_all().await {
-            let _gone = self.out.send(Err(error)).await;
+            let _gone = self.out.send(Err(error), 0).await;
         }
     }
 
@@ -202,7 +206,8 @@ impl MaintenanceStream {
     }
 
     async fn send(&self, message: StreamMessage) -> Sent<()> {
-        self.out.send(Ok(message)).await.map_err(|_| End::ReaderGone)
+        let bytes = message.bytes().max(MESSAGE_BYTES_MIN);
+        self.out.send(Ok(message), bytes).await.map_err(|_| End::ReaderGone)
     }
 
     fn wanted_indexes(&mut self) -> BTreeMap<IndexId, Arc<IndexInfo>> {
@@ -288,7 +293,7 @@ impl MaintenanceStream {
         let frames = self.frames()?;
         for frame in &frames {
             let position = Position { vbuuid: frame.vbuuid, seqno: frame.to };
-            let bytes = frame.body.len() + FRAME_OVERHEAD_BYTES;
+            let bytes = frame.bytes();
             self.at.set(frame.vbucket, position);
             let heard = self.heard.as_ref();
             if heard.is_none_or(|cut| cut.get(frame.vbucket).seqno < position.seqno) {
@@ -302,8 +307,8 @@ impl MaintenanceStream {
 
     async fn next_batch(&mut self) -> Result<Vec<Arc<Mutation>>> {
         loop {
-            match &self.reading {
-                Reading::Head(from) => match self.bucket.read_head(*from, HEAD_READ_BYTES) {
+            match self.reading.clone() {
+                Reading::Head(from) => match self.bucket.read_head(from, HEAD_READ_BYTES) {
                     Some((batch, next)) => {
                         self.reading = Reading::Head(next);
                         return Ok(batch);
@@ -311,21 +316,34 @@ impl MaintenanceStream {
                     None => {
                         let (to, then) = self.bucket.end();
                         tracing::debug!(node = %self.node, bucket = %self.bucket.info.name, "fell behind the head");
-                        self.reading = Reading::Log { to, then };
+                        self.reading = Reading::Log { to: Arc::new(to), then };
                     }
                 },
                 Reading::Log { to, then } => {
-                    let behind = to.iter().find(|(v, end)| self.at.get(*v).seqno < end.seqno);
-                    let Some((vbucket, end)) = behind else {
-                        self.reading = Reading::Head(*then);
+                    let Some((vbucket, end)) = self.next_of_log(&to) else {
+                        self.reading = Reading::Head(then);
                         continue;
                     };
                     let after = self.at.get(vbucket).seqno;
                     let bucket = self.bucket.info.id;
-                    return self.read_log(LogRange { bucket, vbucket, after, to: end.seqno }).await;
+                    return self.read_log(LogRange { bucket, vbucket, after, to: end }).await;
                 }
             }
         }
+    }
+
+    /// The vbucket that is read next, and up to where: to one timestamp after another, so that the reader can apply
+    /// what it has instead of gathering all that it lacks.
+    fn next_of_log(&mut self, to: &Cut) -> Option<(VbucketId, Seqno)> {
+        let at = &self.at;
+        let behind = |goal: &Cut| {
+            let ends = to.iter().map(|(v, end)| (v, end.seqno.min(goal.get(v).seqno)));
+            ends.into_iter().find(|(v, end)| at.get(*v).seqno < *end)
+        };
+        self.goal.as_deref().and_then(&behind).or_else(|| {
+            self.goal = self.bucket.next_goal(at);
+            self.goal.as_deref().and_then(&behind).or_else(|| behind(to))
+        })
     }
 
     async fn read_log(&self, range: LogRange) -> Result<Vec<Arc<Mutation>>> {

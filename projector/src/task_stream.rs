@@ -3,21 +3,20 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use async_channel::Receiver;
 use futures::Stream;
 use proto::Result;
-use proto::env::Task;
+use proto::env::{ByteReceiver, Task};
 
 /// Yields what the task sends.
 pub struct TaskStream<T> {
-    messages: Pin<Box<Receiver<Result<T>>>>,
+    messages: ByteReceiver<Result<T>>,
     _task: Task,
 }
 
 impl<T> TaskStream<T> {
     /// A stream of `messages`, which `task` sends.
-    pub fn new(messages: Receiver<Result<T>>, task: Task) -> Self {
-        Self { messages: Box::pin(messages), _task: task }
+    pub fn new(messages: ByteReceiver<Result<T>>, task: Task) -> Self {
+        Self { messages, _task: task }
     }
 }
 
@@ -25,6 +24,6 @@ impl<T> Stream for TaskStream<T> {
     type Item = Result<T>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.messages.as_mut().poll_next(cx)
+        Pin::new(&mut self.messages).poll_next(cx)
     }
 }

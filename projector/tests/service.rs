@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,7 +10,7 @@ use common::*;
 use futures::StreamExt;
 use proto::ErrorCode;
 use proto::api::{ProjectorApi, PushMutation, PushRequest, WatchMessage};
-use proto::cut::{Cut, Position};
+use proto::cut::{Cut, EpochMark, Position};
 use proto::ids::*;
 use proto::index::PartitionBy;
 use proto::mutation::*;
@@ -490,4 +491,76 @@ async fn a_failed_sync_acknowledges_and_streams_nothing() {
         assert_eq!(after.distance_from(&before), u64::from(reached_disk));
         world.write(vec![insert("c", "1")]).await.expect("written");
     }
+}
+
+/// What an indexer must gather is bounded by the distance of two timestamps, not by how far it is behind.
+#[tokio::test]
+async fn a_stream_that_catches_up_goes_from_timestamp_to_timestamp() {
+    const EPOCHS: u64 = 6;
+    /// More than a stride: each is a step of its own.
+    const DOCUMENTS: u64 = 20_000;
+    let world = World::new(|_| {}).await;
+    let indexes = [index(1, PartitionBy::DocumentId)];
+    world.script.say(WatchMessage::Catalog(catalog(1, &indexes).into()));
+    let mut cuts = Vec::new();
+    for epoch in 1..=EPOCHS {
+        for batch in 0..DOCUMENTS / 1000 {
+            let id = |n| format!("{epoch}-{batch}-{n}");
+            let writes = (0..1000).map(|n| upsert(&id(n), "{\"n\":1}")).collect();
+            world.write(writes).await.expect("written");
+        }
+        let cut = world.projector().positions(BUCKET).await.expect("positions");
+        // Below the horizon nobody but a reader like this one wants it.
+        let (parent, horizon) = (Epoch(epoch - 1), Epoch(epoch));
+        let mark = Arc::new(cut.clone());
+        world.script.say(WatchMessage::Epochs(vec![EpochMark {
+            bucket: BUCKET,
+            epoch: Epoch(epoch),
+            parent,
+            cut: mark,
+            horizon,
+            points: Arc::default(),
+        }]));
+        cuts.push(cut);
+    }
+    let mut now = world.subscribe(INDEXERS[1], None).await.expect("a stream");
+    while now.epochs.last() != Some(&EPOCHS) {
+        now.step().await.expect("the stream goes on");
+    }
+    let from = Some(Cut::zero(VBUCKETS));
+    let mut late = world.subscribe(INDEXERS[0], from).await.expect("a stream");
+    let (end, mut most) = (cuts.last().expect("some"), 0);
+    let count = |cut: &Cut| cut.iter().map(|(_, position)| position.seqno.0).sum::<u64>();
+    while !late.at.reaches(end) || !late.begun {
+        late.step().await.expect("the stream goes on");
+        let applied = cuts.iter().take_while(|cut| late.at.reaches(cut)).last();
+        most = most.max(count(&late.at) - applied.map_or(0, count));
+    }
+    assert_eq!(late.epochs, (1..=EPOCHS).collect::<Vec<_>>());
+    assert!(most <= DOCUMENTS, "{most} mutations were gathered at once");
+}
+
+#[tokio::test]
+async fn writers_wait_while_too_much_has_no_timestamp() {
+    let world = World::new(|config| config.unpublished_bytes_max = 4 << 10).await;
+    world.script.say(WatchMessage::Catalog(catalog(1, &[]).into()));
+    let mut written = 0;
+    let second = Duration::from_secs(1);
+    let blocked = loop {
+        let id = format!("d{written}");
+        let write = tokio::time::timeout(second, world.write(vec![upsert(&id, "{\"n\":1}")]));
+        match write.await {
+            Ok(done) => done.map(|_| written += 1).expect("written"),
+            Err(_) => break id,
+        }
+    };
+    assert!((10..400).contains(&written), "{written} were written");
+    let cut = world.projector().positions(BUCKET).await.expect("positions");
+    let write = world.write(vec![delete(&blocked)]);
+    let publish = async {
+        tokio::time::sleep(second / 10).await;
+        world.script.epoch(1, &cut);
+    };
+    let (write, ()) = tokio::join!(write, publish);
+    write.expect("it waits for the timestamp and goes on");
 }

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::command::{CommandRequest, Outcome};
 use crate::cut::{Cut, EpochMark, Position, WritePosition};
+use crate::env::AdmissionStatus;
 use crate::error::Result;
 use crate::history::{SourceHistory, SourcePlace};
 use crate::ids::{BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo, VbucketId};
@@ -106,6 +107,8 @@ pub struct Heartbeat {
     /// A router's leases: the epochs that running scans and tokens read, by bucket, the oldest first; a
     /// bounded number of them.
     pub leases: Vec<(BucketId, Epoch)>,
+    /// Scans of a router, shard scans of an indexer.
+    pub scans: Option<AdmissionStatus>,
 }
 
 /// How far an indexer is with a bucket.
@@ -186,6 +189,8 @@ pub struct NodeStatus {
     pub slices: Vec<SliceProgress>,
     /// The moves of which it is the target, if it is an indexer.
     pub moves: Vec<MoveProgress>,
+    /// Its scans, if it is a router or an indexer.
+    pub scans: Option<AdmissionStatus>,
 }
 
 // ---- projector ---------------------------------------------------------------------------------

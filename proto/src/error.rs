@@ -52,6 +52,8 @@ pub enum ErrorCode {
     Version,
     /// Operator: a bug; the message says what did not hold (XX000).
     Internal,
+    /// Retry: as much runs as may at once (53300).
+    TooBusy,
 }
 
 /// Who can do something about an error.
@@ -70,9 +72,8 @@ impl ErrorCode {
     pub fn kind(self) -> ErrorKind {
         use ErrorCode::*;
         match self {
-            NotLeader | Unavailable | Cancelled | SnapshotTooOld | SliceMoved | DropData => {
-                ErrorKind::Retry
-            }
+            NotLeader | Unavailable | Cancelled | SnapshotTooOld | SliceMoved | DropData
+            | TooBusy => ErrorKind::Retry,
             Corrupt | Io | Version | Internal => ErrorKind::Operator,
             _ => ErrorKind::Caller,
         }
@@ -98,6 +99,7 @@ impl ErrorCode {
             Corrupt => "XX001",
             Io => "58030",
             Version | Internal => "XX000",
+            TooBusy => "53300",
         }
     }
 }

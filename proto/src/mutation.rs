@@ -103,6 +103,46 @@ pub enum StreamMessage {
     DropData,
 }
 
+/// What a frame takes besides its body.
+const FRAME_BYTES: usize = 64;
+/// What a position of a cut takes.
+const POSITION_BYTES: usize = 16;
+/// What the definition of an index takes besides its topology, about.
+const INDEX_BYTES: usize = 2 << 10;
+
+impl Frame {
+    /// Bytes in memory, about.
+    pub fn bytes(&self) -> usize {
+        self.body.len() + FRAME_BYTES
+    }
+}
+
+impl StreamMessage {
+    /// Bytes in memory, about.
+    pub fn bytes(&self) -> usize {
+        let cut = |cut: &Cut| POSITION_BYTES * usize::from(cut.vbuckets());
+        match self {
+            Self::Begin { at, indexes } => cut(at) + indexes.len() * INDEX_BYTES,
+            Self::IndexJoin { at, .. } => cut(at) + INDEX_BYTES,
+            Self::Frames(frames) => frames.iter().map(Frame::bytes).sum(),
+            Self::Epoch(mark) => cut(&mark.cut),
+            Self::History(logs) => logs.iter().map(|(_, b)| (1 + b.len()) * POSITION_BYTES).sum(),
+            Self::IndexLeave { .. } | Self::DropData => 0,
+        }
+    }
+}
+
+impl BackfillMessage {
+    /// Bytes in memory, about.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Begin { cut } => POSITION_BYTES * usize::from(cut.vbuckets()),
+            Self::Documents(body) => body.len(),
+            Self::End => 0,
+        }
+    }
+}
+
 /// What an indexer asks for to build its slices of an index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackfillRequest {

@@ -154,6 +154,18 @@ pub enum ShardBatch {
     Done,
 }
 
+impl ShardBatch {
+    /// Bytes in memory, about.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Rows(block) => block.data.len(),
+            Self::Moved(places) => size_of_val(&places[..]),
+            Self::Partials(partials) => size_of_val(&partials[..]),
+            Self::Done => 0,
+        }
+    }
+}
+
 /// What a node has applied: routers choose epochs by it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppliedReport {

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use proto::api::{Directory, Heartbeat, WatchMessage};
 use proto::command::{Command, CommandRequest, Outcome};
 use proto::cut::{Cut, Position};
-use proto::env::{Env, Task};
+use proto::env::{Admission, AdmissionLimits, AdmissionStatus, Env, Task};
 use proto::ids::{BucketId, Epoch, IndexId, NodeId, VbucketId};
 use proto::index::{BucketInfo, Catalog, IndexInfo, IndexState, NodeInfo, Role};
 use proto::scan::{Consistency, ScanRequest};
@@ -22,6 +22,11 @@ use crate::leases::{EpochLease, Leases};
 use crate::scan::{self, ScanStream};
 use crate::topologies::Topologies;
 
+/// Half of the sessions that a process has: most statements are short.
+const SCANS_MAX: usize = 512;
+/// Room for [`SCANS_MAX`] scans of three nodes each, or for some of hundreds of nodes.
+const SCANS_MEMORY_BYTES: usize = 512 << 20;
+
 /// Settings of a router.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -31,12 +36,25 @@ pub struct Config {
     pub heartbeat: Duration,
     /// How long it waits before it tries a lost peer again.
     pub retry: Duration,
+    /// Scans at once; one more waits, until its time-out.
+    pub scans_max: usize,
+    /// What all scans together may hold of rows on their way, in bytes.
+    pub scans_memory_bytes: usize,
+    /// What one scan may hold of them.
+    pub scan_memory_bytes: usize,
 }
 
 impl Config {
     /// The usual settings.
     pub fn new(node: NodeInfo) -> Self {
-        Self { node, heartbeat: Duration::from_millis(500), retry: Duration::from_millis(100) }
+        Self {
+            node,
+            heartbeat: Duration::from_millis(500),
+            retry: Duration::from_millis(100),
+            scans_max: SCANS_MAX,
+            scans_memory_bytes: SCANS_MEMORY_BYTES,
+            scan_memory_bytes: SCANS_MEMORY_BYTES / 4,
+        }
     }
 }
 
@@ -57,12 +75,20 @@ pub(crate) struct Shared {
     pub applied: Applied,
     pub leases: Leases,
     pub topologies: Topologies,
+    pub admission: Admission,
 }
 
 impl Router {
     /// Begins to follow the catalog.
     pub fn start(config: Config, env: Env, directory: Arc<dyn Directory>) -> Self {
+        let admission = Admission::new(AdmissionLimits {
+            what: format!("scans on router {}", config.node.id),
+            count_max: config.scans_max,
+            bytes_max: config.scans_memory_bytes,
+            bytes_each_max: config.scan_memory_bytes,
+        });
         let shared = Shared {
+            admission,
             config,
             env: env.clone(),
             directory,
@@ -82,6 +108,16 @@ impl Router {
     /// The catalog as it is known here.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.shared.catalog.load_full()
+    }
+
+    /// Who it is.
+    pub fn node(&self) -> NodeId {
+        self.shared.config.node.id
+    }
+
+    /// How many scans run, wait and were refused.
+    pub fn scans(&self) -> AdmissionStatus {
+        self.shared.admission.status()
     }
 
     /// Waits until the catalog known here is at least of a `cas`, or shows what is looked for.
@@ -319,6 +355,7 @@ async fn report_leases(shared: Shared) {
             slices: Vec::new(),
             moves: Vec::new(),
             leases: shared.leases.told(Instant::now()),
+            scans: Some(shared.admission.status()),
         };
         let coordinator = shared.directory.coordinator();
         match coordinator.heartbeat(heartbeat).await {

@@ -1,5 +1,6 @@
 //! The HTTP port: `/status` as JSON, `/metrics` in the OpenMetrics text format, `/healthz`.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
 
@@ -14,6 +15,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use proto::api::{CoordinatorStatus, Directory};
+use proto::env::AdmissionStatus;
+use proto::ids::NodeId;
 use proto::index::{Catalog, IndexInfo};
 use serde_json::json;
 
@@ -81,6 +84,7 @@ async fn status(State(observed): State<Observed>) -> Json<serde_json::Value> {
         "indexes": catalog.indexes.values().map(|index| index_json(index)).collect::<Vec<_>>(),
         "coordinator": coordinator,
         "local_indexers": local,
+        "scans": observed.router.scans(),
     }))
 }
 
@@ -114,6 +118,9 @@ struct ByNode {
     node: u64,
 }
 
+type ByNodeGauge = Family<ByNode, Gauge>;
+type ByNodeCounter = Family<ByNode, Counter<u64, AtomicU64>>;
+
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ByNodeAndBucket {
     node: u64,
@@ -142,12 +149,42 @@ fn registry(observed: &Observed, status: Option<&CoordinatorStatus>) -> Registry
         memory.get_or_create(&ByNode { node: status.node.0 }).set(status.memory_bytes as i64);
     }
     registry.register_with_unit("indexer_memory", "Memory of the slices", Unit::Bytes, memory);
+    register_scans(&mut registry, observed, status);
     let catalog = observed.router.catalog();
     gauge(&mut registry, "catalog_cas", "Newest change of the catalog known here", catalog.cas);
     if let Some(status) = status {
         register_coordinator(&mut registry, status, &catalog);
     }
     registry
+}
+
+/// How scans are admitted: those of this router, shard scans of this process's indexers, and what the coordinator
+/// has heard of the other nodes.
+fn register_scans(
+    registry: &mut Registry,
+    observed: &Observed,
+    status: Option<&CoordinatorStatus>,
+) {
+    let heard = status.iter().flat_map(|status| &status.nodes);
+    let heard = heard.filter_map(|node| Some((node.node, node.scans?)));
+    let mut scans: BTreeMap<NodeId, AdmissionStatus> = heard.collect();
+    scans.insert(observed.router.node(), observed.router.scans());
+    scans.extend(observed.running().map(|indexer| indexer.status()).map(|s| (s.node, s.scans)));
+    let (running, waiting, bytes): (ByNodeGauge, ByNodeGauge, ByNodeGauge) = Default::default();
+    let (admitted, refused): (ByNodeCounter, ByNodeCounter) = Default::default();
+    for (node, scans) in scans {
+        let label = ByNode { node: node.0 };
+        running.get_or_create(&label).set(scans.running as i64);
+        waiting.get_or_create(&label).set(scans.waiting as i64);
+        bytes.get_or_create(&label).set(scans.bytes as i64);
+        admitted.get_or_create(&label).inc_by(scans.admitted);
+        refused.get_or_create(&label).inc_by(scans.refused);
+    }
+    registry.register("scans_running", "Scans that run on a node", running);
+    registry.register("scans_waiting", "Scans that wait to be admitted", waiting);
+    registry.register_with_unit("scans_memory", "What scans may hold", Unit::Bytes, bytes);
+    registry.register("scans_admitted", "Scans admitted", admitted);
+    registry.register("scans_refused", "Scans refused: too many, or too large", refused);
 }
 
 fn gauge(registry: &mut Registry, name: &str, help: &str, value: u64) {

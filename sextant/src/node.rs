@@ -22,7 +22,7 @@ pub async fn start_coordinator(
     coordinator::Coordinator::start(config, env.clone(), directory).await
 }
 
-/// An indexer; recovers off the async threads.
+/// An indexer with the usual settings, but for the memory of its slices.
 pub async fn start_indexer(
     node: NodeInfo,
     data_dir: PathBuf,
@@ -34,6 +34,15 @@ pub async fn start_indexer(
     if let Some(bytes) = memory_bytes {
         config.store.memory_bytes = bytes;
     }
+    run_indexer(config, env, directory).await
+}
+
+/// An indexer; recovers off the async threads.
+pub async fn run_indexer(
+    config: indexer::Config,
+    env: &Env,
+    directory: Arc<dyn Directory>,
+) -> Result<Arc<indexer::Indexer>> {
     let its_env = env.clone();
     let start = move || indexer::Indexer::start(config, its_env, directory);
     Ok(Arc::new(env.blocking(start).await?))

@@ -149,6 +149,7 @@ mod tests {
             slices: slices.iter().map(progress).collect(),
             moves: vec![],
             leases: vec![],
+            scans: None,
         };
         leader.hear(heartbeat, 10);
     }

@@ -158,6 +158,7 @@ impl World {
             slices: self.read.iter().filter(|(n, _)| *n == node).map(|(_, s)| slice(*s)).collect(),
             moves: info.moves.iter().filter(|m| m.to == Some(node)).map(progress).collect(),
             leases: vec![],
+            scans: None,
         }
     }
 

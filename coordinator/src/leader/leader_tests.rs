@@ -19,7 +19,14 @@ fn of_term(term: u64) -> Leader {
 }
 
 fn heartbeat(node: u64) -> Heartbeat {
-    Heartbeat { node: NodeId(node), buckets: vec![], slices: vec![], moves: vec![], leases: vec![] }
+    Heartbeat {
+        node: NodeId(node),
+        buckets: vec![],
+        slices: vec![],
+        moves: vec![],
+        leases: vec![],
+        scans: None,
+    }
 }
 
 /// Says that a node has slices of index 1, each readable or not.

@@ -117,6 +117,7 @@ impl Leader {
             buckets: heard.heartbeat.buckets.clone(),
             slices: heard.heartbeat.slices.clone(),
             moves: heard.heartbeat.moves.clone(),
+            scans: heard.heartbeat.scans,
         };
         self.nodes.iter().map(status).collect()
     }

@@ -136,7 +136,14 @@ fn leader(since_ms: u64) -> Leader {
 }
 
 fn heartbeat(node: u64) -> Heartbeat {
-    Heartbeat { node: NodeId(node), buckets: vec![], slices: vec![], moves: vec![], leases: vec![] }
+    Heartbeat {
+        node: NodeId(node),
+        buckets: vec![],
+        slices: vec![],
+        moves: vec![],
+        leases: vec![],
+        scans: None,
+    }
 }
 
 fn slice_id(slice: u16) -> SliceId {

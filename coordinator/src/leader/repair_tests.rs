@@ -17,7 +17,8 @@ fn leader() -> Leader {
 fn hear(leader: &mut Leader, nodes: impl IntoIterator<Item = u64>, now_ms: u64) {
     for node in nodes {
         let (buckets, slices, moves, leases) = Default::default();
-        let heartbeat = Heartbeat { node: NodeId(node), buckets, slices, moves, leases };
+        let heartbeat =
+            Heartbeat { node: NodeId(node), buckets, slices, moves, leases, scans: None };
         leader.hear(heartbeat, now_ms);
     }
 }
@@ -144,7 +145,7 @@ fn a_rebalance_of_one_index_looks_at_that_alone() {
     };
     let (buckets, moves, leases) = Default::default();
     let slices = (0..4).map(slice).collect();
-    leader.hear(Heartbeat { node: NodeId(20), buckets, slices, moves, leases }, 1);
+    leader.hear(Heartbeat { node: NodeId(20), buckets, slices, moves, leases, scans: None }, 1);
     let plan = rebalance(&leader, &state, Some("i")).unwrap();
     assert_eq!(plan.moves.len(), 2);
     assert!(plan.moves.iter().all(|m| m.index == IndexId(1)));

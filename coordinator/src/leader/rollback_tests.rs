@@ -92,6 +92,7 @@ impl World {
             slices: vec![],
             moves: vec![],
             leases: vec![],
+            scans: None,
         };
         self.leader.hear(heartbeat, self.now_ms);
     }

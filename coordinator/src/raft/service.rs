@@ -16,25 +16,30 @@ use std::time::Duration;
 
 use async_channel::{Receiver, Sender, TryRecvError};
 use bytes::Bytes;
-use proto::env::Env;
+use proto::env::{Budget, Env, Reservation};
 use proto::{Error, Result};
 use tokio::sync::{oneshot, watch};
 use tokio::time::MissedTickBehavior;
 
 use super::core::{Applied, RaftCore};
 use super::log_store::{LogStore, LogWrite};
-use super::wire::RaftMessage;
+use super::wire::{QUEUE_BYTES_MAX, RaftMessage};
 use super::{PeerTransport, RaftConfig, Role, StateMachine};
 
-/// Messages that may wait for the loop; more are dropped, and Raft repeats them.
+/// Messages that may wait for the loop, and no more than [`QUEUE_BYTES_MAX`] of them; more are dropped, and Raft
+/// repeats them.
 const MESSAGES_MAX: usize = 1024;
 /// Proposals that may wait for the loop; the next proposer waits.
 const PROPOSALS_MAX: usize = 1024;
+/// And so many bytes of them: as many as Raft takes before they are committed.
+const PROPOSALS_BYTES_MAX: usize = 64 << 20;
 /// Inputs taken at once, so that the outputs of the first do not wait for ever.
 const BATCH_MAX: usize = 256;
 
 struct Proposal<O> {
     command: Bytes,
+    /// Given back when the loop takes it.
+    room: Reservation,
     reply: oneshot::Sender<Result<O>>,
 }
 
@@ -56,7 +61,7 @@ pub struct RaftService<M: StateMachine> {
     env: Env,
     transport: Arc<dyn PeerTransport>,
     tick: Duration,
-    messages: Receiver<RaftMessage>,
+    messages: Receiver<(RaftMessage, Reservation)>,
     proposals: Receiver<Proposal<M::Outcome>>,
     role: watch::Sender<Role>,
     progress: Arc<Progress>,
@@ -70,8 +75,10 @@ pub struct RaftService<M: StateMachine> {
 
 /// Access to a running member; cheap to clone.
 pub struct RaftHandle<O> {
-    messages: Sender<RaftMessage>,
+    messages: Sender<(RaftMessage, Reservation)>,
+    message_bytes: Budget,
     proposals: Sender<Proposal<O>>,
+    proposal_bytes: Budget,
     role: watch::Receiver<Role>,
     progress: Arc<Progress>,
 }
@@ -80,7 +87,9 @@ impl<O> Clone for RaftHandle<O> {
     fn clone(&self) -> Self {
         Self {
             messages: self.messages.clone(),
+            message_bytes: self.message_bytes.clone(),
             proposals: self.proposals.clone(),
+            proposal_bytes: self.proposal_bytes.clone(),
             role: self.role.clone(),
             progress: self.progress.clone(),
         }
@@ -92,14 +101,17 @@ impl<O: Send + 'static> RaftHandle<O> {
     /// `Unavailable` the command may still come to be applied.
     pub async fn propose(&self, command: Bytes) -> Result<O> {
         let (reply, outcome) = oneshot::channel();
-        self.proposals.send(Proposal { command, reply }).await.map_err(|_| stopped())?;
+        let room = self.proposal_bytes.reserve(command.len()).await;
+        self.proposals.send(Proposal { command, room, reply }).await.map_err(|_| stopped())?;
         outcome.await.map_err(|_| stopped())?
     }
 
     /// Hands over a message of another member; dropped if the member cannot keep up.
     pub fn deliver(&self, message: RaftMessage) {
         // Full or closed: to Raft both are a lost message.
-        let _ = self.messages.try_send(message);
+        if let Some(room) = self.message_bytes.try_reserve(message.bytes()) {
+            let _ = self.messages.try_send((message, room));
+        }
     }
 
     /// Where the member stands, now and at each change; closed when the member has stopped.
@@ -137,7 +149,9 @@ impl<M: StateMachine> RaftService<M> {
         let progress = Arc::new(Progress::default());
         let handle = RaftHandle {
             messages: messages_in,
+            message_bytes: Budget::new(QUEUE_BYTES_MAX),
             proposals: proposals_in,
+            proposal_bytes: Budget::new(PROPOSALS_BYTES_MAX),
             role: role_out,
             progress: progress.clone(),
         };
@@ -187,7 +201,7 @@ impl<M: StateMachine> RaftService<M> {
                 }
                 _ = ticks.tick() => self.core.tick(),
                 message = self.messages.recv() => {
-                    let Ok(message) = message else { return Ok(()) };
+                    let Ok((message, _room)) = message else { return Ok(()) };
                     self.take_messages(message)?;
                 }
                 proposal = self.proposals.recv() => {
@@ -203,7 +217,7 @@ impl<M: StateMachine> RaftService<M> {
         self.core.step(first)?;
         for _ in 1..BATCH_MAX {
             match self.messages.try_recv() {
-                Ok(message) => self.core.step(message)?,
+                Ok((message, _room)) => self.core.step(message)?,
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }
         }
@@ -225,6 +239,7 @@ impl<M: StateMachine> RaftService<M> {
         let mut context = Vec::with_capacity(16);
         context.extend(self.session.to_le_bytes());
         context.extend(self.sequence.to_le_bytes());
+        drop(proposal.room);
         match self.core.propose(context.into(), proposal.command) {
             Ok(()) => {
                 let waiter = Waiter { term: self.core.role().term, reply: proposal.reply };

@@ -102,7 +102,16 @@ pub struct RaftMessage {
     pub context: Bytes,
 }
 
+/// The longest message and as much again of short ones: what may wait for a member or for its loop, in bytes.
+pub const QUEUE_BYTES_MAX: usize = 2 * PEER_MESSAGE_BYTES_MAX;
+
 impl RaftMessage {
+    /// Bytes in memory, about.
+    pub fn bytes(&self) -> usize {
+        let entries = self.entries.iter().map(|entry| entry.data.len() + entry.context.len());
+        entries.sum::<usize>() + self.snapshot.as_ref().map_or(0, |snapshot| snapshot.data.len())
+    }
+
     /// The message as bytes.
     pub fn encode(&self) -> Result<Vec<u8>> {
         let bytes = postcard::to_extend(self, vec![WIRE_VERSION])

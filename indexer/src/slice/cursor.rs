@@ -16,12 +16,12 @@ use proto::ids::{Epoch, SliceNo};
 use proto::scan::KeyRange;
 
 use super::block::{Block, Heads, common};
-use super::table::Table;
+use super::table::{BLOCK_BYTES, Table};
 
 /// So many blocks come through the cache before a cursor reads ahead.
 const CACHED_BLOCKS: u32 = 3;
 /// The most blocks of one read.
-const AHEAD_BLOCKS_MAX: u32 = 32;
+pub const AHEAD_BLOCKS_MAX: u32 = 32;
 
 /// What a cursor reads.
 #[derive(Clone, Debug)]
@@ -51,6 +51,18 @@ impl Source {
             epochs: Epoch(0)..=Epoch(u64::MAX),
             keys: KeyRange::all(),
         }
+    }
+
+    /// Bytes of one of its blocks, about; none where the blocks are in memory anyway.
+    pub fn block_bytes(&self) -> usize {
+        let index = &self.table.index;
+        let Some(section) = index.section(self.rows_of) else { return 0 };
+        if self.table.fragment().is_none() {
+            return 0;
+        }
+        let section = &index.sections()[section];
+        let blocks = u64::from(section.end_block - section.first_block).max(1);
+        (section.bytes / blocks).max(BLOCK_BYTES as u64) as usize
     }
 
     /// Narrows the range.
@@ -91,6 +103,7 @@ pub struct Cursor {
     heads: Heads,
     skip: usize,
     ahead: VecDeque<Arc<Block>>,
+    ahead_max: u32,
     loaded: u32,
 }
 
@@ -134,6 +147,7 @@ impl Cursor {
             heads: Heads::default(),
             skip: 0,
             ahead: VecDeque::new(),
+            ahead_max: AHEAD_BLOCKS_MAX,
             loaded: 1,
         };
         let found = cursor.enter() || cursor.next_block()?;
@@ -143,6 +157,11 @@ impl Cursor {
     /// What all entries of the section share at their beginning.
     pub fn beginning(&self) -> &[u8] {
         self.table.index.beginning(self.section)
+    }
+
+    /// From now on at most so many blocks are read at once, at least one.
+    pub fn set_ahead_max(&mut self, blocks: u32) {
+        self.ahead_max = blocks.max(1);
     }
 
     /// From now on heads are read behind so many bytes, which all entries of a merge must share.
@@ -242,7 +261,7 @@ impl Cursor {
             return self.table.block(self.at);
         }
         if self.ahead.is_empty() {
-            let count = (self.loaded - 1).next_power_of_two().min(AHEAD_BLOCKS_MAX);
+            let count = (self.loaded - 1).next_power_of_two().min(self.ahead_max);
             let wanted = match self.reverse {
                 true => (self.at + 1).saturating_sub(count).max(self.first)..self.at + 1,
                 false => self.at..self.end.min(self.at + count),

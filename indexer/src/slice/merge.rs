@@ -73,6 +73,11 @@ impl Merge {
         Ok(merge)
     }
 
+    /// From now on each cursor reads at most so many blocks at once.
+    pub fn set_ahead_max(&mut self, blocks: u32) {
+        self.cursors.iter_mut().for_each(|cursor| cursor.set_ahead_max(blocks));
+    }
+
     /// The cursor on the next row, and its head.
     #[inline]
     fn winner(&self) -> Option<(usize, u64)> {
@@ -212,6 +217,12 @@ impl Visible {
             _ => false,
         };
         Ok(Self { merge, epoch, with_values, whole, entry: Vec::new(), value: Vec::new() })
+    }
+
+    /// The same with at most so many blocks of each source read at once.
+    pub fn with_ahead_max(mut self, blocks: u32) -> Self {
+        self.merge.set_ahead_max(blocks);
+        self
     }
 
     /// The next entry, where every row shows.

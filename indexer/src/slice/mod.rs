@@ -236,6 +236,11 @@ pub trait Snapshot: Send + Sync {
     /// Can it be read without waiting for a disk?
     fn is_in_memory(&self) -> bool;
 
+    /// Bytes of fragments' blocks that a walk over some slices may hold at once, about.
+    fn walk_bytes(&self, _slices: &[SliceNo], _include: bool) -> usize {
+        0
+    }
+
     /// The entries of some slices in a range, merged in order or in reverse; included values are read
     /// only if asked for.
     fn rows(

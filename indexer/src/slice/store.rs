@@ -391,7 +391,8 @@ impl SliceStore for FragmentStore {
         if epoch < floor || self.inner.is_dead(slot.info.bucket, epoch) {
             return Err(too_old(epoch, format!("index {index}"), floor));
         }
-        Ok(Arc::new(SlotSnapshot::new(Arc::clone(&slot.info), epoch, visible)))
+        let walk_bytes = self.inner.options.walk_bytes();
+        Ok(Arc::new(SlotSnapshot::new(Arc::clone(&slot.info), epoch, visible, walk_bytes)))
     }
 
     async fn wait_loaded(&self, index: IndexId) -> Result<()> {

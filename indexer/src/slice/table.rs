@@ -20,7 +20,7 @@ use super::block::{BLOCK_ROWS_MAX, Block, BlockBuilder, Version, common, head_of
 use super::fragment::Fragment;
 
 /// A block is closed when it has about this many bytes.
-const BLOCK_BYTES: usize = 4 << 10;
+pub const BLOCK_BYTES: usize = 4 << 10;
 
 /// What a table says of all its rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

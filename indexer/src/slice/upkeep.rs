@@ -82,6 +82,12 @@ impl StoreOptions {
         self.memory_bytes / 4
     }
 
+    /// What the cursors of one walk may hold of fragments' blocks; they read fewer blocks at once where there are
+    /// many of them.
+    pub fn walk_bytes(&self) -> usize {
+        usize::try_from(self.memory_bytes / 64).unwrap_or(usize::MAX)
+    }
+
     /// Above this, epochs wait.
     pub fn stop_bytes(&self) -> u64 {
         self.memory_bytes / 16 * 7

@@ -8,7 +8,7 @@ use proto::index::IndexInfo;
 use proto::scan::KeyRange;
 use proto::{Error, ErrorCode, Result};
 
-use super::cursor::Source;
+use super::cursor::{AHEAD_BLOCKS_MAX, Source};
 use super::load_state::LoadState;
 use super::manifest::{Columns, FileId, IndexManifest, ListItem};
 use super::merge::Visible as VisibleRows;
@@ -180,12 +180,25 @@ pub struct SlotSnapshot {
     info: Arc<IndexInfo>,
     epoch: Epoch,
     visible: Arc<Visible>,
+    walk_bytes_max: usize,
 }
 
 impl SlotSnapshot {
-    /// A snapshot of what is visible.
-    pub fn new(info: Arc<IndexInfo>, epoch: Epoch, visible: Arc<Visible>) -> Self {
-        Self { info, epoch, visible }
+    /// A snapshot of what is visible; the cursors of a walk hold about `walk_bytes_max` bytes of blocks, as far as
+    /// one block at hand and one ahead of each allow.
+    pub fn new(
+        info: Arc<IndexInfo>,
+        epoch: Epoch,
+        visible: Arc<Visible>,
+        walk_bytes_max: usize,
+    ) -> Self {
+        Self { info, epoch, visible, walk_bytes_max }
+    }
+
+    /// How many blocks each of some cursors may read at once, whose blocks have so many bytes together.
+    fn ahead_max(&self, block_bytes: usize) -> u32 {
+        let blocks = self.walk_bytes_max / block_bytes.max(1);
+        u32::try_from(blocks).unwrap_or(u32::MAX).saturating_sub(1).clamp(1, AHEAD_BLOCKS_MAX)
     }
 }
 
@@ -201,6 +214,13 @@ impl Snapshot for SlotSnapshot {
     fn is_in_memory(&self) -> bool {
         let mut slices = self.visible.slices.values();
         slices.all(|of| of.rows(false).is_empty() && of.rows(true).is_empty())
+    }
+
+    fn walk_bytes(&self, slices: &[SliceNo], include: bool) -> usize {
+        let fragments = slices.iter().filter_map(|slice| self.visible.slices.get(slice));
+        let blocks: usize =
+            fragments.flat_map(|of| of.rows(include)).map(Source::block_bytes).sum();
+        blocks * (1 + self.ahead_max(blocks) as usize)
     }
 
     fn rows(
@@ -224,7 +244,9 @@ impl Snapshot for SlotSnapshot {
             sources.extend(self.visible.runs.iter().map(|run| Source::whole(run, *slice)));
         }
         sources.retain(|source| source.table.stats.oldest <= self.epoch);
+        let ahead = self.ahead_max(sources.iter().map(Source::block_bytes).sum());
         let sources = sources.into_iter().map(|source| source.clip(range));
-        Ok(Box::new(VisibleRows::new(sources, self.epoch, reverse, include)?))
+        let rows = VisibleRows::new(sources, self.epoch, reverse, include)?;
+        Ok(Box::new(rows.with_ahead_max(ahead)))
     }
 }

@@ -16,6 +16,7 @@ use proto::index::BucketInfo;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
+use super::backlog::{self, Unpublished};
 use super::{BucketRecord, Mutation};
 
 /// Timestamps that are kept at most, however old the horizon is: as many as the coordinator keeps, more
@@ -49,6 +50,7 @@ struct State {
     /// How many mutations have left the head.
     head_begin: u64,
     epochs: VecDeque<EpochMark>,
+    unpublished: Unpublished,
     removed: bool,
 }
 
@@ -68,6 +70,7 @@ impl Bucket {
             head_bytes: 0,
             head_begin: 0,
             epochs: VecDeque::new(),
+            unpublished: Unpublished::default(),
             removed: false,
         };
         let (changed, _) = watch::channel(0);
@@ -133,7 +136,12 @@ impl Bucket {
 
     /// Publishes a committed group.
     pub fn publish(&self, mutations: Vec<Arc<Mutation>>, branches: Option<Vec<Branches>>) {
+        let bytes = mutations.iter().map(|mutation| mutation.bytes()).sum();
+        let last = mutations.last().map(|mutation| (mutation.vbucket, mutation.seqno));
         let mut state = self.state();
+        if let Some((vbucket, seqno)) = last {
+            state.unpublished.add(vbucket, seqno, bytes);
+        }
         if let Some(branches) = branches {
             state.logs = Arc::new(FailoverLogs::new(branches));
         }
@@ -192,8 +200,8 @@ impl Bucket {
         Some((found, next))
     }
 
-    /// Takes in a stability timestamp, unless it is known; forgets those that a rollback has taken back, those
-    /// below the horizon, and the oldest beyond a bound. A stream that begins before what is kept has a gap in its timestamps,
+    /// Takes in a stability timestamp, unless it is known; forgets those that a rollback has taken back, thins
+    /// those below the horizon, and the oldest beyond a bound. A stream that begins before what is kept has a gap in its timestamps,
     /// which its reader sees by the parent of the next.
     pub fn add_epoch(&self, mark: EpochMark) {
         let mut state = self.state();
@@ -206,12 +214,10 @@ impl Bucket {
         let horizon = mark.horizon;
         let vbuckets = usize::from(self.info.vbuckets).max(1);
         let epochs_max = (EPOCH_POSITIONS_MAX / vbuckets).clamp(EPOCHS_MIN, EPOCHS_MAX);
-        state.epochs.push_back(mark);
-        while state.epochs.len() > epochs_max
-            || (state.epochs.len() > 1 && state.epochs[0].epoch < horizon)
-        {
-            state.epochs.pop_front();
-        }
+        let State { epochs, unpublished, durable, .. } = &mut *state;
+        unpublished.publish(&mark.cut, durable);
+        epochs.push_back(mark);
+        backlog::forget(epochs, horizon, epochs_max);
         drop(state);
         self.wake();
     }
@@ -221,6 +227,16 @@ impl Bucket {
         let state = self.state();
         let from = state.epochs.partition_point(|mark| mark.epoch <= epoch);
         state.epochs.iter().skip(from).cloned().collect()
+    }
+
+    /// Where a reader of the log at a place reads to next; `None` where no timestamp is ahead of it.
+    pub fn next_goal(&self, at: &Cut) -> Option<Arc<Cut>> {
+        backlog::next_goal(&self.state().epochs, at).map(|mark| Arc::clone(&mark.cut))
+    }
+
+    /// Bytes of mutations that no timestamp covers yet.
+    pub fn unpublished_bytes(&self) -> usize {
+        self.state().unpublished.bytes()
     }
 
     /// The newest stability timestamp that is not after an epoch, if one is kept.

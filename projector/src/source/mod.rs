@@ -16,6 +16,7 @@
 //! writers are not the store's business but [`writer`]'s, and what is published to readers is
 //! [`bucket`]'s.
 
+pub mod backlog;
 pub mod bucket;
 pub mod fjall;
 pub mod memory;

@@ -12,7 +12,9 @@
 //!
 //! Services get an `Env` by value and clone it freely; it holds nothing but shared handles.
 
+pub mod admission;
 pub mod budget;
+pub mod byte_channel;
 pub mod real;
 pub mod sim;
 
@@ -24,7 +26,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use admission::{Admission, AdmissionLimits, AdmissionStatus, Permit};
 pub use budget::{Budget, Reservation};
+pub use byte_channel::{ByteReceiver, ByteSender, ReceiverGone, byte_channel};
 
 /// Wall-clock time. For durations use `tokio::time`, which the simulation drives.
 pub trait Clock: Send + Sync + 'static {

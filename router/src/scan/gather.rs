@@ -14,7 +14,7 @@ use proto::{Error, Result, key};
 use super::shard::ShardStream;
 
 /// A block is handed on when it has this many bytes.
-const BLOCK_BYTES: usize = 64 << 10;
+pub(crate) const BLOCK_BYTES: usize = 64 << 10;
 /// The first blocks are smaller, so that the first row is soon there.
 const FIRST_BLOCK_BYTES: usize = 4 << 10;
 

@@ -17,11 +17,13 @@ mod shard;
 mod unordered;
 pub mod virtual_scan;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use proto::aggregate::Partial;
+use proto::env::Permit;
 use proto::ids::{Epoch, SliceNo};
 use proto::index::IndexInfo;
 use proto::plant::{self, Plant};
@@ -38,6 +40,9 @@ use gather::Gather;
 use unordered::Unordered;
 use virtual_scan::Progress;
 
+/// What a shard scan holds here, about; the transport's window is as large as what it may be ahead.
+const SHARD_BYTES: usize = 2 * shard::AHEAD_BYTES + gather::BLOCK_BYTES;
+
 /// A scan in progress; dropping it ends it everywhere.
 pub struct ScanStream {
     index: Arc<IndexInfo>,
@@ -49,6 +54,7 @@ pub struct ScanStream {
     limit_left: Option<u64>,
     page_left: u64,
     done: bool,
+    _permit: Permit,
 }
 
 enum Source {
@@ -74,6 +80,9 @@ pub(crate) async fn begin(
 ) -> Result<ScanStream> {
     let deadline = Instant::now() + Duration::from_millis(request.timeout_ms);
     let (mut limit, mut offset, mut resume_after) = (request.limit, request.offset, None);
+    // Before anything is leased for it.
+    let bytes = bytes_held(&index, &request);
+    let permit = shared.admission.admit(bytes, deadline).await?;
     let mut progress = None;
     if let Some(text) = token {
         let token = accept(text, &index, &request)?;
@@ -97,6 +106,7 @@ pub(crate) async fn begin(
         resume_after: resume_after.clone(),
         rows_max: limit.map(|limit| limit.saturating_add(offset)),
         tell_moved: false,
+        deadline: None,
     };
     Ok(ScanStream {
         source: plan_source(plan, progress),
@@ -108,7 +118,17 @@ pub(crate) async fn begin(
         limit_left: limit,
         page_left: u64::MAX,
         done: limit == Some(0),
+        _permit: permit,
     })
+}
+
+/// What rows on their way take: of each shard that is read at once what it is ahead, a window of the transport,
+/// and the block that is merged.
+fn bytes_held(index: &IndexInfo, request: &ScanRequest) -> usize {
+    let places = index.topology.placement.iter().filter_map(|replicas| replicas.first());
+    let nodes = places.collect::<BTreeSet<_>>().len().max(1);
+    let shards = if is_merged(request) { nodes } else { unordered::SIDE_BY_SIDE.min(nodes) };
+    shards * SHARD_BYTES
 }
 
 /// Are all shards read at once?
@@ -262,6 +282,7 @@ impl ScanStream {
 
 #[cfg(test)]
 mod tests {
+    use proto::env::{Admission, AdmissionLimits};
     use proto::ids::{BucketId, Generation, IndexId, NodeId};
     use proto::index::{IndexSpec, IndexState};
     use proto::scan::{RowBlockBuilder, ShardBatch};
@@ -286,7 +307,7 @@ mod tests {
     }
 
     /// An ordered scan of a to f that comes in two blocks.
-    fn scan(leases: &Leases, offset: u64) -> ScanStream {
+    async fn scan(leases: &Leases, offset: u64) -> ScanStream {
         let request = ScanRequest {
             index: IndexId(1),
             ranges: Vec::new(),
@@ -300,6 +321,9 @@ mod tests {
             consistency: Consistency::Any,
             timeout_ms: 1_000,
         };
+        let limits =
+            AdmissionLimits { what: String::new(), count_max: 1, bytes_max: 1, bytes_each_max: 1 };
+        let permit = Admission::new(limits).admit(0, Instant::now()).await.expect("room");
         let batches = vec![block(&["a", "b", "c", "d"]), block(&["e", "f"]), ShardBatch::Done];
         ScanStream {
             index: Arc::new(index()),
@@ -310,6 +334,7 @@ mod tests {
             limit_left: request.limit,
             page_left: u64::MAX,
             done: false,
+            _permit: permit,
             request,
         }
     }
@@ -329,7 +354,7 @@ mod tests {
         for (page, offset, expected, limit_left) in
             [(2, 0, "ab", 3), (2, 1, "bc", 3), (4, 0, "abcd", 1), (1, 4, "e", 4)]
         {
-            let mut scan = scan(&leases, offset);
+            let mut scan = scan(&leases, offset).await;
             scan.end_page_after(page);
             assert_eq!(rows(&mut scan).await, expected);
             assert!(scan.page_is_full());
@@ -340,7 +365,7 @@ mod tests {
             );
             assert_eq!((token.limit_left, token.offset_left), (Some(limit_left), 0));
         }
-        let mut whole = scan(&leases, 0);
+        let mut whole = scan(&leases, 0).await;
         whole.end_page_after(9);
         assert_eq!(rows(&mut whole).await, "abcde");
         assert_eq!(whole.token().unwrap(), None, "the limit is reached");
@@ -349,12 +374,12 @@ mod tests {
     #[tokio::test]
     async fn a_token_outlives_its_scan() {
         let leases = Leases::default();
-        let mut paged = scan(&leases, 0);
+        let mut paged = scan(&leases, 0).await;
         paged.end_page_after(1);
         rows(&mut paged).await;
         drop(paged);
         assert!(leases.told(Instant::now()).is_empty(), "none was handed out");
-        let paged = scan(&leases, 0);
+        let paged = scan(&leases, 0).await;
         paged.token().unwrap().unwrap();
         drop(paged);
         assert_eq!(leases.told(Instant::now()), [(BucketId(1), Epoch(5))]);

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_channel::{Receiver, Sender};
 use bytes::Bytes;
 use futures::StreamExt;
-use proto::env::Task;
+use proto::env::{ByteReceiver, ByteSender, ReceiverGone, Task, byte_channel};
 use proto::ids::{Epoch, NodeId, SliceNo};
 use proto::index::IndexInfo;
 use proto::scan::{RowBlock, ScanRequest, ShardBatch, ShardScan};
@@ -17,8 +16,8 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::service::Shared;
 
-/// Batches that a shard may be ahead of its reader.
-const BATCHES_AHEAD: usize = 2;
+/// What a shard may be ahead of its reader: two batches of full length.
+pub(crate) const AHEAD_BYTES: usize = 128 << 10;
 /// An attempt may wait so long for its first batch while there is another replica.
 const STAGE_MS: u64 = 1_000;
 
@@ -33,11 +32,13 @@ pub(crate) struct Plan {
     pub rows_max: Option<u64>,
     /// Are slices that have moved told, or followed?
     pub tell_moved: bool,
+    /// When a shard gives up that no node has served yet; `None`: the scan's time-out after it has begun.
+    pub deadline: Option<Instant>,
 }
 
 /// The batches of a shard scan.
 pub(crate) struct ShardStream {
-    batches: Receiver<Result<ShardBatch>>,
+    batches: ByteReceiver<Result<ShardBatch>>,
     _task: Task,
 }
 
@@ -45,16 +46,20 @@ impl ShardStream {
     /// A stream of these batches.
     #[cfg(test)]
     pub fn of(all: Vec<ShardBatch>) -> Self {
-        let (sender, batches) = async_channel::unbounded();
-        all.into_iter().for_each(|batch| drop(sender.try_send(Ok(batch))));
-        Self { batches, _task: proto::env::Env::real().spawn("shard-scan", async {}) }
+        let (sender, batches) = byte_channel(AHEAD_BYTES);
+        let send_all = async move {
+            for batch in all {
+                let _ = send(&sender, Ok(batch)).await;
+            }
+        };
+        Self { batches, _task: proto::env::Env::real().spawn("shard-scan", send_all) }
     }
 
     /// The next batch; after `Done` there is none.
     pub async fn next(&mut self) -> Result<ShardBatch> {
         match self.batches.recv().await {
-            Ok(batch) => batch,
-            Err(_) => Err(Error::unavailable("a shard scan was cancelled")),
+            Some(batch) => batch,
+            None => Err(Error::unavailable("a shard scan was cancelled")),
         }
     }
 
@@ -99,31 +104,27 @@ impl Plan {
     }
 
     fn start_as(&self, slices: Vec<SliceNo>, tell_moved: bool) -> ShardStream {
-        let (sender, batches) = async_channel::bounded(BATCHES_AHEAD);
+        let (sender, batches) = byte_channel(AHEAD_BYTES);
         let plan = Self { tell_moved, ..self.clone() };
         let task = self.shared.env.spawn("shard-scan", async move {
             if let Err(error) = plan.drive(slices, &sender).await {
                 // A reader that is gone needs no error.
-                let _ = sender.send(Err(error)).await;
+                let _ = send(&sender, Err(error)).await;
             }
         });
         ShardStream { batches, _task: task }
     }
 
     /// Tries the replicas in turn until the scan is finished or time is up.
-    async fn drive(
-        &self,
-        mut slices: Vec<SliceNo>,
-        sender: &Sender<Result<ShardBatch>>,
-    ) -> Result<()> {
+    async fn drive(&self, mut slices: Vec<SliceNo>, sender: &Batches) -> Result<()> {
         if slices.is_empty() {
-            let _ = sender.send(Ok(ShardBatch::Done)).await;
+            let _ = send(sender, Ok(ShardBatch::Done)).await;
             return Ok(());
         }
         let mut place = Place {
             resume_after: self.resume_after.clone(),
             rows_left: self.rows_max,
-            deadline: Instant::now() + self.timeout(),
+            deadline: self.deadline.unwrap_or_else(|| Instant::now() + self.timeout()),
         };
         let mut failed: Vec<NodeId> = Vec::new();
         // Slices of one shard may have to be read from different replicas after a failure: then each
@@ -162,9 +163,9 @@ impl Plan {
                     }
                     if self.tell_moved {
                         slices.retain(|slice| places.iter().all(|(moved, _)| moved != slice));
-                        let told = sender.send(Ok(ShardBatch::Moved(places))).await;
+                        let told = send(sender, Ok(ShardBatch::Moved(places))).await;
                         if told.is_err() || slices.is_empty() {
-                            let _ = sender.send(Ok(ShardBatch::Done)).await;
+                            let _ = send(sender, Ok(ShardBatch::Done)).await;
                             return Ok(());
                         }
                         continue;
@@ -227,10 +228,16 @@ impl Plan {
         &self,
         groups: Vec<Vec<SliceNo>>,
         place: Place,
-        sender: &Sender<Result<ShardBatch>>,
+        sender: &Batches,
     ) -> Result<()> {
-        let plan =
-            Plan { resume_after: place.resume_after, rows_max: place.rows_left, ..self.clone() };
+        // Time that has passed without a node that serves has passed for the parts too: else a scan that parts
+        // again and again would never give up.
+        let plan = Plan {
+            resume_after: place.resume_after,
+            rows_max: place.rows_left,
+            deadline: Some(place.deadline),
+            ..self.clone()
+        };
         let shards = groups.into_iter().map(|slices| plan.start(slices)).collect();
         let distinct =
             self.request.distinct_parts.map(|parts| (parts, self.index.spec.descending()));
@@ -239,15 +246,15 @@ impl Plan {
             let mut totals: Vec<_> =
                 calls.iter().map(|call| proto::aggregate::Partial::new(call.function)).collect();
             gather.fold(&mut totals).await?;
-            let _ = sender.send(Ok(ShardBatch::Partials(totals))).await;
+            let _ = send(sender, Ok(ShardBatch::Partials(totals))).await;
         } else {
             while let Some(block) = gather.next().await? {
-                if sender.send(Ok(ShardBatch::Rows(block))).await.is_err() {
+                if send(sender, Ok(ShardBatch::Rows(block))).await.is_err() {
                     return Ok(());
                 }
             }
         }
-        let _ = sender.send(Ok(ShardBatch::Done)).await;
+        let _ = send(sender, Ok(ShardBatch::Done)).await;
         Ok(())
     }
 
@@ -258,7 +265,7 @@ impl Plan {
         slices: &[SliceNo],
         place: &mut Place,
         others: bool,
-        sender: &Sender<Result<ShardBatch>>,
+        sender: &Batches,
     ) -> Result<Attempt> {
         let info = self.shared.catalog.load().nodes.get(&node).cloned();
         let info = info.ok_or_else(|| Error::unavailable(format!("node {node} is not known")))?;
@@ -285,9 +292,9 @@ impl Plan {
             // Aggregates are whole: from here on nothing may be asked a second time.
             let last = !matches!(batch, ShardBatch::Rows(_));
             let partials = matches!(batch, ShardBatch::Partials(_));
-            let mut sent = sender.send(Ok(batch)).await;
+            let mut sent = send(sender, Ok(batch)).await;
             if partials {
-                sent = sender.send(Ok(ShardBatch::Done)).await;
+                sent = send(sender, Ok(ShardBatch::Done)).await;
             }
             if sent.is_err() || last {
                 return Ok(Attempt::Ended);
@@ -321,9 +328,27 @@ impl Plan {
     }
 }
 
-/// Of several failures, that an epoch is gone says more than that a node could not be asked.
+/// Where a shard scan's batches go.
+type Batches = ByteSender<Result<ShardBatch>>;
+
+/// Waits for room and sends; an error where nobody reads any more.
+async fn send(
+    batches: &Batches,
+    batch: Result<ShardBatch>,
+) -> std::result::Result<(), ReceiverGone> {
+    let bytes = batch.as_ref().map_or(0, ShardBatch::bytes);
+    batches.send(batch, bytes).await
+}
+
+/// Of several failures, that an epoch is gone says more than that a node is busy, and both more than that one could
+/// not be asked.
 fn remember(last: &mut Option<Error>, error: Error) {
-    if last.as_ref().is_none_or(|last| last.code != ErrorCode::SnapshotTooOld) {
+    let says = |error: &Error| match error.code {
+        ErrorCode::SnapshotTooOld => 2,
+        ErrorCode::TooBusy => 1,
+        _ => 0,
+    };
+    if last.as_ref().is_none_or(|last| says(last) <= says(&error)) {
         *last = Some(error);
     }
 }
@@ -354,3 +379,7 @@ impl Place {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "shard_tests.rs"]
+mod tests;

@@ -11,7 +11,7 @@ use super::shard::{Plan, ShardStream};
 use super::virtual_scan::{Part, PartKind, Progress};
 
 /// Shard scans that run side by side; only the first is read.
-const SIDE_BY_SIDE: usize = 2;
+pub(crate) const SIDE_BY_SIDE: usize = 2;
 
 /// An unordered scan in progress.
 pub(crate) struct Unordered {

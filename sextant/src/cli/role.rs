@@ -43,6 +43,15 @@ pub struct Args {
     /// What an indexer's slices may take of memory, in MiB
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(16..))]
     memory_mb: Option<u64>,
+    /// Scans that a router, or shard scans that an indexer, runs at once; one more waits
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    scans_max: Option<u64>,
+    /// What all scans of a router or an indexer together may hold of rows and blocks, in MiB
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
+    scans_memory_mb: Option<u64>,
+    /// What one scan may hold of them, in MiB
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
+    scan_memory_mb: Option<u64>,
     /// A router's address for SQL
     #[arg(long, value_name = "HOST:PORT")]
     sql: Option<String>,
@@ -51,11 +60,22 @@ pub struct Args {
     http: Option<String>,
 }
 
+/// More memory than any machine has.
+const MIB_MAX: u64 = 1 << 30;
+
+/// How scans are admitted, as far as it is set.
+struct ScanSettings {
+    count_max: Option<usize>,
+    memory_bytes: Option<usize>,
+    each_memory_bytes: Option<usize>,
+}
+
 /// Settings, complete.
 struct Settings {
     node: NodeInfo,
     data: PathBuf,
     memory_bytes: Option<u64>,
+    scans: ScanSettings,
     coordinators: Vec<(NodeId, String)>,
     sql: String,
     http: String,
@@ -105,11 +125,21 @@ impl Args {
             node: NodeInfo { id: NodeId(id), role, address, zone },
             data: data.unwrap_or_default(),
             memory_bytes: self.memory_mb.or(file.memory_mb).map(|mib| mib.max(16) << 20),
+            scans: ScanSettings {
+                count_max: self.scans_max.or(file.scans_max).map(|count| count.max(1) as usize),
+                memory_bytes: self.scans_memory_mb.or(file.scans_memory_mb).map(mib),
+                each_memory_bytes: self.scan_memory_mb.or(file.scan_memory_mb).map(mib),
+            },
             coordinators,
             sql: self.sql.or(file.sql).unwrap_or_else(|| "127.0.0.1:7432".into()),
             http: self.http.or(file.http).unwrap_or_else(|| "127.0.0.1:7480".into()),
         })
     }
+}
+
+/// MiB as bytes; a file may say what a flag may not.
+fn mib(mib: u64) -> usize {
+    (mib.clamp(1, MIB_MAX) << 20) as usize
 }
 
 fn member(text: &str) -> Result<(NodeId, String)> {
@@ -153,9 +183,14 @@ pub async fn run(role: Role, args: Args) -> Result<()> {
             served
         }
         Role::Indexer => {
-            let memory = settings.memory_bytes;
-            let service =
-                node::start_indexer(settings.node.clone(), data, memory, &env, directory).await?;
+            let mut config = indexer::Config::new(settings.node.clone(), data);
+            if let Some(bytes) = settings.memory_bytes {
+                config.store.memory_bytes = bytes;
+            }
+            config.scans_max = settings.scans.count_max.unwrap_or(config.scans_max);
+            config.scans_memory_bytes = settings.scans.memory_bytes;
+            config.scan_memory_bytes = settings.scans.each_memory_bytes;
+            let service = node::run_indexer(config, &env, directory).await?;
             peers.add_indexer(id, service);
             serve_peers(&env, &settings.node, listener, peers).await
         }
@@ -189,7 +224,11 @@ async fn run_router(
     let ports =
         Ports { sql: settings.sql, grpc: settings.node.address.clone(), http: settings.http };
     let bound = ports.bind().await?;
-    let config = router::Config::new(settings.node);
+    let mut config = router::Config::new(settings.node);
+    let ScanSettings { count_max, memory_bytes, each_memory_bytes } = settings.scans;
+    config.scans_max = count_max.unwrap_or(config.scans_max);
+    config.scans_memory_bytes = memory_bytes.unwrap_or(config.scans_memory_bytes);
+    config.scan_memory_bytes = each_memory_bytes.unwrap_or(config.scans_memory_bytes / 4);
     let router = Arc::new(router::Router::start(config, env.clone(), Arc::clone(&directory)));
     let served = Served { router, directory, peers, indexers: Vec::new() };
     let serving = Serving::serve(served, &env, bound)?;

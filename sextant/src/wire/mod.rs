@@ -4,6 +4,12 @@
 //! services that it runs itself; all else is reached at the address that the catalog names, over one
 //! HTTP/2 connection per address that reconnects by itself. On the wire a question is a `Call` or an
 //! `Open` in postcard, its answer the same type that the trait returns, or an error.
+//!
+//! Flow: a stream's reader grants credit by reading. Of what it has not read, the transport takes one window
+//! (`STREAM_WINDOW_BYTES`) and a message or two; then the sender's channel, bounded in bytes too, fills, and
+//! the sender waits. The connection grants more than all its streams together ever use, so that streams nobody
+//! reads hold up no other: scans of slow clients neither each other nor what an indexer says it has applied, backfills
+//! that wait for memory no maintenance stream.
 
 mod any_member;
 mod remote;
@@ -35,7 +41,7 @@ pub use server::peer_service;
 /// What the address of a service begins with that only its own process can reach.
 pub const LOCAL: &str = "local:";
 /// Processes of another protocol version are refused.
-const PROTOCOL_VERSION: u32 = 2;
+const PROTOCOL_VERSION: u32 = 3;
 
 /// A question with one answer.
 #[derive(Debug, Serialize, Deserialize)]
@@ -79,6 +85,12 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     })
 }
 
+/// What of a stream may be on its way to a reader that does not read: the product of a gigabyte a second and half a
+/// millisecond, which keeps a fast network busy.
+const STREAM_WINDOW_BYTES: u32 = 512 << 10;
+/// The most that HTTP/2 can say.
+const CONNECTION_WINDOW_BYTES: u32 = (1 << 31) - 1;
+
 /// Opens a connection to an address; the simulation has its own way.
 pub type Connect = Arc<dyn Fn(&str) -> Result<Channel> + Send + Sync>;
 
@@ -93,8 +105,8 @@ pub fn tcp_connect() -> Connect {
             .connect_timeout(std::time::Duration::from_secs(2))
             .http2_keep_alive_interval(std::time::Duration::from_secs(5))
             .keep_alive_timeout(std::time::Duration::from_secs(5))
-            .initial_stream_window_size(4 << 20)
-            .initial_connection_window_size(16 << 20)
+            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             .connect_lazy())
     })
 }
@@ -198,3 +210,7 @@ impl Directory for PeerDirectory {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "flow_tests.rs"]
+mod tests;

@@ -176,6 +176,7 @@ impl Indexer {
             slices: self.copies.iter().map(slice).collect(),
             moves: self.incoming.iter().map(of_move).collect(),
             leases: Vec::new(),
+            scans: None,
         }
     }
 

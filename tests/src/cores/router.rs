@@ -69,6 +69,7 @@ impl RouterModel {
             slices: Vec::new(),
             moves: Vec::new(),
             leases,
+            scans: None,
         }
     }
 }

@@ -93,7 +93,9 @@ impl Faults {
         self.next = now + Duration::from_millis(self.random.u64(500..4_000));
         let end = now + Duration::from_millis(self.random.u64(100..BROKEN_MS_MAX));
         if let Some(kind) = self.break_something(end, sim, hosts) {
-            summary.lock().expect("not poisoned").fault(kind);
+            let mut summary = summary.lock().expect("not poisoned");
+            summary.fault(kind);
+            summary.note((kind, now, end));
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// What a run did and found.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -48,11 +49,18 @@ pub struct Summary {
     pub terms: u64,
     /// The last position of the coordinators' log that was committed.
     pub committed: u64,
+    /// All that happened and was answered, in its order, as a number: two runs of a seed have the same.
+    pub trace: u64,
     /// What must not be.
     pub violations: Vec<String>,
 }
 
 impl Summary {
+    /// Something happened.
+    pub fn note(&mut self, what: impl fmt::Debug) {
+        self.trace = xxh3_64_with_seed(format!("{what:?}").as_bytes(), self.trace);
+    }
+
     /// One more fault of a kind.
     pub fn fault(&mut self, kind: &str) {
         *self.faults.entry(kind.to_owned()).or_default() += 1;

@@ -199,7 +199,10 @@ impl Workload {
         let ids = writes.iter().map(|write| write.id.clone()).collect();
         match timeout(STATEMENT, session.backend.write(&session.bucket, writes)).await {
             Ok(Ok(reply)) => {
-                self.count(|summary| summary.writes += 1);
+                self.count(|summary| {
+                    summary.writes += 1;
+                    summary.note(&reply);
+                });
                 self.acknowledged.push((reply.position.clone(), ids));
                 match &mut session.last_write {
                     Some(last) => last.merge(&reply.position),
@@ -237,7 +240,10 @@ impl Workload {
         let Ok(outcome) = timeout(STATEMENT, done).await else { return };
         if let Some(answer) = ddl::answer(&outcome) {
             history().answered(statement, answer);
-            self.count(|summary| summary.ddl += 1);
+            self.count(|summary| {
+                summary.ddl += 1;
+                summary.note((statement, &outcome));
+            });
         } else if let Err(error) = outcome
             && !error.is_retry()
             && !self.is_excused(&error)
@@ -397,6 +403,7 @@ impl Workload {
         expected.truncate(limit.map_or(usize::MAX, |limit| limit as usize));
         self.count(|summary| {
             summary.scans += 1;
+            summary.note((index.name, epoch, &found));
             summary.entries += expected.len() as u64;
         });
         if found != expected {

@@ -1,0 +1,181 @@
+//! What of a bucket's history stands between its timestamps: for readers that are far behind, and for writers
+//! that are far ahead. An indexer gathers what belongs to an epoch until it has all of it, so the distance
+//! between two timestamps is what an indexer must hold.
+//!
+//! **Behind.** Timestamps below the horizon are of use to nobody but a reader that catches up: it takes one after
+//! another, and can apply what it has. They are thinned until about [`STRIDE`] mutations lie between two of them, and
+//! the oldest further where there are too many.
+//!
+//! **Ahead.** While no timestamp comes, because no coordinator answers, writes go on up to a bound; then
+//! they wait, or the next timestamp would be more than anybody can gather.
+
+use std::collections::VecDeque;
+
+use proto::cut::{Cut, EpochMark};
+use proto::ids::{Epoch, Seqno, VbucketId};
+
+/// Mutations between two timestamps that a reader takes as one step: some megabytes of key-versions, and many
+/// times what it costs to go over all vbuckets.
+pub const STRIDE: u64 = 16 << 10;
+/// Groups of fewer bytes share an entry of [`Unpublished`].
+const ENTRY_BYTES: usize = 64 << 10;
+
+/// How many mutations a cut is ahead of another.
+fn distance(from: &Cut, to: &Cut) -> u64 {
+    to.iter().map(|(v, end)| end.seqno.0.saturating_sub(from.get(v).seqno.0)).sum()
+}
+
+/// Forgets timestamps below the horizon that no reader would miss, and the oldest beyond a number. Called with
+/// each new one, so that what was thinned before is passed over.
+pub fn forget(epochs: &mut VecDeque<EpochMark>, horizon: Epoch, epochs_max: usize) {
+    let below = epochs.partition_point(|mark| mark.epoch < horizon);
+    let (mut at, mut kept) = (below, 0);
+    while at > 1 && at < epochs.len() && kept < 2 {
+        at -= 1;
+        if distance(&epochs[at - 1].cut, &epochs[at + 1].cut) < STRIDE {
+            epochs.remove(at);
+            kept = 0;
+        } else {
+            kept += 1;
+        }
+    }
+    while epochs.len() > epochs_max {
+        let below = epochs.partition_point(|mark| mark.epoch < horizon);
+        if below < 2 {
+            epochs.pop_front();
+            continue;
+        }
+        let mut n = 0;
+        epochs.retain(|_| {
+            n += 1;
+            n > below || n % 2 == 0
+        });
+    }
+}
+
+/// Where a reader at a place in the history reads to next: to the newest timestamp that is a stride away or
+/// less, or to the next one.
+pub fn next_goal<'a>(epochs: &'a VecDeque<EpochMark>, at: &Cut) -> Option<&'a EpochMark> {
+    let reached = epochs.partition_point(|mark| distance(at, &mark.cut) == 0);
+    let near = epochs.partition_point(|mark| distance(at, &mark.cut) <= STRIDE);
+    epochs.get(near.saturating_sub(1).max(reached))
+}
+
+/// Bytes of mutations that no timestamp covers yet, by groups that were committed together.
+#[derive(Default)]
+pub struct Unpublished {
+    /// A mutation of the newest group of each entry, and the entry's bytes.
+    groups: VecDeque<(VbucketId, Seqno, usize)>,
+    bytes: usize,
+}
+
+impl Unpublished {
+    /// A group was committed, with its last mutation.
+    pub fn add(&mut self, vbucket: VbucketId, seqno: Seqno, bytes: usize) {
+        self.bytes += bytes;
+        match self.groups.back_mut() {
+            Some(last) if last.2 < ENTRY_BYTES => *last = (vbucket, seqno, last.2 + bytes),
+            _ => self.groups.push_back((vbucket, seqno, bytes)),
+        }
+    }
+
+    /// A timestamp has come. What is behind the end of the history is gone.
+    pub fn publish(&mut self, cut: &Cut, durable: &Cut) {
+        let waits = |(vbucket, seqno, _): &(VbucketId, Seqno, usize)| {
+            cut.get(*vbucket).seqno < *seqno && *seqno <= durable.get(*vbucket).seqno
+        };
+        while let Some(group) = self.groups.front().filter(|group| !waits(group)) {
+            self.bytes -= group.2;
+            self.groups.pop_front();
+        }
+    }
+
+    /// How many bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proto::cut::Position;
+    use proto::ids::{BucketId, Vbuuid};
+
+    use super::*;
+
+    fn cut(seqnos: [u64; 2]) -> Cut {
+        let position = |seqno| Position { vbuuid: Vbuuid(1), seqno: Seqno(seqno) };
+        Cut::from_positions(seqnos.map(position).to_vec())
+    }
+
+    fn mark(epoch: u64, seqnos: [u64; 2]) -> EpochMark {
+        let (bucket, parent) = (BucketId(1), Epoch(epoch - 1));
+        let cut = Arc::new(cut(seqnos));
+        EpochMark {
+            bucket,
+            epoch: Epoch(epoch),
+            parent,
+            cut,
+            horizon: Epoch(0),
+            points: Arc::default(),
+        }
+    }
+
+    fn numbers(epochs: &VecDeque<EpochMark>) -> Vec<u64> {
+        epochs.iter().map(|mark| mark.epoch.0).collect()
+    }
+
+    #[test]
+    fn below_the_horizon_no_two_timestamps_are_further_apart_than_a_stride_and_few_are_kept() {
+        let mut epochs = VecDeque::new();
+        let step = STRIDE / 64;
+        for n in 1..=2_000 {
+            epochs.push_back(mark(n, [n * step, n * step]));
+            // The horizon stands for a while, then jumps.
+            forget(&mut epochs, Epoch((n / 300 * 300).saturating_sub(10)), 100_000);
+        }
+        let below = epochs.partition_point(|mark| mark.epoch < Epoch(1_790));
+        assert!((50..130).contains(&below), "{below} of 1,789 are kept below the horizon");
+        for (one, next) in epochs.iter().zip(epochs.iter().skip(1)) {
+            assert!(distance(&one.cut, &next.cut) <= STRIDE, "{} to {}", one.epoch, next.epoch);
+        }
+        assert_eq!(numbers(&epochs)[below..], (1_790..=2_000).collect::<Vec<_>>(), "all above it");
+    }
+
+    #[test]
+    fn of_too_many_timestamps_the_old_ones_become_fewer_and_the_new_ones_stay() {
+        let mut epochs: VecDeque<_> = (1..=100).map(|n| mark(n, [n * STRIDE, 0])).collect();
+        forget(&mut epochs, Epoch(90), 60);
+        let expected = (1..=44).map(|n| n * 2).chain(90..=100);
+        assert_eq!(numbers(&epochs), expected.collect::<Vec<_>>());
+        forget(&mut epochs, Epoch(0), 10);
+        assert_eq!(numbers(&epochs), (91..=100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_reader_goes_to_the_newest_timestamp_within_a_stride_or_to_the_next() {
+        let far = STRIDE * 3;
+        let epochs = [mark(1, [10, 0]), mark(2, [10, 20]), mark(3, [10, far]), mark(4, [11, far])];
+        let epochs = VecDeque::from(epochs);
+        let goal = |at| next_goal(&epochs, &cut(at)).map(|mark| mark.epoch.0);
+        assert_eq!(goal([0, 0]), Some(2), "both that are near at once");
+        assert_eq!(goal([10, 20]), Some(3), "however far");
+        assert_eq!(goal([10, far - 1]), Some(4));
+        assert_eq!(goal([11, far]), None);
+        assert_eq!(goal([50, far + 1]), None);
+    }
+
+    #[test]
+    fn what_a_timestamp_covers_or_what_is_lost_waits_no_more() {
+        let mut unpublished = Unpublished::default();
+        for n in 1..=4 {
+            unpublished.add(VbucketId(0), Seqno(n), ENTRY_BYTES);
+        }
+        unpublished.publish(&cut([2, 0]), &cut([4, 0]));
+        assert_eq!(unpublished.bytes(), 2 * ENTRY_BYTES);
+        unpublished.publish(&cut([2, 0]), &cut([2, 0]));
+        assert_eq!(unpublished.bytes(), 0, "the history ends at 2 again");
+    }
+}

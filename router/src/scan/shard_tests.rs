@@ -1,0 +1,120 @@
+//! Shard scans against indexers that a test plays.
+
+use async_trait::async_trait;
+use proto::api::{CoordinatorApi, Directory, IndexerApi, ProjectorApi, ResultStream};
+use proto::env::{Admission, AdmissionLimits, Env};
+use proto::ids::{BucketId, IndexId, SliceId};
+use proto::index::{Catalog, IndexSpec, NodeInfo, Role};
+use proto::moves::{ExportMessage, ExportRequest};
+use proto::scan::{AppliedReport, Consistency, Output};
+
+use super::*;
+use crate::service::Config;
+
+/// How long the played indexer thinks.
+const ANSWER: Duration = Duration::from_secs(4);
+const TIMEOUT_MS: u64 = 10_000;
+
+/// Says, after a while, that the first of the slices has moved to another node.
+struct Mover;
+
+#[async_trait]
+impl IndexerApi for Mover {
+    async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
+        tokio::time::sleep(ANSWER).await;
+        let moved = ShardBatch::Moved(vec![(scan.slices[0], NodeId(2))]);
+        Ok(Box::pin(futures::stream::iter([Ok(moved)])))
+    }
+    async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn checksum(&self, _: SliceId, _: Epoch) -> Result<(u64, u64)> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn export(&self, _: ExportRequest) -> Result<ResultStream<ExportMessage>> {
+        Err(Error::unavailable("not here"))
+    }
+}
+
+struct Movers;
+
+impl Directory for Movers {
+    fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
+        unreachable!("a shard scan asks indexers alone")
+    }
+    fn coordinator_member(&self, _: NodeId) -> Result<Arc<dyn CoordinatorApi>> {
+        Err(Error::unavailable("not here"))
+    }
+    fn projector(&self, _: &NodeInfo) -> Arc<dyn ProjectorApi> {
+        unreachable!("a shard scan asks indexers alone")
+    }
+    fn indexer(&self, _: &NodeInfo) -> Arc<dyn IndexerApi> {
+        Arc::new(Mover)
+    }
+}
+
+fn shared() -> Shared {
+    let node = |id, role| {
+        let address = String::new();
+        Arc::new(NodeInfo { id: NodeId(id), role, address, zone: String::new() })
+    };
+    let nodes = [1, 2].map(|id| (NodeId(id), node(id, Role::Indexer)));
+    let catalog = Catalog { nodes: nodes.into_iter().collect(), ..Catalog::default() };
+    let limits = AdmissionLimits {
+        what: String::new(),
+        count_max: 1,
+        bytes_max: 1 << 20,
+        bytes_each_max: 1 << 20,
+    };
+    Shared {
+        admission: Admission::new(limits),
+        config: Config::new((*node(9, Role::Router)).clone()),
+        env: Env::real(),
+        directory: Arc::new(Movers),
+        catalog: Arc::new(arc_swap::ArcSwap::from_pointee(catalog)),
+        catalog_changed: tokio::sync::watch::Sender::new(0),
+        applied: Default::default(),
+        leases: Default::default(),
+        topologies: Default::default(),
+    }
+}
+
+fn plan(slices: u16) -> Plan {
+    let placement = (0..slices).map(|_| vec![NodeId(1), NodeId(2)]).collect();
+    let spec = IndexSpec { slices, ..IndexSpec::new("i", "b") };
+    let request = ScanRequest {
+        index: IndexId(1),
+        ranges: Vec::new(),
+        filter: None,
+        reverse: false,
+        ordered: true,
+        distinct_parts: None,
+        limit: None,
+        offset: 0,
+        output: Output::Rows { include: false },
+        consistency: Consistency::Any,
+        timeout_ms: TIMEOUT_MS,
+    };
+    Plan {
+        shared: shared(),
+        index: Arc::new(IndexInfo::new(IndexId(1), BucketId(1), spec, placement)),
+        request,
+        epoch: Epoch(1),
+        resume_after: None,
+        rows_max: None,
+        tell_moved: false,
+        deadline: None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_parts_of_a_shard_give_up_at_the_deadline_of_the_whole() {
+    let began = Instant::now();
+    let plan = plan(4);
+    let mut whole = plan.start((0..4).map(SliceNo).collect());
+    let error = whole.next().await.expect_err("no node serves");
+    assert!(error.is_retry(), "{error}");
+    let took = began.elapsed();
+    let whole = Duration::from_millis(TIMEOUT_MS);
+    assert!(took >= whole && took < whole + ANSWER, "gave up after {took:?}");
+}

@@ -1,0 +1,136 @@
+//! What is on its way to a reader that has stopped, over real sockets.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::{StreamExt, stream};
+use proto::api::{PushReply, ResultStream, WriteReply};
+use proto::env::Env;
+use proto::history::{SourceHistory, SourcePlace};
+use proto::ids::{Seqno, VbucketId, Vbuuid};
+use proto::index::Role;
+use proto::mutation::{BackfillMessage, Frame, StreamMessage};
+use tokio::net::TcpListener;
+use tokio::time::{sleep, timeout};
+use tokio_stream::wrappers::TcpListenerStream;
+
+use super::*;
+
+/// As long as a projector makes them.
+const MESSAGE_BYTES: usize = 4 << 20;
+/// More than a connection of sixteen megabytes has windows for, and more than the streams that HTTP/2 servers usually
+/// allow.
+const STOPPED: usize = 300;
+
+/// A projector that sends frames without end, and counts what was asked of it.
+struct Flood {
+    message_bytes: usize,
+    sent: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl ProjectorApi for Flood {
+    async fn write(&self, _: WriteRequest) -> Result<WriteReply> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn get(&self, _: BucketId, _: Vec<String>) -> Result<Vec<Option<Bytes>>> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn push(&self, _: PushRequest) -> Result<PushReply> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn positions(&self, _: BucketId) -> Result<Cut> {
+        Ok(Cut::zero(1))
+    }
+    async fn place(&self, _: BucketId) -> Result<SourcePlace> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn history(&self, _: BucketId) -> Result<SourceHistory> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn subscribe(&self, _: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
+        let sent = Arc::clone(&self.sent);
+        let message_bytes = self.message_bytes;
+        let body = Bytes::from(vec![7; message_bytes]);
+        Ok(Box::pin(stream::iter(0..).map(move |n: u64| {
+            sent.fetch_add(message_bytes, Ordering::Relaxed);
+            let (vbucket, vbuuid) = (VbucketId(0), Vbuuid(1));
+            let (from, to) = (Seqno(n), Seqno(n + 1));
+            Ok(StreamMessage::Frames(vec![Frame { vbucket, vbuuid, from, to, body: body.clone() }]))
+        })))
+    }
+    async fn backfill(&self, _: BackfillRequest) -> Result<ResultStream<BackfillMessage>> {
+        Err(Error::unavailable("not here"))
+    }
+}
+
+/// A projector behind a socket, and what it has sent.
+async fn flood(
+    message_bytes: usize,
+) -> (Arc<dyn ProjectorApi>, Arc<AtomicUsize>, proto::env::Task) {
+    let node = NodeId(1);
+    let (flood, serving) =
+        (Flood { message_bytes, sent: Arc::default() }, Peers::new(Vec::new(), tcp_connect()));
+    let sent = Arc::clone(&flood.sent);
+    serving.add_projector(node, Arc::new(flood));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let server = crate::grpc::peer_services(serving);
+    let task = Env::real().spawn("peer", async move {
+        server.serve_with_incoming(TcpListenerStream::new(listener)).await.unwrap();
+    });
+    let directory = PeerDirectory(Peers::new(Vec::new(), tcp_connect()));
+    let info = NodeInfo { id: node, role: Role::Projector, address, zone: String::new() };
+    (directory.projector(&info), sent, task)
+}
+
+fn request() -> SubscribeRequest {
+    let (node, bucket, last_epoch) = (NodeId(2), BucketId(1), Epoch(0));
+    SubscribeRequest { node, bucket, from: None, last_epoch }
+}
+
+/// Waits until nothing more is sent.
+async fn settled(sent: &AtomicUsize) -> usize {
+    loop {
+        let before = sent.load(Ordering::Relaxed);
+        sleep(Duration::from_millis(300)).await;
+        if sent.load(Ordering::Relaxed) == before && before > 0 {
+            return before;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn to_a_reader_that_stops_no_more_than_a_window_and_two_messages_are_on_their_way() {
+    let (projector, sent, _task) = flood(MESSAGE_BYTES).await;
+    let mut frames = projector.subscribe(request()).await.unwrap();
+    let bound = STREAM_WINDOW_BYTES as usize + 2 * MESSAGE_BYTES;
+    let before = timeout(Duration::from_secs(60), settled(&sent)).await.unwrap();
+    assert!(before <= bound, "{before} bytes before anything was read");
+    let mut read = 0;
+    for _ in 0..20 {
+        frames.next().await.unwrap().unwrap();
+        read += MESSAGE_BYTES;
+    }
+    let after = timeout(Duration::from_secs(60), settled(&sent)).await.unwrap();
+    assert!(after - read <= bound, "{} bytes on their way", after - read);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_that_nobody_reads_hold_up_no_other_of_the_same_connection() {
+    let (projector, sent, _task) = flood(64 << 10).await;
+    let live = async {
+        let mut stopped = Vec::new();
+        for _ in 0..STOPPED {
+            stopped.push(projector.subscribe(request()).await.unwrap());
+        }
+        settled(&sent).await;
+        let mut live = projector.subscribe(request()).await.unwrap();
+        for _ in 0..100 {
+            live.next().await.unwrap().unwrap();
+        }
+        projector.positions(BucketId(1)).await.unwrap();
+    };
+    timeout(Duration::from_secs(30), live).await.expect("the one that is read goes on");
+}

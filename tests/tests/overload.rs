@@ -1,0 +1,74 @@
+//! More scans than are served at once, none of them read by its client: the next one is told so, and deletions get
+//! through all the same.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a test is a client of the product: real clocks, sockets and tasks"
+)]
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use tests::harness::grpc::{all, channel, open, refused, scan};
+use tests::harness::{TestCluster, eventually, sql};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tonic::Code;
+
+/// As many as a router runs at once, and some more.
+const SCANS: usize = 512;
+const MORE: usize = 8;
+const DOCUMENTS: usize = 3000;
+
+/// A figure that `/metrics` shows.
+async fn figure(cluster: &TestCluster, name: &str, label: &str) -> u64 {
+    let mut stream = tokio::net::TcpStream::connect(cluster.http_address()).await.expect("HTTP");
+    let request = "GET /metrics HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("an answer");
+    let line = format!("sextant_{name}{{{label}}} ");
+    let value = answer.lines().find_map(|text| text.strip_prefix(&line));
+    value.unwrap_or_else(|| panic!("{line:?} in {answer}")).parse().expect("a number")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deletions_get_through_whatever_scans_hold_and_one_scan_too_many_is_told_so() {
+    const ROUTER: &str = "node=\"300\"";
+    let cluster = TestCluster::start(1, 2).await;
+    let client = cluster.sql().await;
+    let define = "CREATE BUCKET b; CREATE INDEX i ON b (n::int8) INCLUDE (pad) WITH (slices = 4);
+                  SET consistency = 'request_plus'";
+    sql::run(&client, define).await;
+    let pad = "p".repeat(500);
+    let line = |n: usize| format!("{{\"id\":\"d{n}\",\"n\":{n},\"pad\":\"{pad}\"}}\n");
+    let lines: String = (0..DOCUMENTS).map(line).collect();
+    sql::copy_in(&client, "COPY b FROM STDIN", lines.as_bytes(), 99_999).await.expect("COPY");
+    assert_eq!(sql::value(&client, "SELECT count(*) FROM i").await, DOCUMENTS.to_string());
+
+    let channel = channel(cluster.grpc_address()).await;
+    let unread = join_all((0..SCANS).map(|_| open(&channel, all("i")))).await;
+    let unread: Vec<_> = unread.into_iter().map(|scan| scan.expect("a stream")).collect();
+    assert_eq!(figure(&cluster, "scans_running", ROUTER).await, SCANS as u64);
+    let many = join_all((0..MORE).map(|_| open(&channel, all("i")))).await;
+    many.into_iter().for_each(|scan| refused(scan, Code::Unavailable, "53300", "scans on router"));
+    assert_eq!(figure(&cluster, "scans_refused_total", ROUTER).await, MORE as u64);
+
+    let ids: Vec<String> = (0..DOCUMENTS).map(|n| format!("'d{n}'")).collect();
+    let limit = Duration::from_secs(20);
+    for ids in ids.chunks(250) {
+        let delete = format!("DELETE FROM b WHERE id IN ({})", ids.join(", "));
+        tokio::time::timeout(limit, sql::run(&client, &delete)).await.expect("deleted");
+    }
+    eventually("the indexers have applied all deletions", async || {
+        (figure(&cluster, "index_entries", "index=\"i\"").await == 0).then_some(())
+    })
+    .await;
+    drop(unread);
+    let count = tokio::time::timeout(limit, sql::value(&client, "SELECT count(*) FROM i"));
+    assert_eq!(count.await.expect("served"), "0");
+    assert!(scan(&channel, all("i")).await.expect("served").rows.is_empty());
+    eventually("all places are free again", async || {
+        (figure(&cluster, "scans_running", ROUTER).await == 0).then_some(())
+    })
+    .await;
+}
