@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use proto::plant::PLANTS;
 
 /// Plant, layer, seed, simulated seconds of faults.
-const FOUND: [(&str, &str, u64, u64); 24] = [
+const FOUND: [(&str, &str, u64, u64); 29] = [
     ("hand-over-uncovered", "full", 4, 8),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
@@ -37,6 +37,11 @@ const FOUND: [(&str, &str, u64, u64); 24] = [
     ("vote-not-persisted", "raft", 3, 0),
     ("applied-early", "raft", 1, 0),
     ("done-twice", "full", 1, 8),
+    ("dead-epoch-sent", "cores", 2, 10),
+    ("point-too-new", "cores", 2, 10),
+    ("rollback-missed", "cores", 1, 10),
+    ("survivors-unshown", "cores", 1, 10),
+    ("lost-snapshot-kept", "cores", 24, 10),
 ];
 
 fn simulate(plant: Option<&str>, layer: &str, seed: u64, seconds: u64) -> Output {
