@@ -135,8 +135,8 @@ impl World {
 
     fn send_request(&mut self, request: CommandRequest) {
         // One that does not lead drops it: the client tries all.
-        for at in 0..MEMBERS.len() {
-            if !self.is_cut(MEMBERS[at]) && self.leading(at).is_some() {
+        for (at, member) in MEMBERS.into_iter().enumerate() {
+            if !self.is_cut(member) && self.leading(at).is_some() {
                 self.send(Event::Request { at, request: request.clone() });
             }
         }

@@ -339,8 +339,8 @@ impl World {
 
     /// Does something with each leader: there may be two, of which one does not know yet that it is none.
     fn each_leader(&mut self, mut work: impl FnMut(&mut Self, usize)) {
-        for at in 0..self.members.len() {
-            if !self.is_cut(MEMBERS[at]) && self.leading(at).is_some() {
+        for (at, member) in MEMBERS.into_iter().enumerate() {
+            if !self.is_cut(member) && self.leading(at).is_some() {
                 work(self, at);
             }
         }
