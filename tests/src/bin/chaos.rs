@@ -1,13 +1,15 @@
 //! Breaks a cluster of real processes for minutes and compares every scan with a model.
 #![allow(clippy::disallowed_methods, reason = "a tool that runs processes in real time")]
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use tests::chaos::cluster::{MEMBER, TOOL};
-use tests::chaos::{Options, run};
+use serde::Serialize;
+use tests::chaos::cluster::{INDEXERS, MEMBER, TOOL};
+use tests::chaos::{Options, restart, run};
 use tracing_subscriber::EnvFilter;
 
 /// As in the binary that users run.
@@ -34,6 +36,9 @@ struct Args {
     /// Chooses what is broken and written; when it happens is real time
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Instead: load so many documents into one indexer, kill it some times, and measure until it answers
+    #[arg(long, value_name = "ENTRIES", value_parser = clap::value_parser!(u64).range(1..))]
+    restart: Option<u64>,
     /// Where the data goes, and is removed from; by default the system's place for such files
     #[arg(long)]
     dir: Option<PathBuf>,
@@ -67,12 +72,27 @@ fn main() -> ExitCode {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let faults_for = Duration::from_secs_f64(args.minutes * 60.0);
     let Args { seed, dir, verbose, .. } = args;
-    let report = runtime.block_on(run(Options { faults_for, seed, dir, verbose }));
-    match args.json {
-        true => println!("{}", serde_json::to_string(&report).expect("a report is JSON")),
-        false => print!("{report}"),
+    let options = Options { faults_for, seed, indexers: INDEXERS.to_vec(), dir, verbose };
+    if let Some(entries) = args.restart {
+        return match runtime.block_on(restart::measure(entries, options)) {
+            Ok(measured) => print(args.json, &measured, true),
+            Err(error) => {
+                eprintln!("chaos: {error}");
+                ExitCode::FAILURE
+            }
+        };
     }
-    ExitCode::from(u8::from(!report.is_clean()))
+    let report = runtime.block_on(run(options));
+    print(args.json, &report, report.is_clean())
+}
+
+/// Prints what came out.
+fn print(json: bool, what: &(impl Serialize + Display), is_well: bool) -> ExitCode {
+    match json {
+        true => println!("{}", serde_json::to_string(what).expect("it is JSON")),
+        false => print!("{what}"),
+    }
+    ExitCode::from(u8::from(!is_well))
 }
 
 /// Runs a command of the product in this process, which so has the code that it was built with.

@@ -44,11 +44,6 @@ pub fn role(id: u64) -> &'static str {
     }
 }
 
-/// All members.
-pub fn members() -> impl Iterator<Item = u64> {
-    COORDINATORS.into_iter().chain([PROJECTOR]).chain(INDEXERS).chain(ROUTERS)
-}
-
 /// Where users reach a router.
 #[derive(Clone, Copy, Debug)]
 pub struct RouterAddress {
@@ -123,12 +118,15 @@ impl Cluster {
             not_available: Vec::new(),
             dir: Some(dir),
         };
-        for id in members() {
+        let indexers = options.indexers.iter().copied();
+        let members: Vec<u64> =
+            COORDINATORS.into_iter().chain([PROJECTOR]).chain(indexers).chain(ROUTERS).collect();
+        for &id in &members {
             let listen = coordinators.get(&id).copied();
             let listen = listen.unwrap_or_else(|| free_address(&mut random));
             cluster.add(id, listen, &coordinators, &mut random).await;
         }
-        for id in members() {
+        for id in members {
             cluster.run(id);
         }
         cluster
@@ -334,13 +332,14 @@ impl Cluster {
 
     /// Ends all members as an operator does, and verifies the files of the indexers.
     pub async fn stop_and_verify(&mut self, shared: &Arc<Shared>) {
-        for id in ROUTERS.into_iter().chain(INDEXERS).chain([PROJECTOR]).chain(COORDINATORS) {
+        // Users first, then who serves them.
+        for id in self.members.keys().rev().copied().collect::<Vec<_>>() {
             self.stop(id, shared).await;
         }
         let program = std::env::current_exe().expect("the path of this program");
-        for id in INDEXERS {
+        for (id, member) in self.members.iter().filter(|(id, _)| role(**id) == "indexer") {
             let mut verify = Command::new(&program);
-            verify.args([TOOL, "verify", "--data"]).arg(&self.members[&id].data);
+            verify.args([TOOL, "verify", "--data"]).arg(&member.data);
             let ran = verify.stdin(Stdio::null()).output().expect("verify runs");
             if !ran.status.success() {
                 let told = [ran.stdout, ran.stderr].concat();
@@ -352,7 +351,7 @@ impl Cluster {
 
     /// No member may have panicked.
     pub fn judge_logs(&self, shared: &Shared) {
-        for id in members() {
+        for id in self.members.keys().copied() {
             let text = std::fs::read(self.log(id)).unwrap_or_default();
             let text = String::from_utf8_lossy(&text);
             if let Some(at) = text.find("panicked at") {
@@ -360,6 +359,13 @@ impl Cluster {
                 shared.violation(format!("{} {id}: {told}", role(id)));
             }
         }
+    }
+
+    /// What the commit log of an indexer has.
+    pub fn log_bytes(&self, id: u64) -> u64 {
+        let Ok(files) = std::fs::read_dir(self.members[&id].data.join("log")) else { return 0 };
+        let bytes = |file: std::fs::DirEntry| file.metadata().map_or(0, |known| known.len());
+        files.flatten().map(bytes).sum()
     }
 
     /// Keeps the data and the logs.

@@ -54,7 +54,7 @@ impl Content {
         let a = match random.u32(..6) {
             0 => None,
             1 => Some(Cell::Null),
-            2 | 3 => Some(Cell::Int(random.i64(..50))),
+            2 | 3 => Some(Cell::Int(random.i64(0..50))),
             _ => Some(Cell::Text(format!("a{}", random.u32(..50)))),
         };
         let mut tags: Vec<_> =
@@ -62,7 +62,7 @@ impl Content {
         tags.sort();
         tags.dedup();
         let writer = id.split('-').next().unwrap_or_default().to_owned();
-        Self { version, writer, n: random.i64(..1000), a, tags }
+        Self { version, writer, n: random.i64(0..1000), a, tags }
     }
 
     /// The document.

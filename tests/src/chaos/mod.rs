@@ -40,6 +40,7 @@ pub mod history;
 pub mod operator;
 pub mod proxy;
 pub mod report;
+pub mod restart;
 pub mod scanners;
 pub mod writers;
 
@@ -64,6 +65,8 @@ pub struct Options {
     pub faults_for: Duration,
     /// What is done when.
     pub seed: u64,
+    /// The indexers, by their numbers.
+    pub indexers: Vec<u64>,
     /// Where the data goes; by default the system's place for such files.
     pub dir: Option<PathBuf>,
     /// Tells what is broken and mended, on standard error.
@@ -79,7 +82,7 @@ pub async fn run(options: Options) -> Report {
         report.seed = options.seed;
         report.not_available.clone_from(&cluster.not_available);
     });
-    let mut whole = match operator::prepare(&shared).await {
+    let mut whole = match operator::prepare(&shared, &options).await {
         Ok(()) => true,
         Err(error) => {
             shared.violation(format!("the cluster never began to serve: {error}"));

@@ -5,25 +5,18 @@ use std::time::{Duration, Instant};
 
 use tokio_postgres::Client;
 
-use super::HEAL_WITHIN;
 use super::clients::{Failed, PAUSE, Shared, Tasks, execute, select};
 use super::cluster::INDEXERS;
 use super::documents::{INDEXES, PASSING};
 use super::history::Scan;
+use super::{HEAL_WITHIN, Options};
 
 /// How long the operator rests after a statement, in milliseconds.
 const REST_MS: std::ops::Range<u64> = 300..2000;
 
 /// Waits for all members and declares the bucket and its indexes.
-pub async fn prepare(shared: &Arc<Shared>) -> Result<(), Failed> {
-    let begun = Instant::now();
-    let client = loop {
-        match joined(shared).await {
-            Ok(client) => break client,
-            Err(error) if begun.elapsed() > HEAL_WITHIN => return Err(error),
-            Err(_) => tokio::time::sleep(PAUSE).await,
-        }
-    };
+pub async fn prepare(shared: &Arc<Shared>, options: &Options) -> Result<(), Failed> {
+    let client = joined(shared, options).await?;
     execute(&client, "CREATE BUCKET c WITH (vbuckets = 16)").await?;
     for index in &INDEXES {
         execute(&client, &index.create()).await?;
@@ -31,13 +24,25 @@ pub async fn prepare(shared: &Arc<Shared>) -> Result<(), Failed> {
     Ok(())
 }
 
-async fn joined(shared: &Shared) -> Result<Client, Failed> {
+/// Waits until all members have joined.
+pub async fn joined(shared: &Shared, options: &Options) -> Result<Client, Failed> {
+    let begun = Instant::now();
+    loop {
+        match all_have_joined(shared, options.indexers.len()).await {
+            Ok(client) => return Ok(client),
+            Err(error) if begun.elapsed() > HEAL_WITHIN => return Err(error),
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+}
+
+async fn all_have_joined(shared: &Shared, indexers: usize) -> Result<Client, Failed> {
     let client = shared.sql(0).await?;
     let nodes = crate::harness::sql::simple(&client, "SHOW NODES").await?;
     let services =
         nodes.iter().filter(|row| matches!(row[1].as_deref(), Some("indexer" | "projector")));
     match services.count() {
-        all if all == INDEXERS.len() + 1 => Ok(client),
+        all if all == indexers + 1 => Ok(client),
         some => Err(Failed(format!("{some} indexers and projectors have joined"))),
     }
 }

@@ -77,8 +77,8 @@ impl Wish {
 impl Scanner {
     fn wish(&mut self) -> Wish {
         let index = &INDEXES[self.random.usize(..INDEXES.len())];
-        let from = self.random.i64(..1000);
-        let range = (self.random.u32(..3) == 0).then(|| (from, from + self.random.i64(..300)));
+        let from = self.random.i64(0..1000);
+        let range = (self.random.u32(..3) == 0).then(|| (from, from + self.random.i64(0..300)));
         let (request_plus, ordered) = (self.random.bool(), self.random.bool());
         Wish { index, range, request_plus, ordered, begun: self.shared.history().tick() }
     }
