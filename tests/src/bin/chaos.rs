@@ -72,7 +72,8 @@ fn main() -> ExitCode {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let faults_for = Duration::from_secs_f64(args.minutes * 60.0);
     let Args { seed, dir, verbose, .. } = args;
-    let options = Options { faults_for, seed, indexers: INDEXERS.to_vec(), dir, verbose };
+    let options =
+        Options { faults_for, seed, indexers: INDEXERS.to_vec(), small_disks: true, dir, verbose };
     if let Some(entries) = args.restart {
         return match runtime.block_on(restart::measure(entries, options)) {
             Ok(measured) => print(args.json, &measured, true),

@@ -59,7 +59,9 @@ struct Member {
     data: PathBuf,
     child: Option<Child>,
     disk: Option<SmallDisk>,
-    /// Its disk has been full since it was started.
+    /// Its disk is full.
+    is_full: bool,
+    /// It has been since the member was started: it may have stopped for that.
     was_full: bool,
 }
 
@@ -124,7 +126,7 @@ impl Cluster {
         for &id in &members {
             let listen = coordinators.get(&id).copied();
             let listen = listen.unwrap_or_else(|| free_address(&mut random));
-            cluster.add(id, listen, &coordinators, &mut random).await;
+            cluster.add(id, listen, &coordinators, &mut random, options.small_disks).await;
         }
         for id in members {
             cluster.run(id);
@@ -138,6 +140,7 @@ impl Cluster {
         listen: SocketAddr,
         coordinators: &BTreeMap<u64, SocketAddr>,
         random: &mut fastrand::Rng,
+        small_disks: bool,
     ) {
         let mut list = Vec::new();
         for (coordinator, address) in coordinators {
@@ -168,7 +171,7 @@ impl Cluster {
         let mut disk = None;
         if role(id) != "router" {
             option("--data", data.join("data").display().to_string());
-            if SMALL_DISKS.contains(&id) {
+            if small_disks && SMALL_DISKS.contains(&id) {
                 disk = SmallDisk::mount(&data)
                     .map_err(|error| {
                         self.not_available
@@ -177,8 +180,14 @@ impl Cluster {
                     .ok();
             }
         }
-        let member =
-            Member { arguments, data: data.join("data"), child: None, disk, was_full: false };
+        let member = Member {
+            arguments,
+            data: data.join("data"),
+            child: None,
+            disk,
+            is_full: false,
+            was_full: false,
+        };
         self.members.insert(id, member);
     }
 
@@ -212,7 +221,7 @@ impl Cluster {
         // It ends when its standard input does: it never outlives this program.
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);
         member.child = Some(command.spawn().expect("a member starts"));
-        member.was_full = false;
+        member.was_full = member.is_full;
     }
 
     /// `kill -9`.
@@ -284,17 +293,21 @@ impl Cluster {
     /// Fills a member's disk.
     pub fn fill_disk(&mut self, id: u64) {
         let member = self.members.get_mut(&id).expect("a member");
-        member.was_full = true;
+        (member.is_full, member.was_full) = (true, true);
         member.disk.iter().for_each(SmallDisk::fill);
     }
 
-    /// There is room on a member's disk again.
-    pub fn empty_disk(&self, id: u64) {
-        self.members[&id].disk.iter().for_each(SmallDisk::empty);
+    /// There is room on a member's disk again; if it has stopped, it is started.
+    pub fn empty_disk(&mut self, id: u64) {
+        let member = self.members.get_mut(&id).expect("a member");
+        member.is_full = false;
+        member.disk.iter().for_each(SmallDisk::empty);
+        self.run(id);
     }
 
-    /// Starts members again that have ended by themselves; that is a violation, unless the disk was full.
-    pub fn supervise(&mut self, shared: &Shared, is_disk_full: bool) {
+    /// Starts members again that have ended by themselves. That is a violation, unless the disk was full; as long
+    /// as it is they stay down.
+    pub fn supervise(&mut self, shared: &Shared) {
         let mut ended = Vec::new();
         for (id, member) in &mut self.members {
             let status = member.child.as_mut().and_then(|child| child.try_wait().expect("a child"));
@@ -311,8 +324,9 @@ impl Cluster {
                 shared.violation(format!("{} {id} ended by itself, {status}: {last}", role(id)));
             }
             shared.say(|| format!("{} {id} has ended: {status}", role(id)));
-            self.run(id);
-            self.members.get_mut(&id).expect("a member").was_full = was_full && is_disk_full;
+            if !self.members[&id].is_full {
+                self.run(id);
+            }
         }
     }
 

@@ -85,7 +85,7 @@ impl Breaker {
         let mut next = Instant::now();
         while Instant::now() < end {
             sleep(LOOK_EVERY).await;
-            self.supervise(cluster);
+            cluster.supervise(&self.shared);
             let now = Instant::now();
             let (over, active): (Vec<_>, Vec<_>) =
                 self.active.drain(..).partition(|active| active.until <= now);
@@ -100,11 +100,6 @@ impl Breaker {
         }
     }
 
-    fn supervise(&self, cluster: &mut Cluster) {
-        let is_disk_full = self.active.iter().any(|active| active.fault == Fault::FullDisk);
-        cluster.supervise(&self.shared, is_disk_full);
-    }
-
     /// Mends all that is broken.
     pub async fn mend_all(&mut self, cluster: &mut Cluster) {
         for active in std::mem::take(&mut self.active) {
@@ -112,7 +107,7 @@ impl Breaker {
         }
         cluster.open_all();
         sleep(LOOK_EVERY).await;
-        self.supervise(cluster);
+        cluster.supervise(&self.shared);
     }
 
     async fn break_something(&mut self, cluster: &mut Cluster) {

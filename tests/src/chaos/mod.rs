@@ -67,6 +67,8 @@ pub struct Options {
     pub seed: u64,
     /// The indexers, by their numbers.
     pub indexers: Vec<u64>,
+    /// Some members have small disks, to be filled.
+    pub small_disks: bool,
     /// Where the data goes; by default the system's place for such files.
     pub dir: Option<PathBuf>,
     /// Tells what is broken and mended, on standard error.
@@ -116,9 +118,9 @@ pub async fn run(options: Options) -> Report {
     }
     cluster.judge_logs(&shared);
     shared.report(|report| report.seconds = begun.elapsed().as_secs_f64());
-    let report = shared.take_report();
+    let mut report = shared.take_report();
     if !report.is_clean() {
-        cluster.keep();
+        report.kept_in = cluster.keep().map(|dir| dir.display().to_string());
     }
     report
 }
@@ -132,7 +134,7 @@ async fn mend_and_compare(
     breaker.mend_all(cluster).await;
     let mended = Instant::now();
     let healed = loop {
-        cluster.supervise(shared, false);
+        cluster.supervise(shared);
         match compare::is_whole(shared).await {
             Ok(()) => break true,
             Err(missing) if mended.elapsed() > HEAL_WITHIN => {

@@ -56,7 +56,7 @@ pub struct Restarts {
 
 /// Loads so many documents, then kills and starts the indexer some times.
 pub async fn measure(entries: u64, mut options: Options) -> Result<Restarts, Failed> {
-    options.indexers = vec![INDEXER];
+    (options.indexers, options.small_disks) = (vec![INDEXER], false);
     let mut cluster = Cluster::start(&options).await;
     let shared = Arc::new(Shared::new(options.seed, cluster.routers(), options.verbose));
     let client = operator::joined(&shared, &options).await?;
