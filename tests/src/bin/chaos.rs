@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use clap::Parser;
 use serde::Serialize;
-use tests::chaos::cluster::{INDEXERS, MEMBER, TOOL};
+use tests::chaos::cluster::{INDEXERS, TOOL};
+use tests::chaos::member::MEMBER;
 use tests::chaos::{Options, restart, run};
 use tracing_subscriber::EnvFilter;
 

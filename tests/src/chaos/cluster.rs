@@ -1,12 +1,11 @@
 //! The processes of a cluster, the proxies between them, and what an operator does to them.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use proto::api::Directory;
 use proto::ids::NodeId;
@@ -15,6 +14,7 @@ use sextant::wire::{PeerDirectory, Peers, tcp_connect};
 use super::Options;
 use super::clients::Shared;
 use super::disk::SmallDisk;
+use super::member::{Member, role};
 use super::proxy::{Link, Proxy};
 
 /// The members of the coordinator.
@@ -27,22 +27,8 @@ pub const INDEXERS: [u64; 4] = [201, 202, 203, 204];
 pub const ROUTERS: [u64; 2] = [301, 302];
 /// Members whose data is on a small disk, where one can be made.
 pub const SMALL_DISKS: [u64; 3] = [3, PROJECTOR, 203];
-/// A member that does not end within this time after SIGTERM hangs.
-const STOP_WITHIN: Duration = Duration::from_secs(20);
-/// The hidden command of the chaos program that runs a member.
-pub const MEMBER: &str = "member";
 /// The hidden command of the chaos program that runs a client command of the product.
 pub const TOOL: &str = "tool";
-
-/// A role of the command line by the number of a node.
-pub fn role(id: u64) -> &'static str {
-    match id {
-        0..100 => "coordinator",
-        100..200 => "projector",
-        200..300 => "indexer",
-        _ => "router",
-    }
-}
 
 /// Where users reach a router.
 #[derive(Clone, Copy, Debug)]
@@ -53,22 +39,8 @@ pub struct RouterAddress {
     pub grpc: SocketAddr,
 }
 
-/// A member: where it listens and what runs of it.
-struct Member {
-    arguments: Vec<String>,
-    data: PathBuf,
-    child: Option<Child>,
-    disk: Option<SmallDisk>,
-    /// Its disk is full.
-    is_full: bool,
-    /// It has been since the member was started: it may have stopped for that.
-    was_full: bool,
-}
-
-/// The processes; all are killed when this is dropped.
+/// The processes and the proxies.
 pub struct Cluster {
-    dir: Option<tempfile::TempDir>,
-    logs: PathBuf,
     members: BTreeMap<u64, Member>,
     /// From a member to a coordinator.
     to_coordinators: BTreeMap<(u64, u64), Proxy>,
@@ -78,6 +50,9 @@ pub struct Cluster {
     directory: PeerDirectory,
     /// Faults that cannot be made on this machine, and why.
     pub not_available: Vec<String>,
+    logs: PathBuf,
+    /// Removed behind the small disks on it.
+    dir: Option<tempfile::TempDir>,
 }
 
 /// An address that nobody has, and that no outgoing connection is given.
@@ -88,13 +63,6 @@ fn free_address(taken: &mut fastrand::Rng) -> SocketAddr {
             return address;
         }
     }
-}
-
-fn signal(child: &Child, name: &str) {
-    let id = child.id().to_string();
-    let script = format!("kill -{name} \"$0\"");
-    // One that has ended by itself is found by `supervise`.
-    let _sent = Command::new("sh").args(["-c", &script, &id]).stderr(Stdio::null()).status();
 }
 
 impl Cluster {
@@ -123,14 +91,12 @@ impl Cluster {
         let indexers = options.indexers.iter().copied();
         let members: Vec<u64> =
             COORDINATORS.into_iter().chain([PROJECTOR]).chain(indexers).chain(ROUTERS).collect();
-        for &id in &members {
+        for id in members {
             let listen = coordinators.get(&id).copied();
             let listen = listen.unwrap_or_else(|| free_address(&mut random));
             cluster.add(id, listen, &coordinators, &mut random, options.small_disks).await;
         }
-        for id in members {
-            cluster.run(id);
-        }
+        cluster.members.values_mut().for_each(Member::run);
         cluster
     }
 
@@ -148,47 +114,38 @@ impl Cluster {
             list.push(format!("{coordinator}={}", proxy.address()));
             self.to_coordinators.insert((id, *coordinator), proxy);
         }
-        let mut arguments = vec![role(id).to_owned(), "--id".into(), id.to_string()];
-        let mut option = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
-        option("--coordinators", list.join(","));
-        let data = self.path().join(id.to_string());
+        let mut arguments = vec!["--coordinators".to_owned(), list.join(",")];
+        let mut option =
+            |name: &str, value: SocketAddr| arguments.extend([name.to_owned(), value.to_string()]);
         match role(id) {
-            "coordinator" => option("--listen", listen.to_string()),
+            "coordinator" => option("--listen", listen),
             "router" => {
                 let sql = free_address(random);
-                option("--listen", listen.to_string());
-                option("--sql", sql.to_string());
-                option("--http", free_address(random).to_string());
+                option("--listen", listen);
+                option("--sql", sql);
+                option("--http", free_address(random));
                 self.routers.push(RouterAddress { sql, grpc: listen });
             }
             _ => {
                 let proxy = Proxy::start(listen).await.expect("a proxy");
-                option("--listen", proxy.address().to_string());
-                option("--bind", listen.to_string());
+                option("--listen", proxy.address());
+                option("--bind", listen);
                 self.to_services.insert(id, proxy);
             }
         }
+        let dir = self.path().join(id.to_string());
         let mut disk = None;
-        if role(id) != "router" {
-            option("--data", data.join("data").display().to_string());
-            if small_disks && SMALL_DISKS.contains(&id) {
-                disk = SmallDisk::mount(&data)
-                    .map_err(|error| {
-                        self.not_available
-                            .push(format!("a full disk of {} {id}: {error}", role(id)));
-                    })
-                    .ok();
+        if small_disks && SMALL_DISKS.contains(&id) {
+            match SmallDisk::mount(&dir) {
+                Ok(small) => disk = Some(small),
+                Err(error) => {
+                    let missing = format!("a full disk of {} {id}: {error}", role(id));
+                    self.not_available.push(missing);
+                }
             }
         }
-        let member = Member {
-            arguments,
-            data: data.join("data"),
-            child: None,
-            disk,
-            is_full: false,
-            was_full: false,
-        };
-        self.members.insert(id, member);
+        let log = self.logs.join(format!("{}-{id}.log", role(id)));
+        self.members.insert(id, Member::new(id, arguments, &dir, log, disk));
     }
 
     fn path(&self) -> &Path {
@@ -200,69 +157,9 @@ impl Cluster {
         self.routers.clone()
     }
 
-    fn log(&self, id: u64) -> PathBuf {
-        self.logs.join(format!("{}-{id}.log", role(id)))
-    }
-
-    /// Starts a member, from its data where there is some, unless it runs.
-    pub fn run(&mut self, id: u64) {
-        let log: File = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(self.log(id))
-            .expect("a log of a member");
-        let member = self.members.get_mut(&id).expect("a member");
-        if member.child.is_some() {
-            return;
-        }
-        let program = std::env::current_exe().expect("the path of this program");
-        let mut command = Command::new(program);
-        command.arg(MEMBER).args(&member.arguments);
-        // It ends when its standard input does: it never outlives this program.
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);
-        member.child = Some(command.spawn().expect("a member starts"));
-        member.was_full = member.is_full;
-    }
-
-    /// `kill -9`.
-    pub fn kill(&mut self, id: u64) {
-        let Some(mut child) = self.members.get_mut(&id).expect("a member").child.take() else {
-            return;
-        };
-        let _ended_before = child.kill();
-        child.wait().expect("a child");
-    }
-
-    /// `kill -TERM`, and waits for the end; a violation if it is no clean one.
-    pub async fn stop(&mut self, id: u64, shared: &Shared) {
-        let Some(mut child) = self.members.get_mut(&id).expect("a member").child.take() else {
-            return;
-        };
-        signal(&child, "TERM");
-        let begun = Instant::now();
-        loop {
-            match child.try_wait().expect("a child") {
-                Some(status) if status.success() => return,
-                Some(status) => {
-                    shared.violation(format!("{} {id} ended with {status} on SIGTERM", role(id)));
-                    return;
-                }
-                None if begun.elapsed() > STOP_WITHIN => {
-                    shared.violation(format!("{} {id} does not end on SIGTERM", role(id)));
-                    let _gone = child.kill();
-                    child.wait().expect("a child");
-                    return;
-                }
-                None => tokio::time::sleep(Duration::from_millis(10)).await,
-            }
-        }
-    }
-
-    /// SIGSTOP, or SIGCONT.
-    pub fn freeze(&self, id: u64, frozen: bool) {
-        if let Some(child) = &self.members[&id].child {
-            signal(child, if frozen { "STOP" } else { "CONT" });
-        }
+    /// A member.
+    pub fn member(&mut self, id: u64) -> &mut Member {
+        self.members.get_mut(&id).expect("a member")
     }
 
     /// All ways to a member that have a proxy.
@@ -286,46 +183,25 @@ impl Cluster {
 
     /// Members with a small disk.
     pub fn small_disks(&self) -> Vec<u64> {
-        let small = self.members.iter().filter(|(_, member)| member.disk.is_some());
+        let small = self.members.iter().filter(|(_, member)| member.has_small_disk());
         small.map(|(id, _)| *id).collect()
-    }
-
-    /// Fills a member's disk.
-    pub fn fill_disk(&mut self, id: u64) {
-        let member = self.members.get_mut(&id).expect("a member");
-        (member.is_full, member.was_full) = (true, true);
-        member.disk.iter().for_each(SmallDisk::fill);
-    }
-
-    /// There is room on a member's disk again; if it has stopped, it is started.
-    pub fn empty_disk(&mut self, id: u64) {
-        let member = self.members.get_mut(&id).expect("a member");
-        member.is_full = false;
-        member.disk.iter().for_each(SmallDisk::empty);
-        self.run(id);
     }
 
     /// Starts members again that have ended by themselves. That is a violation, unless the disk was full; as long
     /// as it is they stay down.
     pub fn supervise(&mut self, shared: &Shared) {
-        let mut ended = Vec::new();
-        for (id, member) in &mut self.members {
-            let status = member.child.as_mut().and_then(|child| child.try_wait().expect("a child"));
-            if let Some(status) = status {
-                member.child = None;
-                ended.push((*id, status, member.was_full));
-            }
-        }
-        for (id, status, was_full) in ended {
+        for member in self.members.values_mut() {
+            let Some((status, was_full)) = member.has_ended() else { continue };
+            let name = member.name();
+            shared.say(|| format!("{name} has ended: {status}"));
             if was_full {
                 shared.report(|report| report.stopped_on_full_disk += 1);
             } else {
-                let last = last_lines(&self.log(id));
-                shared.violation(format!("{} {id} ended by itself, {status}: {last}", role(id)));
+                let last = last_lines(&member.printed());
+                shared.violation(format!("{name} ended by itself, {status}: {last}"));
             }
-            shared.say(|| format!("{} {id} has ended: {status}", role(id)));
-            if !self.members[&id].is_full {
-                self.run(id);
+            if !member.is_full() {
+                member.run();
             }
         }
     }
@@ -344,40 +220,40 @@ impl Cluster {
         None
     }
 
-    /// Ends all members as an operator does, and verifies the files of the indexers.
+    /// Ends all members as an operator does, users first, and verifies the files of the indexers.
     pub async fn stop_and_verify(&mut self, shared: &Arc<Shared>) {
-        // Users first, then who serves them.
-        for id in self.members.keys().rev().copied().collect::<Vec<_>>() {
-            self.stop(id, shared).await;
+        for member in self.members.values_mut().rev() {
+            if let Err(error) = member.stop().await {
+                shared.violation(error);
+            }
         }
         let program = std::env::current_exe().expect("the path of this program");
-        for (id, member) in self.members.iter().filter(|(id, _)| role(**id) == "indexer") {
+        for member in self.members.values().filter(|member| member.name().starts_with("indexer")) {
             let mut verify = Command::new(&program);
-            verify.args([TOOL, "verify", "--data"]).arg(&member.data);
+            verify.args([TOOL, "verify", "--data"]).arg(member.data());
             let ran = verify.stdin(Stdio::null()).output().expect("verify runs");
             if !ran.status.success() {
                 let told = [ran.stdout, ran.stderr].concat();
                 let told = String::from_utf8_lossy(&told).into_owned();
-                shared.violation(format!("verify of indexer {id}: {told}"));
+                shared.violation(format!("verify of {}: {told}", member.name()));
             }
         }
     }
 
     /// No member may have panicked.
     pub fn judge_logs(&self, shared: &Shared) {
-        for id in self.members.keys().copied() {
-            let text = std::fs::read(self.log(id)).unwrap_or_default();
-            let text = String::from_utf8_lossy(&text);
+        for member in self.members.values() {
+            let text = member.printed();
             if let Some(at) = text.find("panicked at") {
                 let told: String = text[at..].chars().take(400).collect();
-                shared.violation(format!("{} {id}: {told}", role(id)));
+                shared.violation(format!("{}: {told}", member.name()));
             }
         }
     }
 
     /// What the commit log of an indexer has.
     pub fn log_bytes(&self, id: u64) -> u64 {
-        let Ok(files) = std::fs::read_dir(self.members[&id].data.join("log")) else { return 0 };
+        let Ok(files) = std::fs::read_dir(self.members[&id].data().join("log")) else { return 0 };
         let bytes = |file: std::fs::DirEntry| file.metadata().map_or(0, |known| known.len());
         files.flatten().map(bytes).sum()
     }
@@ -388,21 +264,8 @@ impl Cluster {
     }
 }
 
-/// The end of a log.
-fn last_lines(path: &Path) -> String {
-    let text = std::fs::read(path).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
+/// The end of what a member has printed.
+fn last_lines(text: &str) -> String {
     let lines: Vec<_> = text.lines().rev().take(3).collect();
     lines.into_iter().rev().collect::<Vec<_>>().join(" / ")
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        for member in self.members.values_mut() {
-            if let Some(child) = &mut member.child {
-                let _ended_before = child.kill();
-                let _ended_before = child.wait();
-            }
-        }
-    }
 }

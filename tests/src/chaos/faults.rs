@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
 use super::clients::{PAUSE, Shared, execute};
-use super::cluster::{COORDINATORS, Cluster, INDEXERS, PROJECTOR, ROUTERS, role};
+use super::cluster::{COORDINATORS, Cluster, INDEXERS, PROJECTOR, ROUTERS};
+use super::member::role;
 use super::proxy::Link;
 
 /// At most so many faults at once.
@@ -121,16 +122,20 @@ impl Breaker {
         self.shared.say(|| format!("{kind} {id} for {} ms: {fault:?}", lasts.as_millis()));
         self.shared.report(|report| report.fault(&kind));
         match fault {
-            Fault::Kill => cluster.kill(id),
-            Fault::Stop => cluster.stop(id, &self.shared).await,
-            Fault::Freeze => cluster.freeze(id, true),
+            Fault::Kill => cluster.member(id).kill(),
+            Fault::Stop => {
+                if let Err(error) = cluster.member(id).stop().await {
+                    self.shared.violation(error);
+                }
+            }
+            Fault::Freeze => cluster.member(id).freeze(true),
             Fault::Inbound(link) => cluster.set_inbound(id, link),
             Fault::Outbound(link) => cluster.set_outbound(id, link),
             Fault::Alone(link) => {
                 cluster.set_inbound(id, link);
                 cluster.set_outbound(id, link);
             }
-            Fault::FullDisk => cluster.fill_disk(id),
+            Fault::FullDisk => cluster.member(id).fill_disk(),
         }
         self.active.push(Active { fault, id, until: Instant::now() + lasts });
     }
@@ -174,15 +179,15 @@ impl Breaker {
         let Active { fault, id, .. } = active;
         self.shared.say(|| format!("mended: {} {} {id}", fault.name(), role(id)));
         match fault {
-            Fault::Kill | Fault::Stop => cluster.run(id),
-            Fault::Freeze => cluster.freeze(id, false),
+            Fault::Kill | Fault::Stop => cluster.member(id).run(),
+            Fault::Freeze => cluster.member(id).freeze(false),
             Fault::Inbound(_) => cluster.set_inbound(id, Link::Open),
             Fault::Outbound(_) => cluster.set_outbound(id, Link::Open),
             Fault::Alone(_) => {
                 cluster.set_inbound(id, Link::Open);
                 cluster.set_outbound(id, Link::Open);
             }
-            Fault::FullDisk => cluster.empty_disk(id),
+            Fault::FullDisk => cluster.member(id).empty_disk(),
         }
     }
 
@@ -198,7 +203,7 @@ impl Breaker {
         self.shared.report(|report| report.fault("kill -9 the leader alone"));
         self.shared.set_failover(true);
         let begun = Instant::now();
-        cluster.kill(leader);
+        cluster.member(leader).kill();
         let name = format!("failover_{}", self.failovers);
         let create =
             format!("CREATE INDEX IF NOT EXISTS {name} ON c (n) WITH (defer_build = true)");
@@ -224,7 +229,7 @@ impl Breaker {
         // Scans that wait for the next leader have some time to be done.
         sleep(Duration::from_secs(1)).await;
         self.shared.set_failover(false);
-        cluster.run(leader);
+        cluster.member(leader).run();
         if let Err(error) = execute(&client, &format!("DROP INDEX {name}")).await {
             self.shared.say(|| format!("dropping {name}: {error}"));
         }

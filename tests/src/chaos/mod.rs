@@ -37,6 +37,7 @@ pub mod disk;
 pub mod documents;
 pub mod faults;
 pub mod history;
+pub mod member;
 pub mod operator;
 pub mod proxy;
 pub mod report;

@@ -101,8 +101,8 @@ async fn one(cluster: &mut Cluster, shared: &Arc<Shared>, entries: u64) -> Resul
         tokio::time::sleep(ASK_EVERY).await;
     }
     let begun = Instant::now();
-    cluster.kill(INDEXER);
-    cluster.run(INDEXER);
+    cluster.member(INDEXER).kill();
+    cluster.member(INDEXER).run();
     let first = "SELECT k FROM i ORDER BY k, n LIMIT 1";
     let (any, request_plus) = tokio::join!(
         until_answered(shared, "any", first, begun),
