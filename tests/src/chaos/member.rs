@@ -1,6 +1,7 @@
 //! A member of the cluster: what its process is started with, and what an operator does to it.
 
 use std::fs::OpenOptions;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -11,6 +12,8 @@ use super::disk::SmallDisk;
 pub const MEMBER: &str = "member";
 /// A member that does not end within this time after SIGTERM hangs.
 const STOP_WITHIN: Duration = Duration::from_secs(20);
+/// Within this time a member listens for SIGTERM.
+const LISTENS_WITHIN: Duration = Duration::from_secs(3);
 
 /// A role of the command line by the number of a node.
 pub fn role(id: u64) -> &'static str {
@@ -29,6 +32,7 @@ pub struct Member {
     data: PathBuf,
     log: PathBuf,
     child: Option<Child>,
+    started: Instant,
     disk: Option<SmallDisk>,
     is_full: bool,
     /// Its disk has been full since it was started: it may have stopped for that.
@@ -49,7 +53,17 @@ impl Member {
         if role(id) != "router" {
             arguments.extend(["--data".into(), data.display().to_string()]);
         }
-        Self { id, arguments, data, log, child: None, disk, is_full: false, was_full: false }
+        Self {
+            id,
+            arguments,
+            data,
+            log,
+            child: None,
+            started: Instant::now(),
+            disk,
+            is_full: false,
+            was_full: false,
+        }
     }
 
     /// Its role and number.
@@ -79,6 +93,7 @@ impl Member {
         // It ends when its standard input does: it never outlives this program.
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);
         self.child = Some(command.spawn().expect("a member starts"));
+        self.started = Instant::now();
         self.was_full = self.is_full;
     }
 
@@ -92,13 +107,15 @@ impl Member {
 
     /// `kill -TERM`, and waits for the end; an error if it is no clean one.
     pub async fn stop(&mut self) -> Result<(), String> {
+        let begun = Instant::now();
         self.signal("TERM");
         let Some(child) = &mut self.child else { return Ok(()) };
-        let begun = Instant::now();
         while begun.elapsed() < STOP_WITHIN {
             if let Some(status) = child.try_wait().expect("a child") {
                 self.child = None;
-                return match status.success() {
+                // A process that has just begun does not listen for signals yet.
+                let at_once = status.signal().is_some() && begun - self.started < LISTENS_WITHIN;
+                return match status.success() || at_once {
                     true => Ok(()),
                     false => Err(format!("{} ended with {status} on SIGTERM", self.name())),
                 };
