@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use clap::Parser;
 use serde::Serialize;
+use sextant::cli::stop_signal;
 use tests::chaos::cluster::{INDEXERS, TOOL};
 use tests::chaos::member::MEMBER;
-use tests::chaos::{Options, restart, run};
+use tests::chaos::restart::measure;
+use tests::chaos::{Options, run};
 use tracing_subscriber::EnvFilter;
 
 /// As in the binary that users run.
@@ -75,17 +77,29 @@ fn main() -> ExitCode {
     let Args { seed, dir, verbose, .. } = args;
     let options =
         Options { faults_for, seed, indexers: INDEXERS.to_vec(), small_disks: true, dir, verbose };
-    if let Some(entries) = args.restart {
-        return match runtime.block_on(restart::measure(entries, options)) {
-            Ok(measured) => print(args.json, &measured, true),
+    runtime.block_on(async {
+        tokio::select! {
+            ended = work(options, args.restart, args.json) => ended,
+            // What is dropped here ends the members and unmounts their disks.
+            () = stop_signal() => ExitCode::FAILURE,
+        }
+    })
+}
+
+async fn work(options: Options, restart: Option<u64>, json: bool) -> ExitCode {
+    match restart {
+        None => {
+            let report = run(options).await;
+            print(json, &report, report.is_clean())
+        }
+        Some(entries) => match measure(entries, options).await {
+            Ok(measured) => print(json, &measured, true),
             Err(error) => {
                 eprintln!("chaos: {error}");
                 ExitCode::FAILURE
             }
-        };
+        },
     }
-    let report = runtime.block_on(run(options));
-    print(args.json, &report, report.is_clean())
 }
 
 /// Prints what came out.
