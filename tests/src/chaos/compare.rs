@@ -10,13 +10,18 @@ use super::history::Scan;
 use super::scanners::SETTINGS;
 use crate::harness::sql::simple;
 
-/// All slices have their copies, ready, on members that are heard of, and each router answers with all that was
-/// written before; an error says what is missing.
+/// A document, in a bucket without indexes, to see that writes are taken.
+const PROBE: &str = "INSERT INTO probe (id, doc) VALUES ('p', '{}') \
+                     ON CONFLICT (id) DO UPDATE SET doc = excluded.doc";
+
+/// All slices have their copies, ready, on members that are heard of, and each router takes writes and answers with
+/// all that was written before; an error says what is missing.
 pub async fn is_whole(shared: &Shared) -> Result<(), Failed> {
     for router in 0..shared.routers() {
         let at = |error: Failed| Failed(format!("router {router}: {error}"));
         let client = shared.sql(router).await.map_err(at)?;
         execute(&client, "SET statement_timeout = '3s'; SET consistency = 'request_plus'").await?;
+        execute(&client, PROBE).await?;
         let slices = simple(&client, "SHOW SLICES").await?;
         for index in &INDEXES {
             let mine = slices.iter().filter(|row| row[0].as_deref() == Some(index.name));

@@ -187,7 +187,14 @@ impl Breaker {
                 cluster.set_inbound(id, Link::Open);
                 cluster.set_outbound(id, Link::Open);
             }
-            Fault::FullDisk => cluster.member(id).empty_disk(),
+            Fault::FullDisk => {
+                cluster.member(id).empty_disk();
+                // Its documents' store takes no writes after one that failed, and says what to do about it.
+                if id == PROJECTOR {
+                    cluster.member(id).kill();
+                    cluster.member(id).run();
+                }
+            }
         }
     }
 

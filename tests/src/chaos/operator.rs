@@ -17,7 +17,7 @@ const REST_MS: std::ops::Range<u64> = 300..2000;
 /// Waits for all members and declares the bucket and its indexes.
 pub async fn prepare(shared: &Arc<Shared>, options: &Options) -> Result<(), Failed> {
     let client = joined(shared, options).await?;
-    execute(&client, "CREATE BUCKET c WITH (vbuckets = 16)").await?;
+    execute(&client, "CREATE BUCKET c WITH (vbuckets = 16); CREATE BUCKET probe").await?;
     for index in &INDEXES {
         execute(&client, &index.create()).await?;
     }
