@@ -1,6 +1,7 @@
 //! A flush: what an index has in memory becomes fragments, one for each column group; they are synced, the manifest names them and is synced too, and only then memory and log let go of
 //! what they held.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proto::Result;
@@ -27,6 +28,7 @@ struct Frozen {
     protected: Protected,
     reach: Option<Protected>,
     entries: Vec<(SliceNo, u64)>,
+    uncounted: BTreeSet<SliceNo>,
     building: bool,
     grouping: Grouping,
 }
@@ -88,6 +90,7 @@ impl Slot {
             reach: visible.reach(),
             protected: writer.protected.clone(),
             entries: writer.entries.iter().map(|(slice, n)| (*slice, (*n).max(0) as u64)).collect(),
+            uncounted: writer.uncounted.clone(),
             building: writer.building,
             grouping,
         })
@@ -162,6 +165,7 @@ impl Slot {
         let here = |slice: &SliceNo| manifest.slices.contains_key(slice);
         let entries = frozen.entries.iter().filter(|(slice, _)| here(slice)).copied();
         manifest.entries.extend(entries);
+        manifest.entries.retain(|slice, _| !frozen.uncounted.contains(slice));
         frozen.reach.iter().for_each(|reach| manifest.narrow(reach));
         manifest.narrow(&frozen.protected);
         if structure.dropped {

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use proto::ids::IndexId;
 use proto::{Error, ErrorCode, Result};
 
+use super::edits::count;
 use super::files::Files;
 use super::load_state::{Answer, LoadEvent, LoadRequest, LoadState};
 use super::manifest::{Columns, FileId, IndexManifest};
@@ -100,6 +101,11 @@ impl Slot {
         structure.open_rest(files)?;
         let mut writer = self.writer();
         self.publish(&structure, &mut writer, |_| {})?;
+        let visible = self.visible.load();
+        let counted = &structure.manifest.entries;
+        for slice in visible.slices.keys().filter(|slice| !counted.contains_key(slice)) {
+            writer.entries.insert(*slice, count(visible.entries(*slice))? as i64);
+        }
         self.advance(LoadEvent::FragmentsLoaded)
     }
 

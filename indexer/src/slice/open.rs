@@ -32,6 +32,10 @@ use super::store::{Inner, State, StoreOptions};
 use super::upkeep::Order;
 use super::{EpochBatch, layout};
 
+/// Runs are merged after so many records of the replay: nobody reads them meanwhile, and the more are merged at
+/// once, the fewer times each row is.
+const MERGE_EVERY: u64 = 256;
+
 /// Opens a store.
 pub(super) fn open(env: &Env, node: NodeId, dir: &Path, options: StoreOptions) -> Result<Inner> {
     for dir in [layout::log_dir(dir), layout::manifest_dir(dir), layout::fragment_dir(dir)] {
@@ -59,13 +63,16 @@ pub(super) fn open(env: &Env, node: NodeId, dir: &Path, options: StoreOptions) -
         manifest: &node_manifest,
         stop_bytes: options.stop_bytes(),
         begin: 0,
+        records: 0,
         gone_back: Vec::new(),
     };
     let log_dir = layout::log_dir(dir);
     let log = CommitLog::open(env, &log_dir, options.log.clone(), &mut |end, record| {
         replay.record(end, record)
     })?;
-    let gone_back = replay.gone_back;
+    let (gone_back, records) = (replay.gone_back, replay.records);
+    state.slots().iter().try_for_each(|slot| slot.merge_runs())?;
+    tracing::info!(records, "the log was replayed");
     take_back_the_unlogged(&state, &files)?;
     let mut order = Order {
         marks: node_manifest.marks.clone(),
@@ -142,6 +149,7 @@ struct Replay<'a> {
     stop_bytes: u64,
     /// Where the record at hand begins, or before.
     begin: Lsn,
+    records: u64,
     /// Rollbacks that a crash had cut short.
     gone_back: Vec<(EpochMark, DeadEpochs)>,
 }
@@ -191,7 +199,10 @@ impl Replay<'_> {
             progress.durable = mark.epoch;
         }
         let slots = self.state.of_bucket(mark.bucket);
-        slots.iter().try_for_each(|slot| slot.merge_runs())?;
+        self.records += 1;
+        if self.records.is_multiple_of(MERGE_EVERY) {
+            slots.iter().try_for_each(|slot| slot.merge_runs())?;
+        }
         while slots.iter().map(|slot| slot.memory_bytes()).sum::<u64>() > self.stop_bytes {
             let Some(largest) = slots.iter().max_by_key(|slot| slot.memory_bytes()) else { break };
             if !largest.flush(self.files)? {

@@ -104,6 +104,7 @@ impl Slot {
         })?;
         let visible = self.visible.load();
         writer.entries.clear();
+        writer.uncounted.clear();
         for slice in visible.slices.keys() {
             let entries = count(visible.entries(*slice))?;
             writer.entries.insert(*slice, entries as i64);

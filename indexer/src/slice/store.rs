@@ -40,7 +40,8 @@ use super::{Counters, EpochBatch, LoadState, SliceStore, Snapshot, StoredIndex};
 pub struct StoreOptions {
     /// What it may take of memory, the block cache included.
     pub memory_bytes: u64,
-    /// Above this much of the log, memory is flushed so that the log can go.
+    /// Above this much of the log, memory is flushed so that the log can go. A restart replays what there is, at
+    /// some 100 MB/s: this bounds how long a node is missed.
     pub log_bytes: u64,
     /// How the log is written.
     pub log: LogOptions,
@@ -54,7 +55,7 @@ impl Default for StoreOptions {
     fn default() -> Self {
         Self {
             memory_bytes: 512 << 20,
-            log_bytes: 512 << 20,
+            log_bytes: 96 << 20,
             log: LogOptions::default(),
             compression: Compression::default(),
             compaction_bytes_per_s: 128 << 20,

@@ -295,8 +295,9 @@ impl FragmentStore {
         let slot = self.slot(slice.index, slice.generation)?;
         let work = move || -> Result<()> {
             let counted = count_at(slot.visible.load().entries(slice.slice), epoch)?;
-            if let Some(entries) = slot.writer().entries.get_mut(&slice.slice) {
-                *entries += counted as i64 - told as i64;
+            let mut writer = slot.writer();
+            if writer.uncounted.remove(&slice.slice) {
+                *writer.entries.entry(slice.slice).or_default() += counted as i64 - told as i64;
             }
             Ok(())
         };
@@ -425,10 +426,13 @@ impl Slot {
             floors: [(arrived.slice, arrived.floor)].into(),
             flushed: epoch,
             slices: [(arrived.slice, arrived.lists)].into(),
-            entries: [(arrived.slice, arrived.entries)].into(),
+            // Counted later; after a crash, when it is loaded.
+            entries: BTreeMap::new(),
         };
         files.write_manifest(&manifest).map_err(NotInstalled::Unsure)?;
-        Ok(Self::whole(manifest, arrived.tables)?)
+        let slot = Self::whole(manifest, arrived.tables)?;
+        slot.writer().tell(arrived.slice, arrived.entries);
+        Ok(slot)
     }
 
     fn take_in(
@@ -452,13 +456,12 @@ impl Slot {
         manifest.floors.insert(arrived.slice, arrived.floor);
         manifest.flushed = manifest.flushed.max(epoch);
         manifest.slices.insert(arrived.slice, arrived.lists);
-        manifest.entries.insert(arrived.slice, arrived.entries);
         // Its columns are divided as those of the slices that are here.
         manifest.regroup(structure.manifest.grouping().groups())?;
         structure.open_rest(files)?;
         let mut writer = self.writer();
         files.write_manifest(&manifest).map_err(NotInstalled::Unsure)?;
-        writer.entries.insert(arrived.slice, arrived.entries as i64);
+        writer.tell(arrived.slice, arrived.entries);
         structure.manifest = manifest;
         structure.tables.extend(arrived.tables);
         Ok(self.publish(&structure, &mut writer, |_| {})?)

@@ -2,7 +2,7 @@
 //! the lock is let go: heartbeats and who waits for room ask for them on async threads, and never wait
 //! for an epoch that is being applied.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard};
@@ -30,6 +30,9 @@ pub struct Writer {
     pub frozen_runs: usize,
     /// Entries at the newest epoch, by slice.
     pub entries: BTreeMap<SliceNo, i64>,
+    /// Of these slices, which have arrived from elsewhere, the source's count is told until they are counted
+    /// here: a manifest does not say it.
+    pub uncounted: BTreeSet<SliceNo>,
     /// The newest epoch that was applied, or is in the fragments.
     pub applied: Epoch,
     /// What merges must keep, as the newest epoch said.
@@ -63,6 +66,12 @@ impl Writer {
             (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.min(other.1))),
             (one, other) => one.or(other),
         }
+    }
+
+    /// A slice has arrived, of which its source says how many entries it has.
+    pub fn tell(&mut self, slice: SliceNo, entries: u64) {
+        self.entries.insert(slice, entries as i64);
+        self.uncounted.insert(slice);
     }
 
     /// Is anything of a slice in memory?

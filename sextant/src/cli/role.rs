@@ -31,6 +31,9 @@ pub struct Args {
     /// Where other processes reach this one
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
+    /// Where this process listens, if others reach it at another address than its own
+    #[arg(long, value_name = "HOST:PORT")]
+    bind: Option<String>,
     /// Where the data is kept (not for a router)
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -73,6 +76,8 @@ struct ScanSettings {
 /// Settings, complete.
 struct Settings {
     node: NodeInfo,
+    /// Where it listens.
+    bind: String,
     data: PathBuf,
     memory_bytes: Option<u64>,
     scans: ScanSettings,
@@ -109,6 +114,7 @@ impl Args {
         };
         let id = self.id.or(file.id).ok_or_else(|| missing("a number, --id"))?;
         let address = self.listen.or(file.listen).ok_or_else(|| missing("an address, --listen"))?;
+        let bind = self.bind.or(file.bind).unwrap_or_else(|| address.clone());
         let data = self.data.or(file.data);
         if data.is_none() && role != Role::Router {
             return Err(missing("a data directory, --data"));
@@ -123,6 +129,7 @@ impl Args {
         let zone = self.zone.or(file.zone).unwrap_or_default();
         Ok(Settings {
             node: NodeInfo { id: NodeId(id), role, address, zone },
+            bind,
             data: data.unwrap_or_default(),
             memory_bytes: self.memory_mb.or(file.memory_mb).map(|mib| mib.max(16) << 20),
             scans: ScanSettings {
@@ -159,7 +166,11 @@ pub async fn run(role: Role, args: Args) -> Result<()> {
         return run_router(settings, env, peers, directory).await;
     }
     // A port in use is said before anything is started.
-    let listener = bind(&settings.node.address, "--listen").await?;
+    let listener = bind(
+        &settings.bind,
+        if settings.bind == settings.node.address { "--listen" } else { "--bind" },
+    )
+    .await?;
     match role {
         Role::Router => Ok(()),
         Role::Coordinator => {
@@ -221,8 +232,7 @@ async fn run_router(
     peers: Arc<Peers>,
     directory: Arc<dyn Directory>,
 ) -> Result<()> {
-    let ports =
-        Ports { sql: settings.sql, grpc: settings.node.address.clone(), http: settings.http };
+    let ports = Ports { sql: settings.sql, grpc: settings.bind.clone(), http: settings.http };
     let bound = ports.bind().await?;
     let mut config = router::Config::new(settings.node);
     let ScanSettings { count_max, memory_bytes, each_memory_bytes } = settings.scans;

@@ -231,7 +231,23 @@ impl Story {
         self.target.crash().await;
         self.check_kept()?;
         self.target.follow(&self.batches, newest).await.map_err(|e| format!("target: {e}"))?;
-        self.compare().await
+        self.compare().await?;
+        self.check_counts()
+    }
+
+    /// After a restart each slice is counted as it is, also one that was not counted when it arrived.
+    fn check_counts(&self) -> Result<(), String> {
+        for told in self.target.store().progress() {
+            let slice = told.slice.slice;
+            let expected = self.expected(slice, self.target.applied()).len() as u64;
+            if told.entries != expected {
+                return Err(format!(
+                    "slice {slice} has {expected} entries, {} are told",
+                    told.entries
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// An epoch.

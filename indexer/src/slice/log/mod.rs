@@ -82,7 +82,7 @@ pub struct LogOptions {
 
 impl Default for LogOptions {
     fn default() -> Self {
-        Self { segment_bytes: 64 << 20, sync: SyncPolicy::default() }
+        Self { segment_bytes: 32 << 20, sync: SyncPolicy::default() }
     }
 }
 

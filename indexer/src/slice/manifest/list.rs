@@ -103,7 +103,8 @@ pub struct IndexManifest {
     pub flushed: Epoch,
     /// Its slices.
     pub slices: BTreeMap<SliceNo, SliceLists>,
-    /// How many entries each slice had at the epoch up to which everything is in the fragments.
+    /// How many entries each slice had at the epoch up to which everything is in the fragments; a slice that
+    /// has arrived and was not counted yet is not among them.
     pub entries: BTreeMap<SliceNo, u64>,
 }
 

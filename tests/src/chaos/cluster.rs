@@ -1,0 +1,271 @@
+//! The processes of a cluster, the proxies between them, and what an operator does to them.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::api::Directory;
+use proto::ids::NodeId;
+use sextant::wire::{PeerDirectory, Peers, tcp_connect};
+
+use super::Options;
+use super::clients::Shared;
+use super::disk::SmallDisk;
+use super::member::{Member, role};
+use super::proxy::{Link, Proxy};
+
+/// The members of the coordinator.
+pub const COORDINATORS: [u64; 3] = [1, 2, 3];
+/// The projector.
+pub const PROJECTOR: u64 = 101;
+/// The indexers.
+pub const INDEXERS: [u64; 4] = [201, 202, 203, 204];
+/// The routers.
+pub const ROUTERS: [u64; 2] = [301, 302];
+/// Members whose data is on a small disk, where one can be made.
+pub const SMALL_DISKS: [u64; 3] = [3, PROJECTOR, 203];
+/// The hidden command of the chaos program that runs a client command of the product.
+pub const TOOL: &str = "tool";
+
+/// Where users reach a router.
+#[derive(Clone, Copy, Debug)]
+pub struct RouterAddress {
+    /// SQL.
+    pub sql: SocketAddr,
+    /// gRPC.
+    pub grpc: SocketAddr,
+}
+
+/// The processes and the proxies.
+pub struct Cluster {
+    members: BTreeMap<u64, Member>,
+    /// From a member to a coordinator.
+    to_coordinators: BTreeMap<(u64, u64), Proxy>,
+    /// From everybody to a projector or an indexer.
+    to_services: BTreeMap<u64, Proxy>,
+    routers: Vec<RouterAddress>,
+    directory: PeerDirectory,
+    /// Faults that cannot be made on this machine, and why.
+    pub not_available: Vec<String>,
+    logs: PathBuf,
+    /// Removed behind the small disks on it.
+    dir: Option<tempfile::TempDir>,
+}
+
+/// An address that nobody has, and that no outgoing connection is given.
+fn free_address(taken: &mut fastrand::Rng) -> SocketAddr {
+    loop {
+        let address = SocketAddr::from(([127, 0, 0, 1], taken.u16(10_000..30_000)));
+        if TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    }
+}
+
+impl Cluster {
+    /// Starts all members; they may still be finding each other.
+    pub async fn start(options: &Options) -> Self {
+        let mut builder = tempfile::Builder::new();
+        let parent = options.dir.clone().unwrap_or_else(std::env::temp_dir);
+        let dir = builder.prefix("chaos-").tempdir_in(parent).expect("a directory");
+        let logs = dir.path().join("logs");
+        std::fs::create_dir_all(&logs).expect("a directory");
+        // Other runs on this machine choose other ports.
+        let mut random = fastrand::Rng::new();
+        let coordinators: BTreeMap<_, _> =
+            COORDINATORS.map(|id| (id, free_address(&mut random))).into();
+        let direct = coordinators.iter().map(|(id, at)| (NodeId(*id), at.to_string())).collect();
+        let mut cluster = Self {
+            logs,
+            members: BTreeMap::new(),
+            to_coordinators: BTreeMap::new(),
+            to_services: BTreeMap::new(),
+            routers: Vec::new(),
+            directory: PeerDirectory(Peers::new(direct, tcp_connect())),
+            not_available: Vec::new(),
+            dir: Some(dir),
+        };
+        let indexers = options.indexers.iter().copied();
+        let members: Vec<u64> =
+            COORDINATORS.into_iter().chain([PROJECTOR]).chain(indexers).chain(ROUTERS).collect();
+        for id in members {
+            let listen = coordinators.get(&id).copied();
+            let listen = listen.unwrap_or_else(|| free_address(&mut random));
+            cluster.add(id, listen, &coordinators, &mut random, options.small_disks).await;
+        }
+        cluster.members.values_mut().for_each(Member::run);
+        cluster
+    }
+
+    async fn add(
+        &mut self,
+        id: u64,
+        listen: SocketAddr,
+        coordinators: &BTreeMap<u64, SocketAddr>,
+        random: &mut fastrand::Rng,
+        small_disks: bool,
+    ) {
+        let mut list = Vec::new();
+        for (coordinator, address) in coordinators {
+            let proxy = Proxy::start(*address).await.expect("a proxy");
+            list.push(format!("{coordinator}={}", proxy.address()));
+            self.to_coordinators.insert((id, *coordinator), proxy);
+        }
+        let mut arguments = vec!["--coordinators".to_owned(), list.join(",")];
+        let mut option =
+            |name: &str, value: SocketAddr| arguments.extend([name.to_owned(), value.to_string()]);
+        match role(id) {
+            "coordinator" => option("--listen", listen),
+            "router" => {
+                let sql = free_address(random);
+                option("--listen", listen);
+                option("--sql", sql);
+                option("--http", free_address(random));
+                self.routers.push(RouterAddress { sql, grpc: listen });
+            }
+            _ => {
+                let proxy = Proxy::start(listen).await.expect("a proxy");
+                option("--listen", proxy.address());
+                option("--bind", listen);
+                self.to_services.insert(id, proxy);
+            }
+        }
+        let dir = self.path().join(id.to_string());
+        let mut disk = None;
+        if small_disks && SMALL_DISKS.contains(&id) {
+            match SmallDisk::mount(&dir) {
+                Ok(small) => disk = Some(small),
+                Err(error) => {
+                    let missing = format!("a full disk of {} {id}: {error}", role(id));
+                    self.not_available.push(missing);
+                }
+            }
+        }
+        let log = self.logs.join(format!("{}-{id}.log", role(id)));
+        self.members.insert(id, Member::new(id, arguments, &dir, log, disk));
+    }
+
+    fn path(&self) -> &Path {
+        self.dir.as_ref().expect("kept until the end").path()
+    }
+
+    /// Where users reach the routers.
+    pub fn routers(&self) -> Vec<RouterAddress> {
+        self.routers.clone()
+    }
+
+    /// A member.
+    pub fn member(&mut self, id: u64) -> &mut Member {
+        self.members.get_mut(&id).expect("a member")
+    }
+
+    /// All ways to a member that have a proxy.
+    pub fn set_inbound(&self, id: u64, link: Link) {
+        self.to_services.get(&id).iter().for_each(|proxy| proxy.set(link));
+        let to = self.to_coordinators.iter().filter(|((_, to), _)| *to == id);
+        to.for_each(|(_, proxy)| proxy.set(link));
+    }
+
+    /// The ways from a member to the coordinators.
+    pub fn set_outbound(&self, id: u64, link: Link) {
+        let from = self.to_coordinators.iter().filter(|((from, _), _)| *from == id);
+        from.for_each(|(_, proxy)| proxy.set(link));
+    }
+
+    /// All ways as they should be.
+    pub fn open_all(&self) {
+        let proxies = self.to_coordinators.values().chain(self.to_services.values());
+        proxies.for_each(|proxy| proxy.set(Link::Open));
+    }
+
+    /// Members with a small disk.
+    pub fn small_disks(&self) -> Vec<u64> {
+        let small = self.members.iter().filter(|(_, member)| member.has_small_disk());
+        small.map(|(id, _)| *id).collect()
+    }
+
+    /// Starts members again that have ended by themselves. That is a violation, unless the disk was full; as long
+    /// as it is they stay down.
+    pub fn supervise(&mut self, shared: &Shared) {
+        for member in self.members.values_mut() {
+            let Some((status, was_full)) = member.has_ended() else { continue };
+            let name = member.name();
+            shared.say(|| format!("{name} has ended: {status}"));
+            if was_full {
+                shared.report(|report| report.stopped_on_full_disk += 1);
+            } else {
+                let last = last_lines(&member.printed());
+                shared.violation(format!("{name} ended by itself, {status}: {last}"));
+            }
+            if !member.is_full() {
+                member.run();
+            }
+        }
+    }
+
+    /// The coordinator that leads now, if there is one.
+    pub async fn leader(&self) -> Option<u64> {
+        for id in COORDINATORS {
+            let Ok(member) = self.directory.coordinator_member(NodeId(id)) else { continue };
+            let asked = tokio::time::timeout(Duration::from_secs(1), member.status()).await;
+            if let Ok(Ok(status)) = asked
+                && status.leader == Some(status.node)
+            {
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// Ends all members as an operator does, users first, and verifies the files of the indexers.
+    pub async fn stop_and_verify(&mut self, shared: &Arc<Shared>) {
+        for member in self.members.values_mut().rev() {
+            if let Err(error) = member.stop().await {
+                shared.violation(error);
+            }
+        }
+        let program = std::env::current_exe().expect("the path of this program");
+        for member in self.members.values().filter(|member| member.name().starts_with("indexer")) {
+            let mut verify = Command::new(&program);
+            verify.args([TOOL, "verify", "--data"]).arg(member.data());
+            let ran = verify.stdin(Stdio::null()).output().expect("verify runs");
+            if !ran.status.success() {
+                let told = [ran.stdout, ran.stderr].concat();
+                let told = String::from_utf8_lossy(&told).into_owned();
+                shared.violation(format!("verify of {}: {told}", member.name()));
+            }
+        }
+    }
+
+    /// No member may have panicked.
+    pub fn judge_logs(&self, shared: &Shared) {
+        for member in self.members.values() {
+            let text = member.printed();
+            if let Some(at) = text.find("panicked at") {
+                let told: String = text[at..].chars().take(400).collect();
+                shared.violation(format!("{}: {told}", member.name()));
+            }
+        }
+    }
+
+    /// What the commit log of an indexer has.
+    pub fn log_bytes(&self, id: u64) -> u64 {
+        let Ok(files) = std::fs::read_dir(self.members[&id].data().join("log")) else { return 0 };
+        let bytes = |file: std::fs::DirEntry| file.metadata().map_or(0, |known| known.len());
+        files.flatten().map(bytes).sum()
+    }
+
+    /// Keeps the data and the logs.
+    pub fn keep(&mut self) -> Option<PathBuf> {
+        self.dir.take().map(tempfile::TempDir::keep)
+    }
+}
+
+/// The end of what a member has printed.
+fn last_lines(text: &str) -> String {
+    let lines: Vec<_> = text.lines().rev().take(3).collect();
+    lines.into_iter().rev().collect::<Vec<_>>().join(" / ")
+}

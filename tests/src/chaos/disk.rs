@@ -1,0 +1,54 @@
+//! Small file systems in memory, to be filled up.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Enough for a member's data of a run, and filled in a moment.
+const SIZE: &str = "size=192m";
+
+/// A small file system, unmounted when dropped.
+#[derive(Debug)]
+pub struct SmallDisk {
+    dir: PathBuf,
+}
+
+impl SmallDisk {
+    /// Mounts one on a directory; an error where this machine does not allow that.
+    pub fn mount(dir: &Path) -> Result<Self, String> {
+        std::fs::create_dir_all(dir).map_err(|error| error.to_string())?;
+        let mount = ["-t", "tmpfs", "-o", SIZE, "sextant-chaos"];
+        let ran = Command::new("mount").args(mount).arg(dir).output();
+        let ran = ran.map_err(|error| format!("mount: {error}"))?;
+        match ran.status.success() {
+            true => Ok(Self { dir: dir.to_owned() }),
+            false => Err(String::from_utf8_lossy(&ran.stderr).trim().to_owned()),
+        }
+    }
+
+    fn ballast(&self) -> PathBuf {
+        self.dir.join("ballast")
+    }
+
+    /// Fills it to the last byte.
+    pub fn fill(&self) {
+        let Ok(mut file) = std::fs::File::create(self.ballast()) else { return };
+        for piece in [1 << 20, 4 << 10, 1] {
+            let zeros = vec![0u8; piece];
+            while file.write_all(&zeros).is_ok() {}
+        }
+    }
+
+    /// There is room again.
+    pub fn empty(&self) {
+        // Never filled is empty too.
+        let _gone = std::fs::remove_file(self.ballast());
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily: a process may not have been reaped.
+        let _unmounted = Command::new("umount").arg("-l").arg(&self.dir).output();
+    }
+}

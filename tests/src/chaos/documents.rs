@@ -1,0 +1,205 @@
+//! What is written and what the indexes must have of it, in plain code.
+
+use serde_json::{Map, Value, json};
+
+/// A cell of a row; the order is that of the indexes: NULL, numbers, text by its bytes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cell {
+    /// NULL.
+    Null,
+    /// An integer.
+    Int(i64),
+    /// Text.
+    Text(String),
+}
+
+impl Cell {
+    /// As results show it.
+    pub fn text(&self) -> Option<String> {
+        match self {
+            Self::Null => None,
+            Self::Int(int) => Some(int.to_string()),
+            Self::Text(text) => Some(text.clone()),
+        }
+    }
+}
+
+/// What a document says at a version.
+#[derive(Clone, Debug)]
+pub struct Content {
+    /// The version.
+    pub version: u64,
+    /// Who writes it.
+    pub writer: String,
+    /// 0 to 999.
+    pub n: i64,
+    /// Absent, null, a number or text.
+    pub a: Option<Cell>,
+    /// Up to three different ones.
+    pub tags: Vec<String>,
+}
+
+/// FNV-1a: any function of the bytes would do.
+fn hash(seed: u64, id: &str, version: u64) -> u64 {
+    let bytes = seed.to_le_bytes().into_iter().chain(id.bytes()).chain(version.to_le_bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+impl Content {
+    /// What a document says at a version.
+    pub fn of(seed: u64, id: &str, version: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(hash(seed, id, version));
+        let a = match random.u32(..6) {
+            0 => None,
+            1 => Some(Cell::Null),
+            2 | 3 => Some(Cell::Int(random.i64(0..50))),
+            _ => Some(Cell::Text(format!("a{}", random.u32(..50)))),
+        };
+        let mut tags: Vec<_> =
+            (0..random.u32(..4)).map(|_| format!("t{}", random.u32(..20))).collect();
+        tags.sort();
+        tags.dedup();
+        let writer = id.split('-').next().unwrap_or_default().to_owned();
+        Self { version, writer, n: random.i64(0..1000), a, tags }
+    }
+
+    /// The document.
+    pub fn json(&self) -> String {
+        let mut fields = Map::new();
+        fields.insert("v".into(), json!(self.version));
+        fields.insert("w".into(), json!(self.writer));
+        fields.insert("n".into(), json!(self.n));
+        fields.insert("t".into(), json!(self.tags));
+        match &self.a {
+            None => {}
+            Some(Cell::Null) => drop(fields.insert("a".into(), Value::Null)),
+            Some(Cell::Int(int)) => drop(fields.insert("a".into(), json!(int))),
+            Some(Cell::Text(text)) => drop(fields.insert("a".into(), json!(text))),
+        }
+        Value::Object(fields).to_string()
+    }
+}
+
+/// An index: its declaration, and the same in plain code. Rows show the id, the version, then the keys.
+#[derive(Debug)]
+pub struct TestIndex {
+    /// Its name.
+    pub name: &'static str,
+    /// What is declared, behind `CREATE INDEX name`.
+    pub declared: &'static str,
+    /// The columns that its rows show behind id and version.
+    pub columns: &'static [&'static str],
+    /// Those of them that are DESC.
+    pub descending: &'static [bool],
+    /// The keys that a document has, without the version.
+    pub keys: fn(&Content) -> Vec<Vec<Cell>>,
+}
+
+impl TestIndex {
+    /// The statement that declares it.
+    pub fn create(&self) -> String {
+        format!("CREATE INDEX IF NOT EXISTS {} {}", self.name, self.declared)
+    }
+
+    /// What is selected.
+    pub fn select(&self) -> String {
+        format!("SELECT id, v, {} FROM {}", self.columns.join(", "), self.name)
+    }
+
+    /// ORDER BY.
+    pub fn order_by(&self) -> String {
+        let key = |(column, descending): (&&str, &bool)| {
+            format!("{column}{}", if *descending { " DESC" } else { "" })
+        };
+        let keys: Vec<_> = self.columns.iter().zip(self.descending).map(key).collect();
+        format!(" ORDER BY {}", keys.join(", "))
+    }
+
+    /// Are two entries in the order of the index, by their keys?
+    pub fn is_ordered(&self, left: &[Cell], right: &[Cell]) -> bool {
+        for ((left, right), descending) in left.iter().zip(right).zip(self.descending) {
+            let order = if *descending { right.cmp(left) } else { left.cmp(right) };
+            if order.is_ne() {
+                return order.is_lt();
+            }
+        }
+        true
+    }
+}
+
+fn tag_keys(content: &Content) -> Vec<Vec<Cell>> {
+    let key = |tag: &String| vec![Cell::Text(tag.clone()), Cell::Int(content.n)];
+    content.tags.iter().map(key).collect()
+}
+
+/// The indexes that are there all the time.
+pub const INDEXES: [TestIndex; 5] = [
+    TestIndex {
+        name: "by_n",
+        declared: "ON c (n::int8) INCLUDE (v) WITH (slices = 6)",
+        columns: &["n"],
+        descending: &[false],
+        keys: |content| vec![vec![Cell::Int(content.n)]],
+    },
+    TestIndex {
+        name: "by_a",
+        declared: "ON c (a, n::int8 DESC) INCLUDE (v) WITH (slices = 4, replicas = 1)",
+        columns: &["a", "n"],
+        descending: &[false, true],
+        keys: |content| match &content.a {
+            None => Vec::new(),
+            Some(a) => vec![vec![a.clone(), Cell::Int(content.n)]],
+        },
+    },
+    TestIndex {
+        name: "big",
+        declared: "ON c (n::int8 DESC) INCLUDE (v) WHERE n >= 500 WITH (slices = 3, replicas = 1)",
+        columns: &["n"],
+        descending: &[true],
+        keys: |content| match content.n >= 500 {
+            true => vec![vec![Cell::Int(content.n)]],
+            false => Vec::new(),
+        },
+    },
+    TestIndex {
+        name: "by_tag",
+        declared: "ON c (UNNEST(t), n::int8) INCLUDE (v) WITH (slices = 4, replicas = 1)",
+        columns: &["\"UNNEST(t)\"", "n"],
+        descending: &[false, false],
+        keys: tag_keys,
+    },
+    TestIndex {
+        name: "by_writer",
+        declared: "ON c (w, n::int8) INCLUDE (v) PARTITION BY HASH (w) \
+                   WITH (slices = 4, replicas = 1, include_apart = true)",
+        columns: &["w", "n"],
+        descending: &[false, false],
+        keys: |content| vec![vec![Cell::Text(content.writer.clone()), Cell::Int(content.n)]],
+    },
+];
+
+/// The index that is made and dropped over and over.
+pub const PASSING: TestIndex = TestIndex {
+    name: "passing",
+    declared: "ON c (n::int8, a) INCLUDE (v) WITH (slices = 3)",
+    columns: &["n", "a"],
+    descending: &[false, false],
+    keys: |content| match &content.a {
+        // A later key part that is missing shows as NULL.
+        None => vec![vec![Cell::Int(content.n), Cell::Null]],
+        Some(a) => vec![vec![Cell::Int(content.n), a.clone()]],
+    },
+};
+
+/// Numbers `n` from one to another, both included; none is all.
+pub type Range = Option<(i64, i64)>;
+
+/// The entries that a scan shows of a document.
+pub fn entries(index: &TestIndex, range: Range, content: &Content) -> Vec<Vec<Cell>> {
+    match range {
+        Some((from, to)) if !(from..=to).contains(&content.n) => Vec::new(),
+        _ => (index.keys)(content),
+    }
+}

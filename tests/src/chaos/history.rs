@@ -1,0 +1,351 @@
+//! What was written when, and the judgement of a scan by it. The head of [`super`] has the rules.
+
+use std::collections::BTreeMap;
+
+use super::documents::{Cell, Content, Range, TestIndex, entries};
+
+/// A place in time: each event of a client has its own.
+pub type Tick = u64;
+
+/// A write of one document; its place in [`Document::writes`] is its version less one.
+#[derive(Clone, Copy, Debug)]
+struct Write {
+    sent: Tick,
+    acked: Option<Tick>,
+    delete: bool,
+    statement: usize,
+}
+
+/// A document and all that was written of it.
+#[derive(Clone, Debug)]
+struct Document {
+    id: String,
+    writes: Vec<Write>,
+    /// The newest version that a scan has shown, and when that was known.
+    seen: (u64, Tick),
+}
+
+/// Who wrote what when.
+#[derive(Debug)]
+pub struct History {
+    seed: u64,
+    now: Tick,
+    documents: Vec<Document>,
+    by_id: BTreeMap<String, usize>,
+    /// The documents and versions that each statement wrote.
+    statements: Vec<Vec<(usize, u64)>>,
+}
+
+/// A row as it came.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The document.
+    pub id: String,
+    /// Its version.
+    pub version: u64,
+    /// The keys.
+    pub keys: Vec<Option<String>>,
+}
+
+/// A scan that came to its end.
+#[derive(Debug)]
+pub struct Scan<'a> {
+    /// The index.
+    pub index: &'a TestIndex,
+    /// What of it.
+    pub range: Range,
+    /// From when on all that was acknowledged must show; none where anything old will do.
+    pub not_before: Option<Tick>,
+    /// When all rows were there.
+    pub end: Tick,
+    /// Rows are in the order of the index; documents with equal keys too where the ids are.
+    pub ordered: bool,
+    /// The rows.
+    pub rows: &'a [Row],
+}
+
+/// What is wrong with a scan.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    /// Entries that were compared.
+    pub entries: u64,
+    /// Entries that should be there.
+    pub lost: u64,
+    /// Entries that came more than once.
+    pub doubled: u64,
+    /// Entries that should not be there.
+    pub ghost: u64,
+    /// Statements of which a part is there.
+    pub torn: u64,
+    /// Entries that are not behind the one before.
+    pub misordered: u64,
+    /// The first of what is wrong, in words.
+    pub told: Vec<String>,
+    /// The oldest and the newest version that each document may have been shown in.
+    pub shown: BTreeMap<usize, (u64, u64)>,
+}
+
+impl Verdict {
+    /// Nothing is wrong.
+    pub fn is_clean(&self) -> bool {
+        self.told.is_empty()
+    }
+
+    fn tell(&mut self, what: impl FnOnce() -> String) {
+        if self.told.len() < 5 {
+            self.told.push(what());
+        }
+    }
+}
+
+impl History {
+    /// Nothing was written.
+    pub fn new(seed: u64) -> Self {
+        Self { seed, now: 0, documents: Vec::new(), by_id: BTreeMap::new(), statements: Vec::new() }
+    }
+
+    /// The next tick.
+    pub fn tick(&mut self) -> Tick {
+        self.now += 1;
+        self.now
+    }
+
+    /// A new document, not written yet.
+    pub fn add(&mut self, id: String) -> usize {
+        let number = self.documents.len();
+        self.by_id.insert(id.clone(), number);
+        self.documents.push(Document { id, writes: Vec::new(), seen: (0, 0) });
+        number
+    }
+
+    /// A document's id.
+    pub fn id(&self, document: usize) -> &str {
+        &self.documents[document].id
+    }
+
+    /// What a document says at a version.
+    pub fn content(&self, document: usize, version: u64) -> Content {
+        Content::of(self.seed, &self.documents[document].id, version)
+    }
+
+    /// A statement is being sent that writes these documents, or deletes them; returns it and the versions.
+    pub fn send(&mut self, writes: &[(usize, bool)]) -> (usize, Vec<u64>) {
+        let (sent, statement) = (self.tick(), self.statements.len());
+        let mut versions = Vec::new();
+        for (document, delete) in writes {
+            let known = &mut self.documents[*document].writes;
+            known.push(Write { sent, acked: None, delete: *delete, statement });
+            versions.push(known.len() as u64);
+        }
+        let documents = writes.iter().map(|(document, _)| *document);
+        self.statements.push(documents.zip(versions.iter().copied()).collect());
+        (statement, versions)
+    }
+
+    /// A statement was acknowledged.
+    pub fn acknowledge(&mut self, statement: usize) {
+        let now = self.tick();
+        for (document, version) in &self.statements[statement] {
+            self.documents[*document].writes[*version as usize - 1].acked = Some(now);
+        }
+    }
+
+    /// The entries that a scan shows of a document at a version.
+    fn expected(&self, scan: &Scan<'_>, document: usize, version: u64) -> Vec<Vec<Cell>> {
+        match version.checked_sub(1).map(|n| self.documents[document].writes[n as usize]) {
+            None | Some(Write { delete: true, .. }) => Vec::new(),
+            Some(_) => entries(scan.index, scan.range, &self.content(document, version)),
+        }
+    }
+
+    /// Judges a scan.
+    pub fn judge(&mut self, scan: &Scan<'_>) -> Verdict {
+        let mut verdict = Verdict { entries: scan.rows.len() as u64, ..Verdict::default() };
+        let mut rows: BTreeMap<usize, Vec<&Row>> = BTreeMap::new();
+        for row in scan.rows {
+            match self.by_id.get(&row.id) {
+                Some(document) => rows.entry(*document).or_default().push(row),
+                None => {
+                    verdict.ghost += 1;
+                    verdict.tell(|| format!("{:?} was never written", row.id));
+                }
+            }
+        }
+        for document in 0..self.documents.len() {
+            let (oldest, newest) = self.window(document, scan);
+            let found = rows.get(&document).map_or(&[][..], |rows| rows);
+            let shown = match found {
+                [] => self.absent(scan, document, oldest, newest),
+                found => self.present(scan, document, oldest, newest, found),
+            };
+            match shown {
+                Some(shown) => drop(verdict.shown.insert(document, shown)),
+                None => self.blame(scan, document, (oldest, newest), found, &mut verdict),
+            }
+        }
+        self.judge_statements(scan, &mut verdict);
+        if scan.ordered {
+            self.judge_order(scan, &mut verdict);
+        }
+        if verdict.is_clean() {
+            let now = self.tick();
+            for (document, (oldest, _)) in &verdict.shown {
+                let seen = &mut self.documents[*document].seen;
+                if *oldest > seen.0 {
+                    *seen = (*oldest, now);
+                }
+            }
+        }
+        verdict
+    }
+
+    /// The oldest and the newest version that a scan may show.
+    fn window(&self, document: usize, scan: &Scan<'_>) -> (u64, u64) {
+        let Document { writes, seen, .. } = &self.documents[document];
+        let newest = writes.partition_point(|write| write.sent < scan.end) as u64;
+        let Some(begun) = scan.not_before else { return (0, newest) };
+        let acked = |write: &Write| write.acked.is_some_and(|acked| acked < begun);
+        let acked = writes.iter().rposition(acked).map_or(0, |n| n as u64 + 1);
+        (if seen.1 < begun { acked.max(seen.0) } else { acked }, newest)
+    }
+
+    /// The first and the last version without entries; none where all have some.
+    fn absent(&self, scan: &Scan<'_>, document: usize, from: u64, to: u64) -> Option<(u64, u64)> {
+        let is_absent = |version: &u64| self.expected(scan, document, *version).is_empty();
+        Some(((from..=to).find(is_absent)?, (from..=to).rev().find(is_absent)?))
+    }
+
+    /// The version that rows show; none where they are not its entries.
+    fn present(
+        &self,
+        scan: &Scan<'_>,
+        document: usize,
+        from: u64,
+        to: u64,
+        rows: &[&Row],
+    ) -> Option<(u64, u64)> {
+        let version = rows[0].version;
+        if !(from.max(1)..=to).contains(&version) || rows.iter().any(|row| row.version != version) {
+            return None;
+        }
+        let mut found: Vec<_> = rows.iter().map(|row| row.keys.clone()).collect();
+        let mut expected = texts(&self.expected(scan, document, version));
+        found.sort();
+        expected.sort();
+        (found == expected).then_some((version, version))
+    }
+
+    /// Says what is wrong with the rows of a document.
+    fn blame(
+        &self,
+        scan: &Scan<'_>,
+        document: usize,
+        (oldest, newest): (u64, u64),
+        rows: &[&Row],
+        verdict: &mut Verdict,
+    ) {
+        let mut allowed: Vec<Vec<Option<String>>> = Vec::new();
+        for version in oldest..=newest {
+            allowed.extend(texts(&self.expected(scan, document, version)));
+        }
+        let mut known: Vec<(u64, &Vec<Option<String>>)> = Vec::new();
+        let before = verdict.doubled + verdict.ghost;
+        for row in rows {
+            let one = (row.version, &row.keys);
+            if known.contains(&one) {
+                verdict.doubled += 1;
+            } else if !(oldest..=newest).contains(&row.version) || !allowed.contains(&row.keys) {
+                verdict.ghost += 1;
+            }
+            known.push(one);
+        }
+        if verdict.doubled + verdict.ghost == before {
+            verdict.lost += 1;
+        }
+        let shown: Vec<_> = known.iter().map(|(v, keys)| format!("v{v} {keys:?}")).collect();
+        verdict.tell(|| {
+            let id = &self.documents[document].id;
+            let (index, range) = (scan.index.name, scan.range);
+            let last = self.expected(scan, document, newest);
+            format!(
+                "{index} {range:?}: {id} may show versions {oldest} to {newest} (the last: {last:?}), \
+                 and shows {shown:?}"
+            )
+        });
+    }
+
+    /// All of a statement or nothing of it.
+    fn judge_statements(&self, scan: &Scan<'_>, verdict: &mut Verdict) {
+        let mut torn = Vec::new();
+        for (document, (oldest, newest)) in &verdict.shown {
+            let writes = &self.documents[*document].writes;
+            // The newest statement that certainly shows, and the first that certainly does not.
+            let shows = oldest.checked_sub(1).map(|n| (writes[n as usize].statement, true));
+            let not = writes.get(*newest as usize).map(|write| (write.statement, false));
+            for (statement, shows) in shows.into_iter().chain(not) {
+                for (other, version) in &self.statements[statement] {
+                    let Some((oldest, newest)) = verdict.shown.get(other) else { continue };
+                    if (shows && newest < version) || (!shows && oldest >= version) {
+                        torn.push((*document, *other, *version));
+                    }
+                }
+            }
+        }
+        verdict.torn += torn.len() as u64;
+        for (document, other, version) in torn {
+            let (id, other) = (self.id(document), self.id(other));
+            let name = scan.index.name;
+            verdict.tell(|| {
+                format!(
+                    "{name}: a part of the statement that made {other} v{version}, seen with {id}"
+                )
+            });
+        }
+    }
+
+    fn judge_order(&self, scan: &Scan<'_>, verdict: &mut Verdict) {
+        let mut last: Option<(Vec<Cell>, &str)> = None;
+        for row in scan.rows {
+            let Some(document) = self.by_id.get(&row.id) else { continue };
+            let known =
+                row.version > 0 && row.version <= self.documents[*document].writes.len() as u64;
+            let expected =
+                if known { self.expected(scan, *document, row.version) } else { Vec::new() };
+            let typed = |keys: &Vec<Cell>| texts(std::slice::from_ref(keys))[0] == row.keys;
+            let Some(keys) = expected.into_iter().find(typed) else { continue };
+            if let Some((before, id)) = &last {
+                let ordered = scan.index.is_ordered(before, &keys)
+                    && (*before != keys || *id < row.id.as_str());
+                if !ordered {
+                    verdict.misordered += 1;
+                    let told =
+                        format!("{}: {id} {before:?} before {} {keys:?}", scan.index.name, row.id);
+                    verdict.tell(|| told);
+                }
+            }
+            last = Some((keys, &row.id));
+        }
+    }
+
+    /// Two scans at one moment: no document is shown in different versions.
+    pub fn judge_together(&self, left: &Verdict, right: &Verdict) -> Vec<String> {
+        let both = left
+            .shown
+            .iter()
+            .filter_map(|(document, left)| Some((document, left, right.shown.get(document)?)));
+        let apart = both.filter(|(_, left, right)| left.1 < right.0 || right.1 < left.0);
+        apart
+            .map(|(document, left, right)| {
+                format!("at one moment {} in versions {left:?} and {right:?}", self.id(*document))
+            })
+            .collect()
+    }
+}
+
+fn texts(entries: &[Vec<Cell>]) -> Vec<Vec<Option<String>>> {
+    entries.iter().map(|keys| keys.iter().map(Cell::text).collect()).collect()
+}
+
+#[cfg(test)]
+#[path = "history_tests.rs"]
+mod tests;

@@ -1,0 +1,178 @@
+//! A member of the cluster: what its process is started with, and what an operator does to it.
+
+use std::fs::OpenOptions;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use super::disk::SmallDisk;
+
+/// The hidden command of the chaos program that runs a member.
+pub const MEMBER: &str = "member";
+/// A member that does not end within this time after SIGTERM hangs.
+const STOP_WITHIN: Duration = Duration::from_secs(20);
+/// Within this time a member listens for SIGTERM.
+const LISTENS_WITHIN: Duration = Duration::from_secs(3);
+
+/// A role of the command line by the number of a node.
+pub fn role(id: u64) -> &'static str {
+    match id {
+        0..100 => "coordinator",
+        100..200 => "projector",
+        200..300 => "indexer",
+        _ => "router",
+    }
+}
+
+/// A member; its process is killed when this is dropped.
+pub struct Member {
+    id: u64,
+    arguments: Vec<String>,
+    data: PathBuf,
+    log: PathBuf,
+    child: Option<Child>,
+    started: Instant,
+    disk: Option<SmallDisk>,
+    is_full: bool,
+    /// Its disk has been full since it was started: it may have stopped for that.
+    was_full: bool,
+}
+
+impl Member {
+    /// A member that does not run yet. Its data is below a directory, which may be a small disk.
+    pub fn new(
+        id: u64,
+        mut arguments: Vec<String>,
+        dir: &Path,
+        log: PathBuf,
+        disk: Option<SmallDisk>,
+    ) -> Self {
+        let data = dir.join("data");
+        arguments.splice(..0, [role(id).to_owned(), "--id".into(), id.to_string()]);
+        if role(id) != "router" {
+            arguments.extend(["--data".into(), data.display().to_string()]);
+        }
+        Self {
+            id,
+            arguments,
+            data,
+            log,
+            child: None,
+            started: Instant::now(),
+            disk,
+            is_full: false,
+            was_full: false,
+        }
+    }
+
+    /// Its role and number.
+    pub fn name(&self) -> String {
+        format!("{} {}", role(self.id), self.id)
+    }
+
+    /// Where its data is.
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+
+    /// All that it has printed.
+    pub fn printed(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(&self.log).unwrap_or_default()).into_owned()
+    }
+
+    /// Starts it, from its data where there is some, unless it runs.
+    pub fn run(&mut self) {
+        if self.child.is_some() {
+            return;
+        }
+        let log = OpenOptions::new().create(true).append(true).open(&self.log).expect("a log");
+        let program = std::env::current_exe().expect("the path of this program");
+        let mut command = Command::new(program);
+        command.arg(MEMBER).args(&self.arguments);
+        // It ends when its standard input does: it never outlives this program.
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);
+        self.child = Some(command.spawn().expect("a member starts"));
+        self.started = Instant::now();
+        self.was_full = self.is_full;
+    }
+
+    /// `kill -9`.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ended_before = child.kill();
+            let _ended_before = child.wait();
+        }
+    }
+
+    /// `kill -TERM`, and waits for the end; an error if it is no clean one.
+    pub async fn stop(&mut self) -> Result<(), String> {
+        let begun = Instant::now();
+        self.signal("TERM");
+        let Some(child) = &mut self.child else { return Ok(()) };
+        while begun.elapsed() < STOP_WITHIN {
+            if let Some(status) = child.try_wait().expect("a child") {
+                self.child = None;
+                // A process that has just begun does not listen for signals yet.
+                let at_once = status.signal().is_some() && begun - self.started < LISTENS_WITHIN;
+                return match status.success() || at_once {
+                    true => Ok(()),
+                    false => Err(format!("{} ended with {status} on SIGTERM", self.name())),
+                };
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        self.kill();
+        Err(format!("{} does not end on SIGTERM", self.name()))
+    }
+
+    /// SIGSTOP, or SIGCONT.
+    pub fn freeze(&self, frozen: bool) {
+        self.signal(if frozen { "STOP" } else { "CONT" });
+    }
+
+    fn signal(&self, name: &str) {
+        let Some(child) = &self.child else { return };
+        let script = format!("kill -{name} \"$0\"");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, &child.id().to_string()]).stderr(Stdio::null());
+        // One that has ended by itself is found by who looks after it.
+        let _sent = command.status();
+    }
+
+    /// Has it ended by itself? How, and whether its disk may be why.
+    pub fn has_ended(&mut self) -> Option<(ExitStatus, bool)> {
+        let status = self.child.as_mut()?.try_wait().expect("a child")?;
+        self.child = None;
+        Some((status, self.was_full))
+    }
+
+    /// Has it a disk that can be filled?
+    pub fn has_small_disk(&self) -> bool {
+        self.disk.is_some()
+    }
+
+    /// Is its disk full?
+    pub fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// Fills its disk.
+    pub fn fill_disk(&mut self) {
+        (self.is_full, self.was_full) = (true, true);
+        self.disk.iter().for_each(SmallDisk::fill);
+    }
+
+    /// There is room on its disk again; if it has stopped, it is started.
+    pub fn empty_disk(&mut self) {
+        self.is_full = false;
+        self.disk.iter().for_each(SmallDisk::empty);
+        self.run();
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
