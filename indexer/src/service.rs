@@ -442,7 +442,7 @@ impl AppliedWatch {
         for mark in self.store.applied() {
             // What a rollback has left lacks what has survived it, until that is applied again.
             let bucket = catalog.buckets.get(&mark.bucket);
-            if !bucket.is_none_or(|b| b.readable_from().is_none_or(|from| mark.epoch >= from)) {
+            if bucket.is_some_and(|b| b.readable_from().is_some_and(|from| mark.epoch < from)) {
                 continue;
             }
             if self.told.insert(mark.bucket, mark.epoch) != Some(mark.epoch) {
