@@ -88,6 +88,8 @@ struct Follower {
     state: watch::Sender<FollowerState>,
     queue: Option<MutationQueue>,
     applied: Option<EpochMark>,
+    /// How often the source has refused, one after another, what is applied here as a place in its history.
+    refusals: u32,
     /// The history that the stream belongs to.
     history: Option<Arc<FailoverLogs>>,
     /// What the stream's frames are evaluated for.
@@ -135,6 +137,7 @@ pub fn follow(
         bucket: bucket.id,
         queue: None,
         applied,
+        refusals: 0,
         history: None,
         fed: BTreeMap::new(),
         revisions: BTreeMap::new(),
@@ -171,12 +174,12 @@ impl Follower {
             Ok(stream) => stream,
             Err(error) => {
                 if error.code == ErrorCode::OutOfOrder {
-                    // What was received and not applied may be lost at the source.
-                    self.queue = None;
+                    self.not_in_history().await?;
                 }
                 return Err(error);
             }
         };
+        self.refusals = 0;
         let mut moves = self.shared.incoming.changes();
         let mut catalog = self.shared.catalog_taken.subscribe();
         loop {

@@ -45,6 +45,7 @@ const WRITE_JOBS: usize = 4096;
 /// A running projector; dropping it ends its tasks, and with them its streams.
 pub struct Service {
     projector: Arc<Projector>,
+    failed: Arc<Notify>,
     _tasks: Vec<Task>,
 }
 
@@ -122,14 +123,21 @@ impl Service {
             jobs,
         });
         let moved = Box::new(move |bucket| moved.add(bucket));
-        let writer = Arc::new(Writer { store, gate, moved });
+        let failed = Arc::new(Notify::new());
+        let writer = Arc::new(Writer { store, gate, failed: Arc::clone(&failed), moved });
         let tasks = vec![
             env.spawn("projector writer", writer.run(env.clone(), queue)),
             env.spawn("projector registration", follow::stay_registered(Arc::clone(&projector))),
             env.spawn("projector catalog", follow::follow_catalog(Arc::clone(&projector))),
             env.spawn("projector sync", follow::sync_positions(Arc::clone(&projector))),
         ];
-        Ok(Self { projector, _tasks: tasks })
+        Ok(Self { projector, failed, _tasks: tasks })
+    }
+
+    /// Waits until the store has failed: a disk that is full or broken. It takes no writes until the process is started
+    /// again.
+    pub async fn stopped(&self) {
+        self.failed.notified().await;
     }
 
     /// What others call.

@@ -290,6 +290,8 @@ impl MaintenanceStream {
         if self.batch.as_slice().is_empty() {
             return Ok(false);
         }
+        // After the mutations were read: none of them is of a history that is no more, nor its label of another.
+        self.send_history().await?;
         let frames = self.frames()?;
         for frame in &frames {
             let position = Position { vbuuid: frame.vbuuid, seqno: frame.to };
@@ -385,8 +387,9 @@ impl MaintenanceStream {
             maker.mutation(&indexes, &mutation, mutation.seqno.0 - from.0, writer)?;
             bytes += writer.len() - before;
         }
+        let logs = self.logs.clone().unwrap_or_default();
         let frames = open.into_iter().map(|(vbucket, (from, to, mut writer))| {
-            let vbuuid = self.bucket.branch_of(vbucket, to);
+            let vbuuid = logs.branch_of(vbucket, to);
             Frame { vbucket, vbuuid, from, to, body: writer.finish() }
         });
         Ok(frames.collect())

@@ -39,7 +39,7 @@ impl StateContext {
         self.last_bucket += 1;
         let id = BucketId(self.last_bucket);
         let info = BucketInfo::new(id, name, vbuckets, source, projector);
-        let epochs = EpochHistory::new(id, vbuckets, self.unix_ms);
+        let epochs = EpochHistory::new(id, vbuckets, self.steady_ms);
         let first = epochs.last().clone();
         self.buckets.insert(id, BucketState { info: Arc::new(info), epochs, logs: Arc::default() });
         self.thin_epochs();

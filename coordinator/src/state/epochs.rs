@@ -47,7 +47,7 @@ pub struct EpochHistory {
 
 impl EpochHistory {
     /// The history of a new bucket: epoch 1 ends before the first mutation.
-    pub(super) fn new(bucket: BucketId, vbuckets: u16, unix_ms: u64) -> Self {
+    pub(super) fn new(bucket: BucketId, vbuckets: u16, steady_ms: u64) -> Self {
         let mark = EpochMark {
             bucket,
             epoch: Epoch(1),
@@ -56,7 +56,7 @@ impl EpochHistory {
             horizon: Epoch(1),
             points: Arc::default(),
         };
-        Self { marks: VecDeque::from([(mark, unix_ms)]), points: VecDeque::new() }
+        Self { marks: VecDeque::from([(mark, steady_ms)]), points: VecDeque::new() }
     }
 
     /// The newest epoch.
@@ -94,7 +94,7 @@ impl EpochHistory {
     }
 
     /// What is above an epoch (zero: everything) is dead; the next epoch follows that one and ends at `cut`.
-    pub(super) fn go_back(&mut self, to: Epoch, cut: Arc<Cut>, unix_ms: u64) -> EpochMark {
+    pub(super) fn go_back(&mut self, to: Epoch, cut: Arc<Cut>, steady_ms: u64) -> EpochMark {
         let last = self.last().clone();
         self.marks.retain(|(mark, _)| mark.epoch <= to);
         if self.marks.is_empty() {
@@ -111,7 +111,7 @@ impl EpochHistory {
             horizon: point.map_or(epoch, |point| point.min(last.horizon)),
             points: self.point_epochs(),
         };
-        self.marks.push_back((mark.clone(), unix_ms));
+        self.marks.push_back((mark.clone(), steady_ms));
         mark
     }
 
@@ -128,10 +128,10 @@ impl EpochHistory {
     }
 
     /// Gives up the points that are closer together than their age allows, or too old, or too many.
-    fn thin_points(&mut self, unix_ms: u64, points_max: usize) {
+    fn thin_points(&mut self, steady_ms: u64, points_max: usize) {
         let mut kept_at: Option<u64> = None;
         self.points.retain(|(_, published)| {
-            let age = unix_ms.saturating_sub(*published);
+            let age = steady_ms.saturating_sub(*published);
             let Some((_, apart)) = TIERS.iter().find(|(age_max, _)| age <= *age_max) else {
                 return false;
             };
@@ -155,7 +155,7 @@ impl EpochHistory {
     fn promote(
         &mut self,
         promotion: &Promotion,
-        unix_ms: u64,
+        steady_ms: u64,
         epochs_max: usize,
     ) -> Option<&EpochMark> {
         let last = self.last().clone();
@@ -176,7 +176,7 @@ impl EpochHistory {
         {
             self.offer_point(passed);
         }
-        self.thin_points(unix_ms, (epochs_max / 4).max(1));
+        self.thin_points(steady_ms, (epochs_max / 4).max(1));
         let mark = EpochMark {
             bucket: last.bucket,
             epoch,
@@ -185,7 +185,7 @@ impl EpochHistory {
             horizon,
             points: self.point_epochs(),
         };
-        self.marks.push_back((mark, unix_ms));
+        self.marks.push_back((mark, steady_ms));
         self.thin(epochs_max);
         Some(self.last())
     }
@@ -241,7 +241,7 @@ impl StateContext {
             if frozen || !promotion.changes.iter().all(stands) {
                 continue;
             }
-            let mark = bucket.epochs.promote(promotion, self.unix_ms, epochs_max);
+            let mark = bucket.epochs.promote(promotion, self.steady_ms, epochs_max);
             effects.extend(mark.cloned().map(Effect::EpochPublished));
         }
         Ok((Outcome::Done, effects))

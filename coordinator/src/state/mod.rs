@@ -50,6 +50,9 @@ pub use requests::Requests;
 /// The version of the state's encoding, the first byte of a snapshot.
 const SNAPSHOT_VERSION: u8 = 4;
 
+/// What counts as passed between two commands, at most.
+const STEP_MS_MAX: u64 = 10_000;
+
 /// All that the cluster has agreed on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StateContext {
@@ -60,6 +63,11 @@ pub struct StateContext {
     /// The log position and the time of the last command.
     position: u64,
     unix_ms: u64,
+    /// The time of day as the last command told it.
+    told_ms: u64,
+    /// Time that goes on evenly: a jump of the time of day moves it by [`STEP_MS_MAX`] at most. Rollback points age
+    /// by it.
+    steady_ms: u64,
     /// Numbers are given once.
     last_bucket: u64,
     last_index: u64,
@@ -110,6 +118,8 @@ impl StateContext {
         request: &CommandRequest,
     ) -> (Outcome, Vec<Effect>) {
         self.position = position;
+        let passed_ms = unix_ms.saturating_sub(std::mem::replace(&mut self.told_ms, unix_ms));
+        self.steady_ms += passed_ms.min(STEP_MS_MAX);
         // A new leader's clock may be behind the old one's.
         self.unix_ms = self.unix_ms.max(unix_ms);
         if let Some(id) = request.request

@@ -135,11 +135,14 @@ fn a_false_alarm_ends_where_the_history_turns_out_to_be_whole() {
 #[test]
 fn where_no_epoch_fits_everything_is_dead_and_built_anew() {
     let mut state = ten_epochs();
-    // All that falls behind the horizon is older than any rollback point.
-    promote(&mut state, [10, 10], 7 * 3_600_000, 9);
+    // All that falls behind the horizon is older than any rollback point, and not by a jump of the time of day.
+    promote(&mut state, [10, 10], 70 * 3_600_000, 1);
+    let day_ms = 70 * 3_600_000;
+    (0..3_000).for_each(|n| promote(&mut state, [10, 10], day_ms + n * 9_000, 1));
+    promote(&mut state, [11, 11], day_ms + 3_000 * 9_000, 11);
     let gone = history([(&[(8, 1)], 2), (&[(7, 0)], 9)]);
     let mark = roll_back(&mut state, &gone);
-    assert_eq!((mark.epoch, mark.parent, mark.horizon), (Epoch(12), Epoch(0), Epoch(12)));
+    assert_eq!((mark.epoch, mark.parent, mark.horizon), (Epoch(13), Epoch(0), Epoch(13)));
     assert_eq!(info(&state).dead[0].point, None);
     assert!(info(&state).is_dead(Epoch(1)));
 }

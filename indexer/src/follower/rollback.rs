@@ -16,6 +16,10 @@ use proto::rollback::DeadEpochs;
 
 use super::{Build, Follower, rules};
 
+/// Refusals of an applied place, a pause apart, before it counts as one of a forgotten history: a rollback that is
+/// not known yet comes well before.
+const REFUSALS_MAX: u32 = 50;
+
 impl Follower {
     /// Does something here stand in a range of dead epochs?
     pub(super) fn must_go_back(&self) -> bool {
@@ -54,6 +58,35 @@ impl Follower {
             }
             self.shared.slices_changed();
         }
+        Ok(())
+    }
+
+    /// The source does not have the place from which a stream was asked for. What was received and not applied may be
+    /// lost there; what is applied is what a rollback will be about. Where there is none, this node has been away for
+    /// longer than rollbacks or branches are remembered: its slices are built anew.
+    pub(super) async fn not_in_history(&mut self) -> Result<()> {
+        if self.queue.take().is_some() {
+            return Ok(());
+        }
+        let catalog = self.shared.catalog.load_full();
+        let bucket = catalog.buckets.get(&self.bucket);
+        if bucket.is_none_or(|bucket| bucket.rollback.is_some()) || self.must_go_back() {
+            self.refusals = 0;
+            return Ok(());
+        }
+        self.refusals += 1;
+        if self.refusals < REFUSALS_MAX {
+            return Ok(());
+        }
+        tracing::warn!(bucket = %self.bucket, "of a forgotten history: its slices are built anew");
+        self.refusals = 0;
+        self.fed.clear();
+        self.builds.clear();
+        for stored in self.stored() {
+            self.shared.store.drop_index(stored.info.id).await?;
+        }
+        self.applied = None;
+        self.shared.slices_changed();
         Ok(())
     }
 

@@ -164,7 +164,9 @@ impl Replay<'_> {
                 };
                 if !self.manifest.dead.iter().any(of) {
                     // A crash came before all indexes had gone back.
-                    for slot in self.state.of_bucket(mark.bucket) {
+                    // What was built or has arrived since is not about it.
+                    let slots = self.state.of_bucket(mark.bucket).into_iter();
+                    for slot in slots.filter(|slot| slot.figures.applied() <= to) {
                         slot.truncate(mark.epoch, self.files)?;
                     }
                     let mut buckets = lock(&self.state.buckets);

@@ -16,7 +16,7 @@ use super::files::Files;
 use super::manifest::DeadEpochs;
 use super::memtable::BackMemtable;
 use super::slot::{Slot, lock, merge_tables};
-use super::store::Inner;
+use super::store::{Inner, State};
 use super::versions::Protected;
 
 impl Inner {
@@ -35,8 +35,25 @@ impl Inner {
         let record = Record::Truncate(mark.clone(), dead.to).encode()?;
         let end = self.log.append(&record).await?;
         self.log.wait_durable(end).await?;
-        // No scan may ask for what goes, from before the first index has gone back.
-        if let Some(progress) = lock(&self.state.buckets).get_mut(&mark.bucket) {
+        order.go_back(mark, dead);
+        let manifest = order.node_manifest(self.files.next());
+        let (inner, mark) = (Arc::clone(self), mark.clone());
+        // Once begun it goes to its end, whatever becomes of who asked.
+        let work = move || {
+            let alone = inner.state.alone(mark.bucket);
+            let _alone = lock(&alone);
+            inner.state.go_back(&mark, dead);
+            slots.iter().try_for_each(|slot| slot.truncate(mark.epoch, &inner.files))?;
+            inner.files.write_node_manifest(&manifest)
+        };
+        self.env.blocking(work).await
+    }
+}
+
+impl State {
+    /// From here on no scan asks for what goes: before the first index has gone back.
+    fn go_back(&self, mark: &EpochMark, dead: DeadEpochs) {
+        if let Some(progress) = lock(&self.buckets).get_mut(&mark.bucket) {
             progress.staged = mark.epoch;
             progress.applied = Some(mark.clone());
             progress.logged = Some(mark.clone());
@@ -44,14 +61,6 @@ impl Inner {
             progress.ends.retain(|(epoch, _)| *epoch <= mark.epoch);
             progress.dead.push(dead);
         }
-        for slot in slots {
-            let (inner, epoch) = (Arc::clone(self), mark.epoch);
-            self.env.blocking(move || slot.truncate(epoch, &inner.files)).await?;
-        }
-        order.go_back(mark, dead);
-        let manifest = order.node_manifest(self.files.next());
-        let inner = Arc::clone(self);
-        self.env.blocking(move || inner.files.write_node_manifest(&manifest)).await
     }
 }
 

@@ -88,6 +88,7 @@ pub(super) struct Inner {
 pub(super) struct State {
     pub slots: RwLock<BTreeMap<IndexId, Arc<Slot>>>,
     pub buckets: Mutex<BTreeMap<BucketId, Progress>>,
+    alone: Mutex<BTreeMap<BucketId, Arc<Mutex<()>>>>,
 }
 
 /// How far a bucket is.
@@ -139,10 +140,28 @@ impl State {
         buckets.values().filter_map(|progress| progress.logged.clone()).collect()
     }
 
+    /// Who holds it is alone with a bucket: an epoch that is applied and a rollback do not meet.
+    pub fn alone(&self, bucket: BucketId) -> Arc<Mutex<()>> {
+        Arc::clone(lock(&self.alone).entry(bucket).or_default())
+    }
+
+    /// Has a rollback taken an epoch back?
+    pub fn is_dead(&self, bucket: BucketId, epoch: Epoch) -> bool {
+        let of = |dead: &DeadEpochs| dead.above < epoch && epoch <= dead.to;
+        let buckets = lock(&self.buckets);
+        buckets.get(&bucket).is_some_and(|progress| progress.dead.iter().any(of))
+    }
+
     /// Applies an epoch to all indexes of its bucket, then shows it.
     pub fn apply(&self, batch: &EpochBatch, lsn: Lsn) -> Result<()> {
         let mark = &batch.mark;
         let documents = documents(batch)?;
+        let alone = self.alone(mark.bucket);
+        let _alone = lock(&alone);
+        if self.is_dead(mark.bucket, mark.epoch) {
+            // It was on its way when the bucket went back.
+            return Ok(());
+        }
         let before = lock(&self.buckets)
             .get(&mark.bucket)
             .and_then(|progress| progress.applied.as_ref().map(|mark| mark.epoch));
@@ -154,6 +173,7 @@ impl State {
         }
         let mut buckets = lock(&self.buckets);
         let progress = buckets.entry(mark.bucket).or_default();
+        progress.dead.extend(skipped_by(mark));
         if progress.applied.as_ref().is_none_or(|applied| applied.epoch < mark.epoch) {
             progress.applied = Some(mark.clone());
         }
@@ -161,6 +181,13 @@ impl State {
         progress.applying = None;
         Ok(())
     }
+}
+
+/// An epoch whose number does not follow its parent's says that a rollback has taken those between back: also a
+/// node that stood at the parent, and need not go back itself, refuses them.
+fn skipped_by(mark: &EpochMark) -> Option<DeadEpochs> {
+    let to = Epoch(mark.epoch.0.saturating_sub(1));
+    (mark.parent < to).then_some(DeadEpochs { bucket: mark.bucket, above: mark.parent, to })
 }
 
 impl FragmentStore {
@@ -204,6 +231,7 @@ impl FragmentStore {
             progress.ends.push_back((batch.mark.epoch, end));
             progress.applying = Some(progress.applying.map_or(begin, |failed| failed.min(begin)));
         }
+        order.dead.extend(skipped_by(&batch.mark));
         inner.checkpoint(&mut order, inner.options.log.segment_bytes / 4);
         Ok(begin)
     }
@@ -389,7 +417,7 @@ impl SliceStore for FragmentStore {
         if epoch > applied {
             return Err(Error::unavailable(format!("epoch {epoch} is not applied yet")));
         }
-        if epoch < floor || self.inner.is_dead(slot.info.bucket, epoch) {
+        if epoch < floor || self.inner.state.is_dead(slot.info.bucket, epoch) {
             return Err(too_old(epoch, format!("index {index}"), floor));
         }
         let walk_bytes = self.inner.options.walk_bytes();

@@ -150,13 +150,6 @@ impl Inner {
         applied.map_or(Epoch(0), |mark| mark.epoch)
     }
 
-    /// Has a rollback taken an epoch back?
-    pub fn is_dead(&self, bucket: BucketId, epoch: Epoch) -> bool {
-        let buckets = lock(&self.state.buckets);
-        let of = |dead: &DeadEpochs| dead.above < epoch && epoch <= dead.to;
-        buckets.get(&bucket).is_some_and(|progress| progress.dead.iter().any(of))
-    }
-
     pub fn counters(&self, bucket: BucketId) -> Counters {
         let durable_lsn = self.log.durable().borrow().lsn;
         let (staged, committed, durable) = {

@@ -173,7 +173,8 @@ impl Bucket {
         }
         state.logs = Arc::new(logs);
         state.losses += 1;
-        state.head_begin += state.head.len() as u64;
+        // No place of before is one of the new head, not even its end.
+        state.head_begin += state.head.len() as u64 + 1;
         state.head.clear();
         state.head_bytes = 0;
         drop(state);

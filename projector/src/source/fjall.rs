@@ -190,17 +190,19 @@ impl DocumentStore for FjallStore {
         let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
         batch.insert(&self.meta, record_key(record.info.id), encode_record(record)?);
         for (vbucket, to) in to {
-            let log = trees.log.prefix(vbucket.0.to_be_bytes()).map(|guard| {
+            let read = |guard: fjall::Guard| {
                 let (key, value) = guard.into_inner().map_err(store_error)?;
                 Ok(Arc::new(read_mutation(*vbucket, log_seqno(&key)?, &value)?))
-            });
-            for (id, was) in undone(log, *to)? {
+            };
+            let beyond = log_key(*vbucket, Seqno(to.0 + 1))..=log_key(*vbucket, Seqno(u64::MAX));
+            let before = log_key(*vbucket, Seqno(0))..=log_key(*vbucket, *to);
+            let gone = trees.log.range(beyond.clone()).map(read);
+            for (id, was) in undone(gone, trees.log.range(before).map(read))? {
                 match was {
                     Some(was) => batch.insert(&trees.documents, id.as_bytes(), stored(&was)),
                     None => batch.remove(&trees.documents, id.as_bytes()),
                 }
             }
-            let beyond = log_key(*vbucket, Seqno(to.0 + 1))..=log_key(*vbucket, Seqno(u64::MAX));
             for guard in trees.log.range(beyond) {
                 batch.remove(&trees.log, guard.key().map_err(store_error)?);
             }

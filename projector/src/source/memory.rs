@@ -57,7 +57,9 @@ impl Contents {
 
     fn rewind(&mut self, vbucket: VbucketId, to: Seqno) -> Result<()> {
         let log = &mut self.log[usize::from(vbucket.0)];
-        for (id, was) in undone(log.iter().cloned().map(Ok), to)? {
+        let (before, beyond) = log.split_at((to.0 as usize).min(log.len()));
+        let [before, beyond] = [before, beyond].map(|part| part.iter().cloned().map(Ok));
+        for (id, was) in undone(beyond, before)? {
             match was {
                 Some(was) => self.documents.insert(id, was),
                 None => self.documents.remove(&id),

@@ -189,21 +189,18 @@ pub trait DocumentStore: Send + Sync + 'static {
 }
 
 /// What taking a vbucket back to a place does to its documents: for each id that was changed beyond it, the
-/// mutation that it goes back to, if it had one. `log` is all of the vbucket's log.
+/// mutation that it goes back to, if it had one. The vbucket's log is read in two parts, what goes first.
 fn undone(
-    log: impl Iterator<Item = Result<Arc<Mutation>>>,
-    to: Seqno,
+    beyond: impl Iterator<Item = Result<Arc<Mutation>>>,
+    before: impl Iterator<Item = Result<Arc<Mutation>>>,
 ) -> Result<BTreeMap<Arc<str>, Option<Arc<Mutation>>>> {
-    let (mut before, mut changed) = (BTreeMap::new(), BTreeMap::new());
-    for mutation in log {
+    let mut changed: BTreeMap<Arc<str>, Option<Arc<Mutation>>> =
+        beyond.map(|mutation| Ok((Arc::clone(&mutation?.id), None))).collect::<Result<_>>()?;
+    for mutation in before {
         let mutation = mutation?;
-        match mutation.seqno <= to {
-            true => drop(before.insert(Arc::clone(&mutation.id), mutation)),
-            false => drop(changed.insert(Arc::clone(&mutation.id), None)),
+        if let Some(was) = changed.get_mut(&mutation.id) {
+            *was = Some(mutation).filter(|mutation| mutation.kind == MutationKind::Upsert);
         }
-    }
-    for (id, was) in &mut changed {
-        *was = before.remove(id).filter(|mutation| mutation.kind == MutationKind::Upsert);
     }
     Ok(changed)
 }

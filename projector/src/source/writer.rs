@@ -23,7 +23,7 @@ use proto::mutation::MutationKind;
 use proto::plant::{self, Plant};
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use super::bucket::Bucket;
 use super::{Batch, BucketChanges, BucketRecord, DocumentStore, Mutation};
@@ -89,6 +89,8 @@ pub struct Writer {
     /// Held from the first look at a group's buckets to its publication. Whoever holds it sees store
     /// and buckets agree.
     pub gate: Arc<Mutex<()>>,
+    /// Told when the store has failed: it takes no more until it is opened again.
+    pub failed: Arc<Notify>,
     /// Told of each bucket that has moved on.
     pub moved: Box<dyn Fn(BucketId) + Send + Sync>,
 }
@@ -129,7 +131,7 @@ impl Writer {
         }
         let SourceHistory { durable, logs } = bucket.history();
         let mut branches: Vec<Branches> = logs.iter().map(|(_, b)| b.clone()).collect();
-        let mut ends = Vec::new();
+        let (mut ends, mut begins) = (Vec::new(), false);
         for (vbucket, Position { vbuuid, seqno }) in begun {
             let name = &bucket.info.name;
             let bad = |code, what: String| {
@@ -142,6 +144,9 @@ impl Writer {
             if known.first() == Some(&(*vbuuid, seqno.0)) {
                 continue;
             }
+            if begun.iter().filter(|(other, _)| other == vbucket).count() > 1 {
+                return bad(ErrorCode::InvalidParameter, "it is named twice".into());
+            }
             if vbuuid.0 == 0 || known.iter().any(|(other, _)| other == vbuuid) {
                 let what = format!("{:x} is no new branch", vbuuid.0);
                 return bad(ErrorCode::InvalidParameter, what);
@@ -152,14 +157,23 @@ impl Writer {
                 return bad(ErrorCode::OutOfOrder, what);
             }
             begin_branch(known, *vbuuid, *seqno);
-            ends.push((*vbucket, *seqno));
-        }
-        if ends.is_empty() {
-            return Ok(());
+            begins = true;
+            if *seqno < end {
+                ends.push((*vbucket, *seqno));
+            }
         }
         let record = BucketRecord { info: bucket.info.clone(), branches: branches.clone() };
-        self.store.rewind(&record, &ends)?;
-        bucket.lose(branches, &ends);
+        match (begins, ends.is_empty()) {
+            (false, _) => return Ok(()),
+            (true, true) => {
+                self.store.put_records(&[record])?;
+                bucket.publish(Vec::new(), Some(branches));
+            }
+            (true, false) => {
+                self.store.rewind(&record, &ends)?;
+                bucket.lose(branches, &ends);
+            }
+        }
         (self.moved)(bucket.info.id);
         Ok(())
     }
@@ -188,7 +202,10 @@ impl Writer {
                     (self.moved)(bucket.info.id);
                 }
             }
-            Err(error) => tracing::error!(%error, "committing documents failed"),
+            Err(error) => {
+                tracing::error!(%error, "committing documents failed");
+                self.failed.notify_one();
+            }
         }
         let committed = if plant::is(Plant::AcknowledgedEarly) { Ok(()) } else { committed };
         drop(agree);

@@ -189,9 +189,14 @@ pub async fn run(role: Role, args: Args) -> Result<()> {
             let service =
                 node::start_projector(settings.node.clone(), data, &env, directory).await?;
             peers.add_projector(id, service.projector());
-            let served = serve_peers(&env, &settings.node, listener, peers).await;
-            drop(service);
-            served
+            tokio::select! {
+                served = serve_peers(&env, &settings.node, listener, peers) => served,
+                () = service.stopped() => {
+                    let text = format!("projector {id} has stopped: its documents could not be written");
+                    Err(Error::new(ErrorCode::Io, text)
+                        .with_hint("look at the disk (is it full?), then start the process again"))
+                }
+            }
         }
         Role::Indexer => {
             let mut config = indexer::Config::new(settings.node.clone(), data);

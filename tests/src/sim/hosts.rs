@@ -146,7 +146,7 @@ impl Host {
         let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(Arc::clone(&peers)));
         let dir = PathBuf::from("/data");
         let id = self.info.id;
-        // A member of which the log has failed ends its process.
+        // A member of which the log has failed ends its process, and so does a projector of which the store has.
         let mut stopped: BoxFuture<'static, ()> = Box::pin(std::future::pending());
         // Kept alive beside the server.
         let _service: Box<dyn std::any::Any> = match self.info.role {
@@ -165,7 +165,10 @@ impl Host {
                 let inward = Arc::new(router::Inward);
                 let service =
                     projector::Service::start(config, env, self.store, directory, inward).await?;
+                let service = Arc::new(service);
                 peers.add_projector(id, service.projector());
+                let ended = Arc::clone(&service);
+                stopped = Box::pin(async move { ended.stopped().await });
                 Box::new(service)
             }
             Role::Indexer => {
