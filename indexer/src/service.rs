@@ -18,6 +18,7 @@ use proto::env::{Admission, AdmissionStatus, Env, OpenMode, Task, create_dir_dur
 use proto::ids::{BucketId, Epoch, NodeId, SliceId, SliceNo};
 use proto::index::{BucketInfo, Catalog, IndexInfo, IndexState};
 use proto::moves::{ExportMessage, ExportRequest, MoveStage, SliceMove};
+use proto::plant::{self, Plant};
 use proto::scan::{AppliedReport, ShardBatch, ShardScan};
 use proto::topology::TopologyProvider;
 use proto::{Error, ErrorCode, Result};
@@ -233,7 +234,8 @@ async fn bring_in_step(shared: &Shared, catalog: &Catalog, stored: &StoredIndex)
     }
     // Costs nothing where they are divided so already.
     shared.store.regroup(id, generation, grouping(index)).await?;
-    let left = |(slice, _): &&(SliceNo, Epoch)| !index.may_keep(node, *slice);
+    let stale = plant::is(Plant::StaleOwnerAnswers);
+    let left = |(slice, _): &&(SliceNo, Epoch)| !index.may_keep(node, *slice) && !stale;
     let gone: Vec<SliceNo> = stored.slices.iter().filter(left).map(|(slice, _)| *slice).collect();
     if stored.slices.is_empty() && !index.feeds_any(node) {
         shared.store.drop_index(id).await?;

@@ -48,7 +48,10 @@ async fn deletions_get_through_whatever_scans_hold_and_one_scan_too_many_is_told
     let channel = channel(cluster.grpc_address()).await;
     let unread = join_all((0..SCANS).map(|_| open(&channel, all("i")))).await;
     let unread: Vec<_> = unread.into_iter().map(|scan| scan.expect("a stream")).collect();
-    assert_eq!(figure(&cluster, "scans_running", ROUTER).await, SCANS as u64);
+    eventually("all unread scans have begun", async || {
+        (figure(&cluster, "scans_running", ROUTER).await == SCANS as u64).then_some(())
+    })
+    .await;
     let many = join_all((0..MORE).map(|_| open(&channel, all("i")))).await;
     many.into_iter().for_each(|scan| refused(scan, Code::Unavailable, "53300", "scans on router"));
     assert_eq!(figure(&cluster, "scans_refused_total", ROUTER).await, MORE as u64);

@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use proto::plant::PLANTS;
 
 /// Plant, layer, seed, simulated seconds of faults.
-const FOUND: [(&str, &str, u64, u64); 29] = [
-    ("hand-over-uncovered", "full", 4, 8),
+const FOUND: [(&str, &str, u64, u64); 31] = [
+    ("hand-over-uncovered", "full", 1, 8),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
-    ("stale-owner-answers", "full", 39, 8),
-    ("epoch-uncovered", "full", 1, 8),
+    ("stale-owner-answers", "full", 1, 8),
+    ("epoch-uncovered", "cores", 4, 10),
     ("gap-ignored", "store", 2, 0),
     ("torn-record-replayed", "store", 8, 0),
     ("log-released-early", "store", 5, 0),
@@ -32,16 +32,18 @@ const FOUND: [(&str, &str, u64, u64); 29] = [
     ("parts-taken-once", "vscan", 1, 0),
     ("done-without-resume", "vscan", 2, 0),
     ("page-cut-short", "vscan", 1, 0),
-    ("statement-split", "full", 2, 8),
-    ("acknowledged-early", "full", 15, 8),
+    ("statement-split", "cores", 1, 10),
+    ("acknowledged-early", "full", 4, 8),
     ("vote-not-persisted", "raft", 3, 0),
     ("applied-early", "raft", 1, 0),
-    ("done-twice", "full", 1, 8),
+    ("done-twice", "cores", 2, 10),
     ("dead-epoch-sent", "cores", 2, 10),
     ("point-too-new", "cores", 2, 10),
     ("rollback-missed", "cores", 1, 10),
     ("survivors-unshown", "cores", 1, 10),
     ("lost-snapshot-kept", "cores", 24, 10),
+    ("branch-kept", "full", 7, 8),
+    ("points-forgotten", "store", 50, 0),
 ];
 
 fn simulate(plant: Option<&str>, layer: &str, seed: u64, seconds: u64) -> Output {

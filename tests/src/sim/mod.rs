@@ -30,7 +30,7 @@ use hosts::Hosts;
 use workload::Workload;
 
 /// Simulated time before the faults begin and after they end.
-const CALM: Duration = Duration::from_secs(10);
+const CALM: Duration = Duration::from_secs(5);
 
 /// Processes are polled, and messages delivered, this often: most of what a run costs.
 const TICK: Duration = Duration::from_millis(2);
