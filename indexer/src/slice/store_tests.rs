@@ -262,6 +262,26 @@ async fn a_floor_that_a_flush_could_not_write_is_written_by_the_next() {
     }
 }
 
+/// A node that stands at the rollback point need not go back, and never had the epochs that are dead.
+#[tokio::test]
+async fn the_epochs_that_a_rollback_took_back_are_refused_where_nobody_went_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = built(&dir, body(&[])).await;
+    let mut next = batch(4, 104, Bytes::new());
+    next.mark.parent = Epoch(1);
+    store.apply(next).await.unwrap();
+    let code = |store: &FragmentStore, epoch| {
+        store.snapshot(INDEX, Generation(0), Epoch(epoch)).err().map(|error| error.code)
+    };
+    let dead = Some(ErrorCode::SnapshotTooOld);
+    assert_eq!([1, 2, 3, 4].map(|epoch| code(&store, epoch)), [None, dead, dead, None]);
+    store.wait_durable(BucketId(1), Epoch(4)).await.unwrap();
+    store.flush().await.unwrap();
+    drop(store);
+    let store = open(&dir);
+    assert_eq!([2, 3].map(|epoch| code(&store, epoch)), [dead, dead], "also after a restart");
+}
+
 #[tokio::test]
 async fn builds_share_one_quarter_of_the_budget() {
     const BUDGET: u64 = 1 << 20;
