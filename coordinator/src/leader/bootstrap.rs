@@ -7,7 +7,7 @@
 //! | with each indexer | its slices, which are compared with the topology ([`Leader::differences`]), and its high watermarks |
 //! | with each bucket's projector | the failover logs, which are compared with the last epoch's cut ([`super::rollback`]) |
 //!
-//! A node that says nothing for [`SILENT_MS_MAX`] is not waited for. Until then commands that change the
+//! A node that says nothing for `SILENT_MS_MAX` is not waited for. Until then commands that change the
 //! membership wait; DDL and promotions do not, since they need nobody's word. The *restart timestamp* of a
 //! bucket is the lowest high watermark of its indexers: where its source must be able to begin. Streams are
 //! asked for by the indexers themselves, each from its own watermark, so nothing is restarted by it.

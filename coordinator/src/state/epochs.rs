@@ -8,7 +8,7 @@
 //! and the positions of all their cuts together are bounded.
 //!
 //! Of the epochs that fall behind the horizon some stay as *rollback points*, in tiers by age
-//! ([`TIERS`]). Each was at or above the horizon until the epoch that first names it as a point, so that
+//! (`TIERS`). Each was at or above the horizon until the epoch that first names it as a point, so that
 //! every copy still has it whole; and one that was given up never comes back.
 
 use std::collections::VecDeque;
