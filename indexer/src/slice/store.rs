@@ -40,8 +40,8 @@ use super::{Counters, EpochBatch, LoadState, SliceStore, Snapshot, StoredIndex};
 pub struct StoreOptions {
     /// What it may take of memory, the block cache included.
     pub memory_bytes: u64,
-    /// Above this much of the log, memory is flushed so that the log can go. A restart replays what there is, at
-    /// some 100 MB/s: this bounds how long a node is missed.
+    /// Above this much of the log, memory is flushed so that the log can go. A restart replays what there is:
+    /// this bounds how long a node is missed.
     pub log_bytes: u64,
     /// How the log is written.
     pub log: LogOptions,
