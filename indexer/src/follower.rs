@@ -20,9 +20,10 @@ use proto::cut::{Cut, EpochMark};
 use proto::env::{Env, Task};
 use proto::history::FailoverLogs;
 use proto::ids::{BucketId, Generation, IndexId, SliceId, SliceNo};
-use proto::index::{BucketInfo, Catalog, IndexInfo, NodeInfo};
+use proto::index::{Catalog, IndexInfo};
 use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::plant::{self, Plant};
+use proto::source::source_of;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
@@ -65,6 +66,14 @@ pub struct Shared {
 }
 
 impl Shared {
+    /// The source of a bucket, as the catalog has it now.
+    fn source(&self, bucket: BucketId) -> Result<Arc<dyn ProjectorApi>> {
+        let catalog = self.catalog.load();
+        let unknown = || Error::unavailable(format!("bucket {bucket} is not known here"));
+        let info = catalog.buckets.get(&bucket).ok_or_else(unknown)?;
+        source_of(&*self.directory, info, |node| catalog.nodes.get(&node).cloned())
+    }
+
     /// An index was built, dropped or begun.
     pub fn slices_changed(&self) {
         self.slices.send_modify(|count| *count += 1);
@@ -84,7 +93,6 @@ pub struct FollowerState {
 struct Follower {
     shared: Shared,
     bucket: BucketId,
-    projector: Arc<dyn ProjectorApi>,
     state: watch::Sender<FollowerState>,
     queue: Option<MutationQueue>,
     applied: Option<EpochMark>,
@@ -123,18 +131,13 @@ struct Built {
 }
 
 /// Follows a bucket until the task is dropped.
-pub fn follow(
-    shared: Shared,
-    bucket: &BucketInfo,
-    projector: &NodeInfo,
-) -> (Task, watch::Receiver<FollowerState>) {
+pub fn follow(shared: Shared, bucket: BucketId) -> (Task, watch::Receiver<FollowerState>) {
     let (state, watched) = watch::channel(FollowerState::default());
     let (built, builds_done) = async_channel::bounded(16);
     let env = shared.env.clone();
-    let applied = shared.store.applied().into_iter().find(|mark| mark.bucket == bucket.id);
+    let applied = shared.store.applied().into_iter().find(|mark| mark.bucket == bucket);
     let mut follower = Follower {
-        projector: shared.directory.projector(projector),
-        bucket: bucket.id,
+        bucket,
         queue: None,
         applied,
         refusals: 0,
@@ -170,7 +173,8 @@ impl Follower {
             queue.forget_epochs();
         }
         let request = self.subscribe_request();
-        let mut stream = match self.projector.subscribe(request).await {
+        let source = self.shared.source(self.bucket)?;
+        let mut stream = match source.subscribe(request).await {
             Ok(stream) => stream,
             Err(error) => {
                 if error.code == ErrorCode::OutOfOrder {
@@ -226,7 +230,7 @@ impl Follower {
 
     async fn message(&mut self, message: StreamMessage) -> Result<()> {
         match message {
-            StreamMessage::Begin { at, indexes } => {
+            StreamMessage::Begin { at, indexes, .. } => {
                 let applied = self.applied.as_ref().map(|mark| mark.epoch).unwrap_or_default();
                 let queue =
                     self.queue.get_or_insert_with(|| MutationQueue::new(at.clone(), applied));
@@ -274,6 +278,11 @@ impl Follower {
                 self.check_follows(&mark)?;
                 self.queue()?.epoch(mark);
                 self.apply_ready().await?;
+            }
+            StreamMessage::StreamBegin { vbucket, .. }
+            | StreamMessage::StreamEnd { vbucket, .. } => {
+                // What the streams of several projectors are made one by does not give these on.
+                return Err(Error::unavailable(format!("vbucket {vbucket} has another home now")));
             }
             StreamMessage::DropData => {
                 return Err(Error::new(ErrorCode::DropData, "the node fell behind the stream"));
@@ -430,12 +439,7 @@ impl Follower {
 
     /// Fetches a snapshot for an index whose mutations are applied, unseen, from here on.
     pub(super) fn spawn_build(&mut self, index: &Arc<IndexInfo>, joined: Cut) {
-        let fetch = build(
-            self.shared.clone(),
-            Arc::clone(&self.projector),
-            Arc::clone(index),
-            self.built.clone(),
-        );
+        let fetch = build(self.shared.clone(), Arc::clone(index), self.built.clone());
         let task = self.shared.env.spawn("build", fetch);
         let build = Build { info: Arc::clone(index), joined, snapshot: None, _task: task };
         self.builds.insert(index.id, build);
@@ -488,14 +492,9 @@ pub fn grouping(index: &IndexInfo) -> Grouping {
 }
 
 /// Fetches a backfill snapshot into the store, again from the beginning after an error.
-async fn build(
-    shared: Shared,
-    projector: Arc<dyn ProjectorApi>,
-    info: Arc<IndexInfo>,
-    built: async_channel::Sender<Built>,
-) {
+async fn build(shared: Shared, info: Arc<IndexInfo>, built: async_channel::Sender<Built>) {
     loop {
-        match backfill(&shared, &projector, &info).await {
+        match backfill(&shared, &info).await {
             Ok(cut) => {
                 let done = Built { index: info.id, generation: info.generation, cut };
                 // The follower is gone only when this task is cancelled too.
@@ -510,17 +509,14 @@ async fn build(
     }
 }
 
-async fn backfill(
-    shared: &Shared,
-    projector: &Arc<dyn ProjectorApi>,
-    info: &IndexInfo,
-) -> Result<Cut> {
+async fn backfill(shared: &Shared, info: &IndexInfo) -> Result<Cut> {
     let request = BackfillRequest {
         node: shared.config.node.id,
         index: info.id,
         generation: info.generation,
+        vbuckets: None,
     };
-    let mut stream = projector.backfill(request).await?;
+    let mut stream = shared.source(info.bucket)?.backfill(request).await?;
     let mut cut = None;
     while let Some(message) = stream.next().await {
         match message? {

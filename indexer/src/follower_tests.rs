@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream;
 use proto::api::{
-    CoordinatorApi, CoordinatorStatus, Heartbeat, IndexerApi, PushReply, PushRequest, ResultStream,
-    SyncReport, WatchMessage, WriteReply, WriteRequest,
+    CoordinatorApi, CoordinatorStatus, HandOverPiece, HandOverRequest, Heartbeat, IndexerApi,
+    PushReply, PushRequest, ResultStream, SyncReport, WatchMessage, WriteReply, WriteRequest,
 };
 use proto::command::{CommandRequest, Outcome};
 use proto::cut::Position;
@@ -21,6 +21,8 @@ use proto::topology::IndexTopology;
 
 use super::*;
 use crate::Indexer;
+use proto::homes::VbucketSet;
+use proto::index::{BucketInfo, NodeInfo};
 
 const BUCKET: BucketId = BucketId(1);
 const INDEX: IndexId = IndexId(1);
@@ -143,7 +145,7 @@ impl ProjectorApi for Script {
     async fn push(&self, _: PushRequest) -> Result<PushReply> {
         Err(Error::unavailable("not here"))
     }
-    async fn positions(&self, _: BucketId) -> Result<Cut> {
+    async fn hand_over(&self, _: HandOverRequest) -> Result<HandOverPiece> {
         Err(Error::unavailable("not here"))
     }
     async fn place(&self, _: BucketId) -> Result<SourcePlace> {
@@ -166,12 +168,17 @@ impl ProjectorApi for Script {
                     let vbucket = VbucketId(0);
                     StreamMessage::Frames(vec![Frame { vbucket, vbuuid: BRANCH, from, to, body }])
                 });
-                let begin = StreamMessage::Begin { at: cut([0, 0]), indexes };
+                let begin =
+                    StreamMessage::Begin { at: cut([0, 0]), indexes, vbuckets: VbucketSet::all(2) };
                 let first = [begin, history(), epoch(1, [0, 0]), epoch(9, [10_000, 1])];
                 first.into_iter().chain(frames).collect::<Vec<_>>()
             }
             _ => {
-                let begin = StreamMessage::Begin { at: cut([10_000, 1]), indexes };
+                let begin = StreamMessage::Begin {
+                    at: cut([10_000, 1]),
+                    indexes,
+                    vbuckets: VbucketSet::all(2),
+                };
                 vec![begin, history(), epoch(10, [10_000, 1])]
             }
         };

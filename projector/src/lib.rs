@@ -17,6 +17,7 @@ mod check;
 pub mod config;
 pub mod document_keys;
 mod follow;
+mod hand_over;
 pub mod service;
 pub mod source;
 mod stream;

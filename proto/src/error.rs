@@ -54,6 +54,8 @@ pub enum ErrorCode {
     Internal,
     /// Retry: as much runs as may at once (53300).
     TooBusy,
+    /// Retry: another projector keeps the vbucket, or soon will; nothing of the request was done (57P03).
+    NotHome,
 }
 
 /// Who can do something about an error.
@@ -73,7 +75,7 @@ impl ErrorCode {
         use ErrorCode::*;
         match self {
             NotLeader | Unavailable | Cancelled | SnapshotTooOld | SliceMoved | DropData
-            | TooBusy => ErrorKind::Retry,
+            | TooBusy | NotHome => ErrorKind::Retry,
             Corrupt | Io | Version | Internal => ErrorKind::Operator,
             _ => ErrorKind::Caller,
         }
@@ -83,7 +85,7 @@ impl ErrorCode {
     pub fn sqlstate(self) -> &'static str {
         use ErrorCode::*;
         match self {
-            NotLeader | Unavailable | SliceMoved | DropData => "57P03",
+            NotLeader | Unavailable | SliceMoved | DropData | NotHome => "57P03",
             Cancelled => "57014",
             SnapshotTooOld => "72000",
             Syntax => "42601",

@@ -11,7 +11,7 @@
 //! | `failed_sync` | the source's disk fails at a sync, and its process ends soon after |
 //! | `flipped_bit` | a bit of an indexer's files changes; the operator notices and gives it an empty disk |
 //! | `empty_disk` | an indexer comes back with nothing |
-//! | `source_failover` | the source comes back from an older copy: of some vbuckets the end is gone |
+//! | `source_failover` | the source comes back from an older copy: of some vbuckets the end is gone; or the producer of a pushed bucket begins new branches at earlier places |
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -108,9 +108,9 @@ impl Faults {
         let names: Vec<&String> = hosts.all.keys().collect();
         let kind = self.random.u8(..26);
         let fits = |name: &&&String| match kind {
-            7 | 8 | 20 => **name != "projector",
+            7 | 8 | 20 => !is_projector(name),
             19 | 22 | 23 => name.starts_with("indexer"),
-            21 | 24 | 25 => **name == "projector",
+            21 | 24 | 25 => is_projector(name),
             _ => true,
         };
         let fit: Vec<&String> = names.iter().filter(fits).copied().collect();
@@ -159,7 +159,7 @@ impl Faults {
                 Some("failed_io")
             }
             21 => {
-                hosts.store.fail_next_sync();
+                host.store.fail_next_sync();
                 self.broken.push((Broken::FailedIo(name), end));
                 Some("failed_sync")
             }
@@ -173,12 +173,15 @@ impl Faults {
                 wipe(host);
                 Some("empty_disk")
             }
+            24 | 25 if let Some(producer) = &hosts.producer => {
+                (producer.fail_over() > 0).then_some("source_failover")
+            }
             24 | 25 => {
                 self.crash(&name, end, sim, hosts);
                 // Mostly the end of a few vbuckets, now and then a large part of all.
                 let deep = self.random.u8(..6) == 0;
                 let random = &mut self.random;
-                let lost = hosts.store.restore_older(BUCKET, |end| match random.u8(..4) {
+                let lost = host.store.restore_older(BUCKET, |end| match random.u8(..4) {
                     _ if deep => random.u64(end / 4..=end),
                     0 | 1 => end - random.u64(..=end.min(12)),
                     _ => end,
@@ -239,8 +242,8 @@ impl Faults {
     fn crash(&mut self, name: &str, end: Duration, sim: &mut Sim<'_>, hosts: &Hosts) {
         hosts.all[name].fs.crash();
         sim.crash(name.to_owned());
-        if name == "projector" {
-            hosts.store.lose_unsynced(self.random.bool());
+        if is_projector(name) {
+            hosts.all[name].store.lose_unsynced(self.random.bool());
         }
         self.broken.push((Broken::Down(name.to_owned()), end));
     }
@@ -302,6 +305,10 @@ impl Faults {
             host.clock.advance(CLOCK_STEP_MS * (90 + (n as u64 * 7) % 21) / 100);
         }
     }
+}
+
+fn is_projector(name: &str) -> bool {
+    name.starts_with("projector")
 }
 
 /// All files below a directory.
