@@ -330,16 +330,26 @@ impl ProjectorApi for Projector {
 
     async fn push(&self, request: PushRequest) -> Result<PushReply> {
         let bucket = self.writable(request.bucket, SourceKind::Push).await?;
+        let begun: Vec<_> = request.branches.iter().map(|(vbucket, _)| *vbucket).collect();
         if !request.branches.is_empty() {
             let branches = request.branches;
             self.wait_published(&bucket).await?;
-            let begin =
-                move |writer: &Writer, bucket: &Bucket| writer.begin_branches(bucket, &branches);
+            let begin = move |writer: &Writer, bucket: &Bucket| {
+                writer.begin_branches(bucket, &branches)
+            };
             self.alone(Arc::clone(&bucket), begin).await?;
         }
         let limit = self.config.document_bytes_max;
         let (mutations, error, bytes) = check::pushes(&bucket.info, request.mutations, limit);
-        self.submit(bucket, bytes, |reply| Work::Push(mutations, error, reply)).await
+        let at = Arc::clone(&bucket);
+        let push = |reply| Work::Push(mutations, error, reply);
+        let mut durable = self.submit(bucket, bytes, push).await?.durable;
+        for vbucket in begun {
+            if let Err(place) = durable.binary_search_by_key(&vbucket, |(known, _)| *known) {
+                durable.insert(place, (vbucket, at.durable().get(vbucket)));
+            }
+        }
+        Ok(PushReply { durable })
     }
 
     async fn place(&self, bucket: BucketId) -> Result<SourcePlace> {

@@ -102,6 +102,7 @@ impl ClusterBackend {
                 Err(error) if error.code == ErrorCode::NotHome && Instant::now() < deadline => {}
                 Err(error) => return Err(error),
             }
+            // What one projector has taken it need not be sent again.
             if left.mutations.is_empty() && left.branches.is_empty() {
                 return Ok(PushReply { durable });
             }
