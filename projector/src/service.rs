@@ -334,9 +334,8 @@ impl ProjectorApi for Projector {
         if !request.branches.is_empty() {
             let branches = request.branches;
             self.wait_published(&bucket).await?;
-            let begin = move |writer: &Writer, bucket: &Bucket| {
-                writer.begin_branches(bucket, &branches)
-            };
+            let begin =
+                move |writer: &Writer, bucket: &Bucket| writer.begin_branches(bucket, &branches);
             self.alone(Arc::clone(&bucket), begin).await?;
         }
         let limit = self.config.document_bytes_max;

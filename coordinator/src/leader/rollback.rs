@@ -124,6 +124,11 @@ impl Leader {
         self.keep_history(known);
         let newest = self.stability.newest(bucket).unwrap_or(last);
         let cut = newest.with_of(&kept, &cut);
+        // While a rollback has not come to its end the last epoch may be of the lost history: then an enquiry tells
+        // where the others are.
+        if !known.logs.includes_cut(&cut) {
+            return Ok(());
+        }
         self.report(known, cut)
     }
 

@@ -228,3 +228,27 @@ fn a_history_of_another_shape_is_refused() {
     assert!(world.leader.enquired(&world.state, BUCKET, asked, narrow).is_err());
     assert_eq!(world.run(), 0);
 }
+
+#[test]
+fn a_sync_of_some_vbuckets_takes_the_others_from_what_is_known_and_never_from_a_lost_history() {
+    let mut world = World::new();
+    let only = |vbucket| [VbucketId(vbucket)].into_iter().collect::<VbucketSet>();
+    let sync = |world: &mut World, vbucket, cut| {
+        let told = (BUCKET, only(vbucket), cut);
+        world.leader.sync(&world.state, NodeId(10), told, world.now_ms).unwrap();
+    };
+    sync(&mut world, 0, cut(7, [6, 0]));
+    sync(&mut world, 1, cut(7, [0, 9]));
+    world.run();
+    let last = |world: &World| world.state.bucket(BUCKET).unwrap().epochs.last().cut.clone();
+    assert_eq!(*last(&world), cut(7, [6, 9]), "both are in one epoch");
+    // The first vbucket has lost what is beyond 3: until the rollback has ended its last position is no place.
+    world.told(branched(3, [3, 9]));
+    world.run();
+    sync(&mut world, 1, cut(7, [0, 10]));
+    world.told(branched(3, [3, 10]));
+    world.run();
+    let history = branched(3, [3, 10]);
+    assert!(history.logs.includes_cut(&last(&world)), "no epoch of the lost history follows");
+    assert_eq!(last(&world).get(VbucketId(1)).seqno, Seqno(10));
+}

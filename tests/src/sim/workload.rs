@@ -52,6 +52,8 @@ pub struct Workload {
     summary: Shared,
     history: Mutex<History>,
     acknowledged: Vec<Acknowledged>,
+    /// Of the last scan that was refused.
+    refusal: Option<Error>,
 }
 
 /// An entry as bytes, which are its order, and as the model has it.
@@ -77,7 +79,8 @@ impl Workload {
         let random = fastrand::Rng::with_seed(seed ^ 0xc11e);
         let (truth, producer) = (hosts.truth(), hosts.producer.clone());
         let (history, acknowledged) = (Mutex::default(), Vec::new());
-        Self { random, seed, faults_for, truth, producer, summary, history, acknowledged }
+        let refusal = None;
+        Self { random, seed, faults_for, truth, producer, summary, history, acknowledged, refusal }
     }
 
     /// Runs the client to its end.
@@ -395,7 +398,8 @@ impl Workload {
                 violation(&self.summary, format!("a scan of {} failed: {error}", index.name));
                 true
             }
-            _ => {
+            refused => {
+                self.refusal = refused.ok().and_then(|scanned| scanned.err());
                 self.count(|summary| summary.scans_refused += 1);
                 false
             }
@@ -483,8 +487,12 @@ impl Workload {
                     break;
                 }
                 if Instant::now() > deadline {
-                    let what =
-                        format!("{} is not served {HEAL:?} after the last fault", index.name);
+                    let catalog = session.router.catalog();
+                    let bucket = catalog.buckets.get(&session.bucket.id);
+                    let what = format!(
+                        "{} is not served {HEAL:?} after the last fault: {:?}; {bucket:?}",
+                        index.name, self.refusal
+                    );
                     violation(&self.summary, what);
                     break;
                 }
