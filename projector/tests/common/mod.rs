@@ -11,7 +11,7 @@ use projector::source::DocumentStore;
 use projector::source::memory::MemoryStore;
 use projector::{Config, Projector, Service};
 use proto::api::*;
-use proto::command::{CommandRequest, Outcome};
+use proto::command::{Command, CommandRequest, Outcome};
 use proto::cut::{Cut, EpochMark};
 use proto::env::Env;
 use proto::expr::{ColumnType, Expr, Step};
@@ -37,6 +37,9 @@ pub const SLICES: u16 = 4;
 pub struct Script {
     messages: watch::Sender<Vec<WatchMessage>>,
     pub synced: Arc<Mutex<BTreeMap<BucketId, Cut>>>,
+    /// What was proposed besides registrations.
+    pub proposed: Arc<Mutex<Vec<Command>>>,
+    projectors: Arc<Mutex<BTreeMap<NodeId, Arc<Projector>>>>,
 }
 
 impl Script {
@@ -59,7 +62,10 @@ impl Script {
 
 #[async_trait]
 impl CoordinatorApi for Script {
-    async fn propose(&self, _: CommandRequest) -> Result<Outcome> {
+    async fn propose(&self, request: CommandRequest) -> Result<Outcome> {
+        if !matches!(request.command, Command::RegisterNode(_)) {
+            self.proposed.lock().unwrap().push(request.command);
+        }
         Ok(Outcome::Done)
     }
     async fn sync(&self, report: SyncReport) -> Result<()> {
@@ -108,8 +114,8 @@ impl Directory for Script {
     fn coordinator_member(&self, _: NodeId) -> Result<Arc<dyn CoordinatorApi>> {
         Ok(Arc::new(self.clone()))
     }
-    fn projector(&self, _: &NodeInfo) -> Arc<dyn ProjectorApi> {
-        unreachable!("a projector calls no projector")
+    fn projector(&self, node: &NodeInfo) -> Arc<dyn ProjectorApi> {
+        Arc::clone(&self.projectors.lock().unwrap()[&node.id]) as Arc<dyn ProjectorApi>
     }
     fn indexer(&self, _: &NodeInfo) -> Arc<dyn IndexerApi> {
         unreachable!("a projector calls no indexer")
@@ -179,6 +185,10 @@ pub fn catalog(cas: u64, indexes: &[Arc<IndexInfo>]) -> Catalog {
     }
 }
 
+pub fn projector_info(id: NodeId) -> NodeInfo {
+    NodeInfo { id, role: Role::Projector, address: format!("projector {id}"), zone: String::new() }
+}
+
 pub struct World {
     pub script: Script,
     pub store: MemoryStore,
@@ -188,12 +198,19 @@ pub struct World {
 
 impl World {
     pub async fn new(change: impl FnOnce(&mut Config)) -> Self {
-        let address = String::from("projector");
-        let node = NodeInfo { id: PROJECTOR, role: Role::Projector, address, zone: String::new() };
-        let mut config = Config::new(node);
-        change(&mut config);
         let (messages, _) = watch::channel(Vec::new());
-        let script = Script { messages, synced: Arc::default() };
+        let (synced, proposed, projectors) = Default::default();
+        Self::of(Script { messages, synced, proposed, projectors }, PROJECTOR, change).await
+    }
+
+    /// Another projector under the same coordinator.
+    pub async fn beside(other: &Self, id: NodeId) -> Self {
+        Self::of(other.script.clone(), id, |_| ()).await
+    }
+
+    async fn of(script: Script, id: NodeId, change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config::new(projector_info(id));
+        change(&mut config);
         let store = MemoryStore::default();
         let mut world = Self { script, store, service: None, config };
         world.start().await;
@@ -207,7 +224,9 @@ impl World {
         let (directory, router) = (Arc::new(self.script.clone()), Arc::new(Router));
         let service =
             Service::start(self.config.clone(), Env::real(), store, directory, router).await;
-        self.service = Some(service.expect("the projector starts"));
+        let service = service.expect("the projector starts");
+        self.script.projectors.lock().unwrap().insert(self.config.node.id, service.projector());
+        self.service = Some(service);
     }
 
     pub fn projector(&self) -> Arc<Projector> {

@@ -1,0 +1,226 @@
+//! A vbucket goes from one projector to another: what is pushed, streamed and told of it goes on as if nothing had
+//! happened, and a hand-over that is given up has not happened.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the projectors run in real time here"
+)]
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use common::*;
+use futures::StreamExt;
+use proto::ErrorCode;
+use proto::api::*;
+use proto::command::Command;
+use proto::cut::{Cut, Position};
+use proto::homes::{HandOver, Homes};
+use proto::ids::*;
+use proto::index::*;
+use proto::mutation::*;
+use proto::source::source_of;
+use tokio::time::{sleep, timeout};
+
+const OTHER: NodeId = NodeId(2);
+const BRANCH: u64 = 5;
+
+/// Two projectors of a pushed bucket: vbuckets 0 and 2 are at the first, 1 and 3 at the other.
+struct Pair {
+    first: World,
+    other: World,
+    homes: Homes,
+    cas: u64,
+}
+
+impl Pair {
+    async fn new() -> Self {
+        let first = World::new(|_| ()).await;
+        let other = World::beside(&first, OTHER).await;
+        let homes = Homes::dealt(VBUCKETS, &[PROJECTOR, OTHER]);
+        let mut pair = Self { first, other, homes, cas: 0 };
+        pair.show(pair.homes.clone());
+        pair
+    }
+
+    fn catalog(&self) -> Catalog {
+        let bucket = BucketInfo::new(PUSHED, "p", VBUCKETS, SourceKind::Push, PROJECTOR);
+        let bucket = bucket.with_homes(self.homes.clone());
+        let node = |id| (id, Arc::new(projector_info(id)));
+        Catalog {
+            cas: self.cas,
+            buckets: [(PUSHED, Arc::new(bucket))].into(),
+            nodes: [PROJECTOR, OTHER].map(node).into(),
+            ..Catalog::default()
+        }
+    }
+
+    fn show(&mut self, homes: Homes) {
+        self.homes = homes;
+        self.cas += 1;
+        self.first.script.say(WatchMessage::Catalog(Arc::new(self.catalog())));
+    }
+
+    /// The bucket as whoever knows the catalog sees it.
+    fn source(&self) -> Arc<dyn ProjectorApi> {
+        let catalog = self.catalog();
+        let find = |node| catalog.nodes.get(&node).cloned();
+        source_of(&self.first.script, &catalog.buckets[&PUSHED], find).expect("a source")
+    }
+
+    /// Begins to hand vbucket 0 over, and waits until all of it is there.
+    async fn hand_over(&mut self) -> HandOver {
+        let handing = HandOver { number: 7 + self.cas, vbucket: VbucketId(0), to: OTHER };
+        let mut homes = self.homes.clone();
+        homes.begin(handing);
+        self.show(homes);
+        let done = Command::HandedOver { bucket: PUSHED, number: handing.number };
+        let proposed = Arc::clone(&self.first.script.proposed);
+        until("the hand-over is proposed", async || {
+            proposed.lock().unwrap().contains(&done).then_some(())
+        })
+        .await;
+        handing
+    }
+
+    fn finish(&mut self, handing: HandOver) {
+        let mut homes = self.homes.clone();
+        homes.finish(handing);
+        self.show(homes);
+    }
+
+    /// Pushes as a producer does that is told to come again.
+    async fn push(&self, seqnos: std::ops::RangeInclusive<u64>) {
+        let mutations: Vec<_> = seqnos.map(pushed).collect();
+        until("it is taken", async || {
+            let mutations = mutations.clone();
+            let request = PushRequest { bucket: PUSHED, branches: vec![], mutations };
+            match self.source().push(request).await {
+                Ok(_) => Some(()),
+                Err(error) if error.code == ErrorCode::NotHome => None,
+                Err(error) => panic!("{error}"),
+            }
+        })
+        .await;
+    }
+}
+
+async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let look = async {
+        loop {
+            match look().await {
+                Some(found) => return found,
+                None => sleep(Duration::from_millis(5)).await,
+            }
+        }
+    };
+    timeout(Duration::from_secs(10), look).await.unwrap_or_else(|_| panic!("not in time: {what}"))
+}
+
+/// A mutation of vbucket 0.
+fn pushed(seqno: u64) -> PushMutation {
+    let mut ids = (0..).map(|n| format!("{seqno}-{n}"));
+    let id = ids.find(|id| vbucket_of(id, VBUCKETS) == VbucketId(0)).expect("one of them");
+    PushMutation {
+        vbucket: VbucketId(0),
+        position: Position { vbuuid: Vbuuid(BRANCH), seqno: Seqno(seqno) },
+        id,
+        kind: MutationKind::Upsert,
+        document: Bytes::from_static(br#"{"n":1}"#),
+    }
+}
+
+fn at(seqno: u64) -> Position {
+    Position { vbuuid: Vbuuid(BRANCH), seqno: Seqno(seqno) }
+}
+
+/// Reads a stream until vbucket 0 has come to a seqno; no frame may be missing.
+async fn read_to(stream: &mut ResultStream<StreamMessage>, from: &mut u64, to: u64) {
+    while *from < to {
+        let message = timeout(Duration::from_secs(10), stream.next()).await.expect("in time");
+        let message = message.expect("it goes on").expect("no error");
+        if let StreamMessage::Frames(frames) = message {
+            for frame in frames {
+                assert_eq!(frame.from.0, *from, "no gap and nothing twice");
+                *from = frame.to.0;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_vbucket_goes_over_and_its_stream_goes_on_without_a_gap() {
+    let mut pair = Pair::new().await;
+    pair.push(1..=500).await;
+    let (node, from) = (INDEXERS[0], Some(Cut::zero(VBUCKETS)));
+    let request = SubscribeRequest { node, bucket: PUSHED, from, last_epoch: Epoch(0) };
+    let mut stream = pair.source().subscribe(request.clone()).await.expect("a stream");
+    let mut read = 0;
+    read_to(&mut stream, &mut read, 500).await;
+    let handing = pair.hand_over().await;
+    let request_to_first =
+        PushRequest { bucket: PUSHED, branches: vec![], mutations: vec![pushed(501)] };
+    let refused = pair.first.projector().push(request_to_first).await.map(|_| ());
+    assert_eq!(refused.map_err(|error| error.code), Err(ErrorCode::NotHome), "it is released");
+    pair.finish(handing);
+    pair.push(501..=510).await;
+    read_to(&mut stream, &mut read, 510).await;
+    // One that begins anew gets the past from the new home, and both tell one history.
+    let mut anew =
+        until("both know", async || pair.source().subscribe(request.clone()).await.ok()).await;
+    read_to(&mut anew, &mut 0, 510).await;
+    let history = until("both know", async || pair.source().history(PUSHED).await.ok()).await;
+    assert_eq!(history.durable.get(VbucketId(0)), at(510));
+    assert_eq!(history.logs.get(VbucketId(0)), Some(&vec![(Vbuuid(BRANCH), 0)]));
+    let place = pair.source().place(PUSHED).await.expect("a place");
+    assert_eq!(place.history, history.logs.fingerprint(), "the parts add up");
+    let id = pushed(3).id;
+    let found = pair.source().get(PUSHED, vec![id.clone()]).await.expect("documents");
+    assert!(found[0].is_some());
+    until("the old home has removed it", async || {
+        let found = pair.first.projector().get(PUSHED, vec![id.clone()]).await.expect("it answers");
+        found[0].is_none().then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_hand_over_that_is_given_up_leaves_the_vbucket_where_it_was() {
+    let mut pair = Pair::new().await;
+    pair.push(1..=50).await;
+    pair.hand_over().await;
+    let mut homes = pair.homes.clone();
+    homes.cancel();
+    pair.show(homes);
+    pair.push(51..=60).await;
+    let place = until("both know", async || pair.source().place(PUSHED).await.ok()).await;
+    assert_eq!(place.durable.get(VbucketId(0)), at(60));
+    let id = pushed(3).id;
+    until("the copy is gone", async || {
+        let found = pair.other.projector().get(PUSHED, vec![id.clone()]).await.expect("it answers");
+        found[0].is_none().then_some(())
+    })
+    .await;
+    let handing = pair.hand_over().await;
+    pair.finish(handing);
+    pair.push(61..=70).await;
+}
+
+#[tokio::test]
+async fn what_is_released_stays_released_when_the_home_starts_again() {
+    let mut pair = Pair::new().await;
+    pair.push(1..=50).await;
+    let handing = pair.hand_over().await;
+    pair.first.start().await;
+    pair.other.start().await;
+    let request = PushRequest { bucket: PUSHED, branches: vec![], mutations: vec![pushed(51)] };
+    let refused = pair.first.projector().push(request).await.map(|_| ());
+    assert_eq!(refused.map_err(|error| error.code), Err(ErrorCode::NotHome));
+    pair.finish(handing);
+    pair.push(51..=55).await;
+    let place = until("both know", async || pair.source().place(PUSHED).await.ok()).await;
+    assert_eq!(place.durable.get(VbucketId(0)), at(55));
+}
