@@ -14,6 +14,7 @@ use proto::history::branch_of;
 use proto::homes::HandOver;
 use proto::ids::{BucketId, Seqno};
 use proto::index::NodeInfo;
+use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 
 use crate::service::Projector;
@@ -149,7 +150,7 @@ async fn take(
         };
         let reached = piece.mutations.last().map_or(after.seqno, |last| last.position.seqno);
         let left = piece.end.seqno.0 - reached.0.min(piece.end.seqno.0);
-        let is_last = piece.released && left == 0;
+        let is_last = (piece.released || plant::is(Plant::NotReleased)) && left == 0;
         copy(projector, &bucket, handing, piece).await?;
         if is_last {
             break;
@@ -157,7 +158,7 @@ async fn take(
         if reached == after.seqno && left > 0 {
             return Err(Error::unavailable("the home has no more of the log than that"));
         }
-        release |= left <= LAST_PIECE_MUTATIONS;
+        release |= left <= LAST_PIECE_MUTATIONS && !plant::is(Plant::NotReleased);
     }
     let command = Command::HandedOver { bucket: id, number: handing.number };
     let request = CommandRequest { request: Some(request), command };

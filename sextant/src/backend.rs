@@ -223,6 +223,15 @@ fn shows(catalog: &Catalog, command: &Command) -> bool {
         Command::DropBucket { name, .. } => catalog.bucket(name).is_none(),
         Command::CreateIndex { spec, .. } => catalog.index(&spec.name).is_some(),
         Command::DropIndex { name, .. } => catalog.index(name).is_none(),
+        Command::HandOver { bucket, vbuckets, to } => catalog.bucket(bucket).is_none_or(|bucket| {
+            vbuckets.iter().all(|vbucket| {
+                let handing = bucket.homes.handing_of(*vbucket).map(|handing| handing.to);
+                handing.or(bucket.homes.home(*vbucket)) == Some(*to)
+            })
+        }),
+        Command::CancelHandOver { bucket } => {
+            catalog.bucket(bucket).is_none_or(|bucket| bucket.homes.handing().is_empty())
+        }
         Command::RemoveNode { node } => !catalog.nodes.contains_key(node),
         Command::BuildIndexes { names, .. } => names
             .iter()

@@ -27,6 +27,7 @@ pub struct Processes {
     /// Where each was told to listen: it comes back there.
     listen: BTreeMap<u64, String>,
     sql: SocketAddr,
+    grpc: SocketAddr,
 }
 
 /// A role of the command line by the number of a node.
@@ -59,13 +60,15 @@ impl Processes {
             children: BTreeMap::new(),
             listen,
             sql: SocketAddr::from(([127, 0, 0, 1], 0)),
+            grpc: SocketAddr::from(([127, 0, 0, 1], 0)),
         };
         for id in COORDINATORS.iter().chain(&[PROJECTOR]).chain(indexers) {
             processes.run(*id);
         }
         let ready = processes.run(ROUTER);
         let served = addresses(&ready);
-        processes.sql = served.unwrap_or_else(|| panic!("the router printed {ready:?}"))[0];
+        let [sql, grpc, _] = served.unwrap_or_else(|| panic!("the router printed {ready:?}"));
+        (processes.sql, processes.grpc) = (sql, grpc);
         let client = processes.sql().await;
         for id in [PROJECTOR].iter().chain(indexers) {
             processes.joined(&client, *id).await;
@@ -119,6 +122,11 @@ impl Processes {
     /// Where SQL is served.
     pub fn sql_address(&self) -> SocketAddr {
         self.sql
+    }
+
+    /// Where gRPC is served.
+    pub fn grpc_address(&self) -> SocketAddr {
+        self.grpc
     }
 
     /// A new SQL session.
