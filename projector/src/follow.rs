@@ -224,7 +224,8 @@ fn new_record(projector: &Projector, info: &BucketInfo) -> BucketRecord {
         SourceKind::Embedded => vec![(Vbuuid(projector.env.random.next_u64().max(1)), 0)],
         SourceKind::Push => Vec::new(),
     });
-    BucketRecord { info: info.clone(), branches: branches.collect() }
+    let (info, branches) = (info.clone(), branches.collect());
+    BucketRecord { info, branches, given_up: BTreeMap::new() }
 }
 
 /// Sends SYNC for each bucket that has moved, and for all of them now and then. Runs until cancelled, at

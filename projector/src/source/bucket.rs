@@ -6,7 +6,7 @@
 //! in one step misses nothing between them. The head is bounded in bytes; a reader that falls behind it
 //! goes on from the store's log, which has everything.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use proto::cut::{Cut, EpochMark, Position};
@@ -43,6 +43,7 @@ pub struct Bucket {
 struct State {
     durable: Cut,
     logs: Arc<FailoverLogs>,
+    given_up: BTreeMap<VbucketId, Branches>,
     /// Counts the losses of history.
     losses: u64,
     head: VecDeque<Arc<Mutation>>,
@@ -57,7 +58,7 @@ struct State {
 impl Bucket {
     /// A bucket whose logs end at these seqnos.
     pub fn new(record: BucketRecord, ends: &[Seqno], head_bytes_max: usize) -> Self {
-        let BucketRecord { info, branches } = record;
+        let BucketRecord { info, branches, given_up } = record;
         let positions = ends.iter().zip(&branches).map(|(seqno, branches)| Position {
             vbuuid: branch_of(branches, *seqno),
             seqno: *seqno,
@@ -65,6 +66,7 @@ impl Bucket {
         let state = State {
             durable: Cut::from_positions(positions.collect()),
             logs: Arc::new(FailoverLogs::new(branches)),
+            given_up,
             losses: 0,
             head: VecDeque::new(),
             head_bytes: 0,
@@ -111,6 +113,18 @@ impl Bucket {
     pub fn logs(&self) -> (Arc<FailoverLogs>, u64) {
         let state = self.state();
         (Arc::clone(&state.logs), state.losses)
+    }
+
+    /// What the store keeps of the bucket besides its contents.
+    pub fn record(&self) -> BucketRecord {
+        let state = self.state();
+        let branches = state.logs.iter().map(|(_, branches)| branches.clone()).collect();
+        BucketRecord { info: self.info.clone(), branches, given_up: state.given_up.clone() }
+    }
+
+    /// Remembers the branches of which nothing is left.
+    pub fn give_up(&self, given_up: BTreeMap<VbucketId, Branches>) {
+        self.state().given_up = given_up;
     }
 
     /// The branch that a place in a vbucket is on.

@@ -34,7 +34,7 @@ use super::{
 };
 
 /// What stands in the data directory's version file; another number is another layout.
-const VERSION: &str = "sextant documents 2\n";
+const VERSION: &str = "sextant documents 3\n";
 const VERSION_FILE: &str = "VERSION";
 /// Where the database is in the data directory.
 const DATABASE_DIR: &str = "fjall";

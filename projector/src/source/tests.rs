@@ -18,7 +18,8 @@ const VBUCKETS: u16 = 4;
 
 fn record() -> BucketRecord {
     let info = BucketInfo::new(BUCKET, "b", VBUCKETS, SourceKind::Embedded, NodeId(1));
-    BucketRecord { info, branches: (1..=4).map(|n| vec![(Vbuuid(n), 0)]).collect() }
+    let branches = (1..=4).map(|n| vec![(Vbuuid(n), 0)]).collect();
+    BucketRecord { info, branches, given_up: BTreeMap::new() }
 }
 
 /// Numbers changes as the writer does, and keeps the numbers.
