@@ -6,8 +6,12 @@
 //! left to do here: what was received goes. After a restart the copy begins anew. Whoever fails is asked
 //! again, or another copy is; what is in the way is told with the heartbeats, and the coordinator undoes a
 //! move that gets nowhere.
+//!
+//! A slice that this node has lost comes in the same way, without a move in the catalog ([`restore`]).
 
-use std::collections::BTreeMap;
+pub mod restore;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -18,8 +22,8 @@ use proto::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId};
 use proto::index::{Catalog, IndexInfo, NodeInfo};
 use proto::moves::{ExportMessage, ExportRequest, MovePhase, MoveProgress, MoveStage};
 use proto::topology::TopologyProvider;
-use proto::{Error, Result};
-use tokio::sync::watch;
+use proto::{Error, ErrorCode, Result};
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, timeout};
 
 use crate::follower::Shared;
@@ -42,14 +46,19 @@ type ById = BTreeMap<(IndexId, MoveId), Arc<IncomingMove>>;
 #[derive(Clone)]
 pub struct Incoming {
     moves: Arc<Mutex<ById>>,
+    /// What was lost here and is fetched from other copies.
+    restores: Arc<Mutex<BTreeMap<SliceId, Arc<IncomingMove>>>>,
+    /// Who has one copies a lost slice.
+    turns: Arc<Semaphore>,
     changed: watch::Sender<u64>,
 }
 
-/// One move to this node.
+/// One slice that comes to this node.
 pub struct IncomingMove {
     /// The slice.
     pub slice: SliceId,
-    id: MoveId,
+    /// The move that brings it; `None` where it was lost here.
+    id: Option<MoveId>,
     bucket: BucketId,
     state: Mutex<State>,
     /// What has been copied; held while it is worked on.
@@ -64,6 +73,10 @@ struct State {
     bytes_per_s: u64,
     trouble: Option<String>,
     failures: u32,
+    /// Who is asked.
+    source: Option<NodeId>,
+    /// Who was asked and does not have it.
+    absent: BTreeSet<NodeId>,
     /// The next attempt to install it is not before this.
     not_before: Instant,
     /// Copies, unless it is done.
@@ -76,7 +89,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Default for Incoming {
     fn default() -> Self {
-        Self { moves: Arc::default(), changed: watch::Sender::new(0) }
+        Self {
+            moves: Arc::default(),
+            restores: Arc::default(),
+            turns: Arc::new(Semaphore::new(restore::AT_ONCE)),
+            changed: watch::Sender::new(0),
+        }
     }
 }
 
@@ -103,7 +121,7 @@ impl Incoming {
             moves.entry(key).or_insert_with(|| {
                 let slice =
                     SliceId { index: index.id, generation: index.generation, slice: mv.slice };
-                IncomingMove::begin(shared, slice, index.bucket, mv.id)
+                IncomingMove::begin(shared, slice, index.bucket, Some(mv.id))
             });
         }
         // One that had arrived may have been dropped since: the move was undone and begun anew.
@@ -114,18 +132,20 @@ impl Incoming {
             }
         }
         drop(moves);
+        self.end_restores_elsewhere(node, catalog);
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// The moves of a bucket's slices.
+    /// What comes of a bucket's slices.
     pub fn of_bucket(&self, bucket: BucketId) -> Vec<Arc<IncomingMove>> {
-        lock(&self.moves).values().filter(|mv| mv.bucket == bucket).cloned().collect()
+        let (moves, restores) = (lock(&self.moves), lock(&self.restores));
+        let all = moves.values().chain(restores.values());
+        all.filter(|mv| mv.bucket == bucket).cloned().collect()
     }
 
-    /// Is there a move of a bucket's slices that waits to be installed?
+    /// Does one of a bucket's slices wait to be installed?
     pub fn waits(&self, bucket: BucketId) -> bool {
-        let copied = |mv: &Arc<IncomingMove>| lock(&mv.state).phase == MovePhase::Copied;
-        lock(&self.moves).values().any(|mv| mv.bucket == bucket && copied(mv))
+        self.of_bucket(bucket).iter().any(|mv| lock(&mv.state).phase == MovePhase::Copied)
     }
 
     /// Tells of each change.
@@ -152,7 +172,7 @@ impl Incoming {
 }
 
 impl IncomingMove {
-    fn begin(shared: &Shared, slice: SliceId, bucket: BucketId, id: MoveId) -> Arc<Self> {
+    fn begin(shared: &Shared, slice: SliceId, bucket: BucketId, id: Option<MoveId>) -> Arc<Self> {
         let state = State {
             phase: MovePhase::Copying,
             bytes: 0,
@@ -160,6 +180,8 @@ impl IncomingMove {
             bytes_per_s: 0,
             trouble: None,
             failures: 0,
+            source: None,
+            absent: BTreeSet::new(),
             not_before: Instant::now(),
             copying: None,
         };
@@ -180,8 +202,8 @@ impl IncomingMove {
         mv
     }
 
-    /// The move.
-    pub fn id(&self) -> MoveId {
+    /// The move that brings it; `None` where it was lost here.
+    pub fn id(&self) -> Option<MoveId> {
         self.id
     }
 
@@ -214,22 +236,30 @@ impl IncomingMove {
         match self.copy_rounds(shared).await {
             Ok(()) => {
                 let mut state = lock(&self.state);
-                (state.phase, state.trouble, state.failures) = (MovePhase::Copied, None, 0);
+                (state.phase, state.trouble) = (MovePhase::Copied, None);
+                if self.id.is_some() {
+                    state.failures = 0;
+                }
                 drop(state);
                 self.tell(shared);
                 true
             }
             Err(error) => {
                 self.failed(error);
+                if self.is_hopeless(shared) {
+                    self.tell(shared);
+                }
                 false
             }
         }
     }
 
     async fn copy_rounds(&self, shared: &Shared) -> Result<()> {
+        let _turn = self.turn(shared).await;
         let failures = lock(&self.state).failures as usize;
         let sources = self.sources(shared)?;
         let source = &sources[failures % sources.len()];
+        lock(&self.state).source = Some(source.id);
         for _ in 0..ROUNDS_MAX {
             let mut received = self.received.lock().await;
             if received.as_ref().is_none_or(|received| received.source() != source.id) {
@@ -247,13 +277,14 @@ impl IncomingMove {
     /// The nodes that have the slice, the one that gives it away first.
     fn sources(&self, shared: &Shared) -> Result<Vec<Arc<NodeInfo>>> {
         let catalog = shared.catalog.load();
-        let index = catalog.indexes.get(&self.slice.index);
-        let mv = index.and_then(|index| index.moves.iter().find(|mv| mv.id == self.id));
-        let (Some(index), Some(mv)) = (index, mv) else {
-            return Err(Error::unavailable("the move is no longer in the catalog"));
+        let gone = || Error::unavailable("the move is no longer in the catalog");
+        let index = catalog.indexes.get(&self.slice.index).ok_or_else(gone)?;
+        let first = match self.id {
+            Some(id) => index.moves.iter().find(|mv| mv.id == id).ok_or_else(gone)?.from,
+            None => None,
         };
         let copies = index.topology.replicas(self.slice.slice).iter().copied();
-        let mut nodes: Vec<NodeId> = mv.from.into_iter().chain(copies).collect();
+        let mut nodes: Vec<NodeId> = first.into_iter().chain(copies).collect();
         let mut seen = Vec::new();
         nodes.retain(|node| {
             *node != shared.config.node.id && !seen.contains(node) && {
@@ -402,6 +433,10 @@ impl IncomingMove {
         tracing::debug!(slice = %self.slice, %error, "a move has to wait");
         let mut state = lock(&self.state);
         state.failures += 1;
+        if error.code == ErrorCode::SliceMoved {
+            let source = state.source;
+            state.absent.extend(source);
+        }
         state.not_before = Instant::now() + PAUSE;
         state.trouble = Some(error.to_string());
     }

@@ -36,6 +36,7 @@ fn slices(node: u64, slices: &[(u16, bool)]) -> Heartbeat {
         floor: readable.then_some(Epoch(1)),
         entries: 0,
         bytes: 0,
+        copied_from: None,
         trouble: None,
     };
     Heartbeat { slices: slices.iter().map(progress).collect(), ..heartbeat(node) }

@@ -69,6 +69,7 @@ impl World {
             floor: Some(Epoch(floor)),
             entries: 10,
             bytes: 1_000,
+            copied_from: None,
             trouble: None,
         };
         self.alive.get_mut(&NodeId(node)).unwrap().slices.push(progress);

@@ -287,7 +287,7 @@ impl SliceStore for FragmentStore {
             info: Arc::clone(&info),
             floor: None,
             points: Vec::new(),
-            floors: BTreeMap::new(),
+            arrived: BTreeMap::new(),
             flushed: Epoch(0),
             slices: slices.into_iter().map(lists).collect(),
             entries: BTreeMap::new(),
@@ -392,9 +392,11 @@ impl SliceStore for FragmentStore {
         self.on_slot(slot, move |slot, files| slot.regroup(grouping, files)).await
     }
 
-    fn can_go_back(&self, index: IndexId, epoch: Epoch) -> bool {
-        let slot = self.inner.state.get(index);
-        slot.is_some_and(|slot| slot.visible.load().can_go_back(epoch))
+    fn can_go_back(&self, slice: SliceId, epoch: Epoch) -> bool {
+        let slot = self.slot(slice.index, slice.generation);
+        slot.is_ok_and(|slot| {
+            slot.visible.load().reach_of(slice.slice).is_some_and(|reach| reach.keeps(epoch))
+        })
     }
 
     async fn truncate(&self, mark: &EpochMark, dead_to: Epoch) -> Result<()> {

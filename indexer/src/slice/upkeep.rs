@@ -218,6 +218,7 @@ impl Inner {
                     floor: visible.floor_of(*slice),
                     entries: entries.get(slice).copied().unwrap_or(0).max(0) as u64,
                     bytes: files + runs,
+                    copied_from: None,
                     trouble: trouble.clone().or_else(|| slot.load_trouble()),
                 });
             }
