@@ -556,5 +556,9 @@ async fn backfill(
 }
 
 #[cfg(test)]
+mod played;
+#[cfg(test)]
+mod restore_tests;
+#[cfg(test)]
 #[path = "follower_tests.rs"]
 mod tests;
