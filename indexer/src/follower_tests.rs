@@ -1,13 +1,10 @@
 //! A whole indexer against a projector and a coordinator that a test plays.
 
-use std::time::Duration;
-
-use proto::api::IndexerApi;
 use proto::ids::{Epoch, NodeId, Seqno, VbucketId};
 use proto::index::Role;
 use proto::mutation::Frame;
 
-use super::played::{BRANCH, SLICE, Script, cut, documents, index, mark, node};
+use super::played::{BRANCH, Script, cut, documents, index, mark, node, shown};
 use super::*;
 use crate::Indexer;
 
@@ -47,15 +44,7 @@ async fn a_node_that_cannot_gather_what_it_lacks_builds_its_slices_anew() {
     // The stream has ten times what four of these hold.
     config.queue_bytes_max = Some(256 << 10);
     let indexer = Indexer::start(config, Env::real(), Arc::new(script.clone())).unwrap();
-    let whole = async {
-        loop {
-            match indexer.checksum(SLICE, Epoch(10)).await {
-                Ok((_, entries)) => return entries,
-                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
-            }
-        }
-    };
-    let entries = tokio::time::timeout(Duration::from_secs(60), whole).await.expect("in time");
+    let (_, entries) = shown(&indexer, Epoch(10)).await;
     let begins = script.0.subscriptions.lock().unwrap().clone();
     assert_eq!(begins.len(), 2, "{begins:?}");
     assert_eq!(begins[1].from, None, "from the present, as a node that has nothing");

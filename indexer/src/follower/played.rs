@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_channel::Sender;
 use async_trait::async_trait;
@@ -25,15 +26,22 @@ use proto::mutation::{
     BackfillMessage, BackfillRequest, KeyVersionsWriter, MutationKind, StreamMessage,
     SubscribeRequest,
 };
-use proto::topology::IndexTopology;
+use proto::topology::{IndexTopology, PartitionKey, TopologyProvider};
 use proto::{Error, Result};
 use tokio::sync::watch;
 
+use crate::Indexer;
+
 pub const BUCKET: BucketId = BucketId(1);
 pub const INDEX: IndexId = IndexId(1);
-pub const SLICE: SliceId = SliceId { index: INDEX, generation: Generation(0), slice: SliceNo(0) };
+/// The slices of the index.
+pub const SLICES: [SliceId; 2] = [slice(0), slice(1)];
 pub const PROJECTOR: NodeId = NodeId(2);
 pub const BRANCH: Vbuuid = Vbuuid(9);
+
+const fn slice(slice: u16) -> SliceId {
+    SliceId { index: INDEX, generation: Generation(0), slice: SliceNo(slice) }
+}
 
 /// What a subscription gets at first; it is told how many of that node came before.
 type Streams = dyn Fn(&SubscribeRequest, usize) -> Vec<StreamMessage> + Send + Sync;
@@ -85,7 +93,7 @@ impl Script {
     }
 }
 
-/// One bucket of two vbuckets, and an index of one slice.
+/// One bucket of two vbuckets, and an index of two slices.
 fn catalog(copies: &[NodeId]) -> Catalog {
     let bucket = BucketInfo::new(BUCKET, "b", 2, SourceKind::Embedded, PROJECTOR);
     let indexers = copies.iter().map(|copy| node(*copy, Role::Indexer));
@@ -115,13 +123,14 @@ pub fn mark(epoch: u64, parent: u64, cut: Cut) -> EpochMark {
 
 /// Documents of vbucket 0 from a seqno on, a thousand bytes each.
 pub fn documents(from: u64, count: u64) -> Bytes {
-    let mut writer = KeyVersionsWriter::default();
+    let (mut writer, topology) = (KeyVersionsWriter::default(), Arc::clone(&index(&[]).topology));
     for n in 1..=count {
-        writer.mutation(n, MutationKind::Upsert, &format!("d{:06}", from + n), 1);
+        let id = format!("d{:06}", from + n);
+        writer.mutation(n, MutationKind::Upsert, &id, 1);
         writer.index(INDEX, Generation(0), 1);
         let mut key = Vec::new();
         proto::key::encode_part(&proto::value::Value::int((from + n) as i64), false, &mut key);
-        writer.entry(SliceNo(0), &key, &[0; 1000]);
+        writer.entry(topology.partition(PartitionKey::Id(&id)), &key, &[0; 1000]);
     }
     writer.finish()
 }
@@ -130,8 +139,14 @@ pub fn node(id: NodeId, role: Role) -> Arc<NodeInfo> {
     Arc::new(NodeInfo { id, role, address: String::new(), zone: String::new() })
 }
 
+/// The index with all of its slices on these nodes.
 pub fn index(copies: &[NodeId]) -> Arc<IndexInfo> {
-    let info = IndexInfo::new(INDEX, BUCKET, IndexSpec::new("i", "b"), vec![copies.to_vec()]);
+    placed(vec![copies.to_vec(), copies.to_vec()])
+}
+
+/// The index with each slice on nodes of its own.
+pub fn placed(placement: Vec<Vec<NodeId>>) -> Arc<IndexInfo> {
+    let info = IndexInfo::new(INDEX, BUCKET, IndexSpec::new("i", "b"), placement);
     Arc::new(IndexInfo { state: IndexState::Maintenance, ..info })
 }
 
@@ -233,4 +248,22 @@ impl Directory for Script {
     fn indexer(&self, node: &NodeInfo) -> Arc<dyn IndexerApi> {
         Arc::clone(&self.0.indexers.lock().unwrap()[&node.id])
     }
+}
+
+/// What a node shows of the index at an epoch, once it does: the sum of its slices, and how many entries they have.
+pub async fn shown(indexer: &Indexer, epoch: Epoch) -> (u64, u64) {
+    let shown = async {
+        let (mut sum, mut entries) = (0u64, 0);
+        for slice in SLICES {
+            let (of_slice, count) = loop {
+                match indexer.checksum(slice, epoch).await {
+                    Ok(shown) => break shown,
+                    Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+                }
+            };
+            (sum, entries) = (sum.wrapping_add(of_slice), entries + count);
+        }
+        (sum, entries)
+    };
+    tokio::time::timeout(Duration::from_secs(60), shown).await.expect("in time")
 }
