@@ -494,6 +494,11 @@ async fn a_branch_that_is_begun_a_second_time_takes_nothing_back() {
             let elsewhere = begin(&world, vbuuid, seqno + 1).await;
             assert_eq!(elsewhere, Err(ErrorCode::InvalidParameter), "{vbuuid} began at {seqno}");
         }
+        let at = |vbuuid| (vbucket, Position { vbuuid: Vbuuid(vbuuid), seqno: Seqno(7) });
+        let branches = vec![at(20), at(21)];
+        let twice = PushRequest { bucket: PUSHED, branches, mutations: vec![] };
+        let twice = world.projector().push(twice).await.map(|_| ()).map_err(|error| error.code);
+        assert_eq!(twice, Err(ErrorCode::InvalidParameter), "a vbucket has one branch at a time");
         let after = world.projector().history(PUSHED).await.expect("a history");
         assert_eq!(after, before, "after a restart: {restart}");
         assert_eq!(after.durable.get(vbucket).seqno, Seqno(7));
