@@ -9,21 +9,24 @@
 //!
 //! A slice that this node has lost comes in the same way, without a move in the catalog ([`restore`]).
 
+mod incoming;
 pub mod restore;
 
-use std::collections::{BTreeMap, BTreeSet};
+pub use incoming::Incoming;
+
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::StreamExt;
 use proto::cut::EpochMark;
 use proto::env::Task;
-use proto::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId};
-use proto::index::{Catalog, IndexInfo, NodeInfo};
-use proto::moves::{ExportMessage, ExportRequest, MovePhase, MoveProgress, MoveStage};
+use proto::ids::{BucketId, Epoch, MoveId, NodeId, SliceId};
+use proto::index::{IndexInfo, NodeInfo};
+use proto::moves::{ExportMessage, ExportRequest, MovePhase};
 use proto::topology::TopologyProvider;
 use proto::{Error, ErrorCode, Result};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use crate::follower::Shared;
@@ -39,19 +42,6 @@ const SILENCE: Duration = Duration::from_secs(10);
 const LAST_ROUND: Duration = Duration::from_secs(3);
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(250);
-
-type ById = BTreeMap<(IndexId, MoveId), Arc<IncomingMove>>;
-
-/// The moves to this node.
-#[derive(Clone)]
-pub struct Incoming {
-    moves: Arc<Mutex<ById>>,
-    /// What was lost here and is fetched from other copies.
-    restores: Arc<Mutex<BTreeMap<SliceId, Arc<IncomingMove>>>>,
-    /// Who has one copies a lost slice.
-    turns: Arc<Semaphore>,
-    changed: watch::Sender<u64>,
-}
 
 /// One slice that comes to this node.
 pub struct IncomingMove {
@@ -77,6 +67,8 @@ struct State {
     source: Option<NodeId>,
     /// Who was asked and does not have it.
     absent: BTreeSet<NodeId>,
+    /// When bytes came last, or were first asked for.
+    progressed: Instant,
     /// The next attempt to install it is not before this.
     not_before: Instant,
     /// Copies, unless it is done.
@@ -85,90 +77,6 @@ struct State {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-impl Default for Incoming {
-    fn default() -> Self {
-        Self {
-            moves: Arc::default(),
-            restores: Arc::default(),
-            turns: Arc::new(Semaphore::new(restore::AT_ONCE)),
-            changed: watch::Sender::new(0),
-        }
-    }
-}
-
-impl Incoming {
-    /// Takes up the moves that the catalog names, and drops the others.
-    pub fn take_catalog(&self, shared: &Shared, catalog: &Catalog) {
-        let node = shared.config.node.id;
-        let mut moves = lock(&self.moves);
-        let mut wanted = BTreeMap::new();
-        for index in catalog.indexes.values() {
-            let mine = index.moves.iter().filter(|m| m.to == Some(node));
-            for mv in mine.filter(|m| matches!(m.stage, MoveStage::Pending | MoveStage::Catchup)) {
-                wanted.insert((index.id, mv.id), (index, mv));
-            }
-        }
-        moves.retain(|key, mv| {
-            let goes_on = wanted.contains_key(key);
-            if !goes_on {
-                drop(lock(&mv.state).copying.take());
-            }
-            goes_on
-        });
-        for (key, (index, mv)) in wanted {
-            moves.entry(key).or_insert_with(|| {
-                let slice =
-                    SliceId { index: index.id, generation: index.generation, slice: mv.slice };
-                IncomingMove::begin(shared, slice, index.bucket, Some(mv.id))
-            });
-        }
-        // One that had arrived may have been dropped since: the move was undone and begun anew.
-        for mv in moves.values() {
-            let installed = lock(&mv.state).phase == MovePhase::Installed;
-            if installed && !mv.is_here(shared) {
-                mv.start_copying(shared);
-            }
-        }
-        drop(moves);
-        self.end_restores_elsewhere(node, catalog);
-        self.changed.send_modify(|count| *count += 1);
-    }
-
-    /// What comes of a bucket's slices.
-    pub fn of_bucket(&self, bucket: BucketId) -> Vec<Arc<IncomingMove>> {
-        let (moves, restores) = (lock(&self.moves), lock(&self.restores));
-        let all = moves.values().chain(restores.values());
-        all.filter(|mv| mv.bucket == bucket).cloned().collect()
-    }
-
-    /// Does one of a bucket's slices wait to be installed?
-    pub fn waits(&self, bucket: BucketId) -> bool {
-        self.of_bucket(bucket).iter().any(|mv| lock(&mv.state).phase == MovePhase::Copied)
-    }
-
-    /// Tells of each change.
-    pub fn changes(&self) -> watch::Receiver<u64> {
-        self.changed.subscribe()
-    }
-
-    /// What is told of them in heartbeats.
-    pub fn progress(&self) -> Vec<MoveProgress> {
-        let progress = |((index, id), mv): (&(IndexId, MoveId), &Arc<IncomingMove>)| {
-            let state = lock(&mv.state);
-            MoveProgress {
-                index: *index,
-                id: *id,
-                phase: state.phase,
-                bytes: state.bytes,
-                bytes_total: state.bytes_total,
-                bytes_per_s: state.bytes_per_s,
-                trouble: state.trouble.clone(),
-            }
-        };
-        lock(&self.moves).iter().map(progress).collect()
-    }
 }
 
 impl IncomingMove {
@@ -182,6 +90,7 @@ impl IncomingMove {
             failures: 0,
             source: None,
             absent: BTreeSet::new(),
+            progressed: Instant::now(),
             not_before: Instant::now(),
             copying: None,
         };
@@ -344,6 +253,7 @@ impl IncomingMove {
     fn note_bytes(&self, more: u64, bytes_per_s: u64) {
         let mut state = lock(&self.state);
         state.bytes += more;
+        state.progressed = Instant::now();
         state.bytes_per_s = bytes_per_s;
     }
 

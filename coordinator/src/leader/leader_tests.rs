@@ -18,7 +18,8 @@ fn of_term(term: u64) -> Leader {
     Leader::new(term, 0, TICK_MS, MoveSettings::default())
 }
 
-fn heartbeat(node: u64) -> Heartbeat {
+/// Of a node that has nothing to say.
+pub(super) fn heartbeat(node: u64) -> Heartbeat {
     Heartbeat {
         node: NodeId(node),
         buckets: vec![],

@@ -8,19 +8,24 @@
 //! Where no copy has the slice, or none gives it for long, the restore is *hopeless*: then the node builds its slices
 //! of the index from the source.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use proto::api::SliceProgress;
 use proto::ids::{BucketId, Generation, IndexId, NodeId, SliceId, SliceNo};
 use proto::index::{Catalog, IndexInfo};
 use proto::topology::TopologyProvider;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
 
 use super::{Incoming, IncomingMove, lock};
 use crate::follower::Shared;
 
 /// Lost slices that are copied at a time: of moves, too, the leader begins a few only.
 pub(super) const AT_ONCE: usize = 4;
-/// Attempts, a pause apart, before a slice is given up that no copy gives: longer than a node is away that is
-/// started again.
+/// A slice of which nothing has come for so long is given up: longer than a node is away that is started again.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// So is one that could not be installed so often, because more came all the time than a last round brings.
 const ATTEMPTS_MAX: u32 = 240;
 
 /// Has each of these slices of an index a copy elsewhere?
@@ -70,7 +75,7 @@ impl Incoming {
 
     /// What is told of them in heartbeats.
     pub fn restoring(&self) -> Vec<SliceProgress> {
-        let progress = |restore: &std::sync::Arc<IncomingMove>| {
+        let progress = |restore: &Arc<IncomingMove>| {
             let state = lock(&restore.state);
             SliceProgress {
                 slice: restore.slice,
@@ -111,7 +116,12 @@ impl IncomingMove {
         if self.id.is_some() {
             return None;
         }
-        std::sync::Arc::clone(&shared.incoming.turns).acquire_owned().await.ok()
+        let turn = Arc::clone(&shared.incoming.turns).acquire_owned().await.ok();
+        let mut state = lock(&self.state);
+        if state.failures == 0 {
+            state.progressed = Instant::now();
+        }
+        turn
     }
 
     /// Is it a lost slice that is not to be had?
@@ -122,6 +132,7 @@ impl IncomingMove {
         let sources = self.sources(shared).unwrap_or_default();
         let state = lock(&self.state);
         let absent = sources.iter().all(|source| state.absent.contains(&source.id));
-        absent || state.failures >= ATTEMPTS_MAX
+        let silent = state.failures > 0 && state.progressed.elapsed() > PATIENCE;
+        absent || silent || state.failures >= ATTEMPTS_MAX
     }
 }

@@ -8,7 +8,7 @@ use proto::env::{Env, sim};
 use proto::ids::{BucketId, Generation, IndexId};
 use proto::index::IndexInfo;
 
-use super::super::store::tests::{INDEX, NODE, batch, body, info, mark};
+use super::super::store::tests::{INDEX, NODE, State, batch, body, info, mark};
 use super::super::{EpochBatch, FragmentStore, Grouping, SliceStore, StoreOptions};
 use super::*;
 
@@ -30,7 +30,7 @@ fn open(env: &Env, dir: &Path) -> FragmentStore {
 fn epoch(n: u64) -> EpochBatch {
     let seqno = 100 + n;
     let own = format!("own{n}");
-    let states: [(u64, &str, &[(&str, i64)]); 2] =
+    let states: [State<'_>; 2] =
         [(seqno - 1, own.as_str(), &[("own", n as i64)]), (seqno, "moved", &[("moved", n as i64)])];
     let mut epoch = batch(n, seqno, body(&states));
     epoch.mark.horizon = Epoch(n);
