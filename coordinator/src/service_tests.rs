@@ -216,6 +216,7 @@ fn indexer_says(
         floor: Some(Epoch(1)),
         entries: 0,
         bytes: 0,
+        copied_from: None,
         trouble: None,
     };
     let bucket = BucketProgress {

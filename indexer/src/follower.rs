@@ -28,7 +28,7 @@ use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
 use crate::config::Config;
-use crate::moves::Incoming;
+use crate::moves::{Incoming, restore};
 use crate::queue::MutationQueue;
 use crate::rules;
 use crate::slice::{FragmentStore, Grouping, SliceStore, StoredIndex};
@@ -207,6 +207,7 @@ impl Follower {
                 },
             }
             self.install_arrived().await;
+            self.give_up_hopeless().await?;
             self.publish_state();
         }
     }
@@ -405,32 +406,47 @@ impl Follower {
             let Some(fed) = self.fed.get(&mv.slice.index) else { continue };
             let Some(since) = fed.since.get(&mv.slice.slice) else { continue };
             // A slice that is here from before leaves with an earlier place of the stream.
-            if !fed.info.moves.iter().any(|known| known.id == mv.id()) {
+            let is_known = |id| fed.info.moves.iter().any(|known| known.id == id);
+            if !mv.id().is_none_or(is_known) {
                 continue;
             }
             let covered = mark.cut.reaches(since) || plant::is(Plant::HandOverUncovered);
-            if fed.info.generation == mv.slice.generation && covered {
-                mv.install(&self.shared, &fed.info, mark).await;
+            if fed.info.generation == mv.slice.generation
+                && covered
+                && mv.install(&self.shared, &fed.info, mark).await
+                && mv.id().is_none()
+            {
+                self.shared.incoming.restored(mv.slice);
             }
         }
     }
 
-    /// An index is in the stream from here on: build it, if it is not here or not whole.
+    /// An index is in the stream from here on: build it, if it is not here; fetch what of it is not here.
     async fn join(&mut self, index: Arc<IndexInfo>, at: &Cut) -> Result<()> {
         self.feed(&index, at).await?;
         // Slices of a move come from another copy.
-        if index.topology.slices_on(self.shared.config.node.id).is_empty() {
+        let mut missing = index.topology.slices_on(self.shared.config.node.id);
+        if missing.is_empty() {
             return Ok(());
         }
         let stored = self.stored().into_iter().find(|stored| {
             stored.info.id == index.id && stored.info.generation == index.generation
         });
-        let readable = stored.is_some_and(|stored| stored.floor.is_some());
         let building =
             self.builds.get(&index.id).is_some_and(|b| b.info.generation == index.generation);
-        if readable || building {
+        if building {
             return Ok(());
         }
+        let readable = stored.as_ref().is_some_and(|stored| stored.floor.is_some());
+        if readable || self.shared.incoming.is_restoring(index.id, index.generation) {
+            let here = stored.map(|stored| stored.slices).unwrap_or_default();
+            missing.retain(|slice| here.iter().all(|(other, _)| other != slice));
+            if restore::is_elsewhere(&index, self.shared.config.node.id, &missing) {
+                self.shared.incoming.restore(&self.shared, &index, &missing);
+                return Ok(());
+            }
+        }
+        self.shared.incoming.end_restores_of(index.id);
         self.shared.store.begin_build(Arc::clone(&index), grouping(&index)).await?;
         self.spawn_build(&index, at.clone());
         self.shared.slices_changed();
@@ -535,6 +551,10 @@ async fn backfill(shared: &Shared, info: &IndexInfo) -> Result<Cut> {
     Err(Error::unavailable("the backfill stream ended before its end"))
 }
 
+#[cfg(test)]
+mod played;
+#[cfg(test)]
+mod restore_tests;
 #[cfg(test)]
 #[path = "follower_tests.rs"]
 mod tests;

@@ -6,19 +6,26 @@
 //! left to do here: what was received goes. After a restart the copy begins anew. Whoever fails is asked
 //! again, or another copy is; what is in the way is told with the heartbeats, and the coordinator undoes a
 //! move that gets nowhere.
+//!
+//! A slice that this node has lost comes in the same way, without a move in the catalog ([`restore`]).
 
-use std::collections::BTreeMap;
+mod incoming;
+pub mod restore;
+
+pub use incoming::Incoming;
+
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::StreamExt;
 use proto::cut::EpochMark;
 use proto::env::Task;
-use proto::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId};
-use proto::index::{Catalog, IndexInfo, NodeInfo};
-use proto::moves::{ExportMessage, ExportRequest, MovePhase, MoveProgress, MoveStage};
+use proto::ids::{BucketId, Epoch, MoveId, NodeId, SliceId};
+use proto::index::{IndexInfo, NodeInfo};
+use proto::moves::{ExportMessage, ExportRequest, MovePhase};
 use proto::topology::TopologyProvider;
-use proto::{Error, Result};
+use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
@@ -36,20 +43,12 @@ const LAST_ROUND: Duration = Duration::from_secs(3);
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(250);
 
-type ById = BTreeMap<(IndexId, MoveId), Arc<IncomingMove>>;
-
-/// The moves to this node.
-#[derive(Clone)]
-pub struct Incoming {
-    moves: Arc<Mutex<ById>>,
-    changed: watch::Sender<u64>,
-}
-
-/// One move to this node.
+/// One slice that comes to this node.
 pub struct IncomingMove {
     /// The slice.
     pub slice: SliceId,
-    id: MoveId,
+    /// The move that brings it; `None` where it was lost here.
+    id: Option<MoveId>,
     bucket: BucketId,
     state: Mutex<State>,
     /// What has been copied; held while it is worked on.
@@ -64,6 +63,12 @@ struct State {
     bytes_per_s: u64,
     trouble: Option<String>,
     failures: u32,
+    /// Who is asked.
+    source: Option<NodeId>,
+    /// Who was asked and does not have it.
+    absent: BTreeSet<NodeId>,
+    /// When bytes came last, or were first asked for.
+    progressed: Instant,
     /// The next attempt to install it is not before this.
     not_before: Instant,
     /// Copies, unless it is done.
@@ -74,85 +79,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-impl Default for Incoming {
-    fn default() -> Self {
-        Self { moves: Arc::default(), changed: watch::Sender::new(0) }
-    }
-}
-
-impl Incoming {
-    /// Takes up the moves that the catalog names, and drops the others.
-    pub fn take_catalog(&self, shared: &Shared, catalog: &Catalog) {
-        let node = shared.config.node.id;
-        let mut moves = lock(&self.moves);
-        let mut wanted = BTreeMap::new();
-        for index in catalog.indexes.values() {
-            let mine = index.moves.iter().filter(|m| m.to == Some(node));
-            for mv in mine.filter(|m| matches!(m.stage, MoveStage::Pending | MoveStage::Catchup)) {
-                wanted.insert((index.id, mv.id), (index, mv));
-            }
-        }
-        moves.retain(|key, mv| {
-            let goes_on = wanted.contains_key(key);
-            if !goes_on {
-                drop(lock(&mv.state).copying.take());
-            }
-            goes_on
-        });
-        for (key, (index, mv)) in wanted {
-            moves.entry(key).or_insert_with(|| {
-                let slice =
-                    SliceId { index: index.id, generation: index.generation, slice: mv.slice };
-                IncomingMove::begin(shared, slice, index.bucket, mv.id)
-            });
-        }
-        // One that had arrived may have been dropped since: the move was undone and begun anew.
-        for mv in moves.values() {
-            let installed = lock(&mv.state).phase == MovePhase::Installed;
-            if installed && !mv.is_here(shared) {
-                mv.start_copying(shared);
-            }
-        }
-        drop(moves);
-        self.changed.send_modify(|count| *count += 1);
-    }
-
-    /// The moves of a bucket's slices.
-    pub fn of_bucket(&self, bucket: BucketId) -> Vec<Arc<IncomingMove>> {
-        lock(&self.moves).values().filter(|mv| mv.bucket == bucket).cloned().collect()
-    }
-
-    /// Is there a move of a bucket's slices that waits to be installed?
-    pub fn waits(&self, bucket: BucketId) -> bool {
-        let copied = |mv: &Arc<IncomingMove>| lock(&mv.state).phase == MovePhase::Copied;
-        lock(&self.moves).values().any(|mv| mv.bucket == bucket && copied(mv))
-    }
-
-    /// Tells of each change.
-    pub fn changes(&self) -> watch::Receiver<u64> {
-        self.changed.subscribe()
-    }
-
-    /// What is told of them in heartbeats.
-    pub fn progress(&self) -> Vec<MoveProgress> {
-        let progress = |((index, id), mv): (&(IndexId, MoveId), &Arc<IncomingMove>)| {
-            let state = lock(&mv.state);
-            MoveProgress {
-                index: *index,
-                id: *id,
-                phase: state.phase,
-                bytes: state.bytes,
-                bytes_total: state.bytes_total,
-                bytes_per_s: state.bytes_per_s,
-                trouble: state.trouble.clone(),
-            }
-        };
-        lock(&self.moves).iter().map(progress).collect()
-    }
-}
-
 impl IncomingMove {
-    fn begin(shared: &Shared, slice: SliceId, bucket: BucketId, id: MoveId) -> Arc<Self> {
+    fn begin(shared: &Shared, slice: SliceId, bucket: BucketId, id: Option<MoveId>) -> Arc<Self> {
         let state = State {
             phase: MovePhase::Copying,
             bytes: 0,
@@ -160,6 +88,9 @@ impl IncomingMove {
             bytes_per_s: 0,
             trouble: None,
             failures: 0,
+            source: None,
+            absent: BTreeSet::new(),
+            progressed: Instant::now(),
             not_before: Instant::now(),
             copying: None,
         };
@@ -180,8 +111,8 @@ impl IncomingMove {
         mv
     }
 
-    /// The move.
-    pub fn id(&self) -> MoveId {
+    /// The move that brings it; `None` where it was lost here.
+    pub fn id(&self) -> Option<MoveId> {
         self.id
     }
 
@@ -214,22 +145,30 @@ impl IncomingMove {
         match self.copy_rounds(shared).await {
             Ok(()) => {
                 let mut state = lock(&self.state);
-                (state.phase, state.trouble, state.failures) = (MovePhase::Copied, None, 0);
+                (state.phase, state.trouble) = (MovePhase::Copied, None);
+                if self.id.is_some() {
+                    state.failures = 0;
+                }
                 drop(state);
                 self.tell(shared);
                 true
             }
             Err(error) => {
                 self.failed(error);
+                if self.is_hopeless(shared) {
+                    self.tell(shared);
+                }
                 false
             }
         }
     }
 
     async fn copy_rounds(&self, shared: &Shared) -> Result<()> {
+        let _turn = self.turn(shared).await;
         let failures = lock(&self.state).failures as usize;
         let sources = self.sources(shared)?;
         let source = &sources[failures % sources.len()];
+        lock(&self.state).source = Some(source.id);
         for _ in 0..ROUNDS_MAX {
             let mut received = self.received.lock().await;
             if received.as_ref().is_none_or(|received| received.source() != source.id) {
@@ -247,13 +186,14 @@ impl IncomingMove {
     /// The nodes that have the slice, the one that gives it away first.
     fn sources(&self, shared: &Shared) -> Result<Vec<Arc<NodeInfo>>> {
         let catalog = shared.catalog.load();
-        let index = catalog.indexes.get(&self.slice.index);
-        let mv = index.and_then(|index| index.moves.iter().find(|mv| mv.id == self.id));
-        let (Some(index), Some(mv)) = (index, mv) else {
-            return Err(Error::unavailable("the move is no longer in the catalog"));
+        let gone = || Error::unavailable("the move is no longer in the catalog");
+        let index = catalog.indexes.get(&self.slice.index).ok_or_else(gone)?;
+        let first = match self.id {
+            Some(id) => index.moves.iter().find(|mv| mv.id == id).ok_or_else(gone)?.from,
+            None => None,
         };
         let copies = index.topology.replicas(self.slice.slice).iter().copied();
-        let mut nodes: Vec<NodeId> = mv.from.into_iter().chain(copies).collect();
+        let mut nodes: Vec<NodeId> = first.into_iter().chain(copies).collect();
         let mut seen = Vec::new();
         nodes.retain(|node| {
             *node != shared.config.node.id && !seen.contains(node) && {
@@ -313,6 +253,7 @@ impl IncomingMove {
     fn note_bytes(&self, more: u64, bytes_per_s: u64) {
         let mut state = lock(&self.state);
         state.bytes += more;
+        state.progressed = Instant::now();
         state.bytes_per_s = bytes_per_s;
     }
 
@@ -402,6 +343,10 @@ impl IncomingMove {
         tracing::debug!(slice = %self.slice, %error, "a move has to wait");
         let mut state = lock(&self.state);
         state.failures += 1;
+        if error.code == ErrorCode::SliceMoved {
+            let source = state.source;
+            state.absent.extend(source);
+        }
         state.not_before = Instant::now() + PAUSE;
         state.trouble = Some(error.to_string());
     }

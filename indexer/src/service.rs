@@ -282,7 +282,7 @@ async fn report(shared: Shared, followers: Followers, scans: Admission) {
         let heartbeat = Heartbeat {
             node: shared.config.node.id,
             buckets: bucket_progress(&shared, &followers),
-            slices: shared.store.progress(),
+            slices: [shared.store.progress(), shared.incoming.restoring()].concat(),
             moves: shared.incoming.progress(),
             leases: Vec::new(),
             scans: Some(scans.status()),

@@ -239,7 +239,8 @@ fn new_record(projector: &Projector, info: &BucketInfo) -> BucketRecord {
         SourceKind::Push => Vec::new(),
     });
     let keeping = Keeping::default().with_homes(&info.homes, projector.config.node.id);
-    BucketRecord { info: info.clone(), branches: branches.collect(), keeping }
+    let (info, branches) = (info.clone(), branches.collect());
+    BucketRecord { info, branches, keeping, given_up: BTreeMap::new() }
 }
 
 /// Sends SYNC for each bucket that has moved, and for all of them now and then. Runs until cancelled, at

@@ -1,6 +1,8 @@
 //! The projector as its callers see it.
 
 mod common;
+#[path = "service/hand_over.rs"]
+mod hand_over;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -464,6 +466,50 @@ async fn pushed_mutations_keep_the_producers_positions() {
     assert_eq!(error.code, ErrorCode::InvalidParameter);
     let logs = world.projector().history(PUSHED).await.expect("branches").logs;
     assert_eq!(logs.get(vbucket), Some(&vec![(Vbuuid(5), 0)]));
+}
+
+#[tokio::test]
+async fn a_branch_that_is_begun_a_second_time_takes_nothing_back() {
+    let mut world = world_with(&[]).await;
+    let vbucket = vbucket_of("a", VBUCKETS);
+    let begin = async |world: &World, vbuuid, seqno| {
+        let at = Position { vbuuid: Vbuuid(vbuuid), seqno: Seqno(seqno) };
+        let branches = vec![(vbucket, at)];
+        let request = PushRequest { bucket: PUSHED, branches, mutations: vec![] };
+        world.projector().push(request).await.map(|_| ()).map_err(|error| error.code)
+    };
+    let push = async |world: &World, vbuuid, seqnos: std::ops::RangeInclusive<u64>| {
+        let mutations = seqnos.map(|seqno| pushed("a", vbuuid, seqno)).collect();
+        let request = PushRequest { bucket: PUSHED, branches: vec![], mutations };
+        world.projector().push(request).await.expect("in order");
+    };
+    push(&world, 5, 1..=4).await;
+    assert_eq!(begin(&world, 6, 3).await, Ok(()));
+    // Branch 6 has no mutations and is forgotten with branch 7, and that with branch 8.
+    assert_eq!(begin(&world, 7, 3).await, Ok(()));
+    assert_eq!(begin(&world, 8, 2).await, Ok(()));
+    push(&world, 8, 3..=6).await;
+    assert_eq!(begin(&world, 9, 6).await, Ok(()));
+    push(&world, 9, 7..=7).await;
+    for restart in [false, true] {
+        if restart {
+            world.start().await;
+        }
+        let before = world.projector().history(PUSHED).await.expect("a history");
+        for (vbuuid, seqno) in [(9, 6), (8, 2), (7, 3), (6, 3), (5, 0)] {
+            assert_eq!(begin(&world, vbuuid, seqno).await, Ok(()), "{vbuuid}: said again, late");
+            let elsewhere = begin(&world, vbuuid, seqno + 1).await;
+            assert_eq!(elsewhere, Err(ErrorCode::InvalidParameter), "{vbuuid} began at {seqno}");
+        }
+        let at = |vbuuid| (vbucket, Position { vbuuid: Vbuuid(vbuuid), seqno: Seqno(7) });
+        let branches = vec![at(20), at(21)];
+        let twice = PushRequest { bucket: PUSHED, branches, mutations: vec![] };
+        let twice = world.projector().push(twice).await.map(|_| ()).map_err(|error| error.code);
+        assert_eq!(twice, Err(ErrorCode::InvalidParameter), "a vbucket has one branch at a time");
+        let after = world.projector().history(PUSHED).await.expect("a history");
+        assert_eq!(after, before, "after a restart: {restart}");
+        assert_eq!(after.durable.get(vbucket).seqno, Seqno(7));
+    }
 }
 
 #[tokio::test]

@@ -141,6 +141,8 @@ pub struct SliceProgress {
     pub entries: u64,
     /// Bytes in memory and on disk.
     pub bytes: u64,
+    /// While it is being built: the node whose copy its files come from; `None` where it is built from the source.
+    pub copied_from: Option<NodeId>,
     /// Why its build cannot go on, if it cannot.
     pub trouble: Option<String>,
 }

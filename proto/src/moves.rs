@@ -171,8 +171,9 @@ pub enum MovePhase {
 pub struct ExportRequest {
     /// The slice.
     pub slice: SliceId,
-    /// The move: the copy's files are kept together for it from the first request until it ends.
-    pub id: MoveId,
+    /// The move: the copy's files are kept together for it from the first request until it ends. `None` where the
+    /// target has lost its own copy: then a later request may name other files.
+    pub id: Option<MoveId>,
     /// All epochs up to this one must be in what comes; waited for until `timeout_ms`.
     pub epoch: Epoch,
     /// Files, by their numbers on the source, that the target has already.
@@ -199,6 +200,8 @@ pub struct ExportHead {
     pub info: Arc<IndexInfo>,
     /// The oldest epoch that the copy answers.
     pub floor: Epoch,
+    /// Below that, ascending: the epochs to which it can go back all the same.
+    pub points: Vec<Epoch>,
     /// All epochs up to this one are in the files.
     pub epoch: Epoch,
     /// Entries at that epoch.

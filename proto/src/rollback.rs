@@ -14,8 +14,8 @@
 //! The epoch that is then published ends at the failover timestamp, has the rollback point as its parent and
 //! a number above all ever used. An indexer that stands above the point goes back to it before it applies
 //! anything else, whenever it hears of the rollback: what it knows is in the catalog ([`DeadEpochs`]), so
-//! it may have been down all the while. Where a slice cannot go back so far, the node builds its slices of that
-//! index anew.
+//! it may have been down all the while. A slice that cannot go back so far is dropped there and fetched from a copy
+//! that could; where there is none, the node builds its slices of that index anew.
 //!
 //! Scans read nothing below that epoch any more: all that survived is in it, so a rollback never un-shows
 //! what survived. The dead epochs are refused for ever, in tokens and elsewhere.

@@ -262,4 +262,8 @@ impl BatchSource for Batches {
         }
         Ok(batch)
     }
+
+    fn park(&mut self) {
+        self.scan.park();
+    }
 }

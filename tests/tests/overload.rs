@@ -1,5 +1,5 @@
 //! More scans than are served at once, none of them read by its client: the next one is told so, and deletions get
-//! through all the same.
+//! through all the same. And a portal that is suspended keeps no place.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -74,4 +74,35 @@ async fn deletions_get_through_whatever_scans_hold_and_one_scan_too_many_is_told
         (figure(&cluster, "scans_running", ROUTER).await == 0).then_some(())
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_suspended_portal_keeps_no_place_at_the_router_and_goes_on_where_it_was() {
+    let cluster = TestCluster::start(1, 2).await;
+    let mut client = cluster.sql().await;
+    let define = "CREATE BUCKET b; CREATE INDEX i ON b (n::int8) WITH (slices = 4);
+                  SET consistency = 'request_plus'";
+    sql::run(&client, define).await;
+    let lines: String =
+        (0..DOCUMENTS).map(|n| format!("{{\"id\":\"d{n}\",\"n\":{n}}}\n")).collect();
+    sql::copy_in(&client, "COPY b FROM STDIN", lines.as_bytes(), 99_999).await.expect("COPY");
+    for order in ["ORDER BY n", ""] {
+        let transaction = client.transaction().await.expect("BEGIN");
+        let portal =
+            transaction.bind(&format!("SELECT n FROM i {order}"), &[]).await.expect("bound");
+        let mut found = Vec::new();
+        for rows in [10, 990, 0] {
+            eventually("nobody has a place", async || {
+                (figure(&cluster, "scans_running", "node=\"300\"").await == 0).then_some(())
+            })
+            .await;
+            let rows = transaction.query_portal(&portal, rows).await.expect("rows");
+            found.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
+        }
+        if order.is_empty() {
+            found.sort_unstable();
+        }
+        assert!(found.iter().copied().eq(0..DOCUMENTS as i64), "{order}: {} rows", found.len());
+        transaction.commit().await.expect("COMMIT");
+    }
 }

@@ -10,12 +10,14 @@ use std::path::Path;
 
 use bytes::Bytes;
 use proto::grpc::ingest_client::IngestClient;
-use proto::grpc::{PushMutation, PushRequest, VbucketPosition};
+use proto::grpc::{PushMutation, PushReply, PushRequest, VbucketPosition};
+use proto::ids::NodeId;
 use tests::harness::process::Dev;
 use tests::harness::sql::{self, Rows, simple};
 use tests::harness::{TestCluster, connect, eventually, grpc};
 use tokio_postgres::Client;
-use tonic::Code;
+use tonic::transport::Channel;
+use tonic::{Code, Status};
 
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("a directory");
@@ -98,6 +100,24 @@ fn mutation(vbuuid: u64, seqno: u64, id: &str, n: u64) -> PushMutation {
     PushMutation { vbucket: 0, vbuuid, seqno, id: id.into(), document }
 }
 
+/// Pushes to bucket `b`, after these branches of its vbucket have begun.
+async fn push(
+    channel: &Channel,
+    branches: &[(u64, u64)],
+    mutations: Vec<PushMutation>,
+) -> Result<PushReply, Status> {
+    let branch = |(vbuuid, seqno): &(u64, u64)| VbucketPosition {
+        vbucket: 0,
+        vbuuid: *vbuuid,
+        seqno: *seqno,
+    };
+    let branches = branches.iter().map(branch).collect();
+    let request = PushRequest { bucket: "b".into(), mutations, branches };
+    let mut ingest = IngestClient::new(channel.clone());
+    let replies = ingest.push(futures::stream::iter([request])).await.expect("a stream");
+    replies.into_inner().message().await.map(|reply| reply.expect("a reply"))
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_producer_that_fails_over_says_where_its_new_branch_begins() {
     let cluster = TestCluster::start(1, 2).await;
@@ -105,18 +125,7 @@ async fn a_producer_that_fails_over_says_where_its_new_branch_begins() {
     sql::run(&client, "CREATE BUCKET b FROM PUSH WITH (vbuckets = 1)").await;
     sql::run(&client, "CREATE INDEX by_n ON b (n::int8) WITH (slices = 2, replicas = 1)").await;
     let channel = grpc::channel(cluster.grpc_address()).await;
-    let push = async |branches: &[(u64, u64)], mutations: Vec<PushMutation>| {
-        let branch = |(vbuuid, seqno): &(u64, u64)| VbucketPosition {
-            vbucket: 0,
-            vbuuid: *vbuuid,
-            seqno: *seqno,
-        };
-        let branches = branches.iter().map(branch).collect();
-        let request = PushRequest { bucket: "b".into(), mutations, branches };
-        let mut ingest = IngestClient::new(channel.clone());
-        let replies = ingest.push(futures::stream::iter([request])).await.expect("a stream");
-        replies.into_inner().message().await.map(|reply| reply.expect("a reply"))
-    };
+    let push = async |branches: &[_], mutations| push(&channel, branches, mutations).await;
     let first = vec![mutation(7, 1, "a", 1), mutation(7, 2, "b", 2), mutation(7, 3, "a", 3)];
     push(&[], first).await.expect("durable");
     assert_eq!(indexed(&client).await, rows(&[("b", "2"), ("a", "3")]));
@@ -135,4 +144,66 @@ async fn a_producer_that_fails_over_says_where_its_new_branch_begins() {
     // All of it, from the beginning.
     push(&[(9, 0)], vec![mutation(9, 1, "z", 1)]).await.expect("durable");
     assert_eq!(indexed(&client).await, rows(&[("z", "1")]));
+}
+
+/// The nodes and floors of an index's copies, once all of them are ready.
+async fn floors(client: &Client) -> Vec<(u64, u64)> {
+    let number = |cell: &Option<String>| cell.as_deref()?.parse::<u64>().ok();
+    let ready = async || {
+        let rows = simple(client, "SHOW SLICES").await.ok()?;
+        rows.iter()
+            .map(|row| {
+                let is_ready = row[4].as_deref() == Some("ready");
+                Some((number(&row[3])?, number(&row[7])?)).filter(|_| is_ready)
+            })
+            .collect::<Option<Vec<_>>>()
+    };
+    eventually("all copies are ready", ready).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_that_cannot_go_back_is_fetched_from_one_that_could() {
+    /// Loses its data, and has younger copies than the other from then on.
+    const YOUNG: NodeId = NodeId(201);
+    let mut cluster = TestCluster::start(1, 2).await;
+    let client = cluster.sql().await;
+    sql::run(&client, "CREATE BUCKET b FROM PUSH WITH (vbuckets = 1)").await;
+    sql::run(&client, "CREATE INDEX by_n ON b (n::int8) WITH (slices = 2, replicas = 1)").await;
+    let channel = grpc::channel(cluster.grpc_address()).await;
+    let first = vec![mutation(7, 1, "a", 1), mutation(7, 2, "b", 2), mutation(7, 3, "c", 3)];
+    push(&channel, &[], first).await.expect("durable");
+    let survives = rows(&[("a", "1"), ("b", "2"), ("c", "3")]);
+    assert_eq!(indexed(&client).await, survives);
+    // A transaction keeps the epoch that shows it, whatever time the rest takes.
+    let reader = cluster.sql().await;
+    sql::run(&reader, "BEGIN").await;
+    assert_eq!(sql::value(&reader, "SELECT count(*) FROM by_n").await, "3");
+
+    push(&channel, &[], vec![mutation(7, 4, "d", 4)]).await.expect("durable");
+    indexed(&client).await;
+    cluster.cluster_mut().kill_indexer(YOUNG);
+    std::fs::remove_dir_all(cluster.data().join("indexer-2")).expect("its data");
+    cluster.cluster_mut().restart_indexer(YOUNG).await.expect("it starts from nothing");
+    // The coordinator may still tell what the node had.
+    let is_young = |(node, _): &&(u64, u64)| *node == YOUNG.0;
+    let before = eventually("the node has built its slices", async || {
+        let all = floors(&client).await;
+        let oldest = all.iter().filter(is_young).map(|(_, floor)| *floor).min()?;
+        let other = all.iter().filter(|copy| !is_young(copy)).map(|(_, floor)| *floor).max()?;
+        (oldest > other).then_some(oldest)
+    })
+    .await;
+
+    push(&channel, &[(8, 3)], vec![]).await.expect("durable");
+    assert_eq!(indexed(&client).await, survives);
+    let rollbacks = simple(&client, "SHOW ROLLBACKS").await.expect("rollbacks");
+    let point: u64 = rollbacks[0][2].as_deref().expect("a point").parse().expect("an epoch");
+    assert!(before > point, "{before}, {point}");
+    eventually("the copies of the node go as far back as the other's", async || {
+        let all = floors(&client).await;
+        all.iter().filter(is_young).all(|(_, floor)| *floor <= point).then_some(())
+    })
+    .await;
+    assert_eq!(indexed(&client).await, survives);
+    sql::run(&reader, "COMMIT").await;
 }

@@ -15,8 +15,9 @@
 //! What differs is repaired by the node that it is about: slices that the catalog does not have there are
 //! dropped, slices that it has and the node has not are built.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
+use proto::api::SliceProgress;
 use proto::command::Command;
 use proto::cut::{Cut, Position};
 use proto::ids::{BucketId, NodeId, SliceId, SliceNo, VbucketId};
@@ -86,9 +87,9 @@ impl Leader {
     /// of which nothing was heard is not judged.
     pub fn differences(&self, state: &StateContext) -> Vec<String> {
         let mut found = Vec::new();
-        let has = |node: NodeId| -> Option<BTreeSet<SliceId>> {
+        let has = |node: NodeId| -> Option<BTreeMap<SliceId, &SliceProgress>> {
             let heard = self.nodes.get(&node)?;
-            Some(heard.heartbeat.slices.iter().map(|progress| progress.slice).collect())
+            Some(heard.heartbeat.slices.iter().map(|told| (told.slice, told)).collect())
         };
         for node in state.nodes().filter(|node| node.role == Role::Indexer) {
             let Some(mut slices) = has(node.id) else { continue };
@@ -96,7 +97,13 @@ impl Leader {
             for index in indexes.filter(|index| index.state != IndexState::Pending) {
                 let (id, generation, name) = (index.id, index.generation, &index.spec.name);
                 for slice in (0..index.topology.placement.len() as u16).map(SliceNo) {
-                    let there = slices.remove(&SliceId { index: id, generation, slice });
+                    let told = slices.remove(&SliceId { index: id, generation, slice });
+                    let there = told.is_some();
+                    let serves = index.state == IndexState::Maintenance;
+                    if let Some(from) = told.filter(|_| serves).and_then(built_from) {
+                        let what = format!("node {} builds slice {slice} of {name:?}", node.id);
+                        found.push(format!("{what} anew, from {from}"));
+                    }
                     if there && !index.may_keep(node.id, slice) {
                         found.push(format!(
                             "node {} has slice {slice} of {name:?}, which is not its own",
@@ -108,7 +115,7 @@ impl Leader {
                     }
                 }
             }
-            let unknown = slices.into_iter();
+            let unknown = slices.into_keys();
             found.extend(
                 unknown.map(|slice| format!("node {} has {slice}, which is unknown", node.id)),
             );
@@ -117,9 +124,18 @@ impl Leader {
     }
 }
 
+/// What a slice is built from that is not readable.
+fn built_from(told: &SliceProgress) -> Option<String> {
+    match (told.floor, told.copied_from) {
+        (Some(_), _) => None,
+        (None, Some(copy)) => Some(format!("the copy on node {copy}")),
+        (None, None) => Some("the source".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use proto::api::{BucketProgress, Heartbeat, SliceProgress};
+    use proto::api::{BucketProgress, Heartbeat};
     use proto::history::{FailoverLogs, SourceHistory};
     use proto::homes::VbucketSet;
     use proto::ids::{Epoch, Generation, IndexId, Seqno, Vbuuid};
@@ -134,6 +150,7 @@ mod tests {
             floor: Some(Epoch(1)),
             entries: 0,
             bytes: 0,
+            copied_from: None,
             trouble: None,
         };
         let at = |seqno| Position { vbuuid: Vbuuid(7), seqno: Seqno(seqno) };
@@ -205,6 +222,17 @@ mod tests {
             [
                 "node 20 has slice 1 of \"i\", which is not its own",
                 "node 20 lacks slice 2 of \"i\""
+            ]
+        );
+        let mut heartbeat = leader.nodes[&NodeId(21)].heartbeat.clone();
+        heartbeat.slices.iter_mut().for_each(|slice| slice.floor = None);
+        heartbeat.slices[1].copied_from = Some(NodeId(22));
+        leader.hear(heartbeat, 20);
+        assert_eq!(
+            leader.differences(&state)[2..],
+            [
+                "node 21 builds slice 1 of \"i\" anew, from the source",
+                "node 21 builds slice 3 of \"i\" anew, from the copy on node 22"
             ]
         );
         let [(_, cut)] = &leader.restart_timestamps(&state)[..] else { panic!("one bucket") };

@@ -140,6 +140,7 @@ impl World {
             floor: Some(Epoch(1)),
             entries: 1,
             bytes: 1,
+            copied_from: None,
             trouble: None,
         };
         let progress = |m: &SliceMove| MoveProgress {

@@ -23,7 +23,8 @@ fn of_term(term: u64) -> Leader {
     Leader::new(term, 0, TICK_MS, MoveSettings::default())
 }
 
-fn heartbeat(node: u64) -> Heartbeat {
+/// Of a node that has nothing to say.
+pub(super) fn heartbeat(node: u64) -> Heartbeat {
     Heartbeat {
         node: NodeId(node),
         buckets: vec![],
@@ -41,6 +42,7 @@ fn slices(node: u64, slices: &[(u16, bool)]) -> Heartbeat {
         floor: readable.then_some(Epoch(1)),
         entries: 0,
         bytes: 0,
+        copied_from: None,
         trouble: None,
     };
     Heartbeat { slices: slices.iter().map(progress).collect(), ..heartbeat(node) }

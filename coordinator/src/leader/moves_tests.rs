@@ -5,6 +5,7 @@ use proto::ids::{Generation, SliceNo};
 use proto::moves::PlannedMove;
 use proto::{Error, ErrorCode};
 
+use super::super::tests::heartbeat;
 use super::*;
 use crate::state::tests::{advance, apply, copies, done, planned, promotion, serving, start};
 
@@ -69,6 +70,7 @@ impl World {
             floor: Some(Epoch(floor)),
             entries: 10,
             bytes: 1_000,
+            copied_from: None,
             trouble: None,
         };
         self.alive.get_mut(&NodeId(node)).unwrap().slices.push(progress);
@@ -133,17 +135,6 @@ impl World {
 
 fn leader(since_ms: u64) -> Leader {
     Leader::new(1, since_ms, 20, MoveSettings::default())
-}
-
-fn heartbeat(node: u64) -> Heartbeat {
-    Heartbeat {
-        node: NodeId(node),
-        buckets: vec![],
-        slices: vec![],
-        moves: vec![],
-        leases: vec![],
-        scans: None,
-    }
 }
 
 fn slice_id(slice: u16) -> SliceId {

@@ -141,6 +141,7 @@ fn a_rebalance_of_one_index_looks_at_that_alone() {
         floor: Some(Epoch(1)),
         entries: 10,
         bytes: 1 << 20,
+        copied_from: None,
         trouble: None,
     };
     let (buckets, moves, leases) = Default::default();

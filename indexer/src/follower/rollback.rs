@@ -2,19 +2,23 @@
 //!
 //! The catalog says which epochs rollbacks have taken back. A node that stands in such a range, whether it was
 //! there or was down at the time, goes back to the epoch below it before it opens a stream again, and the
-//! stream applies again what has survived. An index that cannot go back so far is dropped: the stream then
-//! finds it missing and builds it anew. Each index is asked for its own newest epoch, since a crash may have
-//! left one ahead of its bucket.
+//! stream applies again what has survived. A slice that cannot go back so far is dropped and fetched from another
+//! copy of it, which could ([`restore`]). Where there is none, the node's slices of the index are built anew from
+//! the source, all of them: a build shows an index as a whole, since epochs and snapshot are joined for all of its
+//! slices at one epoch. Each index is asked for its own newest epoch, since a crash may have left one ahead of its
+//! bucket.
 //!
 //! Nothing else needs to be known: a stream begins only at a place in the source's history, and brings only
 //! what belongs to it.
 
-use proto::Result;
 use proto::cut::EpochMark;
-use proto::ids::{Epoch, IndexId};
+use proto::ids::{Epoch, IndexId, SliceId, SliceNo};
 use proto::rollback::DeadEpochs;
+use proto::{Error, Result};
 
-use super::{Build, Follower, rules};
+use super::{Build, Follower, Shared, rules};
+use crate::moves::restore;
+use crate::slice::StoredIndex;
 
 /// Refusals of an applied place, a pause apart, before it counts as one of a forgotten history: a rollback that is
 /// not known yet comes well before.
@@ -90,25 +94,84 @@ impl Follower {
         Ok(())
     }
 
-    /// Drops the indexes that cannot go back to the point with their bucket; or, where the bucket need not go
-    /// back, those that a crash has left ahead of it.
+    /// Drops what cannot go back to the point with its bucket; or, where the bucket need not go back, the indexes
+    /// that a crash has left ahead of it.
     async fn drop_those_that_cannot(
         &self,
         dead: &DeadEpochs,
         point: Option<&EpochMark>,
     ) -> Result<()> {
         for stored in self.stored() {
-            let id = stored.info.id;
-            let stays = rules::stays(dead, point, stored.newest, |point| {
-                stored.floor.is_some() && self.shared.store.can_go_back(id, point)
-            });
-            if !stays {
-                let (index, point) = (&stored.info.spec.name, dead.above());
-                tracing::warn!(%index, %point, "an index that cannot go back is built anew");
-                self.shared.store.drop_index(id).await?;
+            let lost = self.lost_slices(&stored, dead, point);
+            if lost.is_empty() && !stored.slices.is_empty() {
+                continue;
             }
+            self.drop_lost(&stored, &lost, dead).await?;
         }
         Ok(())
+    }
+
+    fn lost_slices(
+        &self,
+        stored: &StoredIndex,
+        dead: &DeadEpochs,
+        point: Option<&EpochMark>,
+    ) -> Vec<SliceNo> {
+        let (index, generation) = (stored.info.id, stored.info.generation);
+        let slices = stored.slices.iter().map(|(slice, _)| *slice);
+        let stays = |slice: &SliceNo| {
+            let slice = SliceId { index, generation, slice: *slice };
+            rules::stays(dead, point, stored.newest, |point| {
+                self.shared.store.can_go_back(slice, point)
+            })
+        };
+        slices.filter(|slice| !stays(slice)).collect()
+    }
+
+    /// Drops some slices of an index and has them fetched; or all of it, where that cannot be.
+    async fn drop_lost(
+        &self,
+        stored: &StoredIndex,
+        lost: &[SliceNo],
+        dead: &DeadEpochs,
+    ) -> Result<()> {
+        let Shared { store, incoming, config, catalog, .. } = &self.shared;
+        let (id, generation) = (stored.info.id, stored.info.generation);
+        let (name, point) = (&stored.info.spec.name, dead.above());
+        let catalog = catalog.load_full();
+        let index = catalog.indexes.get(&id).filter(|index| index.generation == generation);
+        // Where all epochs are dead no copy has gone back.
+        let wholes = index.filter(|_| stored.floor.is_some() && dead.point.is_some());
+        let elsewhere = wholes.filter(|index| restore::is_elsewhere(index, config.node.id, lost));
+        let Some(index) = elsewhere.filter(|_| !lost.is_empty()) else {
+            tracing::warn!(index = %name, %point, "an index that cannot go back is built anew");
+            return store.drop_index(id).await;
+        };
+        tracing::warn!(index = %name, %point, slices = ?lost, "what cannot go back is fetched anew");
+        if lost.len() == stored.slices.len() {
+            store.drop_index(id).await?;
+        } else {
+            for slice in lost {
+                store.drop_slice(SliceId { index: id, generation, slice: *slice }).await?;
+            }
+        }
+        let hosted = |slice: &&SliceNo| index.topology.hosts(config.node.id, **slice);
+        let wanted: Vec<SliceNo> = lost.iter().filter(hosted).copied().collect();
+        incoming.restore(&self.shared, index, &wanted);
+        Ok(())
+    }
+
+    /// No other copy has what this node has lost of an index: its slices here are built from the source.
+    pub(super) async fn give_up_hopeless(&self) -> Result<()> {
+        let Some(index) = self.shared.incoming.hopeless(&self.shared, self.bucket) else {
+            return Ok(());
+        };
+        tracing::warn!(%index, "no copy gives what was lost here: it is built from the source");
+        self.shared.incoming.end_restores_of(index);
+        self.shared.store.drop_index(index).await?;
+        self.shared.slices_changed();
+        let what = format!("index {index} joins the stream anew, to be built");
+        Err(Error::unavailable(what))
     }
 
     /// Is a stability timestamp of the stream's history, and does it follow on what is here? A rollback that the

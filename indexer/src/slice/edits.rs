@@ -117,7 +117,7 @@ pub fn grouping_of(info: &IndexInfo, wanted: Grouping) -> Grouping {
 pub fn recount(manifest: &mut IndexManifest, structure: &Structure) -> Result<()> {
     let slices = &manifest.slices;
     manifest.entries.retain(|slice, _| slices.contains_key(slice));
-    manifest.floors.retain(|slice, _| slices.contains_key(slice));
+    manifest.arrived.retain(|slice, _| slices.contains_key(slice));
     for (slice, fragments) in fragments(manifest, &structure.tables, LoadState::Active)? {
         if let Entry::Vacant(unknown) = manifest.entries.entry(slice) {
             unknown.insert(count(fragments.rows(false).to_vec())?);

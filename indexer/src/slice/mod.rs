@@ -194,10 +194,11 @@ pub trait SliceStore: Send + Sync + 'static {
         grouping: Grouping,
     ) -> Result<()>;
 
-    /// Can an index go back to an epoch: at or above its floor, or a rollback point that it has kept?
-    fn can_go_back(&self, index: IndexId, epoch: Epoch) -> bool;
+    /// Can a slice that is here go back to an epoch: at or above its floor, or a rollback point that it has
+    /// kept?
+    fn can_go_back(&self, slice: SliceId, epoch: Epoch) -> bool;
 
-    /// Goes back to an epoch, to which every index of the bucket can go back: what is newer is gone, now
+    /// Goes back to an epoch, to which every slice of the bucket can go back: what is newer is gone, now
     /// and after a crash, and refused for ever, up to `dead_to` at least.
     async fn truncate(&self, mark: &EpochMark, dead_to: Epoch) -> Result<()>;
 

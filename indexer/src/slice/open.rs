@@ -76,11 +76,12 @@ pub(super) fn open(env: &Env, node: NodeId, dir: &Path, options: StoreOptions) -
     take_back_the_unlogged(&state, &files)?;
     let mut order = Order {
         marks: node_manifest.marks.clone(),
-        dead: node_manifest.dead.clone(),
+        dead: Arc::new(Mutex::new(node_manifest.dead.clone())),
         ..Order::default()
     };
     for (mark, dead) in &gone_back {
-        order.go_back(mark, *dead);
+        order.go_back(mark);
+        lock(&order.dead).push(*dead);
     }
     state.advance_all(LoadEvent::LogReplayed)?;
     let all_flushed = state.slots().iter().all(|slot| slot.figures.needs_log_from().is_none());

@@ -1,7 +1,8 @@
 //! Going back to an epoch: of every index of a bucket, what is newer goes, in memory and in the lists.
 //!
 //! First the log says so, then each index does it, then the node's manifest says that it is done. A
-//! crash between leaves the log to be replayed, which ends it.
+//! crash between leaves the log to be replayed, which ends it: so this record of the log is kept, and no manifest
+//! says that it is done, until every index has gone back.
 
 use std::sync::Arc;
 
@@ -33,10 +34,12 @@ impl Inner {
             to: self.counters(mark.bucket).staged.max(dead_to),
         };
         let record = Record::Truncate(mark.clone(), dead.to).encode()?;
+        let begin = self.log.end();
         let end = self.log.append(&record).await?;
+        self.state.needs_log_from(mark.bucket, begin);
         self.log.wait_durable(end).await?;
-        order.go_back(mark, dead);
-        let manifest = order.node_manifest(self.files.next());
+        order.go_back(mark);
+        let (mut manifest, done) = (order.node_manifest(self.files.next()), order.dead.clone());
         let (inner, mark) = (Arc::clone(self), mark.clone());
         // Once begun it goes to its end, whatever becomes of who asked.
         let work = move || {
@@ -44,6 +47,9 @@ impl Inner {
             let _alone = lock(&alone);
             inner.state.go_back(&mark, dead);
             slots.iter().try_for_each(|slot| slot.truncate(mark.epoch, &inner.files))?;
+            inner.state.needs_no_log(mark.bucket);
+            lock(&done).push(dead);
+            manifest.dead.push(dead);
             inner.files.write_node_manifest(&manifest)
         };
         self.env.blocking(work).await
@@ -122,3 +128,7 @@ impl Slot {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "rollback_tests.rs"]
+mod tests;

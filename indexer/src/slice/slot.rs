@@ -310,7 +310,7 @@ impl Slot {
         self.lists_max.store(longest.unwrap_or(0), Ordering::Relaxed);
         let mut next = Visible::clone(&self.visible.load());
         next.slices = slices;
-        next.floors = structure.manifest.floors.clone();
+        next.arrived = structure.manifest.arrived.clone();
         change(&mut next);
         // A compaction may have raised the floor of the lists while what changes here was prepared.
         if let Some(reach) = structure.manifest.reach() {

@@ -103,7 +103,8 @@ pub(super) struct Progress {
     /// taken off when asked for.
     pub ends: VecDeque<(Epoch, Lsn)>,
     pub durable: Epoch,
-    /// Where the record of the epoch begins that is being applied, or could not be applied.
+    /// Where the record begins of the epoch that is being applied, or the rollback that is being made; or could not
+    /// be.
     pub applying: Option<Lsn>,
     /// Epochs that rollbacks have taken back.
     pub dead: Vec<DeadEpochs>,
@@ -138,6 +139,18 @@ impl State {
     pub fn logged(&self) -> Vec<EpochMark> {
         let buckets = lock(&self.buckets);
         buckets.values().filter_map(|progress| progress.logged.clone()).collect()
+    }
+
+    /// What the log has from here on of a bucket is not applied yet.
+    pub fn needs_log_from(&self, bucket: BucketId, begin: Lsn) {
+        let mut buckets = lock(&self.buckets);
+        let applying = &mut buckets.entry(bucket).or_default().applying;
+        *applying = Some(applying.map_or(begin, |failed| failed.min(begin)));
+    }
+
+    /// All that the log has of a bucket is applied.
+    pub fn needs_no_log(&self, bucket: BucketId) {
+        lock(&self.buckets).entry(bucket).or_default().applying = None;
     }
 
     /// Who holds it is alone with a bucket: an epoch that is applied and a rollback do not meet.
@@ -217,7 +230,7 @@ impl FragmentStore {
     }
 
     /// Appends an epoch to the log; says where its record begins.
-    async fn log_epoch(&self, batch: &EpochBatch) -> Result<Lsn> {
+    pub(super) async fn log_epoch(&self, batch: &EpochBatch) -> Result<Lsn> {
         let inner = &self.inner;
         let record = Record::Epoch(batch.clone()).encode()?;
         let bucket = batch.mark.bucket;
@@ -229,9 +242,9 @@ impl FragmentStore {
             let progress = buckets.entry(bucket).or_default();
             progress.logged = Some(batch.mark.clone());
             progress.ends.push_back((batch.mark.epoch, end));
-            progress.applying = Some(progress.applying.map_or(begin, |failed| failed.min(begin)));
         }
-        order.dead.extend(skipped_by(&batch.mark));
+        inner.state.needs_log_from(bucket, begin);
+        lock(&order.dead).extend(skipped_by(&batch.mark));
         inner.checkpoint(&mut order, inner.options.log.segment_bytes / 4);
         Ok(begin)
     }
@@ -287,7 +300,7 @@ impl SliceStore for FragmentStore {
             info: Arc::clone(&info),
             floor: None,
             points: Vec::new(),
-            floors: BTreeMap::new(),
+            arrived: BTreeMap::new(),
             flushed: Epoch(0),
             slices: slices.into_iter().map(lists).collect(),
             entries: BTreeMap::new(),
@@ -392,9 +405,11 @@ impl SliceStore for FragmentStore {
         self.on_slot(slot, move |slot, files| slot.regroup(grouping, files)).await
     }
 
-    fn can_go_back(&self, index: IndexId, epoch: Epoch) -> bool {
-        let slot = self.inner.state.get(index);
-        slot.is_some_and(|slot| slot.visible.load().can_go_back(epoch))
+    fn can_go_back(&self, slice: SliceId, epoch: Epoch) -> bool {
+        let slot = self.slot(slice.index, slice.generation);
+        slot.is_ok_and(|slot| {
+            slot.visible.load().reach_of(slice.slice).is_some_and(|reach| reach.keeps(epoch))
+        })
     }
 
     async fn truncate(&self, mark: &EpochMark, dead_to: Epoch) -> Result<()> {
@@ -444,4 +459,4 @@ impl SliceStore for FragmentStore {
 
 #[cfg(test)]
 #[path = "store_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -20,11 +20,11 @@ use proto::ids::SliceNo;
 use super::*;
 use crate::scan::ShardScanner;
 
-const INDEX: IndexId = IndexId(1);
-const NODE: NodeId = NodeId(7);
+pub(in crate::slice) const INDEX: IndexId = IndexId(1);
+pub(in crate::slice) const NODE: NodeId = NodeId(7);
 
 /// An index on (country, pop), one slice.
-fn info() -> Arc<IndexInfo> {
+pub(in crate::slice) fn info() -> Arc<IndexInfo> {
     let part = |name: &str| KeyPart {
         expr: Expr::Path(vec![Step::Field(name.into())]),
         name: name.into(),
@@ -45,10 +45,10 @@ fn entry_key(country: &str, pop: i64) -> Vec<u8> {
 }
 
 /// A state of a document: its seqno, its id, the entries it has from now on.
-type State<'a> = (u64, &'a str, &'a [(&'a str, i64)]);
+pub(in crate::slice) type State<'a> = (u64, &'a str, &'a [(&'a str, i64)]);
 
 /// Packed key-versions.
-fn body(states: &[State<'_>]) -> Bytes {
+pub(in crate::slice) fn body(states: &[State<'_>]) -> Bytes {
     let mut writer = KeyVersionsWriter::default();
     for (seqno, id, entries) in states {
         writer.mutation(*seqno, MutationKind::Upsert, id, 1);
@@ -60,7 +60,7 @@ fn body(states: &[State<'_>]) -> Bytes {
     writer.finish()
 }
 
-fn mark(epoch: u64, seqno: u64) -> EpochMark {
+pub(in crate::slice) fn mark(epoch: u64, seqno: u64) -> EpochMark {
     let position = Position { vbuuid: Vbuuid(9), seqno: Seqno(seqno) };
     EpochMark {
         bucket: BucketId(1),
@@ -72,7 +72,7 @@ fn mark(epoch: u64, seqno: u64) -> EpochMark {
     }
 }
 
-fn batch(epoch: u64, to: u64, body: Bytes) -> EpochBatch {
+pub(in crate::slice) fn batch(epoch: u64, to: u64, body: Bytes) -> EpochBatch {
     let piece = Piece { body, base: Seqno(0), after: Seqno(0), to: Seqno(to) };
     EpochBatch { mark: mark(epoch, to), pieces: vec![piece] }
 }
@@ -86,7 +86,7 @@ fn open(dir: &tempfile::TempDir) -> FragmentStore {
 }
 
 /// A store with an index that shows epoch 1.
-async fn built(dir: &tempfile::TempDir, documents: Bytes) -> FragmentStore {
+pub(in crate::slice) async fn built(dir: &tempfile::TempDir, documents: Bytes) -> FragmentStore {
     let store = open(dir);
     store.begin_build(info(), Grouping::Together).await.unwrap();
     store.begin_backfill(INDEX, Generation(0)).await.unwrap();

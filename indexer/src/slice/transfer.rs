@@ -34,6 +34,7 @@ use super::manifest::{Columns, FileId, IndexManifest, SliceLists};
 use super::slot::{Slot, lock};
 use super::store::{FragmentStore, Inner};
 use super::table::Table;
+use super::versions::Protected;
 
 /// The first byte of packed lists.
 const LISTS_VERSION: u8 = 1;
@@ -335,7 +336,7 @@ impl Inner {
             slice: slice.slice,
             lists,
             tables: tables.cloned().collect(),
-            floor: head.floor,
+            reach: Protected { horizon: head.floor, points: head.points.clone() },
             entries: head.entries,
             info,
         };
@@ -373,7 +374,7 @@ struct Arrived {
     slice: SliceNo,
     lists: SliceLists,
     tables: BTreeMap<FileId, Arc<Table>>,
-    floor: Epoch,
+    reach: Protected,
     entries: u64,
     info: Arc<IndexInfo>,
 }
@@ -401,9 +402,13 @@ impl Slot {
             lengths.insert(file.0, files.raw_len(file)?);
             tables.insert(file, table);
         }
+        let on_disk = Protected { horizon: floor, points: manifest.points.clone() };
+        let shown = self.visible.load().reach_of(slice);
+        let reach = shown.map_or_else(|| on_disk.clone(), |shown| shown.and(&on_disk));
         let head = ExportHead {
             info: Arc::clone(&manifest.info),
-            floor: self.visible.load().floor_of(slice).unwrap_or(floor).max(floor),
+            floor: reach.horizon,
+            points: reach.points,
             epoch,
             entries: manifest.entries.get(&slice).copied().unwrap_or_default(),
             lists: pack(lists)?,
@@ -423,7 +428,7 @@ impl Slot {
             // Each slice that arrives has a floor of its own.
             floor: Some(Epoch(0)),
             points: Vec::new(),
-            floors: [(arrived.slice, arrived.floor)].into(),
+            arrived: [(arrived.slice, arrived.reach)].into(),
             flushed: epoch,
             slices: [(arrived.slice, arrived.lists)].into(),
             // Counted later; after a crash, when it is loaded.
@@ -453,7 +458,7 @@ impl Slot {
             return Err(Error::new(ErrorCode::Exists, text).into());
         }
         manifest.info = arrived.info;
-        manifest.floors.insert(arrived.slice, arrived.floor);
+        manifest.arrived.insert(arrived.slice, arrived.reach);
         manifest.flushed = manifest.flushed.max(epoch);
         manifest.slices.insert(arrived.slice, arrived.lists);
         // Its columns are divided as those of the slices that are here.

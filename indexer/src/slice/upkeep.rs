@@ -9,7 +9,7 @@
 //! allocator loses, and runs that only a stalled scan still reads.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proto::Result;
@@ -49,25 +49,25 @@ pub struct Order {
     pub checkpoints: VecDeque<(Lsn, Vec<EpochMark>)>,
     /// The marks of the last node manifest.
     pub marks: Vec<EpochMark>,
-    /// Epochs that a rollback has taken back.
-    pub dead: Vec<DeadEpochs>,
+    /// Epochs that a rollback has taken back on all indexes.
+    pub dead: Arc<Mutex<Vec<DeadEpochs>>>,
 }
 
 impl Order {
-    /// A bucket has gone back to an epoch.
-    pub fn go_back(&mut self, mark: &EpochMark, dead: DeadEpochs) {
+    /// A bucket goes back to an epoch.
+    pub fn go_back(&mut self, mark: &EpochMark) {
         let of_checkpoints = self.checkpoints.iter_mut().flat_map(|(_, marks)| marks);
         for known in self.marks.iter_mut().chain(of_checkpoints) {
             if known.bucket == mark.bucket && known.epoch > mark.epoch {
                 *known = mark.clone();
             }
         }
-        self.dead.push(dead);
     }
 
     /// The node manifest as of now.
     pub fn node_manifest(&self, next_file: FileId) -> NodeManifest {
-        NodeManifest { next_file, marks: self.marks.clone(), dead: self.dead.clone() }
+        let dead = lock(&self.dead).clone();
+        NodeManifest { next_file, marks: self.marks.clone(), dead }
     }
 }
 
@@ -218,6 +218,7 @@ impl Inner {
                     floor: visible.floor_of(*slice),
                     entries: entries.get(slice).copied().unwrap_or(0).max(0) as u64,
                     bytes: files + runs,
+                    copied_from: None,
                     trouble: trouble.clone().or_else(|| slot.load_trouble()),
                 });
             }

@@ -14,9 +14,10 @@
 use proto::cut::EpochMark;
 use proto::ids::Epoch;
 use proto::plant::{self, Plant};
+use serde::{Deserialize, Serialize};
 
 /// The epochs that can be asked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Protected {
     /// No scan asks for an epoch below it.
     pub horizon: Epoch,

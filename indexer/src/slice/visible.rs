@@ -27,8 +27,8 @@ pub struct Visible {
     pub floor: Option<Epoch>,
     /// Below the floor: the epochs to which it can go back all the same.
     pub points: Vec<Epoch>,
-    /// Slices that can be answered only from a later epoch on.
-    pub floors: BTreeMap<SliceNo, Epoch>,
+    /// Of slices that came from another node: to what of the above each is restricted.
+    pub arrived: BTreeMap<SliceNo, Protected>,
 }
 
 /// The fragments of a slice, the oldest first.
@@ -79,13 +79,14 @@ impl Visible {
             slices: fragments(manifest, tables, load)?,
             floor: manifest.floor,
             points: manifest.points.clone(),
-            floors: manifest.floors.clone(),
+            arrived: manifest.arrived.clone(),
         })
     }
 
     /// The oldest epoch at which a slice can be answered; `None` while the index is being built.
     pub fn floor_of(&self, slice: SliceNo) -> Option<Epoch> {
-        Some(self.floor?.max(self.floors.get(&slice).copied().unwrap_or_default()))
+        let arrived = self.arrived.get(&slice).map_or(Epoch(0), |reach| reach.horizon);
+        Some(self.floor?.max(arrived))
     }
 
     /// What can be answered, now or by going back; `None` while the index is being built.
@@ -105,10 +106,17 @@ impl Visible {
         (self.floor, self.points) = (Some(reach.horizon), reach.points);
     }
 
+    /// What of a slice can be answered, now or by going back; `None` while it is being built, or not here.
+    pub fn reach_of(&self, slice: SliceNo) -> Option<Protected> {
+        let reach = self.reach().filter(|_| self.slices.contains_key(&slice))?;
+        Some(self.arrived.get(&slice).map_or_else(|| reach.clone(), |arrived| reach.and(arrived)))
+    }
+
     /// Can everything here go back to an epoch?
     pub fn can_go_back(&self, epoch: Epoch) -> bool {
-        self.reach().is_some_and(|reach| reach.keeps(epoch))
-            && self.slices.keys().all(|s| self.floors.get(s).is_none_or(|floor| *floor <= epoch))
+        let keeps = |reach: &Protected| reach.keeps(epoch);
+        self.reach().is_some_and(|reach| keeps(&reach))
+            && self.slices.keys().all(|slice| self.arrived.get(slice).is_none_or(keeps))
     }
 
     /// All that a slice's entries stand in.

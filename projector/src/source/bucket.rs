@@ -52,6 +52,7 @@ struct State {
     homes: Arc<Homes>,
     /// Where vbuckets began that this process did not keep, or had released, when it started.
     began: BTreeMap<VbucketId, Position>,
+    given_up: BTreeMap<VbucketId, Branches>,
     /// Counts the losses of history.
     losses: u64,
     head: VecDeque<Arc<Mutation>>,
@@ -78,7 +79,7 @@ impl State {
 impl Bucket {
     /// A bucket whose logs end at these seqnos.
     pub fn new(record: BucketRecord, ends: &[Seqno], head_bytes_max: usize) -> Self {
-        let BucketRecord { info, branches, keeping } = record;
+        let BucketRecord { info, branches, keeping, given_up } = record;
         let positions = ends.iter().zip(&branches).map(|(seqno, branches)| Position {
             vbuuid: branch_of(branches, *seqno),
             seqno: *seqno,
@@ -91,6 +92,7 @@ impl Bucket {
             // The catalog tells of them before anybody depends on them.
             homes: Arc::default(),
             began: BTreeMap::new(),
+            given_up,
             losses: 0,
             head: VecDeque::new(),
             head_bytes: 0,
@@ -160,6 +162,20 @@ impl Bucket {
     pub fn logs(&self) -> (Arc<FailoverLogs>, u64) {
         let state = self.state();
         (Arc::clone(&state.told), state.losses)
+    }
+
+    /// What the store keeps of the bucket besides its contents.
+    pub fn record(&self) -> BucketRecord {
+        let state = self.state();
+        let branches = state.logs.iter().map(|(_, branches)| branches.clone()).collect();
+        let keeping = Keeping::clone(&state.keeping);
+        let given_up = state.given_up.clone();
+        BucketRecord { info: self.info.clone(), branches, keeping, given_up }
+    }
+
+    /// Remembers the branches of which nothing is left.
+    pub fn give_up(&self, given_up: BTreeMap<VbucketId, Branches>) {
+        self.state().given_up = given_up;
     }
 
     /// The branch that a place in a vbucket is on.

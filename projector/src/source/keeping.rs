@@ -163,5 +163,5 @@ impl Writer {
 }
 
 fn record(bucket: &Bucket, branches: Vec<Branches>, keeping: Keeping) -> BucketRecord {
-    BucketRecord { info: bucket.info.clone(), branches, keeping }
+    BucketRecord { branches, keeping, ..bucket.record() }
 }

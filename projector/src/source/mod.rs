@@ -17,6 +17,7 @@
 //! [`bucket`]'s.
 
 pub mod backlog;
+mod branches;
 pub mod bucket;
 pub mod fjall;
 pub mod keeping;
@@ -44,6 +45,9 @@ pub struct BucketRecord {
     pub branches: Vec<Branches>,
     /// Which vbuckets the projector keeps.
     pub keeping: keeping::Keeping,
+    /// Of vbuckets that a producer numbers, the branches that were begun and are no part of the history any more,
+    /// newest first and at most [`BRANCHES_MAX`](proto::history::BRANCHES_MAX).
+    pub given_up: BTreeMap<VbucketId, Branches>,
 }
 
 /// One change of one document.

@@ -20,8 +20,9 @@ const VBUCKETS: u16 = 4;
 
 fn record() -> BucketRecord {
     let info = BucketInfo::new(BUCKET, "b", VBUCKETS, SourceKind::Embedded, NodeId(1));
-    let keeping = Keeping { kept: VbucketSet::all(4), ..Default::default() };
-    BucketRecord { info, keeping, branches: (1..=4).map(|n| vec![(Vbuuid(n), 0)]).collect() }
+    let branches = (1..=4).map(|n| vec![(Vbuuid(n), 0)]).collect();
+    let keeping = Keeping { kept: VbucketSet::all(VBUCKETS), ..Default::default() };
+    BucketRecord { info, branches, keeping, given_up: BTreeMap::new() }
 }
 
 /// Numbers changes as the writer does, and keeps the numbers.

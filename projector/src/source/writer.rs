@@ -25,10 +25,11 @@ use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::{Notify, oneshot};
 
+use super::branches::stage_branch;
 use super::bucket::Bucket;
 use super::keeping::{Keeping, not_home};
 use super::{Batch, BucketChanges, BucketRecord, DocumentStore, Mutation};
-use proto::history::{Branches, begin_branch};
+use proto::history::Branches;
 
 /// Bytes of documents in one group, about: enough that the sync is a small part of its cost, and few
 /// enough that those who gather meanwhile do not wait long.
@@ -133,56 +134,31 @@ impl Writer {
         if bucket.is_removed() {
             return Err(bucket.removed_error());
         }
-        let (durable, mut branches, keeping) =
-            (bucket.durable(), bucket.branches(), bucket.keeping());
+        let durable = bucket.durable();
+        let mut record = bucket.record();
         let (mut ends, mut begins) = (Vec::new(), false);
-        for (vbucket, Position { vbuuid, seqno }) in begun {
-            let name = &bucket.info.name;
-            let bad = |code, what: String| {
-                Err(Error::new(code, format!("vbucket {vbucket} of bucket {name}: {what}")))
-            };
-            let Some(known) = branches.get_mut(usize::from(vbucket.0)) else {
-                let what = format!("the bucket has {}", bucket.info.vbuckets);
-                return bad(ErrorCode::InvalidParameter, what);
-            };
-            if !keeping.takes(*vbucket) {
+        for (vbucket, at) in begun {
+            if vbucket.0 < bucket.info.vbuckets && !record.keeping.takes(*vbucket) {
                 return Err(not_home(bucket, *vbucket));
             }
-            if known.first() == Some(&(*vbuuid, seqno.0)) {
-                continue;
-            }
-            if begun.iter().filter(|(other, _)| other == vbucket).count() > 1 {
-                return bad(ErrorCode::InvalidParameter, "it is named twice".into());
-            }
-            if vbuuid.0 == 0 || known.iter().any(|(other, _)| other == vbuuid) {
-                let what = format!("{:x} is no new branch", vbuuid.0);
-                return bad(ErrorCode::InvalidParameter, what);
-            }
+            let named = begun.iter().filter(|(other, _)| other == vbucket).count();
             let end = durable.get(*vbucket).seqno;
-            if *seqno > end {
-                let what = format!("a branch after seqno {seqno}; the vbucket ends at {end}");
-                return bad(ErrorCode::OutOfOrder, what);
-            }
-            begin_branch(known, *vbuuid, *seqno);
-            begins = true;
-            if *seqno < end {
-                ends.push((*vbucket, *seqno));
+            if stage_branch(&mut record, (*vbucket, *at), end, named)? {
+                begins = true;
+                ends.extend((at.seqno < end).then_some((*vbucket, at.seqno)));
             }
         }
-        let keeping = Keeping::clone(&keeping);
-        let record =
-            BucketRecord { info: bucket.info.clone(), branches: branches.clone(), keeping };
-        match (begins, ends.is_empty()) {
-            (false, _) => return Ok(()),
-            (true, true) => {
-                self.store.put_records(&[record])?;
-                bucket.publish(Vec::new(), Some(branches));
-            }
-            (true, false) => {
-                self.store.rewind(&record, &ends)?;
-                bucket.lose(branches, &ends);
-            }
+        if !begins {
+            return Ok(());
         }
+        if ends.is_empty() {
+            self.store.put_records(std::slice::from_ref(&record))?;
+            bucket.publish(Vec::new(), Some(record.branches));
+        } else {
+            self.store.rewind(&record, &ends)?;
+            bucket.lose(record.branches, &ends);
+        }
+        bucket.give_up(record.given_up);
         (self.moved)(bucket.info.id);
         Ok(())
     }
@@ -381,9 +357,7 @@ impl Pending {
             if self.branches[at].is_empty() {
                 self.branches[at] = vec![(vbuuid, 0)];
                 let branches = self.branches.clone();
-                let info = self.bucket.info.clone();
-                let keeping = Keeping::clone(&self.keeping);
-                self.changes.record = Some(BucketRecord { info, branches, keeping });
+                self.changes.record = Some(BucketRecord { branches, ..self.bucket.record() });
             }
             self.next[at] = position;
             durable.insert(mutation.vbucket, position);

@@ -130,6 +130,16 @@ impl Gather {
         }
     }
 
+    /// Ends the shard scans; what they had ready is lost.
+    pub fn park(&mut self) {
+        self.shards.clear();
+    }
+
+    /// Goes on with shards that begin behind the last row that was taken.
+    pub fn go_on(&mut self, shards: Vec<ShardStream>) {
+        self.shards = shards.into_iter().map(Shard::new).collect();
+    }
+
     /// The next rows in order, `None` at the end.
     pub async fn next(&mut self) -> Result<Option<RowBlock>> {
         if let ([only], None) = (&mut self.shards[..], &self.distinct) {

@@ -10,6 +10,10 @@
 //!
 //! In an ordered scan all slices stand at one entry, the last that was delivered, wherever they are: so a
 //! slice that has moved is merged in from its new place, and a token needs no virtual-scan map.
+//!
+//! A scan holds a permit of the router's admission while it is read. One that its reader lays aside is
+//! *parked* ([`ScanStream::park`]): permit, shard scans and what they have ready go, and its place and its epoch
+//! stay. When it is read again it waits for a permit like a new one and goes on as a token would.
 
 mod base;
 mod gather;
@@ -37,6 +41,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::leases::EpochLease;
 use crate::service::Shared;
 use gather::Gather;
+use shard::Plan;
 use unordered::Unordered;
 use virtual_scan::Progress;
 
@@ -45,8 +50,8 @@ const SHARD_BYTES: usize = 2 * shard::AHEAD_BYTES + gather::BLOCK_BYTES;
 
 /// A scan in progress; dropping it ends it everywhere.
 pub struct ScanStream {
-    index: Arc<IndexInfo>,
-    request: ScanRequest,
+    /// How its shard scans are begun, and with which question.
+    plan: Plan,
     lease: EpochLease,
     source: Source,
     resume_after: Option<Bytes>,
@@ -54,7 +59,8 @@ pub struct ScanStream {
     limit_left: Option<u64>,
     page_left: u64,
     done: bool,
-    _permit: Permit,
+    /// Absent while it is parked.
+    permit: Option<Permit>,
 }
 
 enum Source {
@@ -98,10 +104,10 @@ pub(crate) async fn begin(
         }
     }
     let lease = shared.choose_epoch(&index, &request.consistency, deadline).await?;
-    let plan = shard::Plan {
+    let plan = Plan {
         shared,
-        index: Arc::clone(&index),
-        request: request.clone(),
+        index,
+        request,
         epoch: lease.epoch(),
         resume_after: resume_after.clone(),
         rows_max: limit.map(|limit| limit.saturating_add(offset)),
@@ -109,16 +115,15 @@ pub(crate) async fn begin(
         deadline: None,
     };
     Ok(ScanStream {
-        source: plan_source(plan, progress),
-        index,
-        request,
+        source: plan_source(&plan, progress),
+        plan,
         lease,
         resume_after,
         offset_left: offset,
         limit_left: limit,
         page_left: u64::MAX,
         done: limit == Some(0),
-        _permit: permit,
+        permit: Some(permit),
     })
 }
 
@@ -137,15 +142,19 @@ fn is_merged(request: &ScanRequest) -> bool {
     request.ordered || request.distinct_parts.is_some() || aggregates
 }
 
-fn plan_source(plan: shard::Plan, progress: Option<Progress>) -> Source {
+fn plan_source(plan: &Plan, progress: Option<Progress>) -> Source {
     if !is_merged(&plan.request) {
         let progress = progress.unwrap_or_else(|| Progress::new(&plan.index.topology));
-        return Source::Unordered(Box::new(Unordered::new(plan, progress)));
+        return Source::Unordered(Box::new(Unordered::new(plan.clone(), progress)));
     }
-    let slices: Vec<_> = (0..plan.index.topology.slices()).map(SliceNo).collect();
-    let shards = plan.shards(&slices).into_iter().map(|slices| plan.start(slices)).collect();
     let distinct = plan.request.distinct_parts.map(|parts| (parts, plan.index.spec.descending()));
-    Source::Ordered(Gather::new(shards, plan.request.reverse, distinct))
+    Source::Ordered(Gather::new(begin_shards(plan), plan.request.reverse, distinct))
+}
+
+/// Begins the shard scans of all slices.
+fn begin_shards(plan: &Plan) -> Vec<shard::ShardStream> {
+    let slices: Vec<_> = (0..plan.index.topology.slices()).map(SliceNo).collect();
+    plan.shards(&slices).into_iter().map(|slices| plan.start(slices)).collect()
 }
 
 /// Reads a token back and checks that it belongs to this question.
@@ -190,9 +199,36 @@ impl ScanStream {
         self.page_left == 0
     }
 
+    /// Lays the scan aside until it is read on. It keeps its place and its epoch, and gives back what others may
+    /// wait for. A reader that is only slow has no need of it: what a shard has ready is read again.
+    pub fn park(&mut self) {
+        match &mut self.source {
+            Source::Ordered(gather) => gather.park(),
+            Source::Unordered(unordered) => unordered.park(),
+        }
+        self.permit = None;
+    }
+
+    /// Waits for a permit, as long as a new scan would, and begins the shard scans behind the last row.
+    async fn unpark(&mut self) -> Result<()> {
+        let Plan { shared, index, request, .. } = &self.plan;
+        let deadline = Instant::now() + Duration::from_millis(request.timeout_ms);
+        let permit = shared.admission.admit(bytes_held(index, request), deadline).await?;
+        if let Source::Ordered(gather) = &mut self.source {
+            let rows_max = self.limit_left.map(|limit| limit.saturating_add(self.offset_left));
+            let resume_after = self.resume_after.clone();
+            gather.go_on(begin_shards(&Plan { resume_after, rows_max, ..self.plan.clone() }));
+        }
+        self.permit = Some(permit);
+        Ok(())
+    }
+
     /// The next batch, `None` after the last.
     pub async fn next(&mut self) -> Result<Option<ScanBatch>> {
-        if let Output::Aggregates(calls) = &self.request.output {
+        if self.permit.is_none() && !self.done {
+            self.unpark().await?;
+        }
+        if let Output::Aggregates(calls) = &self.plan.request.output {
             if std::mem::replace(&mut self.done, true) {
                 return Ok(None);
             }
@@ -231,11 +267,11 @@ impl ScanStream {
             Source::Unordered(unordered) => unordered.for_token(),
         };
         let token = Token {
-            index: self.index.id,
-            generation: self.index.generation,
+            index: self.plan.index.id,
+            generation: self.plan.index.generation,
             epoch: self.lease.epoch(),
-            base_topology: self.index.topology.number,
-            request_hash: fingerprint(&self.request)?,
+            base_topology: self.plan.index.topology.number,
+            request_hash: fingerprint(&self.plan.request)?,
             shards_done,
             resume_after,
             virtual_scans,
@@ -282,23 +318,12 @@ impl ScanStream {
 
 #[cfg(test)]
 mod tests {
-    use proto::env::{Admission, AdmissionLimits};
-    use proto::ids::{BucketId, Generation, IndexId, NodeId};
-    use proto::index::{IndexSpec, IndexState};
+    use proto::ids::BucketId;
     use proto::scan::{RowBlockBuilder, ShardBatch};
 
     use super::shard::ShardStream;
     use super::*;
     use crate::leases::Leases;
-
-    fn index() -> IndexInfo {
-        let spec = IndexSpec::new("i", "b");
-        IndexInfo {
-            state: IndexState::Maintenance,
-            generation: Generation(1),
-            ..IndexInfo::new(IndexId(1), BucketId(1), spec, vec![vec![NodeId(1)]])
-        }
-    }
 
     fn block(entries: &[&str]) -> ShardBatch {
         let mut block = RowBlockBuilder::with_capacity(64);
@@ -306,37 +331,29 @@ mod tests {
         ShardBatch::Rows(block.finish())
     }
 
-    /// An ordered scan of a to f that comes in two blocks.
-    async fn scan(leases: &Leases, offset: u64) -> ScanStream {
-        let request = ScanRequest {
-            index: IndexId(1),
-            ranges: Vec::new(),
-            filter: None,
-            reverse: false,
-            ordered: true,
-            distinct_parts: None,
-            limit: Some(5),
-            offset,
-            output: Output::Rows { include: false },
-            consistency: Consistency::Any,
-            timeout_ms: 1_000,
-        };
-        let limits =
-            AdmissionLimits { what: String::new(), count_max: 1, bytes_max: 1, bytes_each_max: 1 };
-        let permit = Admission::new(limits).admit(0, Instant::now()).await.expect("room");
-        let batches = vec![block(&["a", "b", "c", "d"]), block(&["e", "f"]), ShardBatch::Done];
+    /// A scan, from its beginning, of what `source` brings.
+    async fn stream(leases: &Leases, plan: Plan, source: Source) -> ScanStream {
+        let permit = plan.shared.admission.admit(0, Instant::now()).await.expect("room");
         ScanStream {
-            index: Arc::new(index()),
             lease: leases.take(BucketId(1), Epoch(5)),
-            source: Source::Ordered(Gather::new(vec![ShardStream::of(batches)], false, None)),
+            source,
             resume_after: None,
-            offset_left: offset,
-            limit_left: request.limit,
+            offset_left: plan.request.offset,
+            limit_left: plan.request.limit,
             page_left: u64::MAX,
             done: false,
-            _permit: permit,
-            request,
+            permit: Some(permit),
+            plan,
         }
+    }
+
+    /// An ordered scan of a to f that comes in two blocks.
+    async fn scan(leases: &Leases, offset: u64) -> ScanStream {
+        let mut plan = shard::tests::plan(1, Arc::new(shard::tests::Rows));
+        (plan.request.limit, plan.request.offset) = (Some(5), offset);
+        let batches = vec![block(&["a", "b", "c", "d"]), block(&["e", "f"]), ShardBatch::Done];
+        let gather = Gather::new(vec![ShardStream::of(batches)], false, None);
+        stream(leases, plan, Source::Ordered(gather)).await
     }
 
     async fn rows(scan: &mut ScanStream) -> String {
@@ -369,6 +386,42 @@ mod tests {
         whole.end_page_after(9);
         assert_eq!(rows(&mut whole).await, "abcde");
         assert_eq!(whole.token().unwrap(), None, "the limit is reached");
+    }
+
+    #[tokio::test]
+    async fn a_parked_scan_holds_no_place_and_goes_on_behind_its_last_row() {
+        let all = ["0 of 0", "0 of 1", "1 of 0", "1 of 1", "2 of 0", "2 of 1"];
+        for (ordered, limit) in [(true, None), (false, None), (true, Some(4)), (false, Some(5))] {
+            let mut plan = shard::tests::plan(2, Arc::new(shard::tests::Rows));
+            (plan.request.ordered, plan.request.limit) = (ordered, limit);
+            let (shared, source) = (plan.shared.clone(), plan_source(&plan, None));
+            let mut scan = stream(&Leases::default(), plan, source).await;
+            let mut rows = Vec::new();
+            while let Some(batch) = scan.next().await.expect("rows") {
+                let ScanBatch::Rows(block) = batch else { panic!("{batch:?}") };
+                rows.extend(
+                    block.iter().map(|row| String::from_utf8_lossy(row.entry).into_owned()),
+                );
+                assert!(shared.admission.try_admit(0).expect("little").is_none(), "it is read");
+                scan.park();
+                assert!(shared.admission.try_admit(0).expect("little").is_some(), "it is parked");
+            }
+            let expected = &all[..limit.map_or(6, |limit| limit as usize)];
+            assert_eq!(rows, expected, "{ordered} {limit:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_parked_scan_that_finds_no_place_in_time_is_told_so_and_may_ask_again() {
+        let plan = shard::tests::plan(2, Arc::new(shard::tests::Rows));
+        let (shared, source) = (plan.shared.clone(), plan_source(&plan, None));
+        let mut scan = stream(&Leases::default(), plan, source).await;
+        scan.park();
+        let other = shared.admission.admit(0, Instant::now()).await.expect("room");
+        let error = scan.next().await.expect_err("another runs");
+        assert_eq!(error.code, ErrorCode::TooBusy);
+        drop(other);
+        assert!(scan.next().await.expect("rows").is_some());
     }
 
     #[tokio::test]

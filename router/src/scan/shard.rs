@@ -382,4 +382,4 @@ impl Place {
 
 #[cfg(test)]
 #[path = "shard_tests.rs"]
-mod tests;
+pub(super) mod tests;

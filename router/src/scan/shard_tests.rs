@@ -36,9 +36,40 @@ impl IndexerApi for Mover {
     }
 }
 
-struct Movers;
+/// Has three rows of each slice, and sends two at a time.
+pub(crate) struct Rows;
 
-impl Directory for Movers {
+#[async_trait]
+impl IndexerApi for Rows {
+    async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
+        let row = |n: u16| scan.slices.iter().map(move |slice| format!("{n} of {slice}"));
+        let mut rows: Vec<String> = (0..3).flat_map(row).collect();
+        rows.sort();
+        rows.retain(|row| scan.resume_after.as_ref().is_none_or(|after| row.as_bytes() > after));
+        rows.truncate(scan.limit.map_or(usize::MAX, |limit| limit as usize));
+        let block = |rows: &[String]| {
+            let mut block = proto::scan::RowBlockBuilder::default();
+            rows.iter().for_each(|row| block.push(row.as_bytes(), b""));
+            Ok(ShardBatch::Rows(block.finish()))
+        };
+        let batches: Vec<_> = rows.chunks(2).map(block).chain([Ok(ShardBatch::Done)]).collect();
+        Ok(Box::pin(futures::stream::iter(batches)))
+    }
+    async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn checksum(&self, _: SliceId, _: Epoch) -> Result<(u64, u64)> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn export(&self, _: ExportRequest) -> Result<ResultStream<ExportMessage>> {
+        Err(Error::unavailable("not here"))
+    }
+}
+
+/// All indexers are this one.
+struct Played(Arc<dyn IndexerApi>);
+
+impl Directory for Played {
     fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
         unreachable!("a shard scan asks indexers alone")
     }
@@ -49,11 +80,11 @@ impl Directory for Movers {
         unreachable!("a shard scan asks indexers alone")
     }
     fn indexer(&self, _: &NodeInfo) -> Arc<dyn IndexerApi> {
-        Arc::new(Mover)
+        Arc::clone(&self.0)
     }
 }
 
-fn shared() -> Shared {
+fn shared(indexer: Arc<dyn IndexerApi>) -> Shared {
     let node = |id, role| {
         let address = String::new();
         Arc::new(NodeInfo { id: NodeId(id), role, address, zone: String::new() })
@@ -70,7 +101,7 @@ fn shared() -> Shared {
         admission: Admission::new(limits),
         config: Config::new((*node(9, Role::Router)).clone()),
         env: Env::real(),
-        directory: Arc::new(Movers),
+        directory: Arc::new(Played(indexer)),
         catalog: Arc::new(arc_swap::ArcSwap::from_pointee(catalog)),
         catalog_changed: tokio::sync::watch::Sender::new(0),
         applied: Default::default(),
@@ -79,7 +110,7 @@ fn shared() -> Shared {
     }
 }
 
-fn plan(slices: u16) -> Plan {
+pub(crate) fn plan(slices: u16, indexer: Arc<dyn IndexerApi>) -> Plan {
     let placement = (0..slices).map(|_| vec![NodeId(1), NodeId(2)]).collect();
     let spec = IndexSpec { slices, ..IndexSpec::new("i", "b") };
     let request = ScanRequest {
@@ -96,7 +127,7 @@ fn plan(slices: u16) -> Plan {
         timeout_ms: TIMEOUT_MS,
     };
     Plan {
-        shared: shared(),
+        shared: shared(indexer),
         index: Arc::new(IndexInfo::new(IndexId(1), BucketId(1), spec, placement)),
         request,
         epoch: Epoch(1),
@@ -110,7 +141,7 @@ fn plan(slices: u16) -> Plan {
 #[tokio::test(start_paused = true)]
 async fn the_parts_of_a_shard_give_up_at_the_deadline_of_the_whole() {
     let began = Instant::now();
-    let plan = plan(4);
+    let plan = plan(4, Arc::new(Mover));
     let mut whole = plan.start((0..4).map(SliceNo).collect());
     let error = whole.next().await.expect_err("no node serves");
     assert!(error.is_retry(), "{error}");

@@ -50,6 +50,11 @@ impl Unordered {
         }
     }
 
+    /// Ends the parts that run; they are begun again where the scan stands.
+    pub fn park(&mut self) {
+        self.running.clear();
+    }
+
     /// Begins the first parts that do not run. A virtual scan is begun only when it is the next: the map may
     /// still change before that.
     fn begin_parts(&mut self) {

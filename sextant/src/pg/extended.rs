@@ -3,8 +3,13 @@
 //! A prepared statement is its parsed text and the types of its parameters. A portal is a prepared
 //! statement with values; it is planned when it is executed first, and then keeps its rows, so that
 //! Execute with a row limit can return them in pieces. Portals live until the end of their transaction.
+//!
+//! A portal that is suspended may never be executed again. For [`SUSPENDED_RUNS`] it keeps all that it has, so
+//! that a client which takes its rows piece by piece is served without a pause; then its scan is parked: it
+//! keeps its place and its epoch, and others get its place at the router.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use pgwire::messages::data::{NoData, ParameterDescription};
 use pgwire::messages::extendedquery::{
@@ -12,6 +17,7 @@ use pgwire::messages::extendedquery::{
     PortalSuspended, TARGET_TYPE_BYTE_PORTAL, TARGET_TYPE_BYTE_STATEMENT,
 };
 use pgwire::messages::response::EmptyQueryResponse;
+use proto::env::{Env, Task};
 use proto::value::Value;
 use proto::{Error, ErrorCode};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -29,6 +35,9 @@ const PREPARED_MAX: usize = 10_000;
 
 /// Portals of a session.
 const PORTALS_MAX: usize = 1000;
+
+/// How long a suspended portal keeps its scan running: many times what a client needs to ask for the next rows.
+pub(super) const SUSPENDED_RUNS: Duration = Duration::from_secs(2);
 
 /// A prepared statement.
 pub(super) struct Prepared {
@@ -51,9 +60,43 @@ enum Progress {
     /// Not executed yet.
     Bound,
     /// It returns rows, perhaps none any more.
-    Running(Box<(Rows, RowWriter)>),
+    Running(Box<Running>),
+    /// It has more rows, for the next Execute.
+    Suspended(Suspended),
     /// It has done what it does, once.
     Finished,
+}
+
+/// Rows and how they are written.
+struct Running {
+    rows: Rows,
+    writer: RowWriter,
+}
+
+/// A portal's rows between two Executes.
+struct Suspended {
+    running: Arc<Mutex<Option<Box<Running>>>>,
+    /// Parks them after a while. Cancelled: they run on.
+    _parking: Task,
+}
+
+impl Suspended {
+    fn new(running: Box<Running>, env: &Env) -> Self {
+        let running = Arc::new(Mutex::new(Some(running)));
+        let kept = Arc::clone(&running);
+        let parking = env.spawn("park-portal", async move {
+            tokio::time::sleep(SUSPENDED_RUNS).await;
+            if let Some(running) = &mut *kept.lock().unwrap_or_else(PoisonError::into_inner) {
+                running.rows.park();
+            }
+        });
+        Self { running, _parking: parking }
+    }
+
+    fn resume(self) -> WireResult<Box<Running>> {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        running.ok_or_else(|| Error::internal("a portal without its rows").into())
+    }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
@@ -186,19 +229,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 let message = format!("portal \"{name}\" has been executed");
                 return Err(Error::new(ErrorCode::TransactionState, message).into());
             }
-            Progress::Running(..) => {
-                self.state.check_transaction(&parsed.statement)?;
-                self.interrupt.arm(self.state.settings.statement_timeout());
-                portal.progress
-            }
+            Progress::Running(running) => self.go_on(&parsed.statement, running)?,
+            Progress::Suspended(suspended) => self.go_on(&parsed.statement, suspended.resume()?)?,
         };
-        if let Progress::Running(running) = &mut portal.progress {
-            let (rows, writer) = &mut **running;
-            let limit = row_limit(execute.max_rows);
-            match rows.write(&mut self.conn, &mut self.interrupt, writer, limit).await? {
-                Piece::Suspended => self.conn.send(PortalSuspended::new())?,
-                Piece::Finished => self.complete(rows.tag())?,
-            }
+        if let Progress::Running(mut running) = portal.progress {
+            let (Running { rows, writer }, limit) = (&mut *running, row_limit(execute.max_rows));
+            let piece = rows.write(&mut self.conn, &mut self.interrupt, writer, limit).await?;
+            portal.progress = match piece {
+                Piece::Suspended => {
+                    self.conn.send(PortalSuspended::new())?;
+                    Progress::Suspended(Suspended::new(running, &self.env))
+                }
+                Piece::Finished => {
+                    self.complete(rows.tag())?;
+                    Progress::Running(running)
+                }
+            };
         }
         self.portals.insert(name, portal);
         Ok(())
@@ -214,13 +260,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             Done::Rows(rows) => {
                 let formats = Format::list(format_codes, rows.columns.len())?;
                 let writer = RowWriter::new(Shape::Data, &rows.columns, &formats);
-                Ok(Progress::Running(Box::new((rows, writer))))
+                Ok(Progress::Running(Box::new(Running { rows, writer })))
             }
             other => {
                 self.finish(other).await?;
                 Ok(Progress::Finished)
             }
         }
+    }
+
+    fn go_on(&mut self, statement: &Statement, running: Box<Running>) -> WireResult<Progress> {
+        self.state.check_transaction(statement)?;
+        self.interrupt.arm(self.state.settings.statement_timeout());
+        Ok(Progress::Running(running))
     }
 
     pub(super) fn close(&mut self, close: Close) -> WireResult<()> {

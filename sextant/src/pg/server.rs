@@ -90,7 +90,8 @@ impl Server {
                 Ok(_place) => {
                     let (registration, interrupt) = self.sessions.register(&*self.env.random);
                     let backend = Arc::clone(&self.backend);
-                    let session = Session::new(conn, interrupt, backend, parameters, registration);
+                    let seams = (self.env.clone(), interrupt);
+                    let session = Session::new(conn, seams, backend, parameters, registration);
                     return session.run().await;
                 }
                 Err(_) => WireError::from(

@@ -15,6 +15,7 @@ use pgwire::messages::response::{
     CommandComplete, EmptyQueryResponse, ReadyForQuery, TransactionStatus,
 };
 use pgwire::messages::startup::ParameterStatus;
+use proto::env::Env;
 use proto::value::Value;
 use proto::{Error, ErrorCode};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -37,6 +38,7 @@ use crate::sql::plan::ColumnInfo;
 /// One client's session.
 pub(super) struct Session<S> {
     pub(super) conn: Conn<S>,
+    pub(super) env: Env,
     pub(super) interrupt: Interrupt,
     pub(super) state: State,
     pub(super) prepared: BTreeMap<String, Arc<Prepared>>,
@@ -53,7 +55,7 @@ type GoesOn = bool;
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     pub(super) fn new(
         conn: Conn<S>,
-        interrupt: Interrupt,
+        (env, interrupt): (Env, Interrupt),
         backend: Arc<dyn Backend>,
         parameters: Parameters,
         registration: Registration,
@@ -70,6 +72,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         };
         Self {
             conn,
+            env,
             interrupt,
             state,
             prepared: BTreeMap::new(),

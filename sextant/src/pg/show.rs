@@ -62,7 +62,7 @@ pub(super) fn columns(what: &Show) -> Vec<ColumnInfo> {
             ("entries", Int8),
             ("bytes", Int8),
             ("floor_epoch", Int8),
-            ("trouble", Text),
+            ("note", Text),
         ]),
         Show::Moves => show_moves::columns(),
         Show::Rollbacks => show_rollbacks::columns(),
@@ -172,10 +172,19 @@ fn slice_row(
 ) -> Vec<Datum> {
     let state = match progress {
         None => "unknown",
+        Some(SliceProgress { floor: None, copied_from: Some(_), .. }) => "copying",
         Some(SliceProgress { trouble: Some(_), .. }) => "troubled",
         Some(SliceProgress { floor: None, .. }) => "building",
+
         Some(_) => "ready",
     };
+    let note = progress.and_then(|p| match (&p.trouble, p.floor, p.copied_from) {
+        (Some(trouble), None, Some(node)) => Some(format!("from node {node}: {trouble}")),
+        (Some(trouble), ..) => Some(trouble.clone()),
+        (None, None, Some(node)) => Some(format!("from node {node}")),
+        (None, None, None) => Some("from the source".to_owned()),
+        (None, Some(_), _) => None,
+    });
     let int = |value: Option<u64>| value.map_or(Datum::NULL, |value| Datum::int(value as i64));
     vec![
         Datum::text(index),
@@ -186,7 +195,7 @@ fn slice_row(
         int(progress.map(|p| p.entries)),
         int(progress.map(|p| p.bytes)),
         int(progress.and_then(|p| p.floor).map(|floor| floor.0)),
-        progress.and_then(|p| p.trouble.as_deref()).map_or(Datum::NULL, Datum::text),
+        note.map_or(Datum::NULL, Datum::text),
     ]
 }
 

@@ -114,6 +114,14 @@ impl Rows {
         Self::new(columns, Source::Documents(Documents { backend, plan, found, at_once }))
     }
 
+    /// Nobody reads on for now: a scan lets go of what others may want.
+    pub(super) fn park(&mut self) {
+        match &mut self.source {
+            Source::Scan { batches, .. } | Source::Aggregates { batches, .. } => batches.park(),
+            Source::Table(_) | Source::Documents(_) => {}
+        }
+    }
+
     /// Another word in the command tag.
     pub(super) fn with_tag(self, tag: &'static str) -> Self {
         Self { tag, ..self }

@@ -67,4 +67,7 @@ pub trait EpochPin: Send + Sync {
 pub trait BatchSource: Send {
     /// The next batch, `None` after the last.
     async fn next(&mut self) -> Result<Option<ScanBatch>>;
+
+    /// Lays the scan aside until the next batch is asked for, and gives back what others may wait for.
+    fn park(&mut self);
 }

@@ -150,6 +150,7 @@ impl Indexer {
             floor: copy.floor,
             entries: 16,
             bytes: 1_000,
+            copied_from: None,
             trouble: None,
         };
         let of_move = |((index, id), incoming): (&(IndexId, MoveId), &Incoming)| MoveProgress {

@@ -11,6 +11,7 @@ pub mod processes;
 pub mod sql;
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use proto::env::Env;
@@ -22,7 +23,7 @@ use tokio_postgres::{Client, NoTls};
 pub struct TestCluster {
     serving: Serving,
     cluster: Cluster,
-    _data: tempfile::TempDir,
+    data: tempfile::TempDir,
 }
 
 impl TestCluster {
@@ -35,7 +36,7 @@ impl TestCluster {
         let cluster = Cluster::start(config, env.clone()).await.expect("the cluster starts");
         let serving = Serving::start(&cluster, &env, bound).expect("the ports are served");
         serving.wait_ready().await.expect("the cluster serves");
-        Self { serving, cluster, _data: data }
+        Self { serving, cluster, data }
     }
 
     /// Its members.
@@ -46,6 +47,11 @@ impl TestCluster {
     /// Its members, to be stopped and started.
     pub fn cluster_mut(&mut self) -> &mut Cluster {
         &mut self.cluster
+    }
+
+    /// Where its members keep their data.
+    pub fn data(&self) -> &Path {
+        self.data.path()
     }
 
     /// Where SQL is served.

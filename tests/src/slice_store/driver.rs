@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use indexer::slice::{EpochBatch, SliceStore};
+use indexer::slice::{EpochBatch, SliceStore, StoredIndex};
 use proto::Error;
 use proto::cut::{Cut, EpochMark};
 use proto::env::Env;
@@ -245,9 +245,15 @@ impl Driver {
             }
             Op::Truncate(epoch) => {
                 let mark = self.mark(*epoch).expect("a kept epoch").clone();
-                let unable = |known: &&Known| !self.store().can_go_back(known.shape.id, *epoch);
-                if let Some(known) = self.indexes.values().find(unable) {
-                    return wrong(format!("index {} cannot go back to {epoch}", known.shape.id));
+                for StoredIndex { info, slices, .. } in self.store().indexes() {
+                    let (index, generation) = (info.id, info.generation);
+                    let unable = slices.iter().map(|(slice, _)| *slice).find(|slice| {
+                        let slice = SliceId { index, generation, slice: *slice };
+                        !self.store().can_go_back(slice, *epoch)
+                    });
+                    if let Some(slice) = unable {
+                        return wrong(format!("slice {index}/{slice} cannot go back to {epoch}"));
+                    }
                 }
                 self.store().truncate(&mark, Epoch(0)).await.map_err(failed)?;
                 self.model_truncate(&mark).await?;

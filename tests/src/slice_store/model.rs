@@ -310,9 +310,12 @@ impl SliceStore for Model {
         Ok(())
     }
 
-    fn can_go_back(&self, index: IndexId, epoch: Epoch) -> bool {
+    fn can_go_back(&self, slice: SliceId, epoch: Epoch) -> bool {
         let tables = self.tables();
-        tables.indexes.get(&index).is_some_and(|index| index.floor().is_some_and(|f| f <= epoch))
+        tables
+            .indexes
+            .get(&slice.index)
+            .is_some_and(|index| index.floor().is_some_and(|f| f <= epoch))
     }
 
     async fn truncate(&self, mark: &EpochMark, _: Epoch) -> Result<()> {
@@ -366,6 +369,7 @@ impl SliceStore for Model {
                 floor: index.floor(),
                 entries: newest.keys().filter(|(of, _)| of == slice).count() as u64,
                 bytes: 0,
+                copied_from: None,
                 trouble: None,
             }));
         }

@@ -135,6 +135,7 @@ impl IndexManifest {
             reach.go_back(epoch);
             self.set_reach(reach);
         }
+        self.arrived.values_mut().for_each(|reach| reach.go_back(epoch));
         self.flushed = self.flushed.min(epoch);
         for group in self.slices.values_mut().flat_map(|lists| &mut lists.groups) {
             for item in &mut group.items {

@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use super::list::{IndexManifest, NodeManifest, damaged};
 
 const MAGIC: &[u8; 4] = b"SXMF";
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const HEADER_BYTES: usize = 24;
 const NODE_NAME: &str = "node.manifest";
 const SUFFIX: &str = ".manifest";

@@ -11,6 +11,7 @@ use proto::env::{FileSystem, OpenMode, sim};
 use proto::ids::{BucketId, Epoch, Generation, IndexId, Seqno, SliceNo, Vbuuid};
 use proto::{ErrorCode, Result};
 
+use super::super::versions::Protected;
 use super::file::{Kind, decode, encode, index_name};
 use super::testing::manifest;
 use super::*;
@@ -46,6 +47,8 @@ fn index_manifest() -> IndexManifest {
     manifest.split(SliceNo(0), b"m", SliceNo(1), SliceNo(2)).unwrap();
     manifest.truncate(Epoch(50)).unwrap();
     manifest.entries = BTreeMap::from([(SliceNo(1), 400), (SliceNo(2), 3)]);
+    let reach = Protected { horizon: Epoch(45), points: vec![Epoch(20), Epoch(30)] };
+    manifest.arrived = BTreeMap::from([(SliceNo(2), reach)]);
     manifest
 }
 

@@ -11,6 +11,7 @@ use proto::scan::KeyRange;
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 
+use super::super::versions::Protected;
 use super::{Columns, Grouping};
 
 /// The number of a file of a node; it grows and is never used twice, whatever becomes of the file.
@@ -97,8 +98,8 @@ pub struct IndexManifest {
     pub floor: Option<Epoch>,
     /// Below the floor, ascending: the epochs to which it can go back all the same.
     pub points: Vec<Epoch>,
-    /// Slices that came from another node and answer only from a later epoch on.
-    pub floors: BTreeMap<SliceNo, Epoch>,
+    /// Of slices that came from another node: to what of the above each is restricted.
+    pub arrived: BTreeMap<SliceNo, Protected>,
     /// All epochs up to this one are in the fragments.
     pub flushed: Epoch,
     /// Its slices.

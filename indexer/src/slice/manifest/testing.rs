@@ -18,7 +18,7 @@ pub(in crate::slice) fn manifest() -> IndexManifest {
     };
     IndexManifest {
         info: Arc::new(info),
-        floors: Default::default(),
+        arrived: Default::default(),
         points: Vec::new(),
         floor: Some(Epoch(5)),
         flushed: Epoch(60),

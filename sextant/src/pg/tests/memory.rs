@@ -49,6 +49,8 @@ pub(super) struct Memory {
     inner: Arc<Mutex<Inner>>,
     /// Batches that `endless` was asked for.
     pub(super) batches: Arc<AtomicU64>,
+    /// How often a scan was parked.
+    pub(super) parked: Arc<AtomicU64>,
     /// The largest batch of writes.
     pub(super) writes_max: AtomicU64,
     /// How many documents each read asked for.
@@ -78,7 +80,7 @@ impl Drop for Pin {
     }
 }
 
-struct Batches(std::vec::IntoIter<ScanBatch>);
+struct Batches(std::vec::IntoIter<ScanBatch>, Arc<AtomicU64>);
 
 #[async_trait]
 impl BatchSource for Batches {
@@ -86,6 +88,10 @@ impl BatchSource for Batches {
         // Now and then nothing is there at once, as from a network.
         tokio::task::yield_now().await;
         Ok(self.0.next())
+    }
+
+    fn park(&mut self) {
+        self.1.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -106,6 +112,8 @@ impl BatchSource for Endless {
         }
         Ok(Some(ScanBatch::Rows(block.finish())))
     }
+
+    fn park(&mut self) {}
 }
 
 #[async_trait]
@@ -249,7 +257,7 @@ impl Backend for Memory {
             .get(&index.bucket)
             .map(|documents| entries(&index.spec, documents))
             .unwrap_or_default();
-        Ok(Box::new(Batches(answer(&request, entries)?.into_iter())))
+        Ok(Box::new(Batches(answer(&request, entries)?.into_iter(), Arc::clone(&self.parked))))
     }
 }
 

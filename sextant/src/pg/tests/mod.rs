@@ -349,6 +349,25 @@ async fn portals_return_rows_in_pieces() {
 }
 
 #[tokio::test]
+async fn a_portal_that_stays_suspended_gives_back_what_its_scan_holds_and_goes_on() {
+    let cluster = Cluster::new();
+    let (mut client, _task) = cities(&cluster).await;
+    let transaction = client.transaction().await.unwrap();
+    let portal = transaction.bind("SELECT id FROM cities ORDER BY country", &[]).await.unwrap();
+    let ids = async |rows| {
+        let rows = transaction.query_portal(&portal, rows).await.unwrap();
+        rows.iter().map(|row| row.get::<_, String>(0)).collect::<String>()
+    };
+    let parked = || cluster.memory.parked.load(Ordering::Relaxed);
+    assert_eq!(ids(2).await, "53");
+    assert_eq!(ids(1).await, "4");
+    assert_eq!(parked(), 0, "a client that reads on is not held up");
+    tokio::time::sleep(super::extended::SUSPENDED_RUNS + Duration::from_millis(500)).await;
+    assert_eq!(parked(), 1, "once, for the piece that nobody read on from");
+    assert_eq!(ids(0).await, "21");
+}
+
+#[tokio::test]
 async fn a_stream_starts_at_once_and_goes_at_the_pace_of_its_reader() {
     let cluster = Cluster::new();
     let (client, _task) = cities(&cluster).await;

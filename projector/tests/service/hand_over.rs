@@ -1,18 +1,11 @@
 //! A vbucket goes from one projector to another: what is pushed, streamed and told of it goes on as if nothing had
 //! happened, and a hand-over that is given up has not happened.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "the projectors run in real time here"
-)]
-
-mod common;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::common::*;
 use bytes::Bytes;
-use common::*;
 use futures::StreamExt;
 use proto::ErrorCode;
 use proto::api::*;

@@ -1,0 +1,270 @@
+//! A coordinator and a projector that a test plays, for whole indexers.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_channel::Sender;
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::{self, StreamExt};
+use proto::api::{
+    CoordinatorApi, CoordinatorStatus, Directory, HandOverPiece, HandOverRequest, Heartbeat,
+    IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream, SyncReport, WatchMessage,
+    WriteReply, WriteRequest,
+};
+use proto::command::{CommandRequest, Outcome};
+use proto::cut::{Cut, EpochMark, Position};
+use proto::history::{SourceHistory, SourcePlace};
+use proto::ids::{
+    BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceId, SliceNo, TopologyNo, Vbuuid,
+};
+use proto::index::{
+    BucketInfo, Catalog, IndexInfo, IndexSpec, IndexState, NodeInfo, Role, SourceKind,
+};
+use proto::moves::{RebalancePlan, RebalanceRequest};
+use proto::mutation::{
+    BackfillMessage, BackfillRequest, KeyVersionsWriter, MutationKind, StreamMessage,
+    SubscribeRequest,
+};
+use proto::topology::{IndexTopology, PartitionKey, TopologyProvider};
+use proto::{Error, Result};
+use tokio::sync::watch;
+
+use crate::Indexer;
+
+pub const BUCKET: BucketId = BucketId(1);
+pub const INDEX: IndexId = IndexId(1);
+/// The slices of the index.
+pub const SLICES: [SliceId; 2] = [slice(0), slice(1)];
+pub const PROJECTOR: NodeId = NodeId(2);
+pub const BRANCH: Vbuuid = Vbuuid(9);
+
+const fn slice(slice: u16) -> SliceId {
+    SliceId { index: INDEX, generation: Generation(0), slice: SliceNo(slice) }
+}
+
+/// What a subscription gets at first; it is told how many of that node came before.
+type Streams = dyn Fn(&SubscribeRequest, usize) -> Vec<StreamMessage> + Send + Sync;
+/// The snapshot that a backfill gets: its cut and its documents.
+type Snapshots = dyn Fn(&BackfillRequest, usize) -> (Cut, Bytes) + Send + Sync;
+
+/// Plays both, and remembers what was asked.
+pub struct Played {
+    pub catalog: watch::Sender<Arc<Catalog>>,
+    pub subscriptions: Mutex<Vec<SubscribeRequest>>,
+    pub backfills: Mutex<Vec<BackfillRequest>>,
+    pub indexers: Mutex<BTreeMap<NodeId, Arc<dyn IndexerApi>>>,
+    /// Where the newest stream of each node goes on.
+    open: Mutex<BTreeMap<NodeId, Sender<StreamMessage>>>,
+    streams: Box<Streams>,
+    snapshots: Box<Snapshots>,
+}
+
+/// The services as an indexer sees them.
+#[derive(Clone)]
+pub struct Script(pub Arc<Played>);
+
+impl Script {
+    pub fn new(
+        copies: &[NodeId],
+        streams: impl Fn(&SubscribeRequest, usize) -> Vec<StreamMessage> + Send + Sync + 'static,
+        snapshots: impl Fn(&BackfillRequest, usize) -> (Cut, Bytes) + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(Played {
+            catalog: watch::Sender::new(Arc::new(catalog(copies))),
+            subscriptions: Mutex::default(),
+            backfills: Mutex::default(),
+            indexers: Mutex::default(),
+            open: Mutex::default(),
+            streams: Box::new(streams),
+            snapshots: Box::new(snapshots),
+        }))
+    }
+
+    /// Sends more to the newest stream of a node.
+    pub fn send(&self, node: NodeId, messages: impl IntoIterator<Item = StreamMessage>) {
+        let open = &self.0.open.lock().unwrap()[&node];
+        messages.into_iter().for_each(|message| open.try_send(message).unwrap());
+    }
+
+    /// How many backfills a node has asked for.
+    pub fn backfills_of(&self, node: NodeId) -> usize {
+        self.0.backfills.lock().unwrap().iter().filter(|asked| asked.node == node).count()
+    }
+}
+
+/// One bucket of two vbuckets, and an index of two slices.
+fn catalog(copies: &[NodeId]) -> Catalog {
+    let bucket = BucketInfo::new(BUCKET, "b", 2, SourceKind::Embedded, PROJECTOR);
+    let indexers = copies.iter().map(|copy| node(*copy, Role::Indexer));
+    let nodes = indexers.chain([node(PROJECTOR, Role::Projector)]);
+    Catalog {
+        cas: 1,
+        newest_index: INDEX,
+        buckets: [(BUCKET, Arc::new(bucket))].into(),
+        indexes: [(INDEX, index(copies))].into(),
+        nodes: nodes.map(|node| (node.id, node)).collect(),
+        ..Catalog::default()
+    }
+}
+
+pub fn cut(seqnos: [u64; 2]) -> Cut {
+    let position = |seqno| match seqno {
+        0 => Position { vbuuid: Vbuuid(0), seqno: Seqno(0) },
+        _ => Position { vbuuid: BRANCH, seqno: Seqno(seqno) },
+    };
+    Cut::from_positions(seqnos.map(position).to_vec())
+}
+
+pub fn mark(epoch: u64, parent: u64, cut: Cut) -> EpochMark {
+    let (epoch, parent, horizon) = (Epoch(epoch), Epoch(parent), Epoch(0));
+    EpochMark { bucket: BUCKET, epoch, parent, cut: cut.into(), horizon, points: Arc::default() }
+}
+
+/// Documents of vbucket 0 from a seqno on, a thousand bytes each.
+pub fn documents(from: u64, count: u64) -> Bytes {
+    let (mut writer, topology) = (KeyVersionsWriter::default(), Arc::clone(&index(&[]).topology));
+    for n in 1..=count {
+        let id = format!("d{:06}", from + n);
+        writer.mutation(n, MutationKind::Upsert, &id, 1);
+        writer.index(INDEX, Generation(0), 1);
+        let mut key = Vec::new();
+        proto::key::encode_part(&proto::value::Value::int((from + n) as i64), false, &mut key);
+        writer.entry(topology.partition(PartitionKey::Id(&id)), &key, &[0; 1000]);
+    }
+    writer.finish()
+}
+
+pub fn node(id: NodeId, role: Role) -> Arc<NodeInfo> {
+    Arc::new(NodeInfo { id, role, address: String::new(), zone: String::new() })
+}
+
+/// The index with all of its slices on these nodes.
+pub fn index(copies: &[NodeId]) -> Arc<IndexInfo> {
+    placed(vec![copies.to_vec(), copies.to_vec()])
+}
+
+/// The index with each slice on nodes of its own.
+pub fn placed(placement: Vec<Vec<NodeId>>) -> Arc<IndexInfo> {
+    let info = IndexInfo::new(INDEX, BUCKET, IndexSpec::new("i", "b"), placement);
+    Arc::new(IndexInfo { state: IndexState::Maintenance, ..info })
+}
+
+#[async_trait]
+impl CoordinatorApi for Script {
+    async fn propose(&self, _: CommandRequest) -> Result<Outcome> {
+        Ok(Outcome::Done)
+    }
+    async fn sync(&self, _: SyncReport) -> Result<()> {
+        Ok(())
+    }
+    async fn heartbeat(&self, _: Heartbeat) -> Result<()> {
+        Ok(())
+    }
+    async fn epoch_covering(
+        &self,
+        _: BucketId,
+        _: Cut,
+        _: Option<u64>,
+        _: u64,
+    ) -> Result<EpochMark> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn watch(&self) -> Result<ResultStream<WatchMessage>> {
+        let mut catalog = self.0.catalog.subscribe();
+        catalog.mark_changed();
+        Ok(Box::pin(stream::unfold(catalog, |mut catalog| async {
+            catalog.changed().await.ok()?;
+            let told = Arc::clone(&catalog.borrow_and_update());
+            Some((Ok(WatchMessage::Catalog(told)), catalog))
+        })))
+    }
+    async fn status(&self) -> Result<CoordinatorStatus> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn raft(&self, _: Vec<Bytes>) -> Result<()> {
+        Ok(())
+    }
+    async fn rebalance(&self, _: RebalanceRequest) -> Result<RebalancePlan> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn topology(&self, _: IndexId, _: TopologyNo) -> Result<Arc<IndexTopology>> {
+        Err(Error::unavailable("not here"))
+    }
+}
+
+#[async_trait]
+impl ProjectorApi for Script {
+    async fn write(&self, _: WriteRequest) -> Result<WriteReply> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn get(&self, _: BucketId, _: Vec<String>) -> Result<Vec<Option<Bytes>>> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn push(&self, _: PushRequest) -> Result<PushReply> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn hand_over(&self, _: HandOverRequest) -> Result<HandOverPiece> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn place(&self, _: BucketId) -> Result<SourcePlace> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn history(&self, _: BucketId) -> Result<SourceHistory> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
+        let mut all = self.0.subscriptions.lock().unwrap();
+        let before = all.iter().filter(|other| other.node == request.node).count();
+        let messages = (self.0.streams)(&request, before);
+        let (sender, more) = async_channel::bounded(64);
+        self.0.open.lock().unwrap().insert(request.node, sender);
+        all.push(request);
+        Ok(Box::pin(stream::iter(messages).chain(more).map(Ok)))
+    }
+    async fn backfill(&self, request: BackfillRequest) -> Result<ResultStream<BackfillMessage>> {
+        let before = self.backfills_of(request.node);
+        let (cut, documents) = (self.0.snapshots)(&request, before);
+        self.0.backfills.lock().unwrap().push(request);
+        let messages = [
+            BackfillMessage::Begin { cut },
+            BackfillMessage::Documents(documents),
+            BackfillMessage::End,
+        ];
+        Ok(Box::pin(stream::iter(messages.map(Ok)).chain(stream::pending())))
+    }
+}
+
+impl Directory for Script {
+    fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
+        Arc::new(self.clone())
+    }
+    fn coordinator_member(&self, _: NodeId) -> Result<Arc<dyn CoordinatorApi>> {
+        Ok(Arc::new(self.clone()))
+    }
+    fn projector(&self, _: &NodeInfo) -> Arc<dyn ProjectorApi> {
+        Arc::new(self.clone())
+    }
+    fn indexer(&self, node: &NodeInfo) -> Arc<dyn IndexerApi> {
+        Arc::clone(&self.0.indexers.lock().unwrap()[&node.id])
+    }
+}
+
+/// What a node shows of the index at an epoch, once it does: the sum of its slices, and how many entries they have.
+pub async fn shown(indexer: &Indexer, epoch: Epoch) -> (u64, u64) {
+    let shown = async {
+        let (mut sum, mut entries) = (0u64, 0);
+        for slice in SLICES {
+            let (of_slice, count) = loop {
+                match indexer.checksum(slice, epoch).await {
+                    Ok(shown) => break shown,
+                    Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+                }
+            };
+            (sum, entries) = (sum.wrapping_add(of_slice), entries + count);
+        }
+        (sum, entries)
+    };
+    tokio::time::timeout(Duration::from_secs(60), shown).await.expect("in time")
+}

@@ -1,0 +1,138 @@
+//! Slices that this node should have and has not: one that could not go back with its bucket was dropped
+//! (`follower/rollback.rs`). Another copy of it, which could, gives its files as it would for a move, and its
+//! reach with them; the stream feeds the slice here all the while, since the topology names this node.
+//!
+//! A copy that stands in dead epochs does no harm: what is installed are its files up to the epoch that is applied
+//! here, and it is asked for that epoch, which it has only when it has gone back itself.
+//!
+//! Where no copy has the slice, or none gives it for long, the restore is *hopeless*: then the node builds its slices
+//! of the index from the source.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::api::SliceProgress;
+use proto::ids::{BucketId, Generation, IndexId, NodeId, SliceId, SliceNo};
+use proto::index::{Catalog, IndexInfo};
+use proto::topology::TopologyProvider;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+use super::{Incoming, IncomingMove, lock};
+use crate::follower::Shared;
+
+/// Lost slices that are copied at a time: of moves, too, the leader begins a few only.
+pub(super) const AT_ONCE: usize = 4;
+/// A slice of which nothing has come for so long is given up: longer than a node is away that is started again.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// So is one that could not be installed so often, because more came all the time than a last round brings.
+const ATTEMPTS_MAX: u32 = 240;
+
+/// Has each of these slices of an index a copy elsewhere?
+pub fn is_elsewhere(index: &IndexInfo, node: NodeId, slices: &[SliceNo]) -> bool {
+    slices.iter().all(|slice| index.topology.replicas(*slice).iter().any(|copy| *copy != node))
+}
+
+impl Incoming {
+    /// Fetches slices that are not here from their other copies.
+    pub fn restore(&self, shared: &Shared, index: &IndexInfo, slices: &[SliceNo]) {
+        let mut restores = lock(&self.restores);
+        for slice in slices {
+            let slice = SliceId { index: index.id, generation: index.generation, slice: *slice };
+            restores.entry(slice).or_insert_with(|| {
+                tracing::info!(%slice, "fetching a slice from another copy");
+                let restore = IncomingMove::begin(shared, slice, index.bucket, None);
+                let mut copies = index.topology.replicas(slice.slice).iter();
+                let first = copies.find(|node| **node != shared.config.node.id);
+                lock(&restore.state).source = first.copied();
+                restore
+            });
+        }
+    }
+
+    /// Is a slice of an index fetched?
+    pub fn is_restoring(&self, index: IndexId, generation: Generation) -> bool {
+        let of_index = |slice: &SliceId| (slice.index, slice.generation) == (index, generation);
+        lock(&self.restores).keys().any(of_index)
+    }
+
+    /// A slice is here again.
+    pub fn restored(&self, slice: SliceId) {
+        self.end_restores(|other| *other == slice);
+    }
+
+    /// Fetches nothing of an index any more.
+    pub fn end_restores_of(&self, index: IndexId) {
+        self.end_restores(|slice| slice.index == index);
+    }
+
+    /// An index of a bucket of which a slice is not to be had.
+    pub fn hopeless(&self, shared: &Shared, bucket: BucketId) -> Option<IndexId> {
+        let restores = lock(&self.restores);
+        let mut of_bucket = restores.values().filter(|restore| restore.bucket == bucket);
+        of_bucket.find(|restore| restore.is_hopeless(shared)).map(|restore| restore.slice.index)
+    }
+
+    /// What is told of them in heartbeats.
+    pub fn restoring(&self) -> Vec<SliceProgress> {
+        let progress = |restore: &Arc<IncomingMove>| {
+            let state = lock(&restore.state);
+            SliceProgress {
+                slice: restore.slice,
+                floor: None,
+                entries: 0,
+                bytes: state.bytes,
+                copied_from: state.source,
+                trouble: state.trouble.clone(),
+            }
+        };
+        lock(&self.restores).values().map(progress).collect()
+    }
+
+    /// The catalog has them elsewhere, or no more.
+    pub(super) fn end_restores_elsewhere(&self, node: NodeId, catalog: &Catalog) {
+        self.end_restores(|slice| {
+            let index = catalog.indexes.get(&slice.index);
+            !index.is_some_and(|index| {
+                index.generation == slice.generation && index.topology.hosts(node, slice.slice)
+            })
+        });
+    }
+
+    fn end_restores(&self, ends: impl Fn(&SliceId) -> bool) {
+        lock(&self.restores).retain(|slice, restore| {
+            let goes_on = !ends(slice);
+            if !goes_on {
+                drop(lock(&restore.state).copying.take());
+            }
+            goes_on
+        });
+    }
+}
+
+impl IncomingMove {
+    /// Waits until a lost slice may be copied; moves have been given their turn by the leader.
+    pub(super) async fn turn(&self, shared: &Shared) -> Option<OwnedSemaphorePermit> {
+        if self.id.is_some() {
+            return None;
+        }
+        let turn = Arc::clone(&shared.incoming.turns).acquire_owned().await.ok();
+        let mut state = lock(&self.state);
+        if state.failures == 0 {
+            state.progressed = Instant::now();
+        }
+        turn
+    }
+
+    /// Is it a lost slice that is not to be had?
+    pub(super) fn is_hopeless(&self, shared: &Shared) -> bool {
+        if self.id.is_some() {
+            return false;
+        }
+        let sources = self.sources(shared).unwrap_or_default();
+        let state = lock(&self.state);
+        let absent = sources.iter().all(|source| state.absent.contains(&source.id));
+        let silent = state.failures > 0 && state.progressed.elapsed() > PATIENCE;
+        absent || silent || state.failures >= ATTEMPTS_MAX
+    }
+}
