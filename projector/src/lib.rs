@@ -10,6 +10,8 @@
 //!                             │                          └─▶ follow (SYNC) ─▶ coordinator
 //!                             ▼
 //!                   stream, backfill ─▶ document_keys ─▶ indexers
+//!
+//!  purge (keeps change logs within their bound) ─▶ DocumentStore
 //! ```
 
 mod backfill;
@@ -17,6 +19,8 @@ mod check;
 pub mod config;
 pub mod document_keys;
 mod follow;
+mod log_reader;
+mod purge;
 pub mod service;
 pub mod source;
 mod stream;

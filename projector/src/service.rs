@@ -26,6 +26,7 @@ use crate::backfill::Backfill;
 use crate::check;
 use crate::config::Config;
 use crate::follow;
+use crate::purge;
 use crate::source::bucket::Bucket;
 use crate::source::writer::{Job, Work, Writer};
 use crate::source::{BucketRecord, DocumentStore};
@@ -130,6 +131,7 @@ impl Service {
             env.spawn("projector registration", follow::stay_registered(Arc::clone(&projector))),
             env.spawn("projector catalog", follow::follow_catalog(Arc::clone(&projector))),
             env.spawn("projector sync", follow::sync_positions(Arc::clone(&projector))),
+            env.spawn("projector purge", purge::keep_bounded(Arc::clone(&projector))),
         ];
         Ok(Self { projector, failed, _tasks: tasks })
     }
@@ -173,6 +175,10 @@ fn begin_branches(
 impl Projector {
     fn buckets(&self) -> MutexGuard<'_, BTreeMap<BucketId, Arc<Bucket>>> {
         self.buckets.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub(crate) fn store(&self) -> Arc<dyn DocumentStore> {
+        Arc::clone(&self.streams.store)
     }
 
     pub(crate) fn find(&self, bucket: BucketId) -> Option<Arc<Bucket>> {

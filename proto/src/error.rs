@@ -54,6 +54,8 @@ pub enum ErrorCode {
     Internal,
     /// Retry: as much runs as may at once (53300).
     TooBusy,
+    /// Retry: the piece of history that a stream has to begin with was purged; its reader resyncs from a snapshot.
+    HistoryPurged,
 }
 
 /// Who can do something about an error.
@@ -73,7 +75,7 @@ impl ErrorCode {
         use ErrorCode::*;
         match self {
             NotLeader | Unavailable | Cancelled | SnapshotTooOld | SliceMoved | DropData
-            | TooBusy => ErrorKind::Retry,
+            | TooBusy | HistoryPurged => ErrorKind::Retry,
             Corrupt | Io | Version | Internal => ErrorKind::Operator,
             _ => ErrorKind::Caller,
         }
@@ -83,7 +85,7 @@ impl ErrorCode {
     pub fn sqlstate(self) -> &'static str {
         use ErrorCode::*;
         match self {
-            NotLeader | Unavailable | SliceMoved | DropData => "57P03",
+            NotLeader | Unavailable | SliceMoved | DropData | HistoryPurged => "57P03",
             Cancelled => "57014",
             SnapshotTooOld => "72000",
             Syntax => "42601",
