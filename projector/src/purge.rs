@@ -146,3 +146,97 @@ fn steps(extents: &[LogExtent], points: &[Seqno]) -> Vec<Step> {
     steps.retain(|step| !step.is_empty());
     steps
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use bytes::Bytes;
+    use proto::cut::{EpochMark, Position};
+    use proto::ids::{NodeId, Vbuuid};
+    use proto::index::{BucketInfo, SourceKind};
+    use proto::mutation::MutationKind;
+
+    use super::*;
+    use crate::source::memory::MemoryStore;
+    use crate::source::{Batch, BucketChanges, BucketRecord, Mutation};
+
+    const BUCKET: BucketId = BucketId(1);
+
+    /// Vbucket 0 has old entries alone, vbucket 1 has as many, later; 100 bytes each.
+    fn world() -> (MemoryStore, Bucket) {
+        let info = BucketInfo::new(BUCKET, "b", 2, SourceKind::Embedded, NodeId(1));
+        let record = BucketRecord { info, branches: vec![vec![(Vbuuid(1), 0)]; 2] };
+        let store = MemoryStore::default();
+        store.apply_catalog(1, std::slice::from_ref(&record), &[]).expect("a bucket");
+        let entry = |n: u64| {
+            let (vbucket, seqno) = (VbucketId((n / 1000) as u16), Seqno(n % 1000 + 1));
+            let document = Bytes::from(vec![b'7'; 74]);
+            let id = Arc::from("id");
+            Arc::new(Mutation::new((vbucket, seqno), id, MutationKind::Upsert, document))
+        };
+        let mutations = (0..2000).map(entry).collect();
+        let changes = BucketChanges { mutations, last: BTreeMap::new(), record: None };
+        store.commit(&Batch { buckets: [(BUCKET, changes)].into() }).expect("a batch");
+        (store, Bucket::new(record, &[Seqno(1000); 2], 1 << 20))
+    }
+
+    fn mark(epoch: u64, seqnos: [u64; 2]) -> EpochMark {
+        let position = |seqno| Position { vbuuid: Vbuuid(1), seqno: Seqno(seqno) };
+        EpochMark {
+            bucket: BUCKET,
+            epoch: Epoch(epoch),
+            parent: Epoch(epoch - 1),
+            cut: Arc::new(Cut::from_positions(seqnos.map(position).to_vec())),
+            horizon: Epoch(0),
+            points: Arc::default(),
+        }
+    }
+
+    fn purge(store: &MemoryStore, bucket: &Bucket, bytes_max: u64) -> [u64; 2] {
+        for step in plan(store, bucket, bytes_max).expect("a plan") {
+            store.purge(BUCKET, &step).expect("purged");
+        }
+        let extents = store.extents(BUCKET).expect("extents");
+        let bytes: u64 = extents.iter().map(LogExtent::bytes).sum();
+        assert!(bytes <= bytes_max, "{bytes} of {bytes_max} are kept");
+        [extents[0].purged.0, extents[1].purged.0]
+    }
+
+    #[test]
+    fn a_log_is_purged_at_the_oldest_timestamp_that_leaves_no_more_than_the_low_mark() {
+        let (store, bucket) = world();
+        for (epoch, seqnos) in
+            [(1, [500, 0]), (2, [1000, 200]), (3, [1000, 300]), (4, [1000, 1000])]
+        {
+            bucket.add_epoch(mark(epoch, seqnos));
+        }
+        assert_eq!(purge(&store, &bucket, 200_000), [0, 0], "it is within its bound");
+        // Seven eighths are 78,750 bytes: 800 entries are more, 700 are less; the last entry of a log stays.
+        assert_eq!(purge(&store, &bucket, 90_000), [999, 300]);
+    }
+
+    #[test]
+    fn without_a_timestamp_that_is_old_enough_each_vbucket_gives_its_share() {
+        let (store, bucket) = world();
+        bucket.add_epoch(mark(9, [1000, 990]));
+        assert_eq!(purge(&store, &bucket, 160_000), [300, 300]);
+    }
+
+    #[test]
+    fn steps_are_bounded_and_end_before_the_last_entry() {
+        let extent = |purged, end| LogExtent {
+            purged: Seqno(purged),
+            end: Seqno(end),
+            ..LogExtent::default()
+        };
+        let extents = [extent(10, 5_000), extent(0, 100), extent(0, 0)];
+        let steps = steps(&extents, &[Seqno(9_000), Seqno(40), Seqno(0)]);
+        let expected = [
+            vec![(VbucketId(0), Seqno(2_058))],
+            vec![(VbucketId(0), Seqno(4_106))],
+            vec![(VbucketId(0), Seqno(4_999)), (VbucketId(1), Seqno(40))],
+        ];
+        assert_eq!(steps, expected);
+    }
+}

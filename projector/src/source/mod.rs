@@ -290,4 +290,6 @@ fn no_bucket(bucket: BucketId) -> Error {
 }
 
 #[cfg(test)]
+mod purge_tests;
+#[cfg(test)]
 mod tests;

@@ -1,0 +1,86 @@
+//! Streams over a log that is purged.
+
+#[allow(dead_code, reason = "each test of the service uses a part of it")]
+mod common;
+
+use common::*;
+use projector::source::DocumentStore;
+use proto::ErrorCode;
+use proto::api::{ProjectorApi, WatchMessage};
+use proto::cut::Cut;
+use proto::ids::{Seqno, VbucketId};
+use proto::index::PartitionBy;
+
+async fn world_with_documents(count: u64, change: impl FnOnce(&mut projector::Config)) -> World {
+    let world = World::new(change).await;
+    let catalog = catalog(1, &[index(1, PartitionBy::DocumentId)]);
+    world.script.say(WatchMessage::Catalog(catalog.into()));
+    for n in 0..count {
+        world.write(vec![upsert(&format!("d{n}"), "{\"n\":1}")]).await.expect("written");
+    }
+    world
+}
+
+/// Purges each log up to a place.
+fn purge(world: &World, to: &Cut) {
+    let to: Vec<(VbucketId, Seqno)> = to.iter().map(|(v, position)| (v, position.seqno)).collect();
+    world.store.purge(BUCKET, &to).expect("purged");
+}
+
+#[tokio::test]
+async fn a_stream_from_before_the_purge_point_says_so_and_one_from_behind_it_goes_on() {
+    let world = world_with_documents(50, |_| {}).await;
+    let middle = world.projector().positions(BUCKET).await.expect("positions");
+    for n in 0..50 {
+        world.write(vec![upsert(&format!("e{n}"), "{\"n\":1}")]).await.expect("written");
+    }
+    let end = world.projector().positions(BUCKET).await.expect("positions");
+    purge(&world, &middle);
+    let begin = Some(Cut::zero(VBUCKETS));
+    let mut early = world.subscribe(INDEXERS[0], begin).await.expect("a stream");
+    let error = early.step().await.expect_err("what it needs is gone");
+    assert_eq!(error.code, ErrorCode::HistoryPurged, "{error}");
+    assert!(error.is_retry());
+    let mut late = world.subscribe(INDEXERS[0], Some(middle)).await.expect("a stream");
+    late.reach(&end).await;
+    let mut last = world.subscribe(INDEXERS[0], Some(end.clone())).await.expect("a stream");
+    purge(&world, &end);
+    last.step().await.expect("who has everything needs no log");
+}
+
+#[tokio::test]
+async fn a_stream_that_reads_what_is_purged_says_so() {
+    let world = world_with_documents(1_000, |config| {
+        (config.head_bytes_max, config.stream_bytes_max) = (2_000, 1);
+    })
+    .await;
+    let end = world.projector().positions(BUCKET).await.expect("positions");
+    let begin = Some(Cut::zero(VBUCKETS));
+    let mut reader = world.subscribe(INDEXERS[0], begin).await.expect("a stream");
+    reader.step().await.expect("it begins");
+    purge(&world, &end);
+    let error = loop {
+        match reader.step().await {
+            Ok(()) => assert!(!reader.at.reaches(&end), "it cannot have read everything"),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.code, ErrorCode::HistoryPurged, "{error}");
+}
+
+#[tokio::test]
+async fn a_projector_keeps_its_logs_within_their_bound() {
+    let world = world_with_documents(500, |config| config.log_bytes_max = 8_000).await;
+    let bounded = async {
+        loop {
+            let extents = world.store.extents(BUCKET).expect("extents");
+            let bytes: u64 = extents.iter().map(|extent| extent.bytes()).sum();
+            if bytes <= 8_000 {
+                return bytes;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    let waited = tokio::time::timeout(std::time::Duration::from_secs(10), bounded).await;
+    assert!(waited.expect("in time") > 3_000, "no more goes than must");
+}
