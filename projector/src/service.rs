@@ -367,11 +367,14 @@ impl Projector {
     async fn index(&self, request: &BackfillRequest) -> Result<Arc<IndexInfo>> {
         let look = |catalog: Option<&Catalog>| {
             let index = catalog?.indexes.get(&request.index)?;
-            (index.generation == request.generation).then(|| Arc::clone(index))
+            let fits = index.generation == request.generation && index.revision >= request.revision;
+            fits.then(|| Arc::clone(index))
         };
         let missing = || {
-            let (index, generation) = (request.index, request.generation);
-            let message = format!("the catalog has no index {index} of generation {generation}");
+            let BackfillRequest { index, generation, revision, .. } = request;
+            let message = format!(
+                "the catalog has no index {index} of generation {generation}, revision {revision} or later"
+            );
             Error::new(ErrorCode::Unknown, message)
         };
         self.wait_for(look, missing).await

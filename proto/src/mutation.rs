@@ -152,6 +152,8 @@ pub struct BackfillRequest {
     pub index: IndexId,
     /// Its generation.
     pub generation: Generation,
+    /// The oldest revision of its definition that will do: an older one may know less of the node's slices.
+    pub revision: u64,
 }
 
 /// A message of a backfill stream.
@@ -163,7 +165,8 @@ pub enum BackfillMessage {
         /// The cut.
         cut: Cut,
     },
-    /// Packed key-versions of some documents, each with the seqno of its last change (base zero).
+    /// Packed key-versions of some documents, each with the seqno of its last change (base zero). A copy can be
+    /// compared with a snapshot whose documents come in the order of their ids, from message to message.
     Documents(Bytes),
     /// All documents have been sent.
     End,

@@ -71,10 +71,12 @@ pub enum Plant {
     LostSnapshotKept,
     /// A scan reads before what has survived a rollback is there again.
     SurvivorsUnshown,
+    /// A copy that is compared with a snapshot keeps documents that the snapshot lacks.
+    ResyncKeepsGhosts,
 }
 
 /// All plants: name, and what it is.
-pub const PLANTS: [(Plant, &str, &str); 31] = [
+pub const PLANTS: [(Plant, &str, &str); 32] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -138,6 +140,7 @@ pub const PLANTS: [(Plant, &str, &str); 31] = [
     (Plant::RollbackMissed, "rollback-missed", "an indexer that was down does not go back"),
     (Plant::LostSnapshotKept, "lost-snapshot-kept", "a build shows what was lost"),
     (Plant::SurvivorsUnshown, "survivors-unshown", "a rollback hides what has survived"),
+    (Plant::ResyncKeepsGhosts, "resync-keeps-ghosts", "a resync keeps what was deleted meanwhile"),
 ];
 
 /// The plant of a name.
