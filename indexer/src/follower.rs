@@ -425,5 +425,7 @@ pub fn grouping(index: &IndexInfo) -> Grouping {
 }
 
 #[cfg(test)]
+mod scripted;
+#[cfg(test)]
 #[path = "follower_tests.rs"]
 mod tests;

@@ -1,4 +1,4 @@
-//! A whole indexer against a projector and a coordinator that a test plays.
+//! A whole indexer against a projector that a test plays.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -6,30 +6,22 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream;
-use proto::api::{
-    CoordinatorApi, CoordinatorStatus, Heartbeat, IndexerApi, PushReply, PushRequest, ResultStream,
-    SyncReport, WatchMessage, WriteReply, WriteRequest,
-};
-use proto::command::{CommandRequest, Outcome};
+use proto::api::{IndexerApi, PushReply, PushRequest, ResultStream, WriteReply, WriteRequest};
 use proto::cut::Position;
 use proto::history::{SourceHistory, SourcePlace};
-use proto::ids::{Epoch, NodeId, Seqno, TopologyNo, VbucketId, Vbuuid};
-use proto::index::{IndexSpec, IndexState, Role, SourceKind};
-use proto::moves::{RebalancePlan, RebalanceRequest};
-use proto::mutation::{Frame, KeyVersionsWriter, MutationKind};
-use proto::topology::IndexTopology;
+use proto::ids::{Epoch, Generation, Seqno, VbucketId, Vbuuid};
+use proto::index::{IndexSpec, IndexState};
+use proto::mutation::{BackfillMessage, BackfillRequest, Frame, KeyVersionsWriter, MutationKind};
 
+use super::scripted::{BUCKET, Cluster, INDEXER, node};
 use super::*;
 use crate::Indexer;
 
-const BUCKET: BucketId = BucketId(1);
 const INDEX: IndexId = IndexId(1);
 const SLICE: SliceId = SliceId { index: INDEX, generation: Generation(0), slice: SliceNo(0) };
-const INDEXER: NodeId = NodeId(7);
-const PROJECTOR: NodeId = NodeId(2);
 const BRANCH: Vbuuid = Vbuuid(9);
 
-/// Plays both, and remembers where streams began.
+/// Remembers where streams began.
 #[derive(Clone, Default)]
 struct Script {
     subscriptions: Arc<Mutex<Vec<SubscribeRequest>>>,
@@ -75,61 +67,9 @@ fn documents(from: u64, count: u64) -> Bytes {
     writer.finish()
 }
 
-fn node(id: NodeId, role: Role) -> Arc<NodeInfo> {
-    Arc::new(NodeInfo { id, role, address: String::new(), zone: String::new() })
-}
-
 fn index() -> Arc<IndexInfo> {
     let info = IndexInfo::new(INDEX, BUCKET, IndexSpec::new("i", "b"), vec![vec![INDEXER]]);
     Arc::new(IndexInfo { state: IndexState::Maintenance, ..info })
-}
-
-#[async_trait]
-impl CoordinatorApi for Script {
-    async fn propose(&self, _: CommandRequest) -> Result<Outcome> {
-        Ok(Outcome::Done)
-    }
-    async fn sync(&self, _: SyncReport) -> Result<()> {
-        Ok(())
-    }
-    async fn heartbeat(&self, _: Heartbeat) -> Result<()> {
-        Ok(())
-    }
-    async fn epoch_covering(
-        &self,
-        _: BucketId,
-        _: Cut,
-        _: Option<u64>,
-        _: u64,
-    ) -> Result<EpochMark> {
-        Err(Error::unavailable("not here"))
-    }
-    async fn watch(&self) -> Result<ResultStream<WatchMessage>> {
-        let nodes = [node(INDEXER, Role::Indexer), node(PROJECTOR, Role::Projector)];
-        let bucket = BucketInfo::new(BUCKET, "b", 2, SourceKind::Embedded, PROJECTOR);
-        let catalog = Catalog {
-            cas: 1,
-            newest_index: INDEX,
-            buckets: [(BUCKET, Arc::new(bucket))].into(),
-            indexes: [(INDEX, index())].into(),
-            nodes: nodes.into_iter().map(|node| (node.id, node)).collect(),
-            ..Catalog::default()
-        };
-        let told = stream::iter([Ok(WatchMessage::Catalog(Arc::new(catalog)))]);
-        Ok(Box::pin(told.chain(stream::pending())))
-    }
-    async fn status(&self) -> Result<CoordinatorStatus> {
-        Err(Error::unavailable("not here"))
-    }
-    async fn raft(&self, _: Vec<Bytes>) -> Result<()> {
-        Ok(())
-    }
-    async fn rebalance(&self, _: RebalanceRequest) -> Result<RebalancePlan> {
-        Err(Error::unavailable("not here"))
-    }
-    async fn topology(&self, _: IndexId, _: TopologyNo) -> Result<Arc<IndexTopology>> {
-        Err(Error::unavailable("not here"))
-    }
 }
 
 #[async_trait]
@@ -189,29 +129,15 @@ impl ProjectorApi for Script {
     }
 }
 
-impl Directory for Script {
-    fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
-        Arc::new(self.clone())
-    }
-    fn coordinator_member(&self, _: NodeId) -> Result<Arc<dyn CoordinatorApi>> {
-        Ok(Arc::new(self.clone()))
-    }
-    fn projector(&self, _: &NodeInfo) -> Arc<dyn ProjectorApi> {
-        Arc::new(self.clone())
-    }
-    fn indexer(&self, _: &NodeInfo) -> Arc<dyn IndexerApi> {
-        unreachable!("there is no other")
-    }
-}
-
 #[tokio::test]
-async fn a_node_that_cannot_gather_what_it_lacks_builds_its_slices_anew() {
+async fn a_node_that_cannot_gather_what_it_lacks_goes_on_at_the_present() {
     let dir = tempfile::tempdir().unwrap();
     let script = Script::default();
-    let mut config = Config::new((*node(INDEXER, Role::Indexer)).clone(), dir.path());
+    let cluster = Cluster { projector: Arc::new(script.clone()), indexes: vec![index()] };
+    let mut config = Config::new((*node(INDEXER)).clone(), dir.path());
     // The stream has ten times what four of these hold.
     config.queue_bytes_max = Some(256 << 10);
-    let indexer = Indexer::start(config, Env::real(), Arc::new(script.clone())).unwrap();
+    let indexer = Indexer::start(config, Env::real(), Arc::new(cluster)).unwrap();
     let whole = async {
         loop {
             match indexer.checksum(SLICE, Epoch(10)).await {
@@ -223,6 +149,6 @@ async fn a_node_that_cannot_gather_what_it_lacks_builds_its_slices_anew() {
     let entries = tokio::time::timeout(Duration::from_secs(60), whole).await.expect("in time");
     let begins = script.subscriptions.lock().unwrap().clone();
     assert_eq!(begins.len(), 2, "{begins:?}");
-    assert_eq!(begins[1].from, None, "from the present, as a node that has nothing");
+    assert_eq!(begins[1].from, None, "from the present");
     assert_eq!(entries, 200, "what the second snapshot has");
 }

@@ -231,7 +231,8 @@ async fn compare_all(
     let compare = async {
         let (mut cuts, mut bodies, mut bytes) = (Vec::new(), Vec::new(), 0);
         for info in indexes {
-            let room = bytes_max(&shared).saturating_sub(bytes);
+            // They are put together in the end, which takes as much again.
+            let room = (bytes_max(&shared) / 2).saturating_sub(bytes);
             let Some((cut, body)) = compare_until_done(&shared, &projector, &info, room).await?
             else {
                 continue;
