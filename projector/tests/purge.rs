@@ -3,13 +3,15 @@
 #[allow(dead_code, reason = "each test of the service uses a part of it")]
 mod common;
 
+use bytes::Bytes;
 use common::*;
 use projector::source::DocumentStore;
 use proto::ErrorCode;
-use proto::api::{ProjectorApi, WatchMessage};
-use proto::cut::Cut;
-use proto::ids::{Seqno, VbucketId};
+use proto::api::{ProjectorApi, PushMutation, PushRequest, WatchMessage};
+use proto::cut::{Cut, Position};
+use proto::ids::{Seqno, VbucketId, Vbuuid, vbucket_of};
 use proto::index::PartitionBy;
+use proto::mutation::MutationKind;
 
 async fn world_with_documents(count: u64, change: impl FnOnce(&mut projector::Config)) -> World {
     let world = World::new(change).await;
@@ -83,4 +85,35 @@ async fn a_projector_keeps_its_logs_within_their_bound() {
     };
     let waited = tokio::time::timeout(std::time::Duration::from_secs(10), bounded).await;
     assert!(waited.expect("in time") > 3_000, "no more goes than must");
+}
+
+#[tokio::test]
+async fn a_producer_can_go_back_as_far_as_the_log_is_kept_or_to_the_beginning() {
+    let world = world_with_documents(0, |_| {}).await;
+    let vbucket = vbucket_of("a", VBUCKETS);
+    let pushed = |vbuuid: u64, seqno: u64| PushMutation {
+        vbucket,
+        position: Position { vbuuid: Vbuuid(vbuuid), seqno: Seqno(seqno) },
+        id: "a".into(),
+        kind: MutationKind::Upsert,
+        document: Bytes::from_static(b"{}"),
+    };
+    let push = async |branch: Option<(u64, u64)>, mutations| {
+        let at = |(vbuuid, seqno)| Position { vbuuid: Vbuuid(vbuuid), seqno: Seqno(seqno) };
+        let branches = branch.map(|branch| (vbucket, at(branch))).into_iter().collect();
+        world.projector().push(PushRequest { bucket: PUSHED, branches, mutations }).await
+    };
+    push(None, (1..=6).map(|seqno| pushed(5, seqno)).collect()).await.expect("in order");
+    world.store.purge(PUSHED, &[(vbucket, Seqno(4))]).expect("purged");
+    for to in 1..=4 {
+        let error = push(Some((7, to)), vec![]).await.expect_err("what documents were is gone");
+        assert_eq!(error.code, ErrorCode::OutOfOrder);
+        assert!(error.hint.is_some_and(|hint| hint.contains("seqno 0")));
+    }
+    push(Some((8, 5)), vec![pushed(8, 6)]).await.expect("the log has it");
+    push(Some((9, 0)), vec![pushed(9, 1), pushed(9, 2)]).await.expect("everything again");
+    let end = world.projector().positions(PUSHED).await.expect("positions").get(vbucket);
+    assert_eq!((end.vbuuid, end.seqno), (Vbuuid(9), Seqno(2)));
+    let extents = world.store.extents(PUSHED).expect("extents");
+    assert_eq!(extents[usize::from(vbucket.0)].purged, Seqno(0));
 }
