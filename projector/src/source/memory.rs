@@ -41,9 +41,9 @@ struct Doubtful {
 struct Contents {
     record: BucketRecord,
     documents: BTreeMap<Arc<str>, Arc<Mutation>>,
-    /// For each vbucket, its mutations from seqno 1 on, as a judge needs them: the product sees none that was
+    /// For each vbucket, its mutations from seqno 1 on, as a judge needs them,
     log: Log,
-    /// purged, up to these seqnos.
+    /// and up to where they were purged: the product sees none of these.
     purged: Vec<Seqno>,
     /// Branches and logs as they were before the branches changed: what a judge needs to know of what was
     /// lost. The product never reads them.

@@ -4,7 +4,7 @@
 //! and rewinds not meet. Whoever writes entries is alone (the writer of all buckets), and takes the lock for a
 //! moment only.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use fjall::{Keyspace, OwnedWriteBatch};
@@ -145,28 +145,26 @@ impl Log {
     ) -> Result<()> {
         let mut extents = self.lock();
         let mut next = extents.clone();
+        let mut anew = BTreeSet::new();
         for (vbucket, to) in to {
             let Some(extent) = next.get_mut(usize::from(vbucket.0)) else { continue };
             check_rewind(*vbucket, extent.purged, *to)?;
-            let bytes_end = match *to < extent.end {
-                true if to.0 == 0 => 0,
-                true => self.bytes_before(*vbucket, Seqno(to.0 + 1))?,
-                false => extent.bytes_end,
-            };
             let kept = Seqno(to.0.max(extent.purged.0));
-            let beyond = log_key(*vbucket, Seqno(kept.0 + 1))..=log_key(*vbucket, Seqno(u64::MAX));
-            if to.0 == 0 {
-                self.remove_all_of(*vbucket, documents, &mut batch)?;
+            if to.0 == 0 && extent.purged.0 > 0 {
+                anew.insert(*vbucket);
                 batch.remove(meta, purged_key(self.bucket, *vbucket));
                 *extent = LogExtent::default();
-            } else {
+            } else if *to < extent.end {
                 self.undo(*vbucket, *to, extent.purged, documents, &mut batch)?;
-                (extent.end, extent.bytes_end) = (extent.end.min(*to), bytes_end);
+                extent.bytes_end = self.bytes_before(*vbucket, Seqno(to.0 + 1))?;
+                extent.end = *to;
             }
+            let beyond = log_key(*vbucket, Seqno(kept.0 + 1))..=log_key(*vbucket, Seqno(u64::MAX));
             for guard in self.tree.range(beyond) {
                 batch.remove(&self.tree, guard.key().map_err(store_error)?);
             }
         }
+        self.remove_all_of(&anew, documents, &mut batch)?;
         batch.commit().map_err(store_error)?;
         *extents = next;
         Ok(())
@@ -197,17 +195,20 @@ impl Log {
         Ok(())
     }
 
-    /// A vbucket that begins again: also what only purged entries spoke of goes.
+    /// Vbuckets that begin again: also what only purged entries spoke of goes.
     fn remove_all_of(
         &self,
-        vbucket: VbucketId,
+        vbuckets: &BTreeSet<VbucketId>,
         documents: &Keyspace,
         batch: &mut OwnedWriteBatch,
     ) -> Result<()> {
+        if vbuckets.is_empty() {
+            return Ok(());
+        }
         for guard in documents.iter() {
             let id = guard.key().map_err(store_error)?;
             let text = std::str::from_utf8(&id).map_err(|_| damaged("a document's id"))?;
-            if vbucket_of(text, self.vbuckets) == vbucket {
+            if vbuckets.contains(&vbucket_of(text, self.vbuckets)) {
                 batch.remove(documents, id);
             }
         }
