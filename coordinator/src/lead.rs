@@ -5,14 +5,17 @@
 //! was heard or the tick comes. One promotion is on its way at a time: whoever waits meanwhile is served
 //! by it or by the next one. The loop never ends; when leadership is lost the memory goes with it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::stream::FuturesUnordered;
 use futures::{StreamExt, future};
 use proto::command::{Command, CommandRequest, Outcome};
 use proto::history::SourceHistory;
 use proto::ids::{BucketId, NodeId};
 use proto::index::{NodeInfo, Role as NodeRole};
+use proto::source::source_of;
 use proto::{Error, Result};
 use tokio::sync::watch;
 
@@ -33,11 +36,18 @@ const CHECKS_AT_ONCE: usize = 8;
 /// A check takes no longer: time enough to read tens of millions of entries.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Enquires the sources of which something strange was heard, or nothing, while this member leads.
+/// Enquires the sources of which something strange was heard, or nothing, while this member leads; each by itself,
+/// so that one that does not answer keeps nobody waiting.
 pub(crate) async fn enquire_sources(inner: Arc<Inner>) {
+    let mut asked = FuturesUnordered::new();
+    let mut busy = BTreeSet::new();
     loop {
         tokio::select! {
             biased;
+            Some(bucket) = asked.next(), if !asked.is_empty() => {
+                busy.remove(&bucket);
+                continue;
+            }
             () = inner.strange.notified() => {}
             () = tokio::time::sleep(ENQUIRE_EVERY) => {}
         }
@@ -47,25 +57,28 @@ pub(crate) async fn enquire_sources(inner: Arc<Inner>) {
             let view = inner.replica.view();
             leader.as_mut().map(|l| l.to_enquire(&view.state, now_ms)).unwrap_or_default()
         };
-        let inner = &inner;
-        let asked = found.into_iter().map(|(bucket, node)| async move {
-            if let Err(error) = enquire(inner, bucket, &node).await {
-                tracing::debug!(%bucket, projector = %node.id, %error, "enquire a source");
-            }
-        });
-        future::join_all(asked).await;
+        for bucket in found.into_iter().filter(|bucket| busy.insert(*bucket)) {
+            let inner = &*inner;
+            asked.push(async move {
+                if let Err(error) = enquire(inner, bucket).await {
+                    tracing::debug!(%bucket, %error, "enquire a source");
+                }
+                bucket
+            });
+        }
     }
 }
 
 /// Asks a source for its history.
-pub(crate) async fn enquire(
-    inner: &Inner,
-    bucket: BucketId,
-    node: &NodeInfo,
-) -> Result<SourceHistory> {
-    let projector = inner.directory.projector(node);
+pub(crate) async fn enquire(inner: &Inner, bucket: BucketId) -> Result<SourceHistory> {
+    let source = {
+        let view = inner.replica.view();
+        let gone = || Error::unavailable(format!("bucket {bucket} is gone"));
+        let info = &view.state.bucket(bucket).ok_or_else(gone)?.info;
+        source_of(&*inner.directory, info, |node| view.state.node(node).cloned())?
+    };
     let asked = inner.leader().as_mut().map(Leader::asking);
-    let answer = tokio::time::timeout(ENQUIRE_TIMEOUT, projector.history(bucket)).await;
+    let answer = tokio::time::timeout(ENQUIRE_TIMEOUT, source.history(bucket)).await;
     let history = answer.map_err(|_| Error::unavailable("no answer in time"))??;
     {
         let mut leader = inner.leader();

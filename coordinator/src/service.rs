@@ -258,7 +258,7 @@ impl Inner {
             let view = self.replica.view();
             let told = report.buckets.into_iter();
             // One bad bucket does not keep the others from being heard.
-            told.map(|(bucket, cut)| leader.sync(&view.state, bucket, cut, now_ms))
+            told.map(|told| leader.sync(&view.state, report.projector, told, now_ms))
                 .fold(Ok(()), Result::and)?;
             if leader.is_curious() {
                 self.strange.notify_one();
@@ -327,14 +327,15 @@ impl Inner {
         cut: &Cut,
         wanted: Option<u64>,
     ) -> Result<()> {
-        let (includes, projector) = {
+        {
             let view = self.replica.view();
             let Some(known) = view.state.bucket(bucket) else { return Ok(()) };
-            (is_known(&known.logs, cut, wanted), view.state.node(known.info.projector).cloned())
-        };
-        let Some(projector) = projector.filter(|_| !includes) else { return Ok(()) };
+            if is_known(&known.logs, cut, wanted) {
+                return Ok(());
+            }
+        }
         // While the source does not answer nobody knows.
-        let Ok(history) = crate::lead::enquire(self, bucket, &projector).await else {
+        let Ok(history) = crate::lead::enquire(self, bucket).await else {
             return Ok(());
         };
         if wanted.is_some_and(|wanted| wanted != history.logs.fingerprint()) {

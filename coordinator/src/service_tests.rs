@@ -1,11 +1,12 @@
 //! Three members in one process, over real files, with a projector that answers for its positions.
 
+use proto::homes::VbucketSet;
 use std::collections::BTreeMap;
 
 use futures::StreamExt;
 use proto::api::{
-    BucketProgress, IndexerApi, ProjectorApi, PushReply, PushRequest, SliceProgress, WriteReply,
-    WriteRequest,
+    BucketProgress, HandOverPiece, HandOverRequest, IndexerApi, ProjectorApi, PushReply,
+    PushRequest, SliceProgress, WriteReply, WriteRequest,
 };
 use proto::command::RequestId;
 use proto::cut::Position;
@@ -79,13 +80,10 @@ impl ProjectorApi for Projector {
         no()
     }
 
-    async fn positions(&self, _: BucketId) -> Result<Cut> {
-        Ok(cut(*self.0.positions.lock().unwrap()))
-    }
-
     async fn history(&self, _: BucketId) -> Result<SourceHistory> {
         let logs = Arc::new(FailoverLogs::new(vec![vec![(Vbuuid(7), 0)]; 2]));
-        Ok(SourceHistory { durable: cut(*self.0.positions.lock().unwrap()), logs })
+        let durable = cut(*self.0.positions.lock().unwrap());
+        Ok(SourceHistory { durable, logs, kept: VbucketSet::all(2) })
     }
 
     async fn subscribe(&self, _: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
@@ -93,6 +91,10 @@ impl ProjectorApi for Projector {
     }
 
     async fn backfill(&self, _: BackfillRequest) -> Result<ResultStream<BackfillMessage>> {
+        no()
+    }
+
+    async fn hand_over(&self, _: HandOverRequest) -> Result<HandOverPiece> {
         no()
     }
 }
@@ -229,7 +231,10 @@ fn indexer_says(
 }
 
 fn report(seqno: u64) -> SyncReport {
-    SyncReport { projector: NodeId(10), buckets: vec![(BucketId(1), cut(seqno))] }
+    SyncReport {
+        projector: NodeId(10),
+        buckets: vec![(BucketId(1), VbucketSet::all(2), cut(seqno))],
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -444,7 +449,8 @@ async fn calls_that_make_no_sense_are_refused() {
         assert_eq!(refused.code, ErrorCode::InvalidParameter);
     }
     assert!(leader.raft(vec![Bytes::from_static(b"nonsense")]).await.is_err());
-    let bad = SyncReport { projector: NodeId(10), buckets: vec![(BucketId(1), Cut::zero(9))] };
+    let buckets = vec![(BucketId(1), VbucketSet::all(9), Cut::zero(9))];
+    let bad = SyncReport { projector: NodeId(10), buckets };
     assert_eq!(leader.sync(bad).await.unwrap_err().code, ErrorCode::InvalidParameter);
 
     let config = leader.inner.config.clone();

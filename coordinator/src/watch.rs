@@ -173,6 +173,7 @@ mod tests {
             name: "wide".into(),
             vbuckets: 1024,
             source: SourceKind::Embedded,
+            projectors: 1,
             if_not_exists: false,
         };
         apply(&mut state, create);

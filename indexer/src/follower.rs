@@ -23,9 +23,10 @@ use proto::cut::{Cut, EpochMark};
 use proto::env::{Env, Task};
 use proto::history::FailoverLogs;
 use proto::ids::{BucketId, IndexId, SliceId, SliceNo};
-use proto::index::{BucketInfo, Catalog, IndexInfo, NodeInfo};
+use proto::index::{Catalog, IndexInfo};
 use proto::mutation::{StreamMessage, SubscribeRequest};
 use proto::plant::{self, Plant};
+use proto::source::source_of;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
@@ -66,6 +67,14 @@ pub struct Shared {
 }
 
 impl Shared {
+    /// The source of a bucket, as the catalog has it now.
+    fn source(&self, bucket: BucketId) -> Result<Arc<dyn ProjectorApi>> {
+        let catalog = self.catalog.load();
+        let unknown = || Error::unavailable(format!("bucket {bucket} is not known here"));
+        let info = catalog.buckets.get(&bucket).ok_or_else(unknown)?;
+        source_of(&*self.directory, info, |node| catalog.nodes.get(&node).cloned())
+    }
+
     /// An index was built, dropped or begun.
     pub fn slices_changed(&self) {
         self.slices.send_modify(|count| *count += 1);
@@ -85,7 +94,6 @@ pub struct FollowerState {
 struct Follower {
     shared: Shared,
     bucket: BucketId,
-    projector: Arc<dyn ProjectorApi>,
     state: watch::Sender<FollowerState>,
     queue: Option<MutationQueue>,
     /// What of the past the queue lacks is made up for; ends with the queue.
@@ -111,18 +119,13 @@ struct Fed {
 }
 
 /// Follows a bucket until the task is dropped.
-pub fn follow(
-    shared: Shared,
-    bucket: &BucketInfo,
-    projector: &NodeInfo,
-) -> (Task, watch::Receiver<FollowerState>) {
+pub fn follow(shared: Shared, bucket: BucketId) -> (Task, watch::Receiver<FollowerState>) {
     let (state, watched) = watch::channel(FollowerState::default());
     let (built, builds_done) = async_channel::bounded(16);
     let env = shared.env.clone();
-    let applied = shared.store.applied().into_iter().find(|mark| mark.bucket == bucket.id);
+    let applied = shared.store.applied().into_iter().find(|mark| mark.bucket == bucket);
     let mut follower = Follower {
-        projector: shared.directory.projector(projector),
-        bucket: bucket.id,
+        bucket,
         queue: None,
         resync: None,
         applied,
@@ -162,7 +165,8 @@ impl Follower {
             queue.forget_epochs();
         }
         let request = self.subscribe_request();
-        let mut stream = match self.projector.subscribe(request).await {
+        let source = self.shared.source(self.bucket)?;
+        let mut stream = match source.subscribe(request).await {
             Ok(stream) => stream,
             Err(error) => {
                 if error.code == ErrorCode::OutOfOrder {
@@ -220,7 +224,7 @@ impl Follower {
 
     async fn message(&mut self, message: StreamMessage) -> Result<()> {
         match message {
-            StreamMessage::Begin { at, indexes } => {
+            StreamMessage::Begin { at, indexes, .. } => {
                 let applied = self.applied.as_ref().map(|mark| mark.epoch).unwrap_or_default();
                 let queue =
                     self.queue.get_or_insert_with(|| MutationQueue::new(at.clone(), applied));
@@ -270,6 +274,11 @@ impl Follower {
                 self.check_follows(&mark)?;
                 self.queue()?.epoch(mark);
                 self.apply_ready().await?;
+            }
+            StreamMessage::StreamBegin { vbucket, .. }
+            | StreamMessage::StreamEnd { vbucket, .. } => {
+                // What the streams of several projectors are made one by does not give these on.
+                return Err(Error::unavailable(format!("vbucket {vbucket} has another home now")));
             }
             StreamMessage::DropData => {
                 return Err(Error::new(ErrorCode::DropData, "the node fell behind the stream"));

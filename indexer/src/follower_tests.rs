@@ -6,7 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream;
-use proto::api::{IndexerApi, PushReply, PushRequest, ResultStream, WriteReply, WriteRequest};
+use proto::api::{
+    HandOverPiece, HandOverRequest, IndexerApi, PushReply, PushRequest, ResultStream, WriteReply,
+    WriteRequest,
+};
 use proto::cut::Position;
 use proto::history::{SourceHistory, SourcePlace};
 use proto::ids::{Epoch, Generation, Seqno, VbucketId, Vbuuid};
@@ -16,6 +19,7 @@ use proto::mutation::{BackfillMessage, BackfillRequest, Frame, KeyVersionsWriter
 use super::scripted::{BUCKET, Cluster, INDEXER, node};
 use super::*;
 use crate::Indexer;
+use proto::homes::VbucketSet;
 
 const INDEX: IndexId = IndexId(1);
 const SLICE: SliceId = SliceId { index: INDEX, generation: Generation(0), slice: SliceNo(0) };
@@ -83,7 +87,7 @@ impl ProjectorApi for Script {
     async fn push(&self, _: PushRequest) -> Result<PushReply> {
         Err(Error::unavailable("not here"))
     }
-    async fn positions(&self, _: BucketId) -> Result<Cut> {
+    async fn hand_over(&self, _: HandOverRequest) -> Result<HandOverPiece> {
         Err(Error::unavailable("not here"))
     }
     async fn place(&self, _: BucketId) -> Result<SourcePlace> {
@@ -106,12 +110,17 @@ impl ProjectorApi for Script {
                     let vbucket = VbucketId(0);
                     StreamMessage::Frames(vec![Frame { vbucket, vbuuid: BRANCH, from, to, body }])
                 });
-                let begin = StreamMessage::Begin { at: cut([0, 0]), indexes };
+                let begin =
+                    StreamMessage::Begin { at: cut([0, 0]), indexes, vbuckets: VbucketSet::all(2) };
                 let first = [begin, history(), epoch(1, [0, 0]), epoch(9, [10_000, 1])];
                 first.into_iter().chain(frames).collect::<Vec<_>>()
             }
             _ => {
-                let begin = StreamMessage::Begin { at: cut([10_000, 1]), indexes };
+                let begin = StreamMessage::Begin {
+                    at: cut([10_000, 1]),
+                    indexes,
+                    vbuckets: VbucketSet::all(2),
+                };
                 vec![begin, history(), epoch(10, [10_000, 1])]
             }
         };

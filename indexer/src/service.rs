@@ -44,8 +44,6 @@ pub struct Indexer {
 }
 
 struct Follower {
-    /// What it was started for; another projector or address means a new one.
-    projector: Arc<proto::index::NodeInfo>,
     state: watch::Receiver<FollowerState>,
     _task: Task,
 }
@@ -204,15 +202,11 @@ async fn take_catalog(shared: &Shared, followers: &Followers, catalog: &Arc<Cata
             index.bucket == *bucket && index.state != IndexState::Pending && index.feeds_any(node)
         })
     };
-    followers.retain(|bucket, follower| {
-        let projector = catalog.buckets.get(bucket).and_then(|b| catalog.nodes.get(&b.projector));
-        concerns(bucket) && projector == Some(&follower.projector)
-    });
+    followers.retain(|bucket, _| concerns(bucket) && catalog.buckets.contains_key(bucket));
     for bucket in catalog.buckets.values().filter(|bucket| concerns(&bucket.id)) {
-        let Some(projector) = catalog.nodes.get(&bucket.projector) else { continue };
         followers.entry(bucket.id).or_insert_with(|| {
-            let (task, state) = follow(shared.clone(), bucket, projector);
-            Follower { projector: Arc::clone(projector), state, _task: task }
+            let (task, state) = follow(shared.clone(), bucket.id);
+            Follower { state, _task: task }
         });
     }
 }

@@ -15,7 +15,8 @@ use std::sync::Arc;
 use proto::Result;
 use proto::cut::Cut;
 use proto::env::ByteSender;
-use proto::ids::NodeId;
+use proto::homes::VbucketSet;
+use proto::ids::{NodeId, vbucket_of};
 use proto::index::IndexInfo;
 use proto::mutation::{BackfillMessage, KeyVersionsWriter};
 
@@ -39,6 +40,8 @@ pub struct Backfill {
     pub node: NodeId,
     /// Where the snapshot is in the bucket's history.
     pub cut: Cut,
+    /// What of it is wanted.
+    pub vbuckets: VbucketSet,
 }
 
 /// What is still to be sent.
@@ -108,6 +111,9 @@ impl Backfill {
         while out.len() < MESSAGE_BYTES
             && let Some(stored) = rest.read.next()
         {
+            if !self.vbuckets.contains(vbucket_of(&stored.id, self.bucket.info.vbuckets)) {
+                continue;
+            }
             let place = (stored.id.as_str(), stored.seqno.0);
             maker.document(&self.index, place, &stored.document, &mut out)?;
         }

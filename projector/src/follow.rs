@@ -24,6 +24,7 @@ use proto::{Error, ErrorCode, Result};
 use crate::service::Projector;
 use crate::source::BucketRecord;
 use crate::source::bucket::Bucket;
+use crate::source::keeping::Keeping;
 
 /// Between two tries; doubled up to [`RETRY_MAX`].
 const RETRY_MIN: Duration = Duration::from_millis(50);
@@ -173,7 +174,7 @@ async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<
     }
     if catalog.cas > known {
         let here = projector.bucket_ids();
-        let mine = |bucket: &BucketInfo| bucket.projector == projector.config.node.id;
+        let mine = |bucket: &BucketInfo| bucket.homes.concerns(projector.config.node.id);
         let made: Vec<_> = catalog
             .buckets
             .values()
@@ -184,8 +185,21 @@ async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<
             here.into_iter().filter(|bucket| !catalog.buckets.contains_key(bucket)).collect();
         store_catalog(projector, catalog.cas, made, removed).await?;
     }
+    for bucket in catalog.buckets.values() {
+        keep(projector, bucket).await?;
+    }
     projector.catalog.send_replace(Some(catalog));
     Ok(())
+}
+
+/// What is kept of a bucket is what the catalog says.
+async fn keep(projector: &Projector, info: &BucketInfo) -> Result<()> {
+    let Some(bucket) = projector.find(info.id) else { return Ok(()) };
+    if bucket.homes() == info.homes {
+        return Ok(());
+    }
+    let (homes, node) = (Arc::clone(&info.homes), projector.config.node.id);
+    projector.alone(bucket, move |writer, bucket| writer.keep(bucket, &homes, node)).await
 }
 
 async fn store_catalog(
@@ -224,7 +238,8 @@ fn new_record(projector: &Projector, info: &BucketInfo) -> BucketRecord {
         SourceKind::Embedded => vec![(Vbuuid(projector.env.random.next_u64().max(1)), 0)],
         SourceKind::Push => Vec::new(),
     });
-    BucketRecord { info: info.clone(), branches: branches.collect() }
+    let keeping = Keeping::default().with_homes(&info.homes, projector.config.node.id);
+    BucketRecord { info: info.clone(), branches: branches.collect(), keeping }
 }
 
 /// Sends SYNC for each bucket that has moved, and for all of them now and then. Runs until cancelled, at
@@ -246,7 +261,9 @@ pub async fn sync_positions(projector: Arc<Projector>) {
         let buckets: Vec<_> = due
             .iter()
             .filter_map(|id| projector.find(*id))
-            .map(|bucket| (bucket.info.id, bucket.durable()))
+            .map(|bucket| (bucket.info.id, bucket.history()))
+            .filter(|(_, history)| !history.kept.is_empty())
+            .map(|(id, history)| (id, history.kept, history.durable))
             .collect();
         if buckets.is_empty() {
             due.clear();

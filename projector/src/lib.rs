@@ -19,6 +19,7 @@ mod check;
 pub mod config;
 pub mod document_keys;
 mod follow;
+mod hand_over;
 mod log_reader;
 mod purge;
 pub mod service;

@@ -6,21 +6,29 @@
 use std::sync::Arc;
 
 use proto::cut::Cut;
+use proto::homes::VbucketSet;
 use proto::ids::{Seqno, VbucketId};
 use proto::index::BucketInfo;
 use proto::{Error, ErrorCode, Result};
 
+use crate::source::bucket::Bucket;
 use crate::source::{LogExtent, LogRange, Mutation};
 use crate::stream::StreamContext;
 
 /// Bytes read from a vbucket's log at once.
 const LOG_READ_BYTES: usize = 256 << 10;
 
-/// Is all that comes after a place still in the log? `HistoryPurged` names a vbucket of which it is not.
-pub async fn check_kept(context: &StreamContext, bucket: &BucketInfo, at: &Cut) -> Result<()> {
+/// Is all that comes after a place in some vbuckets still in the log? `HistoryPurged` names one of which it is not.
+pub async fn check_kept(
+    context: &StreamContext,
+    bucket: &BucketInfo,
+    vbuckets: &VbucketSet,
+    at: &Cut,
+) -> Result<()> {
     let (store, id) = (Arc::clone(&context.store), bucket.id);
     let extents = context.env.blocking(move || store.extents(id)).await?;
-    let found = at.iter().find_map(|(vbucket, position)| {
+    let found = vbuckets.iter().find_map(|vbucket| {
+        let position = at.get(vbucket);
         let extent = extents.get(usize::from(vbucket.0))?;
         (position.seqno < extent.purged).then_some((vbucket, position.seqno, extent.purged))
     });
@@ -30,7 +38,7 @@ pub async fn check_kept(context: &StreamContext, bucket: &BucketInfo, at: &Cut) 
 /// The next mutations of a range, at least one.
 pub async fn read(
     context: &StreamContext,
-    bucket: &BucketInfo,
+    bucket: &Bucket,
     range: LogRange,
 ) -> Result<Vec<Arc<Mutation>>> {
     let store = Arc::clone(&context.store);
@@ -45,12 +53,15 @@ pub async fn read(
     };
     let found: Result<std::result::Result<_, LogExtent>> = context.env.blocking(read).await;
     found?.map_err(|LogExtent { purged, .. }| match range.after < purged {
-        true => gone(bucket, range.vbucket, range.after, purged),
+        true => gone(&bucket.info, range.vbucket, range.after, purged),
+        false if !bucket.keeping().kept.contains(range.vbucket) => {
+            Error::unavailable(format!("vbucket {} is kept elsewhere", range.vbucket))
+        }
         false => Error::new(
             ErrorCode::Corrupt,
             format!(
                 "the log of vbucket {} of bucket {} has a gap after seqno {}",
-                range.vbucket, bucket.name, range.after
+                range.vbucket, bucket.info.name, range.after
             ),
         ),
     })

@@ -153,11 +153,13 @@ mod tests {
 
     use bytes::Bytes;
     use proto::cut::{EpochMark, Position};
+    use proto::homes::VbucketSet;
     use proto::ids::{NodeId, Vbuuid};
     use proto::index::{BucketInfo, SourceKind};
     use proto::mutation::MutationKind;
 
     use super::*;
+    use crate::source::keeping::Keeping;
     use crate::source::memory::MemoryStore;
     use crate::source::{Batch, BucketChanges, BucketRecord, Mutation};
 
@@ -166,7 +168,8 @@ mod tests {
     /// Vbucket 0 has old entries alone, vbucket 1 has as many, later; 100 bytes each.
     fn world() -> (MemoryStore, Bucket) {
         let info = BucketInfo::new(BUCKET, "b", 2, SourceKind::Embedded, NodeId(1));
-        let record = BucketRecord { info, branches: vec![vec![(Vbuuid(1), 0)]; 2] };
+        let keeping = Keeping { kept: VbucketSet::all(2), ..Keeping::default() };
+        let record = BucketRecord { info, branches: vec![vec![(Vbuuid(1), 0)]; 2], keeping };
         let store = MemoryStore::default();
         store.apply_catalog(1, std::slice::from_ref(&record), &[]).expect("a bucket");
         let entry = |n: u64| {

@@ -9,11 +9,12 @@ use async_channel::Sender;
 use async_trait::async_trait;
 use bytes::Bytes;
 use proto::api::{
-    Directory, ProjectorApi, PushReply, PushRequest, ResultStream, WriteReply, WriteRequest,
+    Directory, HandOverPiece, HandOverRequest, ProjectorApi, PushReply, PushRequest, ResultStream,
+    WriteReply, WriteRequest,
 };
-use proto::cut::Cut;
 use proto::env::{Budget, Env, Random, Task, byte_channel};
 use proto::history::{SourceHistory, SourcePlace, begin_branch};
+use proto::homes::VbucketSet;
 use proto::ids::{BucketId, Seqno, Vbuuid};
 use proto::index::{Catalog, IndexInfo, SourceKind};
 use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
@@ -26,8 +27,10 @@ use crate::backfill::Backfill;
 use crate::check;
 use crate::config::Config;
 use crate::follow;
+use crate::hand_over;
 use crate::purge;
 use crate::source::bucket::Bucket;
+use crate::source::keeping::not_home;
 use crate::source::writer::{Job, Work, Writer};
 use crate::source::{BucketRecord, DocumentStore};
 use crate::stream::{MaintenanceStream, StreamContext};
@@ -131,6 +134,7 @@ impl Service {
             env.spawn("projector registration", follow::stay_registered(Arc::clone(&projector))),
             env.spawn("projector catalog", follow::follow_catalog(Arc::clone(&projector))),
             env.spawn("projector sync", follow::sync_positions(Arc::clone(&projector))),
+            env.spawn("projector hand-overs", hand_over::take_all(Arc::clone(&projector))),
             env.spawn("projector purge", purge::keep_bounded(Arc::clone(&projector))),
         ];
         Ok(Self { projector, failed, _tasks: tasks })
@@ -208,7 +212,7 @@ impl Projector {
     }
 
     /// Waits a little until the catalog shows something that its user has seen already.
-    async fn wait_for<T>(
+    pub(crate) async fn wait_for<T>(
         &self,
         look: impl Fn(Option<&Catalog>) -> Option<T> + Send,
         missing: impl Fn() -> Error + Send,
@@ -227,7 +231,7 @@ impl Projector {
         tokio::time::timeout(CATALOG_WAIT, found).await.map_err(|_| missing())
     }
 
-    async fn bucket(&self, bucket: BucketId) -> Result<Arc<Bucket>> {
+    pub(crate) async fn bucket(&self, bucket: BucketId) -> Result<Arc<Bucket>> {
         if let Some(found) = self.find(bucket) {
             return Ok(found);
         }
@@ -275,6 +279,21 @@ impl Projector {
         })
     }
 
+    /// Has the writer do something between two groups.
+    pub(crate) async fn alone<T: Send + 'static>(
+        &self,
+        bucket: Arc<Bucket>,
+        work: impl FnOnce(&Writer, &Bucket) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.queue(bucket, 0, |reply| {
+            Work::Alone(Box::new(move |writer, bucket| {
+                // Whoever asked may have gone; what was done stands all the same.
+                let _gone = reply.send(work(writer, bucket));
+            }))
+        })
+        .await
+    }
+
     async fn submit<T>(
         &self,
         bucket: Arc<Bucket>,
@@ -282,6 +301,15 @@ impl Projector {
         work: impl FnOnce(oneshot::Sender<Result<T>>) -> Work,
     ) -> Result<T> {
         self.wait_published(&bucket).await?;
+        self.queue(bucket, bytes, work).await
+    }
+
+    async fn queue<T>(
+        &self,
+        bucket: Arc<Bucket>,
+        bytes: usize,
+        work: impl FnOnce(oneshot::Sender<Result<T>>) -> Work,
+    ) -> Result<T> {
         let room = self.write_budget.reserve(bytes).await;
         let (reply, answer) = oneshot::channel();
         let ending = || Error::unavailable("the projector is ending");
@@ -308,22 +336,30 @@ impl ProjectorApi for Projector {
 
     async fn push(&self, request: PushRequest) -> Result<PushReply> {
         let bucket = self.writable(request.bucket, SourceKind::Push).await?;
+        let begun: Vec<_> = request.branches.iter().map(|(vbucket, _)| *vbucket).collect();
         if !request.branches.is_empty() {
             let branches = request.branches;
-            self.submit(Arc::clone(&bucket), 0, |reply| Work::Branch(branches, reply)).await?;
+            self.wait_published(&bucket).await?;
+            let begin =
+                move |writer: &Writer, bucket: &Bucket| writer.begin_branches(bucket, &branches);
+            self.alone(Arc::clone(&bucket), begin).await?;
         }
         let limit = self.config.document_bytes_max;
         let (mutations, error, bytes) = check::pushes(&bucket.info, request.mutations, limit);
-        self.submit(bucket, bytes, |reply| Work::Push(mutations, error, reply)).await
+        let at = Arc::clone(&bucket);
+        let push = |reply| Work::Push(mutations, error, reply);
+        let mut durable = self.submit(bucket, bytes, push).await?.durable;
+        for vbucket in begun {
+            if let Err(place) = durable.binary_search_by_key(&vbucket, |(known, _)| *known) {
+                durable.insert(place, (vbucket, at.durable().get(vbucket)));
+            }
+        }
+        Ok(PushReply { durable })
     }
 
     async fn place(&self, bucket: BucketId) -> Result<SourcePlace> {
-        let SourceHistory { durable, logs } = self.bucket(bucket).await?.history();
-        Ok(SourcePlace { durable, history: logs.fingerprint() })
-    }
-
-    async fn positions(&self, bucket: BucketId) -> Result<Cut> {
-        Ok(self.bucket(bucket).await?.durable())
+        let SourceHistory { durable, logs, kept } = self.bucket(bucket).await?.history();
+        Ok(SourcePlace { durable, history: logs.fingerprint(), kept })
     }
 
     async fn history(&self, bucket: BucketId) -> Result<SourceHistory> {
@@ -348,18 +384,29 @@ impl ProjectorApi for Projector {
         let bucket = self.bucket(index.bucket).await?;
         let (store, gate) = (Arc::clone(&self.streams.store), Arc::clone(&self.gate));
         let at = Arc::clone(&bucket);
-        let (snapshot, cut) = self
+        let (snapshot, cut, kept) = self
             .env
             .blocking(move || {
                 let _agree = gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                store.snapshot(at.info.id).map(|snapshot| (snapshot, at.durable()))
+                let (cut, kept) = (at.durable(), at.keeping().kept.clone());
+                store.snapshot(at.info.id).map(|snapshot| (snapshot, cut, kept))
             })
             .await?;
+        let vbuckets = request.vbuckets.unwrap_or_else(|| VbucketSet::all(bucket.info.vbuckets));
+        if let Some(vbucket) = vbuckets.iter().find(|vbucket| !kept.contains(*vbucket)) {
+            return Err(not_home(&bucket, vbucket));
+        }
+        let cut = cut.of(&vbuckets);
         let context = Arc::clone(&self.streams);
         let (out, messages) = byte_channel(self.config.stream_bytes_max);
-        let backfill = Backfill { context, bucket, index, node: request.node, cut };
+        let node = request.node;
+        let backfill = Backfill { context, bucket, index, node, cut, vbuckets };
         let task = self.env.spawn("backfill stream", backfill.run(snapshot, out));
         Ok(Box::pin(TaskStream::new(messages, task)))
+    }
+
+    async fn hand_over(&self, request: HandOverRequest) -> Result<HandOverPiece> {
+        hand_over::give(self, request).await
     }
 }
 

@@ -25,6 +25,7 @@ use std::sync::atomic::AtomicU64;
 use proto::cut::{Cut, Position};
 use proto::env::{ByteSender, Env};
 use proto::history::FailoverLogs;
+use proto::homes::VbucketSet;
 use proto::ids::{Epoch, IndexId, NodeId, Seqno, VbucketId};
 use proto::index::{Catalog, IndexInfo, IndexState};
 use proto::mutation::{Frame, KeyVersionsWriter, StreamMessage, SubscribeRequest};
@@ -36,6 +37,7 @@ use tokio::sync::watch;
 use crate::document_keys::KeyMaker;
 use crate::log_reader;
 use crate::source::bucket::{Bucket, HeadPosition};
+use crate::source::keeping::Keeping;
 use crate::source::{DocumentStore, LogRange, Mutation};
 
 /// Mutations turned into frames at once, by what they take in memory: about a thousand small documents,
@@ -84,6 +86,10 @@ pub struct MaintenanceStream {
     /// The `cas` of the catalog that `indexes` are of.
     catalog_cas: u64,
     indexes: BTreeMap<IndexId, Arc<IndexInfo>>,
+    /// The vbuckets that the stream brings.
+    vbuckets: VbucketSet,
+    /// What the projector kept when they were last compared.
+    keeping: Arc<Keeping>,
     at: Cut,
     /// What was told of the history; it ends with the next loss.
     logs: Option<Arc<FailoverLogs>>,
@@ -130,12 +136,13 @@ impl MaintenanceStream {
     ) -> Result<Self> {
         let changed = bucket.watch();
         let (_, losses) = bucket.logs();
-        let (end, then) = bucket.end();
+        let (end, then, keeping) = bucket.end();
+        let vbuckets = keeping.kept.clone();
         let mut last_epoch = request.last_epoch;
         let (at, reading) = match &request.from {
             Some(from) => {
                 bucket.check_place(from)?;
-                (from.clone(), Reading::Log { to: Arc::new(end), then })
+                (from.of(&vbuckets), Reading::Log { to: Arc::new(end), then })
             }
             None => {
                 // Nothing before the newest timestamp concerns a node that begins here.
@@ -156,6 +163,8 @@ impl MaintenanceStream {
             out,
             catalog_cas: 0,
             indexes: BTreeMap::new(),
+            vbuckets,
+            keeping,
             at,
             logs: None,
             losses,
@@ -178,15 +187,20 @@ impl MaintenanceStream {
     }
 
     async fn send_all(&mut self) -> Sent<()> {
-        log_reader::check_kept(&self.context, &self.bucket.info, &self.at).await?;
+        let bucket = &self.bucket.info;
+        log_reader::check_kept(&self.context, bucket, &self.vbuckets, &self.at).await?;
         self.indexes = self.wanted_indexes();
         let indexes = self.indexes.values().cloned().collect();
-        self.send(StreamMessage::Begin { at: self.at.clone(), indexes }).await?;
+        let vbuckets = self.vbuckets.clone();
+        self.send(StreamMessage::Begin { at: self.at.clone(), indexes, vbuckets }).await?;
+        self.send_history().await?;
+        self.send_ends().await?;
         loop {
             self.changed.borrow_and_update();
             if self.bucket.is_removed() {
                 return Err(self.bucket.removed_error().into());
             }
+            self.send_vbucket_changes().await?;
             self.send_history().await?;
             self.send_index_changes().await?;
             self.send_epochs().await?;
@@ -237,6 +251,49 @@ impl MaintenanceStream {
         Ok(())
     }
 
+    /// Follows the hand-overs of vbuckets. One that the projector has taken over begins where it did so, and
+    /// all its mutations since come by the head; the reading side sees to it that none was passed over.
+    async fn send_vbucket_changes(&mut self) -> Sent<()> {
+        let (keeping, began) = self.bucket.began();
+        if Arc::ptr_eq(&keeping, &self.keeping) {
+            return Ok(());
+        }
+        self.keeping = Arc::clone(&keeping);
+        self.send_ends().await?;
+        if let Some(vbucket) = self.vbuckets.iter().find(|v| !keeping.kept.contains(*v)) {
+            let what =
+                format!("vbucket {vbucket} is kept elsewhere; ask its new home for the rest");
+            return Err(Error::unavailable(what).into());
+        }
+        for vbucket in keeping.kept.iter().filter(|vbucket| keeping.takes(*vbucket)) {
+            if !self.vbuckets.contains(vbucket) {
+                let at = began.get(&vbucket).copied().unwrap_or_default();
+                self.vbuckets.insert(vbucket);
+                self.at.set(vbucket, at);
+                self.send(StreamMessage::StreamBegin { vbucket, at }).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the vbuckets that are released and of which all was sent.
+    async fn send_ends(&mut self) -> Sent<()> {
+        if self.keeping.released.is_empty() {
+            return Ok(());
+        }
+        let durable = self.bucket.durable();
+        let here = |vbucket: &VbucketId| self.vbuckets.contains(*vbucket);
+        let released: Vec<_> = self.keeping.released.iter().filter(here).collect();
+        for vbucket in released {
+            let at = self.at.get(vbucket);
+            if at.seqno == durable.get(vbucket).seqno {
+                self.vbuckets.remove(vbucket);
+                self.send(StreamMessage::StreamEnd { vbucket, at }).await?;
+            }
+        }
+        Ok(())
+    }
+
     async fn send_index_changes(&mut self) -> Sent<()> {
         if self.catalog.borrow().as_ref().is_none_or(|catalog| catalog.cas == self.catalog_cas) {
             return Ok(());
@@ -265,7 +322,8 @@ impl MaintenanceStream {
         for mark in self.bucket.epochs_after(self.last_epoch) {
             let cut = Arc::clone(&mark.cut);
             let logs = self.logs.as_ref();
-            if !logs.is_some_and(|logs| logs.includes_cut(&cut)) && !plant::is(Plant::DeadEpochSent)
+            if !logs.is_some_and(|logs| logs.includes_of(&self.vbuckets, &cut))
+                && !plant::is(Plant::DeadEpochSent)
             {
                 // It was published before a loss: the rollback will put another in its place.
                 break;
@@ -291,7 +349,9 @@ impl MaintenanceStream {
         if self.batch.as_slice().is_empty() {
             return Ok(false);
         }
-        // After the mutations were read: none of them is of a history that is no more, nor its label of another.
+        // After the mutations were read: none of them is of a history that is no more, nor its label of another; and
+        // of a vbucket that was taken over meanwhile all of them are there.
+        self.send_vbucket_changes().await?;
         self.send_history().await?;
         let frames = self.frames()?;
         for frame in &frames {
@@ -304,7 +364,10 @@ impl MaintenanceStream {
                 self.ahead_bytes += bytes;
             }
         }
-        self.send(StreamMessage::Frames(frames)).await?;
+        if !frames.is_empty() {
+            self.send(StreamMessage::Frames(frames)).await?;
+        }
+        self.send_ends().await?;
         Ok(true)
     }
 
@@ -317,7 +380,7 @@ impl MaintenanceStream {
                         return Ok(batch);
                     }
                     None => {
-                        let (to, then) = self.bucket.end();
+                        let (to, then, _) = self.bucket.end();
                         tracing::debug!(node = %self.node, bucket = %self.bucket.info.name, "fell behind the head");
                         self.reading = Reading::Log { to: Arc::new(to), then };
                     }
@@ -330,7 +393,7 @@ impl MaintenanceStream {
                     let after = self.at.get(vbucket).seqno;
                     let bucket = self.bucket.info.id;
                     let range = LogRange { bucket, vbucket, after, to: end };
-                    return log_reader::read(&self.context, &self.bucket.info, range).await;
+                    return log_reader::read(&self.context, &self.bucket, range).await;
                 }
             }
         }
@@ -365,6 +428,10 @@ impl MaintenanceStream {
             && let Some(mutation) = self.batch.next()
         {
             let from = self.at.get(mutation.vbucket).seqno;
+            // The head has mutations of vbuckets that were kept once, or that the stream brings no more.
+            if !self.vbuckets.contains(mutation.vbucket) || mutation.seqno <= from {
+                continue;
+            }
             let (from, to, writer) =
                 open.entry(mutation.vbucket).or_insert((from, from, KeyVersionsWriter::default()));
             *to = mutation.seqno;

@@ -17,7 +17,8 @@ use crate::command::{CommandRequest, Outcome};
 use crate::cut::{Cut, EpochMark, Position, WritePosition};
 use crate::env::AdmissionStatus;
 use crate::error::Result;
-use crate::history::{SourceHistory, SourcePlace};
+use crate::history::{Branches, SourceHistory, SourcePlace};
+use crate::homes::{HandOver, VbucketSet};
 use crate::ids::{BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo, VbucketId};
 use crate::index::{Catalog, NodeInfo};
 use crate::moves::{ExportMessage, ExportRequest, MoveProgress, RebalancePlan, RebalanceRequest};
@@ -89,8 +90,9 @@ pub struct SyncReport {
     /// Who reports.
     pub projector: NodeId,
     /// Durable positions of the vbuckets that changed since the last report to this leader, or of
-    /// all vbuckets; whole, so that a lost report does no harm.
-    pub buckets: Vec<(BucketId, Cut)>,
+    /// all vbuckets; whole, so that a lost report does no harm. Of a bucket on several projectors each
+    /// reports the vbuckets that it keeps.
+    pub buckets: Vec<(BucketId, VbucketSet, Cut)>,
 }
 
 /// What a process says of itself, about once a second and when something important changed.
@@ -208,7 +210,7 @@ pub trait ProjectorApi: Send + Sync + 'static {
     async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>>;
 
     /// Takes mutations that the producer numbered, for a bucket made FROM PUSH; durable when it
-    /// answers. A gap, an older seqno or an unknown branch: `OutOfOrder`, and all before it is kept. A
+    /// answers. `NotHome` where another projector keeps one of the vbuckets: then nothing is taken. A gap, an older seqno or an unknown branch: `OutOfOrder`, and all before it is kept. A
     /// producer that has lost a piece of its history says where its new branch begins.
     async fn push(&self, request: PushRequest) -> Result<PushReply>;
 
@@ -216,7 +218,9 @@ pub trait ProjectorApi: Send + Sync + 'static {
     async fn place(&self, bucket: BucketId) -> Result<SourcePlace>;
 
     /// Where the durable history of a bucket ends: a participant-closed cut.
-    async fn positions(&self, bucket: BucketId) -> Result<Cut>;
+    async fn positions(&self, bucket: BucketId) -> Result<Cut> {
+        Ok(self.place(bucket).await?.durable)
+    }
 
     /// The failover logs of a bucket and where its durable history ends, at one moment.
     async fn history(&self, bucket: BucketId) -> Result<SourceHistory>;
@@ -229,6 +233,36 @@ pub trait ProjectorApi: Send + Sync + 'static {
 
     /// A consistent snapshot of a bucket as key-versions of one index, for one node.
     async fn backfill(&self, request: BackfillRequest) -> Result<ResultStream<BackfillMessage>>;
+
+    /// The next piece of a vbucket for the target of its hand-over; and, if asked, the last piece.
+    async fn hand_over(&self, request: HandOverRequest) -> Result<HandOverPiece>;
+}
+
+/// The target of a hand-over asks a vbucket's home for more of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandOverRequest {
+    /// The bucket.
+    pub bucket: BucketId,
+    /// The hand-over.
+    pub handing: HandOver,
+    /// What the target has. Not a place in the vbucket's history (any more): `OutOfOrder`, and it begins anew.
+    pub after: Position,
+    /// From now on the home takes no mutations of the vbucket, unless the hand-over is cancelled. Asked again
+    /// it changes nothing.
+    pub release: bool,
+}
+
+/// A piece of a vbucket's log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandOverPiece {
+    /// The vbucket's branches.
+    pub branches: Branches,
+    /// The mutations behind `after`, all or some megabytes of them.
+    pub mutations: Vec<PushMutation>,
+    /// Where the vbucket ends.
+    pub end: Position,
+    /// Is that its end for as long as the hand-over lasts?
+    pub released: bool,
 }
 
 /// Documents to write.
@@ -299,7 +333,8 @@ pub struct PushMutation {
 /// What of a bucket is durable after a push.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushReply {
-    /// Durable positions of the vbuckets that the request named.
+    /// Durable positions of the vbuckets that the request named. Where several projectors were asked, one that is
+    /// missing was not taken: its home was not where the caller's catalog says (`NotHome`).
     pub durable: Vec<(VbucketId, Position)>,
 }
 

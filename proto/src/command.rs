@@ -34,7 +34,7 @@ pub struct CommandRequest {
 pub enum Command {
     /// CREATE BUCKET. The new bucket has epoch 1 from the start, with a cut at the beginning of its
     /// history, so that an empty bucket can be scanned. Refused (`Unavailable`) while no projector
-    /// is registered; the projector with the fewest buckets gets it.
+    /// is registered; the projectors with the fewest buckets get it.
     CreateBucket {
         /// Its name.
         name: String,
@@ -42,8 +42,34 @@ pub enum Command {
         vbuckets: u16,
         /// Who writes it.
         source: SourceKind,
+        /// Over how many projectors its vbuckets are dealt out: more than one for a pushed bucket alone, whose
+        /// mutations stand alone. The statements of an embedded one are whole because one process numbers them.
+        projectors: u16,
         /// Not an error if there is one of that name.
         if_not_exists: bool,
+    },
+    /// ALTER BUCKET … HAND OVER VBUCKETS …: a projector is to keep some vbuckets of a pushed bucket. Those
+    /// that it keeps already are left out; a vbucket that is on its way elsewhere is refused.
+    HandOver {
+        /// The bucket's name.
+        bucket: String,
+        /// The vbuckets.
+        vbuckets: Vec<VbucketId>,
+        /// Where they go.
+        to: NodeId,
+    },
+    /// A vbucket is all at the target of its hand-over, which becomes its home. From the target; refused
+    /// where the hand-over was cancelled.
+    HandedOver {
+        /// The bucket.
+        bucket: BucketId,
+        /// [`HandOver::number`](crate::homes::HandOver::number).
+        number: u64,
+    },
+    /// ALTER BUCKET … CANCEL HAND OVER: vbuckets that are on their way stay where they are.
+    CancelHandOver {
+        /// The bucket's name.
+        bucket: String,
     },
     /// DROP BUCKET, with its indexes.
     DropBucket {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorCode, Result};
+use crate::homes::VbucketSet;
 use crate::ids::{BucketId, Epoch, Seqno, VbucketId, Vbuuid};
 
 /// A place in one vbucket's history.
@@ -72,6 +73,22 @@ impl Cut {
     /// What changed since `older`, for a replicated log that keeps deltas.
     pub fn delta_from(&self, older: &Cut) -> Vec<(VbucketId, Position)> {
         self.iter().filter(|(v, p)| older.get(*v) != *p).collect()
+    }
+
+    /// The positions of some vbuckets; the others are at their beginning.
+    pub fn of(&self, vbuckets: &VbucketSet) -> Self {
+        let of_each = self.iter().map(|(vbucket, position)| match vbuckets.contains(vbucket) {
+            true => position,
+            false => Position::default(),
+        });
+        Self(of_each.collect())
+    }
+
+    /// This cut with the positions that another has of some vbuckets.
+    pub fn with_of(&self, vbuckets: &VbucketSet, other: &Cut) -> Self {
+        let mut next = self.clone();
+        vbuckets.iter().for_each(|vbucket| next.set(vbucket, other.get(vbucket)));
+        next
     }
 
     /// This cut with some positions replaced.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::cut::{Cut, Position};
+use crate::homes::VbucketSet;
 use crate::ids::{Seqno, VbucketId, Vbuuid};
 
 /// The branches of one vbucket: (vbuuid, seqno after which it began), newest first; empty before the
@@ -37,26 +38,42 @@ pub fn begin_branch(branches: &mut Branches, vbuuid: Vbuuid, seqno: Seqno) {
     branches.truncate(BRANCHES_MAX);
 }
 
+/// The hash of a vbucket's branches; zero where it has none.
+fn hash(vbucket: u64, branches: &Branches) -> u64 {
+    if branches.is_empty() {
+        return 0;
+    }
+    let mut bytes = Vec::from(vbucket.to_le_bytes());
+    for (vbuuid, began) in branches {
+        bytes.extend(vbuuid.0.to_le_bytes());
+        bytes.extend(began.to_le_bytes());
+    }
+    xxhash_rust::xxh3::xxh3_64(&bytes)
+}
+
 /// The failover logs of a bucket: the branches of each vbucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailoverLogs {
     branches: Vec<Branches>,
-    /// Tells histories apart.
+    /// Tells histories apart: the sum of the hashes of the vbuckets' branches, so that those of parts add up.
     fingerprint: u64,
 }
 
 impl FailoverLogs {
     /// The logs of each vbucket, in their order.
     pub fn new(branches: Vec<Branches>) -> Self {
-        let mut bytes = Vec::new();
-        for of_vbucket in &branches {
-            bytes.extend((of_vbucket.len() as u64).to_le_bytes());
-            for (vbuuid, began) in of_vbucket {
-                bytes.extend(vbuuid.0.to_le_bytes());
-                bytes.extend(began.to_le_bytes());
-            }
-        }
-        Self { branches, fingerprint: xxhash_rust::xxh3::xxh3_64(&bytes) }
+        let of_each = branches.iter().enumerate().map(|(n, branches)| hash(n as u64, branches));
+        let fingerprint = of_each.fold(0, u64::wrapping_add);
+        Self { branches, fingerprint }
+    }
+
+    /// Those of some vbuckets; the others are empty.
+    pub fn of(&self, vbuckets: &VbucketSet) -> Self {
+        let of_each = self.iter().map(|(vbucket, branches)| match vbuckets.contains(vbucket) {
+            true => branches.clone(),
+            false => Branches::new(),
+        });
+        Self::new(of_each.collect())
     }
 
     /// Two histories with the same fingerprint are the same.
@@ -86,6 +103,11 @@ impl FailoverLogs {
                 && self.branch_of(vbucket, position.seqno) == position.vbuuid)
     }
 
+    /// Is each position of these vbuckets a place in the history?
+    pub fn includes_of(&self, vbuckets: &VbucketSet, cut: &Cut) -> bool {
+        vbuckets.iter().all(|vbucket| self.includes(vbucket, cut.get(vbucket)))
+    }
+
     /// Is each position of a cut a place in the history?
     pub fn includes_cut(&self, cut: &Cut) -> bool {
         cut.iter().all(|(vbucket, position)| self.includes(vbucket, position))
@@ -99,6 +121,8 @@ pub struct SourcePlace {
     pub durable: Cut,
     /// [`FailoverLogs::fingerprint`] of the history that this is a place of.
     pub history: u64,
+    /// The vbuckets that this tells of; the others are at their beginning, with no branches.
+    pub kept: VbucketSet,
 }
 
 /// What a source says of its history, at one moment.
@@ -108,6 +132,8 @@ pub struct SourceHistory {
     pub durable: Cut,
     /// The branches that it was made on.
     pub logs: Arc<FailoverLogs>,
+    /// The vbuckets that this tells of; the others are at their beginning, with no branches.
+    pub kept: VbucketSet,
 }
 
 impl SourceHistory {

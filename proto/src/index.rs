@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::expr::{ColumnType, Expr};
+use crate::homes::Homes;
 use crate::ids::{BucketId, Epoch, Generation, IndexId, NodeId, SliceNo, TopologyNo};
 use crate::moves::{EndedMove, SliceMove};
 use crate::rollback::{DeadEpochs, Rollback};
@@ -44,8 +45,8 @@ pub struct BucketInfo {
     pub vbuckets: u16,
     /// Who writes it.
     pub source: SourceKind,
-    /// The projector that keeps its documents and streams them.
-    pub projector: NodeId,
+    /// The projectors that keep its documents and stream them.
+    pub homes: Arc<Homes>,
     /// The rollback that is under way.
     pub rollback: Option<Arc<Rollback>>,
     /// Epochs that rollbacks have taken back, the newest range last; a bounded number of ranges.
@@ -53,7 +54,7 @@ pub struct BucketInfo {
 }
 
 impl BucketInfo {
-    /// A new bucket.
+    /// A new bucket, at one projector.
     pub fn new(
         id: BucketId,
         name: impl Into<String>,
@@ -62,7 +63,14 @@ impl BucketInfo {
         projector: NodeId,
     ) -> Self {
         let name = name.into();
-        Self { id, name, vbuckets, source, projector, rollback: None, dead: Arc::default() }
+        let homes = Arc::new(Homes::one(vbuckets, projector));
+        Self { id, name, vbuckets, source, homes, rollback: None, dead: Arc::default() }
+    }
+
+    /// The same bucket with other homes.
+    pub fn with_homes(mut self, homes: Homes) -> Self {
+        self.homes = Arc::new(homes);
+        self
     }
 
     /// Was an epoch taken back by a rollback?

@@ -21,9 +21,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::cut::{Cut, EpochMark};
+use crate::cut::{Cut, EpochMark, Position};
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::FailoverLogs;
+use crate::homes::VbucketSet;
 use crate::ids::{BucketId, Generation, IndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid};
 use crate::index::IndexInfo;
 
@@ -76,6 +77,22 @@ pub enum StreamMessage {
         at: Cut,
         /// What the frames are evaluated for.
         indexes: Vec<Arc<IndexInfo>>,
+        /// The vbuckets that it brings: STREAM_BEGIN for each.
+        vbuckets: VbucketSet,
+    },
+    /// STREAM_BEGIN: from here on the stream brings a vbucket more, which was handed over to its projector.
+    StreamBegin {
+        /// The vbucket.
+        vbucket: VbucketId,
+        /// Where its frames begin.
+        at: Position,
+    },
+    /// STREAM_END: the stream has brought all of a vbucket that its projector had, and hands it over.
+    StreamEnd {
+        /// The vbucket.
+        vbucket: VbucketId,
+        /// Where its frames end.
+        at: Position,
     },
     /// The history that the stream belongs to: after `Begin`, and when a branch began. All positions of the
     /// stream, before and after, are places in it: when a piece of the history is lost the stream ends.
@@ -122,12 +139,15 @@ impl StreamMessage {
     pub fn bytes(&self) -> usize {
         let cut = |cut: &Cut| POSITION_BYTES * usize::from(cut.vbuckets());
         match self {
-            Self::Begin { at, indexes } => cut(at) + indexes.len() * INDEX_BYTES,
+            Self::Begin { at, indexes, .. } => cut(at) + indexes.len() * INDEX_BYTES,
             Self::IndexJoin { at, .. } => cut(at) + INDEX_BYTES,
             Self::Frames(frames) => frames.iter().map(Frame::bytes).sum(),
             Self::Epoch(mark) => cut(&mark.cut),
             Self::History(logs) => logs.iter().map(|(_, b)| (1 + b.len()) * POSITION_BYTES).sum(),
-            Self::IndexLeave { .. } | Self::DropData => 0,
+            Self::IndexLeave { .. }
+            | Self::DropData
+            | Self::StreamBegin { .. }
+            | Self::StreamEnd { .. } => 0,
         }
     }
 }
@@ -154,6 +174,8 @@ pub struct BackfillRequest {
     pub generation: Generation,
     /// The oldest revision of its definition that will do: an older one may know less of the node's slices.
     pub revision: u64,
+    /// The documents of these vbuckets; `None` where one projector keeps all.
+    pub vbuckets: Option<VbucketSet>,
 }
 
 /// A message of a backfill stream.
@@ -208,6 +230,19 @@ impl KeyVersionsWriter {
         put_varint(&mut self.out, u64::from(slice.0));
         put_bytes(&mut self.out, key);
         put_bytes(&mut self.out, include);
+    }
+
+    /// A mutation as it was read, with all its indexes.
+    pub fn copy(&mut self, versions: &KeyVersions<'_>) {
+        let KeyVersions { seqno_minus_base, kind, id, indexes, rest } = *versions;
+        self.mutation(seqno_minus_base, kind, id, indexes);
+        self.out.extend_from_slice(rest);
+    }
+
+    /// The state of one index as it was read, with its entries.
+    pub fn copy_index(&mut self, keys: &IndexKeys<'_>) {
+        self.index(keys.index, keys.generation, keys.entries);
+        self.out.extend_from_slice(keys.rest);
     }
 
     /// Bytes written so far.

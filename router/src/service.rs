@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures::StreamExt;
-use proto::api::{Directory, Heartbeat, WatchMessage};
+use proto::api::{Directory, Heartbeat, ProjectorApi, WatchMessage};
 use proto::command::{Command, CommandRequest, Outcome};
 use proto::cut::{Cut, Position};
 use proto::env::{Admission, AdmissionLimits, AdmissionStatus, Env, Task};
 use proto::ids::{BucketId, Epoch, IndexId, NodeId, VbucketId};
-use proto::index::{BucketInfo, Catalog, IndexInfo, IndexState, NodeInfo, Role};
+use proto::index::{BucketInfo, Catalog, IndexInfo, IndexState, NodeInfo, Role, SourceKind};
 use proto::scan::{Consistency, ScanRequest};
+use proto::source::source_of;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
@@ -174,12 +175,12 @@ impl Router {
 }
 
 impl Shared {
-    fn bucket(&self, bucket: BucketId) -> Result<(Arc<BucketInfo>, Arc<NodeInfo>)> {
+    fn bucket(&self, bucket: BucketId) -> Result<(Arc<BucketInfo>, Arc<dyn ProjectorApi>)> {
         let catalog = self.catalog.load();
         let missing = || Error::unavailable(format!("bucket {bucket} is not known here"));
         let info = catalog.buckets.get(&bucket).ok_or_else(missing)?;
-        let projector = catalog.nodes.get(&info.projector).ok_or_else(missing)?;
-        Ok((Arc::clone(info), Arc::clone(projector)))
+        let source = source_of(&*self.directory, info, |node| catalog.nodes.get(&node).cloned())?;
+        Ok((Arc::clone(info), source))
     }
 
     /// Fixes the epoch first (DESIGN section 7): the newest that all slices have applied, or one that
@@ -250,8 +251,16 @@ impl Shared {
     /// An epoch that covers where the source is now.
     async fn epoch_of_now(&self, index: &IndexInfo, deadline: Instant) -> Result<Epoch> {
         loop {
-            let (_, projector) = self.bucket(index.bucket)?;
-            let now = self.directory.projector(&projector).place(index.bucket).await?;
+            let (bucket, source) = self.bucket(index.bucket)?;
+            let now = match source.place(index.bucket).await {
+                Ok(now) => now,
+                // A vbucket may be between two homes.
+                Err(error) if error.is_retry() && bucket.source == SourceKind::Push => {
+                    tokio::time::sleep(self.config.retry).await;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             let positions: Vec<_> = now.durable.iter().collect();
             match self.epoch_covering(index, &positions, Some(now.history), deadline).await {
                 // The source has lost that place meanwhile.

@@ -1,22 +1,27 @@
 //! The cluster as a session sees it: the router for scans and the catalog, the coordinator for
 //! commands, each bucket's projector for documents.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use proto::api::{CoordinatorStatus, Directory, ProjectorApi, Write, WriteReply, WriteRequest};
+use proto::api::{
+    CoordinatorStatus, Directory, ProjectorApi, PushReply, PushRequest, Write, WriteReply,
+    WriteRequest,
+};
 use proto::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::env::Env;
 use proto::ids::{Epoch, IndexId};
 use proto::index::{BucketInfo, Catalog, IndexState};
 use proto::moves::{RebalancePlan, RebalanceRequest};
 use proto::scan::{Consistency, ScanRequest};
+use proto::source::source_of;
 use proto::{Error, ErrorCode, Result};
 use router::{EpochLease, Router, ScanBatch, ScanStream};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::http::Counters;
 use crate::sql::backend::{Backend, BatchSource, EpochPin};
@@ -25,6 +30,11 @@ use crate::sql::plan::Relation;
 /// How long the catalog here may be behind a command that was committed, or a name that another
 /// process has made a moment ago.
 const CATALOG_BEHIND: Duration = Duration::from_secs(2);
+
+/// How long a push waits for a vbucket that is between two homes.
+const NOT_HOME_WAIT: Duration = Duration::from_secs(5);
+/// Between two tries.
+const NOT_HOME_PAUSE: Duration = Duration::from_millis(20);
 
 /// The cluster behind the SQL and gRPC ports of a process.
 pub struct ClusterBackend {
@@ -69,13 +79,35 @@ impl ClusterBackend {
         }
     }
 
-    /// The projector that keeps a bucket.
-    pub fn projector(&self, bucket: &BucketInfo) -> Result<Arc<dyn ProjectorApi>> {
+    /// Where a bucket is written and its documents are read, as the catalog has it now.
+    pub fn source(&self, bucket: &BucketInfo) -> Result<Arc<dyn ProjectorApi>> {
         let catalog = self.router.catalog();
-        let node = catalog.nodes.get(&bucket.projector).ok_or_else(|| {
-            Error::unavailable(format!("the projector of bucket {:?} is not known", bucket.name))
-        })?;
-        Ok(self.directory.projector(node))
+        let bucket = catalog.buckets.get(&bucket.id).map_or(bucket, |now| &**now);
+        source_of(&*self.directory, bucket, |node| catalog.nodes.get(&node).cloned())
+    }
+
+    /// Pushes mutations to the homes of their vbuckets. While a vbucket is between two homes it waits for
+    /// the new one.
+    pub async fn push(&self, bucket: &BucketInfo, mut left: PushRequest) -> Result<PushReply> {
+        let deadline = Instant::now() + NOT_HOME_WAIT;
+        let mut durable = Vec::new();
+        loop {
+            match self.source(bucket)?.push(left.clone()).await {
+                Ok(reply) => {
+                    let taken: BTreeSet<_> = reply.durable.iter().map(|(v, _)| *v).collect();
+                    left.branches.retain(|(vbucket, _)| !taken.contains(vbucket));
+                    left.mutations.retain(|mutation| !taken.contains(&mutation.vbucket));
+                    durable.extend(reply.durable);
+                }
+                Err(error) if error.code == ErrorCode::NotHome && Instant::now() < deadline => {}
+                Err(error) => return Err(error),
+            }
+            // What one projector has taken it need not be sent again.
+            if left.mutations.is_empty() && left.branches.is_empty() {
+                return Ok(PushReply { durable });
+            }
+            tokio::time::sleep(NOT_HOME_PAUSE).await;
+        }
     }
 
     fn find(catalog: &Catalog, name: &str) -> Option<Relation> {
@@ -159,13 +191,13 @@ impl Backend for ClusterBackend {
 
     async fn write(&self, bucket: &BucketInfo, writes: Vec<Write>) -> Result<WriteReply> {
         let request = WriteRequest { bucket: bucket.id, writes };
-        let reply = self.projector(bucket)?.write(request).await?;
+        let reply = self.source(bucket)?.write(request).await?;
         self.counters.documents.inc_by(reply.affected);
         Ok(reply)
     }
 
     async fn get(&self, bucket: &BucketInfo, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
-        self.projector(bucket)?.get(bucket.id, ids).await
+        self.source(bucket)?.get(bucket.id, ids).await
     }
 
     async fn pin(

@@ -121,6 +121,7 @@ impl Leader {
 mod tests {
     use proto::api::{BucketProgress, Heartbeat, SliceProgress};
     use proto::history::{FailoverLogs, SourceHistory};
+    use proto::homes::VbucketSet;
     use proto::ids::{Epoch, Generation, IndexId, Seqno, Vbuuid};
 
     use super::*;
@@ -157,7 +158,7 @@ mod tests {
 
     fn history() -> SourceHistory {
         let logs = FailoverLogs::new(vec![vec![(Vbuuid(7), 0)]; 2]);
-        SourceHistory { durable: Cut::zero(2), logs: logs.into() }
+        SourceHistory { durable: Cut::zero(2), logs: logs.into(), kept: VbucketSet::all(2) }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 use proto::cut::Cut;
 use proto::cut::Position;
+use proto::homes::VbucketSet;
 use proto::ids::{Generation, IndexId, Seqno, Vbuuid};
 
 use super::rollback::SYNC_SILENCE_MS;
@@ -12,6 +13,10 @@ const TICK_MS: u64 = 20;
 fn cut(seqno: u64) -> Cut {
     let at = |seqno| Position { vbuuid: Vbuuid(7), seqno: Seqno(seqno) };
     Cut::from_positions(vec![at(seqno), at(0)])
+}
+
+fn all(bucket: BucketId, cut: Cut) -> (BucketId, VbucketSet, Cut) {
+    (bucket, VbucketSet::all(2), cut)
 }
 
 fn of_term(term: u64) -> Leader {
@@ -79,9 +84,9 @@ fn epochs_come_a_tick_apart_and_at_once_when_somebody_waits() {
     let mut state = with_bucket();
     let mut leader = of_term(1);
     assert_eq!(run(&mut leader, &mut state, 0), Plan::default(), "nothing is new");
-    leader.sync(&state, BUCKET, cut(1), 100).unwrap();
+    leader.sync(&state, NodeId(10), all(BUCKET, cut(1)), 100).unwrap();
     assert_eq!(promotions(&run(&mut leader, &mut state, 100)).len(), 1, "after a pause at once");
-    leader.sync(&state, BUCKET, cut(2), 105).unwrap();
+    leader.sync(&state, NodeId(10), all(BUCKET, cut(2)), 105).unwrap();
     let plan = run(&mut leader, &mut state, 105);
     assert_eq!((promotions(&plan).len(), plan.next_ms), (0, Some(120)));
     let want = leader.stability.want(BUCKET, cut(2));
@@ -96,7 +101,7 @@ fn the_tick_stretches_with_the_log() {
     let state = with_bucket();
     let mut leader = of_term(1);
     leader.promoted(100, 150);
-    leader.sync(&state, BUCKET, cut(1), 150).unwrap();
+    leader.sync(&state, NodeId(10), all(BUCKET, cut(1)), 150).unwrap();
     assert_eq!(leader.plan(&state, 150).next_ms, Some(200));
     leader.promoted(200, 9_000);
     assert_eq!(leader.plan(&state, 1_000).next_ms, Some(200 + TICK_MS_MAX));
@@ -106,11 +111,11 @@ fn the_tick_stretches_with_the_log() {
 fn a_promotion_holds_what_changed_and_nothing_else() {
     let mut state = with_bucket();
     let mut leader = of_term(1);
-    leader.sync(&state, BUCKET, cut(5), 0).unwrap();
+    leader.sync(&state, NodeId(10), all(BUCKET, cut(5)), 0).unwrap();
     let promotion = promotions(&run(&mut leader, &mut state, 0)).remove(0);
     assert_eq!(promotion.changes.len(), 1, "vbucket 1 has nothing");
     assert_eq!(promotion.changes[0].1.seqno, Seqno(5));
-    leader.sync(&state, BucketId(9), cut(5), 0).unwrap();
+    leader.sync(&state, NodeId(10), all(BucketId(9), cut(5)), 0).unwrap();
     assert_eq!(run(&mut leader, &mut state, 500), Plan::default(), "a bucket that is gone");
 }
 
@@ -148,7 +153,7 @@ fn the_horizon_waits_for_leases_and_for_slices_that_are_behind() {
         for heartbeat in heartbeats {
             leader.hear(heartbeat.clone(), now_ms);
         }
-        leader.sync(&state, BUCKET, cut(now_ms), now_ms).unwrap();
+        leader.sync(&state, NodeId(10), all(BUCKET, cut(now_ms)), now_ms).unwrap();
         promotions(&run(&mut leader, &mut state, now_ms))[0].horizon.0
     };
     // Epochs 2 to 11 at seconds 1 to 10.
@@ -166,17 +171,13 @@ fn the_horizon_waits_for_leases_and_for_slices_that_are_behind() {
 fn a_bucket_that_nobody_speaks_of_is_enquired() {
     let state = with_bucket();
     let mut leader = of_term(1);
-    let asked = |leader: &mut Leader, now_ms| {
-        let silent = leader.to_enquire(&state, now_ms);
-        silent.into_iter().map(|(bucket, node)| (bucket, node.id)).collect::<Vec<_>>()
-    };
-    let projector = NodeId(10);
-    assert_eq!(asked(&mut leader, 0), [(BUCKET, projector)], "a new leader knows nothing");
+    let asked = |leader: &mut Leader, now_ms| leader.to_enquire(&state, now_ms);
+    assert_eq!(asked(&mut leader, 0), [BUCKET], "a new leader knows nothing");
     assert_eq!(asked(&mut leader, 500), []);
-    assert_eq!(asked(&mut leader, SYNC_SILENCE_MS), [(BUCKET, projector)]);
-    leader.sync(&state, BUCKET, cut(1), 1_500).unwrap();
+    assert_eq!(asked(&mut leader, SYNC_SILENCE_MS), [BUCKET]);
+    leader.sync(&state, NodeId(10), all(BUCKET, cut(1)), 1_500).unwrap();
     assert_eq!(asked(&mut leader, 2_400), []);
-    assert_eq!(asked(&mut leader, 2_500), [(BUCKET, projector)]);
+    assert_eq!(asked(&mut leader, 2_500), [BUCKET]);
 }
 
 #[test]

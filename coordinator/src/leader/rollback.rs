@@ -20,8 +20,9 @@ use proto::Result;
 use proto::command::Command;
 use proto::cut::Cut;
 use proto::history::{FailoverLogs, SourceHistory};
+use proto::homes::VbucketSet;
 use proto::ids::{BucketId, Epoch, NodeId};
-use proto::index::{IndexState, NodeInfo};
+use proto::index::IndexState;
 use proto::rollback::{RollbackStage, RollbackStep};
 
 use super::{Leader, Plan, SILENT_MS_MAX};
@@ -45,8 +46,8 @@ pub struct Sources {
     started: BTreeSet<BucketId>,
     /// Those that are to be enquired now.
     strange: BTreeSet<BucketId>,
-    /// When each was heard of, or enquired.
-    heard_ms: BTreeMap<BucketId, u64>,
+    /// When each was heard of by each projector, or enquired.
+    heard_ms: BTreeMap<(BucketId, NodeId), u64>,
     /// Those that were enquired and agreed with, in this term.
     compared: BTreeSet<BucketId>,
     /// The history that the closed cuts of a bucket belong to.
@@ -90,27 +91,39 @@ impl Leader {
         Asked { term: self.term, sequence: self.sources.sequence }
     }
 
-    /// SYNC: the durable history of a bucket reaches `cut`. Dropped buckets are ignored: the projector
-    /// will hear of it.
+    /// SYNC: the durable history of a bucket reaches a cut in the vbuckets that the projector keeps. Dropped
+    /// buckets are ignored: the projector will hear of it.
     pub fn sync(
         &mut self,
         state: &StateContext,
-        bucket: BucketId,
-        cut: Cut,
+        projector: NodeId,
+        (bucket, kept, cut): (BucketId, VbucketSet, Cut),
         now_ms: u64,
     ) -> Result<()> {
         let Some(known) = state.bucket(bucket) else { return Ok(()) };
         let last = &known.epochs.last().cut;
-        if cut.vbuckets() == last.vbuckets()
-            && (!known.logs.includes_cut(&cut) || !cut.reaches(last))
-        {
-            self.sources.strange.insert(bucket);
-            return Ok(());
+        if cut.vbuckets() == last.vbuckets() {
+            let is_strange = |vbucket| {
+                let at = cut.get(vbucket);
+                at.seqno < last.get(vbucket).seqno || !known.logs.includes(vbucket, at)
+            };
+            if kept.iter().any(is_strange) {
+                self.sources.strange.insert(bucket);
+                return Ok(());
+            }
         }
-        self.sources.heard_ms.insert(bucket, now_ms);
+        self.sources.heard_ms.insert((bucket, projector), now_ms);
         if known.info.readable_from().is_some() {
             self.sources.make_late(bucket);
         }
+        if cut.vbuckets() != last.vbuckets() {
+            return self.report(known, cut);
+        }
+        // The vbuckets of other projectors are where these have said. Any such cut is closed: the mutations of a
+        // bucket that several projectors keep stand alone.
+        self.keep_history(known);
+        let newest = self.stability.newest(bucket).unwrap_or(last);
+        let cut = newest.with_of(&kept, &cut);
         self.report(known, cut)
     }
 
@@ -158,14 +171,10 @@ impl Leader {
         }
     }
 
-    /// The buckets whose sources are to be enquired, with the projectors. What was told to an earlier leader
+    /// The buckets whose sources are to be enquired. What was told to an earlier leader
     /// is lost with it, and a source that has nothing new says nothing.
-    pub fn to_enquire(
-        &mut self,
-        state: &StateContext,
-        now_ms: u64,
-    ) -> Vec<(BucketId, Arc<NodeInfo>)> {
-        self.sources.heard_ms.retain(|bucket, _| state.bucket(*bucket).is_some());
+    pub fn to_enquire(&mut self, state: &StateContext, now_ms: u64) -> Vec<BucketId> {
+        self.sources.heard_ms.retain(|(bucket, _), _| state.bucket(*bucket).is_some());
         self.sources.strange.retain(|bucket| state.bucket(*bucket).is_some());
         let mut found = Vec::new();
         for (id, bucket) in state.buckets() {
@@ -173,12 +182,17 @@ impl Leader {
                 true => ENQUIRE_EVERY_MS,
                 false => SYNC_SILENCE_MS,
             };
-            let heard = self.sources.heard_ms.get(&id);
-            if heard.is_some_and(|at_ms| now_ms.saturating_sub(*at_ms) < pause_ms) {
+            let projectors = bucket.info.homes.projectors();
+            let is_heard = |projector: &NodeId| {
+                let heard = self.sources.heard_ms.get(&(id, *projector));
+                heard.is_some_and(|at_ms| now_ms.saturating_sub(*at_ms) < pause_ms)
+            };
+            if projectors.iter().all(is_heard) {
                 continue;
             }
-            self.sources.heard_ms.insert(id, now_ms);
-            found.extend(state.node(bucket.info.projector).map(|node| (id, node.clone())));
+            let now = projectors.into_iter().map(|projector| ((id, projector), now_ms));
+            self.sources.heard_ms.extend(now);
+            found.push(id);
         }
         found
     }

@@ -21,7 +21,7 @@ fn branched(began: u64, ends: [u64; 2]) -> SourceHistory {
     let mut durable = cut(7, ends);
     let vbuuid = logs.branch_of(VbucketId(0), Seqno(ends[0]));
     durable.set(VbucketId(0), Position { vbuuid, seqno: Seqno(ends[0]) });
-    SourceHistory { durable, logs: Arc::new(logs) }
+    SourceHistory { durable, logs: Arc::new(logs), kept: VbucketSet::all(2) }
 }
 
 struct World {
@@ -42,7 +42,8 @@ impl World {
     }
 
     fn sync(&mut self, cut: Cut) {
-        self.leader.sync(&self.state, BUCKET, cut, self.now_ms).unwrap();
+        let told = (BUCKET, VbucketSet::all(2), cut);
+        self.leader.sync(&self.state, NodeId(10), told, self.now_ms).unwrap();
     }
 
     /// Plans and does what the plan says, until nothing is left for now.
@@ -221,7 +222,8 @@ fn an_answer_to_an_earlier_term_tells_nothing() {
 #[test]
 fn a_history_of_another_shape_is_refused() {
     let mut world = World::new();
-    let narrow = SourceHistory { durable: Cut::zero(1), logs: Arc::default() };
+    let (durable, kept) = (Cut::zero(1), VbucketSet::all(1));
+    let narrow = SourceHistory { durable, logs: Arc::default(), kept };
     let asked = world.leader.asking();
     assert!(world.leader.enquired(&world.state, BUCKET, asked, narrow).is_err());
     assert_eq!(world.run(), 0);

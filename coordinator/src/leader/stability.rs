@@ -89,6 +89,11 @@ impl Stability {
         Ok(())
     }
 
+    /// The newest closed cut that no epoch covers.
+    pub fn newest(&self, bucket: BucketId) -> Option<&Cut> {
+        self.buckets.get(&bucket)?.cuts.back()
+    }
+
     /// Somebody waits for an epoch that covers a cut, until [`Stability::unwant`].
     pub fn want(&mut self, bucket: BucketId, cut: Cut) -> u64 {
         self.last_want += 1;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use proto::command::Outcome;
+use proto::homes::Homes;
 use proto::ids::{BucketId, Generation, IndexId, NodeId, TopologyNo};
 use proto::index::{
     BucketInfo, COLUMNS_MAX, IndexInfo, IndexSpec, IndexState, PartitionBy, REPLICAS_MAX, Role,
@@ -23,9 +24,8 @@ const SQL_BYTES_MAX: usize = 64 << 10;
 impl StateContext {
     pub(super) fn create_bucket(
         &mut self,
-        name: &str,
-        vbuckets: u16,
-        source: SourceKind,
+        (name, vbuckets, source): (&str, u16, SourceKind),
+        projectors: u16,
         if_not_exists: bool,
     ) -> Change {
         check_name(name)?;
@@ -35,10 +35,10 @@ impl StateContext {
         self.check_free(name)?;
         check_range("vbuckets", u64::from(vbuckets), 1, u64::from(VBUCKETS_MAX))?;
         self.check_vbuckets_in_all(vbuckets)?;
-        let projector = self.idlest_projector()?;
+        let homes = Homes::dealt(vbuckets, &self.projectors_for(source, vbuckets, projectors)?);
         self.last_bucket += 1;
         let id = BucketId(self.last_bucket);
-        let info = BucketInfo::new(id, name, vbuckets, source, projector);
+        let info = BucketInfo::new(id, name, vbuckets, source, NodeId(0)).with_homes(homes);
         let epochs = EpochHistory::new(id, vbuckets, self.steady_ms);
         let first = epochs.last().clone();
         self.buckets.insert(id, BucketState { info: Arc::new(info), epochs, logs: Arc::default() });
@@ -179,7 +179,7 @@ impl StateContext {
         Ok((Outcome::Done, vec![Effect::CatalogChanged]))
     }
 
-    fn bucket_named(&self, name: &str) -> Option<BucketId> {
+    pub(super) fn bucket_named(&self, name: &str) -> Option<BucketId> {
         self.buckets.iter().find(|(_, bucket)| bucket.info.name == name).map(|(id, _)| *id)
     }
 
@@ -195,20 +195,6 @@ impl StateContext {
         };
         Err(Error::new(ErrorCode::Exists, format!("there is {kind} \"{name}\" already"))
             .with_hint("buckets and indexes share one namespace; choose another name"))
-    }
-
-    /// The projector with the fewest buckets.
-    fn idlest_projector(&self) -> Result<NodeId> {
-        let buckets = |id: NodeId| self.buckets.values().filter(|b| b.info.projector == id).count();
-        self.nodes
-            .values()
-            .filter(|node| node.role == Role::Projector)
-            .map(|node| node.id)
-            .min_by_key(|id| (buckets(*id), *id))
-            .ok_or_else(|| {
-                Error::unavailable("no projector is registered, so nobody could keep the bucket")
-                    .with_hint("start a projector, or wait until it has joined")
-            })
     }
 
     /// The indexers that may get slices, with what they keep when all moves are done.
@@ -232,7 +218,7 @@ impl StateContext {
     }
 }
 
-fn no_bucket(name: &str) -> Error {
+pub(super) fn no_bucket(name: &str) -> Error {
     Error::new(ErrorCode::Unknown, format!("bucket \"{name}\" does not exist"))
 }
 

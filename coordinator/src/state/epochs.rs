@@ -264,6 +264,7 @@ mod tests {
             name: name.into(),
             vbuckets: 1024,
             source: SourceKind::Embedded,
+            projectors: 1,
             if_not_exists: false,
         };
         let made = apply(state, command).0;

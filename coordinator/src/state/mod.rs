@@ -25,6 +25,7 @@
 pub mod ddl;
 pub mod epochs;
 pub mod history;
+mod homes;
 pub mod moves;
 pub mod nodes;
 pub mod requests;
@@ -48,7 +49,7 @@ pub use history::{IndexRecord, TopologyRecord};
 pub use requests::Requests;
 
 /// The version of the state's encoding, the first byte of a snapshot.
-const SNAPSHOT_VERSION: u8 = 4;
+const SNAPSHOT_VERSION: u8 = 5;
 
 /// What counts as passed between two commands, at most.
 const STEP_MS_MAX: u64 = 10_000;
@@ -147,9 +148,12 @@ impl StateContext {
     /// Either changes the state and says so with an effect, or leaves it as it is.
     fn run(&mut self, command: &Command) -> Change {
         match command {
-            Command::CreateBucket { name, vbuckets, source, if_not_exists } => {
-                self.create_bucket(name, *vbuckets, *source, *if_not_exists)
+            Command::CreateBucket { name, vbuckets, source, projectors, if_not_exists } => {
+                self.create_bucket((name, *vbuckets, *source), *projectors, *if_not_exists)
             }
+            Command::HandOver { bucket, vbuckets, to } => self.hand_over(bucket, vbuckets, *to),
+            Command::HandedOver { bucket, number } => self.handed_over(*bucket, *number),
+            Command::CancelHandOver { bucket } => self.cancel_hand_over(bucket),
             Command::DropBucket { name, if_exists } => self.drop_bucket(name, *if_exists),
             Command::CreateIndex { spec, defer_build, if_not_exists } => {
                 self.create_index(spec, *defer_build, *if_not_exists)

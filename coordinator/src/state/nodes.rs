@@ -45,7 +45,7 @@ impl StateContext {
         }
     }
 
-    fn role_of(&self, node: NodeId) -> Result<Role> {
+    pub(super) fn role_of(&self, node: NodeId) -> Result<Role> {
         let unknown = || Error::new(ErrorCode::Unknown, format!("no node {node} is registered"));
         self.nodes.get(&node).map(|info| info.role).ok_or_else(unknown)
     }
@@ -101,10 +101,10 @@ impl StateContext {
                 return refuse(what, "the coordinators are those that their settings name");
             }
             Role::Projector => {
-                let kept = self.buckets.values().find(|bucket| bucket.info.projector == node);
+                let kept = self.buckets.values().find(|bucket| bucket.info.homes.concerns(node));
                 if let Some(bucket) = kept {
                     let what = format!("node {node} keeps bucket \"{}\"", bucket.info.name);
-                    return refuse(what, "DROP BUCKET what it keeps first");
+                    return refuse(what, "hand over what it keeps, or DROP BUCKET it");
                 }
             }
             Role::Indexer => self.give_up_copies(node)?,

@@ -1,6 +1,7 @@
 use proto::command::{Command, CommandRequest, Promotion};
 use proto::cut::Position;
 use proto::history::FailoverLogs;
+use proto::homes::VbucketSet;
 use proto::ids::{MoveId, Seqno, VbucketId, Vbuuid};
 
 use super::*;
@@ -16,7 +17,8 @@ fn history(vbuckets: [(&[(u64, u64)], u64); 2]) -> SourceHistory {
         let vbuuid = logs.branch_of(VbucketId(n as u16), Seqno(*end));
         Position { vbuuid, seqno: Seqno(*end) }
     });
-    SourceHistory { durable: Cut::from_positions(ends.collect()), logs: Arc::new(logs) }
+    let durable = Cut::from_positions(ends.collect());
+    SourceHistory { durable, logs: Arc::new(logs), kept: VbucketSet::all(2) }
 }
 
 fn step(step: RollbackStep) -> Command {
@@ -197,7 +199,8 @@ fn steps_that_do_not_follow_and_histories_of_another_shape_change_nothing() {
     ] {
         assert_eq!(apply(&mut state, step(unasked)).1, []);
     }
-    let narrow = SourceHistory { durable: Cut::zero(1), logs: Arc::default() };
+    let (durable, kept) = (Cut::zero(1), VbucketSet::all(1));
+    let narrow = SourceHistory { durable, logs: Arc::default(), kept };
     let compare = step(RollbackStep::Compare(narrow));
     assert_eq!(refused(&mut state, compare), ErrorCode::InvalidParameter);
     let elsewhere = Command::Rollback { bucket: BucketId(9), step: RollbackStep::Restart };

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use futures::StreamExt;
-use proto::api::ProjectorApi;
 use proto::cut::Cut;
 use proto::env::Task;
 use proto::ids::{Generation, IndexId};
@@ -34,12 +33,7 @@ pub(super) struct Built {
 impl Follower {
     /// Fetches a snapshot for an index whose mutations are applied, unseen, from here on.
     pub(super) fn spawn_build(&mut self, index: &Arc<IndexInfo>, joined: Cut) {
-        let fetch = build(
-            self.shared.clone(),
-            Arc::clone(&self.projector),
-            Arc::clone(index),
-            self.built.clone(),
-        );
+        let fetch = build(self.shared.clone(), Arc::clone(index), self.built.clone());
         let task = self.shared.env.spawn("build", fetch);
         let build = Build { info: Arc::clone(index), joined, snapshot: None, _task: task };
         self.builds.insert(index.id, build);
@@ -78,14 +72,9 @@ impl Follower {
 }
 
 /// Fetches a backfill snapshot into the store, again from the beginning after an error.
-async fn build(
-    shared: Shared,
-    projector: Arc<dyn ProjectorApi>,
-    info: Arc<IndexInfo>,
-    built: async_channel::Sender<Built>,
-) {
+async fn build(shared: Shared, info: Arc<IndexInfo>, built: async_channel::Sender<Built>) {
     loop {
-        match backfill(&shared, &projector, &info).await {
+        match backfill(&shared, &info).await {
             Ok(cut) => {
                 let done = Built { index: info.id, generation: info.generation, cut };
                 // The follower is gone only when this task is cancelled too.
@@ -100,18 +89,15 @@ async fn build(
     }
 }
 
-async fn backfill(
-    shared: &Shared,
-    projector: &Arc<dyn ProjectorApi>,
-    info: &IndexInfo,
-) -> Result<Cut> {
+async fn backfill(shared: &Shared, info: &IndexInfo) -> Result<Cut> {
     let request = BackfillRequest {
         node: shared.config.node.id,
         index: info.id,
         generation: info.generation,
         revision: info.revision,
+        vbuckets: None,
     };
-    let mut stream = projector.backfill(request).await?;
+    let mut stream = shared.source(info.bucket)?.backfill(request).await?;
     let mut cut = None;
     while let Some(message) = stream.next().await {
         match message? {

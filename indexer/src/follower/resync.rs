@@ -25,7 +25,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::StreamExt;
-use proto::api::ProjectorApi;
 use proto::cut::{Cut, EpochMark};
 use proto::env::Task;
 use proto::history::FailoverLogs;
@@ -133,8 +132,7 @@ impl Follower {
         let whole = self.stored().into_iter().filter(|stored| stored.floor.is_some());
         let fed = whole.filter_map(|stored| Some(Arc::clone(&self.fed.get(&stored.info.id)?.info)));
         let (out, done) = async_channel::bounded(1);
-        let (shared, projector) = (self.shared.clone(), Arc::clone(&self.projector));
-        let work = compare_all(shared, projector, fed.collect(), out);
+        let work = compare_all(self.shared.clone(), fed.collect(), out);
         let _task = self.shared.env.spawn("resync", work);
         self.resync = Some(Resync::Comparing { joined: joined.clone(), done, _task });
     }
@@ -224,7 +222,6 @@ fn bytes_max(shared: &Shared) -> u64 {
 /// Compares some indexes, one after another, and says what came out. Cancelled: nothing has changed.
 async fn compare_all(
     shared: Shared,
-    projector: Arc<dyn ProjectorApi>,
     indexes: Vec<Arc<IndexInfo>>,
     out: async_channel::Sender<Result<Compared>>,
 ) {
@@ -233,8 +230,7 @@ async fn compare_all(
         for info in indexes {
             // They are put together in the end, which takes as much again.
             let room = (bytes_max(&shared) / 2).saturating_sub(bytes);
-            let Some((cut, body)) = compare_until_done(&shared, &projector, &info, room).await?
-            else {
+            let Some((cut, body)) = compare_until_done(&shared, &info, room).await? else {
                 continue;
             };
             bytes += body.len() as u64;
@@ -250,7 +246,6 @@ async fn compare_all(
 /// Compares an index, again from the beginning after an error; `None` where it is here no more.
 async fn compare_until_done(
     shared: &Shared,
-    projector: &Arc<dyn ProjectorApi>,
     info: &IndexInfo,
     bytes_max: u64,
 ) -> Result<Option<(Cut, Bytes)>> {
@@ -261,7 +256,7 @@ async fn compare_until_done(
         })
     };
     while is_here() {
-        match compare(shared, projector, info, bytes_max).await {
+        match compare(shared, info, bytes_max).await {
             Ok(compared) => return Ok(Some(compared)),
             Err(error) if matches!(error.code, ErrorCode::OverLimit | ErrorCode::Unsupported) => {
                 return Err(error.context(format!("comparing index {}", info.spec.name)));
@@ -276,19 +271,15 @@ async fn compare_until_done(
 }
 
 /// Where the snapshot ends, and the corrections, by document. `OverLimit` where they are longer than `bytes_max`.
-async fn compare(
-    shared: &Shared,
-    projector: &Arc<dyn ProjectorApi>,
-    info: &IndexInfo,
-    bytes_max: u64,
-) -> Result<(Cut, Bytes)> {
+async fn compare(shared: &Shared, info: &IndexInfo, bytes_max: u64) -> Result<(Cut, Bytes)> {
     let request = BackfillRequest {
         node: shared.config.node.id,
         index: info.id,
         generation: info.generation,
         revision: info.revision,
+        vbuckets: None,
     };
-    let mut stream = projector.backfill(request).await?;
+    let mut stream = shared.source(info.bucket)?.backfill(request).await?;
     let early = || Error::unavailable("the snapshot ended before its end");
     let Some(BackfillMessage::Begin { cut }) = stream.next().await.transpose()? else {
         return Err(early());
@@ -327,10 +318,8 @@ fn merge(bodies: &[Bytes]) -> Result<Bytes> {
         }
         let Some(last) = of_document.iter().max_by_key(|v| v.seqno_minus_base) else { break };
         out.mutation(last.seqno_minus_base, last.kind, id, of_document.len());
-        for keys in of_document.iter().flat_map(|versions| versions.indexes()) {
-            out.index(keys.index, keys.generation, keys.entries);
-            keys.entries().for_each(|entry| out.entry(entry.slice, entry.key, entry.include));
-        }
+        let indexes = of_document.iter().flat_map(|versions| versions.indexes());
+        indexes.for_each(|keys| out.copy_index(&keys));
     }
     Ok(out.finish())
 }

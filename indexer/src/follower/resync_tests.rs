@@ -8,10 +8,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream;
-use proto::api::{IndexerApi, PushReply, PushRequest, ResultStream, WriteReply, WriteRequest};
+use proto::api::{
+    HandOverPiece, HandOverRequest, IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream,
+    WriteReply, WriteRequest,
+};
 use proto::cut::Position;
 use proto::env::Env;
 use proto::history::{SourceHistory, SourcePlace};
+use proto::homes::VbucketSet;
 use proto::ids::{
     BucketId, Epoch, Generation, IndexId, SliceId, SliceNo, VbucketId, Vbuuid, vbucket_of,
 };
@@ -197,7 +201,7 @@ impl ProjectorApi for Source {
     async fn push(&self, _: PushRequest) -> Result<PushReply> {
         no()
     }
-    async fn positions(&self, _: BucketId) -> Result<Cut> {
+    async fn hand_over(&self, _: HandOverRequest) -> Result<HandOverPiece> {
         no()
     }
     async fn place(&self, _: BucketId) -> Result<SourcePlace> {
@@ -220,7 +224,11 @@ impl ProjectorApi for Source {
         let indexes = infos();
         let logs = FailoverLogs::new(vec![vec![(BRANCH, 0)]; VBUCKETS.into()]);
         let begin = [
-            Ok(StreamMessage::Begin { at: at.clone(), indexes }),
+            Ok(StreamMessage::Begin {
+                at: at.clone(),
+                indexes,
+                vbuckets: VbucketSet::all(VBUCKETS),
+            }),
             Ok(StreamMessage::History(Arc::new(logs))),
         ];
         let (source, changed) = (self.clone(), self.changed.subscribe());

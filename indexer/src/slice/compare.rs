@@ -155,8 +155,7 @@ impl Comparison {
         if had != has {
             let out = &mut self.corrections;
             out.mutation(versions.seqno_minus_base, versions.kind, versions.id, 1);
-            out.index(self.index, self.generation, keys.entries);
-            keys.entries().for_each(|entry| out.entry(entry.slice, entry.key, entry.include));
+            out.copy_index(&keys);
         }
         Ok(())
     }

@@ -6,17 +6,19 @@
 //! in one step misses nothing between them. The head is bounded in bytes; a reader that falls behind it
 //! goes on from the store's log, which has everything.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use proto::cut::{Cut, EpochMark, Position};
 use proto::history::{Branches, FailoverLogs, SourceHistory, branch_of};
+use proto::homes::Homes;
 use proto::ids::{Epoch, Seqno, VbucketId, Vbuuid};
 use proto::index::BucketInfo;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
 use super::backlog::{self, Unpublished};
+use super::keeping::Keeping;
 use super::{BucketRecord, Mutation};
 
 /// Timestamps that are kept at most, however old the horizon is: as many as the coordinator keeps, more
@@ -42,7 +44,14 @@ pub struct Bucket {
 
 struct State {
     durable: Cut,
-    logs: Arc<FailoverLogs>,
+    /// Of all vbuckets that are here.
+    logs: FailoverLogs,
+    /// Of those that are kept.
+    told: Arc<FailoverLogs>,
+    keeping: Arc<Keeping>,
+    homes: Arc<Homes>,
+    /// Where vbuckets began that this process did not keep, or had released, when it started.
+    began: BTreeMap<VbucketId, Position>,
     /// Counts the losses of history.
     losses: u64,
     head: VecDeque<Arc<Mutation>>,
@@ -54,17 +63,34 @@ struct State {
     removed: bool,
 }
 
+impl State {
+    fn set_logs(&mut self, branches: Vec<Branches>) {
+        self.logs = FailoverLogs::new(branches);
+        self.told = Arc::new(self.logs.of(&self.keeping.kept));
+    }
+
+    fn set_end(&mut self, vbucket: VbucketId, seqno: Seqno) {
+        let vbuuid = self.logs.branch_of(vbucket, seqno);
+        self.durable.set(vbucket, Position { vbuuid, seqno });
+    }
+}
+
 impl Bucket {
     /// A bucket whose logs end at these seqnos.
     pub fn new(record: BucketRecord, ends: &[Seqno], head_bytes_max: usize) -> Self {
-        let BucketRecord { info, branches } = record;
+        let BucketRecord { info, branches, keeping } = record;
         let positions = ends.iter().zip(&branches).map(|(seqno, branches)| Position {
             vbuuid: branch_of(branches, *seqno),
             seqno: *seqno,
         });
         let state = State {
             durable: Cut::from_positions(positions.collect()),
-            logs: Arc::new(FailoverLogs::new(branches)),
+            told: Arc::new(FailoverLogs::new(branches.clone()).of(&keeping.kept)),
+            logs: FailoverLogs::new(branches),
+            keeping: Arc::new(keeping),
+            // The catalog tells of them before anybody depends on them.
+            homes: Arc::default(),
+            began: BTreeMap::new(),
             losses: 0,
             head: VecDeque::new(),
             head_bytes: 0,
@@ -90,27 +116,50 @@ impl Bucket {
         self.changed.subscribe()
     }
 
-    /// Where the durable history ends.
+    /// Where the durable history ends, in all vbuckets that are here.
     pub fn durable(&self) -> Cut {
         self.state().durable.clone()
     }
 
-    /// The end of the durable history and of the head, as one.
-    pub fn end(&self) -> (Cut, HeadPosition) {
-        let state = self.state();
-        (state.durable.clone(), HeadPosition(state.head_begin + state.head.len() as u64))
+    /// The branches of all vbuckets that are here.
+    pub fn branches(&self) -> Vec<Branches> {
+        self.state().logs.iter().map(|(_, branches)| branches.clone()).collect()
     }
 
-    /// The failover logs and where the durable history ends, as one.
+    /// Which vbuckets are kept.
+    pub fn keeping(&self) -> Arc<Keeping> {
+        Arc::clone(&self.state().keeping)
+    }
+
+    /// Which vbuckets are kept, and where those began that were not always.
+    pub fn began(&self) -> (Arc<Keeping>, BTreeMap<VbucketId, Position>) {
+        let state = self.state();
+        (Arc::clone(&state.keeping), state.began.clone())
+    }
+
+    /// Where the catalog says that the vbuckets are.
+    pub fn homes(&self) -> Arc<Homes> {
+        Arc::clone(&self.state().homes)
+    }
+
+    /// The end of the durable history, as far as it is kept, and of the head, as one.
+    pub fn end(&self) -> (Cut, HeadPosition, Arc<Keeping>) {
+        let state = self.state();
+        let head = HeadPosition(state.head_begin + state.head.len() as u64);
+        (state.durable.of(&state.keeping.kept), head, Arc::clone(&state.keeping))
+    }
+
+    /// The failover logs and where the durable history ends, as one, of the vbuckets that are kept.
     pub fn history(&self) -> SourceHistory {
         let state = self.state();
-        SourceHistory { durable: state.durable.clone(), logs: Arc::clone(&state.logs) }
+        let kept = state.keeping.kept.clone();
+        SourceHistory { durable: state.durable.of(&kept), logs: Arc::clone(&state.told), kept }
     }
 
-    /// The failover logs, and how often a piece of the history was lost.
+    /// The failover logs of the vbuckets that are kept, and how often a piece of the history was lost.
     pub fn logs(&self) -> (Arc<FailoverLogs>, u64) {
         let state = self.state();
-        (Arc::clone(&state.logs), state.losses)
+        (Arc::clone(&state.told), state.losses)
     }
 
     /// The branch that a place in a vbucket is on.
@@ -143,7 +192,7 @@ impl Bucket {
             state.unpublished.add(vbucket, seqno, bytes);
         }
         if let Some(branches) = branches {
-            state.logs = Arc::new(FailoverLogs::new(branches));
+            state.set_logs(branches);
         }
         for mutation in mutations {
             let vbuuid = state.logs.branch_of(mutation.vbucket, mutation.seqno);
@@ -166,12 +215,8 @@ impl Bucket {
     /// there. All streams end.
     pub fn lose(&self, branches: Vec<Branches>, ends: &[(VbucketId, Seqno)]) {
         let mut state = self.state();
-        let logs = FailoverLogs::new(branches);
-        for (vbucket, seqno) in ends {
-            let vbuuid = logs.branch_of(*vbucket, *seqno);
-            state.durable.set(*vbucket, Position { vbuuid, seqno: *seqno });
-        }
-        state.logs = Arc::new(logs);
+        state.set_logs(branches);
+        ends.iter().for_each(|(vbucket, seqno)| state.set_end(*vbucket, *seqno));
         state.losses += 1;
         // No place of before is one of the new head, not even its end.
         state.head_begin += state.head.len() as u64 + 1;
@@ -179,6 +224,36 @@ impl Bucket {
         state.head_bytes = 0;
         drop(state);
         self.wake();
+    }
+
+    /// Which vbuckets are kept has changed; some are no longer here at all.
+    pub fn keep(
+        &self,
+        keeping: Keeping,
+        homes: Arc<Homes>,
+        branches: Vec<Branches>,
+        gone: &[(VbucketId, Seqno)],
+    ) {
+        let mut state = self.state();
+        for vbucket in (0..self.info.vbuckets).map(VbucketId) {
+            if keeping.takes(vbucket) && !state.keeping.takes(vbucket) {
+                let at = state.durable.get(vbucket);
+                state.began.insert(vbucket, at);
+            }
+        }
+        state.keeping = Arc::new(keeping);
+        state.homes = homes;
+        state.set_logs(branches);
+        gone.iter().for_each(|(vbucket, seqno)| state.set_end(*vbucket, *seqno));
+        drop(state);
+        self.wake();
+    }
+
+    /// A vbucket that is not kept ends elsewhere.
+    pub fn copied(&self, branches: Vec<Branches>, (vbucket, end): (VbucketId, Seqno)) {
+        let mut state = self.state();
+        state.set_logs(branches);
+        state.set_end(vbucket, end);
     }
 
     /// Mutations of the head from a place on, all or about so many bytes of them but at least one, and
@@ -252,7 +327,7 @@ impl Bucket {
         self.state().epochs.back().cloned()
     }
 
-    /// Is this a place in the bucket's durable history? `OutOfOrder` says which vbucket disagrees.
+    /// Is this a place in the bucket's durable history, as far as it is kept here? `OutOfOrder` says which vbucket disagrees.
     pub fn check_place(&self, cut: &Cut) -> Result<()> {
         let state = self.state();
         if cut.vbuckets() != self.info.vbuckets {
@@ -267,6 +342,9 @@ impl Bucket {
             ));
         }
         for (vbucket, position) in cut.iter() {
+            if !state.keeping.kept.contains(vbucket) {
+                continue;
+            }
             let end = state.durable.get(vbucket).seqno;
             if position.seqno > end || !state.logs.includes(vbucket, position) {
                 return Err(Error::new(

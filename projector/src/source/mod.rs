@@ -21,6 +21,7 @@
 pub mod backlog;
 pub mod bucket;
 pub mod fjall;
+pub mod keeping;
 pub mod memory;
 pub mod writer;
 
@@ -43,6 +44,8 @@ pub struct BucketRecord {
     pub info: BucketInfo,
     /// For each vbucket, its branches.
     pub branches: Vec<Branches>,
+    /// Which vbuckets the projector keeps.
+    pub keeping: keeping::Keeping,
 }
 
 /// One change of one document.

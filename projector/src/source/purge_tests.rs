@@ -1,10 +1,12 @@
 //! Logs that are purged, against a model that keeps everything, of both stores.
 
 use proptest::prelude::*;
+use proto::homes::VbucketSet;
 use proto::ids::{NodeId, Vbuuid, vbucket_of};
 use proto::index::SourceKind;
 
 use super::fjall::FjallStore;
+use super::keeping::Keeping;
 use super::memory::MemoryStore;
 use super::*;
 
@@ -116,7 +118,8 @@ impl Model {
 
 fn record() -> BucketRecord {
     let info = BucketInfo::new(BUCKET, "b", VBUCKETS, SourceKind::Push, NodeId(1));
-    BucketRecord { info, branches: vec![vec![(Vbuuid(1), 0)]; usize::from(VBUCKETS)] }
+    let keeping = Keeping { kept: VbucketSet::all(VBUCKETS), ..Keeping::default() };
+    BucketRecord { info, branches: vec![vec![(Vbuuid(1), 0)]; usize::from(VBUCKETS)], keeping }
 }
 
 /// `open` is called again only after the store before was dropped.

@@ -4,11 +4,13 @@ use std::path::Path;
 
 use proto::cut::{Cut, EpochMark, Position};
 use proto::env::Env;
+use proto::homes::VbucketSet;
 use proto::ids::{Epoch, NodeId, vbucket_of};
 use proto::index::SourceKind;
 
 use super::bucket::Bucket;
 use super::fjall::FjallStore;
+use super::keeping::Keeping;
 use super::memory::MemoryStore;
 use super::*;
 use proto::ids::Vbuuid;
@@ -18,7 +20,8 @@ const VBUCKETS: u16 = 4;
 
 fn record() -> BucketRecord {
     let info = BucketInfo::new(BUCKET, "b", VBUCKETS, SourceKind::Embedded, NodeId(1));
-    BucketRecord { info, branches: (1..=4).map(|n| vec![(Vbuuid(n), 0)]).collect() }
+    let keeping = Keeping { kept: VbucketSet::all(4), ..Default::default() };
+    BucketRecord { info, keeping, branches: (1..=4).map(|n| vec![(Vbuuid(n), 0)]).collect() }
 }
 
 /// Numbers changes as the writer does, and keeps the numbers.
@@ -220,7 +223,7 @@ fn a_batch_whose_sync_failed_is_there_as_a_whole_or_not_at_all() {
 #[test]
 fn the_head_is_bounded_and_says_when_it_has_forgotten() {
     let bucket = Bucket::new(record(), &[Seqno(0); VBUCKETS as usize], 2_000);
-    let (_, begin) = bucket.end();
+    let (_, begin, _) = bucket.end();
     let mut numbers = Numbers::default();
     let mut publish = |id: &str| {
         let batch = numbers.batch(&[(id, Some("1"))]).buckets.remove(&BUCKET);
@@ -232,7 +235,7 @@ fn the_head_is_bounded_and_says_when_it_has_forgotten() {
     (0..50).for_each(|n| publish(&n.to_string()));
     assert!(bucket.read_head(begin, 10).is_none());
     assert!(bucket.read_head(next, 10).is_none());
-    let (cut, end) = bucket.end();
+    let (cut, end, _) = bucket.end();
     assert_eq!(bucket.read_head(end, 10).map(|(found, _)| found.len()), Some(0));
     assert_eq!(cut.distance_from(&Cut::zero(VBUCKETS)), 51);
 }

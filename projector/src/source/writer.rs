@@ -11,7 +11,7 @@
 //! nothing of the group is published, and everybody in it is told so.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_channel::Receiver;
 use bytes::Bytes;
@@ -26,8 +26,9 @@ use proto::{Error, ErrorCode, Result};
 use tokio::sync::{Notify, oneshot};
 
 use super::bucket::Bucket;
+use super::keeping::{Keeping, not_home};
 use super::{Batch, BucketChanges, BucketRecord, DocumentStore, Mutation};
-use proto::history::{Branches, SourceHistory, begin_branch};
+use proto::history::{Branches, begin_branch};
 
 /// Bytes of documents in one group, about: enough that the sync is a small part of its cost, and few
 /// enough that those who gather meanwhile do not wait long.
@@ -52,8 +53,8 @@ pub enum Work {
     /// Mutations that have their numbers, up to the first that does not fit; then the error that the
     /// request has met already, if any.
     Push(Vec<CheckedPush>, Option<Error>, oneshot::Sender<Result<PushReply>>),
-    /// Branches that begin: what the vbuckets have beyond these places is lost.
-    Branch(Vec<(VbucketId, Position)>, oneshot::Sender<Result<()>>),
+    /// Something that is done alone, between two groups: what came before it is of before.
+    Alone(Box<dyn FnOnce(&Writer, &Bucket) + Send>),
 }
 
 /// A write whose id and document are within limits.
@@ -102,8 +103,7 @@ impl Writer {
         while let Ok(first) = jobs.recv().await {
             let mut bytes = 0;
             let (mut group, mut then) = (Vec::new(), Some(first));
-            // A new branch ends a group: what came before it is of the old one.
-            while let Some(job) = then.take_if(|job| !matches!(job.work, Work::Branch(..))) {
+            while let Some(job) = then.take_if(|job| !matches!(job.work, Work::Alone(_))) {
                 bytes += job.bytes;
                 group.push(job);
                 then = if bytes < GROUP_BYTES_MAX { jobs.try_recv().ok() } else { None };
@@ -113,24 +113,28 @@ impl Writer {
                 if !group.is_empty() {
                     writer.commit_group(group);
                 }
-                if let Some(Job { bucket, work: Work::Branch(branches, reply), .. }) = then {
-                    // Whoever asked may have gone; the branch stands all the same.
-                    let _gone = reply.send(writer.begin_branches(&bucket, &branches));
+                if let Some(Job { bucket, work: Work::Alone(work), .. }) = then {
+                    work(&writer, &bucket);
                 }
             })
             .await;
         }
     }
 
+    /// Store and buckets agree while this is held.
+    pub(super) fn agree(&self) -> MutexGuard<'_, ()> {
+        self.gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
     /// Branches that a producer has begun: what the vbuckets have beyond is lost, here too. Said again it
     /// changes nothing.
-    fn begin_branches(&self, bucket: &Bucket, begun: &[(VbucketId, Position)]) -> Result<()> {
+    pub fn begin_branches(&self, bucket: &Bucket, begun: &[(VbucketId, Position)]) -> Result<()> {
         let _agree = self.gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if bucket.is_removed() {
             return Err(bucket.removed_error());
         }
-        let SourceHistory { durable, logs } = bucket.history();
-        let mut branches: Vec<Branches> = logs.iter().map(|(_, b)| b.clone()).collect();
+        let (durable, mut branches, keeping) =
+            (bucket.durable(), bucket.branches(), bucket.keeping());
         let (mut ends, mut begins) = (Vec::new(), false);
         for (vbucket, Position { vbuuid, seqno }) in begun {
             let name = &bucket.info.name;
@@ -141,6 +145,9 @@ impl Writer {
                 let what = format!("the bucket has {}", bucket.info.vbuckets);
                 return bad(ErrorCode::InvalidParameter, what);
             };
+            if !keeping.takes(*vbucket) {
+                return Err(not_home(bucket, *vbucket));
+            }
             if known.first() == Some(&(*vbuuid, seqno.0)) {
                 continue;
             }
@@ -162,7 +169,9 @@ impl Writer {
                 ends.push((*vbucket, *seqno));
             }
         }
-        let record = BucketRecord { info: bucket.info.clone(), branches: branches.clone() };
+        let keeping = Keeping::clone(&keeping);
+        let record =
+            BucketRecord { info: bucket.info.clone(), branches: branches.clone(), keeping };
         match (begins, ends.is_empty()) {
             (false, _) => return Ok(()),
             (true, true) => {
@@ -236,6 +245,7 @@ struct Pending {
     bucket: Arc<Bucket>,
     next: Vec<Position>,
     branches: Vec<Branches>,
+    keeping: Arc<Keeping>,
     changes: BucketChanges,
 }
 
@@ -243,7 +253,8 @@ impl Group<'_> {
     fn stage(&mut self, bucket: Arc<Bucket>, work: Work) -> Answer {
         let pending = self.buckets.entry(bucket.info.id).or_insert_with(|| Pending {
             next: bucket.durable().iter().map(|(_, position)| position).collect(),
-            branches: bucket.history().logs.iter().map(|(_, b)| b.clone()).collect(),
+            branches: bucket.branches(),
+            keeping: bucket.keeping(),
             changes: BucketChanges::default(),
             bucket: Arc::clone(&bucket),
         });
@@ -256,9 +267,8 @@ impl Group<'_> {
                 };
                 answer(reply, outcome)
             }
-            Work::Branch(_, reply) => {
-                answer(reply, Err(Error::internal("a branch within a group of writes")))
-            }
+            // The loop does not put it into a group.
+            Work::Alone(_) => Box::new(|_| ()),
             Work::Push(mutations, error, reply) => {
                 let outcome = match removed {
                     Some(error) => Err(error),
@@ -358,6 +368,11 @@ impl Pending {
     }
 
     fn push(&mut self, mutations: Vec<CheckedPush>, error: Option<Error>) -> Result<PushReply> {
+        // All or nothing: whoever sends it to the wrong place can send it again as it is.
+        let elsewhere = |push: &&CheckedPush| !self.keeping.takes(push.mutation.vbucket);
+        if let Some(push) = mutations.iter().find(elsewhere) {
+            return Err(not_home(&self.bucket, push.mutation.vbucket));
+        }
         let mut durable = BTreeMap::new();
         for CheckedPush { vbuuid, mutation } in mutations {
             let position = Position { vbuuid, seqno: mutation.seqno };
@@ -367,7 +382,8 @@ impl Pending {
                 self.branches[at] = vec![(vbuuid, 0)];
                 let branches = self.branches.clone();
                 let info = self.bucket.info.clone();
-                self.changes.record = Some(BucketRecord { info, branches });
+                let keeping = Keeping::clone(&self.keeping);
+                self.changes.record = Some(BucketRecord { info, branches, keeping });
             }
             self.next[at] = position;
             durable.insert(mutation.vbucket, position);

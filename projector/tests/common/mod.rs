@@ -63,7 +63,8 @@ impl CoordinatorApi for Script {
         Ok(Outcome::Done)
     }
     async fn sync(&self, report: SyncReport) -> Result<()> {
-        self.synced.lock().unwrap().extend(report.buckets);
+        let told = report.buckets.into_iter().map(|(bucket, _, cut)| (bucket, cut));
+        self.synced.lock().unwrap().extend(told);
         Ok(())
     }
     async fn heartbeat(&self, _: Heartbeat) -> Result<()> {
@@ -292,7 +293,7 @@ impl Follower {
         }
         match message {
             StreamMessage::History(_) => {}
-            StreamMessage::Begin { at, indexes } => {
+            StreamMessage::Begin { at, indexes, .. } => {
                 assert!(!self.begun, "a stream begins once");
                 self.begun = true;
                 self.at = at.clone();
@@ -312,6 +313,9 @@ impl Follower {
             }
             StreamMessage::Epoch(mark) => self.epochs.push(mark.epoch.0),
             StreamMessage::DropData => panic!("the store has everything"),
+            StreamMessage::StreamBegin { .. } | StreamMessage::StreamEnd { .. } => {
+                panic!("no vbucket is handed over")
+            }
         }
         Ok(())
     }

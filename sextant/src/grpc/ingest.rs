@@ -119,7 +119,7 @@ async fn push(
     let mutations = request.mutations.into_iter().map(push_of).collect::<Result<Vec<_>>>()?;
     let branches = request.branches.into_iter().map(branch_of).collect::<Result<Vec<_>>>()?;
     let request = api::PushRequest { bucket: bucket.id, branches, mutations };
-    let reply = backend.projector(&bucket)?.push(request).await?;
+    let reply = backend.push(&bucket, request).await?;
     Ok(PushReply { durable: reply.durable.into_iter().map(position).collect() })
 }
 
@@ -210,7 +210,7 @@ impl Ingest for Service {
     ) -> std::result::Result<Response<PositionsReply>, Status> {
         let positions = async {
             let bucket = self.backend.bucket(&request.into_inner().bucket).await?;
-            self.backend.projector(&bucket)?.positions(bucket.id).await
+            self.backend.source(&bucket)?.positions(bucket.id).await
         };
         let cut = positions.await.map_err(status)?;
         Ok(Response::new(PositionsReply { positions: cut.iter().map(position).collect() }))

@@ -2,6 +2,7 @@
 
 use proto::api::{CoordinatorStatus, NodeStatus, SliceProgress};
 use proto::expr::ColumnType;
+use proto::homes::Homes;
 use proto::ids::{NodeId, SliceId, SliceNo};
 use proto::index::{Catalog, SourceKind};
 
@@ -28,9 +29,14 @@ pub(super) fn explain_columns() -> Vec<ColumnInfo> {
 /// The columns of a SHOW.
 pub(super) fn columns(what: &Show) -> Vec<ColumnInfo> {
     match what {
-        Show::Buckets => {
-            named(&[("name", Text), ("vbuckets", Int4), ("source", Text), ("indexes", Int4)])
-        }
+        Show::Buckets => named(&[
+            ("name", Text),
+            ("vbuckets", Int4),
+            ("source", Text),
+            ("indexes", Int4),
+            ("projectors", Text),
+            ("moving", Int4),
+        ]),
         Show::Indexes => named(&[
             ("name", Text),
             ("bucket", Text),
@@ -77,9 +83,22 @@ pub(super) fn buckets(catalog: &Catalog) -> Vec<Vec<Datum>> {
                 SourceKind::Push => "push",
             }),
             Datum::int(indexes as i64),
+            Datum::text(projectors(&bucket.homes)),
+            Datum::int(bucket.homes.handing().len() as i64),
         ]
     };
     catalog.buckets.values().map(|bucket| row(bucket)).collect()
+}
+
+/// Each projector; and where there are several, how many vbuckets it keeps.
+fn projectors(homes: &Homes) -> String {
+    match &homes.projectors()[..] {
+        [one] => one.to_string(),
+        several => {
+            let kept = several.iter().map(|node| format!("{node}: {}", homes.kept_by(*node).len()));
+            kept.collect::<Vec<_>>().join(", ")
+        }
+    }
 }
 
 /// SHOW INDEXES.

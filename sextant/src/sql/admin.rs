@@ -34,6 +34,14 @@ pub async fn run(backend: &dyn Backend, statement: &Admin) -> Result<String> {
             (Command::RemoveNode { node: find_node(&catalog, node, None)? }, "REMOVE NODE")
         }
         Admin::MoveSlice { .. } => (move_slice(&catalog, statement)?, "ALTER INDEX"),
+        Admin::MoveVbuckets { bucket, vbuckets, to } => {
+            let to = find_node(&catalog, to, Some(Role::Projector))?;
+            let (bucket, vbuckets) = (bucket.clone(), vbuckets.clone());
+            (Command::HandOver { bucket, vbuckets, to }, "ALTER BUCKET")
+        }
+        Admin::CancelVbuckets { bucket } => {
+            (Command::CancelHandOver { bucket: bucket.clone() }, "ALTER BUCKET")
+        }
         Admin::SetIncludeApart { index, apart } => {
             (Command::SetIncludeApart { index: index.clone(), apart: *apart }, "ALTER INDEX")
         }

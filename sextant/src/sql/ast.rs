@@ -4,7 +4,7 @@
 //! binds them. Names of buckets, indexes and settings are folded; paths keep their case.
 
 use proto::expr::{ColumnType, Expr};
-use proto::ids::SliceNo;
+use proto::ids::{SliceNo, VbucketId};
 use proto::index::SourceKind;
 use proto::scan::AggregateFunction;
 
@@ -101,6 +101,8 @@ pub struct CreateBucket {
     pub source: SourceKind,
     /// `vbuckets`, if given.
     pub vbuckets: Option<u16>,
+    /// `projectors`, if given.
+    pub projectors: Option<u16>,
 }
 
 /// `INSERT INTO b (id, doc) VALUES …`.
@@ -262,6 +264,20 @@ pub enum Admin {
         from: Option<String>,
         /// The node that gets it.
         to: String,
+    },
+    /// `ALTER BUCKET b MOVE VBUCKET k, … TO 'n'`.
+    MoveVbuckets {
+        /// The bucket.
+        bucket: String,
+        /// The vbuckets.
+        vbuckets: Vec<VbucketId>,
+        /// The projector that gets them.
+        to: String,
+    },
+    /// `ALTER BUCKET b CANCEL MOVES`.
+    CancelVbuckets {
+        /// The bucket.
+        bucket: String,
     },
     /// `ALTER INDEX i SET (include_apart = …)`.
     SetIncludeApart {

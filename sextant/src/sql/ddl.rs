@@ -34,6 +34,7 @@ async fn create_bucket(backend: &dyn Backend, create: &CreateBucket) -> Result<&
         name: create.name.clone(),
         vbuckets: create.vbuckets.unwrap_or(VBUCKETS_DEFAULT),
         source: create.source,
+        projectors: create.projectors.unwrap_or(1),
         if_not_exists: create.if_not_exists,
     };
     backend.command(command).await?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
-use proto::api::{PushReply, ResultStream, WriteReply};
+use proto::api::{HandOverPiece, PushReply, ResultStream, WriteReply};
 use proto::env::Env;
 use proto::history::{SourceHistory, SourcePlace};
 use proto::ids::{Seqno, VbucketId, Vbuuid};
@@ -40,8 +40,8 @@ impl ProjectorApi for Flood {
     async fn push(&self, _: PushRequest) -> Result<PushReply> {
         Err(Error::unavailable("not here"))
     }
-    async fn positions(&self, _: BucketId) -> Result<Cut> {
-        Ok(Cut::zero(1))
+    async fn hand_over(&self, _: HandOverRequest) -> Result<HandOverPiece> {
+        Err(Error::unavailable("not here"))
     }
     async fn place(&self, _: BucketId) -> Result<SourcePlace> {
         Err(Error::unavailable("not here"))

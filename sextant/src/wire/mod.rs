@@ -20,8 +20,8 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use dashmap::DashMap;
 use proto::api::{
-    CoordinatorApi, Directory, Heartbeat, IndexerApi, ProjectorApi, PushRequest, SyncReport,
-    WriteRequest,
+    CoordinatorApi, Directory, HandOverRequest, Heartbeat, IndexerApi, ProjectorApi, PushRequest,
+    SyncReport, WriteRequest,
 };
 use proto::command::CommandRequest;
 use proto::cut::Cut;
@@ -41,7 +41,7 @@ pub use server::peer_service;
 /// What the address of a service begins with that only its own process can reach.
 pub const LOCAL: &str = "local:";
 /// Processes of another protocol version are refused.
-const PROTOCOL_VERSION: u32 = 3;
+const PROTOCOL_VERSION: u32 = 4;
 
 /// A question with one answer.
 #[derive(Debug, Serialize, Deserialize)]
@@ -55,9 +55,9 @@ enum Call {
     Write(WriteRequest),
     Get(BucketId, Vec<String>),
     Push(PushRequest),
-    Positions(BucketId),
     Place(BucketId),
     History(BucketId),
+    HandOver(HandOverRequest),
     Checksum(SliceId, Epoch),
     Rebalance(RebalanceRequest),
     Topology(IndexId, TopologyNo),

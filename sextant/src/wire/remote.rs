@@ -6,8 +6,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt;
 use proto::api::{
-    CoordinatorApi, CoordinatorStatus, Heartbeat, IndexerApi, PEER_MESSAGE_BYTES_MAX, ProjectorApi,
-    PushReply, PushRequest, ResultStream, SyncReport, WatchMessage, WriteReply, WriteRequest,
+    CoordinatorApi, CoordinatorStatus, HandOverPiece, HandOverRequest, Heartbeat, IndexerApi,
+    PEER_MESSAGE_BYTES_MAX, ProjectorApi, PushReply, PushRequest, ResultStream, SyncReport,
+    WatchMessage, WriteReply, WriteRequest,
 };
 use proto::command::{CommandRequest, Outcome};
 use proto::cut::{Cut, EpochMark};
@@ -149,10 +150,6 @@ impl ProjectorApi for Remote {
         self.call(Call::Place(bucket)).await
     }
 
-    async fn positions(&self, bucket: BucketId) -> Result<Cut> {
-        self.call(Call::Positions(bucket)).await
-    }
-
     async fn history(&self, bucket: BucketId) -> Result<SourceHistory> {
         self.call(Call::History(bucket)).await
     }
@@ -163,6 +160,10 @@ impl ProjectorApi for Remote {
 
     async fn backfill(&self, request: BackfillRequest) -> Result<ResultStream<BackfillMessage>> {
         self.open(Open::Backfill(request)).await
+    }
+
+    async fn hand_over(&self, request: HandOverRequest) -> Result<HandOverPiece> {
+        self.call(Call::HandOver(request)).await
     }
 }
 

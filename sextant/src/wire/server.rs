@@ -74,7 +74,7 @@ impl Server {
             Call::Get(bucket, ids) => ask!(projector(), get(bucket, ids)),
             Call::Push(request) => ask!(projector(), push(request)),
             Call::Place(bucket) => ask!(projector(), place(bucket)),
-            Call::Positions(bucket) => ask!(projector(), positions(bucket)),
+            Call::HandOver(request) => ask!(projector(), hand_over(request)),
             Call::History(bucket) => ask!(projector(), history(bucket)),
             Call::Checksum(slice, epoch) => ask!(indexer(), checksum(slice, epoch)),
             Call::Rebalance(request) => ask!(coordinator(), rebalance(request)),

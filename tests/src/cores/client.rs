@@ -46,6 +46,7 @@ impl Client {
             name: "b".into(),
             vbuckets: VBUCKETS,
             source: SourceKind::Push,
+            projectors: 1,
             if_not_exists: false,
         });
         let mut client = Self {

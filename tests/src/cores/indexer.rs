@@ -307,7 +307,7 @@ impl Indexer {
     /// Takes a message of the stream; says which epochs were applied. After an error the stream ends.
     pub fn message(&mut self, message: StreamMessage) -> Result<Vec<EpochMark>> {
         match message {
-            StreamMessage::Begin { at, indexes } => self.begin(at, indexes)?,
+            StreamMessage::Begin { at, indexes, .. } => self.begin(at, indexes)?,
             StreamMessage::History(logs) => {
                 self.history = Some(logs);
                 self.finish_builds();
@@ -332,7 +332,11 @@ impl Indexer {
                 self.queue()?.epoch(mark);
                 return self.apply_ready();
             }
-            StreamMessage::DropData => return Err(Error::unavailable("the stream ended")),
+            StreamMessage::DropData
+            | StreamMessage::StreamBegin { .. }
+            | StreamMessage::StreamEnd { .. } => {
+                return Err(Error::unavailable("the stream ended"));
+            }
         }
         Ok(Vec::new())
     }

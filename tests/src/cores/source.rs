@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proto::cut::{Cut, EpochMark, Position};
 use proto::history::{Branches, FailoverLogs, SourceHistory};
+use proto::homes::VbucketSet;
 use proto::ids::{BucketId, Epoch, IndexId, NodeId, SliceNo, VbucketId, Vbuuid};
 use proto::index::{Catalog, IndexInfo, IndexState};
 use proto::mutation::{Frame, StreamMessage};
@@ -118,7 +119,8 @@ impl Source {
 
     /// What it says when it is asked.
     pub fn told(&self) -> SourceHistory {
-        SourceHistory { durable: self.durable.clone(), logs: Arc::clone(&self.logs) }
+        let kept = VbucketSet::all(self.durable.vbuckets());
+        SourceHistory { durable: self.durable.clone(), logs: Arc::clone(&self.logs), kept }
     }
 
     /// Where its history ends.
@@ -296,7 +298,8 @@ impl Source {
         let at = stream.at.clone();
         if begins {
             let indexes = wanted.into_values().collect();
-            return messages.push(StreamMessage::Begin { at, indexes });
+            let vbuckets = VbucketSet::all(at.vbuckets());
+            return messages.push(StreamMessage::Begin { at, indexes, vbuckets });
         }
         let gone = before.keys().filter(|index| !wanted.contains_key(index));
         messages.extend(gone.map(|index| StreamMessage::IndexLeave { index: *index }));

@@ -10,6 +10,7 @@ use proto::api::Heartbeat;
 use proto::command::{CommandRequest, Outcome, RequestId};
 use proto::cut::Cut;
 use proto::history::SourceHistory;
+use proto::homes::VbucketSet;
 use proto::ids::{BucketId, Epoch, IndexId, MoveId, NodeId};
 use proto::mutation::StreamMessage;
 use proto::scan::AppliedReport;
@@ -349,7 +350,8 @@ impl World {
     fn sync(&mut self, cut: &Cut) {
         self.each_leader(|world, at| {
             let Some((leading, replica, now_ms)) = world.leading(at) else { return };
-            let told = leading.leader.sync(&replica.view().state, BUCKET, cut.clone(), now_ms);
+            let told = (BUCKET, VbucketSet::all(cut.vbuckets()), cut.clone());
+            let told = leading.leader.sync(&replica.view().state, SOURCE, told, now_ms);
             told.expect("the source has as many vbuckets as its bucket");
             world.wake(at, 1);
         });

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coordinator::raft::log_store::LogStore;
-use projector::source::memory::MemoryStore;
 use proto::api::Directory;
 use proto::cut::{Cut, Position, WritePosition};
 use proto::env::sim::SimClock;
@@ -18,6 +17,7 @@ use router::Router;
 use tokio::time::{sleep, timeout};
 
 use super::hosts::{Hosts, env, members};
+use super::truth::Truth;
 use super::{Shared, violation};
 
 /// How often the members are asked.
@@ -26,7 +26,7 @@ const ASK_EVERY: Duration = Duration::from_millis(150);
 /// Watches who leads and what the catalog is, for as long as it is polled.
 pub async fn watch_members(directory: Arc<dyn Directory>, router: Arc<Router>, summary: Shared) {
     let mut leaders: BTreeMap<u64, NodeId> = BTreeMap::new();
-    let mut cas = 0;
+    let (mut cas, mut homes) = (0, BTreeMap::new());
     loop {
         for (member, _) in members(3) {
             let Ok(api) = directory.coordinator_member(member) else { continue };
@@ -46,6 +46,13 @@ pub async fn watch_members(directory: Arc<dyn Directory>, router: Arc<Router>, s
             violation(&summary, format!("the catalog went back from {cas} to {shown}"));
         }
         cas = shown;
+        for bucket in router.catalog().buckets.values() {
+            let now: Vec<_> =
+                (0..bucket.vbuckets).map(|v| bucket.homes.home(VbucketId(v))).collect();
+            let before = homes.insert(bucket.id, now.clone()).unwrap_or_else(|| now.clone());
+            let changed = before.iter().zip(&now).filter(|(before, now)| before != now).count();
+            summary.lock().expect("not poisoned").hand_overs += changed as u64;
+        }
         sleep(ASK_EVERY).await;
     }
 }
@@ -57,7 +64,7 @@ pub type Acknowledged = (WritePosition, Vec<String>);
 pub fn check_writes(
     writes: &[Acknowledged],
     marks: &BTreeMap<(BucketId, Epoch), Arc<Cut>>,
-    store: &MemoryStore,
+    truth: &Truth,
     summary: &Shared,
 ) {
     let failovers = summary.lock().expect("not poisoned").faults.contains_key("source_failover");
@@ -65,8 +72,8 @@ pub fn check_writes(
         for (vbucket, position) in &write.positions {
             // What a failover took was there before.
             let kept = match failovers {
-                true => store.log_at(write.bucket, *vbucket, *position),
-                false => store.present_log(write.bucket, *vbucket, *position),
+                true => truth.log_at(write.bucket, *vbucket, *position),
+                false => truth.present_log(write.bucket, *vbucket, *position),
             };
             let last = kept.as_ref().and_then(|log| log.last());
             if !last.is_some_and(|mutation| ids.iter().any(|id| **id == *mutation.id)) {
@@ -80,12 +87,12 @@ pub fn check_writes(
     for (write, ids) in writes.iter().filter(|(write, _)| write.positions.len() > 1) {
         // Of a statement that a failover has torn only what survived counts.
         let survived = |at: &(VbucketId, Position)| {
-            !failovers || store.present_log(write.bucket, at.0, at.1).is_some()
+            !failovers || truth.present_log(write.bucket, at.0, at.1).is_some()
         };
         let positions: Vec<_> = write.positions.iter().filter(|at| survived(at)).collect();
         let covered = |cut: &Cut| {
             let covers = |at: &&&(VbucketId, Position)| {
-                store.is_before(write.bucket, at.0, at.1, cut.get(at.0))
+                truth.is_before(write.bucket, at.0, at.1, cut.get(at.0))
             };
             positions.iter().filter(covers).count()
         };

@@ -11,7 +11,7 @@
 //! | `failed_sync` | the source's disk fails at a sync, and its process ends soon after |
 //! | `flipped_bit` | a bit of an indexer's files changes; the operator notices and gives it an empty disk |
 //! | `empty_disk` | an indexer comes back with nothing |
-//! | `source_failover` | the source comes back from an older copy: of some vbuckets the end is gone |
+//! | `source_failover` | the source comes back from an older copy: of some vbuckets the end is gone; or the producer of a pushed bucket begins new branches at earlier places |
 //! | `purge` | an indexer is down or cut off, and the source's log is purged before it is back: in a third of the seeds |
 
 use std::path::{Path, PathBuf};
@@ -140,9 +140,9 @@ impl Faults {
         let names: Vec<&String> = hosts.all.keys().collect();
         let kind = self.random.u8(..26);
         let fits = |name: &&&String| match kind {
-            7 | 8 | 20 => **name != "projector",
+            7 | 8 | 20 => !is_projector(name),
             19 | 22 | 23 => name.starts_with("indexer"),
-            21 | 24 | 25 => **name == "projector",
+            21 | 24 | 25 => is_projector(name),
             _ => true,
         };
         let fit: Vec<&String> = names.iter().filter(fits).copied().collect();
@@ -191,7 +191,7 @@ impl Faults {
                 Some("failed_io")
             }
             21 => {
-                hosts.store.fail_next_sync();
+                host.store.fail_next_sync();
                 self.broken.push((Broken::FailedIo(name), end));
                 Some("failed_sync")
             }
@@ -205,12 +205,15 @@ impl Faults {
                 wipe(host);
                 Some("empty_disk")
             }
+            24 | 25 if let Some(producer) = &hosts.producer => {
+                (producer.fail_over() > 0).then_some("source_failover")
+            }
             24 | 25 => {
                 self.crash(&name, end, sim, hosts);
                 // Mostly the end of a few vbuckets, now and then a large part of all.
                 let deep = self.random.u8(..6) == 0;
                 let random = &mut self.random;
-                let lost = hosts.store.restore_older(BUCKET, |end| match random.u8(..4) {
+                let lost = host.store.restore_older(BUCKET, |end| match random.u8(..4) {
                     _ if deep => random.u64(end / 4..=end),
                     0 | 1 => end - random.u64(..=end.min(12)),
                     _ => end,
@@ -271,8 +274,8 @@ impl Faults {
     fn crash(&mut self, name: &str, end: Duration, sim: &mut Sim<'_>, hosts: &Hosts) {
         hosts.all[name].fs.crash();
         sim.crash(name.to_owned());
-        if name == "projector" {
-            hosts.store.lose_unsynced(self.random.bool());
+        if is_projector(name) {
+            hosts.all[name].store.lose_unsynced(self.random.bool());
         }
         self.broken.push((Broken::Down(name.to_owned()), end));
     }
@@ -306,7 +309,7 @@ impl Faults {
                 Broken::Slow(one, other) => {
                     sim.set_link_max_message_latency(one, other, super::LATENCY_MAX);
                 }
-                Broken::LongLog => purge(&hosts.store, &mut self.purges),
+                Broken::LongLog => purge(&hosts.all["projector"].store, &mut self.purges),
                 Broken::FullDisk(name) => hosts.all[&name].fs.set_capacity(u64::MAX),
                 Broken::CrashInIo(name) | Broken::FailedIo(name) if self.is_down(&name) => {}
                 Broken::CrashInIo(name) | Broken::FailedIo(name) => {
@@ -353,6 +356,10 @@ fn purge(store: &MemoryStore, random: &mut fastrand::Rng) {
     });
     // A disk that has failed takes no purge either.
     let _ = store.purge(BUCKET, &to.collect::<Vec<_>>());
+}
+
+fn is_projector(name: &str) -> bool {
+    name.starts_with("projector")
 }
 
 /// All files below a directory.

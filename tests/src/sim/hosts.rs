@@ -19,9 +19,16 @@ use sextant::node;
 use sextant::wire::{PeerDirectory, Peers};
 
 use super::net::{PORT, connect, incoming};
+use super::producer::Producer;
+use super::truth::Truth;
 
 /// Between the end of a process and its next start.
 const SUPERVISOR_PAUSE: Duration = Duration::from_millis(500);
+
+/// The bucket's vbuckets.
+pub const VBUCKETS: u16 = 8;
+/// The projectors of a pushed bucket.
+pub const PROJECTORS: [u64; 2] = [100, 101];
 
 /// A host's software as turmoil wants it.
 pub type HostResult = turmoil::Result;
@@ -46,32 +53,47 @@ pub struct Host {
     pub clock: Arc<SimClock>,
     /// Its disk is broken: an error at its start is no fault of its own.
     pub excused: Arc<AtomicBool>,
-    store: Arc<MemoryStore>,
-}
-
-/// All hosts, and the documents of the projector.
-pub struct Hosts {
-    /// By name.
-    pub all: BTreeMap<String, Host>,
-    /// What the source has.
+    /// The documents, of a projector.
     pub store: Arc<MemoryStore>,
 }
 
+/// All hosts.
+pub struct Hosts {
+    /// By name.
+    pub all: BTreeMap<String, Host>,
+    /// Who pushes, where the bucket is a pushed one: then it has two projectors.
+    pub producer: Option<Arc<Producer>>,
+}
+
 impl Hosts {
-    /// Three coordinators, a projector and three indexers.
+    /// Three coordinators, three indexers, and a projector; or in every third seed two.
     pub fn new(seed: u64) -> Self {
-        Self::with(seed, 3, &[201, 202, 203])
+        let is_pushed = seed % 3 == 2;
+        let projectors: &[u64] = if is_pushed { &PROJECTORS } else { &PROJECTORS[..1] };
+        let mut hosts = Self::with(seed, 3, projectors, &[201, 202, 203]);
+        hosts.producer = is_pushed.then(|| Arc::new(Producer::new(seed, VBUCKETS)));
+        hosts
     }
 
-    /// So many coordinators, a projector, and indexers of these numbers.
-    pub fn with(seed: u64, coordinators: u64, indexers: &[u64]) -> Self {
-        let store = Arc::new(MemoryStore::default());
+    /// What really happened.
+    pub fn truth(&self) -> Truth {
+        match &self.producer {
+            Some(producer) => Truth::Pushed(Arc::clone(producer)),
+            None => Truth::Embedded(Arc::clone(&self.all["projector"].store)),
+        }
+    }
+
+    /// So many coordinators, and projectors and indexers of these numbers; the first projector is called just so.
+    pub fn with(seed: u64, coordinators: u64, projectors: &[u64], indexers: &[u64]) -> Self {
         let mut all = BTreeMap::new();
         let members =
             (1..=coordinators).map(|n| (format!("coordinator-{n}"), n, Role::Coordinator));
-        let projector = [("projector".to_owned(), 100, Role::Projector)];
+        let projectors = projectors.iter().enumerate().map(|(n, id)| {
+            let name = if n == 0 { "projector".to_owned() } else { format!("projector-{id}") };
+            (name, *id, Role::Projector)
+        });
         let indexers = indexers.iter().map(|n| (format!("indexer-{n}"), *n, Role::Indexer));
-        for (name, id, role) in members.chain(projector).chain(indexers) {
+        for (name, id, role) in members.chain(projectors).chain(indexers) {
             let seed = seed ^ (id << 32);
             let host = Host {
                 info: NodeInfo {
@@ -88,11 +110,11 @@ impl Hosts {
                 starts: Arc::default(),
                 clock: Arc::new(SimClock::new(1_700_000_000_000)),
                 excused: Arc::default(),
-                store: Arc::clone(&store),
+                store: Arc::default(),
             };
             all.insert(name, host);
         }
-        Self { all, store }
+        Self { all, producer: None }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The simulation: the whole cluster (three coordinators, three indexers, a projector, a router) with
+//! The simulation: the whole cluster (three coordinators, three indexers, one projector or two, a router) with
 //! its real transport, in one thread, from one seed; with crashes, restarts from what was synced, and
 //! cut connections; every scan judged by a model that shares no code with the product.
 //!
@@ -13,11 +13,14 @@
 mod checks;
 mod ddl;
 mod faults;
+mod hand_overs;
 pub mod hosts;
 mod moves;
 pub mod net;
 pub mod oracle;
+mod producer;
 mod summary;
+pub mod truth;
 pub mod workload;
 
 use std::sync::{Arc, Mutex};
@@ -59,8 +62,7 @@ pub fn run(seed: u64, seconds: u64) -> Summary {
         let host = host.clone();
         sim.host(host.name.clone(), move || host.clone().run());
     }
-    let work =
-        Workload::new(seed, Duration::from_secs(seconds), hosts.store.clone(), summary.clone());
+    let work = Workload::new(seed, Duration::from_secs(seconds), &hosts, summary.clone());
     sim.client("client", work.run());
     let mut faults = Faults::new(seed, seconds);
     loop {

@@ -4,11 +4,12 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use projector::source::memory::MemoryStore;
 use proto::cut::Cut;
 use proto::ids::BucketId;
 use proto::mutation::MutationKind;
 use serde_json::Value;
+
+use super::truth::Truth;
 
 /// An index of the simulation: its declaration, and the same in plain code.
 pub struct SimIndex {
@@ -77,10 +78,10 @@ pub const INDEXES: [SimIndex; 4] = [
 pub type Entry = (Vec<Option<Value>>, String);
 
 /// The documents of a bucket at a cut, in the history that it was made on.
-pub fn documents(store: &MemoryStore, bucket: BucketId, cut: &Cut) -> BTreeMap<String, Value> {
+pub fn documents(truth: &Truth, bucket: BucketId, cut: &Cut) -> BTreeMap<String, Value> {
     let mut documents = BTreeMap::new();
     for (vbucket, position) in cut.iter() {
-        let log = store.log_at(bucket, vbucket, position);
+        let log = truth.log_at(bucket, vbucket, position);
         let log = log.unwrap_or_else(|| panic!("the source never had {vbucket} {position:?}"));
         for mutation in log {
             match mutation.kind {

@@ -41,6 +41,12 @@ pub struct Summary {
     pub moves_ended: u64,
     /// Moves that were undone, of the last ones.
     pub moves_undone: u64,
+    /// Hand-overs of vbuckets that were accepted, or given up.
+    #[serde(default)]
+    pub hand_overs_asked: u64,
+    /// Vbuckets that got another home.
+    #[serde(default)]
+    pub hand_overs: u64,
     /// Copies of slices that were compared with each other at the end.
     pub copies_compared: u64,
     /// Data directories of indexers that were verified at the end.
@@ -92,6 +98,8 @@ pub struct Total {
     pub moves: u64,
     /// Rollbacks.
     pub rollbacks: u64,
+    /// Vbuckets that got another home.
+    pub hand_overs: u64,
     /// Copies of slices compared with each other.
     pub copies_compared: u64,
     /// Data directories verified.
@@ -113,6 +121,8 @@ impl Total {
         self.entries += summary.entries;
         self.moves += summary.moves_ended;
         self.rollbacks += summary.rollbacks;
+        self.hand_overs += summary.hand_overs;
+        self.operations += summary.hand_overs_asked;
         self.copies_compared += summary.copies_compared;
         self.directories_verified += summary.directories_verified;
         for (kind, count) in &summary.faults {
@@ -129,10 +139,11 @@ impl fmt::Display for Total {
         writeln!(f, "{hours:.2} h simulated in {real_s:.0} s ({times:.1} ×)")?;
         writeln!(
             f,
-            "{} operations, {} moves, {} rollbacks; {} scans checked, {} entries compared, {} copies compared, \
+            "{} operations, {} moves, {} hand-overs, {} rollbacks; {} scans checked, {} entries compared, {} copies compared, \
              {} directories verified",
             self.operations,
             self.moves,
+            self.hand_overs,
             self.rollbacks,
             self.scans,
             self.entries,

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::StreamExt;
-use projector::source::memory::MemoryStore;
 use proto::api::{Directory, WatchMessage, Write, WriteKind};
 use proto::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::cut::{Cut, Position, WritePosition};
@@ -29,9 +28,11 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::checks::{Acknowledged, check_writes, watch_members};
 use super::ddl::{self, History};
-use super::hosts::{HostResult, env, members};
+use super::hosts::{HostResult, Hosts, PROJECTORS, VBUCKETS, env, members};
 use super::net::connect;
 use super::oracle::{Entry, INDEXES, SimIndex, documents, entries};
+use super::producer::Producer;
+use super::truth::Truth;
 use super::{CALM, Shared, violation};
 
 /// How long a statement may take before its outcome counts as unknown.
@@ -46,7 +47,8 @@ pub struct Workload {
     random: fastrand::Rng,
     seed: u64,
     faults_for: Duration,
-    store: Arc<MemoryStore>,
+    truth: Truth,
+    producer: Option<Arc<Producer>>,
     summary: Shared,
     history: Mutex<History>,
     acknowledged: Vec<Acknowledged>,
@@ -65,16 +67,17 @@ pub(super) struct Session {
     /// Where the pages of a scan go in turn with the first one.
     other_router: Arc<Router>,
     pub marks: Marks,
-    bucket: Arc<proto::index::BucketInfo>,
+    pub bucket: Arc<proto::index::BucketInfo>,
     last_write: Option<WritePosition>,
 }
 
 impl Workload {
     /// A client for one run.
-    pub fn new(seed: u64, faults_for: Duration, store: Arc<MemoryStore>, summary: Shared) -> Self {
+    pub fn new(seed: u64, faults_for: Duration, hosts: &Hosts, summary: Shared) -> Self {
         let random = fastrand::Rng::with_seed(seed ^ 0xc11e);
+        let (truth, producer) = (hosts.truth(), hosts.producer.clone());
         let (history, acknowledged) = (Mutex::default(), Vec::new());
-        Self { random, seed, faults_for, store, summary, history, acknowledged }
+        Self { random, seed, faults_for, truth, producer, summary, history, acknowledged }
     }
 
     /// Runs the client to its end.
@@ -127,11 +130,13 @@ impl Workload {
         backend: &ClusterBackend,
         router: &Router,
     ) -> Arc<proto::index::BucketInfo> {
+        let is_pushed = self.producer.is_some();
         loop {
             let command = Command::CreateBucket {
                 name: "b".into(),
-                vbuckets: 8,
-                source: SourceKind::Embedded,
+                vbuckets: VBUCKETS,
+                source: if is_pushed { SourceKind::Push } else { SourceKind::Embedded },
+                projectors: if is_pushed { PROJECTORS.len() as u16 } else { 1 },
                 if_not_exists: true,
             };
             if let Ok(Outcome::Bucket(_)) = backend.command(command).await {
@@ -144,8 +149,14 @@ impl Workload {
 
     async fn step(&mut self, session: &mut Session) {
         match self.random.u32(..22) {
-            0..10 => self.write(session).await,
+            0..10 => match self.producer.clone() {
+                Some(producer) => self.push(&producer, session).await,
+                None => self.write(session).await,
+            },
             20.. => super::moves::step(&mut self.random, session, &self.summary).await,
+            16 if self.producer.is_some() => {
+                super::hand_overs::step(&mut self.random, session, &self.summary).await;
+            }
             10..17 => {
                 let index = &INDEXES[self.random.usize(..INDEXES.len())];
                 self.scan(session, index, false).await;
@@ -213,6 +224,42 @@ impl Workload {
                 violation(&self.summary, format!("a write was refused: {error}"));
             }
             _ => self.count(|summary| summary.writes_unknown += 1),
+        }
+    }
+
+    /// Changes documents at the producer, and pushes what it has.
+    async fn push(&mut self, producer: &Producer, session: &mut Session) {
+        let changes: Vec<(String, Option<String>)> = (0..self.random.usize(1..5))
+            .map(|_| {
+                let id = format!("k{}", self.random.u64(..IDS));
+                let is_upsert = self.random.u32(..4) > 0;
+                (id, is_upsert.then(|| self.document().to_string()))
+            })
+            .collect();
+        let ids: Vec<String> = changes.iter().map(|(id, _)| id.clone()).collect();
+        let places = producer.change(changes);
+        match producer.push_all(&session.backend, &session.bucket).await {
+            Err(error) if !self.is_excused(&error) => {
+                violation(&self.summary, format!("a push was refused: {error}"));
+            }
+            _ => {}
+        }
+        let bucket = session.bucket.id;
+        for ((vbucket, position), id) in places.into_iter().zip(ids) {
+            if !producer.is_taken(vbucket, position) {
+                self.count(|summary| summary.writes_unknown += 1);
+                continue;
+            }
+            let write = WritePosition { bucket, positions: vec![(vbucket, position)] };
+            self.count(|summary| {
+                summary.writes += 1;
+                summary.note(&write);
+            });
+            self.acknowledged.push((write.clone(), vec![id]));
+            match &mut session.last_write {
+                Some(last) => last.merge(&write),
+                None => session.last_write = Some(write),
+            }
         }
     }
 
@@ -359,7 +406,7 @@ impl Workload {
     fn is_lost(&self, session: &Session) -> bool {
         session.last_write.as_ref().is_some_and(|last| {
             let lost = |(v, p): &(VbucketId, Position)| {
-                self.store.present_log(last.bucket, *v, *p).is_none()
+                self.truth.present_log(last.bucket, *v, *p).is_none()
             };
             last.positions.iter().any(lost)
         })
@@ -385,8 +432,8 @@ impl Workload {
             return;
         };
         if let Some(write) = at_least {
-            let lost = |v, p| self.store.present_log(info.bucket, v, p).is_none();
-            let covers = |v, p| self.store.is_before(info.bucket, v, p, cut.get(v));
+            let lost = |v, p| self.truth.present_log(info.bucket, v, p).is_none();
+            let covers = |v, p| self.truth.is_before(info.bucket, v, p, cut.get(v));
             let covered = write.positions.iter().all(|(v, p)| lost(*v, *p) || covers(*v, *p));
             if !covered {
                 let what = format!(
@@ -396,7 +443,7 @@ impl Workload {
                 violation(&self.summary, what);
             }
         }
-        let mut expected = entries(index, &documents(&self.store, info.bucket, &cut));
+        let mut expected = entries(index, &documents(&self.truth, info.bucket, &cut));
         if reverse {
             expected.reverse();
         }
@@ -445,12 +492,18 @@ impl Workload {
             }
         }
         super::moves::settle(session, &self.summary).await;
-        self.write(session).await;
+        match self.producer.clone() {
+            Some(producer) => {
+                super::hand_overs::settle(&producer, session, &self.summary).await;
+                self.push(&producer, session).await;
+            }
+            None => self.write(session).await,
+        }
         if let Some(what) = self.history.lock().expect("not poisoned").judge() {
             violation(&self.summary, what);
         }
         let marks = session.marks.lock().expect("not poisoned");
-        check_writes(&self.acknowledged, &marks, &self.store, &self.summary);
+        check_writes(&self.acknowledged, &marks, &self.truth, &self.summary);
     }
 }
 

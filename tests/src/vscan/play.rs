@@ -47,7 +47,7 @@ pub fn play(case: &Case, seed: u64) -> Outcome {
     let shards: Vec<u64> = case.shards().into_iter().collect();
     let indexers: Vec<u64> = shards.iter().map(|shard| node_of(*shard).0).collect();
     // Or no virtual scan would ever be needed.
-    let hosts = Hosts::with(seed, 1, &indexers).without_moved_sources();
+    let hosts = Hosts::with(seed, 1, &[100], &indexers).without_moved_sources();
     let mut sim = turmoil::Builder::new()
         .rng_seed(seed)
         .simulation_duration(Duration::from_secs(3_600))
@@ -285,6 +285,7 @@ async fn create(backend: &ClusterBackend, slices: usize) -> Result<Arc<IndexInfo
         name: "b".into(),
         vbuckets: 4,
         source: SourceKind::Embedded,
+        projectors: 1,
         if_not_exists: true,
     };
     while backend.command(bucket.clone()).await.is_err() {

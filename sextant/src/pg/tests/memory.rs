@@ -130,7 +130,7 @@ impl Backend for Memory {
         let exists = |name: &str| Error::new(ErrorCode::Exists, format!("{name} exists"));
         let unknown = |name: &str| Error::new(ErrorCode::Unknown, format!("there is no {name}"));
         match command {
-            Command::CreateBucket { name, vbuckets, source, if_not_exists } => {
+            Command::CreateBucket { name, vbuckets, source, if_not_exists, .. } => {
                 match catalog.bucket(&name) {
                     Some(bucket) if if_not_exists => return Ok(Outcome::Bucket(bucket.id)),
                     Some(_) => return Err(exists(&name)),

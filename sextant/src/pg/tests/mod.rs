@@ -122,7 +122,7 @@ async fn rows_come_in_the_order_and_the_types_of_the_index() {
         ),
         ("SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET ALL", "~"),
         ("SELECT current_schema(), current_user, pg_catalog.current_database()", "public|me|db"),
-        ("SHOW BUCKETS", "b|4|embedded|1"),
+        ("SHOW BUCKETS", "b|4|embedded|1|1|0"),
         (
             "EXPLAIN SELECT id FROM cities WHERE country = 'DE'",
             "Scan of index cities on b;  Ranges: 1, for country = 'DE';  Output: id;  Slices: 8, by hash of META().id",

@@ -1,7 +1,8 @@
-//! Statements about where slices are: `REBALANCE`, `DRAIN NODE` and the like, and `ALTER INDEX`.
+//! Statements about where slices and vbuckets are: `REBALANCE`, `DRAIN NODE` and the like, `ALTER INDEX` and
+//! `ALTER BUCKET`.
 
-use proto::ids::SliceNo;
-use proto::index::{REPLICAS_MAX, SLICES_MAX};
+use proto::ids::{SliceNo, VbucketId};
+use proto::index::{REPLICAS_MAX, SLICES_MAX, VBUCKETS_MAX};
 use proto::{Error, ErrorCode};
 use sqlparser::tokenizer::Token;
 
@@ -60,11 +61,14 @@ impl Cursor<'_> {
         }
     }
 
-    /// `ALTER INDEX i MOVE SLICE k [FROM 'm'] TO 'n'`, `ALTER INDEX i SET (option = …)`.
+    /// `ALTER INDEX i MOVE SLICE k [FROM 'm'] TO 'n'`, `ALTER INDEX i SET (option = …)`, and those of buckets.
     pub(super) fn alter(&mut self) -> SqlResult<Statement> {
         self.expect_word("ALTER")?;
+        if self.eat_word("BUCKET") {
+            return self.alter_bucket();
+        }
         if !self.eat_word("INDEX") {
-            return Err(self.expected("INDEX"));
+            return Err(self.expected("INDEX or BUCKET"));
         }
         let index = self.object_name("the name of an index")?;
         if self.eat_words(&["MOVE", "SLICE"]) {
@@ -74,6 +78,38 @@ impl Cursor<'_> {
             return self.set_options(index);
         }
         Err(self.expected("MOVE SLICE or SET (…)"))
+    }
+
+    /// `ALTER BUCKET b MOVE VBUCKET k, … TO 'n'`, `ALTER BUCKET b CANCEL MOVES`.
+    fn alter_bucket(&mut self) -> SqlResult<Statement> {
+        let bucket = self.object_name("the name of a bucket")?;
+        if self.eat_words(&["CANCEL", "MOVES"]) {
+            return Ok(Statement::Admin(Admin::CancelVbuckets { bucket }));
+        }
+        if !self.eat_words(&["MOVE", "VBUCKET"]) {
+            return Err(self.expected("MOVE VBUCKET or CANCEL MOVES"));
+        }
+        let mut vbuckets = vec![self.vbucket()?];
+        while self.eat(&Token::Comma) {
+            vbuckets.push(self.vbucket()?);
+        }
+        self.expect_word("TO")?;
+        let to = self.node()?;
+        Ok(Statement::Admin(Admin::MoveVbuckets { bucket, vbuckets, to }))
+    }
+
+    fn vbucket(&mut self) -> SqlResult<VbucketId> {
+        let place = self.expected("a vbucket");
+        let vbucket = self.integer("the number of a vbucket")?;
+        match u16::try_from(vbucket).ok().filter(|vbucket| *vbucket < VBUCKETS_MAX) {
+            Some(vbucket) => Ok(VbucketId(vbucket)),
+            None => {
+                let what =
+                    format!("there is no vbucket {vbucket}: a bucket has at most {VBUCKETS_MAX}");
+                let error = Error::new(ErrorCode::InvalidParameter, what);
+                Err(crate::sql::error::SqlError { error, position: place.position })
+            }
+        }
     }
 
     fn move_slice(&mut self, index: String) -> SqlResult<Statement> {

@@ -98,14 +98,16 @@ impl Cursor<'_> {
             }
             false => SourceKind::Embedded,
         };
-        let mut vbuckets = None;
+        let (mut vbuckets, mut projectors) = (None, None);
         for option in self.with_options()? {
             match option.name.as_str() {
                 "vbuckets" => vbuckets = Some(option.integer(1, VBUCKETS_MAX.into())? as u16),
-                _ => return Err(option.unknown("vbuckets")),
+                "projectors" => projectors = Some(option.integer(1, VBUCKETS_MAX.into())? as u16),
+                _ => return Err(option.unknown("vbuckets and projectors")),
             }
         }
-        Ok(Statement::CreateBucket(CreateBucket { name, if_not_exists, source, vbuckets }))
+        let bucket = CreateBucket { name, if_not_exists, source, vbuckets, projectors };
+        Ok(Statement::CreateBucket(bucket))
     }
 
     fn create_index(&mut self, primary: bool) -> SqlResult<Statement> {

@@ -180,11 +180,13 @@ fn definitions_keep_case_of_paths_and_fold_names() {
         panic!("an index")
     };
     assert!(index.primary && index.partition.is_none() && index.defer_build);
-    let Statement::CreateBucket(bucket) = one("create bucket b from push with (vbuckets = 16)")
+    let Statement::CreateBucket(bucket) =
+        one("create bucket b from push with (vbuckets = 16, projectors = 2)")
     else {
         panic!("a bucket")
     };
     assert_eq!((bucket.source, bucket.vbuckets), (SourceKind::Push, Some(16)));
+    assert_eq!(bucket.projectors, Some(2));
 }
 
 #[test]
@@ -329,7 +331,7 @@ fn no_text_makes_the_parser_panic() {
 #[test]
 fn statements_about_the_places_of_slices() {
     use crate::sql::ast::Admin;
-    use proto::ids::SliceNo;
+    use proto::ids::{SliceNo, VbucketId};
     let name = |name: &str| Some(name.to_owned());
     let node = || "7".to_owned();
     for (sql, expected) in [
@@ -350,6 +352,15 @@ fn statements_about_the_places_of_slices() {
                 to: "host:1".into(),
             },
         ),
+        (
+            "ALTER BUCKET b MOVE VBUCKET 3, 4 TO 7",
+            Admin::MoveVbuckets {
+                bucket: "b".into(),
+                vbuckets: [3, 4].map(VbucketId).to_vec(),
+                to: node(),
+            },
+        ),
+        ("ALTER BUCKET b CANCEL MOVES", Admin::CancelVbuckets { bucket: "b".into() }),
         ("ALTER INDEX i SET (replicas = 2)", Admin::SetReplicas { index: "i".into(), replicas: 2 }),
     ] {
         assert_eq!(one(sql), Statement::Admin(expected), "{sql}");

@@ -10,10 +10,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use proto::api::{
-    CoordinatorApi, Directory, IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream,
-    WriteReply, WriteRequest,
+    CoordinatorApi, Directory, HandOverPiece, HandOverRequest, IndexerApi, ProjectorApi, PushReply,
+    PushRequest, ResultStream, WriteReply, WriteRequest,
 };
-use proto::cut::Cut;
 use proto::env::{Env, Task};
 use proto::history::{SourceHistory, SourcePlace};
 use proto::ids::{BucketId, NodeId};
@@ -214,8 +213,8 @@ impl ProjectorApi for CountingProjector {
         self.inner.place(bucket).await
     }
 
-    async fn positions(&self, bucket: BucketId) -> proto::Result<Cut> {
-        self.inner.positions(bucket).await
+    async fn hand_over(&self, request: HandOverRequest) -> proto::Result<HandOverPiece> {
+        self.inner.hand_over(request).await
     }
 
     async fn history(&self, bucket: BucketId) -> proto::Result<SourceHistory> {

@@ -1,0 +1,117 @@
+//! Where buckets are kept: which projectors a new one gets, and the hand-overs of vbuckets ([`proto::homes`]).
+
+use std::sync::Arc;
+
+use proto::command::Outcome;
+use proto::homes::{HandOver, Homes};
+use proto::ids::{BucketId, NodeId, VbucketId};
+use proto::index::{Role, SourceKind};
+use proto::{Error, ErrorCode, Result};
+
+use super::ddl::no_bucket;
+use super::{Change, Effect, StateContext};
+
+fn bad(what: String, hint: &str) -> Error {
+    Error::new(ErrorCode::InvalidParameter, what).with_hint(hint)
+}
+
+const SEVERAL: &str = "only a bucket made FROM PUSH can be on several projectors: the statements of others are numbered by one";
+
+impl StateContext {
+    /// The projectors with the fewest buckets, as many as a new bucket wants.
+    pub(super) fn projectors_for(
+        &self,
+        source: SourceKind,
+        vbuckets: u16,
+        wanted: u16,
+    ) -> Result<Vec<NodeId>> {
+        let kept = |id: NodeId| self.buckets.values().filter(|b| b.info.homes.concerns(id)).count();
+        let registered = self.nodes.values().filter(|node| node.role == Role::Projector);
+        let mut idlest: Vec<NodeId> = registered.map(|node| node.id).collect();
+        idlest.sort_by_key(|id| (kept(*id), *id));
+        if idlest.is_empty() {
+            let what = "no projector is registered, so nobody could keep the bucket";
+            return Err(Error::unavailable(what)
+                .with_hint("start a projector, or wait until it has joined"));
+        }
+        if wanted == 0 || wanted > vbuckets {
+            let what = format!("{wanted} projectors for {vbuckets} vbuckets");
+            return Err(bad(what, "give each projector at least one vbucket"));
+        }
+        if wanted > 1 && source != SourceKind::Push {
+            return Err(bad(format!("an embedded bucket on {wanted} projectors"), SEVERAL));
+        }
+        if idlest.len() < usize::from(wanted) {
+            let what = format!("the bucket wants {wanted} projectors, there are {}", idlest.len());
+            return Err(
+                Error::unavailable(what).with_hint("start more, or wait until they have joined")
+            );
+        }
+        idlest.truncate(usize::from(wanted));
+        Ok(idlest)
+    }
+
+    pub(super) fn hand_over(&mut self, bucket: &str, vbuckets: &[VbucketId], to: NodeId) -> Change {
+        let id = self.bucket_named(bucket).ok_or_else(|| no_bucket(bucket))?;
+        if self.role_of(to)? != Role::Projector {
+            return Err(bad(format!("node {to} is no projector"), "SHOW NODES tells which are"));
+        }
+        let next = self.cas + 1;
+        let Some(known) = self.buckets.get_mut(&id) else { return Err(no_bucket(bucket)) };
+        if known.info.source != SourceKind::Push {
+            return Err(bad(format!("bucket \"{bucket}\" is embedded"), SEVERAL));
+        }
+        let mut homes = Homes::clone(&known.info.homes);
+        let mut begun = 0;
+        for vbucket in vbuckets {
+            let Some(home) = homes.home(*vbucket) else {
+                let (has, hint) = (known.info.vbuckets, "they are counted from 0");
+                return Err(bad(format!("vbucket {vbucket}: bucket \"{bucket}\" has {has}"), hint));
+            };
+            match homes.handing_of(*vbucket) {
+                Some(handing) if handing.to == to => {}
+                Some(handing) => {
+                    let what = format!("vbucket {vbucket} is on its way to node {}", handing.to);
+                    return Err(bad(what, "wait until it is there, or CANCEL HAND OVER"));
+                }
+                None if home == to => {}
+                None => {
+                    // One command's hand-overs differ by their vbuckets.
+                    let number = (next << 16) | u64::from(vbucket.0);
+                    homes.begin(HandOver { number, vbucket: *vbucket, to });
+                    begun += 1;
+                }
+            }
+        }
+        if begun == 0 {
+            return Ok((Outcome::Done, Vec::new()));
+        }
+        Arc::make_mut(&mut known.info).homes = Arc::new(homes);
+        Ok((Outcome::Done, vec![Effect::CatalogChanged]))
+    }
+
+    pub(super) fn handed_over(&mut self, bucket: BucketId, number: u64) -> Change {
+        let gone = || Error::new(ErrorCode::Unknown, format!("hand-over {number} was cancelled"));
+        let known = self.buckets.get_mut(&bucket).ok_or_else(gone)?;
+        let mut homes = Homes::clone(&known.info.homes);
+        let handing = homes.handing().iter().find(|handing| handing.number == number);
+        let handing = *handing.ok_or_else(gone)?;
+        homes.finish(handing);
+        Arc::make_mut(&mut known.info).homes = Arc::new(homes);
+        Ok((Outcome::Done, vec![Effect::CatalogChanged]))
+    }
+
+    pub(super) fn cancel_hand_over(&mut self, bucket: &str) -> Change {
+        let id = self.bucket_named(bucket).ok_or_else(|| no_bucket(bucket))?;
+        let Some(known) = self.buckets.get_mut(&id) else { return Err(no_bucket(bucket)) };
+        if known.info.homes.handing().is_empty() {
+            return Ok((Outcome::Done, Vec::new()));
+        }
+        Arc::make_mut(&mut Arc::make_mut(&mut known.info).homes).cancel();
+        Ok((Outcome::Done, vec![Effect::CatalogChanged]))
+    }
+}
+
+#[cfg(test)]
+#[path = "homes_tests.rs"]
+mod tests;

@@ -1,0 +1,83 @@
+use proto::command::Command;
+use proto::ids::BucketId;
+
+use super::*;
+use crate::state::tests::{apply, done, node, refused};
+
+fn create(state: &mut StateContext, source: SourceKind, projectors: u16) -> Outcome {
+    apply(
+        state,
+        Command::CreateBucket {
+            name: "p".into(),
+            vbuckets: 4,
+            source,
+            projectors,
+            if_not_exists: false,
+        },
+    )
+    .0
+}
+
+/// A pushed bucket of four vbuckets on nodes 10 and 11; node 12 has nothing.
+fn spread() -> StateContext {
+    let mut state = StateContext::default();
+    for id in 10..=12 {
+        done(&mut state, Command::RegisterNode(node(id, Role::Projector)));
+    }
+    assert!(matches!(create(&mut state, SourceKind::Push, 2), Outcome::Bucket(_)));
+    state
+}
+
+fn homes(state: &StateContext) -> Homes {
+    Homes::clone(&state.bucket(BucketId(1)).expect("it is there").info.homes)
+}
+
+fn hand_over(vbuckets: &[u16], to: u64) -> Command {
+    let vbuckets = vbuckets.iter().copied().map(VbucketId).collect();
+    Command::HandOver { bucket: "p".into(), vbuckets, to: NodeId(to) }
+}
+
+#[test]
+fn a_pushed_bucket_is_dealt_out_to_the_idlest_and_an_embedded_one_is_not() {
+    let mut state = spread();
+    let of = |v| homes(&state).home(VbucketId(v)).expect("a home").0;
+    assert_eq!([of(0), of(1), of(2), of(3)], [10, 11, 10, 11]);
+    done(&mut state, Command::DropBucket { name: "p".into(), if_exists: false });
+    for (source, projectors) in [
+        (SourceKind::Embedded, 2),
+        (SourceKind::Push, 4),
+        (SourceKind::Push, 5),
+        (SourceKind::Push, 0),
+    ] {
+        let outcome = create(&mut state, source, projectors);
+        assert!(matches!(outcome, Outcome::Refused(_)), "{source:?} on {projectors}");
+    }
+}
+
+#[test]
+fn a_vbucket_has_a_new_home_when_its_target_says_so_and_never_twice() {
+    let mut state = spread();
+    done(&mut state, hand_over(&[1, 2], 12));
+    done(&mut state, hand_over(&[1, 2], 12));
+    let handing = homes(&state).handing().to_vec();
+    assert_eq!(handing.len(), 2, "said again it is the same");
+    assert_eq!(homes(&state).home(VbucketId(1)), Some(NodeId(11)));
+    refused(&mut state, hand_over(&[1], 10));
+    refused(&mut state, Command::RemoveNode { node: NodeId(12) });
+    let finish = |number| Command::HandedOver { bucket: BucketId(1), number };
+    done(&mut state, finish(handing[0].number));
+    assert_eq!(homes(&state).home(VbucketId(1)), Some(NodeId(12)));
+    refused(&mut state, finish(handing[0].number));
+    done(&mut state, Command::CancelHandOver { bucket: "p".into() });
+    refused(&mut state, finish(handing[1].number));
+    assert_eq!(homes(&state).home(VbucketId(2)), Some(NodeId(10)), "it stays");
+}
+
+#[test]
+fn what_cannot_be_handed_over_is_refused() {
+    let mut state = spread();
+    refused(&mut state, hand_over(&[4], 12));
+    refused(&mut state, hand_over(&[1], 99));
+    done(&mut state, hand_over(&[0], 10));
+    assert!(homes(&state).handing().is_empty(), "it is there");
+}

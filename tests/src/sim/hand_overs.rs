@@ -1,0 +1,55 @@
+//! Hand-overs in the simulation: vbuckets of the pushed bucket go from projector to projector while all else goes on
+//! and breaks, and at the end none is on its way and all that the producer has is taken.
+
+use std::time::Duration;
+
+use proto::command::Command;
+use proto::ids::{NodeId, VbucketId};
+use sextant::sql::backend::Backend;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::hosts::{PROJECTORS, VBUCKETS};
+use super::producer::Producer;
+use super::workload::{STATEMENT, Session};
+use super::{Shared, violation};
+
+/// After the faults have ended all hand-overs must have ended, and all be pushed, within this time.
+const SETTLE: Duration = Duration::from_secs(30);
+
+/// Begins hand-overs, or gives up those that are under way.
+pub(super) async fn step(random: &mut fastrand::Rng, session: &Session, summary: &Shared) {
+    let bucket = session.bucket.name.clone();
+    let command = match random.u8(..5) {
+        0 => Command::CancelHandOver { bucket },
+        _ => {
+            let some = random.usize(1..4);
+            let vbuckets = (0..some).map(|_| VbucketId(random.u16(..VBUCKETS))).collect();
+            let to = NodeId(PROJECTORS[random.usize(..PROJECTORS.len())]);
+            Command::HandOver { bucket, vbuckets, to }
+        }
+    };
+    // One that is on its way elsewhere is refused.
+    if let Ok(Ok(_)) = timeout(STATEMENT, session.backend.command(command)).await {
+        summary.lock().expect("not poisoned").hand_overs_asked += 1;
+    }
+}
+
+/// After the faults: nothing is on its way, and everything is taken.
+pub(super) async fn settle(producer: &Producer, session: &Session, summary: &Shared) {
+    let deadline = Instant::now() + SETTLE;
+    loop {
+        let pushed = producer.push_all(&session.backend, &session.bucket).await;
+        let catalog = session.router.catalog();
+        let homes = catalog.buckets.get(&session.bucket.id).map(|bucket| &bucket.homes);
+        let rests = homes.is_some_and(|homes| homes.handing().is_empty());
+        if rests && matches!(pushed, Ok(true)) {
+            return;
+        }
+        if Instant::now() > deadline {
+            let what =
+                format!("{SETTLE:?} after the last fault: pushed {pushed:?}, homes {homes:?}");
+            return violation(summary, what);
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+}

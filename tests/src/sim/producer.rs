@@ -1,0 +1,277 @@
+//! The source of a pushed bucket: a producer that numbers its own mutations and pushes them to whichever projector
+//! keeps their vbucket, while vbuckets go from one to the other.
+//!
+//! It does what sources do to a feed: it sends again what it does not know to be taken, sends some twice, and fails over
+//! to a shorter history, whose new branch the projectors hear of with the next push. Its own log, with those of
+//! histories that are no more, is what scans are judged by.
+//!
+//! After an error it asks what the vbucket has and goes on from there: the oldest branch that the projector does not
+//! know first, then the mutations up to where the next one begins.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use projector::source::Mutation;
+use proto::api::{PushMutation, PushRequest};
+use proto::cut::Position;
+use proto::history::{Branches, SourceHistory, begin_branch, branch_of};
+use proto::ids::{BucketId, Seqno, VbucketId, Vbuuid, vbucket_of};
+use proto::index::BucketInfo;
+use proto::mutation::MutationKind;
+use proto::{ErrorCode, Result};
+use sextant::backend::ClusterBackend;
+use tokio::time::timeout;
+
+/// How long a push may take.
+const PUSH: Duration = Duration::from_secs(10);
+
+type Log = Vec<Arc<Mutation>>;
+
+/// A vbucket as the producer has it.
+#[derive(Default)]
+struct Feed {
+    branches: Branches,
+    log: Log,
+    /// Histories that are no more.
+    past: Vec<(Branches, Log)>,
+    /// So much of the log is known to be taken.
+    taken: usize,
+    /// Nobody knows what the projector has.
+    unsure: bool,
+}
+
+impl Feed {
+    fn position(&self, seqno: u64) -> Position {
+        Position { vbuuid: branch_of(&self.branches, Seqno(seqno)), seqno: Seqno(seqno) }
+    }
+
+    fn history_with(&self, position: Position) -> Option<(&Branches, &Log)> {
+        let present = std::iter::once((&self.branches, &self.log));
+        let past = self.past.iter().rev().map(|(branches, log)| (branches, log));
+        let has = |(branches, log): &(&Branches, &Log)| {
+            log.len() as u64 >= position.seqno.0
+                && (position.seqno.0 == 0 || branch_of(branches, position.seqno) == position.vbuuid)
+        };
+        present.chain(past).find(has)
+    }
+
+    /// What brings a vbucket on from where it is: a branch or none, and the mutations after it.
+    fn next_push(
+        &self,
+        there: &Branches,
+        end: u64,
+    ) -> (Option<(Vbuuid, u64)>, std::ops::Range<usize>) {
+        let unknown = |branch: &&(Vbuuid, u64)| !there.iter().any(|known| known.0 == branch.0);
+        let mut missing = self.branches.iter().rev().filter(unknown);
+        let (branch, from) = match missing.clone().next() {
+            // An empty vbucket takes its first branch from its first mutation.
+            Some((_, began)) if *began <= end && !there.is_empty() => {
+                (missing.next().copied(), *began)
+            }
+            _ => (None, end),
+        };
+        if there.is_empty() {
+            missing.next();
+        }
+        let to = missing.next().map_or(self.log.len(), |(_, began)| *began as usize);
+        (branch, (from as usize).min(to)..to.min(self.log.len()))
+    }
+}
+
+/// The producer.
+pub struct Producer {
+    feeds: Mutex<Vec<Feed>>,
+    random: Mutex<fastrand::Rng>,
+}
+
+impl Producer {
+    /// A producer of so many vbuckets.
+    pub fn new(seed: u64, vbuckets: u16) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed ^ 0x9054);
+        let feed = |random: &mut fastrand::Rng| Feed {
+            branches: vec![(Vbuuid(random.u64(1..)), 0)],
+            ..Feed::default()
+        };
+        let feeds = (0..vbuckets).map(|_| feed(&mut random)).collect();
+        Self { feeds: Mutex::new(feeds), random: Mutex::new(random) }
+    }
+
+    fn feeds(&self) -> MutexGuard<'_, Vec<Feed>> {
+        self.feeds.lock().expect("not poisoned")
+    }
+
+    fn random(&self) -> MutexGuard<'_, fastrand::Rng> {
+        self.random.lock().expect("not poisoned")
+    }
+
+    /// Numbers changes, and says where each is.
+    pub fn change(&self, changes: Vec<(String, Option<String>)>) -> Vec<(VbucketId, Position)> {
+        let mut feeds = self.feeds();
+        let vbuckets = feeds.len() as u16;
+        let number = |(id, document): (String, Option<String>)| {
+            let vbucket = vbucket_of(&id, vbuckets);
+            let feed = &mut feeds[usize::from(vbucket.0)];
+            let seqno = feed.log.len() as u64 + 1;
+            let kind =
+                if document.is_some() { MutationKind::Upsert } else { MutationKind::Deletion };
+            let document = document.unwrap_or_default();
+            let place = (vbucket, Seqno(seqno));
+            feed.log.push(Arc::new(Mutation::new(place, id.into(), kind, document.into())));
+            (vbucket, feed.position(seqno))
+        };
+        changes.into_iter().map(number).collect()
+    }
+
+    /// The source fails over to a copy that lacks the end of some vbuckets; says how many mutations are lost.
+    pub fn fail_over(&self) -> u64 {
+        let (mut feeds, mut random) = (self.feeds(), self.random());
+        let deep = random.u8(..6) == 0;
+        let mut lost = 0;
+        for feed in feeds.iter_mut() {
+            let end = feed.log.len() as u64;
+            let kept = match random.u8(..4) {
+                _ if deep => random.u64(end / 4..=end),
+                0 | 1 => end - random.u64(..=end.min(12)),
+                _ => continue,
+            };
+            feed.past.push((feed.branches.clone(), feed.log.clone()));
+            feed.log.truncate(kept as usize);
+            begin_branch(&mut feed.branches, Vbuuid(random.u64(1..)), Seqno(kept));
+            feed.taken = feed.taken.min(kept as usize);
+            feed.unsure = true;
+            lost += end - kept;
+        }
+        lost
+    }
+
+    /// Pushes all that is not known to be taken; false if some of it may not be. An error is one that a producer
+    /// cannot go on from.
+    pub async fn push_all(&self, backend: &ClusterBackend, bucket: &BucketInfo) -> Result<bool> {
+        let mut all = true;
+        for vbucket in (0..bucket.vbuckets).map(VbucketId) {
+            for _ in 0..8 {
+                let feed_is_behind = {
+                    let feed = &self.feeds()[usize::from(vbucket.0)];
+                    feed.unsure || feed.taken < feed.log.len()
+                };
+                if !feed_is_behind {
+                    break;
+                }
+                match timeout(PUSH, self.push(backend, bucket, vbucket)).await {
+                    Ok(Ok(())) => {}
+                    pushed => {
+                        self.feeds()[usize::from(vbucket.0)].unsure = true;
+                        if let Ok(Err(error)) = pushed
+                            && !error.is_retry()
+                            && error.code != ErrorCode::OutOfOrder
+                        {
+                            return Err(error);
+                        }
+                    }
+                }
+            }
+            let feed = &self.feeds()[usize::from(vbucket.0)];
+            all &= !feed.unsure && feed.taken == feed.log.len();
+        }
+        Ok(all)
+    }
+
+    /// Is a mutation known to be taken?
+    pub fn is_taken(&self, vbucket: VbucketId, position: Position) -> bool {
+        let feed = &self.feeds()[usize::from(vbucket.0)];
+        !feed.unsure
+            && feed.taken as u64 >= position.seqno.0
+            && feed.position(position.seqno.0) == position
+    }
+
+    async fn push(
+        &self,
+        backend: &ClusterBackend,
+        bucket: &BucketInfo,
+        vbucket: VbucketId,
+    ) -> Result<()> {
+        let at = usize::from(vbucket.0);
+        let unsure = self.feeds()[at].unsure;
+        let there = match unsure {
+            true => Some(backend.source(bucket)?.history(bucket.id).await?),
+            false => None,
+        };
+        let request = self.request(bucket.id, vbucket, there);
+        let end = request.mutations.last().map(|mutation| mutation.position);
+        if request.branches.is_empty() && end.is_none() {
+            return Ok(());
+        }
+        backend.push(bucket, request).await?;
+        let mut feeds = self.feeds();
+        let feed = &mut feeds[at];
+        // The source may have failed over meanwhile.
+        if let Some(end) = end.filter(|end| feed.position(end.seqno.0) == *end) {
+            feed.taken = feed.taken.max((end.seqno.0 as usize).min(feed.log.len()));
+        }
+        Ok(())
+    }
+
+    fn request(
+        &self,
+        bucket: BucketId,
+        vbucket: VbucketId,
+        there: Option<SourceHistory>,
+    ) -> PushRequest {
+        let (mut feeds, mut random) = (self.feeds(), self.random());
+        let feed = &mut feeds[usize::from(vbucket.0)];
+        let (branch, mut range) = match there {
+            Some(there) => {
+                let branches = there.logs.get(vbucket).cloned().unwrap_or_default();
+                let end = there.durable.get(vbucket);
+                let (branch, range) = feed.next_push(&branches, end.seqno.0);
+                // With this push all is known again, unless more branches follow.
+                feed.taken = range.start;
+                feed.unsure = range.end < feed.log.len();
+                (branch, range)
+            }
+            None => (None, feed.taken..feed.log.len()),
+        };
+        // Now and then something is sent twice.
+        if branch.is_none() && random.u8(..8) == 0 {
+            range.start -= random.usize(..=2.min(range.start));
+        }
+        let mutations = feed.log[range].iter().map(|mutation| PushMutation {
+            vbucket,
+            position: feed.position(mutation.seqno.0),
+            id: mutation.id.to_string(),
+            kind: mutation.kind,
+            document: mutation.document.clone(),
+        });
+        let branches =
+            branch.map(|(vbuuid, began)| (vbucket, Position { vbuuid, seqno: Seqno(began) }));
+        PushRequest {
+            bucket,
+            branches: branches.into_iter().collect(),
+            mutations: mutations.collect(),
+        }
+    }
+
+    /// The mutations of a vbucket up to a position, in whichever history has it, present or lost.
+    pub fn log_at(&self, vbucket: VbucketId, position: Position) -> Option<Log> {
+        let feeds = self.feeds();
+        let (_, log) = feeds[usize::from(vbucket.0)].history_with(position)?;
+        Some(log[..position.seqno.0 as usize].to_vec())
+    }
+
+    /// The same in the present history alone.
+    pub fn present_log(&self, vbucket: VbucketId, position: Position) -> Option<Log> {
+        let feeds = self.feeds();
+        let feed = &feeds[usize::from(vbucket.0)];
+        let log = feed.log.get(..position.seqno.0 as usize)?;
+        (feed.position(position.seqno.0).vbuuid == position.vbuuid).then(|| log.to_vec())
+    }
+
+    /// Does a position lie before another one, or at it, in the history that has the latter?
+    pub fn is_before(&self, vbucket: VbucketId, position: Position, end: Position) -> bool {
+        let feeds = self.feeds();
+        let history = feeds[usize::from(vbucket.0)].history_with(end);
+        history.is_some_and(|(branches, _)| {
+            position.seqno <= end.seqno && branch_of(branches, position.seqno) == position.vbuuid
+        })
+    }
+}

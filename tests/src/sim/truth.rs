@@ -1,0 +1,61 @@
+//! What really happened to the bucket, for the judge: the logs of its source, those of lost histories too.
+
+use std::sync::Arc;
+
+use projector::source::Mutation;
+use projector::source::memory::MemoryStore;
+use proto::cut::Position;
+use proto::ids::{BucketId, VbucketId};
+
+use super::producer::Producer;
+
+/// Who knows what was written.
+#[derive(Clone)]
+pub enum Truth {
+    /// The projector of an embedded bucket numbered it.
+    Embedded(Arc<MemoryStore>),
+    /// The producer of a pushed one did.
+    Pushed(Arc<Producer>),
+}
+
+impl Truth {
+    /// The mutations of a vbucket up to a position, in whichever history has it, present or lost.
+    pub fn log_at(
+        &self,
+        bucket: BucketId,
+        vbucket: VbucketId,
+        position: Position,
+    ) -> Option<Vec<Arc<Mutation>>> {
+        match self {
+            Self::Embedded(store) => store.log_at(bucket, vbucket, position),
+            Self::Pushed(producer) => producer.log_at(vbucket, position),
+        }
+    }
+
+    /// The same in the present history alone.
+    pub fn present_log(
+        &self,
+        bucket: BucketId,
+        vbucket: VbucketId,
+        position: Position,
+    ) -> Option<Vec<Arc<Mutation>>> {
+        match self {
+            Self::Embedded(store) => store.present_log(bucket, vbucket, position),
+            Self::Pushed(producer) => producer.present_log(vbucket, position),
+        }
+    }
+
+    /// Does a position lie before another one, or at it, in the history that has the latter?
+    pub fn is_before(
+        &self,
+        bucket: BucketId,
+        vbucket: VbucketId,
+        position: Position,
+        end: Position,
+    ) -> bool {
+        match self {
+            Self::Embedded(store) => store.is_before(bucket, vbucket, position, end),
+            Self::Pushed(producer) => producer.is_before(vbucket, position, end),
+        }
+    }
+}
