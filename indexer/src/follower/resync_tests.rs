@@ -289,6 +289,12 @@ fn start(source: &Source, dir: &Path, change: impl FnOnce(&mut Config)) -> Index
     Indexer::start(config, Env::real(), Arc::new(cluster)).expect("it starts")
 }
 
+/// Ends an indexer, and waits until what it has begun off the async threads has ended too.
+async fn stop(indexer: Indexer) {
+    drop(indexer);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+}
+
 fn slice(index: IndexId) -> SliceId {
     SliceId { index, generation: Generation(0), slice: SliceNo(0) }
 }
@@ -325,7 +331,7 @@ async fn left_behind(dir: &Path) -> Source {
     shows(&indexer, &source, Epoch(1)).await;
     source.change(50);
     shows(&indexer, &source, Epoch(2)).await;
-    drop(indexer);
+    stop(indexer).await;
     (0..3).for_each(|_| source.change(40));
     source.purge();
     source
@@ -383,14 +389,14 @@ async fn a_crash_while_copies_are_compared_or_after_they_were_corrected_changes_
     while source.state().snapshots < 3 {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    drop(indexer);
+    stop(indexer).await;
     source.open.send_replace(true);
     let indexer = start(&source, dir.path(), |_| {});
     shows(&indexer, &source, Epoch(5)).await;
     let begins = source.state().begins.len();
     // Long enough for the log to be synced.
     tokio::time::sleep(Duration::from_millis(500)).await;
-    drop(indexer);
+    stop(indexer).await;
     let indexer = start(&source, dir.path(), |_| {});
     shows(&indexer, &source, Epoch(5)).await;
     refuses(&indexer, 1..5).await;
