@@ -6,8 +6,11 @@
 //! `DropData` does the same.
 //!
 //! All that it compares with the stream's positions belongs to the stream's history: what does not is
-//! given up first ([`rollback`]).
+//! given up first ([`rollback`]). A copy for which the history has been purged is compared with a snapshot
+//! ([`resync`]).
 
+mod builds;
+mod resync;
 mod rollback;
 
 use std::collections::BTreeMap;
@@ -19,14 +22,16 @@ use proto::api::{Directory, ProjectorApi};
 use proto::cut::{Cut, EpochMark};
 use proto::env::{Env, Task};
 use proto::history::FailoverLogs;
-use proto::ids::{BucketId, Generation, IndexId, SliceId, SliceNo};
+use proto::ids::{BucketId, IndexId, SliceId, SliceNo};
 use proto::index::{Catalog, IndexInfo};
-use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
+use proto::mutation::{StreamMessage, SubscribeRequest};
 use proto::plant::{self, Plant};
 use proto::source::source_of;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
+use self::builds::{Build, Built};
+use self::resync::Resync;
 use crate::config::Config;
 use crate::moves::{Incoming, restore};
 use crate::queue::MutationQueue;
@@ -35,10 +40,6 @@ use crate::slice::{FragmentStore, Grouping, SliceStore, StoredIndex};
 
 /// How often moves that wait to be installed are looked at, when nothing else happens.
 const LOOK_AT_MOVES: std::time::Duration = std::time::Duration::from_millis(100);
-
-/// So many times what the queue may hold is gathered for one epoch: what the projector lets writers be ahead of the
-/// coordinator, as the key-versions of a few indexes.
-const QUEUES_GATHERED_MAX: u64 = 4;
 
 /// What the followers share with the service.
 #[derive(Clone)]
@@ -95,6 +96,8 @@ struct Follower {
     bucket: BucketId,
     state: watch::Sender<FollowerState>,
     queue: Option<MutationQueue>,
+    /// What of the past the queue lacks is made up for; ends with the queue.
+    resync: Option<Resync>,
     applied: Option<EpochMark>,
     /// How often the source has refused, one after another, what is applied here as a place in its history.
     refusals: u32,
@@ -115,21 +118,6 @@ struct Fed {
     since: BTreeMap<SliceNo, Cut>,
 }
 
-struct Build {
-    info: Arc<IndexInfo>,
-    /// From here on the stream brings what is new, without a gap.
-    joined: Cut,
-    /// The snapshot's cut, once all its documents are in the store.
-    snapshot: Option<Cut>,
-    _task: Task,
-}
-
-struct Built {
-    index: IndexId,
-    generation: Generation,
-    cut: Cut,
-}
-
 /// Follows a bucket until the task is dropped.
 pub fn follow(shared: Shared, bucket: BucketId) -> (Task, watch::Receiver<FollowerState>) {
     let (state, watched) = watch::channel(FollowerState::default());
@@ -139,6 +127,7 @@ pub fn follow(shared: Shared, bucket: BucketId) -> (Task, watch::Receiver<Follow
     let mut follower = Follower {
         bucket,
         queue: None,
+        resync: None,
         applied,
         refusals: 0,
         history: None,
@@ -157,6 +146,9 @@ pub fn follow(shared: Shared, bucket: BucketId) -> (Task, watch::Receiver<Follow
             };
             if !error.is_retry() {
                 tracing::warn!(bucket = %follower.bucket, %error, "following a bucket");
+            }
+            if error.code == ErrorCode::HistoryPurged {
+                follower.begin_resync(&error);
             }
             tokio::time::sleep(follower.shared.config.retry).await;
         }
@@ -201,6 +193,7 @@ impl Follower {
                         self.build_done(done).await?;
                     }
                 }
+                compared = Resync::compared(&mut self.resync) => self.compared(compared).await?,
                 message = stream.next() => match message {
                     Some(message) => self.message(message?).await?,
                     None => return Ok(()),
@@ -219,6 +212,7 @@ impl Follower {
         // Without slices nothing of the past is needed: the stream begins at the source's present.
         let from = match &self.queue {
             Some(queue) => Some(queue.watermarks().clone()),
+            None if self.resync.is_some() => None,
             None if has_slices => applied.map(|mark| Cut::clone(&mark.cut)),
             None => None,
         };
@@ -252,9 +246,11 @@ impl Follower {
                 for index in indexes {
                     self.join(index, &at).await?;
                 }
+                self.compare_copies(&at);
             }
             StreamMessage::History(logs) => {
                 self.history = Some(logs);
+                self.check_compared()?;
                 self.finish_builds().await?;
             }
             StreamMessage::IndexJoin { index, at } => self.join(index, &at).await?,
@@ -299,38 +295,19 @@ impl Follower {
     }
 
     async fn apply_ready(&mut self) -> Result<()> {
-        while let Some(batch) = self.queue()?.next_ready() {
+        while let Some(batch) = self.next_ready()? {
             let mark = batch.mark.clone();
             if let Err(error) = self.shared.store.apply(batch).await {
                 // The queue has given the epoch away: begin again behind the last applied one.
-                self.queue = None;
+                self.forget_received();
                 return Err(error);
             }
             self.applied = Some(mark);
+            self.resync = None;
             self.shared.applied.send_modify(|count| *count += 1);
             self.finish_builds().await?;
         }
         Ok(())
-    }
-
-    /// A node that was away for long, while the projector began anew and forgot the timestamps in between, would
-    /// gather all that it lacks for the first epoch that there is. Beyond a bound it does not: its slices are
-    /// built anew from a snapshot, which takes bounded memory, and the stream begins at the present.
-    async fn bound_backlog(&mut self) -> Result<()> {
-        let staged = self.queue()?.staged_bytes() as u64;
-        if staged <= self.shared.config.queue_bytes_max().saturating_mul(QUEUES_GATHERED_MAX) {
-            return Ok(());
-        }
-        let message = format!("bucket {}: {staged} bytes wait for one epoch", self.bucket);
-        tracing::warn!(staged, bucket = %self.bucket, "too much to gather: its slices are built anew");
-        self.builds.clear();
-        self.fed.clear();
-        self.queue = None;
-        for stored in self.stored() {
-            self.shared.store.drop_index(stored.info.id).await?;
-        }
-        self.shared.slices_changed();
-        Err(Error::new(ErrorCode::DropData, message))
     }
 
     /// The bucket's indexes that are here.
@@ -402,6 +379,10 @@ impl Follower {
     /// epoch on.
     async fn install_arrived(&mut self) {
         let Some(mark) = &self.applied else { return };
+        if self.resync.is_some() {
+            // What would be installed now lacks what the copies here are about to be given.
+            return;
+        }
         for mv in self.shared.incoming.of_bucket(self.bucket) {
             let Some(fed) = self.fed.get(&mv.slice.index) else { continue };
             let Some(since) = fed.since.get(&mv.slice.slice) else { continue };
@@ -453,45 +434,6 @@ impl Follower {
         Ok(())
     }
 
-    /// Fetches a snapshot for an index whose mutations are applied, unseen, from here on.
-    pub(super) fn spawn_build(&mut self, index: &Arc<IndexInfo>, joined: Cut) {
-        let fetch = build(self.shared.clone(), Arc::clone(index), self.built.clone());
-        let task = self.shared.env.spawn("build", fetch);
-        let build = Build { info: Arc::clone(index), joined, snapshot: None, _task: task };
-        self.builds.insert(index.id, build);
-    }
-
-    async fn build_done(&mut self, done: Built) -> Result<()> {
-        if let Some(build) = self.builds.get_mut(&done.index)
-            && build.info.generation == done.generation
-        {
-            build.snapshot = Some(done.cut);
-        }
-        self.finish_builds().await
-    }
-
-    /// Shows the indexes whose snapshot an applied epoch covers.
-    async fn finish_builds(&mut self) -> Result<()> {
-        let Some(mark) = self.applied.clone() else { return Ok(()) };
-        self.begin_lost_builds_anew();
-        let history = self.history.as_deref();
-        let covered = |build: &Build| {
-            build.snapshot.as_ref().is_some_and(|cut| rules::covers(history, &mark.cut, cut))
-        };
-        let ready: Vec<_> = self
-            .builds
-            .iter()
-            .filter(|(_, build)| covered(build))
-            .map(|(index, build)| (*index, build.info.generation))
-            .collect();
-        for (index, generation) in ready {
-            self.builds.remove(&index);
-            self.shared.store.finish_build(index, generation, &mark).await?;
-            self.shared.slices_changed();
-        }
-        Ok(())
-    }
-
     fn publish_state(&self) {
         if let Some(queue) = &self.queue {
             self.state.send_replace(FollowerState {
@@ -507,54 +449,12 @@ pub fn grouping(index: &IndexInfo) -> Grouping {
     if index.spec.include_apart { Grouping::Apart } else { Grouping::Together }
 }
 
-/// Fetches a backfill snapshot into the store, again from the beginning after an error.
-async fn build(shared: Shared, info: Arc<IndexInfo>, built: async_channel::Sender<Built>) {
-    loop {
-        match backfill(&shared, &info).await {
-            Ok(cut) => {
-                let done = Built { index: info.id, generation: info.generation, cut };
-                // The follower is gone only when this task is cancelled too.
-                let _ = built.send(done).await;
-                return;
-            }
-            Err(error) => {
-                tracing::warn!(index = %info.spec.name, %error, "backfill begins anew");
-                tokio::time::sleep(shared.config.retry).await;
-            }
-        }
-    }
-}
-
-async fn backfill(shared: &Shared, info: &IndexInfo) -> Result<Cut> {
-    let request = BackfillRequest {
-        node: shared.config.node.id,
-        index: info.id,
-        generation: info.generation,
-        vbuckets: None,
-    };
-    let mut stream = shared.source(info.bucket)?.backfill(request).await?;
-    let mut cut = None;
-    while let Some(message) = stream.next().await {
-        match message? {
-            BackfillMessage::Begin { cut: at } => {
-                shared.store.begin_backfill(info.id, info.generation).await?;
-                cut = Some(at);
-            }
-            BackfillMessage::Documents(body) => {
-                shared.store.backfill(info.id, info.generation, body).await?;
-            }
-            BackfillMessage::End => {
-                return cut.ok_or_else(|| Error::internal("a backfill without a beginning"));
-            }
-        }
-    }
-    Err(Error::unavailable("the backfill stream ended before its end"))
-}
-
 #[cfg(test)]
 mod played;
 #[cfg(test)]
 mod restore_tests;
+#[cfg(test)]
+mod scripted;
 #[cfg(test)]
 #[path = "follower_tests.rs"]
 mod tests;

@@ -1,4 +1,4 @@
-//! A whole indexer against a projector and a coordinator that a test plays.
+//! A whole indexer against a projector that a test plays.
 
 use proto::ids::{Epoch, NodeId, Seqno, VbucketId};
 use proto::index::Role;
@@ -36,7 +36,7 @@ fn too_much(_: &SubscribeRequest, begins: usize) -> Vec<StreamMessage> {
 }
 
 #[tokio::test]
-async fn a_node_that_cannot_gather_what_it_lacks_builds_its_slices_anew() {
+async fn a_node_that_cannot_gather_what_it_lacks_goes_on_at_the_present() {
     let dir = tempfile::tempdir().unwrap();
     let script = Script::new(&[INDEXER], too_much, |_, before| match before {
         0 => (cut([0, 0]), documents(0, 100)),
@@ -49,6 +49,6 @@ async fn a_node_that_cannot_gather_what_it_lacks_builds_its_slices_anew() {
     let (_, entries) = shown(&indexer, Epoch(10)).await;
     let begins = script.0.subscriptions.lock().unwrap().clone();
     assert_eq!(begins.len(), 2, "{begins:?}");
-    assert_eq!(begins[1].from, None, "from the present, as a node that has nothing");
+    assert_eq!(begins[1].from, None, "from the present");
     assert_eq!(entries, 200, "what the second snapshot has");
 }

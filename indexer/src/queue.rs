@@ -71,6 +71,18 @@ impl MutationQueue {
         self.epochs.clear();
     }
 
+    /// Forgets all stability timestamps that wait but the newest: the others will not be applied.
+    pub fn keep_newest_epoch(&mut self) {
+        self.epochs.drain(..self.epochs.len().saturating_sub(1));
+    }
+
+    /// Forgets the stability timestamps that wait before the first that will do.
+    pub fn skip_epochs(&mut self, will_do: impl Fn(&EpochMark) -> bool) {
+        while self.epochs.front().is_some_and(|mark| !will_do(mark)) {
+            self.epochs.pop_front();
+        }
+    }
+
     /// Takes in a frame.
     pub fn frame(&mut self, frame: Frame) -> Result<(), Hole> {
         let watermark = self.watermarks.get(frame.vbucket);

@@ -3,6 +3,9 @@
 //! The target pulls: pieces of the log until little is missing, then the last piece, with which the home releases the
 //! vbucket. When all is durable here it asks the coordinator to be the home. Every step may be repeated, by this
 //! process or by the one after it: what is here already says where to go on.
+//!
+//! A vbucket of whose log the beginning was purged cannot be copied so: it stays where it is, and the hand-over
+//! waits until it is cancelled.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,6 +66,10 @@ pub async fn give(projector: &Projector, request: HandOverRequest) -> Result<Han
     if bucket.logs().1 != losses {
         return Err(Error::unavailable("a piece of the history was lost meanwhile"));
     }
+    if read.first().is_some_and(|first| first.seqno.0 > after.seqno.0 + 1) {
+        let what = format!("the log of vbucket {vbucket} was purged behind seqno {}", after.seqno);
+        return Err(Error::new(ErrorCode::HistoryPurged, what));
+    }
     let mutations = read.iter().map(|mutation| PushMutation {
         vbucket,
         position: Position { vbuuid: branch_of(&branches, mutation.seqno), seqno: mutation.seqno },
@@ -79,9 +86,10 @@ pub async fn give(projector: &Projector, request: HandOverRequest) -> Result<Han
 pub async fn take_all(projector: Arc<Projector>) {
     let mut catalogs = projector.catalog.subscribe();
     let client = projector.env.random.next_u64();
-    let mut sequence = 0;
+    let (mut sequence, mut failures) = (0, 0);
     loop {
-        let next = next_hand_over(&projector);
+        // One that cannot be carried out does not hold up the others.
+        let next = next_hand_over(&projector, failures);
         let Some((bucket, handing, home)) = next else {
             if catalogs.changed().await.is_err() {
                 return;
@@ -96,7 +104,13 @@ pub async fn take_all(projector: Arc<Projector>) {
                 wait_settled(&projector, bucket, handing).await;
             }
             Err(error) => {
-                tracing::debug!(%bucket, vbucket = %handing.vbucket, %error, "a hand-over; trying again");
+                failures += 1;
+                let vbucket = handing.vbucket;
+                if error.code == ErrorCode::HistoryPurged {
+                    tracing::warn!(%bucket, %vbucket, %error, "it stays where it is; CANCEL MOVES ends this");
+                } else {
+                    tracing::debug!(%bucket, %vbucket, %error, "a hand-over; trying again");
+                }
                 tokio::time::sleep(RETRY).await;
             }
         }
@@ -114,14 +128,22 @@ async fn wait_settled(projector: &Projector, bucket: BucketId, handing: HandOver
     late.err().inspect(|error| tracing::debug!(%error, "a hand-over"));
 }
 
-fn next_hand_over(projector: &Projector) -> Option<(BucketId, HandOver, Arc<NodeInfo>)> {
+/// A hand-over to this projector, and where it comes from; another one after each failure.
+fn next_hand_over(
+    projector: &Projector,
+    failures: usize,
+) -> Option<(BucketId, HandOver, Arc<NodeInfo>)> {
     let catalog = projector.catalog.borrow().clone()?;
     let me = projector.config.node.id;
-    catalog.buckets.values().find_map(|bucket| {
-        let handing = bucket.homes.handing().iter().find(|handing| handing.to == me)?;
-        let home = catalog.nodes.get(&bucket.homes.home(handing.vbucket)?)?;
-        Some((bucket.id, *handing, Arc::clone(home)))
-    })
+    let mut coming = Vec::new();
+    for bucket in catalog.buckets.values() {
+        for handing in bucket.homes.handing().iter().filter(|handing| handing.to == me) {
+            let home = catalog.nodes.get(&bucket.homes.home(handing.vbucket)?)?;
+            coming.push((bucket.id, *handing, Arc::clone(home)));
+        }
+    }
+    let next = failures.checked_rem(coming.len())?;
+    Some(coming.swap_remove(next))
 }
 
 async fn take(

@@ -10,6 +10,8 @@
 //!                             │                          └─▶ follow (SYNC) ─▶ coordinator
 //!                             ▼
 //!                   stream, backfill ─▶ document_keys ─▶ indexers
+//!
+//!  purge (keeps change logs within their bound) ─▶ DocumentStore
 //! ```
 
 mod backfill;
@@ -18,6 +20,8 @@ pub mod config;
 pub mod document_keys;
 mod follow;
 mod hand_over;
+mod log_reader;
+mod purge;
 pub mod service;
 pub mod source;
 mod stream;

@@ -28,6 +28,7 @@ use crate::check;
 use crate::config::Config;
 use crate::follow;
 use crate::hand_over;
+use crate::purge;
 use crate::source::bucket::Bucket;
 use crate::source::keeping::not_home;
 use crate::source::writer::{Job, Work, Writer};
@@ -134,6 +135,7 @@ impl Service {
             env.spawn("projector catalog", follow::follow_catalog(Arc::clone(&projector))),
             env.spawn("projector sync", follow::sync_positions(Arc::clone(&projector))),
             env.spawn("projector hand-overs", hand_over::take_all(Arc::clone(&projector))),
+            env.spawn("projector purge", purge::keep_bounded(Arc::clone(&projector))),
         ];
         Ok(Self { projector, failed, _tasks: tasks })
     }
@@ -177,6 +179,10 @@ fn begin_branches(
 impl Projector {
     fn buckets(&self) -> MutexGuard<'_, BTreeMap<BucketId, Arc<Bucket>>> {
         self.buckets.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub(crate) fn store(&self) -> Arc<dyn DocumentStore> {
+        Arc::clone(&self.streams.store)
     }
 
     pub(crate) fn find(&self, bucket: BucketId) -> Option<Arc<Bucket>> {
@@ -408,11 +414,14 @@ impl Projector {
     async fn index(&self, request: &BackfillRequest) -> Result<Arc<IndexInfo>> {
         let look = |catalog: Option<&Catalog>| {
             let index = catalog?.indexes.get(&request.index)?;
-            (index.generation == request.generation).then(|| Arc::clone(index))
+            let fits = index.generation == request.generation && index.revision >= request.revision;
+            fits.then(|| Arc::clone(index))
         };
         let missing = || {
-            let (index, generation) = (request.index, request.generation);
-            let message = format!("the catalog has no index {index} of generation {generation}");
+            let BackfillRequest { index, generation, revision, .. } = request;
+            let message = format!(
+                "the catalog has no index {index} of generation {generation}, revision {revision} or later"
+            );
             Error::new(ErrorCode::Unknown, message)
         };
         self.wait_for(look, missing).await

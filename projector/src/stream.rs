@@ -4,7 +4,8 @@
 //!
 //! - **the head**, shared in memory by all streams that keep up;
 //! - **the store's log**, when it begins in the past or has fallen behind the head. It then reads up
-//!   to the end that it found when it began, from timestamp to timestamp, and tries the head from there.
+//!   to the end that it found when it began, from timestamp to timestamp, and tries the head from there. Where the
+//!   log was purged meanwhile, the stream ends with `HistoryPurged`.
 //!
 //! Every batch becomes one frame for each vbucket that it touches, `(at, last seqno]`, whether or not it
 //! holds anything for the node, so the frames have no gaps (I2). Between two batches, and only there,
@@ -30,10 +31,11 @@ use proto::index::{Catalog, IndexInfo, IndexState};
 use proto::mutation::{Frame, KeyVersionsWriter, StreamMessage, SubscribeRequest};
 use proto::plant::{self, Plant};
 use proto::topology::MutationRouter;
-use proto::{Error, ErrorCode, Result};
+use proto::{Error, Result};
 use tokio::sync::watch;
 
 use crate::document_keys::KeyMaker;
+use crate::log_reader;
 use crate::source::bucket::{Bucket, HeadPosition};
 use crate::source::keeping::Keeping;
 use crate::source::{DocumentStore, LogRange, Mutation};
@@ -41,8 +43,6 @@ use crate::source::{DocumentStore, LogRange, Mutation};
 /// Mutations turned into frames at once, by what they take in memory: about a thousand small documents,
 /// a few milliseconds of work between two awaits.
 const HEAD_READ_BYTES: usize = 1 << 20;
-/// Bytes read from a vbucket's log at once.
-const LOG_READ_BYTES: usize = 256 << 10;
 /// Bytes of key-versions in a message, about: a small part of what the transport takes, since the last
 /// mutation goes in as a whole.
 pub const MESSAGE_BYTES: usize = 4 << 20;
@@ -187,6 +187,8 @@ impl MaintenanceStream {
     }
 
     async fn send_all(&mut self) -> Sent<()> {
+        let bucket = &self.bucket.info;
+        log_reader::check_kept(&self.context, bucket, &self.vbuckets, &self.at).await?;
         self.indexes = self.wanted_indexes();
         let indexes = self.indexes.values().cloned().collect();
         let vbuckets = self.vbuckets.clone();
@@ -390,7 +392,8 @@ impl MaintenanceStream {
                     };
                     let after = self.at.get(vbucket).seqno;
                     let bucket = self.bucket.info.id;
-                    return self.read_log(LogRange { bucket, vbucket, after, to: end }).await;
+                    let range = LogRange { bucket, vbucket, after, to: end };
+                    return log_reader::read(&self.context, &self.bucket, range).await;
                 }
             }
         }
@@ -408,26 +411,6 @@ impl MaintenanceStream {
             self.goal = self.bucket.next_goal(at);
             self.goal.as_deref().and_then(&behind).or_else(|| behind(to))
         })
-    }
-
-    async fn read_log(&self, range: LogRange) -> Result<Vec<Arc<Mutation>>> {
-        let store = Arc::clone(&self.context.store);
-        let read = self.context.env.blocking(move || store.read_log(range, LOG_READ_BYTES)).await?;
-        // A gap in the log would become a gap in the index that nobody notices.
-        let mut expected = (range.after.0 + 1)..;
-        match read.iter().all(|mutation| Some(mutation.seqno.0) == expected.next()) {
-            true if !read.is_empty() => Ok(read),
-            _ if !self.bucket.keeping().kept.contains(range.vbucket) => {
-                Err(Error::unavailable(format!("vbucket {} is kept elsewhere", range.vbucket)))
-            }
-            _ => Err(Error::new(
-                ErrorCode::Corrupt,
-                format!(
-                    "the log of vbucket {} of bucket {} has a gap after seqno {}",
-                    range.vbucket, self.bucket.info.name, range.after
-                ),
-            )),
-        }
     }
 
     /// One frame for each vbucket of the batch, or of as much of it as a message takes: an index may make

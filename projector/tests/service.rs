@@ -196,8 +196,13 @@ async fn a_backfill_and_the_stream_it_joined_make_the_whole_index() {
         }
         // Between the index's joining and the snapshot, and after it.
         world.write(vec![upsert("d0", "{\"n\":-1}"), delete("d1")]).await.expect("written");
-        let request =
-            BackfillRequest { node, index: IndexId(1), generation: Generation(0), vbuckets: None };
+        let request = BackfillRequest {
+            node,
+            index: IndexId(1),
+            generation: Generation(0),
+            revision: 0,
+            vbuckets: None,
+        };
         let mut stream = world.projector().backfill(request).await.expect("a backfill");
         world.write(vec![upsert("d2", "{\"n\":-2}"), delete("d3")]).await.expect("written");
         let (mut contents, mut cut, mut ended) = (Contents::new(), None, false);
@@ -325,6 +330,7 @@ async fn messages_are_bounded_by_what_they_hold_and_not_by_the_documents() {
         node: INDEXERS[0],
         index: IndexId(1),
         generation: Generation(0),
+        revision: 0,
         vbuckets: None,
     };
     let mut stream = world.projector().backfill(request).await.expect("a backfill");

@@ -229,7 +229,8 @@ pub trait ProjectorApi: Send + Sync + 'static {
 
     /// Follows a bucket from the node's watermarks: first from the store (catch-up), then from the
     /// shared head of the stream. A slow reader never holds up others: it falls back to the store, or
-    /// gets `DropData`. Begins with `Begin`.
+    /// gets `DropData`. Begins with `Begin`. Ends with `HistoryPurged` where the store has no more what would
+    /// come next.
     async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>>;
 
     /// A consistent snapshot of a bucket as key-versions of one index, for one node.

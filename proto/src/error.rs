@@ -54,6 +54,8 @@ pub enum ErrorCode {
     Internal,
     /// Retry: as much runs as may at once (53300).
     TooBusy,
+    /// Retry: the piece of history that a stream has to begin with was purged; its reader resyncs from a snapshot.
+    HistoryPurged,
     /// Retry: another projector keeps the vbucket, or soon will; nothing of the request was done (57P03).
     NotHome,
 }
@@ -75,7 +77,7 @@ impl ErrorCode {
         use ErrorCode::*;
         match self {
             NotLeader | Unavailable | Cancelled | SnapshotTooOld | SliceMoved | DropData
-            | TooBusy | NotHome => ErrorKind::Retry,
+            | TooBusy | HistoryPurged | NotHome => ErrorKind::Retry,
             Corrupt | Io | Version | Internal => ErrorKind::Operator,
             _ => ErrorKind::Caller,
         }
@@ -85,7 +87,7 @@ impl ErrorCode {
     pub fn sqlstate(self) -> &'static str {
         use ErrorCode::*;
         match self {
-            NotLeader | Unavailable | SliceMoved | DropData | NotHome => "57P03",
+            NotLeader | Unavailable | SliceMoved | DropData | HistoryPurged | NotHome => "57P03",
             Cancelled => "57014",
             SnapshotTooOld => "72000",
             Syntax => "42601",

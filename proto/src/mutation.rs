@@ -172,6 +172,8 @@ pub struct BackfillRequest {
     pub index: IndexId,
     /// Its generation.
     pub generation: Generation,
+    /// The oldest revision of its definition that will do: an older one may know less of the node's slices.
+    pub revision: u64,
     /// The documents of these vbuckets; `None` where one projector keeps all.
     pub vbuckets: Option<VbucketSet>,
 }
@@ -185,7 +187,8 @@ pub enum BackfillMessage {
         /// The cut.
         cut: Cut,
     },
-    /// Packed key-versions of some documents, each with the seqno of its last change (base zero).
+    /// Packed key-versions of some documents, each with the seqno of its last change (base zero). A copy can be
+    /// compared with a snapshot whose documents come in the order of their ids, from message to message.
     Documents(Bytes),
     /// All documents have been sent.
     End,
@@ -227,6 +230,19 @@ impl KeyVersionsWriter {
         put_varint(&mut self.out, u64::from(slice.0));
         put_bytes(&mut self.out, key);
         put_bytes(&mut self.out, include);
+    }
+
+    /// A mutation as it was read, with all its indexes.
+    pub fn copy(&mut self, versions: &KeyVersions<'_>) {
+        let KeyVersions { seqno_minus_base, kind, id, indexes, rest } = *versions;
+        self.mutation(seqno_minus_base, kind, id, indexes);
+        self.out.extend_from_slice(rest);
+    }
+
+    /// The state of one index as it was read, with its entries.
+    pub fn copy_index(&mut self, keys: &IndexKeys<'_>) {
+        self.index(keys.index, keys.generation, keys.entries);
+        self.out.extend_from_slice(keys.rest);
     }
 
     /// Bytes written so far.

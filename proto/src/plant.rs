@@ -73,10 +73,12 @@ pub enum Plant {
     SurvivorsUnshown,
     /// A vbucket is handed over while its home still takes mutations.
     NotReleased,
+    /// A copy that is compared with a snapshot keeps documents that the snapshot lacks.
+    ResyncKeepsGhosts,
 }
 
 /// All plants: name, and what it is.
-pub const PLANTS: [(Plant, &str, &str); 32] = [
+pub const PLANTS: [(Plant, &str, &str); 33] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -141,6 +143,7 @@ pub const PLANTS: [(Plant, &str, &str); 32] = [
     (Plant::LostSnapshotKept, "lost-snapshot-kept", "a build shows what was lost"),
     (Plant::SurvivorsUnshown, "survivors-unshown", "a rollback hides what has survived"),
     (Plant::NotReleased, "not-released", "a vbucket's new home lacks its last mutations"),
+    (Plant::ResyncKeepsGhosts, "resync-keeps-ghosts", "a resync keeps what was deleted meanwhile"),
 ];
 
 /// The plant of a name.

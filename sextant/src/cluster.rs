@@ -30,6 +30,8 @@ pub struct ClusterConfig {
     pub coordinators: u64,
     /// How many indexers.
     pub indexers: u64,
+    /// What is kept of each bucket's change log, in bytes; `None`: as much as usual.
+    pub log_bytes_max: Option<u64>,
 }
 
 /// A running cluster; dropping it stops it.
@@ -55,8 +57,11 @@ impl Cluster {
         }
         let projector_info = info(PROJECTOR, Role::Projector);
         let dir = node_dir(&config.data_dir, "projector", 1);
+        let mut projector_config = projector::Config::new(projector_info.clone());
+        let usual = projector_config.log_bytes_max;
+        projector_config.log_bytes_max = config.log_bytes_max.unwrap_or(usual);
         let projector =
-            node::start_projector(projector_info.clone(), dir, &env, directory.clone()).await?;
+            node::start_projector(projector_config, dir, &env, directory.clone()).await?;
         peers.add_projector(projector_info.id, projector.projector());
         let mut indexers = BTreeMap::new();
         for n in 0..config.indexers {

@@ -50,14 +50,13 @@ pub async fn run_indexer(
 
 /// A projector with its documents on disk.
 pub async fn start_projector(
-    node: NodeInfo,
+    config: projector::Config,
     data_dir: PathBuf,
     env: &Env,
     directory: Arc<dyn Directory>,
 ) -> Result<projector::Service> {
     let fs = Arc::clone(&env.fs);
     let store = env.blocking(move || FjallStore::open(&*fs, &data_dir)).await?;
-    let config = projector::Config::new(node);
     let inward = Arc::new(router::Inward);
     projector::Service::start(config, env.clone(), Arc::new(store), directory, inward).await
 }

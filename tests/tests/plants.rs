@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use proto::plant::PLANTS;
 
 /// Plant, layer, seed, simulated seconds of faults.
-const FOUND: [(&str, &str, u64, u64); 31] = [
+const FOUND: [(&str, &str, u64, u64); 32] = [
     ("hand-over-uncovered", "full", 1, 8),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
@@ -44,6 +44,7 @@ const FOUND: [(&str, &str, u64, u64); 31] = [
     ("lost-snapshot-kept", "cores", 24, 10),
     ("branch-kept", "full", 7, 8),
     ("points-forgotten", "store", 50, 0),
+    ("resync-keeps-ghosts", "full", 3, 10),
 ];
 
 fn simulate(plant: Option<&str>, layer: &str, seed: u64, seconds: u64) -> Output {

@@ -9,13 +9,14 @@ use std::process::{Command, Output};
 
 /// Seeds of every run, and simulated seconds of faults in each.
 const SEEDS: u64 = 200;
-const SECONDS: &str = "12";
+const SECONDS: &str = "8";
 /// Seeds that are run twice.
 const TWICE: u64 = 20;
 
 /// Seeds, with their seconds, that found a bug once. 16: a slice that moved back to a node that it had not left
 /// yet never arrived. 35: a file that a disk had damaged was moved as it was, and its source given up.
-const FOUND: &[(u64, &str)] = &[(16, "8"), (35, "8")];
+/// 98: what one projector said was completed with the last epoch of a lost history, and no epoch followed.
+const FOUND: &[(u64, &str)] = &[(16, "8"), (35, "8"), (98, "10")];
 
 fn simulate(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_simulate"));
@@ -38,6 +39,7 @@ fn every_scan_shows_its_epoch_whatever_breaks() {
         ("entries", 200 * SEEDS),
         ("operations", 100 * SEEDS),
         ("moves", 2 * SEEDS),
+        ("hand_overs", SEEDS),
         ("rollbacks", SEEDS / 10),
         ("copies_compared", 4 * SEEDS),
         ("directories_verified", 3 * SEEDS),
@@ -45,7 +47,7 @@ fn every_scan_shows_its_epoch_whatever_breaks() {
         assert!(count(name) >= least, "{name}: {} is too little: {printed}", count(name));
     }
     let kinds = total["faults"].as_object().expect("faults by kind");
-    assert_eq!(kinds.len(), 14, "all kinds of faults: {kinds:?}");
+    assert_eq!(kinds.len(), 15, "all kinds of faults: {kinds:?}");
     let faults: u64 = kinds.values().filter_map(serde_json::Value::as_u64).sum();
     assert!(faults > 3 * SEEDS, "{faults} faults are too few: {printed}");
 }

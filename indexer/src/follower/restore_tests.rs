@@ -20,6 +20,7 @@ use super::*;
 use crate::Indexer;
 use crate::slice::{EpochBatch, Piece, StoreOptions};
 use proto::homes::VbucketSet;
+use proto::mutation::BackfillRequest;
 
 /// Can go back.
 const OLD: NodeId = NodeId(7);

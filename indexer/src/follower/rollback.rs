@@ -48,9 +48,7 @@ impl Follower {
             let applied = self.applied.as_ref().map(|mark| mark.epoch).unwrap_or_default();
             let above = dead.above();
             tracing::info!(bucket = %self.bucket, %applied, %above, to = %dead.to, "going back");
-            self.queue = None;
-            self.fed.clear();
-            self.builds.clear();
+            self.forget_received();
             let point = dead.point.clone().filter(|_| dead.contains(applied));
             self.drop_those_that_cannot(&dead, point.as_ref()).await?;
             if let Some(point) = point {
@@ -69,7 +67,9 @@ impl Follower {
     /// lost there; what is applied is what a rollback will be about. Where there is none, this node has been away for
     /// longer than rollbacks or branches are remembered: its slices are built anew.
     pub(super) async fn not_in_history(&mut self) -> Result<()> {
-        if self.queue.take().is_some() {
+        if self.queue.is_some() {
+            self.queue = None;
+            self.resync = None;
             return Ok(());
         }
         let catalog = self.shared.catalog.load_full();
@@ -84,13 +84,8 @@ impl Follower {
         }
         tracing::warn!(bucket = %self.bucket, "of a forgotten history: its slices are built anew");
         self.refusals = 0;
-        self.fed.clear();
-        self.builds.clear();
-        for stored in self.stored() {
-            self.shared.store.drop_index(stored.info.id).await?;
-        }
+        self.build_anew().await?;
         self.applied = None;
-        self.shared.slices_changed();
         Ok(())
     }
 

@@ -11,6 +11,7 @@ mod bulk;
 mod changes;
 mod compact;
 mod compaction;
+mod compare;
 mod cursor;
 mod edits;
 mod epoch;
@@ -45,6 +46,7 @@ mod versions;
 mod visible;
 mod writer;
 
+pub use compare::Comparison;
 pub use load_state::LoadState;
 pub use manifest::Grouping;
 pub use store::{FragmentStore, StoreOptions};

@@ -5,14 +5,22 @@
 //! | `meta` | `cas` | catalog cas, 8 bytes |
 //! | `meta` | `bucket/` id (8 bytes) | [`BucketRecord`], postcard |
 //! | `docs-N` | document id | seqno (8 bytes), JSON |
-//! | `log-N` | vbucket (2 bytes), seqno (8 bytes) | kind, length of id, id, JSON |
+//! | `meta` | `purged/` bucket (8 bytes), vbucket (2 bytes) | seqno (8 bytes) up to which the log was purged |
+//! | `log-N` | vbucket (2 bytes), seqno (8 bytes) | kind, bytes of the log before, length of id, id, JSON |
 //!
 //! Integers are big-endian, so that a vbucket's log is a range in the order of its seqnos. A batch is
 //! one `fjall` batch: one journal record, synced before it is applied to the trees and before its
 //! version is visible. A torn record at the end of the journal is dropped when the store is opened.
 //!
+//! A purge is a batch too, of removals and purge points; it is not synced by itself, since what a crash takes of it
+//! is whole again. The look-up of a log's first entry goes by the purge point, past what was removed and not yet
+//! merged away.
+//!
 //! Keyspaces are made before the record that names them and dropped after it; what a crash leaves in
 //! between has no record and is removed when the store is opened.
+
+mod format;
+mod log;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -23,29 +31,25 @@ use fjall::config::CompressionPolicy;
 use fjall::{
     CompressionType, Database, Iter, Keyspace, KeyspaceCreateOptions, PersistMode, Readable,
 };
-use proto::env::{FileSystem, OpenMode};
+use proto::Result;
+use proto::env::FileSystem;
 use proto::ids::{BucketId, Seqno, VbucketId};
-use proto::mutation::{MutationKind, put_bytes, take_bytes};
-use proto::{Error, ErrorCode, Result};
+use proto::mutation::MutationKind;
 
-use super::{
-    Batch, BucketChanges, BucketRecord, DocumentSnapshot, DocumentStore, LogRange, Mutation,
-    StoredDocument, get_each, no_bucket, undone,
+use self::format::{
+    CAS_KEY, DATABASE_DIR, RECORD_PREFIX, be_u64, check_version, damaged, encode_record,
+    purged_prefix, record_key, split_document, store_error, stored, tree_names,
 };
-
-/// What stands in the data directory's version file; another number is another layout.
-const VERSION: &str = "sextant documents 3\n";
-const VERSION_FILE: &str = "VERSION";
-/// Where the database is in the data directory.
-const DATABASE_DIR: &str = "fjall";
+use self::log::Log;
+use super::{
+    Batch, BucketChanges, BucketRecord, DocumentSnapshot, DocumentStore, LogExtent, LogRange,
+    Mutation, StoredDocument, get_each, no_bucket,
+};
 
 /// Blocks and indexes kept in memory.
 const CACHE_BYTES: u64 = 64 << 20;
 /// A memtable this large is written out; two for each bucket that is being written.
 const MEMTABLE_BYTES: u64 = 32 << 20;
-
-const CAS_KEY: &[u8] = b"cas";
-const RECORD_PREFIX: &[u8] = b"bucket/";
 
 /// The store on disk.
 pub struct FjallStore {
@@ -57,8 +61,7 @@ pub struct FjallStore {
 #[derive(Clone)]
 struct BucketTrees {
     documents: Keyspace,
-    log: Keyspace,
-    vbuckets: u16,
+    log: Arc<Log>,
 }
 
 impl FjallStore {
@@ -113,11 +116,8 @@ impl FjallStore {
                 .map_err(store_error)
         };
         let [documents, log] = tree_names(record.info.id);
-        let trees = BucketTrees {
-            documents: open(&documents)?,
-            log: open(&log)?,
-            vbuckets: record.info.vbuckets,
-        };
+        let log = Log::open(open(&log)?, &self.meta, &record.info)?;
+        let trees = BucketTrees { documents: open(&documents)?, log: Arc::new(log) };
         self.buckets.write().unwrap_or_else(|e| e.into_inner()).insert(record.info.id, trees);
         Ok(())
     }
@@ -138,13 +138,8 @@ impl DocumentStore for FjallStore {
     fn buckets(&self) -> Result<Vec<(BucketRecord, Vec<Seqno>)>> {
         let mut found = Vec::new();
         for record in self.records()? {
-            let trees = self.trees(record.info.id)?;
-            let ends = (0..trees.vbuckets)
-                .map(|vbucket| match trees.log.prefix(vbucket.to_be_bytes()).next_back() {
-                    Some(last) => log_seqno(&last.key().map_err(store_error)?),
-                    None => Ok(Seqno(0)),
-                })
-                .collect::<Result<_>>()?;
+            let extents = self.trees(record.info.id)?.log.extents();
+            let ends = extents.iter().map(|extent| extent.end).collect();
             found.push((record, ends));
         }
         Ok(found)
@@ -165,6 +160,9 @@ impl DocumentStore for FjallStore {
         }
         for bucket in removed {
             batch.remove(&self.meta, record_key(*bucket));
+            for guard in self.meta.prefix(purged_prefix(*bucket)) {
+                batch.remove(&self.meta, guard.key().map_err(store_error)?);
+            }
         }
         batch.insert(&self.meta, CAS_KEY, cas.to_be_bytes());
         batch.commit().map_err(store_error)?;
@@ -189,39 +187,38 @@ impl DocumentStore for FjallStore {
         let trees = self.trees(record.info.id)?;
         let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
         batch.insert(&self.meta, record_key(record.info.id), encode_record(record)?);
-        for (vbucket, to) in to {
-            let read = |guard: fjall::Guard| {
-                let (key, value) = guard.into_inner().map_err(store_error)?;
-                Ok(Arc::new(read_mutation(*vbucket, log_seqno(&key)?, &value)?))
-            };
-            let beyond = log_key(*vbucket, Seqno(to.0 + 1))..=log_key(*vbucket, Seqno(u64::MAX));
-            let before = log_key(*vbucket, Seqno(0))..=log_key(*vbucket, *to);
-            let gone = trees.log.range(beyond.clone()).map(read);
-            for (id, was) in undone(gone, trees.log.range(before).map(read))? {
-                match was {
-                    Some(was) => batch.insert(&trees.documents, id.as_bytes(), stored(&was)),
-                    None => batch.remove(&trees.documents, id.as_bytes()),
-                }
-            }
-            for guard in trees.log.range(beyond) {
-                batch.remove(&trees.log, guard.key().map_err(store_error)?);
-            }
-        }
-        batch.commit().map_err(store_error)
+        trees.log.rewind(to, &trees.documents, &self.meta, batch)
+    }
+
+    fn extents(&self, bucket: BucketId) -> Result<Vec<LogExtent>> {
+        Ok(self.trees(bucket)?.log.extents())
+    }
+
+    fn log_bytes_to(&self, bucket: BucketId, vbucket: VbucketId, to: Seqno) -> Result<u64> {
+        self.trees(bucket)?.log.bytes_to(vbucket, to)
+    }
+
+    fn purge(&self, bucket: BucketId, to: &[(VbucketId, Seqno)]) -> Result<()> {
+        self.trees(bucket)?.log.purge(to, &self.meta, self.database.batch())
     }
 
     fn commit(&self, batch: &Batch) -> Result<()> {
         let writes = batch.buckets.values().map(|b| b.mutations.len() + b.last.len() + 1).sum();
         let mut out = fjall::OwnedWriteBatch::with_capacity(self.database.clone(), writes)
             .durability(Some(PersistMode::SyncAll));
+        let mut grown = Vec::new();
         for (bucket, changes) in &batch.buckets {
             let trees = self.trees(*bucket)?;
             if let Some(record) = &changes.record {
                 out.insert(&self.meta, record_key(*bucket), encode_record(record)?);
             }
-            add_changes(&mut out, &trees, changes);
+            let ends = trees.log.add(&mut out, &changes.mutations);
+            add_documents(&mut out, &trees, changes);
+            grown.push((trees.log, ends));
         }
-        out.commit().map_err(store_error)
+        out.commit().map_err(store_error)?;
+        grown.into_iter().for_each(|(log, ends)| log.grow(&ends));
+        Ok(())
     }
 
     fn get(
@@ -248,22 +245,7 @@ impl DocumentStore for FjallStore {
     }
 
     fn read_log(&self, range: LogRange, bytes: usize) -> Result<Vec<Arc<Mutation>>> {
-        let trees = self.trees(range.bucket)?;
-        if range.after >= range.to {
-            return Ok(Vec::new());
-        }
-        let keys =
-            log_key(range.vbucket, Seqno(range.after.0 + 1))..=log_key(range.vbucket, range.to);
-        let (mut found, mut size) = (Vec::new(), 0);
-        for guard in trees.log.range(keys) {
-            let (key, value) = guard.into_inner().map_err(store_error)?;
-            size += key.len() + value.len();
-            found.push(Arc::new(read_mutation(range.vbucket, log_seqno(&key)?, &value)?));
-            if size >= bytes {
-                break;
-            }
-        }
-        Ok(found)
+        self.trees(range.bucket)?.log.read(range, bytes)
     }
 }
 
@@ -284,52 +266,8 @@ impl DocumentSnapshot for FjallSnapshot {
     }
 }
 
-fn check_version(fs: &dyn FileSystem, directory: &Path) -> Result<()> {
-    fs.create_dir_all(directory)?;
-    let path = directory.join(VERSION_FILE);
-    if fs.exists(&path) {
-        let file = fs.open(&path, OpenMode::Read)?;
-        // A version file is one short line; what is longer is not ours.
-        let mut found = vec![0; file.len()?.min(200) as usize];
-        file.read_exact_at(&mut found, 0)?;
-        return if found == VERSION.as_bytes() {
-            Ok(())
-        } else {
-            let found = String::from_utf8_lossy(&found);
-            Err(Error::new(
-                ErrorCode::Version,
-                format!(
-                    "the data directory is of version {:?}, this build reads {:?}",
-                    found.trim(),
-                    VERSION.trim()
-                ),
-            )
-            .with_hint("start the build that made it, or name another data directory"))
-        };
-    }
-    if fs.exists(&directory.join(DATABASE_DIR)) {
-        return Err(Error::new(ErrorCode::Version, "the data directory has no version file")
-            .with_hint("it is damaged or not Sextant's: name another data directory"));
-    }
-    let draft = directory.join("VERSION.draft");
-    let file = fs.open(&draft, OpenMode::Create)?;
-    file.set_len(0)?;
-    file.write_all_at(VERSION.as_bytes(), 0)?;
-    file.sync()?;
-    fs.rename(&draft, &path)?;
-    fs.sync_dir(directory)?;
-    Ok(())
-}
-
-fn add_changes(out: &mut fjall::OwnedWriteBatch, trees: &BucketTrees, changes: &BucketChanges) {
-    for mutation in &changes.mutations {
-        let mut value = Vec::with_capacity(mutation.document.len() + mutation.id.len() + 3);
-        value.push(u8::from(mutation.kind == MutationKind::Deletion));
-        put_bytes(&mut value, mutation.id.as_bytes());
-        value.extend_from_slice(&mutation.document);
-        out.insert(&trees.log, log_key(mutation.vbucket, mutation.seqno), value);
-    }
-    // One write for each id: within a batch all writes have one version, and no order among them.
+/// One write for each id: within a batch all writes have one version, and no order among them.
+fn add_documents(out: &mut fjall::OwnedWriteBatch, trees: &BucketTrees, changes: &BucketChanges) {
     for (id, at) in &changes.last {
         let mutation = &changes.mutations[*at];
         if mutation.kind == MutationKind::Deletion {
@@ -337,77 +275,5 @@ fn add_changes(out: &mut fjall::OwnedWriteBatch, trees: &BucketTrees, changes: &
             continue;
         }
         out.insert(&trees.documents, id.as_bytes(), stored(mutation));
-    }
-}
-
-/// A document as it stands in its tree.
-fn stored(mutation: &Mutation) -> Vec<u8> {
-    let mut value = Vec::with_capacity(mutation.document.len() + 8);
-    value.extend_from_slice(&mutation.seqno.0.to_be_bytes());
-    value.extend_from_slice(&mutation.document);
-    value
-}
-
-fn tree_names(bucket: BucketId) -> [String; 2] {
-    [format!("docs-{bucket}"), format!("log-{bucket}")]
-}
-
-fn record_key(bucket: BucketId) -> Vec<u8> {
-    [RECORD_PREFIX, &bucket.0.to_be_bytes()].concat()
-}
-
-fn encode_record(record: &BucketRecord) -> Result<Vec<u8>> {
-    postcard::to_stdvec(record).map_err(|e| Error::internal(format!("a bucket's record: {e}")))
-}
-
-fn log_key(vbucket: VbucketId, seqno: Seqno) -> [u8; 10] {
-    let mut key = [0; 10];
-    key[..2].copy_from_slice(&vbucket.0.to_be_bytes());
-    key[2..].copy_from_slice(&seqno.0.to_be_bytes());
-    key
-}
-
-fn log_seqno(key: &[u8]) -> Result<Seqno> {
-    let seqno = key.get(2..).ok_or_else(|| damaged("a log key"))?;
-    Ok(Seqno(be_u64(seqno)?))
-}
-
-fn be_u64(bytes: &[u8]) -> Result<u64> {
-    Ok(u64::from_be_bytes(bytes.try_into().map_err(|_| damaged("a number"))?))
-}
-
-fn split_document(value: &[u8]) -> Result<(Seqno, Bytes)> {
-    let (seqno, document) = value.split_at_checked(8).ok_or_else(|| damaged("a document"))?;
-    Ok((Seqno(be_u64(seqno)?), Bytes::copy_from_slice(document)))
-}
-
-fn read_mutation(vbucket: VbucketId, seqno: Seqno, value: &[u8]) -> Result<Mutation> {
-    let (kind, mut rest) = match value {
-        [0, rest @ ..] => (MutationKind::Upsert, rest),
-        [1, rest @ ..] => (MutationKind::Deletion, rest),
-        _ => return Err(damaged("a log entry")),
-    };
-    let id = std::str::from_utf8(take_bytes(&mut rest)?).map_err(|_| damaged("a log entry"))?;
-    Ok(Mutation::new((vbucket, seqno), Arc::from(id), kind, Bytes::copy_from_slice(rest)))
-}
-
-fn damaged(what: &str) -> Error {
-    Error::new(ErrorCode::Corrupt, format!("{what} in the document store cannot be read"))
-}
-
-fn store_error(error: fjall::Error) -> Error {
-    match error {
-        fjall::Error::Io(error) => error.into(),
-        fjall::Error::Locked => Error::unavailable("another process has the document store open")
-            .with_hint("end that process, or name another data directory"),
-        fjall::Error::Poisoned => Error::new(
-            ErrorCode::Io,
-            "the document store takes no writes: an earlier one could not be made durable",
-        )
-        .with_hint("look at the disk, then start the process again"),
-        fjall::Error::InvalidVersion(_) => {
-            Error::new(ErrorCode::Version, format!("the document store: {error}"))
-        }
-        other => Error::new(ErrorCode::Corrupt, format!("the document store: {other}")),
     }
 }

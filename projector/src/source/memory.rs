@@ -16,8 +16,8 @@ use proto::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
 
 use super::{
-    Batch, BucketRecord, DocumentSnapshot, DocumentStore, LogRange, Mutation, StoredDocument,
-    get_each, no_bucket, undone,
+    Batch, BucketRecord, DocumentSnapshot, DocumentStore, LogExtent, LogRange, Mutation,
+    StoredDocument, check_rewind, entry_bytes, get_each, no_bucket, undone,
 };
 
 /// The store in memory. A clone is the same store.
@@ -41,8 +41,10 @@ struct Doubtful {
 struct Contents {
     record: BucketRecord,
     documents: BTreeMap<Arc<str>, Arc<Mutation>>,
-    /// For each vbucket, its mutations from seqno 1 on.
+    /// For each vbucket, its mutations from seqno 1 on, as a judge needs them,
     log: Log,
+    /// and up to where they were purged: the product sees none of these.
+    purged: Vec<Seqno>,
     /// Branches and logs as they were before the branches changed: what a judge needs to know of what was
     /// lost. The product never reads them.
     past: Vec<(Vec<Branches>, Log)>,
@@ -56,17 +58,40 @@ impl Contents {
     }
 
     fn rewind(&mut self, vbucket: VbucketId, to: Seqno) -> Result<()> {
-        let log = &mut self.log[usize::from(vbucket.0)];
-        let (before, beyond) = log.split_at((to.0 as usize).min(log.len()));
-        let [before, beyond] = [before, beyond].map(|part| part.iter().cloned().map(Ok));
-        for (id, was) in undone(beyond, before)? {
+        let at = usize::from(vbucket.0);
+        for (id, was) in self.undone(vbucket, to, Seqno(0))? {
             match was {
                 Some(was) => self.documents.insert(id, was),
                 None => self.documents.remove(&id),
             };
         }
-        log.truncate(to.0 as usize);
+        self.log[at].truncate(to.0 as usize);
+        self.purged[at] = self.purged[at].min(Seqno(to.0.saturating_sub(1)));
         Ok(())
+    }
+
+    /// See [`undone`]; of entries up to `purged` nothing is known.
+    fn undone(
+        &self,
+        vbucket: VbucketId,
+        to: Seqno,
+        purged: Seqno,
+    ) -> Result<BTreeMap<Arc<str>, Option<Arc<Mutation>>>> {
+        let log = &self.log[usize::from(vbucket.0)];
+        let (before, beyond) = log.split_at((to.0 as usize).min(log.len()));
+        let [before, beyond] = [before, beyond].map(|part| part.iter().cloned().map(Ok));
+        undone(beyond, before.skip(purged.0 as usize), vbucket, purged)
+    }
+
+    fn extent(&self, at: usize) -> LogExtent {
+        let (purged, end) = (self.purged[at], Seqno(self.log[at].len() as u64));
+        let [bytes_purged, bytes_end] = [purged, end].map(|to| self.bytes_to(at, to));
+        LogExtent { purged, end, bytes_purged, bytes_end }
+    }
+
+    fn bytes_to(&self, at: usize, to: Seqno) -> u64 {
+        let entries = self.log[at].iter().take(to.0.max(self.purged[at].0) as usize);
+        entries.map(|mutation| entry_bytes(mutation)).sum()
     }
 
     /// The log of a vbucket in the history that has a position, the present one first.
@@ -245,8 +270,9 @@ impl DocumentStore for MemoryStore {
         state.check_writable()?;
         for record in made {
             let log = vec![Vec::new(); usize::from(record.info.vbuckets)];
+            let purged = vec![Seqno(0); log.len()];
             let (record, documents, past) = (record.clone(), BTreeMap::new(), Vec::new());
-            let contents = Contents { record, documents, log, past };
+            let contents = Contents { record, documents, log, purged, past };
             state.buckets.insert(contents.record.info.id, contents);
         }
         for bucket in removed {
@@ -273,9 +299,39 @@ impl DocumentStore for MemoryStore {
         state.check_writable()?;
         let id = record.info.id;
         let contents = state.buckets.get_mut(&id).ok_or_else(|| no_bucket(id))?;
+        for (vbucket, to) in to {
+            let purged = contents.purged[usize::from(vbucket.0)];
+            check_rewind(*vbucket, purged, *to)?;
+            if to.0 > 0 {
+                contents.undone(*vbucket, *to, purged)?;
+            }
+        }
         contents.keep_history();
         contents.record = record.clone();
         to.iter().try_for_each(|(vbucket, to)| contents.rewind(*vbucket, *to))
+    }
+
+    fn extents(&self, bucket: BucketId) -> Result<Vec<LogExtent>> {
+        let state = self.state();
+        let contents = state.bucket(bucket)?;
+        Ok((0..contents.log.len()).map(|at| contents.extent(at)).collect())
+    }
+
+    fn log_bytes_to(&self, bucket: BucketId, vbucket: VbucketId, to: Seqno) -> Result<u64> {
+        Ok(self.state().bucket(bucket)?.bytes_to(usize::from(vbucket.0), to))
+    }
+
+    fn purge(&self, bucket: BucketId, to: &[(VbucketId, Seqno)]) -> Result<()> {
+        let mut state = self.state();
+        state.check_writable()?;
+        let contents = state.buckets.get_mut(&bucket).ok_or_else(|| no_bucket(bucket))?;
+        for (vbucket, to) in to {
+            let at = usize::from(vbucket.0);
+            let last = contents.log[at].len() as u64;
+            let to = Seqno(to.0.min(last.saturating_sub(1)));
+            contents.purged[at] = contents.purged[at].max(to);
+        }
+        Ok(())
     }
 
     fn commit(&self, batch: &Batch) -> Result<()> {
@@ -318,11 +374,13 @@ impl DocumentStore for MemoryStore {
 
     fn read_log(&self, range: LogRange, bytes: usize) -> Result<Vec<Arc<Mutation>>> {
         let state = self.state();
-        let log = state.bucket(range.bucket)?.log.get(usize::from(range.vbucket.0));
-        let log = log.map_or(&[][..], Vec::as_slice);
+        let contents = state.bucket(range.bucket)?;
+        let at = usize::from(range.vbucket.0);
+        let Some(log) = contents.log.get(at) else { return Ok(Vec::new()) };
         let to = log.len().min(range.to.0 as usize);
+        let after = range.after.max(contents.purged[at]).0 as usize;
         let mut size = 0;
-        let wanted = log[..to].iter().skip(range.after.0 as usize).take_while(|mutation| {
+        let wanted = log[..to].iter().skip(after).take_while(|mutation| {
             let more = size < bytes;
             size += mutation.id.len() + mutation.document.len() + 1;
             more

@@ -9,8 +9,10 @@
 //!
 //! - a [`Batch`] is in documents, log and records, or in none of them;
 //! - nobody reads a batch before it is durable, so what is streamed cannot be lost;
-//! - the seqnos of a vbucket's log are 1, 2, 3, … without a gap, and its last one is the vbucket's
-//!   position: positions are read from the log when a store is opened, never kept beside it.
+//! - the seqnos of a vbucket's log have no gap, and its last one is the vbucket's position: positions are
+//!   read from the log when a store is opened, never kept beside it;
+//! - a log begins behind its *purge point*: what is at or before it was removed, so that logs are bounded
+//!   (`crate::purge`). The point and the removal are one batch, and the last entry always stays.
 //!
 //! The calls block; they are made inside `Env::blocking`. Numbering, duplicate ids and the order of
 //! writers are not the store's business but [`writer`]'s, and what is published to readers is
@@ -156,6 +158,31 @@ pub struct LogRange {
     pub to: Seqno,
 }
 
+/// What is kept of a vbucket's log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogExtent {
+    /// Entries up to here were purged; zero where none was.
+    pub purged: Seqno,
+    /// The last entry.
+    pub end: Seqno,
+    /// Bytes of the log up to `purged`, since it began.
+    pub bytes_purged: u64,
+    /// Bytes of the log up to `end`, since it began.
+    pub bytes_end: u64,
+}
+
+impl LogExtent {
+    /// Bytes that are kept.
+    pub fn bytes(&self) -> u64 {
+        self.bytes_end.saturating_sub(self.bytes_purged)
+    }
+}
+
+/// What an entry of a log counts for, in bytes, whatever store it is in: its text, a key, a number or two.
+pub fn entry_bytes(mutation: &Mutation) -> u64 {
+    24 + mutation.id.len() as u64 + mutation.document.len() as u64
+}
+
 /// Documents and change logs of all buckets of a projector.
 pub trait DocumentStore: Send + Sync + 'static {
     /// The buckets that are kept, with the last seqno of each vbucket's log.
@@ -172,8 +199,20 @@ pub trait DocumentStore: Send + Sync + 'static {
 
     /// Takes vbuckets of a bucket back to an earlier place, all or none: what their logs have beyond goes, and
     /// the documents are as they were there. The record has the branches that begin there. Reads all of
-    /// the logs of these vbuckets.
+    /// the logs of these vbuckets. `OutOfOrder` where what the documents were was purged; back to seqno 0 a
+    /// vbucket can always go.
     fn rewind(&self, record: &BucketRecord, to: &[(VbucketId, Seqno)]) -> Result<()>;
+
+    /// What is kept of each vbucket's log, as of what is durable.
+    fn extents(&self, bucket: BucketId) -> Result<Vec<LogExtent>>;
+
+    /// Bytes of a vbucket's log up to a seqno, since it began; of a seqno that is not kept, those up to the nearest
+    /// that is.
+    fn log_bytes_to(&self, bucket: BucketId, vbucket: VbucketId, to: Seqno) -> Result<u64>;
+
+    /// Removes the entries of some vbuckets' logs up to these seqnos, all or none; never the last entry of a log. What
+    /// a crash takes back of it is there again, as a whole.
+    fn purge(&self, bucket: BucketId, to: &[(VbucketId, Seqno)]) -> Result<()>;
 
     /// Makes a batch durable and then visible. After an error nobody knows whether it is durable, and
     /// the store takes no more until it is opened again.
@@ -196,20 +235,40 @@ pub trait DocumentStore: Send + Sync + 'static {
 }
 
 /// What taking a vbucket back to a place does to its documents: for each id that was changed beyond it, the
-/// mutation that it goes back to, if it had one. The vbucket's log is read in two parts, what goes first.
+/// mutation that it goes back to, if it had one. The vbucket's log is read in two parts, what goes first. Where
+/// neither part says what a document was, purged entries may have.
 fn undone(
     beyond: impl Iterator<Item = Result<Arc<Mutation>>>,
     before: impl Iterator<Item = Result<Arc<Mutation>>>,
+    vbucket: VbucketId,
+    purged: Seqno,
 ) -> Result<BTreeMap<Arc<str>, Option<Arc<Mutation>>>> {
     let mut changed: BTreeMap<Arc<str>, Option<Arc<Mutation>>> =
         beyond.map(|mutation| Ok((Arc::clone(&mutation?.id), None))).collect::<Result<_>>()?;
     for mutation in before {
         let mutation = mutation?;
         if let Some(was) = changed.get_mut(&mutation.id) {
-            *was = Some(mutation).filter(|mutation| mutation.kind == MutationKind::Upsert);
+            *was = Some(mutation);
         }
     }
-    Ok(changed)
+    if purged.0 > 0 && changed.values().any(Option::is_none) {
+        return Err(versions_purged(vbucket, purged));
+    }
+    let upsert = |was: &Arc<Mutation>| was.kind == MutationKind::Upsert;
+    Ok(changed.into_iter().map(|(id, was)| (id, was.filter(upsert))).collect())
+}
+
+/// Is the place to which a vbucket goes back still in its log, or its very beginning?
+fn check_rewind(vbucket: VbucketId, purged: Seqno, to: Seqno) -> Result<()> {
+    if to.0 > 0 && to <= purged { Err(versions_purged(vbucket, purged)) } else { Ok(()) }
+}
+
+fn versions_purged(vbucket: VbucketId, purged: Seqno) -> Error {
+    let text = format!(
+        "vbucket {vbucket} cannot go back: its log was purged up to seqno {purged}, and with it what documents were"
+    );
+    Error::new(ErrorCode::OutOfOrder, text)
+        .with_hint("begin the branch at seqno 0 and push everything again")
 }
 
 /// Looks up each id, as long as what is found is within a bound.
@@ -237,5 +296,7 @@ fn no_bucket(bucket: BucketId) -> Error {
     Error::new(ErrorCode::Unknown, format!("this projector keeps no bucket {bucket}"))
 }
 
+#[cfg(test)]
+mod purge_tests;
 #[cfg(test)]
 mod tests;

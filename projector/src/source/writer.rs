@@ -47,6 +47,9 @@ pub struct Job {
     pub room: Reservation,
 }
 
+/// What is done between two groups.
+pub type Alone = Box<dyn FnOnce(&Writer, &Bucket) + Send>;
+
 /// What a job asks.
 pub enum Work {
     /// Documents to number and write, all or none.
@@ -55,7 +58,7 @@ pub enum Work {
     /// request has met already, if any.
     Push(Vec<CheckedPush>, Option<Error>, oneshot::Sender<Result<PushReply>>),
     /// Something that is done alone, between two groups: what came before it is of before.
-    Alone(Box<dyn FnOnce(&Writer, &Bucket) + Send>),
+    Alone(Alone),
 }
 
 /// A write whose id and document are within limits.

@@ -5,7 +5,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures::{Stream, StreamExt, future, stream};
+use bytes::Bytes;
+use futures::{Stream, StreamExt, stream};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::Merge;
@@ -13,12 +14,14 @@ use crate::api::ResultStream;
 use crate::cut::Cut;
 use crate::error::{Error, Result};
 use crate::ids::NodeId;
-use crate::mutation::{BackfillMessage, StreamMessage};
+use crate::mutation::{BackfillMessage, KeyVersionsReader, KeyVersionsWriter, StreamMessage};
 
 /// How long one stream waits for another: for the same index, or for the end of a vbucket.
 const HELD_MAX: Duration = Duration::from_secs(2);
 /// How long the stream of a projector that keeps nothing yet is waited for.
 pub(super) const COMING_WAIT: Duration = Duration::from_millis(500);
+/// Bytes of documents in a message that several projectors' make, about.
+const DOCUMENTS_BYTES: usize = 1 << 20;
 
 struct Merged {
     merge: Merge,
@@ -105,27 +108,125 @@ impl Stream for Merged {
     }
 }
 
-/// The rests of several backfills, one after another, as one that begins at a cut. The snapshots were all taken
-/// before, so that the cut is of all of them.
+/// The rests of several backfills as one that begins at a cut, in the order of the ids, as each of them is. The
+/// snapshots were all taken before, so that the cut is of all of them.
 pub(super) fn backfills(
     cut: Cut,
-    rest: Vec<ResultStream<BackfillMessage>>,
+    mut rest: Vec<ResultStream<BackfillMessage>>,
 ) -> ResultStream<BackfillMessage> {
-    let documents = rest.into_iter().map(|part| {
-        // A part that ends without its End is broken off.
-        let broken = stream::iter([Err(Error::unavailable("a backfill ended before its end"))]);
-        part.chain(broken).take_while({
-            let mut whole = false;
-            move |message| {
-                let more = !whole;
-                whole |= matches!(message, Ok(BackfillMessage::End));
-                future::ready(more)
-            }
+    let begin = stream::iter([Ok(BackfillMessage::Begin { cut })]);
+    if rest.len() == 1
+        && let Some(only) = rest.pop()
+    {
+        return Box::pin(begin.chain(only));
+    }
+    let part = |stream| Part { stream, documents: VecDeque::new(), is_whole: false };
+    let parts: Vec<_> = rest.into_iter().map(part).collect();
+    let documents = stream::unfold(Some(parts), |parts| async {
+        let mut parts = parts?;
+        Some(match next_documents(&mut parts).await {
+            Ok(body) if body.is_empty() => (Ok(BackfillMessage::End), None),
+            Ok(body) => (Ok(BackfillMessage::Documents(body)), Some(parts)),
+            Err(error) => (Err(error), None),
         })
     });
-    let is_last = |message: &Result<BackfillMessage>| matches!(message, Ok(BackfillMessage::End));
-    let documents = stream::iter(documents).flatten();
-    let documents = documents.filter(move |message| future::ready(!is_last(message)));
-    let begin = stream::iter([Ok(BackfillMessage::Begin { cut })]);
-    Box::pin(begin.chain(documents).chain(stream::iter([Ok(BackfillMessage::End)])))
+    Box::pin(begin.chain(documents))
+}
+
+/// The documents of one projector.
+struct Part {
+    stream: ResultStream<BackfillMessage>,
+    /// Of its last message: ids and packed key-versions.
+    documents: VecDeque<(String, Bytes)>,
+    is_whole: bool,
+}
+
+impl Part {
+    /// Reads on where nothing is left.
+    async fn fill(&mut self) -> Result<()> {
+        while self.documents.is_empty() && !self.is_whole {
+            match self.stream.next().await.transpose()? {
+                Some(BackfillMessage::Documents(body)) => self.documents = split(&body)?,
+                Some(BackfillMessage::End) => self.is_whole = true,
+                Some(BackfillMessage::Begin { .. }) | None => {
+                    return Err(Error::unavailable("a backfill ended before its end"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn split(body: &[u8]) -> Result<VecDeque<(String, Bytes)>> {
+    let (mut writer, mut ends) = (KeyVersionsWriter::default(), Vec::new());
+    for versions in KeyVersionsReader::new(body) {
+        let versions = versions?;
+        writer.copy(&versions);
+        ends.push((versions.id.to_owned(), writer.len()));
+    }
+    let (body, mut from) = (writer.finish(), 0);
+    let cut = |(id, to)| (id, body.slice(std::mem::replace(&mut from, to)..to));
+    Ok(ends.into_iter().map(cut).collect())
+}
+
+/// The next documents of all parts; none at the end.
+async fn next_documents(parts: &mut [Part]) -> Result<Bytes> {
+    let mut out = Vec::new();
+    while out.len() < DOCUMENTS_BYTES {
+        for part in &mut *parts {
+            part.fill().await?;
+        }
+        let waiting = parts.iter_mut().map(|part| &mut part.documents);
+        let next = waiting.filter(|documents| !documents.is_empty()).min_by(|one, other| {
+            let id = |documents: &VecDeque<(String, Bytes)>| documents.front().map(|d| d.0.clone());
+            id(one).cmp(&id(other))
+        });
+        match next.and_then(VecDeque::pop_front) {
+            Some((_, document)) => out.extend_from_slice(&document),
+            None => break,
+        }
+    }
+    Ok(out.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mutation::MutationKind;
+
+    fn body(ids: &[&str]) -> Bytes {
+        let mut writer = KeyVersionsWriter::default();
+        ids.iter().for_each(|id| writer.mutation(1, MutationKind::Upsert, id, 0));
+        writer.finish()
+    }
+
+    fn part(messages: &[&[&str]], is_whole: bool) -> ResultStream<BackfillMessage> {
+        let documents = messages.iter().map(|ids| BackfillMessage::Documents(body(ids)));
+        let end = is_whole.then_some(BackfillMessage::End);
+        Box::pin(stream::iter(documents.chain(end).map(Ok).collect::<Vec<_>>()))
+    }
+
+    #[tokio::test]
+    async fn backfills_of_several_projectors_come_in_the_order_of_ids() {
+        let parts = vec![
+            part(&[&["a", "d"], &[], &["x"]], true),
+            part(&[], true),
+            part(&[&["b", "c", "e"], &["y", "z"]], true),
+        ];
+        let found: Vec<_> = backfills(Cut::zero(2), parts).collect().await;
+        let ids = ["a", "b", "c", "d", "e", "x", "y", "z"];
+        let expected = [
+            Ok(BackfillMessage::Begin { cut: Cut::zero(2) }),
+            Ok(BackfillMessage::Documents(body(&ids))),
+            Ok(BackfillMessage::End),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[tokio::test]
+    async fn a_part_that_is_broken_off_breaks_the_whole_off() {
+        let parts = vec![part(&[&["a"]], true), part(&[&["b"]], false)];
+        let found: Vec<_> = backfills(Cut::zero(2), parts).collect().await;
+        assert!(found.last().is_some_and(Result::is_err), "{found:?}");
+    }
 }

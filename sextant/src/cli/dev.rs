@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use proto::Result;
 use proto::env::Env;
 
+use super::role::MIB_MAX;
 use crate::cluster::{Cluster, ClusterConfig, lock_data_dir};
 use crate::serve::{Ports, Serving};
 
@@ -29,6 +30,9 @@ pub struct Args {
     /// The port for HTTP; 0 is any free one
     #[arg(long, default_value_t = 7480)]
     http_port: u16,
+    /// What is kept of each bucket's change log, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
+    log_mb: u64,
 }
 
 /// Runs until it is dropped.
@@ -39,6 +43,7 @@ pub async fn run(args: Args) -> Result<()> {
         data_dir: args.data,
         coordinators: if args.nodes < 3 { 1 } else { 3 },
         indexers: args.nodes,
+        log_bytes_max: Some(args.log_mb << 20),
     };
     let ports = Ports {
         sql: format!("{}:{}", args.host, args.sql_port),

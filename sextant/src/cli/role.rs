@@ -55,6 +55,9 @@ pub struct Args {
     /// What one scan may hold of them, in MiB
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
     scan_memory_mb: Option<u64>,
+    /// What a projector keeps of each bucket's change log, in MiB; copies that were away for longer are resynced
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
+    log_mb: Option<u64>,
     /// A router's address for SQL
     #[arg(long, value_name = "HOST:PORT")]
     sql: Option<String>,
@@ -63,8 +66,8 @@ pub struct Args {
     http: Option<String>,
 }
 
-/// More memory than any machine has.
-const MIB_MAX: u64 = 1 << 30;
+/// More memory or disk than any machine has.
+pub const MIB_MAX: u64 = 1 << 30;
 
 /// How scans are admitted, as far as it is set.
 struct ScanSettings {
@@ -81,6 +84,7 @@ struct Settings {
     data: PathBuf,
     memory_bytes: Option<u64>,
     scans: ScanSettings,
+    log_bytes_max: Option<u64>,
     coordinators: Vec<(NodeId, String)>,
     sql: String,
     http: String,
@@ -137,6 +141,7 @@ impl Args {
                 memory_bytes: self.scans_memory_mb.or(file.scans_memory_mb).map(mib),
                 each_memory_bytes: self.scan_memory_mb.or(file.scan_memory_mb).map(mib),
             },
+            log_bytes_max: self.log_mb.or(file.log_mb).map(|bound| mib(bound) as u64),
             coordinators,
             sql: self.sql.or(file.sql).unwrap_or_else(|| "127.0.0.1:7432".into()),
             http: self.http.or(file.http).unwrap_or_else(|| "127.0.0.1:7480".into()),
@@ -186,8 +191,9 @@ pub async fn run(role: Role, args: Args) -> Result<()> {
             }
         }
         Role::Projector => {
-            let service =
-                node::start_projector(settings.node.clone(), data, &env, directory).await?;
+            let mut config = projector::Config::new(settings.node.clone());
+            config.log_bytes_max = settings.log_bytes_max.unwrap_or(config.log_bytes_max);
+            let service = node::start_projector(config, data, &env, directory).await?;
             peers.add_projector(id, service.projector());
             tokio::select! {
                 served = serve_peers(&env, &settings.node, listener, peers) => served,

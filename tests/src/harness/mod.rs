@@ -31,7 +31,12 @@ impl TestCluster {
     pub async fn start(coordinators: u64, indexers: u64) -> Self {
         let data = tempfile::tempdir().expect("a temporary directory");
         let env = Env::real();
-        let config = ClusterConfig { data_dir: data.path().to_owned(), coordinators, indexers };
+        let config = ClusterConfig {
+            data_dir: data.path().to_owned(),
+            coordinators,
+            indexers,
+            log_bytes_max: None,
+        };
         let bound = Ports::any().bind().await.expect("free ports");
         let cluster = Cluster::start(config, env.clone()).await.expect("the cluster starts");
         let serving = Serving::start(&cluster, &env, bound).expect("the ports are served");

@@ -12,13 +12,16 @@
 //! | `flipped_bit` | a bit of an indexer's files changes; the operator notices and gives it an empty disk |
 //! | `empty_disk` | an indexer comes back with nothing |
 //! | `source_failover` | the source comes back from an older copy: of some vbuckets the end is gone; or the producer of a pushed bucket begins new branches at earlier places |
+//! | `purge` | an indexer is down or cut off, and the source's log is purged before it is back: in a third of the seeds |
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use projector::source::DocumentStore;
+use projector::source::memory::MemoryStore;
 use proto::env::{FileSystem, OpenMode};
-use proto::ids::BucketId;
+use proto::ids::{BucketId, Seqno, VbucketId};
 use turmoil::Sim;
 
 use super::hosts::{Host, Hosts};
@@ -58,6 +61,8 @@ enum Broken {
     CrashInIo(String),
     /// A bit of a disk is wrong: it is to be replaced.
     Damaged(String),
+    /// The source's log is longer than its bound.
+    LongLog,
 }
 
 /// The faults of a run.
@@ -67,6 +72,9 @@ pub struct Faults {
     next: Duration,
     broken: Vec<(Broken, Duration)>,
     clock_moved_ms: u64,
+    /// Purges are drawn by themselves.
+    purges: fastrand::Rng,
+    next_purge: Duration,
 }
 
 impl Faults {
@@ -78,6 +86,8 @@ impl Faults {
             next: CALM,
             broken: Vec::new(),
             clock_moved_ms: 0,
+            purges: fastrand::Rng::with_seed(seed ^ 0x9d6e),
+            next_purge: if seed.is_multiple_of(3) { CALM } else { Duration::MAX },
         }
     }
 
@@ -87,16 +97,38 @@ impl Faults {
         self.move_clocks(now, hosts);
         self.notice_crashes(now, sim, hosts);
         self.mend(now, sim, hosts);
+        if now >= self.next_purge && now <= self.until {
+            self.purge(now, sim, hosts, summary);
+        }
         if now < self.next || now > self.until {
             return;
         }
         self.next = now + Duration::from_millis(self.random.u64(500..4_000));
         let end = now + Duration::from_millis(self.random.u64(100..BROKEN_MS_MAX));
         if let Some(kind) = self.break_something(end, sim, hosts) {
-            let mut summary = summary.lock().expect("not poisoned");
-            summary.fault(kind);
-            summary.note((kind, now, end));
+            note(summary, kind, now, end);
         }
+    }
+
+    /// Has an indexer miss something, and the source purge it.
+    fn purge(&mut self, now: Duration, sim: &mut Sim<'_>, hosts: &Hosts, summary: &Shared) {
+        let random = &mut self.purges;
+        self.next_purge = now + Duration::from_millis(random.u64(1_000..5_000));
+        let end = now + Duration::from_millis(random.u64(300..BROKEN_MS_MAX));
+        let indexers: Vec<_> = hosts.all.keys().filter(|n| n.starts_with("indexer")).collect();
+        let name = indexers[random.usize(..indexers.len())].clone();
+        if self.is_down(&name) || self.is_damaged(&name) {
+            return;
+        }
+        // Mended in this order: the log is purged, then the indexer is back.
+        self.broken.push((Broken::LongLog, end));
+        if self.purges.bool() {
+            self.crash(&name, end, sim, hosts);
+        } else {
+            sim.partition(name.clone(), "projector");
+            self.broken.push((Broken::Cut(name, "projector".into()), end));
+        }
+        note(summary, "purge", now, end);
     }
 
     fn break_something(
@@ -277,6 +309,7 @@ impl Faults {
                 Broken::Slow(one, other) => {
                     sim.set_link_max_message_latency(one, other, super::LATENCY_MAX);
                 }
+                Broken::LongLog => purge(&hosts.all["projector"].store, &mut self.purges),
                 Broken::FullDisk(name) => hosts.all[&name].fs.set_capacity(u64::MAX),
                 Broken::CrashInIo(name) | Broken::FailedIo(name) if self.is_down(&name) => {}
                 Broken::CrashInIo(name) | Broken::FailedIo(name) => {
@@ -305,6 +338,24 @@ impl Faults {
             host.clock.advance(CLOCK_STEP_MS * (90 + (n as u64 * 7) % 21) / 100);
         }
     }
+}
+
+fn note(summary: &Shared, kind: &'static str, now: Duration, end: Duration) {
+    let mut summary = summary.lock().expect("not poisoned");
+    summary.fault(kind);
+    summary.note((kind, now, end));
+}
+
+/// Purges the source's log: mostly all that can go, sometimes the older half.
+fn purge(store: &MemoryStore, random: &mut fastrand::Rng) {
+    let Ok(extents) = store.extents(BUCKET) else { return };
+    let half = random.u8(..4) == 0;
+    let to = extents.iter().zip(0..).map(|(extent, n)| {
+        let end = if half { extent.end.0 / 2 } else { extent.end.0 };
+        (VbucketId(n), Seqno(end))
+    });
+    // A disk that has failed takes no purge either.
+    let _ = store.purge(BUCKET, &to.collect::<Vec<_>>());
 }
 
 fn is_projector(name: &str) -> bool {

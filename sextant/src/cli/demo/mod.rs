@@ -63,7 +63,12 @@ fn sql(doing: &str) -> impl Fn(tokio_postgres::Error) -> Error + '_ {
 
 async fn demo(args: &Args, data: &std::path::Path) -> Result<Report> {
     let env = Env::real();
-    let config = ClusterConfig { data_dir: data.to_owned(), coordinators: 3, indexers: 3 };
+    let config = ClusterConfig {
+        data_dir: data.to_owned(),
+        coordinators: 3,
+        indexers: 3,
+        log_bytes_max: None,
+    };
     let mut cluster = Cluster::start(config, env.clone()).await?;
     let serving = Serving::start(&cluster, &env, Ports::any().bind().await?)?;
     serving.wait_ready().await?;

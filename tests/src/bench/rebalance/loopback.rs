@@ -108,7 +108,13 @@ impl Loopback {
 
         let place = Place::take(PROJECTOR, Role::Projector, Some(&members)).await?;
         let (info, directory) = (place.info.clone(), place.directory());
-        let projector = node::start_projector(info, dir.join("projector"), &env, directory).await?;
+        let projector = node::start_projector(
+            projector::Config::new(info),
+            dir.join("projector"),
+            &env,
+            directory,
+        )
+        .await?;
         place.peers.add_projector(PROJECTOR, projector.projector());
         tasks.push(place.serve(&env));
 

@@ -1,0 +1,117 @@
+//! The builds of a follower: an index that joins the stream and is not here is built from a backfill snapshot, beside
+//! the epochs, which are applied to it unseen. When an applied epoch covers the snapshot's cut, it is shown.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use proto::cut::Cut;
+use proto::env::Task;
+use proto::ids::{Generation, IndexId};
+use proto::index::IndexInfo;
+use proto::mutation::{BackfillMessage, BackfillRequest};
+use proto::{Error, Result};
+
+use super::{Follower, Shared, rules};
+
+/// An index that is being built.
+pub(super) struct Build {
+    pub info: Arc<IndexInfo>,
+    /// From here on the stream brings what is new, without a gap.
+    pub joined: Cut,
+    /// The snapshot's cut, once all its documents are in the store.
+    pub snapshot: Option<Cut>,
+    _task: Task,
+}
+
+/// All documents of a build's snapshot are in the store.
+pub(super) struct Built {
+    index: IndexId,
+    generation: Generation,
+    cut: Cut,
+}
+
+impl Follower {
+    /// Fetches a snapshot for an index whose mutations are applied, unseen, from here on.
+    pub(super) fn spawn_build(&mut self, index: &Arc<IndexInfo>, joined: Cut) {
+        let fetch = build(self.shared.clone(), Arc::clone(index), self.built.clone());
+        let task = self.shared.env.spawn("build", fetch);
+        let build = Build { info: Arc::clone(index), joined, snapshot: None, _task: task };
+        self.builds.insert(index.id, build);
+    }
+
+    pub(super) async fn build_done(&mut self, done: Built) -> Result<()> {
+        if let Some(build) = self.builds.get_mut(&done.index)
+            && build.info.generation == done.generation
+        {
+            build.snapshot = Some(done.cut);
+        }
+        self.finish_builds().await
+    }
+
+    /// Shows the indexes whose snapshot an applied epoch covers.
+    pub(super) async fn finish_builds(&mut self) -> Result<()> {
+        let Some(mark) = self.applied.clone() else { return Ok(()) };
+        self.begin_lost_builds_anew();
+        let history = self.history.as_deref();
+        let covered = |build: &Build| {
+            build.snapshot.as_ref().is_some_and(|cut| rules::covers(history, &mark.cut, cut))
+        };
+        let ready: Vec<_> = self
+            .builds
+            .iter()
+            .filter(|(_, build)| covered(build))
+            .map(|(index, build)| (*index, build.info.generation))
+            .collect();
+        for (index, generation) in ready {
+            self.builds.remove(&index);
+            self.shared.store.finish_build(index, generation, &mark).await?;
+            self.shared.slices_changed();
+        }
+        Ok(())
+    }
+}
+
+/// Fetches a backfill snapshot into the store, again from the beginning after an error.
+async fn build(shared: Shared, info: Arc<IndexInfo>, built: async_channel::Sender<Built>) {
+    loop {
+        match backfill(&shared, &info).await {
+            Ok(cut) => {
+                let done = Built { index: info.id, generation: info.generation, cut };
+                // The follower is gone only when this task is cancelled too.
+                let _ = built.send(done).await;
+                return;
+            }
+            Err(error) => {
+                tracing::warn!(index = %info.spec.name, %error, "backfill begins anew");
+                tokio::time::sleep(shared.config.retry).await;
+            }
+        }
+    }
+}
+
+async fn backfill(shared: &Shared, info: &IndexInfo) -> Result<Cut> {
+    let request = BackfillRequest {
+        node: shared.config.node.id,
+        index: info.id,
+        generation: info.generation,
+        revision: info.revision,
+        vbuckets: None,
+    };
+    let mut stream = shared.source(info.bucket)?.backfill(request).await?;
+    let mut cut = None;
+    while let Some(message) = stream.next().await {
+        match message? {
+            BackfillMessage::Begin { cut: at } => {
+                shared.store.begin_backfill(info.id, info.generation).await?;
+                cut = Some(at);
+            }
+            BackfillMessage::Documents(body) => {
+                shared.store.backfill(info.id, info.generation, body).await?;
+            }
+            BackfillMessage::End => {
+                return cut.ok_or_else(|| Error::internal("a backfill without a beginning"));
+            }
+        }
+    }
+    Err(Error::unavailable("the backfill stream ended before its end"))
+}
