@@ -8,6 +8,7 @@ use futures::{StreamExt, stream};
 use proto::api::{HandOverPiece, PushReply, ResultStream, WriteReply};
 use proto::env::Env;
 use proto::history::{SourceHistory, SourcePlace};
+use proto::homes::VbucketSet;
 use proto::ids::{Seqno, VbucketId, Vbuuid};
 use proto::index::Role;
 use proto::mutation::{BackfillMessage, Frame, StreamMessage};
@@ -44,7 +45,7 @@ impl ProjectorApi for Flood {
         Err(Error::unavailable("not here"))
     }
     async fn place(&self, _: BucketId) -> Result<SourcePlace> {
-        Err(Error::unavailable("not here"))
+        Ok(SourcePlace { durable: Cut::zero(1), history: 0, kept: VbucketSet::all(1) })
     }
     async fn history(&self, _: BucketId) -> Result<SourceHistory> {
         Err(Error::unavailable("not here"))
