@@ -144,8 +144,9 @@ pub fn follow(shared: Shared, bucket: BucketId) -> (Task, watch::Receiver<Follow
                 Ok(()) => Error::unavailable("the stream ended"),
                 Err(error) => error,
             };
-            if !error.is_retry() {
-                tracing::warn!(bucket = %follower.bucket, %error, "following a bucket");
+            match error.is_retry() {
+                true => tracing::debug!(bucket = %follower.bucket, %error, "following a bucket"),
+                false => tracing::warn!(bucket = %follower.bucket, %error, "following a bucket"),
             }
             if error.code == ErrorCode::HistoryPurged {
                 follower.begin_resync(&error);

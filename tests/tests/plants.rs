@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use proto::plant::PLANTS;
 
 /// Plant, layer, seed, simulated seconds of faults.
-const FOUND: [(&str, &str, u64, u64); 32] = [
-    ("hand-over-uncovered", "full", 1, 8),
+const FOUND: [(&str, &str, u64, u64); 33] = [
+    ("hand-over-uncovered", "full", 3, 10),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
     ("stale-owner-answers", "full", 1, 8),
@@ -45,6 +45,7 @@ const FOUND: [(&str, &str, u64, u64); 32] = [
     ("branch-kept", "full", 7, 8),
     ("points-forgotten", "store", 50, 0),
     ("resync-keeps-ghosts", "full", 3, 10),
+    ("not-released", "full", 155, 10),
 ];
 
 fn simulate(plant: Option<&str>, layer: &str, seed: u64, seconds: u64) -> Output {
