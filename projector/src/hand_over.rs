@@ -44,7 +44,10 @@ pub async fn give(projector: &Projector, request: HandOverRequest) -> Result<Han
         projector.alone(home, move |writer, bucket| writer.release(bucket, &handing)).await?;
     }
     let (_, losses) = bucket.logs();
-    let (history, keeping) = (bucket.history(), bucket.keeping());
+    // In this order: what was released before it was looked at has its end.
+    let keeping = bucket.keeping();
+    let history = bucket.history();
+    let given_up = bucket.record().given_up.remove(&vbucket).unwrap_or_default();
     if !keeping.kept.contains(vbucket) {
         return Err(not_home(&bucket, vbucket));
     }
@@ -78,7 +81,7 @@ pub async fn give(projector: &Projector, request: HandOverRequest) -> Result<Han
         document: mutation.document.clone(),
     });
     let released = keeping.released.contains(vbucket);
-    Ok(HandOverPiece { mutations: mutations.collect(), branches, end, released })
+    Ok(HandOverPiece { mutations: mutations.collect(), branches, given_up, end, released })
 }
 
 /// The target's end: takes over what the catalog says is on its way here, one vbucket after another. Runs until
@@ -205,11 +208,11 @@ async fn copy(
         .collect();
     // The branches that begin beyond the copy's end come again with the next piece.
     let end = mutations.last().map_or(bucket.durable().get(handing.vbucket).seqno, |m| m.seqno);
-    let mut branches = piece.branches;
+    let (mut branches, given_up) = (piece.branches, piece.given_up);
     branches.retain(|(_, began)| Seqno(*began) <= end);
     let work = move |writer: &crate::source::writer::Writer,
                      bucket: &crate::source::bucket::Bucket| {
-        writer.copy(bucket, &handing, &branches, mutations)
+        writer.copy(bucket, &handing, (&branches, given_up), mutations)
     };
     projector.alone(Arc::clone(bucket), work).await
 }

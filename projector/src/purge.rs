@@ -83,7 +83,9 @@ fn choose(
 ) -> Result<Vec<Seqno>> {
     let kept_behind = |cut: &Cut| -> Result<u64> {
         let kept = extents.iter().zip(cut.iter()).map(|(extent, (vbucket, position))| {
-            Ok(extent.bytes_end - store.log_bytes_to(bucket, vbucket, position.seqno)?)
+            // A log that grows meanwhile may end later than its extent says.
+            let to = store.log_bytes_to(bucket, vbucket, position.seqno)?;
+            Ok(extent.bytes_end.saturating_sub(to))
         });
         kept.sum()
     };

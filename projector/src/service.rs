@@ -15,7 +15,7 @@ use proto::api::{
 use proto::env::{Budget, Env, Random, Task, byte_channel};
 use proto::history::{SourceHistory, SourcePlace, begin_branch};
 use proto::homes::VbucketSet;
-use proto::ids::{BucketId, Seqno, Vbuuid};
+use proto::ids::{BucketId, Seqno, Vbuuid, vbucket_of};
 use proto::index::{Catalog, IndexInfo, SourceKind};
 use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::plant::{self, Plant};
@@ -329,9 +329,17 @@ impl ProjectorApi for Projector {
 
     async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
         let bucket = self.bucket(bucket).await?;
-        let store = Arc::clone(&self.streams.store);
-        let read = move || store.get(bucket.info.id, &ids, GET_BYTES_MAX);
-        self.env.blocking(read).await
+        let (store, at) = (Arc::clone(&self.streams.store), Arc::clone(&bucket));
+        let wanted = ids.clone();
+        let read = move || store.get(at.info.id, &wanted, GET_BYTES_MAX);
+        let found = self.env.blocking(read).await?;
+        // What is removed is not kept any more before it goes.
+        let keeping = bucket.keeping();
+        let vbuckets = ids.iter().map(|id| vbucket_of(id, bucket.info.vbuckets));
+        match vbuckets.into_iter().find(|vbucket| !keeping.kept.contains(*vbucket)) {
+            Some(vbucket) => Err(not_home(&bucket, vbucket)),
+            None => Ok(found),
+        }
     }
 
     async fn push(&self, request: PushRequest) -> Result<PushReply> {
@@ -358,8 +366,16 @@ impl ProjectorApi for Projector {
     }
 
     async fn place(&self, bucket: BucketId) -> Result<SourcePlace> {
-        let SourceHistory { durable, logs, kept } = self.bucket(bucket).await?.history();
-        Ok(SourcePlace { durable, history: logs.fingerprint(), kept })
+        let bucket = self.bucket(bucket).await?;
+        let keeping = bucket.keeping();
+        let SourceHistory { durable, logs, mut kept } = bucket.history();
+        if keeping.released.is_empty() {
+            return Ok(SourcePlace { durable, history: logs.fingerprint(), kept });
+        }
+        // What was released may be written elsewhere already.
+        keeping.released.iter().for_each(|vbucket| kept.remove(vbucket));
+        let (durable, history) = (durable.of(&kept), logs.of(&kept).fingerprint());
+        Ok(SourcePlace { durable, history, kept })
     }
 
     async fn history(&self, bucket: BucketId) -> Result<SourceHistory> {

@@ -36,7 +36,7 @@ use tokio::sync::watch;
 
 use crate::document_keys::KeyMaker;
 use crate::log_reader;
-use crate::source::bucket::{Bucket, HeadPosition};
+use crate::source::bucket::{Began, Bucket, HeadPosition};
 use crate::source::keeping::Keeping;
 use crate::source::{DocumentStore, LogRange, Mutation};
 
@@ -90,6 +90,8 @@ pub struct MaintenanceStream {
     vbuckets: VbucketSet,
     /// What the projector kept when they were last compared.
     keeping: Arc<Keeping>,
+    /// Where those vbuckets began that were not always kept.
+    began: Began,
     at: Cut,
     /// What was told of the history; it ends with the next loss.
     logs: Option<Arc<FailoverLogs>>,
@@ -136,7 +138,7 @@ impl MaintenanceStream {
     ) -> Result<Self> {
         let changed = bucket.watch();
         let (_, losses) = bucket.logs();
-        let (end, then, keeping) = bucket.end();
+        let (end, then, (keeping, began)) = bucket.end();
         let vbuckets = keeping.kept.clone();
         let mut last_epoch = request.last_epoch;
         let (at, reading) = match &request.from {
@@ -165,6 +167,7 @@ impl MaintenanceStream {
             indexes: BTreeMap::new(),
             vbuckets,
             keeping,
+            began,
             at,
             logs: None,
             losses,
@@ -259,6 +262,12 @@ impl MaintenanceStream {
             return Ok(());
         }
         self.keeping = Arc::clone(&keeping);
+        // One that has gone away and come back has a past that this stream has not seen.
+        let before = std::mem::replace(&mut self.began, began.clone());
+        if let Some(vbucket) = self.vbuckets.iter().find(|v| before.get(v) != began.get(v)) {
+            let what = format!("vbucket {vbucket} was kept elsewhere meanwhile");
+            return Err(Error::unavailable(what).into());
+        }
         self.send_ends().await?;
         if let Some(vbucket) = self.vbuckets.iter().find(|v| !keeping.kept.contains(*v)) {
             let what =
@@ -405,7 +414,8 @@ impl MaintenanceStream {
         let at = &self.at;
         let behind = |goal: &Cut| {
             let ends = to.iter().map(|(v, end)| (v, end.seqno.min(goal.get(v).seqno)));
-            ends.into_iter().find(|(v, end)| at.get(*v).seqno < *end)
+            let here = |v: &VbucketId| self.vbuckets.contains(*v);
+            ends.into_iter().find(|(v, end)| here(v) && at.get(*v).seqno < *end)
         };
         self.goal.as_deref().and_then(&behind).or_else(|| {
             self.goal = self.bucket.next_goal(at);
@@ -434,6 +444,10 @@ impl MaintenanceStream {
             }
             let (from, to, writer) =
                 open.entry(mutation.vbucket).or_insert((from, from, KeyVersionsWriter::default()));
+            if mutation.seqno.0 != to.0 + 1 {
+                let what = format!("vbucket {} was kept elsewhere meanwhile", mutation.vbucket);
+                return Err(Error::unavailable(what));
+            }
             *to = mutation.seqno;
             let before = writer.len();
             maker.mutation(&indexes, &mutation, mutation.seqno.0 - from.0, writer)?;

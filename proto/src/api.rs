@@ -259,6 +259,8 @@ pub struct HandOverRequest {
 pub struct HandOverPiece {
     /// The vbucket's branches.
     pub branches: Branches,
+    /// Branches that were begun and of which nothing is left: a late duplicate of them begins nothing.
+    pub given_up: Branches,
     /// The mutations behind `after`, all or some megabytes of them.
     pub mutations: Vec<PushMutation>,
     /// Where the vbucket ends.

@@ -197,7 +197,15 @@ impl Backend for ClusterBackend {
     }
 
     async fn get(&self, bucket: &BucketInfo, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
-        self.source(bucket)?.get(bucket.id, ids).await
+        let deadline = Instant::now() + NOT_HOME_WAIT;
+        loop {
+            match self.source(bucket)?.get(bucket.id, ids.clone()).await {
+                Err(error) if error.code == ErrorCode::NotHome && Instant::now() < deadline => {
+                    tokio::time::sleep(NOT_HOME_PAUSE).await;
+                }
+                found => return found,
+            }
+        }
     }
 
     async fn pin(

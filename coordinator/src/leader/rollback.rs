@@ -42,6 +42,8 @@ pub struct Sources {
     sequence: u64,
     /// Answers to questions before this one do not tell what is lost.
     fresh_from: BTreeMap<BucketId, u64>,
+    /// The same of the vbuckets of one projector.
+    fresh_of: BTreeMap<(BucketId, NodeId), u64>,
     /// Those whose rollback has been seen in `started`.
     started: BTreeSet<BucketId>,
     /// Those that are to be enquired now.
@@ -68,9 +70,17 @@ impl Sources {
         self.fresh_from.insert(bucket, self.sequence);
     }
 
-    /// Does what was said last of a bucket answer a question that is not late?
-    fn is_fresh(&self, bucket: BucketId) -> bool {
-        let from = self.fresh_from.get(&bucket).copied().unwrap_or(0);
+    /// What is answered to the questions so far is late for a projector's vbuckets.
+    fn make_late_of(&mut self, bucket: BucketId, projector: NodeId) {
+        self.sequence += 1;
+        self.fresh_of.insert((bucket, projector), self.sequence);
+    }
+
+    /// Does what was said last of a bucket answer a question that is not late for the vbuckets of these
+    /// projectors?
+    fn is_fresh(&self, bucket: BucketId, projectors: &[NodeId]) -> bool {
+        let of_each = projectors.iter().filter_map(|id| self.fresh_of.get(&(bucket, *id)));
+        let from = of_each.chain(self.fresh_from.get(&bucket)).max().copied().unwrap_or(0);
         self.histories.get(&bucket).is_some_and(|(asked, _)| asked.sequence > from)
     }
 
@@ -114,7 +124,7 @@ impl Leader {
         }
         self.sources.heard_ms.insert((bucket, projector), now_ms);
         if known.info.readable_from().is_some() {
-            self.sources.make_late(bucket);
+            self.sources.make_late_of(bucket, projector);
         }
         if cut.vbuckets() != last.vbuckets() {
             return self.report(known, cut);
@@ -208,6 +218,7 @@ impl Leader {
         self.sources.compared.retain(|bucket| state.bucket(*bucket).is_some());
         self.sources.logs.retain(|bucket, _| state.bucket(*bucket).is_some());
         self.sources.fresh_from.retain(|bucket, _| state.bucket(*bucket).is_some());
+        self.sources.fresh_of.retain(|(bucket, _), _| state.bucket(*bucket).is_some());
         self.sources.started.retain(|bucket| state.bucket(*bucket).is_some());
         for (id, bucket) in state.buckets() {
             self.keep_history(bucket);
@@ -228,7 +239,14 @@ impl Leader {
             None | Some(RollbackStage::Rollback) => !history.has(&bucket.epochs.last().cut),
             Some(_) => false,
         };
-        if tells_loss && !self.sources.is_fresh(id) {
+        // Another projector's news make nobody's loss late.
+        let last = &bucket.epochs.last().cut;
+        let short = last.iter().filter(|(vbucket, at)| {
+            history.durable.get(*vbucket).seqno < at.seqno || !history.logs.includes(*vbucket, *at)
+        });
+        let homes: Vec<NodeId> =
+            short.filter_map(|(vbucket, _)| bucket.info.homes.home(vbucket)).collect();
+        if tells_loss && !self.sources.is_fresh(id, &homes) {
             self.sources.histories.remove(&id);
             self.sources.strange.insert(id);
         }

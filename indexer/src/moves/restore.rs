@@ -14,6 +14,7 @@ use std::time::Duration;
 use proto::api::SliceProgress;
 use proto::ids::{BucketId, Generation, IndexId, NodeId, SliceId, SliceNo};
 use proto::index::{Catalog, IndexInfo};
+use proto::moves::MovePhase;
 use proto::topology::TopologyProvider;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
@@ -118,9 +119,8 @@ impl IncomingMove {
         }
         let turn = Arc::clone(&shared.incoming.turns).acquire_owned().await.ok();
         let mut state = lock(&self.state);
-        if state.failures == 0 {
-            state.progressed = Instant::now();
-        }
+        // What it waited for others is no failure of its own.
+        state.progressed = Instant::now();
         turn
     }
 
@@ -132,7 +132,9 @@ impl IncomingMove {
         let sources = self.sources(shared).unwrap_or_default();
         let state = lock(&self.state);
         let absent = sources.iter().all(|source| state.absent.contains(&source.id));
-        let silent = state.failures > 0 && state.progressed.elapsed() > PATIENCE;
+        // A copy that is whole waits for the stream and for others.
+        let copying = matches!(state.phase, MovePhase::Copying);
+        let silent = copying && state.failures > 0 && state.progressed.elapsed() > PATIENCE;
         absent || silent || state.failures >= ATTEMPTS_MAX
     }
 }

@@ -29,6 +29,9 @@ const EPOCH_POSITIONS_MAX: usize = 1 << 20;
 /// Timestamps that may be kept however many vbuckets there are: five seconds of them.
 const EPOCHS_MIN: usize = 256;
 
+/// Where vbuckets began that were not always kept, or were released once.
+pub type Began = BTreeMap<VbucketId, Position>;
+
 /// A place in the head: all mutations that this process published are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HeadPosition(u64);
@@ -51,7 +54,7 @@ struct State {
     keeping: Arc<Keeping>,
     homes: Arc<Homes>,
     /// Where vbuckets began that this process did not keep, or had released, when it started.
-    began: BTreeMap<VbucketId, Position>,
+    began: Began,
     given_up: BTreeMap<VbucketId, Branches>,
     /// Counts the losses of history.
     losses: u64,
@@ -134,7 +137,7 @@ impl Bucket {
     }
 
     /// Which vbuckets are kept, and where those began that were not always.
-    pub fn began(&self) -> (Arc<Keeping>, BTreeMap<VbucketId, Position>) {
+    pub fn began(&self) -> (Arc<Keeping>, Began) {
         let state = self.state();
         (Arc::clone(&state.keeping), state.began.clone())
     }
@@ -144,11 +147,12 @@ impl Bucket {
         Arc::clone(&self.state().homes)
     }
 
-    /// The end of the durable history, as far as it is kept, and of the head, as one.
-    pub fn end(&self) -> (Cut, HeadPosition, Arc<Keeping>) {
+    /// The end of the durable history, as far as it is kept, and of the head, as one; with [`Self::began`].
+    pub fn end(&self) -> (Cut, HeadPosition, (Arc<Keeping>, Began)) {
         let state = self.state();
         let head = HeadPosition(state.head_begin + state.head.len() as u64);
-        (state.durable.of(&state.keeping.kept), head, Arc::clone(&state.keeping))
+        let began = (Arc::clone(&state.keeping), state.began.clone());
+        (state.durable.of(&state.keeping.kept), head, began)
     }
 
     /// The failover logs and where the durable history ends, as one, of the vbuckets that are kept.
@@ -242,14 +246,8 @@ impl Bucket {
         self.wake();
     }
 
-    /// Which vbuckets are kept has changed; some are no longer here at all.
-    pub fn keep(
-        &self,
-        keeping: Keeping,
-        homes: Arc<Homes>,
-        branches: Vec<Branches>,
-        gone: &[(VbucketId, Seqno)],
-    ) {
+    /// Which vbuckets are kept has changed.
+    pub fn keep(&self, keeping: Keeping, homes: Arc<Homes>, branches: Vec<Branches>) {
         let mut state = self.state();
         for vbucket in (0..self.info.vbuckets).map(VbucketId) {
             if keeping.takes(vbucket) && !state.keeping.takes(vbucket) {
@@ -260,7 +258,6 @@ impl Bucket {
         state.keeping = Arc::new(keeping);
         state.homes = homes;
         state.set_logs(branches);
-        gone.iter().for_each(|(vbucket, seqno)| state.set_end(*vbucket, *seqno));
         drop(state);
         self.wake();
     }
@@ -362,6 +359,10 @@ impl Bucket {
                 continue;
             }
             let end = state.durable.get(vbucket).seqno;
+            if position.seqno > end && state.keeping.released.contains(vbucket) {
+                let what = format!("vbucket {vbucket} may have another home already");
+                return Err(Error::unavailable(what));
+            }
             if position.seqno > end || !state.logs.includes(vbucket, position) {
                 return Err(Error::new(
                     ErrorCode::OutOfOrder,

@@ -78,15 +78,20 @@ impl Writer {
             })
             .map(|(vbucket, _)| (vbucket, Seqno(0)))
             .collect();
-        if keeping != *before || !gone.is_empty() {
-            gone.iter().for_each(|(vbucket, _)| branches[usize::from(vbucket.0)].clear());
-            let record = record(bucket, branches.clone(), keeping.clone());
-            match gone.is_empty() {
-                true => self.store.put_records(&[record])?,
-                false => self.store.rewind(&record, &gone)?,
-            }
+        if keeping != *before {
+            self.store.put_records(&[record(bucket, branches.clone(), keeping.clone())])?;
         }
-        bucket.keep(keeping, Arc::clone(homes), branches, &gone);
+        // Who asks hears of it before the rest is removed, which may take its time.
+        bucket.keep(keeping.clone(), Arc::clone(homes), branches.clone());
+        if !gone.is_empty() {
+            gone.iter().for_each(|(vbucket, _)| branches[usize::from(vbucket.0)].clear());
+            let mut record = record(bucket, branches.clone(), keeping);
+            record.given_up.retain(|vbucket, _| !gone.iter().any(|(gone, _)| gone == vbucket));
+            self.store.rewind(&record, &gone)?;
+            bucket.give_up(record.given_up);
+            gone.iter()
+                .for_each(|(vbucket, end)| bucket.copied(branches.clone(), (*vbucket, *end)));
+        }
         (self.moved)(bucket.info.id);
         Ok(())
     }
@@ -106,7 +111,7 @@ impl Writer {
         keeping.released.insert(handing.vbucket);
         let branches = bucket.branches();
         self.store.put_records(&[record(bucket, branches.clone(), keeping.clone())])?;
-        bucket.keep(keeping, bucket.homes(), branches, &[]);
+        bucket.keep(keeping, bucket.homes(), branches);
         Ok(())
     }
 
@@ -115,7 +120,7 @@ impl Writer {
         &self,
         bucket: &Bucket,
         handing: &HandOver,
-        of_vbucket: &Branches,
+        (of_vbucket, given_up): (&Branches, Branches),
         mutations: Vec<Mutation>,
     ) -> Result<()> {
         let _agree = self.agree();
@@ -136,13 +141,16 @@ impl Writer {
         }
         let mut branches = bucket.branches();
         branches[usize::from(vbucket.0)].clone_from(of_vbucket);
-        let record = record(bucket, branches.clone(), Keeping::clone(&bucket.keeping()));
+        let mut record = record(bucket, branches.clone(), Keeping::clone(&bucket.keeping()));
+        record.given_up.insert(vbucket, given_up);
+        let given_up = record.given_up.clone();
         let mutations: Vec<_> = mutations.into_iter().map(Arc::new).collect();
         let last = mutations.iter().enumerate().map(|(n, m)| (Arc::clone(&m.id), n)).collect();
         let end = mutations.last().map_or(end, |mutation| mutation.seqno);
         let changes = BucketChanges { mutations, last, record: Some(record) };
         let batch = Batch { buckets: BTreeMap::from([(bucket.info.id, changes)]) };
         self.store.commit(&batch).inspect_err(|_| self.failed.notify_one())?;
+        bucket.give_up(given_up);
         bucket.copied(branches, (vbucket, end));
         Ok(())
     }

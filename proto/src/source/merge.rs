@@ -54,6 +54,8 @@ struct Part {
     begin: Option<(Cut, Vec<Arc<IndexInfo>>)>,
     has_told: bool,
     held: Option<Held>,
+    /// It brings nothing and says something else of the indexes: it is not heard any more.
+    is_left_out: bool,
 }
 
 /// What a part is not read on for.
@@ -75,6 +77,17 @@ fn agreed(one: Arc<IndexInfo>, other: &Arc<IndexInfo>) -> Option<Arc<IndexInfo>>
     Some(if one.revision < other.revision { Arc::clone(other) } else { one })
 }
 
+/// Do two messages say the same of an index?
+fn same(one: &StreamMessage, other: &StreamMessage) -> bool {
+    match (one, other) {
+        (
+            StreamMessage::IndexJoin { index: one, .. },
+            StreamMessage::IndexJoin { index: other, .. },
+        ) => agreed(Arc::clone(one), other).is_some(),
+        (one, other) => one == other,
+    }
+}
+
 fn disagree() -> Error {
     Error::unavailable("the projectors of a bucket know different indexes")
 }
@@ -88,6 +101,7 @@ impl Merge {
             begin: None,
             has_told: false,
             held: None,
+            is_left_out: false,
         };
         Self {
             parts: projectors.into_iter().map(part).collect(),
@@ -103,7 +117,8 @@ impl Merge {
     /// Is a part to be read on?
     pub fn reads(&self, part: usize) -> bool {
         let part = &self.parts[part];
-        part.held.is_none()
+        !part.is_left_out
+            && part.held.is_none()
             && match self.stage {
                 Stage::Begin => part.begin.is_none(),
                 Stage::History => !part.has_told,
@@ -113,7 +128,8 @@ impl Merge {
 
     /// Does one part wait for another, or a vbucket for its home?
     pub fn waits(&self) -> bool {
-        self.parts.iter().any(|part| part.held.is_some()) || self.home.contains(&None)
+        let is_held = |part: &Part| part.held.is_some() && !part.is_left_out;
+        self.parts.iter().any(is_held) || self.home.contains(&None)
     }
 
     /// A part's next message, and what it makes.
@@ -186,18 +202,30 @@ impl Merge {
         if let Some(vbucket) = self.home.iter().position(Option::is_none) {
             return Err(Error::unavailable(format!("vbucket {vbucket} is being handed over")));
         }
-        let mut of_each = begins.into_iter().map(|(_, mut indexes)| {
-            indexes.sort_by_key(|index| index.id);
-            indexes
-        });
-        let mut indexes = of_each.next().unwrap_or_default();
-        for other in of_each {
-            if other.len() != indexes.len() {
-                return Err(disagree());
-            }
-            let both = indexes.into_iter().zip(&other).map(|(one, other)| agreed(one, other));
-            indexes = both.collect::<Option<_>>().ok_or_else(disagree)?;
+        let mut agreed_on: Option<Vec<Arc<IndexInfo>>> = None;
+        // Those that bring something first: what they say counts.
+        let mut order: Vec<_> =
+            begins.into_iter().map(|(_, indexes)| indexes).enumerate().collect();
+        order.sort_by_key(|(n, _)| self.parts[*n].vbuckets.is_empty());
+        for (n, mut other) in order {
+            other.sort_by_key(|index| index.id);
+            let Some(indexes) = agreed_on.take() else {
+                agreed_on = Some(other);
+                continue;
+            };
+            let same = indexes.len() == other.len();
+            let both =
+                indexes.iter().zip(&other).map(|(one, other)| agreed(Arc::clone(one), other));
+            agreed_on = match both.collect::<Option<_>>().filter(|_| same) {
+                Some(both) => Some(both),
+                None if self.parts[n].vbuckets.is_empty() => {
+                    self.parts[n].is_left_out = true;
+                    Some(indexes)
+                }
+                None => return Err(disagree()),
+            };
         }
+        let indexes = agreed_on.unwrap_or_default();
         self.stage = Stage::History;
         let vbuckets = VbucketSet::all(self.at.vbuckets());
         Ok(vec![StreamMessage::Begin { at: self.at.clone(), indexes, vbuckets }])
@@ -210,7 +238,7 @@ impl Merge {
                 *branches = logs.get(vbucket).cloned().unwrap_or_default();
             }
         }
-        if !self.parts.iter().all(|part| part.has_told) {
+        if !self.parts.iter().all(|part| part.has_told || part.is_left_out) {
             return Vec::new();
         }
         self.stage = Stage::Flows;
@@ -225,7 +253,8 @@ impl Merge {
 
     /// Have all come to the same place in what is said of the indexes?
     fn index(&mut self) -> Result<Vec<StreamMessage>> {
-        let held = self.parts.iter().map(|part| match &part.held {
+        let held = self.parts.iter().filter(|part| !part.vbuckets.is_empty());
+        let held = held.map(|part| match &part.held {
             Some(Held::Index(message)) => Some(message),
             _ => None,
         });
@@ -251,7 +280,10 @@ impl Merge {
         if let StreamMessage::IndexJoin { at, .. } = &mut message {
             *at = self.at.clone();
         }
-        self.parts.iter_mut().for_each(|part| part.held = None);
+        for part in &mut self.parts {
+            let said = matches!(part.held.take(), Some(Held::Index(said)) if same(&said, &message));
+            part.is_left_out |= part.vbuckets.is_empty() && !said;
+        }
         Ok(vec![message])
     }
 

@@ -156,3 +156,15 @@ fn each_stability_timestamp_is_given_on_once() {
     assert!(merge.message(1, mark(4)).unwrap().is_empty());
     assert_eq!(merge.message(1, mark(5)).unwrap(), [mark(5)]);
 }
+
+#[test]
+fn a_stream_that_brings_nothing_holds_up_nobody() {
+    let mut merge = Merge::new(2, [NodeId(10), NodeId(11)]);
+    merge.message(0, begin([5, 3], &[0, 1], &[1])).unwrap();
+    let begun = merge.message(1, begin([0, 0], &[], &[2])).unwrap();
+    assert_eq!(begun.len(), 1, "what it says of the indexes does not count");
+    assert!(!merge.reads(1), "it is left out");
+    assert_eq!(merge.message(0, history(&[0, 1])).unwrap().len(), 1);
+    assert_eq!(merge.message(0, join(3)).unwrap().len(), 1);
+    assert!(merge.reads(0) && !merge.waits());
+}
