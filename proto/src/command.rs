@@ -48,7 +48,7 @@ pub enum Command {
         /// Not an error if there is one of that name.
         if_not_exists: bool,
     },
-    /// ALTER BUCKET … HAND OVER VBUCKETS …: a projector is to keep some vbuckets of a pushed bucket. Those
+    /// ALTER BUCKET … MOVE VBUCKET …: a projector is to keep some vbuckets of a pushed bucket. Those
     /// that it keeps already are left out; a vbucket that is on its way elsewhere is refused.
     HandOver {
         /// The bucket's name.
@@ -66,7 +66,7 @@ pub enum Command {
         /// [`HandOver::number`](crate::homes::HandOver::number).
         number: u64,
     },
-    /// ALTER BUCKET … CANCEL HAND OVER: vbuckets that are on their way stay where they are.
+    /// ALTER BUCKET … CANCEL MOVES: vbuckets that are on their way stay where they are.
     CancelHandOver {
         /// The bucket's name.
         bucket: String,

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 /// Seeds of every run, and simulated seconds of faults in each.
 const SEEDS: u64 = 200;
-const SECONDS: &str = "8";
+const SECONDS: &str = "6";
 /// Seeds that are run twice.
 const TWICE: u64 = 20;
 
@@ -63,7 +63,7 @@ fn seeds_that_found_something_find_nothing_any_more() {
 
 #[test]
 fn a_seed_is_a_run() {
-    let run = |seed: u64| simulate(&["--seed", &seed.to_string(), "--seconds", "6"]);
+    let run = |seed: u64| simulate(&["--seed", &seed.to_string(), "--seconds", "4"]);
     let threads: Vec<_> = (0..2)
         .map(|half| {
             std::thread::spawn(move || {

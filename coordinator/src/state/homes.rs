@@ -72,7 +72,10 @@ impl StateContext {
                 Some(handing) if handing.to == to => {}
                 Some(handing) => {
                     let what = format!("vbucket {vbucket} is on its way to node {}", handing.to);
-                    return Err(bad(what, "wait until it is there, or CANCEL HAND OVER"));
+                    return Err(bad(
+                        what,
+                        "wait until it is there, or ALTER BUCKET … CANCEL MOVES",
+                    ));
                 }
                 None if home == to => {}
                 None => {

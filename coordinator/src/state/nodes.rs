@@ -104,7 +104,10 @@ impl StateContext {
                 let kept = self.buckets.values().find(|bucket| bucket.info.homes.concerns(node));
                 if let Some(bucket) = kept {
                     let what = format!("node {node} keeps bucket \"{}\"", bucket.info.name);
-                    return refuse(what, "hand over what it keeps, or DROP BUCKET it");
+                    return refuse(
+                        what,
+                        "ALTER BUCKET … MOVE VBUCKET what it keeps elsewhere, or DROP BUCKET it",
+                    );
                 }
             }
             Role::Indexer => self.give_up_copies(node)?,
