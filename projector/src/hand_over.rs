@@ -21,7 +21,9 @@ use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 
 use crate::service::Projector;
+use crate::source::bucket::Bucket;
 use crate::source::keeping::not_home;
+use crate::source::writer::Writer;
 use crate::source::{LogRange, Mutation};
 
 /// Bytes of a piece, about.
@@ -195,7 +197,7 @@ async fn take(
 
 async fn copy(
     projector: &Projector,
-    bucket: &Arc<crate::source::bucket::Bucket>,
+    bucket: &Arc<Bucket>,
     handing: HandOver,
     piece: HandOverPiece,
 ) -> Result<()> {
@@ -210,8 +212,7 @@ async fn copy(
     let end = mutations.last().map_or(bucket.durable().get(handing.vbucket).seqno, |m| m.seqno);
     let (mut branches, given_up) = (piece.branches, piece.given_up);
     branches.retain(|(_, began)| Seqno(*began) <= end);
-    let work = move |writer: &crate::source::writer::Writer,
-                     bucket: &crate::source::bucket::Bucket| {
+    let work = move |writer: &Writer, bucket: &Bucket| {
         writer.copy(bucket, &handing, (&branches, given_up), mutations)
     };
     projector.alone(Arc::clone(bucket), work).await

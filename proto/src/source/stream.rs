@@ -1,6 +1,7 @@
 //! The streams of a bucket's projectors, read as one.
 
 use std::collections::VecDeque;
+use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -80,8 +81,6 @@ impl Merged {
         })
     }
 }
-
-use std::future::Future;
 
 impl Stream for Merged {
     type Item = Result<StreamMessage>;
