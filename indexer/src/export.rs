@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::{Stream, stream};
 use proto::Result;
-use proto::moves::{ExportMessage, FilePiece};
+use proto::moves::{ExportMessage, ExportRequest, FilePiece};
 use tokio::time::Instant;
 
 use crate::slice::Export;
@@ -24,14 +24,16 @@ struct Sending {
     pace: Pace,
 }
 
-/// Sends the files that are not among `have`, at most so many bytes a second.
+/// Sends the files that the target has not, at most so many bytes a second.
 pub fn send(
     export: Export,
-    have: &[u64],
+    request: &ExportRequest,
     bytes_per_s_max: u64,
 ) -> impl Stream<Item = Result<ExportMessage>> + use<> {
-    let files = export.head.files.iter().filter(|(file, _)| !have.contains(file)).copied();
-    let files = files.collect();
+    // What it has from an earlier opening of the store are other files of the same numbers.
+    let same = request.opening == Some(export.head.opening);
+    let has = |file: &u64| same && request.have.contains(file);
+    let files = export.head.files.iter().filter(|(file, _)| !has(file)).copied().collect();
     let pace = Pace { bytes_per_s_max, began: Instant::now(), bytes: 0 };
     let sending = Sending { export, head_sent: false, files, offset: 0, pace };
     stream::unfold(Some(sending), |sending| async {

@@ -223,6 +223,7 @@ impl IncomingMove {
             id: self.id,
             epoch,
             have: received.have(),
+            opening: received.head().map(|head| head.opening),
             timeout_ms: patience.as_millis() as u64,
         };
         let late = |_| Error::unavailable(format!("node {} did not answer in time", source.id));
@@ -233,10 +234,8 @@ impl IncomingMove {
             let message = timeout(patience, messages.next()).await.map_err(late)?;
             match message.ok_or_else(|| Error::unavailable("the source went away"))?? {
                 ExportMessage::Head(head) => {
-                    let have = received.have();
-                    let new = head.files.iter().filter(|(file, _)| !have.contains(file));
-                    lock(&self.state).bytes_total += new.map(|(_, len)| len).sum::<u64>();
                     received.begin(head).await?;
+                    lock(&self.state).bytes_total += received.missing_bytes();
                 }
                 ExportMessage::Piece(piece) => {
                     bytes += piece.bytes.len() as u64;

@@ -410,7 +410,7 @@ impl IndexerApi for Indexer {
         }
         let export = self.shared.fragments.export(request.slice).await?;
         let rate = self.shared.config.move_bytes_per_s_max;
-        Ok(Box::pin(crate::export::send(export, &request.have, rate)))
+        Ok(Box::pin(crate::export::send(export, &request, rate)))
     }
 }
 

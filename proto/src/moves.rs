@@ -178,6 +178,8 @@ pub struct ExportRequest {
     pub epoch: Epoch,
     /// Files, by their numbers on the source, that the target has already.
     pub have: Vec<u64>,
+    /// The [`ExportHead::opening`] under which it got them.
+    pub opening: Option<u64>,
     /// Give up after so long without having applied the epoch.
     pub timeout_ms: u64,
 }
@@ -198,6 +200,9 @@ pub enum ExportMessage {
 pub struct ExportHead {
     /// The index as the source has it.
     pub info: Arc<IndexInfo>,
+    /// Random, drawn whenever the source opens its store: it may give a file's number again after a restart, and a
+    /// node that comes back empty begins with the first.
+    pub opening: u64,
     /// The oldest epoch that the copy answers.
     pub floor: Epoch,
     /// Below that, ascending: the epochs to which it can go back all the same.

@@ -102,9 +102,10 @@ impl Slot {
         let mut writer = self.writer();
         self.publish(&structure, &mut writer, |_| {})?;
         let visible = self.visible.load();
-        let counted = &structure.manifest.entries;
-        for slice in visible.slices.keys().filter(|slice| !counted.contains_key(slice)) {
+        let uncounted = writer.uncounted.clone();
+        for slice in visible.slices.keys().filter(|slice| uncounted.contains(slice)) {
             writer.entries.insert(*slice, count(visible.entries(*slice))? as i64);
+            writer.uncounted.remove(slice);
         }
         self.advance(LoadEvent::FragmentsLoaded)
     }
@@ -166,4 +167,4 @@ impl Inner {
 
 #[cfg(test)]
 #[path = "loading_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -14,15 +14,15 @@ use proto::mutation::{KeyVersionsWriter, MutationKind};
 use super::*;
 use crate::slice::{EpochBatch, FragmentStore, Grouping, Piece, SliceStore, StoreOptions};
 
-const NODE: NodeId = NodeId(7);
-const GENERATION: Generation = Generation(0);
-const INDEXES: [IndexId; 2] = [IndexId(1), IndexId(2)];
-const DIR: &str = "/node";
+pub(in crate::slice) const NODE: NodeId = NodeId(7);
+pub(in crate::slice) const GENERATION: Generation = Generation(0);
+pub(in crate::slice) const INDEXES: [IndexId; 2] = [IndexId(1), IndexId(2)];
+pub(in crate::slice) const DIR: &str = "/node";
 
 /// Keeps the first blocking work that it is given until it is asked for.
 #[derive(Default)]
-struct Hold {
-    first: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+pub(in crate::slice) struct Hold {
+    pub(in crate::slice) first: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     taken: Mutex<bool>,
 }
 
@@ -39,7 +39,7 @@ impl Spawner for Hold {
     }
 }
 
-fn mark(epoch: u64) -> EpochMark {
+pub(in crate::slice) fn mark(epoch: u64) -> EpochMark {
     EpochMark {
         bucket: BucketId(1),
         epoch: Epoch(epoch),
@@ -51,7 +51,7 @@ fn mark(epoch: u64) -> EpochMark {
 }
 
 /// Documents with an entry in each index.
-fn body(ids: std::ops::Range<u64>) -> Bytes {
+pub(in crate::slice) fn body(ids: std::ops::Range<u64>) -> Bytes {
     let mut writer = KeyVersionsWriter::default();
     for n in ids {
         writer.mutation(n + 1, MutationKind::Upsert, &format!("d{n}"), INDEXES.len());
@@ -63,17 +63,17 @@ fn body(ids: std::ops::Range<u64>) -> Bytes {
     writer.finish()
 }
 
-async fn apply(store: &FragmentStore, epoch: u64, ids: std::ops::Range<u64>) {
+pub(in crate::slice) async fn apply(store: &FragmentStore, epoch: u64, ids: std::ops::Range<u64>) {
     let piece = Piece { body: body(ids), base: Seqno(0), after: Seqno(0), to: Seqno(u64::MAX) };
     store.apply(EpochBatch { mark: mark(epoch), pieces: vec![piece] }).await.unwrap();
 }
 
-fn open(env: &Env) -> FragmentStore {
+pub(in crate::slice) fn open(env: &Env) -> FragmentStore {
     FragmentStore::open(env, NODE, Path::new(DIR), StoreOptions::default()).unwrap()
 }
 
 /// Two indexes that show epoch 3: one epoch built, one flushed, and one in the log alone.
-async fn node() -> (Env, sim::SimFs) {
+pub(in crate::slice) async fn node() -> (Env, sim::SimFs) {
     let (env, _, fs) = sim::world(3);
     let store = open(&env);
     for index in INDEXES {
@@ -93,7 +93,7 @@ async fn node() -> (Env, sim::SimFs) {
     (env, fs)
 }
 
-fn entries(store: &FragmentStore, index: IndexId, epoch: u64) -> Result<u64> {
+pub(in crate::slice) fn entries(store: &FragmentStore, index: IndexId, epoch: u64) -> Result<u64> {
     let snapshot = store.snapshot(index, GENERATION, Epoch(epoch))?;
     snapshot.checksum(SliceNo(0)).map(|(_, entries)| entries)
 }

@@ -97,6 +97,7 @@ pub(super) fn open(env: &Env, node: NodeId, dir: &Path, options: StoreOptions) -
     state.advance_all(LoadEvent::ManifestSaved)?;
     Ok(Inner {
         env: env.clone(),
+        opening: env.random.next_u64(),
         node,
         options,
         files,

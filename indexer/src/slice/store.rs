@@ -71,6 +71,8 @@ pub struct FragmentStore {
 /// What the store shares with its background work.
 pub(super) struct Inner {
     pub env: Env,
+    /// Told with the numbers of files, which are of this opening of the store only.
+    pub opening: u64,
     pub node: NodeId,
     pub options: StoreOptions,
     pub files: Files,

@@ -3,7 +3,9 @@
 //! The source flushes, so that all epochs up to one are in fragments, and hands out the slice's lists and the
 //! files that they name, byte for byte, with all versions that are in them. It can be asked again: what the
 //! target has already is not sent a second time, and while a slice is being given away its index is not
-//! compacted, so that a later round brings only what was flushed since.
+//! compacted, so that a later round brings only what was flushed since. Files are known by their numbers, which mean
+//! something only as long as the source has its store open: every opening has a random mark, and another mark than
+//! before lets go of all that was received.
 //!
 //! The target stores each file under a number of its own and checks every piece. It *installs* the slice at an
 //! epoch that it has applied, between two epochs: the lists, restricted to that epoch, become the slice's, and
@@ -105,7 +107,11 @@ impl Received {
 
     /// A round of the source begins.
     pub async fn begin(&mut self, head: ExportHead) -> Result<()> {
-        let named: BTreeSet<u64> = head.files.iter().map(|(file, _)| *file).collect();
+        let before = self.head.as_ref().map(|head| head.opening);
+        let mut named: BTreeSet<u64> = head.files.iter().map(|(file, _)| *file).collect();
+        if before.is_some_and(|before| before != head.opening) {
+            named.clear();
+        }
         let gone: Vec<u64> = self.files.keys().filter(|f| !named.contains(f)).copied().collect();
         let gone = gone.into_iter().filter_map(|file| self.files.remove(&file)).collect();
         self.inner.files.retire(gone);
@@ -157,8 +163,17 @@ impl Received {
 
     /// Is all here that the last head names?
     pub fn is_whole(&self) -> bool {
+        self.head.is_some() && self.missing().next().is_none()
+    }
+
+    /// Bytes of what the last head names and what is not here.
+    pub fn missing_bytes(&self) -> u64 {
+        self.missing().map(|(_, len)| len).sum()
+    }
+
+    fn missing(&self) -> impl Iterator<Item = &(u64, u64)> {
         let named = self.head.iter().flat_map(|head| &head.files);
-        self.head.is_some() && named.into_iter().all(|(file, _)| self.files.contains_key(file))
+        named.filter(|(file, _)| !self.files.contains_key(file))
     }
 
     fn length_of(&self, file: u64) -> Result<u64> {
@@ -244,7 +259,7 @@ impl FragmentStore {
         let inner = Arc::clone(&self.inner);
         let work = move || {
             let epoch = inner.committed(slot.info.bucket);
-            let (head, tables) = slot.export(slice.slice, epoch, &inner.files)?;
+            let (head, tables) = slot.export(slice.slice, epoch, &inner)?;
             Ok(Export { head, tables, inner })
         };
         self.inner.env.blocking(work).await
@@ -384,7 +399,7 @@ impl Slot {
         &self,
         slice: SliceNo,
         epoch: Epoch,
-        files: &Files,
+        Inner { files, opening, .. }: &Inner,
     ) -> Result<(ExportHead, BTreeMap<FileId, Arc<Table>>)> {
         self.flush(files)?;
         let structure = lock(&self.structure);
@@ -407,6 +422,7 @@ impl Slot {
         let reach = shown.map_or_else(|| on_disk.clone(), |shown| shown.and(&on_disk));
         let head = ExportHead {
             info: Arc::clone(&manifest.info),
+            opening: *opening,
             floor: reach.horizon,
             points: reach.points,
             epoch,
@@ -472,3 +488,7 @@ impl Slot {
         Ok(self.publish(&structure, &mut writer, |_| {})?)
     }
 }
+
+#[cfg(test)]
+#[path = "transfer_tests.rs"]
+mod tests;

@@ -31,7 +31,7 @@ pub struct Writer {
     /// Entries at the newest epoch, by slice.
     pub entries: BTreeMap<SliceNo, i64>,
     /// Of these slices, which have arrived from elsewhere, the source's count is told until they are counted
-    /// here: a manifest does not say it.
+    /// here: a manifest does not say it. After a crash it is not known until they are loaded.
     pub uncounted: BTreeSet<SliceNo>,
     /// The newest epoch that was applied, or is in the fragments.
     pub applied: Epoch,
@@ -50,8 +50,11 @@ pub struct Writer {
 impl Writer {
     /// Of an index of which nothing is in memory.
     pub fn of(manifest: &IndexManifest) -> Self {
+        let whole = manifest.floor.is_some();
+        let unknown = |slice: &&SliceNo| whole && !manifest.entries.contains_key(slice);
         Self {
             entries: manifest.entries.iter().map(|(slice, n)| (*slice, *n as i64)).collect(),
+            uncounted: manifest.slices.keys().filter(unknown).copied().collect(),
             applied: manifest.flushed,
             protected: manifest.reach().unwrap_or_default(),
             ..Self::default()

@@ -311,9 +311,12 @@ impl Faults {
                 }
                 Broken::LongLog => purge(&hosts.all["projector"].store, &mut self.purges),
                 Broken::FullDisk(name) => hosts.all[&name].fs.set_capacity(u64::MAX),
-                Broken::CrashInIo(name) | Broken::FailedIo(name) if self.is_down(&name) => {}
                 Broken::CrashInIo(name) | Broken::FailedIo(name) => {
-                    self.crash(&name, now + RESTART, sim, hosts);
+                    // What has not struck yet must not meet the next process.
+                    hosts.all[&name].fs.forget_faults();
+                    if !self.is_down(&name) {
+                        self.crash(&name, now + RESTART, sim, hosts);
+                    }
                 }
                 Broken::Damaged(name) => {
                     if !self.is_down(&name) {

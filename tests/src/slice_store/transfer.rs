@@ -333,10 +333,10 @@ impl Story {
             Some(received) => received,
             None => self.target.store().receive(SOURCE),
         };
-        let have = received.have();
         if let Err(error) = received.begin(export.head.clone()).await {
             return self.recover(&error.to_string()).await;
         }
+        let have = received.have();
         for (file, len) in export.head.files.iter().filter(|(file, _)| !have.contains(file)) {
             let mut offset = 0;
             while offset < *len {

@@ -239,6 +239,13 @@ impl SimFs {
         lock(&self.0).fail_at.insert(operation);
     }
 
+    /// Takes back what [`SimFs::fail_at`] and [`SimFs::crash_at`] have prepared and what has not struck yet.
+    pub fn forget_faults(&self) {
+        let mut state = lock(&self.0);
+        state.fail_at.clear();
+        state.crash_at = None;
+    }
+
     /// Makes the machine go down in the midst of the operation of this number (of a write or a change
     /// of names, parts may survive).
     pub fn crash_at(&self, operation: u64) {
