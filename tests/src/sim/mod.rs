@@ -15,13 +15,16 @@ mod ddl;
 mod faults;
 mod hand_overs;
 pub mod hosts;
+mod marks;
 mod moves;
 pub mod net;
 pub mod oracle;
 mod producer;
+mod scans;
 mod summary;
 pub mod truth;
 pub mod workload;
+mod writes;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

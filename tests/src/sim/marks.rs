@@ -1,0 +1,54 @@
+//! What the coordinator publishes: the cut of each epoch, which nothing may change.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::StreamExt;
+use proto::api::{Directory, WatchMessage};
+use proto::cut::Cut;
+use proto::ids::{BucketId, Epoch};
+use tokio::time::sleep;
+
+use super::{Shared, violation};
+
+/// The cuts of all epochs that were published.
+pub type Marks = Arc<Mutex<BTreeMap<(BucketId, Epoch), Arc<Cut>>>>;
+
+/// Follows what is published, for ever.
+pub async fn watch(directory: Arc<dyn Directory>, marks: Marks, summary: Shared) {
+    loop {
+        if let Ok(mut messages) = directory.coordinator().watch().await {
+            while let Some(Ok(message)) = messages.next().await {
+                if let WatchMessage::Epochs(epochs) = message {
+                    let mut marks = marks.lock().expect("not poisoned");
+                    for mark in epochs {
+                        let of = (mark.bucket, mark.epoch);
+                        let known = marks.insert(of, Arc::clone(&mark.cut));
+                        if known.as_ref().is_some_and(|known| *known != mark.cut) {
+                            let text = format!("epoch {} was used for two cuts", mark.epoch);
+                            violation(&summary, text);
+                        }
+                        // Without rollbacks each epoch follows the last number that was given.
+                        let rolled_back = mark.parent.0 + 1 < mark.epoch.0;
+                        if known.is_none() && rolled_back {
+                            summary.lock().expect("not poisoned").rollbacks += 1;
+                        }
+                    }
+                }
+            }
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// The cut of an epoch; the watch may be a little behind the scan.
+pub async fn cut_of(marks: &Marks, bucket: BucketId, epoch: Epoch) -> Option<Arc<Cut>> {
+    for _ in 0..600 {
+        if let Some(cut) = marks.lock().expect("not poisoned").get(&(bucket, epoch)) {
+            return Some(Arc::clone(cut));
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    None
+}

@@ -1,0 +1,104 @@
+//! What the simulated client writes: statements to an embedded bucket, or changes at a producer that pushes them.
+
+use proto::api::{Write, WriteKind};
+use proto::cut::WritePosition;
+use serde_json::json;
+use sextant::sql::backend::Backend;
+use tokio::time::timeout;
+
+use super::producer::Producer;
+use super::violation;
+use super::workload::{STATEMENT, Session, Workload};
+
+/// Documents have ids below this.
+const IDS: u64 = 60;
+
+impl Workload {
+    fn document(&mut self) -> serde_json::Value {
+        let mut document = serde_json::Map::new();
+        let strings = ["", "a", "aa", "b\u{0}c", "é", "z"];
+        match self.random.u32(..8) {
+            0 => {}
+            1 => drop(document.insert("a".into(), json!(null))),
+            2 => drop(document.insert("a".into(), json!(self.random.i64(-3..3)))),
+            _ => drop(
+                document.insert("a".into(), json!(strings[self.random.usize(..strings.len())])),
+            ),
+        }
+        if self.random.u32(..8) > 0 {
+            document.insert("n".into(), json!(self.random.i64(0..100)));
+        }
+        let tags: Vec<&str> =
+            (0..self.random.usize(..4)).map(|_| strings[self.random.usize(..4)]).collect();
+        document.insert("t".into(), json!(tags));
+        serde_json::Value::Object(document)
+    }
+
+    /// Writes and deletes some documents.
+    pub(super) async fn write(&mut self, session: &mut Session) {
+        let writes: Vec<Write> = (0..self.random.usize(1..5))
+            .map(|_| {
+                let id = format!("k{}", self.random.u64(..IDS));
+                let kind = match self.random.u32(..4) {
+                    0 => WriteKind::Delete,
+                    _ => WriteKind::Upsert(self.document().to_string().into()),
+                };
+                Write { id, kind }
+            })
+            .collect();
+        let ids = writes.iter().map(|write| write.id.clone()).collect();
+        match timeout(STATEMENT, session.backend.write(&session.bucket, writes)).await {
+            Ok(Ok(reply)) => {
+                self.count(|summary| {
+                    summary.writes += 1;
+                    summary.note(&reply);
+                });
+                self.acknowledged.push((reply.position.clone(), ids));
+                match &mut session.last_write {
+                    Some(last) => last.merge(&reply.position),
+                    None => session.last_write = Some(reply.position),
+                }
+            }
+            Ok(Err(error)) if !error.is_retry() && !self.is_excused(&error) => {
+                violation(&self.summary, format!("a write was refused: {error}"));
+            }
+            _ => self.count(|summary| summary.writes_unknown += 1),
+        }
+    }
+
+    /// Changes documents at the producer, and pushes what it has.
+    pub(super) async fn push(&mut self, producer: &Producer, session: &mut Session) {
+        let changes: Vec<(String, Option<String>)> = (0..self.random.usize(1..5))
+            .map(|_| {
+                let id = format!("k{}", self.random.u64(..IDS));
+                let is_upsert = self.random.u32(..4) > 0;
+                (id, is_upsert.then(|| self.document().to_string()))
+            })
+            .collect();
+        let ids: Vec<String> = changes.iter().map(|(id, _)| id.clone()).collect();
+        let places = producer.change(changes);
+        match producer.push_all(&session.backend, &session.bucket).await {
+            Err(error) if !self.is_excused(&error) => {
+                violation(&self.summary, format!("a push was refused: {error}"));
+            }
+            _ => {}
+        }
+        let bucket = session.bucket.id;
+        for ((vbucket, position), id) in places.into_iter().zip(ids) {
+            if !producer.is_taken(vbucket, position) {
+                self.count(|summary| summary.writes_unknown += 1);
+                continue;
+            }
+            let write = WritePosition { bucket, positions: vec![(vbucket, position)] };
+            self.count(|summary| {
+                summary.writes += 1;
+                summary.note(&write);
+            });
+            self.acknowledged.push((write.clone(), vec![id]));
+            match &mut session.last_write {
+                Some(last) => last.merge(&write),
+                None => session.last_write = Some(write),
+            }
+        }
+    }
+}
