@@ -16,8 +16,9 @@
 //! | [`raft`] | the replicated log | in `log_store` and `service` |
 //! | [`replica`] | a member's copy of the state | none |
 //! | [`watch`] | the catalog and the epochs as a stream | none |
-//! | `peers`, `lead`, [`service`] | the tasks of a member | through the seams |
+//! | `peers`, `lead`, `covering`, [`service`] | the tasks of a member, and who waits for an epoch | through the seams |
 
+mod covering;
 mod lead;
 pub mod leader;
 mod peers;

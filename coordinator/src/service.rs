@@ -19,15 +19,14 @@ use proto::api::{
     CoordinatorApi, CoordinatorStatus, Directory, Heartbeat, ResultStream, SyncReport, WatchMessage,
 };
 use proto::command::{Command, CommandRequest, Outcome};
-use proto::cut::{Cut, EpochMark, Position};
+use proto::cut::{Cut, EpochMark};
 use proto::env::{Env, Task, create_dir_durably};
-use proto::history::FailoverLogs;
 use proto::ids::{BucketId, IndexId, NodeId, TopologyNo};
 use proto::moves::{RebalancePlan, RebalanceRequest};
 use proto::topology::IndexTopology;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::Notify;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use crate::leader::Leader;
 use crate::leader::bootstrap::changes_membership;
@@ -167,17 +166,6 @@ async fn say_alive(inner: Arc<Inner>) {
     }
 }
 
-/// Takes a want back when its waiter is gone, however it went.
-struct Want<'a>(&'a Inner, u64);
-
-impl Drop for Want<'_> {
-    fn drop(&mut self) {
-        if let Some(leader) = self.0.leader().as_mut() {
-            leader.stability.unwant(self.1);
-        }
-    }
-}
-
 impl Inner {
     pub(crate) fn leader(&self) -> MutexGuard<'_, Option<Leader>> {
         self.leader.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -233,7 +221,7 @@ impl Inner {
     }
 
     /// The leader, if it is another member.
-    fn forward_to(&self) -> Result<Option<Arc<dyn CoordinatorApi>>> {
+    pub(crate) fn forward_to(&self) -> Result<Option<Arc<dyn CoordinatorApi>>> {
         match self.raft.role().borrow().leader {
             Some(leader) if leader == self.config.node => Ok(None),
             Some(leader) => self.directory.coordinator_member(leader).map(Some),
@@ -242,7 +230,7 @@ impl Inner {
     }
 
     /// Does something with the leader's memory.
-    fn as_leader<T>(&self, work: impl FnOnce(&mut Leader) -> Result<T>) -> Result<T> {
+    pub(crate) fn as_leader<T>(&self, work: impl FnOnce(&mut Leader) -> Result<T>) -> Result<T> {
         match self.leader().as_mut() {
             Some(leader) => work(leader),
             None => Err(not_leader(None)),
@@ -285,119 +273,6 @@ impl Inner {
             self.wake.notify_one();
         }
         Ok(())
-    }
-
-    /// The oldest epoch published that covers a cut. On a member that may be behind, an unknown bucket
-    /// is only not known yet.
-    fn covering(
-        &self,
-        bucket: BucketId,
-        cut: &Cut,
-        history: Option<u64>,
-    ) -> Result<Option<EpochMark>> {
-        let view = self.replica.view();
-        let Some(bucket) = view.state.bucket(bucket) else {
-            let what = format!("bucket {bucket} does not exist");
-            return Err(Error::new(ErrorCode::Unknown, what));
-        };
-        if cut.vbuckets() > bucket.info.vbuckets {
-            return Err(Error::new(
-                ErrorCode::InvalidParameter,
-                format!(
-                    "the position names {} vbuckets, bucket \"{}\" has {}",
-                    cut.vbuckets(),
-                    bucket.info.name,
-                    bucket.info.vbuckets
-                ),
-            ));
-        }
-        // What a rollback is about to take back covers nothing.
-        let frozen = bucket.info.readable_from().is_none();
-        if frozen || !is_known(&bucket.logs, cut, history) {
-            return Ok(None);
-        }
-        Ok(bucket.epochs.covering(cut).cloned())
-    }
-
-    /// Is each position a place in the bucket's history? One that is not may be on a branch that is not known
-    /// here yet: the source is asked.
-    async fn check_in_history(
-        &self,
-        bucket: BucketId,
-        cut: &Cut,
-        wanted: Option<u64>,
-    ) -> Result<()> {
-        {
-            let view = self.replica.view();
-            let Some(known) = view.state.bucket(bucket) else { return Ok(()) };
-            if is_known(&known.logs, cut, wanted) {
-                return Ok(());
-            }
-        }
-        // While the source does not answer nobody knows.
-        let Ok(history) = crate::lead::enquire(self, bucket).await else {
-            return Ok(());
-        };
-        if wanted.is_some_and(|wanted| wanted != history.logs.fingerprint()) {
-            let what = format!("the history of bucket {bucket} has changed");
-            return Err(Error::new(ErrorCode::InvalidParameter, what).with_hint("ask again"));
-        }
-        let lost = cut.iter().find(|(vbucket, at)| !history.logs.includes(*vbucket, *at));
-        let Some((vbucket, Position { vbuuid, seqno })) = lost else { return Ok(()) };
-        let what = format!(
-            "vbucket {vbucket} of bucket {bucket}: {:x}/{seqno} is not in the source's history",
-            vbuuid.0
-        );
-        Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(
-            "the source has lost it in a failover, or it is a position of another bucket",
-        ))
-    }
-
-    async fn wait_for_epoch(
-        &self,
-        bucket: BucketId,
-        cut: Cut,
-        history: Option<u64>,
-        timeout_ms: u64,
-    ) -> Result<EpochMark> {
-        let deadline = Instant::now() + Duration::from_millis(timeout_ms);
-        let mut changes = self.replica.changes();
-        let mut role = self.raft.role();
-        loop {
-            changes.mark_unchanged();
-            role.mark_unchanged();
-            let known = self.covering(bucket, &cut, history);
-            if let Ok(Some(mark)) = known {
-                return Ok(mark);
-            }
-            if let Some(leader) = self.forward_to()? {
-                let left = deadline.saturating_duration_since(Instant::now());
-                return leader.epoch_covering(bucket, cut, history, left.as_millis() as u64).await;
-            }
-            known?;
-            let check = self.check_in_history(bucket, &cut, history);
-            if let Ok(checked) = timeout_at(deadline, check).await {
-                checked?;
-            }
-            let want = self.as_leader(|leader| Ok(leader.stability.want(bucket, cut.clone())))?;
-            let _want = Want(self, want);
-            self.wake.notify_one();
-            let change = async {
-                tokio::select! {
-                    changed = changes.changed() => changed.is_ok(),
-                    changed = role.changed() => changed.is_ok(),
-                }
-            };
-            match timeout_at(deadline, change).await {
-                Ok(true) => {}
-                Ok(false) => return Err(Error::unavailable("this coordinator member has stopped")),
-                Err(_) => {
-                    let what = format!("no epoch of bucket {bucket} covers the position in time");
-                    return Err(Error::new(ErrorCode::Cancelled, what)
-                        .with_hint("the source or its projector may be behind; try again"));
-                }
-            }
-        }
     }
 }
 
@@ -489,11 +364,6 @@ impl CoordinatorApi for Coordinator {
 }
 
 /// Does the leader alone propose such commands, from what it has heard?
-/// Is this the history in which somebody asks for a place, and has it the place?
-fn is_known(logs: &FailoverLogs, cut: &Cut, history: Option<u64>) -> bool {
-    history.is_none_or(|wanted| wanted == logs.fingerprint()) && logs.includes_cut(cut)
-}
-
 fn is_leaders_own(command: &Command) -> bool {
     matches!(
         command,

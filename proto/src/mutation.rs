@@ -16,17 +16,18 @@
 //! entry    := slice  len(key) key  len(include) include
 //! ```
 
-use std::sync::Arc;
+mod messages;
+mod varint;
+
+pub use messages::{BackfillMessage, BackfillRequest, Frame, StreamMessage, SubscribeRequest};
+pub use varint::{put_bytes, put_varint, take_bytes, take_varint};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::cut::{Cut, EpochMark, Position};
+use self::varint::take;
 use crate::error::{Error, ErrorCode, Result};
-use crate::history::FailoverLogs;
-use crate::homes::VbucketSet;
-use crate::ids::{BucketId, Generation, IndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid};
-use crate::index::IndexInfo;
+use crate::ids::{Generation, IndexId, SliceNo};
 
 /// What happened to the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,162 +37,6 @@ pub enum MutationKind {
     Upsert,
     /// It was removed.
     Deletion,
-}
-
-/// A piece of one vbucket's stream, for one node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Frame {
-    /// The vbucket.
-    pub vbucket: VbucketId,
-    /// The branch that its end is on.
-    pub vbuuid: Vbuuid,
-    /// Where it begins; the node's watermark must be here.
-    pub from: Seqno,
-    /// Where it ends; the node's watermark afterwards.
-    pub to: Seqno,
-    /// Packed key-versions, seqnos relative to `from`.
-    pub body: Bytes,
-}
-
-/// What an indexer asks for to follow a bucket.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SubscribeRequest {
-    /// Who asks; the stream carries what its slices need.
-    pub node: NodeId,
-    /// The bucket.
-    pub bucket: BucketId,
-    /// The node's watermarks: the stream goes on from there. `None` for a node that has nothing of
-    /// the bucket yet: the stream begins at the source's present.
-    pub from: Option<Cut>,
-    /// The newest epoch that the node has applied; newer ones come with the stream.
-    pub last_epoch: crate::ids::Epoch,
-}
-
-/// A message of a maintenance stream (or of the catch-up stream that it begins as).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum StreamMessage {
-    /// The stream begins here, with these indexes in its frames: the ones that the catalog places on
-    /// the node and that are in `backfill` or `maintenance`.
-    Begin {
-        /// Where the frames begin, in each vbucket.
-        at: Cut,
-        /// What the frames are evaluated for.
-        indexes: Vec<Arc<IndexInfo>>,
-        /// The vbuckets that it brings: STREAM_BEGIN for each.
-        vbuckets: VbucketSet,
-    },
-    /// STREAM_BEGIN: from here on the stream brings a vbucket more, which was handed over to its projector.
-    StreamBegin {
-        /// The vbucket.
-        vbucket: VbucketId,
-        /// Where its frames begin.
-        at: Position,
-    },
-    /// STREAM_END: the stream has brought all of a vbucket that its projector had, and hands it over.
-    StreamEnd {
-        /// The vbucket.
-        vbucket: VbucketId,
-        /// Where its frames end.
-        at: Position,
-    },
-    /// The history that the stream belongs to: after `Begin`, and when a branch began. All positions of the
-    /// stream, before and after, are places in it: when a piece of the history is lost the stream ends.
-    History(Arc<FailoverLogs>),
-    /// From here on the frames are evaluated for one more index (or for a new topology of one).
-    IndexJoin {
-        /// The index.
-        index: Arc<IndexInfo>,
-        /// The end of the last frame without it, in each vbucket.
-        at: Cut,
-    },
-    /// From here on the frames no longer carry an index: it was dropped or has left the node.
-    IndexLeave {
-        /// The index.
-        index: IndexId,
-    },
-    /// Frames, in the order of their seqnos within each vbucket.
-    Frames(Vec<Frame>),
-    /// A stability timestamp; it comes after the frames that it covers, or before some of them. The
-    /// newest one that is known comes soon after `Begin`, also on an idle bucket. A sender keeps at
-    /// most a bounded number of bytes of frames ahead of the newest stability timestamp that it has
-    /// sent, so that a receiver, which gathers until the cut is known, is bounded too.
-    Epoch(EpochMark),
-    /// The node fell behind what the stream keeps: it opens a new one from its watermarks.
-    DropData,
-}
-
-/// What a frame takes besides its body.
-const FRAME_BYTES: usize = 64;
-/// What a position of a cut takes.
-const POSITION_BYTES: usize = 16;
-/// What the definition of an index takes besides its topology, about.
-const INDEX_BYTES: usize = 2 << 10;
-
-impl Frame {
-    /// Bytes in memory, about.
-    pub fn bytes(&self) -> usize {
-        self.body.len() + FRAME_BYTES
-    }
-}
-
-impl StreamMessage {
-    /// Bytes in memory, about.
-    pub fn bytes(&self) -> usize {
-        let cut = |cut: &Cut| POSITION_BYTES * usize::from(cut.vbuckets());
-        match self {
-            Self::Begin { at, indexes, .. } => cut(at) + indexes.len() * INDEX_BYTES,
-            Self::IndexJoin { at, .. } => cut(at) + INDEX_BYTES,
-            Self::Frames(frames) => frames.iter().map(Frame::bytes).sum(),
-            Self::Epoch(mark) => cut(&mark.cut),
-            Self::History(logs) => logs.iter().map(|(_, b)| (1 + b.len()) * POSITION_BYTES).sum(),
-            Self::IndexLeave { .. }
-            | Self::DropData
-            | Self::StreamBegin { .. }
-            | Self::StreamEnd { .. } => 0,
-        }
-    }
-}
-
-impl BackfillMessage {
-    /// Bytes in memory, about.
-    pub fn bytes(&self) -> usize {
-        match self {
-            Self::Begin { cut } => POSITION_BYTES * usize::from(cut.vbuckets()),
-            Self::Documents(body) => body.len(),
-            Self::End => 0,
-        }
-    }
-}
-
-/// What an indexer asks for to build its slices of an index.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BackfillRequest {
-    /// Who asks; the stream carries the entries of its slices.
-    pub node: NodeId,
-    /// The index.
-    pub index: IndexId,
-    /// Its generation.
-    pub generation: Generation,
-    /// The oldest revision of its definition that will do: an older one may know less of the node's slices.
-    pub revision: u64,
-    /// The documents of these vbuckets; `None` where one projector keeps all.
-    pub vbuckets: Option<VbucketSet>,
-}
-
-/// A message of a backfill stream.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum BackfillMessage {
-    /// The snapshot's cut: durable positions, so that SYNC and an epoch will cover it. It covers the
-    /// place where the index joined the node's maintenance stream.
-    Begin {
-        /// The cut.
-        cut: Cut,
-    },
-    /// Packed key-versions of some documents, each with the seqno of its last change (base zero). A copy can be
-    /// compared with a snapshot whose documents come in the order of their ids, from message to message.
-    Documents(Bytes),
-    /// All documents have been sent.
-    End,
 }
 
 /// Writes packed key-versions.
@@ -383,54 +228,6 @@ fn narrow<T: TryFrom<u64>>(value: u64) -> Result<T> {
     T::try_from(value).map_err(|_| corrupt("a number out of range"))
 }
 
-/// Appends an unsigned integer as LEB128.
-pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-/// Appends a length and the bytes.
-pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    put_varint(out, bytes.len() as u64);
-    out.extend_from_slice(bytes);
-}
-
-/// Takes an unsigned LEB128 integer from the front.
-#[inline]
-pub fn take_varint(rest: &mut &[u8]) -> Result<u64> {
-    match rest.split_first() {
-        Some((first, tail)) if *first < 0x80 => {
-            *rest = tail;
-            Ok(u64::from(*first))
-        }
-        _ => take_long_varint(rest),
-    }
-}
-
-fn take_long_varint(rest: &mut &[u8]) -> Result<u64> {
-    let mut value = 0u64;
-    for (n, byte) in rest.iter().take(10).enumerate() {
-        if n == 9 && *byte > 1 {
-            break;
-        }
-        value |= u64::from(byte & 0x7f) << (7 * n);
-        if byte & 0x80 == 0 {
-            *rest = &rest[n + 1..];
-            return Ok(value);
-        }
-    }
-    Err(corrupt("a number that does not end"))
-}
-
-/// Takes a length and that many bytes from the front.
-pub fn take_bytes<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8]> {
-    let len = take_varint(rest)?;
-    take(rest, usize::try_from(len).map_err(|_| corrupt("a length out of range"))?)
-}
-
 /// A count of items, each of at least one byte: never more than what is left, so that a damaged count
 /// cannot cause a large allocation.
 fn take_count(rest: &mut &[u8]) -> Result<usize> {
@@ -439,12 +236,6 @@ fn take_count(rest: &mut &[u8]) -> Result<usize> {
         .ok()
         .filter(|count| *count <= rest.len())
         .ok_or_else(|| corrupt("a count beyond the end"))
-}
-
-fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8]> {
-    let (head, tail) = rest.split_at_checked(len).ok_or_else(|| corrupt("it ends too soon"))?;
-    *rest = tail;
-    Ok(head)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@
 //! One seed is one process: thread-locals and address space are part of what a seed decides.
 
 mod checks;
+pub mod client;
 mod ddl;
 mod faults;
 mod hand_overs;

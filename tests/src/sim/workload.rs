@@ -7,25 +7,21 @@ use std::time::Duration;
 use proto::api::Directory;
 use proto::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::cut::WritePosition;
-use proto::env::sim::{SimClock, SimFs};
-use proto::ids::NodeId;
-use proto::index::{NodeInfo, Role, SourceKind};
+use proto::index::SourceKind;
 use proto::{Error, ErrorCode, Result};
 use router::Router;
 use sextant::backend::ClusterBackend;
-use sextant::http::Counters;
 use sextant::sql::ast::Statement;
 use sextant::sql::backend::Backend;
 use sextant::sql::define::definition;
 use sextant::sql::parse::parse;
-use sextant::wire::{PeerDirectory, Peers};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::checks::{Acknowledged, check_writes, watch_members};
+use super::client::Client;
 use super::ddl::{self, History};
-use super::hosts::{HostResult, Hosts, PROJECTORS, VBUCKETS, env, members};
+use super::hosts::{HostResult, Hosts, PROJECTORS, VBUCKETS};
 use super::marks::{self, Marks};
-use super::net::connect;
 use super::oracle::{INDEXES, SimIndex};
 use super::producer::Producer;
 use super::truth::Truth;
@@ -74,24 +70,8 @@ impl Workload {
 
     /// Runs the client to its end.
     pub async fn run(mut self) -> HostResult {
-        let env = env(self.seed ^ 0xc0, Arc::new(SimClock::new(0)), SimFs::new(self.seed));
-        let peers = Peers::new(members(3), connect());
-        let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(peers));
-        let start = |id: u64| {
-            let info = NodeInfo {
-                id: NodeId(id),
-                role: Role::Router,
-                address: format!("client:{id}"),
-                zone: String::new(),
-            };
-            let (env, directory) = (env.clone(), Arc::clone(&directory));
-            Arc::new(Router::start(router::Config::new(info), env, directory))
-        };
-        let (router, other_router) = (start(300), start(301));
-        let counters = Arc::new(Counters::default());
-        let backend =
-            ClusterBackend::new(Arc::clone(&router), Arc::clone(&directory), env.clone(), counters);
-        let backend = Arc::new(backend);
+        let Client { env, directory, routers, backend } = Client::start(self.seed, 3);
+        let [router, other_router] = routers;
         let marks = Marks::default();
         let watching_marks =
             marks::watch(Arc::clone(&directory), Arc::clone(&marks), self.summary.clone());

@@ -11,5 +11,6 @@
 //! documents that is chosen so that each entry lies in the slice that its case says.
 
 pub mod case;
+mod cluster;
 pub mod generate;
 pub mod play;

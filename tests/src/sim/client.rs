@@ -1,0 +1,51 @@
+//! The client's end of a simulated cluster: two routers, as two processes would have them, and what runs statements.
+
+use std::sync::Arc;
+
+use proto::api::Directory;
+use proto::env::Env;
+use proto::env::sim::{SimClock, SimFs};
+use proto::ids::NodeId;
+use proto::index::{NodeInfo, Role};
+use router::Router;
+use sextant::backend::ClusterBackend;
+use sextant::http::Counters;
+use sextant::wire::{PeerDirectory, Peers};
+
+use super::hosts::{env, members};
+use super::net::connect;
+
+/// The client.
+pub struct Client {
+    /// Its seams.
+    pub env: Env,
+    /// The cluster's nodes.
+    pub directory: Arc<dyn Directory>,
+    /// The pages of a scan go to them in turn.
+    pub routers: [Arc<Router>; 2],
+    /// Runs statements, with the first of them.
+    pub backend: Arc<ClusterBackend>,
+}
+
+impl Client {
+    /// A client of so many coordinators.
+    pub fn start(seed: u64, coordinators: u64) -> Self {
+        let env = env(seed ^ 0xc0, Arc::new(SimClock::new(0)), SimFs::new(seed));
+        let peers = Peers::new(members(coordinators), connect());
+        let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(peers));
+        let start = |id: u64| {
+            let info = NodeInfo {
+                id: NodeId(id),
+                role: Role::Router,
+                address: format!("client:{id}"),
+                zone: String::new(),
+            };
+            let (env, directory) = (env.clone(), Arc::clone(&directory));
+            Arc::new(Router::start(router::Config::new(info), env, directory))
+        };
+        let routers = [start(300), start(301)];
+        let (first, counters) = (Arc::clone(&routers[0]), Arc::new(Counters::default()));
+        let backend = ClusterBackend::new(first, Arc::clone(&directory), env.clone(), counters);
+        Self { env, directory, routers, backend: Arc::new(backend) }
+    }
+}

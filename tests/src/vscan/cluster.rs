@@ -1,0 +1,302 @@
+//! The cluster of a case, as its client has it: documents, the scan's pages, and what happens meanwhile.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::api::{Write, WriteKind};
+use proto::command::{Command, Outcome};
+use proto::ids::{IndexId, NodeId, SliceNo};
+use proto::index::{Catalog, IndexInfo, Role, SourceKind};
+use proto::key;
+use proto::moves::PlannedMove;
+use proto::scan::{Consistency, KeyRange, Output, ScanRequest};
+use proto::topology::{IndexTopology, PartitionKey, TopologyProvider};
+use proto::value::Value;
+use router::{Router, ScanBatch};
+use serde_json::json;
+use sextant::backend::ClusterBackend;
+use sextant::sql::ast::Statement;
+use sextant::sql::backend::Backend;
+use sextant::sql::define::definition;
+use sextant::sql::parse::parse;
+use tokio::time::{sleep, timeout};
+
+use super::case::{Case, Entry, Event, Op};
+use super::play::{Failure, PATIENCE};
+use crate::sim::client::Client;
+
+/// The cluster as the client has it.
+pub struct Cluster {
+    routers: [Arc<Router>; 2],
+    backend: Arc<ClusterBackend>,
+    index: Arc<IndexInfo>,
+    /// The value of the partition field for each slice.
+    fields: Vec<i64>,
+    partitions: Vec<u16>,
+    /// Where each partition was before its last move.
+    previous: BTreeMap<u16, u64>,
+}
+
+/// A page of a scan.
+pub struct Page {
+    /// Its rows.
+    pub rows: Vec<Entry>,
+    /// Where the next one begins.
+    pub token: Option<String>,
+}
+
+/// The node of a shard.
+pub fn node_of(shard: u64) -> NodeId {
+    NodeId(200 + shard)
+}
+
+impl Cluster {
+    /// Waits until the case's nodes are there, and declares its index.
+    pub async fn start(case: &Case, seed: u64) -> Result<Self, Failure> {
+        let Client { routers, backend, .. } = Client::start(seed, 1);
+        let nodes = case.shards().len();
+        let indexers = |catalog: &Catalog| {
+            catalog.nodes.values().filter(|node| node.role == Role::Indexer).count() == nodes
+        };
+        timeout(PATIENCE, routers[0].wait_catalog(indexers)).await?;
+        let partitions = case.partitions();
+        let index = create(&backend, partitions.len()).await?;
+        let fields = fields(&index.topology);
+        Ok(Self { routers, backend, index, fields, partitions, previous: BTreeMap::new() })
+    }
+
+    fn slice_of(&self, pid: u16) -> SliceNo {
+        let at = self.partitions.iter().position(|known| *known == pid);
+        SliceNo(at.expect("a partition of the case") as u16)
+    }
+
+    fn document(&self, entry: &Entry) -> (String, bytes::Bytes) {
+        let (k, pk, pid) = *entry;
+        let p = self.fields[usize::from(self.slice_of(pid).0)];
+        (format!("{k}/{pk}/{pid}"), json!({ "k": k, "pk": pk, "p": p }).to_string().into())
+    }
+
+    /// Writes what is there at first.
+    pub async fn load(&self, entries: &[Entry]) -> Result<(), Failure> {
+        let write = |entry: &Entry| {
+            let (id, document) = self.document(entry);
+            Write { id, kind: WriteKind::Upsert(document) }
+        };
+        let writes: Vec<Write> = entries.iter().map(write).collect();
+        self.write(writes).await?;
+        // The scan may begin when all of it is applied.
+        let all = ScanRequest { consistency: Consistency::RequestPlus, ..self.any_request() };
+        let mut scan = self.routers[0].scan(all, None).await?;
+        while scan.next().await?.is_some() {}
+        Ok(())
+    }
+
+    async fn write(&self, writes: Vec<Write>) -> Result<(), Failure> {
+        let bucket = self.backend.bucket("b").await?;
+        while self.backend.write(&bucket, writes.clone()).await.is_err() {
+            sleep(Duration::from_millis(20)).await;
+        }
+        Ok(())
+    }
+
+    fn any_request(&self) -> ScanRequest {
+        ScanRequest {
+            index: self.index.id,
+            ranges: vec![KeyRange::all()],
+            filter: None,
+            reverse: false,
+            ordered: false,
+            distinct_parts: None,
+            limit: None,
+            offset: 0,
+            output: Output::Rows { include: false },
+            consistency: Consistency::Any,
+            timeout_ms: PATIENCE.as_millis() as u64,
+        }
+    }
+
+    /// What the case's scan asks for.
+    pub fn request(&self, case: &Case) -> ScanRequest {
+        let bound = |key: i64| {
+            let mut encoded = Vec::new();
+            key::encode_part(&Value::int(key), false, &mut encoded);
+            encoded
+        };
+        let high = key::successor(&bound(case.range.1)).map(bytes::Bytes::from);
+        let range = KeyRange { low: bound(case.range.0).into(), high };
+        ScanRequest { ranges: vec![range], ordered: case.is_sorted(), ..self.any_request() }
+    }
+
+    /// So many rows from where a token stands; a token of no rows is asked for before any are read.
+    pub async fn page(
+        &self,
+        request: &ScanRequest,
+        token: Option<&str>,
+        rows: u64,
+        number: usize,
+    ) -> Result<Page, Failure> {
+        let router = &self.routers[number % 2];
+        let mut scan = router.scan(request.clone(), token).await?;
+        scan.end_page_after(rows);
+        let mut page = Vec::new();
+        while let Some(batch) = scan.next().await? {
+            let ScanBatch::Rows(block) = batch else { return Err("not rows".into()) };
+            for row in block.iter() {
+                page.push(entry_of(row.entry)?);
+            }
+        }
+        Ok(Page { rows: page, token: scan.token()? })
+    }
+
+    /// Something happens between two rows of the scan.
+    pub async fn happen(&mut self, event: &Event) -> Result<(), Failure> {
+        match &event.op {
+            Op::Migrate { pid, to, .. } => self.migrate(*pid, *to).await,
+            Op::Restore { pid } => {
+                let back = *self.previous.get(pid).ok_or("it has not moved")?;
+                self.migrate(*pid, back).await
+            }
+            Op::Copy { pid, to } => self.copy(*pid, *to).await,
+            Op::AddShard { .. } | Op::Lose => Ok(()),
+            Op::RemoveShard { sid } => {
+                let command = Command::RemoveNode { node: node_of(*sid) };
+                self.backend.command(command).await?;
+                Ok(())
+            }
+            Op::Insert { entry } => {
+                let (id, document) = self.document(entry);
+                self.write(vec![Write { id, kind: WriteKind::Upsert(document) }]).await
+            }
+            Op::Delete { entry } => {
+                let (id, _) = self.document(entry);
+                self.write(vec![Write { id, kind: WriteKind::Delete }]).await
+            }
+            Op::Lag { sid, n } => {
+                let host = format!("indexer-{}", node_of(*sid));
+                turmoil::partition("client", host.clone());
+                let pause = Duration::from_millis(20 * n.clamp(&1, &50));
+                let lag = async move {
+                    sleep(pause).await;
+                    turmoil::repair("client", host);
+                };
+                self.backend.env().spawn("lag", lag).detach();
+                Ok(())
+            }
+        }
+    }
+
+    fn homes(&self, slice: SliceNo) -> Vec<NodeId> {
+        let catalog = self.backend.catalog();
+        let index = catalog.indexes.get(&self.index.id);
+        index.map_or_else(Vec::new, |index| index.topology.replicas(slice).to_vec())
+    }
+
+    /// Moves a slice, and waits until it is at its new home alone and no move of it is left.
+    pub async fn migrate(&mut self, pid: u16, shard: u64) -> Result<(), Failure> {
+        let (slice, to) = (self.slice_of(pid), node_of(shard));
+        let before = self.homes(slice);
+        if before == [to] {
+            return Ok(());
+        }
+        let from = *before.iter().find(|node| **node != to).ok_or("no home")?;
+        self.previous.insert(pid, from.0 - 200);
+        let to_too = (!before.contains(&to)).then_some(to);
+        self.start_move(slice, Some(from), to_too).await?;
+        self.settle(slice, move |homes| homes == [to]).await
+    }
+
+    async fn copy(&mut self, pid: u16, shard: u64) -> Result<(), Failure> {
+        let (slice, to) = (self.slice_of(pid), node_of(shard));
+        if self.homes(slice).contains(&to) {
+            return Ok(());
+        }
+        self.start_move(slice, None, Some(to)).await?;
+        self.settle(slice, move |homes| homes.contains(&to)).await
+    }
+
+    async fn start_move(
+        &self,
+        slice: SliceNo,
+        from: Option<NodeId>,
+        to: Option<NodeId>,
+    ) -> Result<(), Failure> {
+        let mv = PlannedMove {
+            index: self.index.id,
+            generation: self.index.generation,
+            slice,
+            from,
+            to,
+            reason: "the case".into(),
+        };
+        self.backend.command(Command::StartMoves(vec![mv])).await?;
+        Ok(())
+    }
+
+    async fn settle(
+        &self,
+        slice: SliceNo,
+        there: impl Fn(&[NodeId]) -> bool,
+    ) -> Result<(), Failure> {
+        let id: IndexId = self.index.id;
+        let settled = |catalog: &Catalog| {
+            catalog.indexes.get(&id).is_some_and(|index| {
+                there(index.topology.replicas(slice))
+                    && index.moves.iter().all(|mv| mv.slice != slice)
+            })
+        };
+        let nodes: BTreeSet<NodeId> = self.homes(slice).into_iter().collect();
+        let waited = timeout(PATIENCE, self.routers[0].wait_catalog(settled)).await;
+        waited.map(drop).map_err(|_| {
+            format!("slice {slice} does not come to its place, it is on {nodes:?}").into()
+        })
+    }
+}
+
+async fn create(backend: &ClusterBackend, slices: usize) -> Result<Arc<IndexInfo>, Failure> {
+    let bucket = Command::CreateBucket {
+        name: "b".into(),
+        vbuckets: 4,
+        source: SourceKind::Embedded,
+        projectors: 1,
+        if_not_exists: true,
+    };
+    while backend.command(bucket.clone()).await.is_err() {
+        sleep(Duration::from_millis(20)).await;
+    }
+    let sql = format!("CREATE INDEX i ON b (k, pk) PARTITION BY HASH (p) WITH (slices = {slices})");
+    let parsed = parse(&sql).map_err(|error| error.error)?.remove(0).statement;
+    let Statement::CreateIndex(create) = parsed else { return Err("not an index".into()) };
+    let command =
+        Command::CreateIndex { spec: definition(&create), defer_build: false, if_not_exists: true };
+    let Outcome::Index(index) = backend.command(command).await? else {
+        return Err("no index".into());
+    };
+    timeout(PATIENCE, backend.wait_ready(index)).await??;
+    let catalog = backend.catalog();
+    Ok(Arc::clone(catalog.indexes.get(&index).ok_or("the index is gone")?))
+}
+
+/// For each slice a number whose hash lies in it.
+fn fields(topology: &IndexTopology) -> Vec<i64> {
+    let mut fields = BTreeMap::new();
+    for field in 0.. {
+        let mut encoded = Vec::new();
+        key::encode_part(&Value::int(field), false, &mut encoded);
+        fields.entry(topology.partition(PartitionKey::Encoded(&encoded))).or_insert(field);
+        if fields.len() == usize::from(topology.slices()) {
+            break;
+        }
+    }
+    fields.into_values().collect()
+}
+
+fn entry_of(entry: &[u8]) -> Result<Entry, Failure> {
+    let mut rest = entry;
+    key::decode_part(&mut rest, false)?;
+    key::decode_part(&mut rest, false)?;
+    let id = std::str::from_utf8(rest)?;
+    let mut numbers = id.split('/');
+    let mut next = || numbers.next().ok_or("an id of another kind");
+    Ok((next()?.parse()?, next()?.parse()?, next()?.parse()?))
+}
