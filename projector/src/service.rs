@@ -135,6 +135,7 @@ impl Service {
             env.spawn("projector catalog", follow::follow_catalog(Arc::clone(&projector))),
             env.spawn("projector sync", follow::sync_positions(Arc::clone(&projector))),
             env.spawn("projector hand-overs", hand_over::take_all(Arc::clone(&projector))),
+            env.spawn("projector removals", hand_over::remove_gone(Arc::clone(&projector))),
             env.spawn("projector purge", purge::keep_bounded(Arc::clone(&projector))),
         ];
         Ok(Self { projector, failed, _tasks: tasks })

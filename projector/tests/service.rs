@@ -3,6 +3,8 @@
 mod common;
 #[path = "service/hand_over.rs"]
 mod hand_over;
+#[path = "service/purged_hand_over.rs"]
+mod purged_hand_over;
 
 use std::sync::Arc;
 use std::time::Duration;

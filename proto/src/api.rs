@@ -19,7 +19,7 @@ use crate::env::AdmissionStatus;
 use crate::error::Result;
 use crate::history::{Branches, SourceHistory, SourcePlace};
 use crate::homes::{HandOver, VbucketSet};
-use crate::ids::{BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo, VbucketId};
+use crate::ids::{BucketId, Epoch, IndexId, NodeId, Seqno, SliceId, TopologyNo, VbucketId};
 use crate::index::{Catalog, NodeInfo};
 use crate::moves::{ExportMessage, ExportRequest, MoveProgress, RebalancePlan, RebalanceRequest};
 use crate::mutation::{
@@ -236,7 +236,8 @@ pub trait ProjectorApi: Send + Sync + 'static {
     /// A consistent snapshot of a bucket as key-versions of one index, for one node.
     async fn backfill(&self, request: BackfillRequest) -> Result<ResultStream<BackfillMessage>>;
 
-    /// The next piece of a vbucket for the target of its hand-over; and, if asked, the last piece.
+    /// The next piece of a vbucket for the target of its hand-over; and, if asked, the last piece. `HistoryPurged`
+    /// where the mutations that are wanted were purged.
     async fn hand_over(&self, request: HandOverRequest) -> Result<HandOverPiece>;
 }
 
@@ -247,14 +248,29 @@ pub struct HandOverRequest {
     pub bucket: BucketId,
     /// The hand-over.
     pub handing: HandOver,
-    /// What the target has. Not a place in the vbucket's history (any more): `OutOfOrder`, and it begins anew.
+    /// What the target has of the log. Not a place in the vbucket's history (any more): `OutOfOrder`, and it begins
+    /// anew.
     pub after: Position,
+    /// Where the vbucket ended when documents of it were read last; the beginning where none were. The same holds of
+    /// it.
+    pub seen: Position,
+    /// What is wanted.
+    pub wanted: HandOverWanted,
     /// From now on the home takes no mutations of the vbucket, unless the hand-over is cancelled. Asked again
     /// it changes nothing.
     pub release: bool,
 }
 
-/// A piece of a vbucket's log.
+/// What the target of a hand-over wants next.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HandOverWanted {
+    /// The mutations behind `after`. `HistoryPurged` where the log begins later: then documents are wanted first.
+    Mutations,
+    /// Documents behind an id, or the first ones.
+    Documents(Option<String>),
+}
+
+/// A piece of a vbucket: of its log, or of its documents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandOverPiece {
     /// The vbucket's branches.
@@ -263,10 +279,34 @@ pub struct HandOverPiece {
     pub given_up: Branches,
     /// The mutations behind `after`, all or some megabytes of them.
     pub mutations: Vec<PushMutation>,
-    /// Where the vbucket ends.
+    /// The documents, where they were wanted.
+    pub documents: Option<HandOverDocuments>,
+    /// Where the vbucket ends, or ended when the documents were read.
     pub end: Position,
     /// Is that its end for as long as the hand-over lasts?
     pub released: bool,
+}
+
+/// Documents of a vbucket as they were at one place, all or some megabytes of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandOverDocuments {
+    /// In the order of their ids.
+    pub documents: Vec<HandedDocument>,
+    /// The id behind which there may be more; none where these were the last.
+    pub next: Option<String>,
+    /// Up to where the log was purged shortly before they were read: what they lack is in the log behind it.
+    pub purged: Seqno,
+}
+
+/// A document that is handed over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandedDocument {
+    /// Its id.
+    pub id: String,
+    /// The seqno of its last change.
+    pub seqno: Seqno,
+    /// The document as it was given.
+    pub document: Bytes,
 }
 
 /// Documents to write.

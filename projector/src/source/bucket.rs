@@ -19,7 +19,7 @@ use tokio::sync::watch;
 
 use super::backlog::{self, Unpublished};
 use super::keeping::Keeping;
-use super::{BucketRecord, Mutation};
+use super::{BucketRecord, Mutation, is_part};
 
 /// Timestamps that are kept at most, however old the horizon is: as many as the coordinator keeps, more
 /// than a minute of them.
@@ -124,6 +124,20 @@ impl Bucket {
     /// Where the durable history ends, in all vbuckets that are here.
     pub fn durable(&self) -> Cut {
         self.state().durable.clone()
+    }
+
+    /// Is something of a vbucket here?
+    pub fn has_some(&self, vbucket: VbucketId) -> bool {
+        let state = self.state();
+        let has_branches = state.logs.get(vbucket).is_some_and(|branches| !branches.is_empty());
+        has_branches || state.durable.get(vbucket).seqno.0 > 0
+    }
+
+    /// Is a vbucket here in part?
+    pub fn has_part(&self, vbucket: VbucketId) -> bool {
+        let state = self.state();
+        let end = state.durable.get(vbucket).seqno;
+        state.logs.get(vbucket).is_some_and(|branches| is_part(branches, end))
     }
 
     /// The branches of all vbuckets that are here.
@@ -247,7 +261,7 @@ impl Bucket {
     }
 
     /// Which vbuckets are kept has changed.
-    pub fn keep(&self, keeping: Keeping, homes: Arc<Homes>, branches: Vec<Branches>) {
+    pub fn keep(&self, keeping: Keeping, homes: Arc<Homes>) {
         let mut state = self.state();
         for vbucket in (0..self.info.vbuckets).map(VbucketId) {
             if keeping.takes(vbucket) && !state.keeping.takes(vbucket) {
@@ -257,7 +271,7 @@ impl Bucket {
         }
         state.keeping = Arc::new(keeping);
         state.homes = homes;
-        state.set_logs(branches);
+        state.told = Arc::new(state.logs.of(&state.keeping.kept));
         drop(state);
         self.wake();
     }

@@ -23,6 +23,7 @@ mod format;
 mod log;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::path::Path;
 use std::sync::{Arc, RwLock};
 
@@ -37,8 +38,8 @@ use proto::ids::{BucketId, Seqno, VbucketId};
 use proto::mutation::MutationKind;
 
 use self::format::{
-    CAS_KEY, DATABASE_DIR, RECORD_PREFIX, be_u64, check_version, damaged, encode_record,
-    purged_prefix, record_key, split_document, store_error, stored, tree_names,
+    CAS_KEY, DATABASE_DIR, RECORD_PREFIX, be_u64, check_version, damaged, document_id,
+    encode_record, purged_prefix, record_key, split_document, store_error, stored, tree_names,
 };
 use self::log::Log;
 use super::{
@@ -239,9 +240,57 @@ impl DocumentStore for FjallStore {
         self.trees(bucket)?.documents.contains_key(id).map_err(store_error)
     }
 
-    fn snapshot(&self, bucket: BucketId) -> Result<Box<dyn DocumentSnapshot>> {
+    fn snapshot_after(
+        &self,
+        bucket: BucketId,
+        after: Option<&str>,
+    ) -> Result<Box<dyn DocumentSnapshot>> {
+        let documents = self.trees(bucket)?.documents;
+        let snapshot = self.database.snapshot();
+        Ok(Box::new(FjallSnapshot(snapshot.range::<&[u8], _>(&documents, ids_after(after)))))
+    }
+
+    fn begin_purged(&self, record: &BucketRecord, vbucket: VbucketId, purged: Seqno) -> Result<()> {
+        let trees = self.trees(record.info.id)?;
+        let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
+        batch.insert(&self.meta, record_key(record.info.id), encode_record(record)?);
+        trees.log.begin_purged(vbucket, purged, &self.meta, batch)
+    }
+
+    fn put_documents(&self, bucket: BucketId, documents: &[StoredDocument]) -> Result<()> {
         let trees = self.trees(bucket)?;
-        Ok(Box::new(FjallSnapshot(self.database.snapshot().iter(&trees.documents))))
+        let mut batch = self.database.batch();
+        for StoredDocument { id, seqno, document } in documents {
+            batch.insert(&trees.documents, id.as_bytes(), stored(*seqno, document));
+        }
+        batch.commit().map_err(store_error)
+    }
+
+    fn remove_documents(
+        &self,
+        bucket: BucketId,
+        vbucket: VbucketId,
+        after: Option<&str>,
+        look_at: usize,
+    ) -> Result<Option<String>> {
+        let trees = self.trees(bucket)?;
+        let mut batch = self.database.batch();
+        let (mut looked_at, mut last) = (0, None);
+        for guard in trees.documents.range::<&[u8], _>(ids_after(after)).take(look_at) {
+            let key = guard.key().map_err(store_error)?;
+            let id = document_id(&key)?;
+            if trees.log.vbucket_of(id) == vbucket {
+                batch.remove(&trees.documents, id.as_bytes());
+            }
+            looked_at += 1;
+            last = Some(id.to_owned());
+        }
+        batch.commit().map_err(store_error)?;
+        Ok(last.filter(|_| looked_at == look_at))
+    }
+
+    fn remove_log(&self, bucket: BucketId, vbucket: VbucketId, entries: u64) -> Result<bool> {
+        self.trees(bucket)?.log.remove(vbucket, entries, &self.meta, self.database.batch())
     }
 
     fn read_log(&self, range: LogRange, bytes: usize) -> Result<Vec<Arc<Mutation>>> {
@@ -258,12 +307,18 @@ impl DocumentSnapshot for FjallSnapshot {
             let Some(guard) = self.0.next() else { break };
             let (key, value) = guard.into_inner().map_err(store_error)?;
             size += key.len() + value.len();
-            let id = std::str::from_utf8(&key).map_err(|_| damaged("a document's id"))?.to_owned();
+            let id = document_id(&key)?.to_owned();
             let (seqno, document) = split_document(&value)?;
             chunk.push(StoredDocument { id, seqno, document });
         }
         Ok(chunk)
     }
+}
+
+/// The keys of the documents behind an id, or of all.
+fn ids_after(after: Option<&str>) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    let from = after.map_or(Bound::Unbounded, |id| Bound::Excluded(id.as_bytes()));
+    (from, Bound::Unbounded)
 }
 
 /// One write for each id: within a batch all writes have one version, and no order among them.
@@ -274,6 +329,7 @@ fn add_documents(out: &mut fjall::OwnedWriteBatch, trees: &BucketTrees, changes:
             out.remove(&trees.documents, id.as_bytes());
             continue;
         }
-        out.insert(&trees.documents, id.as_bytes(), stored(mutation));
+        let document = stored(mutation.seqno, &mutation.document);
+        out.insert(&trees.documents, id.as_bytes(), document);
     }
 }

@@ -6,18 +6,19 @@
 //! store is opened again, and then a prefix of what was in doubt is there.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use proto::cut::Position;
 use proto::history::{Branches, branch_of};
-use proto::ids::{BucketId, Seqno, VbucketId, Vbuuid};
+use proto::ids::{BucketId, Seqno, VbucketId, Vbuuid, vbucket_of};
 use proto::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
 
 use super::{
     Batch, BucketRecord, DocumentSnapshot, DocumentStore, LogExtent, LogRange, Mutation,
-    StoredDocument, check_rewind, entry_bytes, get_each, no_bucket, undone,
+    StoredDocument, check_empty, check_rewind, entry_bytes, get_each, no_bucket, undone,
 };
 
 /// The store in memory. A clone is the same store.
@@ -45,6 +46,9 @@ struct Contents {
     log: Log,
     /// and up to where they were purged: the product sees none of these.
     purged: Vec<Seqno>,
+    /// Up to where they were never here, of vbuckets that were copied by their documents; what stands in the log
+    /// there only keeps their places.
+    absent: Vec<Seqno>,
     /// Branches and logs as they were before the branches changed: what a judge needs to know of what was
     /// lost. The product never reads them.
     past: Vec<(Vec<Branches>, Log)>,
@@ -59,7 +63,11 @@ impl Contents {
 
     fn rewind(&mut self, vbucket: VbucketId, to: Seqno) -> Result<()> {
         let at = usize::from(vbucket.0);
-        for (id, was) in self.undone(vbucket, to, Seqno(0))? {
+        if to.0 == 0 {
+            self.remove_all_of(vbucket);
+            return Ok(());
+        }
+        for (id, was) in self.undone(vbucket, to, self.absent[at])? {
             match was {
                 Some(was) => self.documents.insert(id, was),
                 None => self.documents.remove(&id),
@@ -68,6 +76,13 @@ impl Contents {
         self.log[at].truncate(to.0 as usize);
         self.purged[at] = self.purged[at].min(Seqno(to.0.saturating_sub(1)));
         Ok(())
+    }
+
+    fn remove_all_of(&mut self, vbucket: VbucketId) {
+        let (at, vbuckets) = (usize::from(vbucket.0), self.record.info.vbuckets);
+        self.documents.retain(|id, _| vbucket_of(id, vbuckets) != vbucket);
+        self.log[at].clear();
+        (self.purged[at], self.absent[at]) = (Seqno(0), Seqno(0));
     }
 
     /// See [`undone`]; of entries up to `purged` nothing is known.
@@ -222,17 +237,29 @@ impl MemoryStore {
     }
 
     /// The source comes back from an older copy: of each vbucket only so much is there as `keep` says of
-    /// its end. Its branches are as they were; the process that opens the store begins new ones.
-    pub fn restore_older(&self, bucket: BucketId, mut keep: impl FnMut(u64) -> u64) -> u64 {
+    /// its end. Its branches are as they were; the process that opens the store begins new ones where it numbers the
+    /// mutations itself. Says which vbuckets have lost something, and where they end now.
+    pub fn restore_older(
+        &self,
+        bucket: BucketId,
+        mut keep: impl FnMut(u64) -> u64,
+    ) -> Vec<(VbucketId, Seqno)> {
         let mut state = self.state();
-        let Some(contents) = state.buckets.get_mut(&bucket) else { return 0 };
+        let Some(contents) = state.buckets.get_mut(&bucket) else { return Vec::new() };
         contents.keep_history();
-        let mut lost = 0;
+        let mut lost = Vec::new();
         for at in 0..contents.log.len() {
-            let end = contents.log[at].len() as u64;
+            let (vbucket, end) = (VbucketId(at as u16), contents.log[at].len() as u64);
             let kept = keep(end).min(end);
-            lost += end - kept;
-            let _whole_log = contents.rewind(VbucketId(at as u16), Seqno(kept));
+            // What documents were before they were copied here no log says.
+            if kept <= contents.absent[at].0 && kept > 0
+                || contents.rewind(vbucket, Seqno(kept)).is_err()
+            {
+                continue;
+            }
+            if kept < end {
+                lost.push((vbucket, Seqno(kept)));
+            }
             // An older copy does not know of branches that began later.
             contents.record.branches[at].retain(|(_, began)| *began < kept.max(1));
         }
@@ -272,7 +299,8 @@ impl DocumentStore for MemoryStore {
             let log = vec![Vec::new(); usize::from(record.info.vbuckets)];
             let purged = vec![Seqno(0); log.len()];
             let (record, documents, past) = (record.clone(), BTreeMap::new(), Vec::new());
-            let contents = Contents { record, documents, log, purged, past };
+            let absent = purged.clone();
+            let contents = Contents { record, documents, log, purged, absent, past };
             state.buckets.insert(contents.record.info.id, contents);
         }
         for bucket in removed {
@@ -367,9 +395,79 @@ impl DocumentStore for MemoryStore {
         Ok(self.state().bucket(bucket)?.documents.contains_key(id))
     }
 
-    fn snapshot(&self, bucket: BucketId) -> Result<Box<dyn DocumentSnapshot>> {
-        let documents = self.state().bucket(bucket)?.documents.clone();
-        Ok(Box::new(MemorySnapshot(documents.into_values())))
+    fn snapshot_after(
+        &self,
+        bucket: BucketId,
+        after: Option<&str>,
+    ) -> Result<Box<dyn DocumentSnapshot>> {
+        let state = self.state();
+        let behind = state.bucket(bucket)?.documents.range::<str, _>(ids_after(after));
+        let documents: Vec<_> = behind.map(|(_, document)| Arc::clone(document)).collect();
+        Ok(Box::new(MemorySnapshot(documents.into_iter())))
+    }
+
+    fn begin_purged(&self, record: &BucketRecord, vbucket: VbucketId, purged: Seqno) -> Result<()> {
+        let mut state = self.state();
+        state.check_writable()?;
+        let id = record.info.id;
+        let contents = state.buckets.get_mut(&id).ok_or_else(|| no_bucket(id))?;
+        let at = usize::from(vbucket.0);
+        check_empty(vbucket, &contents.extent(at))?;
+        contents.record = record.clone();
+        let place = (vbucket, Seqno(0));
+        let nothing = Mutation::new(place, Arc::from(""), MutationKind::Deletion, Bytes::new());
+        contents.log[at] = vec![Arc::new(nothing); purged.0 as usize];
+        (contents.purged[at], contents.absent[at]) = (purged, purged);
+        Ok(())
+    }
+
+    fn put_documents(&self, bucket: BucketId, documents: &[StoredDocument]) -> Result<()> {
+        let mut state = self.state();
+        state.check_writable()?;
+        let contents = state.buckets.get_mut(&bucket).ok_or_else(|| no_bucket(bucket))?;
+        let vbuckets = contents.record.info.vbuckets;
+        for StoredDocument { id, seqno, document } in documents {
+            let (id, place) = (Arc::<str>::from(&**id), (vbucket_of(id, vbuckets), *seqno));
+            let (of, kind) = (Arc::clone(&id), MutationKind::Upsert);
+            let stored = Arc::new(Mutation::new(place, of, kind, document.clone()));
+            contents.documents.insert(id, stored);
+        }
+        Ok(())
+    }
+
+    fn remove_documents(
+        &self,
+        bucket: BucketId,
+        vbucket: VbucketId,
+        after: Option<&str>,
+        look_at: usize,
+    ) -> Result<Option<String>> {
+        let mut state = self.state();
+        state.check_writable()?;
+        let contents = state.buckets.get_mut(&bucket).ok_or_else(|| no_bucket(bucket))?;
+        let vbuckets = contents.record.info.vbuckets;
+        let behind = contents.documents.range::<str, _>(ids_after(after)).take(look_at);
+        let ids: Vec<_> = behind.map(|(id, _)| Arc::clone(id)).collect();
+        for id in ids.iter().filter(|id| vbucket_of(id, vbuckets) == vbucket) {
+            contents.documents.remove(id);
+        }
+        let last = ids.last().filter(|_| ids.len() == look_at);
+        Ok(last.map(|id| id.to_string()))
+    }
+
+    fn remove_log(&self, bucket: BucketId, vbucket: VbucketId, entries: u64) -> Result<bool> {
+        let mut state = self.state();
+        state.check_writable()?;
+        let contents = state.buckets.get_mut(&bucket).ok_or_else(|| no_bucket(bucket))?;
+        let at = usize::from(vbucket.0);
+        let to = contents.purged[at].0 + entries;
+        if to < contents.log[at].len() as u64 {
+            contents.purged[at] = Seqno(to);
+            return Ok(false);
+        }
+        contents.log[at].clear();
+        (contents.purged[at], contents.absent[at]) = (Seqno(0), Seqno(0));
+        Ok(true)
     }
 
     fn read_log(&self, range: LogRange, bytes: usize) -> Result<Vec<Arc<Mutation>>> {
@@ -389,7 +487,12 @@ impl DocumentStore for MemoryStore {
     }
 }
 
-struct MemorySnapshot(std::collections::btree_map::IntoValues<Arc<str>, Arc<Mutation>>);
+/// The ids behind one, or all.
+fn ids_after(after: Option<&str>) -> (Bound<&str>, Bound<&str>) {
+    (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded)
+}
+
+struct MemorySnapshot(std::vec::IntoIter<Arc<Mutation>>);
 
 impl DocumentSnapshot for MemorySnapshot {
     fn next_chunk(&mut self, bytes: usize) -> Result<Vec<StoredDocument>> {

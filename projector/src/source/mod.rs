@@ -12,7 +12,10 @@
 //! - the seqnos of a vbucket's log have no gap, and its last one is the vbucket's position: positions are
 //!   read from the log when a store is opened, never kept beside it;
 //! - a log begins behind its *purge point*: what is at or before it was removed, so that logs are bounded
-//!   (`crate::purge`). The point and the removal are one batch, and the last entry always stays.
+//!   (`crate::purge`). The point and the removal are one batch, and the last entry always stays;
+//! - a vbucket of which something is here has a log or a purge point, and so an end beyond zero. One that is copied
+//!   from elsewhere by its documents begins with the purge point, and one that is removed ends with it. A vbucket
+//!   that is not here *as a whole* is known by that: it has an end and no branches ([`is_part`]).
 //!
 //! The calls block; they are made inside `Env::blocking`. Numbering, duplicate ids and the order of
 //! writers are not the store's business but [`writer`]'s, and what is published to readers is
@@ -21,10 +24,15 @@
 pub mod backlog;
 mod branches;
 pub mod bucket;
+mod copying;
 pub mod fjall;
 pub mod keeping;
 pub mod memory;
+mod removing;
 pub mod writer;
+
+pub use copying::LogPiece;
+pub use removing::{Removal, is_coming};
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -227,11 +235,47 @@ pub trait DocumentStore: Send + Sync + 'static {
     fn contains(&self, bucket: BucketId, id: &str) -> Result<bool>;
 
     /// All documents as they are now.
-    fn snapshot(&self, bucket: BucketId) -> Result<Box<dyn DocumentSnapshot>>;
+    fn snapshot(&self, bucket: BucketId) -> Result<Box<dyn DocumentSnapshot>> {
+        self.snapshot_after(bucket, None)
+    }
+
+    /// All documents behind an id as they are now.
+    fn snapshot_after(
+        &self,
+        bucket: BucketId,
+        after: Option<&str>,
+    ) -> Result<Box<dyn DocumentSnapshot>>;
+
+    /// Gives a vbucket of which nothing is here a log that was purged up to a seqno and has nothing behind it, with
+    /// the bucket's record, durably. Its documents follow, and then its mutations.
+    fn begin_purged(&self, record: &BucketRecord, vbucket: VbucketId, purged: Seqno) -> Result<()>;
+
+    /// Puts documents of a vbucket that is copied. Not synced by itself: durable no later than the next batch.
+    fn put_documents(&self, bucket: BucketId, documents: &[StoredDocument]) -> Result<()>;
+
+    /// Removes documents of a vbucket: looks at so many of the bucket behind an id, or at the first ones; the id to
+    /// go on behind, none at the end. Not synced by itself.
+    fn remove_documents(
+        &self,
+        bucket: BucketId,
+        vbucket: VbucketId,
+        after: Option<&str>,
+        look_at: usize,
+    ) -> Result<Option<String>>;
+
+    /// Removes the oldest entries of a vbucket's log, at most so many, and with the last one the purge point: true
+    /// when nothing is left. Not synced by itself.
+    fn remove_log(&self, bucket: BucketId, vbucket: VbucketId, entries: u64) -> Result<bool>;
 
     /// Mutations in the order of their seqnos, from the beginning of the range: all of it or about so
     /// many bytes, at least one.
     fn read_log(&self, range: LogRange, bytes: usize) -> Result<Vec<Arc<Mutation>>>;
+}
+
+/// Is a vbucket with these branches and this end not here as a whole? It is being copied by its documents, or
+/// removed: nobody may see it, and what is left of it goes before anything else comes.
+pub fn is_part(branches: &Branches, end: Seqno) -> bool {
+    end.0 > 0 && branches.is_empty()
 }
 
 /// What taking a vbucket back to a place does to its documents: for each id that was changed beyond it, the
@@ -261,6 +305,15 @@ fn undone(
 /// Is the place to which a vbucket goes back still in its log, or its very beginning?
 fn check_rewind(vbucket: VbucketId, purged: Seqno, to: Seqno) -> Result<()> {
     if to.0 > 0 && to <= purged { Err(versions_purged(vbucket, purged)) } else { Ok(()) }
+}
+
+/// Is nothing here of a vbucket that is to be copied?
+fn check_empty(vbucket: VbucketId, extent: &LogExtent) -> Result<()> {
+    let LogExtent { end, .. } = extent;
+    match end.0 {
+        0 => Ok(()),
+        _ => Err(Error::internal(format!("vbucket {vbucket} is here already, up to seqno {end}"))),
+    }
 }
 
 fn versions_purged(vbucket: VbucketId, purged: Seqno) -> Error {

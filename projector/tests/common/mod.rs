@@ -217,9 +217,14 @@ impl World {
         world
     }
 
+    /// Ends the projector, as a crash does.
+    pub fn stop(&mut self) {
+        drop(self.service.take());
+    }
+
     /// Starts the projector, again over the same store if it ran before.
     pub async fn start(&mut self) {
-        drop(self.service.take());
+        self.stop();
         let store: Arc<dyn DocumentStore> = Arc::new(self.store.clone());
         let (directory, router) = (Arc::new(self.script.clone()), Arc::new(Router));
         let service =

@@ -19,23 +19,24 @@ use proto::mutation::*;
 use proto::source::source_of;
 use tokio::time::{sleep, timeout};
 
-const OTHER: NodeId = NodeId(2);
-const BRANCH: u64 = 5;
+pub const OTHER: NodeId = NodeId(2);
+pub const BRANCH: u64 = 5;
 
 /// Two projectors of a pushed bucket: vbuckets 0 and 2 are at the first, 1 and 3 at the other.
-struct Pair {
-    first: World,
-    other: World,
-    homes: Homes,
+pub struct Pair {
+    pub first: World,
+    pub other: World,
+    pub homes: Homes,
     cas: u64,
+    pub indexes: Vec<Arc<IndexInfo>>,
 }
 
 impl Pair {
-    async fn new() -> Self {
+    pub async fn new() -> Self {
         let first = World::new(|_| ()).await;
         let other = World::beside(&first, OTHER).await;
         let homes = Homes::dealt(VBUCKETS, &[PROJECTOR, OTHER]);
-        let mut pair = Self { first, other, homes, cas: 0 };
+        let mut pair = Self { first, other, homes, cas: 0, indexes: Vec::new() };
         pair.show(pair.homes.clone());
         pair
     }
@@ -48,47 +49,62 @@ impl Pair {
             cas: self.cas,
             buckets: [(PUSHED, Arc::new(bucket))].into(),
             nodes: [PROJECTOR, OTHER].map(node).into(),
+            indexes: self.indexes.iter().map(|index| (index.id, Arc::clone(index))).collect(),
             ..Catalog::default()
         }
     }
 
-    fn show(&mut self, homes: Homes) {
+    pub fn show(&mut self, homes: Homes) {
         self.homes = homes;
         self.cas += 1;
         self.first.script.say(WatchMessage::Catalog(Arc::new(self.catalog())));
     }
 
     /// The bucket as whoever knows the catalog sees it.
-    fn source(&self) -> Arc<dyn ProjectorApi> {
+    pub fn source(&self) -> Arc<dyn ProjectorApi> {
         let catalog = self.catalog();
         let find = |node| catalog.nodes.get(&node).cloned();
         source_of(&self.first.script, &catalog.buckets[&PUSHED], find).expect("a source")
     }
 
-    /// Begins to hand vbucket 0 over, and waits until all of it is there.
-    async fn hand_over(&mut self) -> HandOver {
+    /// Begins to hand vbucket 0 over.
+    pub fn begin(&mut self) -> HandOver {
         let handing = HandOver { number: 7 + self.cas, vbucket: VbucketId(0), to: OTHER };
         let mut homes = self.homes.clone();
         homes.begin(handing);
         self.show(homes);
+        handing
+    }
+
+    /// The same, and waits until all of it is there.
+    pub async fn hand_over(&mut self) -> HandOver {
+        let handing = self.begin();
+        self.wait_for(handing).await;
+        handing
+    }
+
+    /// Waits until all of it is there.
+    pub async fn wait_for(&self, handing: HandOver) {
         let done = Command::HandedOver { bucket: PUSHED, number: handing.number };
         let proposed = Arc::clone(&self.first.script.proposed);
         until("the hand-over is proposed", async || {
             proposed.lock().unwrap().contains(&done).then_some(())
         })
         .await;
-        handing
     }
 
-    fn finish(&mut self, handing: HandOver) {
+    pub fn finish(&mut self, handing: HandOver) {
         let mut homes = self.homes.clone();
         homes.finish(handing);
         self.show(homes);
     }
 
     /// Pushes as a producer does that is told to come again.
-    async fn push(&self, seqnos: std::ops::RangeInclusive<u64>) {
-        let mutations: Vec<_> = seqnos.map(pushed).collect();
+    pub async fn push(&self, seqnos: std::ops::RangeInclusive<u64>) {
+        self.push_all(seqnos.map(pushed).collect()).await;
+    }
+
+    pub async fn push_all(&self, mutations: Vec<PushMutation>) {
         until("it is taken", async || {
             let mutations = mutations.clone();
             let request = PushRequest { bucket: PUSHED, branches: vec![], mutations };
@@ -102,7 +118,7 @@ impl Pair {
     }
 }
 
-async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+pub async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let look = async {
         loop {
             match look().await {
@@ -115,7 +131,7 @@ async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
 }
 
 /// A mutation of vbucket 0.
-fn pushed(seqno: u64) -> PushMutation {
+pub fn pushed(seqno: u64) -> PushMutation {
     let mut ids = (0..).map(|n| format!("{seqno}-{n}"));
     let id = ids.find(|id| vbucket_of(id, VBUCKETS) == VbucketId(0)).expect("one of them");
     PushMutation {
@@ -127,12 +143,12 @@ fn pushed(seqno: u64) -> PushMutation {
     }
 }
 
-fn at(seqno: u64) -> Position {
+pub fn at(seqno: u64) -> Position {
     Position { vbuuid: Vbuuid(BRANCH), seqno: Seqno(seqno) }
 }
 
 /// Reads a stream until vbucket 0 has come to a seqno; no frame may be missing.
-async fn read_to(stream: &mut ResultStream<StreamMessage>, from: &mut u64, to: u64) {
+pub async fn read_to(stream: &mut ResultStream<StreamMessage>, from: &mut u64, to: u64) {
     while *from < to {
         let message = timeout(Duration::from_secs(10), stream.next()).await.expect("in time");
         let message = message.expect("it goes on").expect("no error");

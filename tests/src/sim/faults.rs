@@ -11,8 +11,8 @@
 //! | `failed_sync` | the source's disk fails at a sync, and its process ends soon after |
 //! | `flipped_bit` | a bit of an indexer's files changes; the operator notices and gives it an empty disk |
 //! | `empty_disk` | an indexer comes back with nothing |
-//! | `source_failover` | the source comes back from an older copy: of some vbuckets the end is gone; or the producer of a pushed bucket begins new branches at earlier places |
-//! | `purge` | an indexer is down or cut off, and the source's log is purged before it is back: in a third of the seeds |
+//! | `source_failover` | a source comes back from an older copy: of some vbuckets the end is gone (the producer of a pushed bucket is not told); or that producer begins new branches at earlier places |
+//! | `purge` | an indexer is down or cut off, and the source's log is purged before it is back: in half of the seeds, in some of them beside hand-overs |
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -87,7 +87,7 @@ impl Faults {
             broken: Vec::new(),
             clock_moved_ms: 0,
             purges: fastrand::Rng::with_seed(seed ^ 0x9d6e),
-            next_purge: if seed.is_multiple_of(3) { CALM } else { Duration::MAX },
+            next_purge: if seed.is_multiple_of(3) || seed % 6 == 5 { CALM } else { Duration::MAX },
         }
     }
 
@@ -205,20 +205,12 @@ impl Faults {
                 wipe(host);
                 Some("empty_disk")
             }
-            24 | 25 if let Some(producer) = &hosts.producer => {
+            24 if let Some(producer) = &hosts.producer => {
                 (producer.fail_over() > 0).then_some("source_failover")
             }
             24 | 25 => {
                 self.crash(&name, end, sim, hosts);
-                // Mostly the end of a few vbuckets, now and then a large part of all.
-                let deep = self.random.u8(..6) == 0;
-                let random = &mut self.random;
-                let lost = host.store.restore_older(BUCKET, |end| match random.u8(..4) {
-                    _ if deep => random.u64(end / 4..=end),
-                    0 | 1 => end - random.u64(..=end.min(12)),
-                    _ => end,
-                });
-                (lost > 0).then_some("source_failover")
+                restore_older(host, hosts, &mut self.random).then_some("source_failover")
             }
             _ => None,
         }
@@ -309,7 +301,10 @@ impl Faults {
                 Broken::Slow(one, other) => {
                     sim.set_link_max_message_latency(one, other, super::LATENCY_MAX);
                 }
-                Broken::LongLog => purge(&hosts.all["projector"].store, &mut self.purges),
+                Broken::LongLog => {
+                    let projectors = hosts.all.values().filter(|host| is_projector(&host.name));
+                    projectors.for_each(|host| purge(&host.store, &mut self.purges));
+                }
                 Broken::FullDisk(name) => hosts.all[&name].fs.set_capacity(u64::MAX),
                 Broken::CrashInIo(name) | Broken::FailedIo(name) => {
                     // What has not struck yet must not meet the next process.
@@ -347,6 +342,21 @@ fn note(summary: &Shared, kind: &'static str, now: Duration, end: Duration) {
     let mut summary = summary.lock().expect("not poisoned");
     summary.fault(kind);
     summary.note((kind, now, end));
+}
+
+/// A projector's disk is an older copy: mostly the end of a few vbuckets is gone, now and then a large part of all.
+/// False where nothing is.
+fn restore_older(host: &Host, hosts: &Hosts, random: &mut fastrand::Rng) -> bool {
+    let deep = random.u8(..6) == 0;
+    let lost = host.store.restore_older(BUCKET, |end| match random.u8(..4) {
+        _ if deep => random.u64(end / 4..=end),
+        0 | 1 => end - random.u64(..=end.min(12)),
+        _ => end,
+    });
+    if let Some(producer) = &hosts.producer {
+        lost.iter().for_each(|(vbucket, end)| producer.lose_taken(*vbucket, *end));
+    }
+    !lost.is_empty()
 }
 
 /// Purges the source's log: mostly all that can go, sometimes the older half.

@@ -37,6 +37,8 @@ pub(super) async fn step(random: &mut fastrand::Rng, session: &Session, summary:
 /// After the faults: nothing is on its way, and everything is taken.
 pub(super) async fn settle(producer: &Producer, session: &Session, summary: &Shared) {
     let deadline = Instant::now() + SETTLE;
+    // Of what a projector has lost it would hear with its next push only.
+    producer.doubt_all();
     loop {
         let pushed = producer.push_all(&session.backend, &session.bucket).await;
         let catalog = session.router.catalog();

@@ -6,7 +6,11 @@
 //! histories that are no more, is what scans are judged by.
 //!
 //! After an error it asks what the vbucket has and goes on from there: the oldest branch that the projector does not
-//! know first, then the mutations up to where the next one begins.
+//! know first, then the mutations up to where the next one begins. Where the projector cannot go back so far, because
+//! its log was purged, it pushes everything again on a branch from the beginning.
+//!
+//! A projector may come back from an older copy of its disk, and has lost what it had acknowledged. Nobody tells the
+//! producer: it is refused with its next push, which leaves a gap. Until then the judge knows what is not there.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -38,6 +42,10 @@ struct Feed {
     taken: usize,
     /// Nobody knows what the projector has.
     unsure: bool,
+    /// What the projector has lost of what was taken lies behind this; the judge alone knows.
+    lost_behind: Option<u64>,
+    /// Counts such losses.
+    losses: u64,
 }
 
 impl Feed {
@@ -53,6 +61,12 @@ impl Feed {
                 && (position.seqno.0 == 0 || branch_of(branches, position.seqno) == position.vbuuid)
         };
         present.chain(past).find(has)
+    }
+
+    /// A projector has all up to a place.
+    fn is_there(&mut self, seqno: u64) {
+        let rest = self.lost_behind.filter(|_| seqno < self.log.len() as u64);
+        self.lost_behind = rest.map(|behind| behind.max(seqno));
     }
 
     /// What brings a vbucket on from where it is: a branch or none, and the mutations after it.
@@ -144,6 +158,34 @@ impl Producer {
         lost
     }
 
+    /// A projector has lost what it had of a vbucket behind a place. The producer does not hear of it.
+    pub fn lose_taken(&self, vbucket: VbucketId, end: Seqno) {
+        let feed = &mut self.feeds()[usize::from(vbucket.0)];
+        feed.lost_behind = Some(feed.lost_behind.map_or(end.0, |behind| behind.min(end.0)));
+        feed.losses += 1;
+    }
+
+    /// Asks anew what the projectors have, with the next push.
+    pub fn doubt_all(&self) {
+        self.feeds().iter_mut().for_each(|feed| feed.unsure = true);
+    }
+
+    /// Where each vbucket ends.
+    pub fn ends(&self) -> Vec<(VbucketId, Position)> {
+        let feeds = self.feeds();
+        let ends = (0..).map(VbucketId).zip(feeds.iter());
+        ends.map(|(vbucket, feed)| (vbucket, feed.position(feed.log.len() as u64))).collect()
+    }
+
+    /// A vbucket cannot go back to where its branches divide: all of it comes again.
+    fn begin_again(&self, vbucket: VbucketId) {
+        let branch = Vbuuid(self.random().u64(1..));
+        let feed = &mut self.feeds()[usize::from(vbucket.0)];
+        let before = std::mem::replace(&mut feed.branches, vec![(branch, 0)]);
+        feed.past.push((before, feed.log.clone()));
+        (feed.taken, feed.unsure) = (0, true);
+    }
+
     /// Pushes all that is not known to be taken; false if some of it may not be. An error is one that a producer
     /// cannot go on from.
     pub async fn push_all(&self, backend: &ClusterBackend, bucket: &BucketInfo) -> Result<bool> {
@@ -161,11 +203,14 @@ impl Producer {
                     Ok(Ok(())) => {}
                     pushed => {
                         self.feeds()[usize::from(vbucket.0)].unsure = true;
-                        if let Ok(Err(error)) = pushed
-                            && !error.is_retry()
-                            && error.code != ErrorCode::OutOfOrder
-                        {
-                            return Err(error);
+                        match pushed {
+                            Ok(Err(error)) if error.code == ErrorCode::OutOfOrder => {
+                                if error.hint.is_some_and(|hint| hint.contains("at seqno 0")) {
+                                    self.begin_again(vbucket);
+                                }
+                            }
+                            Ok(Err(error)) if !error.is_retry() => return Err(error),
+                            _ => {}
                         }
                     }
                 }
@@ -191,11 +236,17 @@ impl Producer {
         vbucket: VbucketId,
     ) -> Result<()> {
         let at = usize::from(vbucket.0);
-        let unsure = self.feeds()[at].unsure;
+        let (unsure, losses) = {
+            let feed = &self.feeds()[at];
+            (feed.unsure, feed.losses)
+        };
         let there = match unsure {
             true => Some(backend.source(bucket)?.history(bucket.id).await?),
             false => None,
         };
+        if self.feeds()[at].losses != losses {
+            return Ok(());
+        }
         let request = self.request(bucket.id, vbucket, there);
         let end = request.mutations.last().map(|mutation| mutation.position);
         if request.branches.is_empty() && end.is_none() {
@@ -204,9 +255,14 @@ impl Producer {
         backend.push(bucket, request).await?;
         let mut feeds = self.feeds();
         let feed = &mut feeds[at];
+        if feed.losses != losses {
+            feed.unsure = true;
+            return Ok(());
+        }
         // The source may have failed over meanwhile.
         if let Some(end) = end.filter(|end| feed.position(end.seqno.0) == *end) {
             feed.taken = feed.taken.max((end.seqno.0 as usize).min(feed.log.len()));
+            feed.is_there(end.seqno.0);
         }
         Ok(())
     }
@@ -224,6 +280,9 @@ impl Producer {
                 let branches = there.logs.get(vbucket).cloned().unwrap_or_default();
                 let end = there.durable.get(vbucket);
                 let (branch, range) = feed.next_push(&branches, end.seqno.0);
+                if branch.is_none() && range.is_empty() {
+                    feed.is_there(range.start as u64);
+                }
                 // With this push all is known again, unless more branches follow.
                 feed.taken = range.start;
                 feed.unsure = range.end < feed.log.len();
@@ -258,10 +317,13 @@ impl Producer {
         Some(log[..position.seqno.0 as usize].to_vec())
     }
 
-    /// The same in the present history alone.
+    /// The same in the present history alone, as far as the projector has it, or has not lost it.
     pub fn present_log(&self, vbucket: VbucketId, position: Position) -> Option<Log> {
         let feeds = self.feeds();
         let feed = &feeds[usize::from(vbucket.0)];
+        if feed.lost_behind.is_some_and(|behind| position.seqno.0 > behind) {
+            return None;
+        }
         let log = feed.log.get(..position.seqno.0 as usize)?;
         (feed.position(position.seqno.0).vbuuid == position.vbuuid).then(|| log.to_vec())
     }

@@ -216,6 +216,28 @@ impl Workload {
     async fn heal(&mut self, session: &mut Session) {
         sleep(super::CALM).await;
         super::moves::stop_draining(session).await;
+        self.serve_all(session).await;
+        super::moves::settle(session, &self.summary).await;
+        match self.producer.clone() {
+            Some(producer) => {
+                super::hand_overs::settle(&producer, session, &self.summary).await;
+                self.push(&producer, session).await;
+                // Whatever was lost on the way: in the end all that the producer has is shown.
+                let positions = producer.ends();
+                session.last_write = Some(WritePosition { bucket: session.bucket.id, positions });
+                self.serve_all(session).await;
+            }
+            None => self.write(session).await,
+        }
+        if let Some(what) = self.history.lock().expect("not poisoned").judge() {
+            violation(&self.summary, what);
+        }
+        let marks = session.marks.lock().expect("not poisoned");
+        check_writes(&self.acknowledged, &marks, &self.truth, &self.summary);
+    }
+
+    /// Reads all indexes until each is served.
+    async fn serve_all(&mut self, session: &mut Session) {
         let deadline = Instant::now() + HEAL;
         for index in &INDEXES {
             loop {
@@ -236,19 +258,6 @@ impl Workload {
                 sleep(Duration::from_millis(100)).await;
             }
         }
-        super::moves::settle(session, &self.summary).await;
-        match self.producer.clone() {
-            Some(producer) => {
-                super::hand_overs::settle(&producer, session, &self.summary).await;
-                self.push(&producer, session).await;
-            }
-            None => self.write(session).await,
-        }
-        if let Some(what) = self.history.lock().expect("not poisoned").judge() {
-            violation(&self.summary, what);
-        }
-        let marks = session.marks.lock().expect("not poisoned");
-        check_writes(&self.acknowledged, &marks, &self.truth, &self.summary);
     }
 }
 

@@ -66,12 +66,17 @@ pub fn check_version(fs: &dyn FileSystem, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A document as it stands in its tree.
-pub fn stored(mutation: &Mutation) -> Vec<u8> {
-    let mut value = Vec::with_capacity(mutation.document.len() + 8);
-    value.extend_from_slice(&mutation.seqno.0.to_be_bytes());
-    value.extend_from_slice(&mutation.document);
+/// A document, and the seqno of its last change, as they stand in their tree.
+pub fn stored(seqno: Seqno, document: &[u8]) -> Vec<u8> {
+    let mut value = Vec::with_capacity(document.len() + 8);
+    value.extend_from_slice(&seqno.0.to_be_bytes());
+    value.extend_from_slice(document);
     value
+}
+
+/// The id of a document's key.
+pub fn document_id(key: &[u8]) -> Result<&str> {
+    std::str::from_utf8(key).map_err(|_| damaged("a document's id"))
 }
 
 /// The trees of a bucket: of its documents, of its log.

@@ -12,9 +12,10 @@ use proto::Result;
 use proto::ids::{BucketId, Seqno, VbucketId, vbucket_of};
 use proto::index::BucketInfo;
 
-use super::super::{LogExtent, LogRange, Mutation, check_rewind, entry_bytes, undone};
+use super::super::{LogExtent, LogRange, Mutation, check_empty, check_rewind, entry_bytes, undone};
 use super::format::{
-    be_u64, damaged, log_entry, log_key, log_seqno, purged_key, read_entry, store_error, stored,
+    be_u64, damaged, document_id, log_entry, log_key, log_seqno, purged_key, read_entry,
+    store_error, stored,
 };
 
 /// The log of a bucket.
@@ -43,15 +44,15 @@ impl Log {
     }
 
     fn find(&self, vbucket: VbucketId, meta: &Keyspace) -> Result<LogExtent> {
+        let point = meta.get(purged_key(self.bucket, vbucket)).map_err(store_error)?;
+        let purged = point.map_or(Ok(Seqno(0)), |point| be_u64(&point).map(Seqno))?;
         let Some(last) = self.tree.prefix(vbucket.0.to_be_bytes()).next_back() else {
-            return Ok(LogExtent::default());
+            return Ok(LogExtent { purged, end: purged, ..LogExtent::default() });
         };
         let (key, value) = last.into_inner().map_err(store_error)?;
         let end = log_seqno(&key)?;
         let (last, before) = read_entry((vbucket, end), &value)?;
         let bytes_end = before.saturating_add(entry_bytes(&last));
-        let point = meta.get(purged_key(self.bucket, vbucket)).map_err(store_error)?;
-        let purged = point.map_or(Ok(Seqno(0)), |point| be_u64(&point).map(Seqno))?;
         if purged >= end {
             return Err(damaged("a purge point behind the end of its log"));
         }
@@ -135,6 +136,53 @@ impl Log {
         Ok(())
     }
 
+    /// Gives an empty log a purge point, in a batch that says why.
+    pub fn begin_purged(
+        &self,
+        vbucket: VbucketId,
+        purged: Seqno,
+        meta: &Keyspace,
+        mut batch: OwnedWriteBatch,
+    ) -> Result<()> {
+        let mut extents = self.lock();
+        let Some(extent) = extents.get_mut(usize::from(vbucket.0)) else { return Ok(()) };
+        check_empty(vbucket, extent)?;
+        batch.insert(meta, purged_key(self.bucket, vbucket), purged.0.to_be_bytes());
+        batch.commit().map_err(store_error)?;
+        *extent = LogExtent { purged, end: purged, ..LogExtent::default() };
+        Ok(())
+    }
+
+    /// Removes the beginning of a log that goes, or what is left of it and its purge point.
+    pub fn remove(
+        &self,
+        vbucket: VbucketId,
+        entries: u64,
+        meta: &Keyspace,
+        mut batch: OwnedWriteBatch,
+    ) -> Result<bool> {
+        let extent = self.extent(vbucket);
+        let to = Seqno(extent.purged.0.saturating_add(entries));
+        if to < extent.end {
+            self.purge(&[(vbucket, to)], meta, batch)?;
+            return Ok(false);
+        }
+        let mut extents = self.lock();
+        let Some(extent) = extents.get_mut(usize::from(vbucket.0)) else { return Ok(true) };
+        for seqno in extent.purged.0 + 1..=extent.end.0 {
+            batch.remove(&self.tree, log_key(vbucket, Seqno(seqno)));
+        }
+        batch.remove(meta, purged_key(self.bucket, vbucket));
+        batch.commit().map_err(store_error)?;
+        *extent = LogExtent::default();
+        Ok(true)
+    }
+
+    /// The vbucket of a document.
+    pub fn vbucket_of(&self, id: &str) -> VbucketId {
+        vbucket_of(id, self.vbuckets)
+    }
+
     /// Takes the logs and the documents of some vbuckets back, in a batch that says why.
     pub fn rewind(
         &self,
@@ -188,7 +236,9 @@ impl Log {
         let gone = self.tree.range(beyond).map(read);
         for (id, was) in undone(gone, self.tree.range(before).map(read), vbucket, purged)? {
             match was {
-                Some(was) => batch.insert(documents, id.as_bytes(), stored(&was)),
+                Some(was) => {
+                    batch.insert(documents, id.as_bytes(), stored(was.seqno, &was.document));
+                }
                 None => batch.remove(documents, id.as_bytes()),
             }
         }
@@ -207,8 +257,7 @@ impl Log {
         }
         for guard in documents.iter() {
             let id = guard.key().map_err(store_error)?;
-            let text = std::str::from_utf8(&id).map_err(|_| damaged("a document's id"))?;
-            if vbuckets.contains(&vbucket_of(text, self.vbuckets)) {
+            if vbuckets.contains(&self.vbucket_of(document_id(&id)?)) {
                 batch.remove(documents, id);
             }
         }

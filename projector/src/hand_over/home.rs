@@ -1,0 +1,153 @@
+//! The home's end: what the target asks for.
+
+use std::sync::Arc;
+
+use proto::api::{
+    HandOverDocuments, HandOverPiece, HandOverRequest, HandOverWanted, HandedDocument, PushMutation,
+};
+use proto::cut::Position;
+use proto::history::{SourceHistory, branch_of};
+use proto::ids::{Seqno, VbucketId, vbucket_of};
+use proto::{Error, ErrorCode, Result};
+
+use super::target::PIECE_BYTES;
+use crate::service::Projector;
+use crate::source::bucket::Bucket;
+use crate::source::keeping::not_home;
+use crate::source::{DocumentSnapshot, LogRange, Mutation, StoredDocument};
+
+/// Bytes of documents, of whatever vbuckets, that are looked at for a piece.
+const LOOK_AT_BYTES: usize = 16 << 20;
+/// Bytes of documents that are read at once.
+const CHUNK_BYTES: usize = 512 << 10;
+
+/// The next piece.
+pub async fn give(projector: &Projector, request: HandOverRequest) -> Result<HandOverPiece> {
+    let HandOverRequest { bucket, handing, after, seen, wanted, release } = request;
+    let bucket = projector.bucket(bucket).await?;
+    let vbucket = handing.vbucket;
+    // The target may have heard of it before.
+    let look = |_: Option<&_>| (bucket.homes().handing_of(vbucket) == Some(&handing)).then_some(());
+    projector.wait_for(look, || not_home(&bucket, vbucket)).await?;
+    if release {
+        let home = Arc::clone(&bucket);
+        projector.alone(home, move |writer, bucket| writer.release(bucket, &handing)).await?;
+    }
+    let (_, losses) = bucket.logs();
+    // In this order: what was released before it was looked at has its end.
+    let keeping = bucket.keeping();
+    let (history, documents) = match wanted {
+        HandOverWanted::Mutations => (bucket.history(), None),
+        HandOverWanted::Documents(behind) => {
+            let (history, documents) = documents(projector, &bucket, vbucket, behind).await?;
+            (history, Some(documents))
+        }
+    };
+    let given_up = bucket.record().given_up.remove(&vbucket).unwrap_or_default();
+    check_place(&history, vbucket, after)?;
+    check_place(&history, vbucket, seen)?;
+    let end = history.durable.get(vbucket);
+    let branches = history.logs.get(vbucket).cloned().unwrap_or_default();
+    let read = match documents {
+        None => mutations(projector, &bucket, (vbucket, after.seqno, end.seqno)).await?,
+        Some(_) => Vec::new(),
+    };
+    // What is removed is not kept any more before it goes.
+    if !bucket.keeping().kept.contains(vbucket) || !keeping.kept.contains(vbucket) {
+        return Err(not_home(&bucket, vbucket));
+    }
+    if bucket.logs().1 != losses {
+        return Err(Error::unavailable("a piece of the history was lost meanwhile"));
+    }
+    if read.first().is_some_and(|first| first.seqno.0 > after.seqno.0 + 1) {
+        let what = format!("the log of vbucket {vbucket} was purged behind seqno {}", after.seqno);
+        return Err(Error::new(ErrorCode::HistoryPurged, what));
+    }
+    let mutations = read.iter().map(|mutation| PushMutation {
+        vbucket,
+        position: Position { vbuuid: branch_of(&branches, mutation.seqno), seqno: mutation.seqno },
+        id: mutation.id.to_string(),
+        kind: mutation.kind,
+        document: mutation.document.clone(),
+    });
+    let released = keeping.released.contains(vbucket);
+    Ok(HandOverPiece {
+        mutations: mutations.collect(),
+        documents,
+        branches,
+        given_up,
+        end,
+        released,
+    })
+}
+
+/// Is a place that the target has reached one of the history still? Of branches that are not remembered any more both
+/// ends say none.
+fn check_place(history: &SourceHistory, vbucket: VbucketId, at: Position) -> Result<()> {
+    let end = history.durable.get(vbucket).seqno;
+    let is_there = at.seqno.0 == 0
+        || (at.seqno <= end && history.logs.branch_of(vbucket, at.seqno) == at.vbuuid);
+    if is_there {
+        return Ok(());
+    }
+    let what = format!("vbucket {vbucket}: {:x}/{} is not in its history", at.vbuuid.0, at.seqno);
+    Err(Error::new(ErrorCode::OutOfOrder, what))
+}
+
+async fn mutations(
+    projector: &Projector,
+    bucket: &Bucket,
+    (vbucket, after, to): (VbucketId, Seqno, Seqno),
+) -> Result<Vec<Arc<Mutation>>> {
+    if after >= to {
+        return Ok(Vec::new());
+    }
+    let store = projector.store();
+    let range = LogRange { bucket: bucket.info.id, vbucket, after, to };
+    projector.env.blocking(move || store.read_log(range, PIECE_BYTES)).await
+}
+
+/// The next documents, and the history that they are of.
+async fn documents(
+    projector: &Projector,
+    bucket: &Arc<Bucket>,
+    vbucket: VbucketId,
+    behind: Option<String>,
+) -> Result<(SourceHistory, HandOverDocuments)> {
+    let (store, gate, at) = (projector.store(), Arc::clone(&projector.gate), Arc::clone(bucket));
+    let read = move || {
+        // In this order: the log still has all that comes after the documents, unless it is purged later.
+        let extents = store.extents(at.info.id)?;
+        let purged = extents.get(usize::from(vbucket.0)).map_or(Seqno(0), |extent| extent.purged);
+        let (history, snapshot) = {
+            let _agree = gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            (at.history(), store.snapshot_after(at.info.id, behind.as_deref())?)
+        };
+        let is_wanted = |id: &str| vbucket_of(id, at.info.vbuckets) == vbucket;
+        let (documents, next) = next_documents(snapshot, is_wanted)?;
+        Ok((history, HandOverDocuments { documents, next, purged }))
+    };
+    projector.env.blocking(read).await
+}
+
+/// Some of the documents that are wanted, and the id to go on behind.
+fn next_documents(
+    mut snapshot: Box<dyn DocumentSnapshot>,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Result<(Vec<HandedDocument>, Option<String>)> {
+    let (mut found, mut found_bytes, mut looked_at, mut last) = (Vec::new(), 0, 0, None);
+    while found_bytes < PIECE_BYTES && looked_at < LOOK_AT_BYTES {
+        let chunk = snapshot.next_chunk(CHUNK_BYTES)?;
+        let Some(end) = chunk.last() else { return Ok((found, None)) };
+        last = Some(end.id.clone());
+        for StoredDocument { id, seqno, document } in chunk {
+            let bytes = id.len() + document.len();
+            looked_at += bytes;
+            if is_wanted(&id) {
+                found_bytes += bytes;
+                found.push(HandedDocument { id, seqno, document });
+            }
+        }
+    }
+    Ok((found, last))
+}
