@@ -184,7 +184,7 @@ impl Follower {
             let waits = self.shared.incoming.waits(self.bucket);
             tokio::select! {
                 biased;
-                _ = catalog.changed() => if self.must_go_back() {
+                _ = catalog.changed() => if self.must_go_back() || self.waits_for_dead() {
                     return Err(Error::unavailable("the bucket is rolled back"));
                 },
                 _ = moves.changed() => {}
@@ -275,6 +275,9 @@ impl Follower {
             StreamMessage::Epoch(mark) => {
                 self.check_follows(&mark)?;
                 self.queue()?.epoch(mark);
+                if self.waits_for_dead() {
+                    return Err(Error::unavailable("the projector has not heard of a rollback"));
+                }
                 self.apply_ready().await?;
             }
             StreamMessage::StreamBegin { vbucket, .. }
@@ -309,6 +312,14 @@ impl Follower {
             self.finish_builds().await?;
         }
         Ok(())
+    }
+
+    /// Does an epoch that a rollback has taken back wait for its mutations? They may be lost, and never come.
+    fn waits_for_dead(&self) -> bool {
+        let catalog = self.shared.catalog.load();
+        let waiting = || self.queue.iter().flat_map(MutationQueue::waiting);
+        let bucket = catalog.buckets.get(&self.bucket);
+        bucket.is_some_and(|bucket| rules::dead_range(bucket, waiting).is_some())
     }
 
     /// The bucket's indexes that are here.

@@ -3,8 +3,9 @@
 use proto::ids::{Epoch, NodeId, Seqno, VbucketId};
 use proto::index::Role;
 use proto::mutation::Frame;
+use proto::rollback::DeadEpochs;
 
-use super::played::{BRANCH, Script, cut, documents, index, mark, node, shown};
+use super::played::{BRANCH, BUCKET, Script, cut, documents, index, mark, node, shown};
 use super::*;
 use crate::Indexer;
 use proto::homes::VbucketSet;
@@ -51,4 +52,43 @@ async fn a_node_that_cannot_gather_what_it_lacks_goes_on_at_the_present() {
     assert_eq!(begins.len(), 2, "{begins:?}");
     assert_eq!(begins[1].from, None, "from the present");
     assert_eq!(entries, 200, "what the second snapshot has");
+}
+
+/// The node waits for a mutation that is lost, on a branch that goes on: at first its stream is silent after that, then
+/// the next one ends where the source does.
+fn loses_its_end(request: &SubscribeRequest, begins: usize) -> Vec<StreamMessage> {
+    let at = request.from.clone().unwrap_or_else(|| cut([0, 0]));
+    let (indexes, vbuckets) = (vec![index(&[INDEXER])], VbucketSet::all(2));
+    let history = FailoverLogs::new(vec![vec![(BRANCH, 0)]; 2]);
+    let begin = StreamMessage::Begin { at, indexes, vbuckets };
+    let mut messages = vec![begin, StreamMessage::History(Arc::new(history))];
+    let epoch = |epoch: u64, parent, at| StreamMessage::Epoch(mark(epoch, parent, cut([at, 0])));
+    if begins == 0 {
+        let (from, to, body) = (Seqno(0), Seqno(10), documents(0, 10));
+        let frame = Frame { vbucket: VbucketId(0), vbuuid: BRANCH, from, to, body };
+        messages.extend([epoch(1, 0, 0), StreamMessage::Frames(vec![frame]), epoch(2, 1, 20)]);
+    } else {
+        messages.push(epoch(3, 1, 10));
+    }
+    messages
+}
+
+#[tokio::test]
+async fn an_epoch_that_was_taken_back_is_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = Script::new(&[INDEXER], loses_its_end, |_, _| (cut([0, 0]), documents(0, 0)));
+    let config = Config::new((*node(INDEXER, Role::Indexer)).clone(), dir.path());
+    let indexer = Indexer::start(config, Env::real(), Arc::new(script.clone())).unwrap();
+    shown(&indexer, Epoch(1)).await;
+    script.0.catalog.send_modify(|catalog| {
+        let mut next = Catalog::clone(catalog);
+        next.cas += 1;
+        let mut bucket = (*next.buckets[&BUCKET]).clone();
+        let point = Some(mark(1, 0, cut([0, 0])));
+        bucket.dead = Arc::new(vec![DeadEpochs { point, to: Epoch(2) }]);
+        next.buckets.insert(BUCKET, Arc::new(bucket));
+        *catalog = Arc::new(next);
+    });
+    let (_, entries) = shown(&indexer, Epoch(3)).await;
+    assert_eq!(entries, 10, "what the source has, while it has nothing more");
 }

@@ -100,11 +100,22 @@ impl MutationQueue {
         Ok(())
     }
 
-    /// Takes in a stability timestamp; one that is not newer than the last is ignored.
+    /// Takes in a stability timestamp; one that is not newer than the last is ignored. Those that wait and that it
+    /// does not follow on were taken back by a rollback before they were applied: a mutation that they wait for may
+    /// be lost.
     pub fn epoch(&mut self, mark: EpochMark) {
-        if mark.epoch > self.newest_epoch() {
-            self.epochs.push_back(mark);
+        if mark.epoch <= self.newest_epoch() {
+            return;
         }
+        while self.epochs.back().is_some_and(|waiting| waiting.epoch > mark.parent) {
+            self.epochs.pop_back();
+        }
+        self.epochs.push_back(mark);
+    }
+
+    /// The stability timestamps that wait for their mutations.
+    pub fn waiting(&self) -> impl Iterator<Item = Epoch> + '_ {
+        self.epochs.iter().map(|mark| mark.epoch)
     }
 
     /// The next epoch that can be applied, with its mutations.
@@ -203,5 +214,20 @@ mod tests {
         queue.epoch(mark(2, [1, 0]));
         assert_eq!(queue.next_ready().map(|batch| batch.mark.epoch), Some(Epoch(3)));
         assert!(queue.next_ready().is_none(), "an older epoch does not come after a newer one");
+    }
+
+    #[test]
+    fn an_epoch_that_was_taken_back_waits_for_its_lost_mutation_no_longer() {
+        let mut queue = MutationQueue::new(Cut::zero(2), Epoch(0));
+        queue.frame(frame(0, 0, 5)).unwrap();
+        queue.epoch(mark(1, [2, 0]));
+        queue.epoch(mark(2, [9, 0]));
+        queue.epoch(mark(3, [9, 1]));
+        assert_eq!(queue.waiting().collect::<Vec<_>>(), [1, 2, 3].map(Epoch));
+        // The source has lost what is behind 5, on the branch that it goes on with.
+        queue.epoch(EpochMark { parent: Epoch(1), ..mark(4, [5, 0]) });
+        assert_eq!(queue.next_ready().map(|batch| batch.mark.epoch), Some(Epoch(1)));
+        assert_eq!(queue.next_ready().map(|batch| batch.mark.epoch), Some(Epoch(4)));
+        assert_eq!(queue.newest_epoch(), Epoch(4));
     }
 }

@@ -330,11 +330,12 @@ impl MaintenanceStream {
     async fn send_epochs(&mut self) -> Sent<()> {
         for mark in self.bucket.epochs_after(self.last_epoch) {
             let cut = Arc::clone(&mark.cut);
-            let logs = self.logs.as_ref();
-            if !logs.is_some_and(|logs| logs.includes_of(&self.vbuckets, &cut))
-                && !plant::is(Plant::DeadEpochSent)
-            {
-                // It was published before a loss: the rollback will put another in its place.
+            let includes = |logs: &Arc<FailoverLogs>| logs.includes_of(&self.vbuckets, &cut);
+            let is_here = self.logs.as_ref().is_some_and(includes)
+                && self.bucket.reaches(&self.vbuckets, &cut);
+            if !is_here && !plant::is(Plant::DeadEpochSent) {
+                // It was published before a loss: the rollback will put another in its place, or the producer of a
+                // pushed bucket pushes again what is missing.
                 break;
             }
             self.last_epoch = mark.epoch;

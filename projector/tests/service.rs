@@ -397,6 +397,38 @@ async fn indexes_join_and_leave_between_frames() {
     assert!(!follower.joined.contains_key(&IndexId(1)));
 }
 
+/// As after a start from an older disk, where the producer of a pushed bucket has told nothing of it yet.
+#[tokio::test]
+async fn a_timestamp_beyond_what_is_here_waits_until_it_is_here() {
+    let world = world_with(&[]).await;
+    let id = "a";
+    let vbucket = vbucket_of(id, VBUCKETS);
+    world.write(vec![upsert(id, "1")]).await.expect("written");
+    let mut cut = Cut::zero(VBUCKETS);
+    let mut follower = world.subscribe(INDEXERS[0], Some(cut.clone())).await.expect("a stream");
+    let end = world.projector().positions(BUCKET).await.expect("positions");
+    let at = |seqno| Position { seqno: Seqno(seqno), ..end.get(vbucket) };
+    world.script.epoch(1, &end);
+    cut.set(vbucket, at(2));
+    world.script.epoch(2, &cut);
+    while follower.epochs.is_empty() {
+        follower.step().await.expect("the stream goes on");
+    }
+    let more = async {
+        while follower.epochs == [1] {
+            follower.step().await.expect("the stream goes on");
+        }
+    };
+    let more = tokio::time::timeout(Duration::from_millis(100), more).await;
+    assert!(more.is_err(), "the second waits for what it covers");
+    world.write(vec![upsert(id, "2")]).await.expect("written");
+    follower.reach(&cut).await;
+    while follower.epochs == [1] {
+        follower.step().await.expect("the stream goes on");
+    }
+    assert_eq!(follower.epochs, [1, 2]);
+}
+
 #[tokio::test]
 async fn a_dropped_bucket_ends_its_streams_and_an_older_catalog_drops_nothing() {
     let mut world = world_with(&[]).await;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use proto::cut::{Cut, EpochMark, Position};
 use proto::history::{Branches, FailoverLogs, SourceHistory, branch_of};
-use proto::homes::Homes;
+use proto::homes::{Homes, VbucketSet};
 use proto::ids::{Epoch, Seqno, VbucketId, Vbuuid};
 use proto::index::BucketInfo;
 use proto::{Error, ErrorCode, Result};
@@ -210,6 +210,15 @@ impl Bucket {
     pub fn remove(&self) {
         self.state().removed = true;
         self.wake();
+    }
+
+    /// Has the durable history all of a cut in some vbuckets, as far as they take mutations here? Not where a
+    /// projector's disk has lost what it had told of.
+    pub fn reaches(&self, vbuckets: &VbucketSet, cut: &Cut) -> bool {
+        let state = self.state();
+        let takes = |vbucket: &VbucketId| state.keeping.takes(*vbucket);
+        let has = |vbucket| state.durable.get(vbucket).seqno >= cut.get(vbucket).seqno;
+        vbuckets.iter().filter(takes).all(has)
     }
 
     /// The error for whoever still uses a bucket that is gone.

@@ -106,6 +106,7 @@ impl Contents {
 
     fn bytes_to(&self, at: usize, to: Seqno) -> u64 {
         let entries = self.log[at].iter().take(to.0.max(self.purged[at].0) as usize);
+        let entries = entries.skip(self.absent[at].0 as usize);
         entries.map(|mutation| entry_bytes(mutation)).sum()
     }
 

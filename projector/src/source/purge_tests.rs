@@ -21,6 +21,8 @@ enum Step {
     Purge([u8; VBUCKETS as usize]),
     /// A vbucket goes back to so many percent of its log.
     Rewind(u16, u8),
+    /// A vbucket goes and comes back by its documents and its log, from where it is purged; so many entries at once.
+    Copy(u16, u8),
     Reopen,
 }
 
@@ -30,6 +32,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => proptest::collection::vec(change, 1..8).prop_map(Step::Commit),
         3 => [0..120u8, 0..120u8].prop_map(Step::Purge),
         2 => (0..VBUCKETS, prop_oneof![Just(0), 0..101u8]).prop_map(|(v, n)| Step::Rewind(v, n)),
+        2 => (0..VBUCKETS, 1..20u8).prop_map(|(v, n)| Step::Copy(v, n)),
         1 => Just(Step::Reopen),
     ];
     proptest::collection::vec(step, 1..30)
@@ -40,9 +43,36 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 struct Model {
     logs: [Vec<(String, Option<String>)>; VBUCKETS as usize],
     purged: [u64; VBUCKETS as usize],
+    /// Up to where the logs were never here: their bytes count from there.
+    absent: [u64; VBUCKETS as usize],
 }
 
 impl Model {
+    /// The documents of a vbucket after so many entries of its log.
+    fn documents(&self, vbucket: u16, end: u64) -> Vec<StoredDocument> {
+        let log = &self.logs[usize::from(vbucket)][..end as usize];
+        let last: BTreeMap<_, _> = (1..).zip(log).map(|(s, (id, text))| (id, (s, text))).collect();
+        let stored = |(id, (seqno, text)): (&String, (u64, &Option<String>))| {
+            let document = Bytes::from(text.clone()?);
+            Some(StoredDocument { id: id.clone(), seqno: Seqno(seqno), document })
+        };
+        last.into_iter().filter_map(stored).collect()
+    }
+
+    /// The entries of a vbucket's log behind a place, as a batch.
+    fn rest(&self, vbucket: u16, after: u64) -> Batch {
+        let mut changes = BucketChanges::default();
+        let rest = (1..).zip(&self.logs[usize::from(vbucket)]).skip(after as usize);
+        for (seqno, (id, text)) in rest {
+            let kind = text.as_ref().map_or(MutationKind::Deletion, |_| MutationKind::Upsert);
+            let (id, place) = (Arc::<str>::from(&**id), (VbucketId(vbucket), Seqno(seqno)));
+            let document = Bytes::from(text.clone().unwrap_or_default());
+            changes.last.insert(Arc::clone(&id), changes.mutations.len());
+            changes.mutations.push(Arc::new(Mutation::new(place, id, kind, document)));
+        }
+        Batch { buckets: [(BUCKET, changes)].into() }
+    }
+
     fn batch(&mut self, changes: &[(u8, Option<u8>)]) -> Batch {
         let mut bucket = BucketChanges::default();
         for (n, length) in changes {
@@ -78,7 +108,7 @@ impl Model {
         let mut documents = BTreeMap::new();
         for (n, (log, purged)) in self.logs.iter().zip(self.purged).enumerate() {
             let bytes = |to: u64| {
-                let entries = log[..to as usize].iter();
+                let entries = log[..to as usize].iter().skip(self.absent[n] as usize);
                 let each = |(id, text): &(String, Option<String>)| {
                     24 + id.len() as u64 + text.as_ref().map_or(0, |text| text.len() as u64)
                 };
@@ -144,12 +174,32 @@ fn follows_the_model(open: &dyn Fn() -> Arc<dyn DocumentStore>, steps: Vec<Step>
                 if model.can_rewind(vbucket, to) {
                     outcome.expect("all that it needs is kept");
                     model.logs[n].truncate(to as usize);
-                    model.purged[n] = if to == 0 { 0 } else { model.purged[n] };
+                    if to == 0 {
+                        (model.purged[n], model.absent[n]) = (0, 0);
+                    }
                 } else {
                     let error = outcome.expect_err("what documents were is gone");
                     assert_eq!(error.code, ErrorCode::OutOfOrder);
                     assert!(error.hint.is_some_and(|hint| hint.contains("seqno 0")));
                 }
+            }
+            Step::Copy(vbucket, at_once) => {
+                let (v, n) = (VbucketId(vbucket), usize::from(vbucket));
+                remove(&*store, v, at_once);
+                let purged = model.purged[n];
+                if purged > 0 {
+                    store.begin_purged(&record(), v, Seqno(purged)).expect("it begins");
+                    drop(store);
+                    store = open();
+                    let extent = store.extents(BUCKET).expect("extents")[n];
+                    assert_eq!((extent.purged, extent.end), (Seqno(purged), Seqno(purged)));
+                    assert_eq!(store.buckets().expect("buckets")[0].1[n], Seqno(purged));
+                    // As they are when they are read: the log runs behind them.
+                    let documents = model.documents(vbucket, model.logs[n].len() as u64);
+                    store.put_documents(BUCKET, &documents).expect("documents");
+                }
+                model.absent[n] = purged;
+                store.commit(&model.rest(vbucket, purged)).expect("the log");
             }
             Step::Reopen => {
                 drop(store);
@@ -158,6 +208,22 @@ fn follows_the_model(open: &dyn Fn() -> Arc<dyn DocumentStore>, steps: Vec<Step>
         }
         model.check(&*store);
     }
+}
+
+/// Removes a vbucket in small batches.
+fn remove(store: &dyn DocumentStore, vbucket: VbucketId, at_once: u8) {
+    let mut next: Option<String> = None;
+    loop {
+        let look_at = usize::from(at_once);
+        let removed = store.remove_documents(BUCKET, vbucket, next.as_deref(), look_at);
+        next = removed.expect("documents go");
+        if next.is_none() {
+            break;
+        }
+    }
+    while !store.remove_log(BUCKET, vbucket, u64::from(at_once)).expect("its log goes") {}
+    let of_vbucket = |extents: Vec<LogExtent>| extents[usize::from(vbucket.0)];
+    assert_eq!(store.extents(BUCKET).map(of_vbucket), Ok(LogExtent::default()));
 }
 
 proptest! {
