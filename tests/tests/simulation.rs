@@ -49,7 +49,7 @@ fn every_scan_shows_its_epoch_whatever_breaks() {
         assert!(count(name) >= least, "{name}: {} is too little: {printed}", count(name));
     }
     let kinds = total["faults"].as_object().expect("faults by kind");
-    assert_eq!(kinds.len(), 15, "all kinds of faults: {kinds:?}");
+    assert_eq!(kinds.len(), 17, "all kinds of faults: {kinds:?}");
     let faults: u64 = kinds.values().filter_map(serde_json::Value::as_u64).sum();
     assert!(faults > 3 * SEEDS, "{faults} faults are too few: {printed}");
 }

@@ -67,7 +67,10 @@ pub fn check_writes(
     truth: &Truth,
     summary: &Shared,
 ) {
-    let failovers = summary.lock().expect("not poisoned").faults.contains_key("source_failover");
+    let failovers = {
+        let faults = &summary.lock().expect("not poisoned").faults;
+        ["source_failover", "loss_at_stage"].iter().any(|kind| faults.contains_key(*kind))
+    };
     for (write, ids) in writes {
         for (vbucket, position) in &write.positions {
             // What a failover took was there before.

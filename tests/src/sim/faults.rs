@@ -13,7 +13,9 @@
 //! | `empty_disk` | an indexer comes back with nothing |
 //! | `source_failover` | a source comes back from an older copy: of some vbuckets the end is gone (the producer of a pushed bucket is not told); or that producer begins new branches at earlier places |
 //! | `purge` | an indexer is down or cut off, and the source's log is purged before it is back: in half of the seeds, in some of them beside hand-overs |
+//! | `loss_at_stage`, `crash_at_stage` | a source comes back from an older copy, or another process dies, just when an index begins to be built, a move, a rollback or a hand-over comes to another stage ([`super::stages`]): in a seventh of the seeds |
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -25,6 +27,7 @@ use proto::ids::{BucketId, Seqno, VbucketId};
 use turmoil::Sim;
 
 use super::hosts::{Host, Hosts};
+use super::stages::{self, Stage};
 use super::{CALM, Shared};
 
 /// How long something stays broken, at most.
@@ -75,6 +78,9 @@ pub struct Faults {
     /// Purges are drawn by themselves.
     purges: fastrand::Rng,
     next_purge: Duration,
+    /// So is what breaks at a chosen stage, if anything does, and the stages that were there last.
+    at_stages: Option<fastrand::Rng>,
+    stages: BTreeSet<Stage>,
 }
 
 impl Faults {
@@ -88,6 +94,8 @@ impl Faults {
             clock_moved_ms: 0,
             purges: fastrand::Rng::with_seed(seed ^ 0x9d6e),
             next_purge: if seed.is_multiple_of(3) || seed % 6 == 5 { CALM } else { Duration::MAX },
+            at_stages: stages::are_chosen(seed).then(|| fastrand::Rng::with_seed(seed ^ 0x57a6)),
+            stages: BTreeSet::new(),
         }
     }
 
@@ -100,6 +108,9 @@ impl Faults {
         if now >= self.next_purge && now <= self.until {
             self.purge(now, sim, hosts, summary);
         }
+        if now >= CALM && now <= self.until {
+            self.break_at_stage(now, sim, hosts, summary);
+        }
         if now < self.next || now > self.until {
             return;
         }
@@ -108,6 +119,35 @@ impl Faults {
         if let Some(kind) = self.break_something(end, sim, hosts) {
             note(summary, kind, now, end);
         }
+    }
+
+    /// Something has come to another stage just now: mostly the source loses a piece of its history, or a process dies.
+    fn break_at_stage(
+        &mut self,
+        now: Duration,
+        sim: &mut Sim<'_>,
+        hosts: &Hosts,
+        summary: &Shared,
+    ) {
+        let Some(mut random) = self.at_stages.take() else { return };
+        let present = hosts.stages.lock().expect("not poisoned").clone();
+        let is_new = present.iter().any(|stage| !self.stages.contains(stage));
+        self.stages = present;
+        if is_new && random.u8(..6) == 0 {
+            let end = now + Duration::from_millis(random.u64(100..BROKEN_MS_MAX));
+            let is_loss = random.u8(..3) > 0;
+            let fits = |name: &&String| is_projector(name) == is_loss;
+            let names: Vec<&String> = hosts.all.keys().filter(fits).collect();
+            let name = names[random.usize(..names.len())].clone();
+            if !self.is_down(&name) {
+                self.crash(&name, end, sim, hosts);
+                if is_loss {
+                    restore_older(&hosts.all[&name], hosts, &mut random);
+                }
+                note(summary, if is_loss { "loss_at_stage" } else { "crash_at_stage" }, now, end);
+            }
+        }
+        self.at_stages = Some(random);
     }
 
     /// Has an indexer miss something, and the source purge it.

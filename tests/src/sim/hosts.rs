@@ -20,6 +20,7 @@ use sextant::wire::{PeerDirectory, Peers};
 
 use super::net::{PORT, connect, incoming};
 use super::producer::Producer;
+use super::stages::Stages;
 use super::truth::Truth;
 
 /// Between the end of a process and its next start.
@@ -63,6 +64,8 @@ pub struct Hosts {
     pub all: BTreeMap<String, Host>,
     /// Who pushes, where the bucket is a pushed one: then it has two projectors.
     pub producer: Option<Arc<Producer>>,
+    /// What is under way.
+    pub stages: Stages,
 }
 
 impl Hosts {
@@ -114,7 +117,7 @@ impl Hosts {
             };
             all.insert(name, host);
         }
-        Self { all, producer: None }
+        Self { all, producer: None, stages: Stages::default() }
     }
 }
 

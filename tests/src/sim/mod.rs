@@ -22,6 +22,7 @@ pub mod net;
 pub mod oracle;
 mod producer;
 mod scans;
+mod stages;
 mod summary;
 pub mod truth;
 pub mod workload;

@@ -24,6 +24,7 @@ use super::hosts::{HostResult, Hosts, PROJECTORS, VBUCKETS};
 use super::marks::{self, Marks};
 use super::oracle::{INDEXES, SimIndex};
 use super::producer::Producer;
+use super::stages::{self, Stages};
 use super::truth::Truth;
 use super::{CALM, Shared, violation};
 
@@ -36,6 +37,7 @@ const HEAL: Duration = Duration::from_secs(30);
 pub struct Workload {
     pub(super) random: fastrand::Rng,
     seed: u64,
+    stages: Stages,
     faults_for: Duration,
     pub(super) truth: Truth,
     producer: Option<Arc<Producer>>,
@@ -65,7 +67,19 @@ impl Workload {
         let (truth, producer) = (hosts.truth(), hosts.producer.clone());
         let (history, acknowledged) = (Mutex::default(), Vec::new());
         let refusal = None;
-        Self { random, seed, faults_for, truth, producer, summary, history, acknowledged, refusal }
+        let stages = Arc::clone(&hosts.stages);
+        Self {
+            random,
+            seed,
+            stages,
+            faults_for,
+            truth,
+            producer,
+            summary,
+            history,
+            acknowledged,
+            refusal,
+        }
     }
 
     /// Runs the client to its end.
@@ -76,6 +90,10 @@ impl Workload {
         let watching_marks =
             marks::watch(Arc::clone(&directory), Arc::clone(&marks), self.summary.clone());
         let _watch = env.spawn("marks", watching_marks);
+        let _stages = stages::are_chosen(self.seed).then(|| {
+            let watching = stages::watch(Arc::clone(&router), Arc::clone(&self.stages));
+            env.spawn("stages", watching)
+        });
         let watching =
             watch_members(Arc::clone(&directory), Arc::clone(&router), self.summary.clone());
         let _members = env.spawn("members", watching);

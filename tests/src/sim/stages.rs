@@ -1,0 +1,56 @@
+//! What is under way in the cluster, as its client sees it, so that something can break just then: the source loses a
+//! piece of its history while an index is built, in each stage of a move, of a rollback, of a hand-over, or a process
+//! dies there. By chance alone such moments are met too seldom.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use proto::ids::{IndexId, MoveId, VbucketId};
+use proto::index::{Catalog, IndexState};
+use proto::moves::MoveStage;
+use proto::rollback::RollbackStage;
+use router::Router;
+
+/// A stage of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// An index is being built.
+    Build(IndexId),
+    /// A slice moves.
+    Move(MoveId, MoveStage),
+    /// A rollback has come so far.
+    Rollback(RollbackStage),
+    /// A vbucket is handed over.
+    HandOver(VbucketId),
+}
+
+/// The stages that there are.
+pub type Stages = Arc<Mutex<BTreeSet<Stage>>>;
+
+/// Does something break at chosen stages in a seed?
+pub fn are_chosen(seed: u64) -> bool {
+    seed % 7 == 5
+}
+
+/// Says which stages there are, for ever.
+pub async fn watch(router: Arc<Router>, stages: Stages) {
+    loop {
+        let now = of(&router.catalog());
+        stages.lock().expect("not poisoned").clone_from(&now);
+        router.wait_catalog(|catalog| of(catalog) != now).await;
+    }
+}
+
+fn of(catalog: &Catalog) -> BTreeSet<Stage> {
+    let indexes = || catalog.indexes.values();
+    let builds = indexes().filter(|index| index.state == IndexState::Backfill);
+    let builds = builds.map(|index| Stage::Build(index.id));
+    let moves = indexes().flat_map(|index| index.moves.iter());
+    let moves = moves.map(|mv| Stage::Move(mv.id, mv.stage));
+    let buckets = || catalog.buckets.values();
+    let rollbacks = buckets().filter_map(|bucket| bucket.rollback.as_ref());
+    let rollbacks = rollbacks.map(|rollback| Stage::Rollback(rollback.stage));
+    let handing = buckets().flat_map(|bucket| bucket.homes.handing());
+    let handing = handing.map(|hand_over| Stage::HandOver(hand_over.vbucket));
+    builds.chain(moves).chain(rollbacks).chain(handing).collect()
+}
