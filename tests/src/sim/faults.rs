@@ -16,16 +16,12 @@
 //! | `loss_at_stage`, `crash_at_stage` | a source comes back from an older copy, or another process dies, just when an index begins to be built, a move, a rollback or a hand-over comes to another stage ([`super::stages`]): in a seventh of the seeds |
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use projector::source::DocumentStore;
-use projector::source::memory::MemoryStore;
-use proto::env::{FileSystem, OpenMode};
-use proto::ids::{BucketId, Seqno, VbucketId};
 use turmoil::Sim;
 
+use super::disks::{flip, purge, restore_older, wipe};
 use super::hosts::{Host, Hosts};
 use super::stages::{self, Stage};
 use super::{CALM, Shared};
@@ -38,10 +34,6 @@ const RESTART: Duration = Duration::from_millis(300);
 const CLOCK_STEP_MS: u64 = 100;
 /// A jump of a clock is up to so long.
 const JUMP_MS_MAX: u64 = 3_600_000;
-/// The bucket that is there.
-const BUCKET: BucketId = BucketId(1);
-/// Where the processes have their files.
-const DATA: &str = "/data";
 
 /// Something that is broken.
 #[derive(Debug, PartialEq)]
@@ -384,61 +376,6 @@ fn note(summary: &Shared, kind: &'static str, now: Duration, end: Duration) {
     summary.note((kind, now, end));
 }
 
-/// A projector's disk is an older copy: mostly the end of a few vbuckets is gone, now and then a large part of all.
-/// False where nothing is.
-fn restore_older(host: &Host, hosts: &Hosts, random: &mut fastrand::Rng) -> bool {
-    let deep = random.u8(..6) == 0;
-    let lost = host.store.restore_older(BUCKET, |end| match random.u8(..4) {
-        _ if deep => random.u64(end / 4..=end),
-        0 | 1 => end - random.u64(..=end.min(12)),
-        _ => end,
-    });
-    if let Some(producer) = &hosts.producer {
-        lost.iter().for_each(|(vbucket, end)| producer.lose_taken(*vbucket, *end));
-    }
-    !lost.is_empty()
-}
-
-/// Purges the source's log: mostly all that can go, sometimes the older half.
-fn purge(store: &MemoryStore, random: &mut fastrand::Rng) {
-    let Ok(extents) = store.extents(BUCKET) else { return };
-    let half = random.u8(..4) == 0;
-    let to = extents.iter().zip(0..).map(|(extent, n)| {
-        let end = if half { extent.end.0 / 2 } else { extent.end.0 };
-        (VbucketId(n), Seqno(end))
-    });
-    // A disk that has failed takes no purge either.
-    let _ = store.purge(BUCKET, &to.collect::<Vec<_>>());
-}
-
 fn is_projector(name: &str) -> bool {
     name.starts_with("projector")
-}
-
-/// All files below a directory.
-fn files(fs: &dyn FileSystem, dir: &Path) -> Vec<PathBuf> {
-    match fs.list(dir) {
-        Ok(listed) => listed.iter().flat_map(|path| files(fs, path)).collect(),
-        Err(_) => vec![dir.to_owned()],
-    }
-}
-
-/// Changes a bit of a file of a host; false if it has none.
-fn flip(host: &Host, random: &mut fastrand::Rng) -> bool {
-    let mut files = files(&host.fs, Path::new(DATA));
-    files.retain(|file| file.components().count() > 3);
-    if files.is_empty() {
-        return false;
-    }
-    let file = &files[random.usize(..files.len())];
-    let bytes = host.fs.open(file, OpenMode::Read).and_then(|file| file.len()).unwrap_or(0);
-    bytes > 0 && host.fs.flip_bit(file, random.u64(..bytes * 8)).is_ok()
-}
-
-/// Gives a host that is down an empty disk.
-fn wipe(host: &Host) {
-    // Nothing is there yet: then it is empty.
-    let _ = host.fs.remove_dir_all(Path::new(DATA));
-    let _ = host.fs.sync_dir(Path::new("/"));
-    host.fs.crash();
 }

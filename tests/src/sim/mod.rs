@@ -13,6 +13,7 @@
 mod checks;
 pub mod client;
 mod ddl;
+mod disks;
 mod faults;
 mod hand_overs;
 pub mod hosts;
