@@ -41,7 +41,7 @@ pub use server::peer_service;
 /// What the address of a service begins with that only its own process can reach.
 pub const LOCAL: &str = "local:";
 /// Processes of another protocol version are refused.
-const PROTOCOL_VERSION: u32 = 5;
+const PROTOCOL_VERSION: u32 = 6;
 
 /// A question with one answer.
 #[derive(Debug, Serialize, Deserialize)]

@@ -169,6 +169,12 @@ impl Shared {
     /// Judges a scan and notes what is wrong.
     pub fn judge(&self, scan: &Scan<'_>) -> Verdict {
         let verdict = self.history().judge(scan);
+        self.note(&verdict);
+        verdict
+    }
+
+    /// Notes what is wrong with a scan.
+    pub fn note(&self, verdict: &Verdict) {
         self.report(|report| {
             report.scans_checked += 1;
             report.entries_compared += verdict.entries;
@@ -179,7 +185,6 @@ impl Shared {
             report.misordered += verdict.misordered;
         });
         verdict.told.iter().for_each(|told| self.violation(told.clone()));
-        verdict
     }
 
     /// Compares a scan of a whole index with another one at the same epoch.

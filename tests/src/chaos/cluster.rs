@@ -19,14 +19,14 @@ use super::proxy::{Link, Proxy};
 
 /// The members of the coordinator.
 pub const COORDINATORS: [u64; 3] = [1, 2, 3];
-/// The projector.
-pub const PROJECTOR: u64 = 101;
+/// The projectors: the first keeps the documents, both what is pushed.
+pub const PROJECTORS: [u64; 2] = [101, 102];
 /// The indexers.
 pub const INDEXERS: [u64; 4] = [201, 202, 203, 204];
 /// The routers.
 pub const ROUTERS: [u64; 2] = [301, 302];
 /// Members whose data is on a small disk, where one can be made.
-pub const SMALL_DISKS: [u64; 3] = [3, PROJECTOR, 203];
+pub const SMALL_DISKS: [u64; 3] = [3, PROJECTORS[0], 203];
 /// The hidden command of the chaos program that runs a client command of the product.
 pub const TOOL: &str = "tool";
 
@@ -90,7 +90,7 @@ impl Cluster {
         };
         let indexers = options.indexers.iter().copied();
         let members: Vec<u64> =
-            COORDINATORS.into_iter().chain([PROJECTOR]).chain(indexers).chain(ROUTERS).collect();
+            COORDINATORS.into_iter().chain(PROJECTORS).chain(indexers).chain(ROUTERS).collect();
         for id in members {
             let listen = coordinators.get(&id).copied();
             let listen = listen.unwrap_or_else(|| free_address(&mut random));

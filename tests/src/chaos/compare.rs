@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_postgres::Client;
 
 use super::clients::{Failed, Shared, execute, row, select};
-use super::documents::INDEXES;
+use super::documents::{FED, INDEXES};
 use super::history::Scan;
 use super::scanners::SETTINGS;
 use crate::harness::sql::simple;
@@ -23,7 +23,7 @@ pub async fn is_whole(shared: &Shared) -> Result<(), Failed> {
         execute(&client, "SET statement_timeout = '3s'; SET consistency = 'request_plus'").await?;
         execute(&client, PROBE).await?;
         let slices = simple(&client, "SHOW SLICES").await?;
-        for index in &INDEXES {
+        for index in INDEXES.iter().chain([&FED]) {
             let mine = slices.iter().filter(|row| row[0].as_deref() == Some(index.name));
             let waiting: Vec<_> =
                 mine.clone().filter(|row| row[4].as_deref() != Some("ready")).collect();
@@ -78,20 +78,21 @@ async fn at(shared: &Shared, router: usize, at_rest: bool) -> Result<(), Failed>
         apart.into_iter().for_each(|told| shared.violation(told));
     }
     if at_rest {
-        documents(shared, &client, &scans[0].1).await?;
+        documents(shared, &client, "c", &scans[0].1).await?;
     }
     Ok(())
 }
 
-/// The documents themselves are those that the index of all of them shows.
-async fn documents(
+/// The documents of a bucket themselves are those that the index of all of them shows.
+pub async fn documents(
     shared: &Shared,
     client: &Client,
+    bucket: &str,
     indexed: &[super::history::Row],
 ) -> Result<(), Failed> {
     for rows in indexed.chunks(500) {
         let ids: Vec<_> = rows.iter().map(|row| format!("'{}'", row.id)).collect();
-        let select = format!("SELECT id, doc FROM c WHERE id IN ({})", ids.join(", "));
+        let select = format!("SELECT id, doc FROM {bucket} WHERE id IN ({})", ids.join(", "));
         let mut found = Vec::new();
         for cells in simple(client, &select).await? {
             let doc = cells.get(1).cloned().flatten().unwrap_or_default();

@@ -193,6 +193,15 @@ pub const PASSING: TestIndex = TestIndex {
     },
 };
 
+/// The index of the bucket that is pushed.
+pub const FED: TestIndex = TestIndex {
+    name: "fed",
+    declared: "ON f (n::int8) INCLUDE (v) WITH (slices = 4, replicas = 1)",
+    columns: &["n"],
+    descending: &[false],
+    keys: |content| vec![vec![Cell::Int(content.n)]],
+};
+
 /// Numbers `n` from one to another, both included; none is all.
 pub type Range = Option<(i64, i64)>;
 

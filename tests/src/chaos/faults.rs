@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
 use super::clients::{PAUSE, Shared, execute};
-use super::cluster::{COORDINATORS, Cluster, INDEXERS, PROJECTOR, ROUTERS};
+use super::cluster::{COORDINATORS, Cluster, INDEXERS, PROJECTORS, ROUTERS};
 use super::member::role;
 use super::proxy::Link;
 
@@ -168,7 +168,7 @@ impl Breaker {
         match self.random.u32(..10) {
             0 | 1 => cluster.leader().await,
             2 => self.random.choice(COORDINATORS),
-            3 | 4 => Some(PROJECTOR),
+            3 | 4 => self.random.choice(PROJECTORS),
             // What calls a router are users.
             5 if can_be_called => self.random.choice(ROUTERS),
             _ => self.random.choice(INDEXERS),
@@ -190,7 +190,7 @@ impl Breaker {
             Fault::FullDisk => {
                 cluster.member(id).empty_disk();
                 // Its documents' store takes no writes after one that failed, and says what to do about it.
-                if id == PROJECTOR {
+                if PROJECTORS.contains(&id) {
                     cluster.member(id).kill();
                     cluster.member(id).run();
                 }

@@ -1,10 +1,11 @@
 //! Chaos: a cluster of real processes is broken on purpose for minutes, and every scan is judged.
 //!
-//! Each member (three coordinators, a projector, four indexers, two routers) is a process of its own with its
+//! Each member (three coordinators, two projectors, four indexers, two routers) is a process of its own with its
 //! own directory. Between the members are small TCP proxies ([`proxy`]), so that each way from one to
 //! another can be cut, held, held in one direction, or slowed. Writers change documents by SQL and gRPC, scanners read
 //! them, an operator makes and drops indexes and moves slices, and all the while members are killed, stopped,
-//! frozen and started again, and their disks filled ([`faults`]).
+//! frozen and started again, and their disks filled ([`faults`]). Beside that a producer pushes documents to a bucket
+//! whose vbuckets go from one projector to the other and back ([`feed`]).
 //!
 //! **The judge** ([`history`]) shares no code with the product. What a document says is a pure function of
 //! its id and version ([`documents`]); who writes which version when is remembered, with ticks of one counter
@@ -36,6 +37,7 @@ pub mod compare;
 pub mod disk;
 pub mod documents;
 pub mod faults;
+pub mod feed;
 pub mod history;
 pub mod member;
 pub mod operator;
@@ -52,6 +54,7 @@ use std::time::{Duration, Instant};
 use clients::Shared;
 use cluster::Cluster;
 use faults::Breaker;
+use feed::Feed;
 use report::Report;
 
 /// Within this time after the last fault all slices are ready and everything is answered.
@@ -93,7 +96,9 @@ pub async fn run(options: Options) -> Report {
         }
     };
     let mut tasks = clients::Tasks::default();
+    let feed = Feed::new(&shared);
     if whole {
+        feed.begin(&mut tasks);
         writers::begin(&shared, &mut tasks);
         scanners::begin(&shared, &mut tasks);
         operator::begin(&shared, &mut tasks);
@@ -115,6 +120,7 @@ pub async fn run(options: Options) -> Report {
     if whole {
         // Nothing is written any more: exactly what the writers have left.
         compare::everything(&shared, true).await;
+        feed.compare().await;
         cluster.stop_and_verify(&shared).await;
     }
     cluster.judge_logs(&shared);

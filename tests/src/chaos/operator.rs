@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use tokio_postgres::Client;
 
 use super::clients::{Failed, PAUSE, Shared, Tasks, execute, select};
-use super::cluster::INDEXERS;
+use super::cluster::{INDEXERS, PROJECTORS};
 use super::documents::{INDEXES, PASSING};
+use super::feed;
 use super::history::Scan;
 use super::{HEAL_WITHIN, Options};
 
@@ -21,7 +22,7 @@ pub async fn prepare(shared: &Arc<Shared>, options: &Options) -> Result<(), Fail
     for index in &INDEXES {
         execute(&client, &index.create()).await?;
     }
-    Ok(())
+    feed::prepare(&client).await
 }
 
 /// Waits until all members have joined.
@@ -42,7 +43,7 @@ async fn all_have_joined(shared: &Shared, indexers: usize) -> Result<Client, Fai
     let services =
         nodes.iter().filter(|row| matches!(row[1].as_deref(), Some("indexer" | "projector")));
     match services.count() {
-        all if all == indexers + 1 => Ok(client),
+        all if all == indexers + PROJECTORS.len() => Ok(client),
         some => Err(Failed(format!("{some} indexers and projectors have joined"))),
     }
 }

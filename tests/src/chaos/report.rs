@@ -31,6 +31,10 @@ pub struct Report {
     pub ddl: u64,
     /// Statements about the places of slices that were accepted.
     pub moves_asked: u64,
+    /// Mutations of the pushed bucket that were acknowledged.
+    pub pushed: u64,
+    /// Statements about the places of its vbuckets that were accepted.
+    pub hand_overs_asked: u64,
     /// What was broken, by kind.
     pub faults: BTreeMap<String, u64>,
     /// Faults that this machine does not allow, and why.
@@ -100,8 +104,9 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "operations: {writes} writes ({writes_unknown} unanswered), {} scans checked, \
-             {} refused, {ddl} indexes made and dropped, {moves_asked} moves asked for",
-            self.scans_checked, self.scans_refused
+             {} refused, {ddl} indexes made and dropped, {moves_asked} moves asked for; \
+             {} mutations pushed, {} times hand-overs asked for",
+            self.scans_checked, self.scans_refused, self.pushed, self.hand_overs_asked
         )?;
         let faults: Vec<_> = self.faults.iter().map(|(kind, n)| format!("{kind} {n}")).collect();
         writeln!(f, "faults: {}", faults.join(", "))?;

@@ -1,0 +1,301 @@
+//! A bucket that is pushed: its producer numbers the mutations, two projectors keep its vbuckets, and an operator hands
+//! vbuckets over from one to the other while everything else is broken.
+//!
+//! The producer keeps all that it has pushed. After an error it asks where each vbucket ends and goes on from there;
+//! a vbucket that ends before something that was acknowledged has lost it. Scans are judged as others are, by a history
+//! of the bucket's own: the mutations of a document come to pass in the order of their numbers.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use proto::grpc::ingest_client::IngestClient;
+use proto::grpc::{PositionsRequest, PushMutation, PushRequest};
+use tokio::time::{sleep, timeout};
+use tokio_postgres::Client;
+use tonic::transport::Channel;
+
+use super::HEAL_WITHIN;
+use super::clients::{ANSWER_WITHIN, Failed, PAUSE, Shared, Tasks, execute, select};
+use super::cluster::PROJECTORS;
+use super::compare::documents;
+use super::documents::FED;
+use super::history::{History, Scan};
+use super::scanners::SETTINGS;
+use crate::harness::sql::simple;
+
+/// The bucket's vbuckets.
+const VBUCKETS: u64 = 8;
+/// Its documents.
+const DOCUMENTS: usize = 300;
+/// Documents that are changed between two pushes, at most.
+const TOGETHER_MAX: usize = 20;
+/// How long the producer and the scanner rest, in milliseconds.
+const REST_MS: std::ops::Range<u64> = 5..60;
+/// How long the operator rests, in milliseconds.
+const HAND_OVERS_MS: std::ops::Range<u64> = 200..1500;
+
+/// Declares the bucket and its index.
+pub async fn prepare(client: &Client) -> Result<(), Failed> {
+    let with = format!("vbuckets = {VBUCKETS}, projectors = {}", PROJECTORS.len());
+    execute(client, &format!("CREATE BUCKET f FROM PUSH WITH ({with})")).await?;
+    execute(client, &FED.create()).await
+}
+
+/// The bucket, and what was pushed to it.
+pub struct Feed {
+    shared: Arc<Shared>,
+    history: Mutex<History>,
+}
+
+impl Feed {
+    /// Nothing was pushed.
+    pub fn new(shared: &Arc<Shared>) -> Arc<Self> {
+        let history = Mutex::new(History::new(shared.seed));
+        Arc::new(Self { shared: Arc::clone(shared), history })
+    }
+
+    fn history(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn random(&self, salt: u64) -> fastrand::Rng {
+        fastrand::Rng::with_seed(self.shared.seed ^ salt)
+    }
+
+    /// Begins to push, to scan and to hand over.
+    pub fn begin(self: &Arc<Self>, tasks: &mut Tasks) {
+        tasks.run(Producer::new(Arc::clone(self)).run());
+        tasks.run(scan(Arc::clone(self)));
+        tasks.run(hand_over(Arc::clone(self)));
+    }
+
+    /// Scans the index and judges what it shows; `request_plus` shows all that was acknowledged before.
+    async fn judge(
+        &self,
+        client: &Client,
+        request_plus: bool,
+    ) -> Result<Vec<super::history::Row>, Failed> {
+        let consistency = if request_plus { "request_plus" } else { "any" };
+        execute(client, &format!("{SETTINGS}; SET consistency = '{consistency}'")).await?;
+        let not_before = Some(self.history().tick()).filter(|_| request_plus);
+        let rows = select(client, &FED.select()).await?;
+        let mut history = self.history();
+        let end = history.tick();
+        let scan = Scan { index: &FED, range: None, not_before, end, ordered: false, rows: &rows };
+        let verdict = history.judge(&scan);
+        drop(history);
+        self.shared.note(&verdict);
+        Ok(rows)
+    }
+
+    /// Nothing is pushed and no hand-over is asked for any more: those under way end, and all is there.
+    pub async fn compare(&self) {
+        let begun = Instant::now();
+        while let Err(error) = self.rests().await {
+            if begun.elapsed() > HEAL_WITHIN {
+                self.shared.violation(format!("vbuckets are still on their way: {error}"));
+                return;
+            }
+            sleep(PAUSE).await;
+        }
+        for router in 0..self.shared.routers() {
+            let compared = async {
+                let client = self.shared.sql(router).await?;
+                let rows = self.judge(&client, true).await?;
+                documents(&self.shared, &client, "f", &rows).await
+            };
+            if let Err(error) = compared.await {
+                self.shared.violation(format!("comparing the feed at router {router}: {error}"));
+            }
+        }
+    }
+
+    /// Is no vbucket on its way?
+    async fn rests(&self) -> Result<(), Failed> {
+        let client = self.shared.sql(0).await?;
+        let buckets = simple(&client, "SHOW BUCKETS").await?;
+        let mine = buckets.into_iter().find(|row| row[0].as_deref() == Some("f"));
+        match mine {
+            Some(row) if row[5].as_deref() == Some("0") => Ok(()),
+            row => Err(Failed(format!("{row:?}"))),
+        }
+    }
+}
+
+/// Scans until the end.
+async fn scan(feed: Arc<Feed>) {
+    let mut random = feed.random(0x5ca9);
+    for router in 0.. {
+        if !feed.shared.goes_on() {
+            return;
+        }
+        let scanned = match feed.shared.sql(router).await {
+            Ok(client) => feed.judge(&client, random.bool()).await.map(drop),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = scanned {
+            feed.shared.say(|| format!("scanner of the feed: {error}"));
+            feed.shared.report(|report| report.scans_refused += 1);
+            sleep(PAUSE).await;
+        }
+        sleep(Duration::from_millis(random.u64(REST_MS))).await;
+    }
+}
+
+/// Hands vbuckets over, and sometimes gives up what is under way.
+async fn hand_over(feed: Arc<Feed>) {
+    let mut random = feed.random(0x4a9d);
+    for router in 0.. {
+        sleep(Duration::from_millis(random.u64(HAND_OVERS_MS))).await;
+        if !feed.shared.goes_on() {
+            return;
+        }
+        let (some, to) = (random.u64(1..4), PROJECTORS[random.usize(..PROJECTORS.len())]);
+        let first = random.u64(..VBUCKETS);
+        let vbuckets: Vec<_> = (0..some).map(|n| ((first + n) % VBUCKETS).to_string()).collect();
+        let statement = match random.u32(..6) {
+            0 => "ALTER BUCKET f CANCEL MOVES".to_owned(),
+            _ => format!("ALTER BUCKET f MOVE VBUCKET {} TO {to}", vbuckets.join(", ")),
+        };
+        let asked = match feed.shared.sql(router).await {
+            Ok(client) => execute(&client, &statement).await,
+            Err(error) => Err(error),
+        };
+        match asked {
+            Ok(()) => feed.shared.report(|report| report.hand_overs_asked += 1),
+            // One under way elsewhere, a member that is away, no leader.
+            Err(error) => feed.shared.say(|| format!("operator: {statement}: {error}")),
+        }
+    }
+}
+
+/// Numbers mutations, and keeps them.
+struct Producer {
+    feed: Arc<Feed>,
+    random: fastrand::Rng,
+    documents: Vec<usize>,
+    /// By vbucket: the mutations, and which statement of the history each is.
+    logs: Vec<Vec<(PushMutation, usize)>>,
+    /// So many of each are known to be taken.
+    taken: Vec<usize>,
+    router: usize,
+}
+
+impl Producer {
+    fn new(feed: Arc<Feed>) -> Self {
+        let random = feed.random(0xfeed);
+        let mut history = feed.history();
+        let documents = (0..DOCUMENTS).map(|n| history.add(format!("f-{n}"))).collect();
+        drop(history);
+        let (logs, taken) = (vec![Vec::new(); VBUCKETS as usize], vec![0; VBUCKETS as usize]);
+        Self { feed, random, documents, logs, taken, router: 0 }
+    }
+
+    async fn run(mut self) {
+        let mut ends_at = None;
+        loop {
+            let goes_on = self.feed.shared.goes_on();
+            if goes_on {
+                (0..self.random.usize(1..=TOGETHER_MAX)).for_each(|_| self.change());
+            } else if self.rest().is_empty() {
+                return;
+            } else if *ends_at.get_or_insert(Instant::now() + HEAL_WITHIN) < Instant::now() {
+                return self
+                    .feed
+                    .shared
+                    .violation("the rest is not taken when all is whole".into());
+            }
+            if let Err(error) = self.push_some().await {
+                self.feed.shared.say(|| format!("producer: {error}"));
+                self.router += 1;
+                sleep(PAUSE).await;
+            }
+            sleep(Duration::from_millis(self.random.u64(REST_MS))).await;
+        }
+    }
+
+    /// Changes a document, or deletes it.
+    fn change(&mut self) {
+        let document = self.documents[self.random.usize(..self.documents.len())];
+        let is_deletion = self.random.u32(..6) == 0;
+        let mut history = self.feed.history();
+        let (statement, versions) = history.send(&[(document, is_deletion)]);
+        let id = history.id(document).to_owned();
+        let json = (!is_deletion).then(|| history.content(document, versions[0]).json());
+        drop(history);
+        let vbucket = xxhash_rust::xxh3::xxh3_64(id.as_bytes()) % VBUCKETS;
+        let log = &mut self.logs[vbucket as usize];
+        let (seqno, document) = (log.len() as u64 + 1, json.map(Bytes::from));
+        let vbuuid = 7 + vbucket;
+        log.push((
+            PushMutation { vbucket: vbucket as u32, vbuuid, seqno, id, document },
+            statement,
+        ));
+    }
+
+    /// What is not known to be taken.
+    fn rest(&self) -> Vec<PushMutation> {
+        let left = self.logs.iter().zip(&self.taken);
+        left.flat_map(|(log, taken)| log[*taken..].iter().map(|(m, _)| m.clone())).collect()
+    }
+
+    /// Pushes the rest; or after an error asks where to go on.
+    async fn push_some(&mut self) -> Result<(), Failed> {
+        let mutations = self.rest();
+        if mutations.is_empty() {
+            return Ok(());
+        }
+        let channel = self.feed.shared.grpc(self.router).await?;
+        match push(channel.clone(), mutations).await {
+            Ok(()) => {
+                let all = self.logs.iter().map(Vec::len).collect();
+                self.acknowledge(all);
+                Ok(())
+            }
+            Err(error) => {
+                let mut client = IngestClient::new(channel);
+                let asked = client.positions(PositionsRequest { bucket: "f".into() });
+                let reply = timeout(ANSWER_WITHIN, asked).await??.into_inner();
+                let mut ends = self.taken.clone();
+                for position in reply.positions {
+                    let (vbucket, end) = (position.vbucket as usize, position.seqno as usize);
+                    if end < self.taken[vbucket] {
+                        let taken = self.taken[vbucket];
+                        let what = format!("vbucket {vbucket} ends at {end}, {taken} was taken");
+                        self.feed.shared.report(|report| report.lost += 1);
+                        self.feed.shared.violation(what);
+                    }
+                    ends[vbucket] = end;
+                }
+                self.acknowledge(ends);
+                Err(error)
+            }
+        }
+    }
+
+    fn acknowledge(&mut self, ends: Vec<usize>) {
+        let mut history = self.feed.history();
+        let mut count = 0;
+        for ((log, taken), end) in self.logs.iter().zip(&self.taken).zip(&ends) {
+            for (_, statement) in log.get(*taken..*end).unwrap_or_default() {
+                history.acknowledge(*statement);
+                count += 1;
+            }
+        }
+        drop(history);
+        self.taken = ends;
+        self.feed.shared.report(|report| report.pushed += count);
+    }
+}
+
+async fn push(channel: Channel, mutations: Vec<PushMutation>) -> Result<(), Failed> {
+    let request = PushRequest { bucket: "f".into(), mutations, branches: vec![] };
+    let mut client = IngestClient::new(channel);
+    let pushed = async {
+        let mut replies = client.push(futures::stream::iter([request])).await?.into_inner();
+        let reply = replies.message().await?;
+        reply.map(drop).ok_or_else(|| Failed("the stream has ended".into()))
+    };
+    timeout(ANSWER_WITHIN, pushed).await?
+}
