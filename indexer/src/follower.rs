@@ -22,7 +22,7 @@ use proto::api::{Directory, ProjectorApi};
 use proto::cut::{Cut, EpochMark};
 use proto::env::{Env, Task};
 use proto::history::FailoverLogs;
-use proto::ids::{BucketId, IndexId, SliceId, SliceNo};
+use proto::ids::{BucketId, Epoch, IndexId, SliceId, SliceNo};
 use proto::index::{Catalog, IndexInfo};
 use proto::mutation::{StreamMessage, SubscribeRequest};
 use proto::plant::{self, Plant};
@@ -274,10 +274,10 @@ impl Follower {
             }
             StreamMessage::Epoch(mark) => {
                 self.check_follows(&mark)?;
-                self.queue()?.epoch(mark);
-                if self.waits_for_dead() {
+                if self.has_dead(|| std::iter::once(mark.epoch)) {
                     return Err(Error::unavailable("the projector has not heard of a rollback"));
                 }
+                self.queue()?.epoch(mark);
                 self.apply_ready().await?;
             }
             StreamMessage::StreamBegin { vbucket, .. }
@@ -316,10 +316,14 @@ impl Follower {
 
     /// Does an epoch that a rollback has taken back wait for its mutations? They may be lost, and never come.
     fn waits_for_dead(&self) -> bool {
+        self.has_dead(|| self.queue.iter().flat_map(MutationQueue::waiting))
+    }
+
+    /// Has a rollback that is known here taken back one of these epochs?
+    fn has_dead<I: Iterator<Item = Epoch>>(&self, epochs: impl Fn() -> I) -> bool {
         let catalog = self.shared.catalog.load();
-        let waiting = || self.queue.iter().flat_map(MutationQueue::waiting);
         let bucket = catalog.buckets.get(&self.bucket);
-        bucket.is_some_and(|bucket| rules::dead_range(bucket, waiting).is_some())
+        bucket.is_some_and(|bucket| rules::dead_range(bucket, epochs).is_some())
     }
 
     /// The bucket's indexes that are here.

@@ -190,8 +190,7 @@ impl MaintenanceStream {
     }
 
     async fn send_all(&mut self) -> Sent<()> {
-        let bucket = &self.bucket.info;
-        log_reader::check_kept(&self.context, bucket, &self.vbuckets, &self.at).await?;
+        log_reader::check_kept(&self.context, &self.bucket, &self.vbuckets, &self.at).await?;
         self.indexes = self.wanted_indexes();
         let indexes = self.indexes.values().cloned().collect();
         let vbuckets = self.vbuckets.clone();

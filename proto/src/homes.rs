@@ -3,7 +3,8 @@
 //! A bucket's vbuckets may be spread over several projectors; each vbucket has one *home*. A hand-over
 //! (the seed's kv-rebalance, 003 "kv-rebalance") takes it to another:
 //!
-//! 1. the catalog names it (`Homes::handing`), and its target copies the vbucket's log from the home;
+//! 1. the catalog names it (`Homes::handing`), and its target copies the vbucket's log from the home; where the log was
+//!    purged, the purge point, the documents, and the log behind the point;
 //! 2. the home *releases* the vbucket: durably, it takes no more mutations, and its streams end the vbucket with
 //!    STREAM_END where it ends;
 //! 3. the target copies the rest, and then asks for the catalog to name it as the home;

@@ -416,8 +416,9 @@ impl DocumentStore for MemoryStore {
         check_empty(vbucket, &contents.extent(at))?;
         contents.record = record.clone();
         let place = (vbucket, Seqno(0));
-        let nothing = Mutation::new(place, Arc::from(""), MutationKind::Deletion, Bytes::new());
-        contents.log[at] = vec![Arc::new(nothing); purged.0 as usize];
+        let (id, kind) = (Arc::from(""), MutationKind::Deletion);
+        let nothing = Arc::new(Mutation::new(place, id, kind, Bytes::new()));
+        contents.log[at] = (0..purged.0).map(|_| Arc::clone(&nothing)).collect();
         (contents.purged[at], contents.absent[at]) = (purged, purged);
         Ok(())
     }

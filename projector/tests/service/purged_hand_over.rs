@@ -25,7 +25,7 @@ const DOCUMENTS: u64 = 40;
 fn change(seqno: u64) -> PushMutation {
     let mut mutation = pushed(1 + seqno % DOCUMENTS);
     mutation.position.seqno = Seqno(seqno);
-    if seqno % 7 == 0 {
+    if seqno.is_multiple_of(7) {
         (mutation.kind, mutation.document) = (MutationKind::Deletion, Bytes::new());
     } else {
         mutation.document = Bytes::from(format!("{{\"n\":{seqno}}}"));

@@ -22,7 +22,7 @@ use proto::history::{Branches, SourceHistory, begin_branch, branch_of};
 use proto::ids::{BucketId, Seqno, VbucketId, Vbuuid, vbucket_of};
 use proto::index::BucketInfo;
 use proto::mutation::MutationKind;
-use proto::{ErrorCode, Result};
+use proto::{Error, ErrorCode, Result};
 use sextant::backend::ClusterBackend;
 use tokio::time::timeout;
 
@@ -90,6 +90,12 @@ impl Feed {
         let to = missing.next().map_or(self.log.len(), |(_, began)| *began as usize);
         (branch, (from as usize).min(to)..to.min(self.log.len()))
     }
+}
+
+/// Does a projector want everything again, because its log was purged?
+fn cannot_go_back(error: &Error) -> bool {
+    let hint = error.hint.as_ref();
+    error.code == ErrorCode::OutOfOrder && hint.is_some_and(|hint| hint.contains("at seqno 0"))
 }
 
 /// The producer.
@@ -204,12 +210,12 @@ impl Producer {
                     pushed => {
                         self.feeds()[usize::from(vbucket.0)].unsure = true;
                         match pushed {
-                            Ok(Err(error)) if error.code == ErrorCode::OutOfOrder => {
-                                if error.hint.is_some_and(|hint| hint.contains("at seqno 0")) {
-                                    self.begin_again(vbucket);
-                                }
+                            Ok(Err(error)) if cannot_go_back(&error) => self.begin_again(vbucket),
+                            Ok(Err(error))
+                                if !error.is_retry() && error.code != ErrorCode::OutOfOrder =>
+                            {
+                                return Err(error);
                             }
-                            Ok(Err(error)) if !error.is_retry() => return Err(error),
                             _ => {}
                         }
                     }
