@@ -10,6 +10,7 @@
 //! ([`resync`]).
 
 mod builds;
+mod joins;
 mod resync;
 mod rollback;
 
@@ -22,10 +23,9 @@ use proto::api::{Directory, ProjectorApi};
 use proto::cut::{Cut, EpochMark};
 use proto::env::{Env, Task};
 use proto::history::FailoverLogs;
-use proto::ids::{BucketId, Epoch, IndexId, SliceId, SliceNo};
+use proto::ids::{BucketId, Epoch, IndexId, SliceNo};
 use proto::index::{Catalog, IndexInfo};
 use proto::mutation::{StreamMessage, SubscribeRequest};
-use proto::plant::{self, Plant};
 use proto::source::source_of;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
@@ -33,10 +33,10 @@ use tokio::sync::watch;
 use self::builds::{Build, Built};
 use self::resync::Resync;
 use crate::config::Config;
-use crate::moves::{Incoming, restore};
+use crate::moves::Incoming;
 use crate::queue::MutationQueue;
 use crate::rules;
-use crate::slice::{FragmentStore, Grouping, SliceStore, StoredIndex};
+use crate::slice::{FragmentStore, Grouping, SliceStore};
 
 /// How often moves that wait to be installed are looked at, when nothing else happens.
 const LOOK_AT_MOVES: std::time::Duration = std::time::Duration::from_millis(100);
@@ -161,6 +161,7 @@ impl Follower {
     /// One subscription, from its beginning to its end.
     async fn run(&mut self, builds_done: &async_channel::Receiver<Built>) -> Result<()> {
         self.go_back().await?;
+        self.drop_stale_rebuilds().await?;
         self.history = None;
         if let Some(queue) = &mut self.queue {
             queue.forget_epochs();
@@ -201,7 +202,7 @@ impl Follower {
                 },
             }
             self.install_arrived().await;
-            self.give_up_hopeless().await?;
+            self.rebuild_hopeless().await?;
             self.publish_state();
         }
     }
@@ -238,6 +239,7 @@ impl Follower {
                 }
                 self.builds.retain(|build, _| indexes.iter().any(|index| index.id == *build));
                 self.builds.values_mut().for_each(|build| rules::rejoin(&mut build.joined, &at));
+                self.drop_stale_rebuilds().await?;
                 self.fed.clear();
                 for stored in self.stored() {
                     if !indexes.iter().any(|index| index.id == stored.info.id) {
@@ -258,6 +260,7 @@ impl Follower {
             StreamMessage::IndexLeave { index } => {
                 self.builds.remove(&index);
                 self.fed.remove(&index);
+                self.shared.fragments.drop_rebuild(index).await?;
                 if let Some(stored) = self.stored().into_iter().find(|s| s.info.id == index) {
                     self.leave(&stored).await?;
                 }
@@ -324,130 +327,6 @@ impl Follower {
         let catalog = self.shared.catalog.load();
         let bucket = catalog.buckets.get(&self.bucket);
         bucket.is_some_and(|bucket| rules::dead_range(bucket, epochs).is_some())
-    }
-
-    /// The bucket's indexes that are here.
-    fn stored(&self) -> Vec<StoredIndex> {
-        let mut stored = self.shared.store.indexes();
-        stored.retain(|stored| stored.info.bucket == self.bucket);
-        stored
-    }
-
-    /// The stream does not bring an index that is here. Its copy ends with this place of the stream, so it
-    /// goes; unless it is the projector that has not heard of the index or of its newest place yet.
-    async fn leave(&self, stored: &StoredIndex) -> Result<()> {
-        let id = stored.info.id;
-        let catalog = self.shared.catalog.load_full();
-        let is_past = match catalog.indexes.get(&id) {
-            Some(index) => {
-                index.revision >= stored.info.revision
-                    && !index.feeds_any(self.shared.config.node.id)
-            }
-            None => id <= catalog.newest_index,
-        };
-        if !is_past {
-            return Err(self.is_behind(id));
-        }
-        self.shared.store.drop_index(id).await?;
-        self.shared.slices_changed();
-        Ok(())
-    }
-
-    fn is_behind(&self, index: IndexId) -> Error {
-        Error::unavailable(format!(
-            "bucket {}: the projector has not heard of the newest state of index {index}",
-            self.bucket
-        ))
-    }
-
-    /// Takes note of what the frames are evaluated for from here on. A slice that they no longer bring ends
-    /// here: it goes, before an epoch is applied without it.
-    async fn feed(&mut self, index: &Arc<IndexInfo>, at: &Cut) -> Result<()> {
-        let node = self.shared.config.node.id;
-        let known = self.revisions.get(&index.id).copied().unwrap_or(0);
-        let stored = self.stored().into_iter().find(|stored| {
-            (stored.info.id, stored.info.generation) == (index.id, index.generation)
-        });
-        let kept = stored.as_ref().map_or(0, |stored| stored.info.revision);
-        if index.revision < known.max(kept) {
-            return Err(self.is_behind(index.id));
-        }
-        self.revisions.insert(index.id, index.revision);
-        for (slice, _) in stored.iter().flat_map(|stored| &stored.slices) {
-            if !index.feeds(node, *slice) && !plant::is(Plant::StaleOwnerAnswers) {
-                let (index, generation) = (index.id, index.generation);
-                let slice = SliceId { index, generation, slice: *slice };
-                self.shared.store.drop_slice(slice).await?;
-                self.shared.slices_changed();
-            }
-        }
-        let mut before = self.fed.remove(&index.id).map(|fed| fed.since).unwrap_or_default();
-        let slices = (0..index.topology.placement.len() as u16).map(SliceNo);
-        let since = slices
-            .filter(|slice| index.feeds(node, *slice))
-            .map(|slice| (slice, before.remove(&slice).unwrap_or_else(|| at.clone())))
-            .collect();
-        self.fed.insert(index.id, Fed { info: Arc::clone(index), since });
-        Ok(())
-    }
-
-    /// Shows the slices that have been copied and whose mutations the stream brings from behind the newest
-    /// epoch on.
-    async fn install_arrived(&mut self) {
-        let Some(mark) = &self.applied else { return };
-        if self.resync.is_some() {
-            // What would be installed now lacks what the copies here are about to be given.
-            return;
-        }
-        for mv in self.shared.incoming.of_bucket(self.bucket) {
-            let Some(fed) = self.fed.get(&mv.slice.index) else { continue };
-            let Some(since) = fed.since.get(&mv.slice.slice) else { continue };
-            // A slice that is here from before leaves with an earlier place of the stream.
-            let is_known = |id| fed.info.moves.iter().any(|known| known.id == id);
-            if !mv.id().is_none_or(is_known) {
-                continue;
-            }
-            let covered = mark.cut.reaches(since) || plant::is(Plant::HandOverUncovered);
-            if fed.info.generation == mv.slice.generation
-                && covered
-                && mv.install(&self.shared, &fed.info, mark).await
-                && mv.id().is_none()
-            {
-                self.shared.incoming.restored(mv.slice);
-            }
-        }
-    }
-
-    /// An index is in the stream from here on: build it, if it is not here; fetch what of it is not here.
-    async fn join(&mut self, index: Arc<IndexInfo>, at: &Cut) -> Result<()> {
-        self.feed(&index, at).await?;
-        // Slices of a move come from another copy.
-        let mut missing = index.topology.slices_on(self.shared.config.node.id);
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let stored = self.stored().into_iter().find(|stored| {
-            stored.info.id == index.id && stored.info.generation == index.generation
-        });
-        let building =
-            self.builds.get(&index.id).is_some_and(|b| b.info.generation == index.generation);
-        if building {
-            return Ok(());
-        }
-        let readable = stored.as_ref().is_some_and(|stored| stored.floor.is_some());
-        if readable || self.shared.incoming.is_restoring(index.id, index.generation) {
-            let here = stored.map(|stored| stored.slices).unwrap_or_default();
-            missing.retain(|slice| here.iter().all(|(other, _)| other != slice));
-            if restore::is_elsewhere(&index, self.shared.config.node.id, &missing) {
-                self.shared.incoming.restore(&self.shared, &index, &missing);
-                return Ok(());
-            }
-        }
-        self.shared.incoming.end_restores_of(index.id);
-        self.shared.store.begin_build(Arc::clone(&index), grouping(&index)).await?;
-        self.spawn_build(&index, at.clone());
-        self.shared.slices_changed();
-        Ok(())
     }
 
     fn publish_state(&self) {

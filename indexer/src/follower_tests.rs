@@ -5,7 +5,7 @@ use proto::index::Role;
 use proto::mutation::Frame;
 use proto::rollback::DeadEpochs;
 
-use super::played::{BRANCH, BUCKET, Script, cut, documents, index, mark, node, shown};
+use super::played::{BRANCH, BUCKET, Script, cut, documents, fresh, index, mark, node, shown};
 use super::*;
 use crate::Indexer;
 use proto::homes::VbucketSet;
@@ -15,7 +15,7 @@ const INDEXER: NodeId = NodeId(7);
 /// At first the node gets far more of vbucket 0 than it can gather, and never what its epoch needs of vbucket 1;
 /// then its stream begins at the present.
 fn too_much(_: &SubscribeRequest, begins: usize) -> Vec<StreamMessage> {
-    let indexes = vec![index(&[INDEXER])];
+    let indexes = vec![if begins > 0 { index(&[INDEXER]) } else { fresh(&[INDEXER]) }];
     // All of both vbuckets is on one branch.
     let history =
         || StreamMessage::History(Arc::new(FailoverLogs::new(vec![vec![(BRANCH, 0)]; 2])));

@@ -189,6 +189,13 @@ async fn take_catalog(shared: &Shared, followers: &Followers, catalog: &Arc<Cata
         }
     }
     let node = shared.config.node.id;
+    for (id, _) in shared.fragments.rebuilds() {
+        let index = catalog.indexes.get(&id);
+        let is_past = index.map_or(id <= catalog.newest_index, |index| !index.feeds_any(node));
+        if is_past && let Err(error) = shared.fragments.drop_rebuild(id).await {
+            tracing::warn!(index = %id, %error, "giving up a rebuild");
+        }
+    }
     let is_given = |index: &&Arc<IndexInfo>| {
         let is_copied = |m: &SliceMove| matches!(m.stage, MoveStage::Pending | MoveStage::Catchup);
         index.moves.iter().any(|m| is_copied(m) && index.topology.hosts(node, m.slice))

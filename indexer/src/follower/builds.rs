@@ -1,17 +1,20 @@
-//! The builds of a follower: an index that joins the stream and is not here is built from a backfill snapshot, beside
-//! the epochs, which are applied to it unseen. When an applied epoch covers the snapshot's cut, it is shown.
+//! The builds of a follower, each from a backfill snapshot, beside the epochs, which are applied to it unseen. When an
+//! applied epoch covers the snapshot's cut, it is shown. An index that joins the stream for the first time is built as a
+//! whole; slices of one that other nodes may have are fetched from there, and built here where that is hopeless
+//! ([`Follower::rebuild_hopeless`]), while the other slices of their index go on and answer.
 
 use std::sync::Arc;
 
 use futures::StreamExt;
+use proto::api::ResultStream;
 use proto::cut::Cut;
 use proto::env::Task;
-use proto::ids::{Generation, IndexId};
+use proto::ids::{Generation, IndexId, SliceNo};
 use proto::index::IndexInfo;
 use proto::mutation::{BackfillMessage, BackfillRequest};
 use proto::{Error, Result};
 
-use super::{Follower, Shared, rules};
+use super::{Follower, Shared, grouping, rules};
 
 /// An index that is being built.
 pub(super) struct Build {
@@ -37,6 +40,44 @@ impl Follower {
         let task = self.shared.env.spawn("build", fetch);
         let build = Build { info: Arc::clone(index), joined, snapshot: None, _task: task };
         self.builds.insert(index.id, build);
+    }
+
+    /// Builds from the source what was lost here and no other node gives. An index has one such build at a time; what
+    /// is given up meanwhile waits for the next one.
+    pub(super) async fn rebuild_hopeless(&mut self) -> Result<()> {
+        // A resync's epoch makes up for a piece of the past that what is built here would lack.
+        let Some(mark) = self.applied.clone().filter(|_| self.resync.is_none()) else {
+            return Ok(());
+        };
+        for (id, slices) in self.shared.incoming.hopeless(&self.shared, self.bucket) {
+            let Some(fed) = self.fed.get(&id).filter(|_| !self.builds.contains_key(&id)) else {
+                continue;
+            };
+            // All that will be applied to them must have been evaluated for them.
+            let covered =
+                |slice: &SliceNo| fed.since.get(slice).is_some_and(|s| mark.cut.reaches(s));
+            if !slices.iter().all(covered) {
+                continue;
+            }
+            let (info, at) = (Arc::clone(&fed.info), Cut::clone(&mark.cut));
+            tracing::warn!(index = %info.spec.name, ?slices, "no copy gives them: built from the source");
+            let wanted = grouping(&info);
+            self.shared.fragments.begin_rebuild(Arc::clone(&info), &slices, wanted).await?;
+            self.shared.incoming.end_restores_of(id, &slices);
+            self.spawn_build(&info, at);
+            self.shared.slices_changed();
+        }
+        Ok(())
+    }
+
+    /// Gives up the rebuilds that nobody brings to their end.
+    pub(super) async fn drop_stale_rebuilds(&self) -> Result<()> {
+        for (index, bucket) in self.shared.fragments.rebuilds() {
+            if bucket == self.bucket && !self.builds.contains_key(&index) {
+                self.shared.fragments.drop_rebuild(index).await?;
+            }
+        }
+        Ok(())
     }
 
     pub(super) async fn build_done(&mut self, done: Built) -> Result<()> {
@@ -90,14 +131,7 @@ async fn build(shared: Shared, info: Arc<IndexInfo>, built: async_channel::Sende
 }
 
 async fn backfill(shared: &Shared, info: &IndexInfo) -> Result<Cut> {
-    let request = BackfillRequest {
-        node: shared.config.node.id,
-        index: info.id,
-        generation: info.generation,
-        revision: info.revision,
-        vbuckets: None,
-    };
-    let mut stream = shared.source(info.bucket)?.backfill(request).await?;
+    let mut stream = snapshot(shared, info).await?;
     let mut cut = None;
     while let Some(message) = stream.next().await {
         match message? {
@@ -114,4 +148,19 @@ async fn backfill(shared: &Shared, info: &IndexInfo) -> Result<Cut> {
         }
     }
     Err(Error::unavailable("the backfill stream ended before its end"))
+}
+
+/// A snapshot of the source, as the node's slices of an index have it.
+pub(super) async fn snapshot(
+    shared: &Shared,
+    info: &IndexInfo,
+) -> Result<ResultStream<BackfillMessage>> {
+    let request = BackfillRequest {
+        node: shared.config.node.id,
+        index: info.id,
+        generation: info.generation,
+        revision: info.revision,
+        vbuckets: None,
+    };
+    shared.source(info.bucket)?.backfill(request).await
 }

@@ -15,6 +15,7 @@ use proto::api::{
 };
 use proto::command::{CommandRequest, Outcome};
 use proto::cut::{Cut, EpochMark, Position};
+use proto::env::Env;
 use proto::history::{SourceHistory, SourcePlace};
 use proto::ids::{
     BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceId, SliceNo, TopologyNo, Vbuuid,
@@ -32,6 +33,7 @@ use proto::{Error, Result};
 use tokio::sync::watch;
 
 use crate::Indexer;
+use crate::slice::{EpochBatch, FragmentStore, Grouping, SliceStore, StoreOptions};
 
 pub const BUCKET: BucketId = BucketId(1);
 pub const INDEX: IndexId = IndexId(1);
@@ -55,8 +57,10 @@ pub struct Played {
     pub subscriptions: Mutex<Vec<SubscribeRequest>>,
     pub backfills: Mutex<Vec<BackfillRequest>>,
     pub indexers: Mutex<BTreeMap<NodeId, Arc<dyn IndexerApi>>>,
+    /// Are documents of snapshots let through?
+    pub open: watch::Sender<bool>,
     /// Where the newest stream of each node goes on.
-    open: Mutex<BTreeMap<NodeId, Sender<StreamMessage>>>,
+    more: Mutex<BTreeMap<NodeId, Sender<StreamMessage>>>,
     streams: Box<Streams>,
     snapshots: Box<Snapshots>,
 }
@@ -76,7 +80,8 @@ impl Script {
             subscriptions: Mutex::default(),
             backfills: Mutex::default(),
             indexers: Mutex::default(),
-            open: Mutex::default(),
+            open: watch::Sender::new(true),
+            more: Mutex::default(),
             streams: Box::new(streams),
             snapshots: Box::new(snapshots),
         }))
@@ -84,8 +89,18 @@ impl Script {
 
     /// Sends more to the newest stream of a node.
     pub fn send(&self, node: NodeId, messages: impl IntoIterator<Item = StreamMessage>) {
-        let open = &self.0.open.lock().unwrap()[&node];
-        messages.into_iter().for_each(|message| open.try_send(message).unwrap());
+        let more = &self.0.more.lock().unwrap()[&node];
+        messages.into_iter().for_each(|message| more.try_send(message).unwrap());
+    }
+
+    /// The catalog has the index so.
+    pub fn place(&self, index: Arc<IndexInfo>) {
+        self.0.catalog.send_modify(|catalog| {
+            let mut next = Catalog::clone(catalog);
+            next.cas += 1;
+            next.indexes.insert(INDEX, index);
+            *catalog = Arc::new(next);
+        });
     }
 
     /// How many backfills a node has asked for.
@@ -143,6 +158,12 @@ pub fn node(id: NodeId, role: Role) -> Arc<NodeInfo> {
 /// The index with all of its slices on these nodes.
 pub fn index(copies: &[NodeId]) -> Arc<IndexInfo> {
     placed(vec![copies.to_vec(), copies.to_vec()])
+}
+
+/// The same, as it joins a stream for the first time.
+pub fn fresh(copies: &[NodeId]) -> Arc<IndexInfo> {
+    let info = IndexInfo::clone(&index(copies));
+    Arc::new(IndexInfo { state: IndexState::Backfill, ..info })
 }
 
 /// The index with each slice on nodes of its own.
@@ -219,7 +240,7 @@ impl ProjectorApi for Script {
         let before = all.iter().filter(|other| other.node == request.node).count();
         let messages = (self.0.streams)(&request, before);
         let (sender, more) = async_channel::bounded(64);
-        self.0.open.lock().unwrap().insert(request.node, sender);
+        self.0.more.lock().unwrap().insert(request.node, sender);
         all.push(request);
         Ok(Box::pin(stream::iter(messages).chain(more).map(Ok)))
     }
@@ -227,12 +248,14 @@ impl ProjectorApi for Script {
         let before = self.backfills_of(request.node);
         let (cut, documents) = (self.0.snapshots)(&request, before);
         self.0.backfills.lock().unwrap().push(request);
-        let messages = [
-            BackfillMessage::Begin { cut },
-            BackfillMessage::Documents(documents),
-            BackfillMessage::End,
-        ];
-        Ok(Box::pin(stream::iter(messages.map(Ok)).chain(stream::pending())))
+        let begin = stream::iter([Ok(BackfillMessage::Begin { cut })]);
+        let mut open = self.0.open.subscribe();
+        let documents = async move {
+            let _ = open.wait_for(|open| *open).await;
+            stream::iter([Ok(BackfillMessage::Documents(documents)), Ok(BackfillMessage::End)])
+        };
+        let rest = stream::once(documents).flatten();
+        Ok(Box::pin(begin.chain(rest).chain(stream::pending())))
     }
 }
 
@@ -253,18 +276,39 @@ impl Directory for Script {
 
 /// What a node shows of the index at an epoch, once it does: the sum of its slices, and how many entries they have.
 pub async fn shown(indexer: &Indexer, epoch: Epoch) -> (u64, u64) {
+    let (mut sum, mut entries) = (0u64, 0);
+    for slice in SLICES {
+        let (of_slice, count) = shown_of(indexer, slice, epoch).await;
+        (sum, entries) = (sum.wrapping_add(of_slice), entries + count);
+    }
+    (sum, entries)
+}
+
+/// What some slices show when their newest documents are those up to a seqno: one after the other.
+pub async fn expected(to: u64) -> Vec<(u64, u64)> {
+    let dir = tempfile::tempdir().unwrap();
+    let node = NodeId(99);
+    let store = FragmentStore::open(&Env::real(), node, dir.path(), StoreOptions::default());
+    let store = store.expect("it opens");
+    store.begin_build(index(&[node]), Grouping::Together).await.unwrap();
+    store.begin_backfill(INDEX, Generation(0)).await.unwrap();
+    store.backfill(INDEX, Generation(0), documents(0, to)).await.unwrap();
+    let mark = mark(1, 0, cut([to, 0]));
+    store.apply(EpochBatch { mark: mark.clone(), pieces: Vec::new() }).await.unwrap();
+    store.finish_build(INDEX, Generation(0), &mark).await.unwrap();
+    let shown = store.snapshot(INDEX, Generation(0), Epoch(1)).unwrap();
+    SLICES.map(|slice| shown.checksum(slice.slice).unwrap()).to_vec()
+}
+
+/// What a node shows of a slice at an epoch, once it does.
+pub async fn shown_of(indexer: &Indexer, slice: SliceId, epoch: Epoch) -> (u64, u64) {
     let shown = async {
-        let (mut sum, mut entries) = (0u64, 0);
-        for slice in SLICES {
-            let (of_slice, count) = loop {
-                match indexer.checksum(slice, epoch).await {
-                    Ok(shown) => break shown,
-                    Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
-                }
-            };
-            (sum, entries) = (sum.wrapping_add(of_slice), entries + count);
+        loop {
+            match indexer.checksum(slice, epoch).await {
+                Ok(shown) => return shown,
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
         }
-        (sum, entries)
     };
     tokio::time::timeout(Duration::from_secs(60), shown).await.expect("in time")
 }

@@ -2,9 +2,11 @@
 //!
 //! The source loses what is behind seqno 10 of vbucket 0. One copy was built before that epoch, the other one after it.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use bytes::Bytes;
-use proto::api::{IndexerApi, ResultStream};
+use proto::api::{IndexerApi, ResultStream, SliceProgress};
 use proto::cut::Position;
 use proto::ids::{Epoch, NodeId, Seqno, SliceId, VbucketId, Vbuuid};
 use proto::index::Role;
@@ -14,7 +16,8 @@ use proto::rollback::DeadEpochs;
 use proto::scan::{AppliedReport, ShardBatch, ShardScan};
 
 use super::played::{
-    BRANCH, BUCKET, INDEX, SLICES, Script, cut, documents, index, mark, node, placed, shown,
+    BRANCH, BUCKET, INDEX, SLICES, Script, cut, documents, expected, fresh, index, mark, node,
+    placed, shown, shown_of,
 };
 use super::*;
 use crate::Indexer;
@@ -32,9 +35,14 @@ const NEW_BRANCH: Vbuuid = Vbuuid(11);
 /// The first epoch after the rollback.
 const RESUMED: Epoch = Epoch(4);
 
-fn resumed() -> Cut {
-    let position = Position { vbuuid: NEW_BRANCH, seqno: Seqno(12) };
+/// A place of vbucket 0 behind the loss.
+fn end(seqno: u64) -> Cut {
+    let position = Position { vbuuid: NEW_BRANCH, seqno: Seqno(seqno) };
     cut([0, 0]).with(&[(VbucketId(0), position)])
+}
+
+fn resumed() -> Cut {
+    end(12)
 }
 
 fn history(lost: bool) -> StreamMessage {
@@ -61,11 +69,9 @@ fn third() -> [StreamMessage; 2] {
 
 /// Before the loss, the old copy joins at 0 and the young one at 10. After it, epoch 4 ends at 12.
 fn streams(request: &SubscribeRequest, before: usize) -> Vec<StreamMessage> {
-    let begin = |at| StreamMessage::Begin {
-        at,
-        indexes: vec![index(&COPIES)],
-        vbuckets: VbucketSet::all(2),
-    };
+    let index = if before == 0 { fresh(&COPIES) } else { index(&COPIES) };
+    let begin =
+        |at| StreamMessage::Begin { at, indexes: vec![index], vbuckets: VbucketSet::all(2) };
     match (before, request.node) {
         (0, OLD) => vec![begin(cut([0, 0])), history(false), epoch(1, 0, cut([0, 0]))],
         (0, _) => {
@@ -230,6 +236,113 @@ async fn only_the_slices_that_cannot_go_back_are_fetched() {
     let begins = script.0.subscriptions.lock().unwrap().clone();
     let begins: Vec<_> = begins.iter().filter(|asked| asked.node == YOUNG).collect();
     assert!(begins[0].from.is_some(), "what stayed goes on from the point");
+}
+
+/// A node whose slice 0 can go back and whose slice 1 cannot, which no other copy has; the snapshot is held up.
+async fn half_lost(dir: &tempfile::TempDir) -> (Script, Arc<Indexer>) {
+    let other = tempfile::tempdir().unwrap();
+    let old = stored(&other, OLD, &index(&COPIES)).await;
+    let young = stored(dir, YOUNG, &placed(vec![COPIES.to_vec(), vec![OLD]])).await;
+    copy_late(&old, &young, SLICES[1], Epoch(3)).await;
+    drop(young);
+    let snapshots = |_: &BackfillRequest, before| match before {
+        0 => (resumed(), documents(0, 12)),
+        _ => (end(15), documents(0, 15)),
+    };
+    let script = Script::new(&COPIES, |request, _| streams(request, 1), snapshots);
+    script.0.indexers.lock().unwrap().insert(OLD, Arc::new(Lost));
+    script.0.open.send_replace(false);
+    roll_back(&script);
+    let young = start(&script, YOUNG, dir);
+    (script, young)
+}
+
+/// An epoch after the rollback, with three more documents.
+fn fifth() -> [StreamMessage; 2] {
+    [frame(NEW_BRANCH, 12, 15), epoch(5, RESUMED.0, end(15))]
+}
+
+async fn told(young: &Indexer, slice: SliceId) -> SliceProgress {
+    let find = || young.status().slices.into_iter().find(|told| told.slice == slice);
+    loop {
+        match find().filter(|told| told.floor.is_none()) {
+            Some(told) => return told,
+            None => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_slice_that_no_copy_has_is_built_alone_while_the_others_go_on_and_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let (script, young) = half_lost(&dir).await;
+    assert_eq!(shown_of(&young, SLICES[0], RESUMED).await, expected(12).await[0]);
+    told(&young, SLICES[1]).await;
+    assert_eq!(script.backfills_of(YOUNG), 1);
+    script.send(YOUNG, fifth());
+    assert_eq!(shown_of(&young, SLICES[0], Epoch(5)).await, expected(15).await[0]);
+    assert_eq!(floors(&young), [Some(Epoch(1)), None]);
+    let refused = young.checksum(SLICES[1], Epoch(5)).await;
+    assert!(refused.is_err(), "{refused:?}");
+    script.0.open.send_replace(true);
+    assert_eq!(shown_of(&young, SLICES[1], Epoch(5)).await, expected(15).await[1]);
+    assert_eq!(floors(&young), [Some(Epoch(1)), Some(Epoch(5))]);
+    assert_eq!(shown_of(&young, SLICES[0], Epoch(2)).await, expected(10).await[0], "its reach");
+    assert_eq!(script.backfills_of(YOUNG), 1);
+}
+
+#[tokio::test]
+async fn a_crash_while_a_lost_slice_is_built_begins_its_build_anew_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let (script, young) = half_lost(&dir).await;
+    told(&young, SLICES[1]).await;
+    script.send(YOUNG, fifth());
+    shown_of(&young, SLICES[0], Epoch(5)).await;
+    // Long enough for the log to be synced.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    script.0.indexers.lock().unwrap().remove(&YOUNG);
+    drop(young);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    script.0.open.send_replace(true);
+    let young = start(&script, YOUNG, &dir);
+    assert_eq!(shown_of(&young, SLICES[0], Epoch(5)).await, expected(15).await[0]);
+    script.send(YOUNG, [frame(NEW_BRANCH, 15, 16), epoch(6, 5, end(16))]);
+    assert_eq!(shown(&young, Epoch(6)).await.1, 16);
+    assert_eq!(script.backfills_of(YOUNG), 2);
+}
+
+#[tokio::test]
+async fn a_node_that_comes_back_empty_fetches_what_another_has_and_builds_the_rest() {
+    let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let placement = || placed(vec![COPIES.to_vec(), vec![YOUNG]]);
+    drop(stored(&dirs[0], OLD, &placed(vec![vec![OLD], vec![YOUNG]])).await);
+    let script = Script::new(
+        &COPIES,
+        move |request, _| {
+            let begin = StreamMessage::Begin {
+                at: request.from.clone().unwrap_or_else(|| cut([20, 0])),
+                indexes: vec![placement()],
+                vbuckets: VbucketSet::all(2),
+            };
+            vec![begin, history(false), epoch(4, 3, cut([20, 0]))]
+        },
+        |_, _| (cut([20, 0]), documents(0, 20)),
+    );
+    script.place(placed(vec![COPIES.to_vec(), vec![YOUNG]]));
+    let old = start(&script, OLD, &dirs[0]);
+    script.0.open.send_replace(false);
+    let young = start(&script, YOUNG, &dirs[1]);
+    let expected = expected(20).await;
+    assert_eq!(shown_of(&old, SLICES[0], Epoch(4)).await, expected[0]);
+    assert_eq!(
+        shown_of(&young, SLICES[0], Epoch(4)).await,
+        expected[0],
+        "while the other is built"
+    );
+    script.0.open.send_replace(true);
+    assert_eq!(shown_of(&young, SLICES[1], Epoch(4)).await, expected[1]);
+    assert_eq!(floors(&young), [Some(Epoch(1)), Some(Epoch(4))]);
+    assert_eq!((script.backfills_of(OLD), script.backfills_of(YOUNG)), (0, 1));
 }
 
 /// As a crash may leave it, between the loss of a slice and its arrival.

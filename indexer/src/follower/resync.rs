@@ -30,9 +30,10 @@ use proto::env::Task;
 use proto::history::FailoverLogs;
 use proto::ids::Seqno;
 use proto::index::IndexInfo;
-use proto::mutation::{BackfillMessage, BackfillRequest, KeyVersionsReader, KeyVersionsWriter};
+use proto::mutation::{BackfillMessage, KeyVersionsReader, KeyVersionsWriter};
 use proto::{Error, ErrorCode, Result};
 
+use super::builds::snapshot;
 use super::{Follower, Shared, rules};
 use crate::slice::{EpochBatch, Piece};
 
@@ -272,14 +273,7 @@ async fn compare_until_done(
 
 /// Where the snapshot ends, and the corrections, by document. `OverLimit` where they are longer than `bytes_max`.
 async fn compare(shared: &Shared, info: &IndexInfo, bytes_max: u64) -> Result<(Cut, Bytes)> {
-    let request = BackfillRequest {
-        node: shared.config.node.id,
-        index: info.id,
-        generation: info.generation,
-        revision: info.revision,
-        vbuckets: None,
-    };
-    let mut stream = shared.source(info.bucket)?.backfill(request).await?;
+    let mut stream = snapshot(shared, info).await?;
     let early = || Error::unavailable("the snapshot ended before its end");
     let Some(BackfillMessage::Begin { cut }) = stream.next().await.transpose()? else {
         return Err(early());

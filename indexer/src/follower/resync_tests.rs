@@ -20,7 +20,7 @@ use proto::ids::{
     BucketId, Epoch, Generation, IndexId, SliceId, SliceNo, VbucketId, Vbuuid, vbucket_of,
 };
 use proto::index::{IndexSpec, IndexState};
-use proto::mutation::{Frame, MutationKind, StreamMessage, SubscribeRequest};
+use proto::mutation::{BackfillRequest, Frame, MutationKind, StreamMessage, SubscribeRequest};
 use tokio::sync::watch;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 

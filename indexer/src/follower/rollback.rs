@@ -3,21 +3,19 @@
 //! The catalog says which epochs rollbacks have taken back. A node that stands in such a range, whether it was
 //! there or was down at the time, goes back to the epoch below it before it opens a stream again, and the
 //! stream applies again what has survived. A slice that cannot go back so far is dropped and fetched from another
-//! copy of it, which could ([`restore`]). Where there is none, the node's slices of the index are built anew from
-//! the source, all of them: a build shows an index as a whole, since epochs and snapshot are joined for all of its
-//! slices at one epoch. Each index is asked for its own newest epoch, since a crash may have left one ahead of its
-//! bucket.
+//! copy of it, which could (`moves/restore.rs`); where there is none, it is built anew from the source, beside those
+//! that stay ([`super::builds`]). Each index is asked for its own newest epoch, since a crash may have left one ahead
+//! of its bucket.
 //!
 //! Nothing else needs to be known: a stream begins only at a place in the source's history, and brings only
 //! what belongs to it.
 
+use proto::Result;
 use proto::cut::EpochMark;
 use proto::ids::{Epoch, IndexId, SliceId, SliceNo};
 use proto::rollback::DeadEpochs;
-use proto::{Error, Result};
 
 use super::{Build, Follower, Shared, rules};
-use crate::moves::restore;
 use crate::slice::StoredIndex;
 
 /// Refusals of an applied place, a pause apart, before it counts as one of a forgotten history: a rollback that is
@@ -49,6 +47,7 @@ impl Follower {
             let above = dead.above();
             tracing::info!(bucket = %self.bucket, %applied, %above, to = %dead.to, "going back");
             self.forget_received();
+            self.drop_stale_rebuilds().await?;
             let point = dead.point.clone().filter(|_| dead.contains(applied));
             self.drop_those_that_cannot(&dead, point.as_ref()).await?;
             if let Some(point) = point {
@@ -68,8 +67,8 @@ impl Follower {
     /// longer than rollbacks or branches are remembered: its slices are built anew.
     pub(super) async fn not_in_history(&mut self) -> Result<()> {
         if self.queue.is_some() {
-            self.queue = None;
-            self.resync = None;
+            // What was being built lacks what comes between its snapshot and the next stream.
+            self.forget_received();
             return Ok(());
         }
         let catalog = self.shared.catalog.load_full();
@@ -135,10 +134,8 @@ impl Follower {
         let (name, point) = (&stored.info.spec.name, dead.above());
         let catalog = catalog.load_full();
         let index = catalog.indexes.get(&id).filter(|index| index.generation == generation);
-        // Where all epochs are dead no copy has gone back.
-        let wholes = index.filter(|_| stored.floor.is_some() && dead.point.is_some());
-        let elsewhere = wholes.filter(|index| restore::is_elsewhere(index, config.node.id, lost));
-        let Some(index) = elsewhere.filter(|_| !lost.is_empty()) else {
+        let was_whole = stored.floor.is_some() && !lost.is_empty();
+        let Some(index) = index.filter(|_| was_whole) else {
             tracing::warn!(index = %name, %point, "an index that cannot go back is built anew");
             return store.drop_index(id).await;
         };
@@ -154,19 +151,6 @@ impl Follower {
         let wanted: Vec<SliceNo> = lost.iter().filter(hosted).copied().collect();
         incoming.restore(&self.shared, index, &wanted);
         Ok(())
-    }
-
-    /// No other copy has what this node has lost of an index: its slices here are built from the source.
-    pub(super) async fn give_up_hopeless(&self) -> Result<()> {
-        let Some(index) = self.shared.incoming.hopeless(&self.shared, self.bucket) else {
-            return Ok(());
-        };
-        tracing::warn!(%index, "no copy gives what was lost here: it is built from the source");
-        self.shared.incoming.end_restores_of(index);
-        self.shared.store.drop_index(index).await?;
-        self.shared.slices_changed();
-        let what = format!("index {index} joins the stream anew, to be built");
-        Err(Error::unavailable(what))
     }
 
     /// Is a stability timestamp of the stream's history, and does it follow on what is here? A rollback that the

@@ -5,9 +5,10 @@
 //! A copy that stands in dead epochs does no harm: what is installed are its files up to the epoch that is applied
 //! here, and it is asked for that epoch, which it has only when it has gone back itself.
 //!
-//! Where no copy has the slice, or none gives it for long, the restore is *hopeless*: then the node builds its slices
-//! of the index from the source.
+//! Where no copy has the slice, or none gives it for long, the restore is *hopeless*: then the node builds it from the
+//! source (`follower/builds.rs`).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,11 +29,6 @@ pub(super) const AT_ONCE: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// So is one that could not be installed so often, because more came all the time than a last round brings.
 const ATTEMPTS_MAX: u32 = 240;
-
-/// Has each of these slices of an index a copy elsewhere?
-pub fn is_elsewhere(index: &IndexInfo, node: NodeId, slices: &[SliceNo]) -> bool {
-    slices.iter().all(|slice| index.topology.replicas(*slice).iter().any(|copy| *copy != node))
-}
 
 impl Incoming {
     /// Fetches slices that are not here from their other copies.
@@ -62,16 +58,20 @@ impl Incoming {
         self.end_restores(|other| *other == slice);
     }
 
-    /// Fetches nothing of an index any more.
-    pub fn end_restores_of(&self, index: IndexId) {
-        self.end_restores(|slice| slice.index == index);
+    /// Fetches some slices of an index no more.
+    pub fn end_restores_of(&self, index: IndexId, slices: &[SliceNo]) {
+        self.end_restores(|slice| slice.index == index && slices.contains(&slice.slice));
     }
 
-    /// An index of a bucket of which a slice is not to be had.
-    pub fn hopeless(&self, shared: &Shared, bucket: BucketId) -> Option<IndexId> {
+    /// The slices of a bucket that are not to be had, by index.
+    pub fn hopeless(&self, shared: &Shared, bucket: BucketId) -> BTreeMap<IndexId, Vec<SliceNo>> {
+        let mut hopeless = BTreeMap::<_, Vec<_>>::new();
         let restores = lock(&self.restores);
-        let mut of_bucket = restores.values().filter(|restore| restore.bucket == bucket);
-        of_bucket.find(|restore| restore.is_hopeless(shared)).map(|restore| restore.slice.index)
+        let of_bucket = restores.values().filter(|restore| restore.bucket == bucket);
+        for restore in of_bucket.filter(|restore| restore.is_hopeless(shared)) {
+            hopeless.entry(restore.slice.index).or_default().push(restore.slice.slice);
+        }
+        hopeless
     }
 
     /// What is told of them in heartbeats.
@@ -117,10 +117,10 @@ impl IncomingMove {
         if self.id.is_some() {
             return None;
         }
+        let asked = Instant::now();
         let turn = Arc::clone(&shared.incoming.turns).acquire_owned().await.ok();
-        let mut state = lock(&self.state);
         // What it waited for others is no failure of its own.
-        state.progressed = Instant::now();
+        lock(&self.state).progressed += asked.elapsed();
         turn
     }
 

@@ -2,7 +2,7 @@
 //! when the epochs cover its snapshot, both are joined and the index is shown. However many builds there
 //! are, what they gather before it is written takes a quarter of the memory budget.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -67,35 +67,52 @@ impl Inner {
         let (forward, back) = tokio::join!(write(forward, Part::Forward), write(back, Part::Back));
         let (forward, back) = (forward?, back?);
         slot.bulk_bytes.store(0, Ordering::Relaxed);
-        if let Some(bulk) = &mut lock(&slot.structure).bulk {
-            bulk.forward.extend(forward);
-            bulk.back.extend(back);
+        match &mut lock(&slot.structure).bulk {
+            Some(bulk) => {
+                bulk.forward.extend(forward);
+                bulk.back.extend(back);
+            }
+            // The build was given up meanwhile.
+            None => self.files.discard(forward.into_iter().chain(back).collect()),
         }
         Ok(())
     }
 
     /// Joins a backfill with what the epochs have said since the build began, and shows the index.
     pub async fn finish_build(self: &Arc<Self>, slot: Arc<Slot>, epoch: Epoch) -> Result<()> {
+        self.end_backfill(&slot).await?;
+        let inner = Arc::clone(self);
+        self.env.blocking(move || slot.finish_build(epoch, &inner.files)).await
+    }
+
+    /// Writes what has gathered last; what the epochs have said so far is durable then.
+    pub async fn end_backfill(self: &Arc<Self>, slot: &Arc<Slot>) -> Result<()> {
         let gathered = lock(&slot.structure).bulk.as_mut().map(Bulk::take_gathered);
         match gathered {
-            Some(gathered) => self.write_gathered(&slot, gathered).await?,
+            Some(gathered) => self.write_gathered(slot, gathered).await?,
             None => {
                 let message = format!("index {} has no backfill to end", slot.info.id);
                 return Err(Error::internal(message));
             }
         }
-        // The index must not be readable after a crash that the bucket's epochs did not survive.
-        self.log.sync().await?;
-        let inner = Arc::clone(self);
-        self.env.blocking(move || slot.finish_build(epoch, &inner.files)).await
+        // The slices must not be readable after a crash that the bucket's epochs did not survive.
+        self.log.sync().await
     }
 }
 
+/// A backfill, joined with what the epochs have said since: in no manifest yet.
+pub struct Joined {
+    /// Shows the slices from the epoch on.
+    pub manifest: IndexManifest,
+    /// The fragments that the backfill brought, and its corrections.
+    pub new: Vec<Written>,
+}
+
 impl Slot {
-    /// Begins a backfill, forgetting what an earlier one has left.
-    pub fn begin_backfill(&self, files: &Files) -> Result<()> {
+    /// Begins a backfill, forgetting what an earlier one has left; `only` where it brings other slices too.
+    pub fn begin_backfill(&self, only: Option<BTreeSet<SliceNo>>, files: &Files) -> Result<()> {
         let mut structure = lock(&self.structure);
-        if let Some(old) = structure.bulk.replace(Bulk::default()) {
+        if let Some(old) = structure.bulk.replace(Bulk::of(only)) {
             files.discard(old.into_written());
         }
         self.backfilling.store(true, Ordering::Relaxed);
@@ -105,6 +122,27 @@ impl Slot {
     fn finish_build(&self, epoch: Epoch, files: &Files) -> Result<()> {
         self.flush(files)?;
         let mut structure = lock(&self.structure);
+        let Joined { manifest, new } = self.join_backfill(&mut structure, epoch, files)?;
+        let mut writer = self.writer();
+        files.write_manifest(&manifest)?;
+        writer.entries = manifest.entries.iter().map(|(slice, n)| (*slice, *n as i64)).collect();
+        structure.manifest = manifest;
+        structure.tables.extend(new.into_iter().map(|new| (new.file, new.table)));
+        self.backfilling.store(false, Ordering::Relaxed);
+        writer.building = false;
+        writer.applied = epoch;
+        self.publish(&structure, &mut writer, |visible| {
+            visible.set_reach(Protected { horizon: epoch, points: Vec::new() })
+        })
+    }
+
+    /// Joins the backfill with what the epochs have said, of which nothing may be in memory any more.
+    pub fn join_backfill(
+        &self,
+        structure: &mut Structure,
+        epoch: Epoch,
+        files: &Files,
+    ) -> Result<Joined> {
         let (tombstones, had) = structure.corrections(epoch, files)?;
         files.sync_names()?;
         let Some(bulk) = structure.bulk.take() else {
@@ -117,27 +155,19 @@ impl Slot {
         for new in &tombstones {
             add(&mut manifest, new, Place::Newest)?;
         }
-        let mut writer = self.writer();
-        for (slice, entries) in &bulk.entries {
-            *writer.entries.entry(*slice).or_default() += *entries as i64;
+        let mut entries = self.writer().entries.clone();
+        for (slice, more) in &bulk.entries {
+            *entries.entry(*slice).or_default() += *more as i64;
         }
         for (slice, had) in had {
-            *writer.entries.entry(slice).or_default() -= had as i64;
+            *entries.entry(slice).or_default() -= had as i64;
         }
-        let entries = writer.entries.iter().map(|(slice, n)| (*slice, (*n).max(0) as u64));
+        let entries = entries.into_iter().map(|(slice, n)| (slice, n.max(0) as u64));
         manifest.entries = entries.collect();
         manifest.set_reach(Protected { horizon: epoch, points: Vec::new() });
         manifest.flushed = epoch;
-        files.write_manifest(&manifest)?;
-        structure.manifest = manifest;
-        let new = bulk.into_written().into_iter().chain(tombstones);
-        structure.tables.extend(new.map(|new| (new.file, new.table)));
-        self.backfilling.store(false, Ordering::Relaxed);
-        writer.building = false;
-        writer.applied = epoch;
-        self.publish(&structure, &mut writer, |visible| {
-            visible.set_reach(Protected { horizon: epoch, points: Vec::new() })
-        })
+        let new = bulk.into_written().into_iter().chain(tombstones).collect();
+        Ok(Joined { manifest, new })
     }
 }
 

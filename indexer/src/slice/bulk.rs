@@ -8,7 +8,7 @@
 //! each remembered document is looked up in the backfill: the entries that it had there and has no more
 //! get tombstones.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proto::Result;
@@ -33,6 +33,8 @@ const LOOK_UP_DOCUMENTS: usize = 4096;
 #[derive(Default)]
 pub struct Bulk {
     gathered: Gathered,
+    /// What the snapshot has of other slices is passed over; `None` where it has no others.
+    only: Option<BTreeSet<SliceNo>>,
     /// Fragments of entries and included values, the oldest first.
     pub forward: Vec<Written>,
     /// Fragments of the back index.
@@ -58,6 +60,11 @@ pub enum Part {
 }
 
 impl Bulk {
+    /// One that takes these slices; `None` for all that come.
+    pub fn of(only: Option<BTreeSet<SliceNo>>) -> Self {
+        Self { only, ..Self::default() }
+    }
+
     /// Takes in packed key-versions.
     pub fn add(&mut self, index: IndexId, generation: Generation, body: &[u8]) -> Result<()> {
         let (mut state, mut entries) = (Vec::new(), Vec::new());
@@ -68,7 +75,8 @@ impl Bulk {
             let Some(keys) = mine else { continue };
             let id = versions.id.as_bytes();
             entries.clear();
-            entries.extend(keys.entries());
+            let wanted = |slice| self.only.as_ref().is_none_or(|only| only.contains(&slice));
+            entries.extend(keys.entries().filter(|entry| wanted(entry.slice)));
             entries.sort_unstable_by_key(|entry| (entry.slice, entry.key));
             for of_slice in entries.chunk_by(|left, right| left.slice == right.slice) {
                 let Some(slice) = of_slice.first().map(|entry| entry.slice) else { continue };

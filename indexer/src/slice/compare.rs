@@ -219,4 +219,4 @@ impl Comparison {
 
 #[cfg(test)]
 #[path = "compare_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -28,12 +28,18 @@ const FLUSHES_MAX: usize = 16;
 impl Slot {
     /// Removes the index from the disk.
     pub fn drop_all(&self, files: &Files) -> Result<()> {
+        let remove = || files.remove_manifest(self.info.id, self.info.generation);
+        self.drop_with(files, remove)
+    }
+
+    /// Lets go of all that is here; `remove` takes what names it off the disk.
+    pub fn drop_with(&self, files: &Files, remove: impl FnOnce() -> Result<()>) -> Result<()> {
         let mut structure = lock(&self.structure);
         structure.dropped = true;
         // What is in memory is not wanted any more, so nothing has to be written before the end.
         self.go_on(LoadEvent::Unload);
         self.go_on(LoadEvent::MemoryFlushed);
-        files.remove_manifest(self.info.id, self.info.generation)?;
+        remove()?;
         self.go_on(LoadEvent::ManifestSaved);
         structure.manifest.slices.clear();
         let tables = structure.take_unnamed();

@@ -4,6 +4,7 @@
 //! [`SliceStore`] is what the rest of the indexer sees; [`FragmentStore`] keeps epochs as sorted runs in
 //! memory and as fragments on disk. ARCHITECTURE.md has the map of the files here.
 
+mod arrival;
 mod block;
 mod block_builder;
 mod builds;
@@ -32,6 +33,7 @@ mod merge;
 mod open;
 mod pacing;
 mod packed;
+mod rebuild;
 mod rewrite;
 mod rollback;
 mod rows;
@@ -96,6 +98,13 @@ pub struct StoredIndex {
     pub newest: Epoch,
     /// The slices that are here, ascending, and the oldest epoch that each answers.
     pub slices: Vec<(SliceNo, Epoch)>,
+}
+
+impl StoredIndex {
+    /// Is a slice here?
+    pub fn has(&self, slice: SliceNo) -> bool {
+        self.slices.iter().any(|(other, _)| *other == slice)
+    }
 }
 
 /// How far a bucket's epochs have come on this node; each number is at or below the one before.

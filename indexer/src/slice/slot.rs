@@ -20,12 +20,13 @@ use super::bulk::Bulk;
 use super::changes::Changes;
 use super::compaction;
 use super::cursor::Source;
+use super::edits::grouping_of;
 use super::epoch::Document;
 use super::files::Files;
 use super::load_state::{Answer, LoadEvent, LoadRequest, LoadState};
 use super::loading;
 use super::log::Lsn;
-use super::manifest::{FileId, IndexManifest};
+use super::manifest::{FileId, Grouping, IndexManifest, SliceLists};
 use super::rewrite::Rewrite;
 use super::table::{Table, TableBuilder};
 use super::versions::Protected;
@@ -97,8 +98,19 @@ pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Slot {
-    /// An index that is being built.
-    pub fn new(manifest: IndexManifest) -> Self {
+    /// Some slices of an index, which are to be built.
+    pub fn begin(info: Arc<IndexInfo>, slices: &[SliceNo], grouping: Grouping) -> Self {
+        let groups = grouping_of(&info, grouping).groups();
+        let lists = |slice: &SliceNo| (*slice, SliceLists::new(groups));
+        let manifest = IndexManifest {
+            info,
+            floor: None,
+            points: Vec::new(),
+            arrived: BTreeMap::new(),
+            flushed: Epoch(0),
+            slices: slices.iter().map(lists).collect(),
+            entries: BTreeMap::new(),
+        };
         let slices = manifest.slices.keys().map(|slice| (*slice, Arc::default())).collect();
         let visible = Visible { slices, ..Visible::default() };
         let writer = Writer { building: true, ..Writer::default() };
@@ -187,6 +199,11 @@ impl Slot {
             self.visible.store(Arc::new(next));
         }
         Ok(())
+    }
+
+    /// The slices that are here, or are being built, ascending.
+    pub fn slices(&self) -> Vec<SliceNo> {
+        self.visible.load().slices.keys().copied().collect()
     }
 
     /// Does the id of a document alone decide which slice it is in? Not where slices were split or

@@ -25,12 +25,11 @@ use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::Notify;
 
-use super::edits::grouping_of;
 use super::epoch::{Record, documents};
 use super::files::Files;
 use super::fragment::Compression;
 use super::log::{CommitLog, LogOptions, Lsn};
-use super::manifest::{DeadEpochs, Grouping, IndexManifest, SliceLists};
+use super::manifest::{DeadEpochs, Grouping, IndexManifest};
 use super::slot::{Slot, lock};
 use super::visible::{SlotSnapshot, too_old};
 use super::{Counters, EpochBatch, LoadState, SliceStore, Snapshot, StoredIndex};
@@ -89,6 +88,8 @@ pub(super) struct Inner {
 #[derive(Default)]
 pub(super) struct State {
     pub slots: RwLock<BTreeMap<IndexId, Arc<Slot>>>,
+    /// Slices that are built anew beside those that are here (`rebuild`).
+    pub rebuilds: RwLock<BTreeMap<IndexId, Arc<Slot>>>,
     pub buckets: Mutex<BTreeMap<BucketId, Progress>>,
     alone: Mutex<BTreeMap<BucketId, Arc<Mutex<()>>>>,
 }
@@ -117,7 +118,15 @@ impl State {
         self.slots().into_iter().filter(|slot| slot.info.bucket == bucket).collect()
     }
 
+    /// All that epochs are applied to and that takes memory, rebuilds too.
     pub fn slots(&self) -> Vec<Arc<Slot>> {
+        let mut slots = self.indexes();
+        slots.extend(self.rebuilds());
+        slots
+    }
+
+    /// What is or will be the indexes that are here.
+    pub fn indexes(&self) -> Vec<Arc<Slot>> {
         let slots = self.slots.read().unwrap_or_else(|poisoned| poisoned.into_inner());
         slots.values().cloned().collect()
     }
@@ -252,7 +261,7 @@ impl FragmentStore {
     }
 
     /// Runs work on an index off the async threads.
-    async fn on_slot<T: Send + 'static>(
+    pub(super) async fn on_slot<T: Send + 'static>(
         &self,
         slot: Arc<Slot>,
         work: impl FnOnce(&Slot, &Files) -> Result<T> + Send + 'static,
@@ -291,30 +300,21 @@ impl SliceStore for FragmentStore {
                     .collect(),
             }
         };
-        self.inner.state.slots().into_iter().map(stored).collect()
+        self.inner.state.indexes().into_iter().map(stored).collect()
     }
 
     async fn begin_build(&self, info: Arc<IndexInfo>, grouping: Grouping) -> Result<()> {
-        let slices = info.topology.slices_on(self.inner.node);
-        let groups = grouping_of(&info, grouping).groups();
-        let lists = |slice: SliceNo| (slice, SliceLists::new(groups));
-        let manifest = IndexManifest {
-            info: Arc::clone(&info),
-            floor: None,
-            points: Vec::new(),
-            arrived: BTreeMap::new(),
-            flushed: Epoch(0),
-            slices: slices.into_iter().map(lists).collect(),
-            entries: BTreeMap::new(),
-        };
         self.drop_index(info.id).await?;
-        self.inner.state.insert(Slot::new(manifest));
+        let slices = info.topology.slices_on(self.inner.node);
+        self.inner.state.insert(Slot::begin(info, &slices, grouping));
         Ok(())
     }
 
     async fn begin_backfill(&self, index: IndexId, generation: Generation) -> Result<()> {
-        let slot = self.slot(index, generation)?;
-        self.on_slot(slot, |slot, files| slot.begin_backfill(files)).await
+        let rebuild = self.inner.state.rebuild(index, generation);
+        let only = rebuild.as_ref().map(|slot| slot.slices().into_iter().collect());
+        let slot = rebuild.map_or_else(|| self.slot(index, generation), Ok)?;
+        self.on_slot(slot, |slot, files| slot.begin_backfill(only, files)).await
     }
 
     async fn backfill(
@@ -323,7 +323,8 @@ impl SliceStore for FragmentStore {
         generation: Generation,
         documents: Bytes,
     ) -> Result<()> {
-        let slot = self.slot(index, generation)?;
+        let rebuild = self.inner.state.rebuild(index, generation);
+        let slot = rebuild.map_or_else(|| self.slot(index, generation), Ok)?;
         self.inner.backfill(slot, documents).await
     }
 
@@ -333,11 +334,15 @@ impl SliceStore for FragmentStore {
         generation: Generation,
         mark: &EpochMark,
     ) -> Result<()> {
+        if let Some(slot) = self.inner.state.rebuild(index, generation) {
+            return self.inner.finish_rebuild(slot, mark.epoch).await;
+        }
         let slot = self.slot(index, generation)?;
         self.inner.finish_build(slot, mark.epoch).await
     }
 
     async fn drop_index(&self, index: IndexId) -> Result<()> {
+        self.drop_rebuild(index).await?;
         let Some(slot) = self.inner.state.get(index) else { return Ok(()) };
         self.on_slot(slot, |slot, files| slot.drop_all(files)).await?;
         self.inner.state.remove(index);
@@ -446,7 +451,7 @@ impl SliceStore for FragmentStore {
     }
 
     fn load_states(&self) -> Vec<(IndexId, LoadState)> {
-        let slots = self.inner.state.slots();
+        let slots = self.inner.state.indexes();
         slots.iter().map(|slot| (slot.info.id, slot.load_state())).collect()
     }
 

@@ -8,11 +8,9 @@
 //! before lets go of all that was received.
 //!
 //! The target stores each file under a number of its own and checks every piece. It *installs* the slice at an
-//! epoch that it has applied, between two epochs: the lists, restricted to that epoch, become the slice's, and
-//! from the next epoch on the slice is fed by the node's own stream. So nothing is applied twice and nothing
-//! is missed: what is at or below the epoch comes from the source, what is above from the stream. Before
-//! that, what the index has in memory is flushed, and the manifest says that all epochs up to this one are in
-//! fragments: the log, replayed after a crash, never meets the slice with an epoch that its files have.
+//! epoch that it has applied, between two epochs: the lists, restricted to that epoch, become the slice's
+//! ([`super::arrival`]), and from the next epoch on the slice is fed by the node's own stream. So nothing is applied
+//! twice and nothing is missed: what is at or below the epoch comes from the source, what is above from the stream.
 //!
 //! A floor above the epoch means that the source has let go of what the epoch needs: the target waits for a
 //! later one. Files that were received and are in no manifest are deleted when the node starts.
@@ -30,9 +28,10 @@ use proto::moves::{ExportHead, FilePiece};
 use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 
+use super::arrival::{Arrived, ArrivedSlice, Entries, NotInstalled};
 use super::edits::count_at;
 use super::files::Files;
-use super::manifest::{Columns, FileId, IndexManifest, SliceLists};
+use super::manifest::{Columns, FileId, SliceLists};
 use super::slot::{Slot, lock};
 use super::store::{FragmentStore, Inner};
 use super::table::Table;
@@ -347,51 +346,19 @@ impl Inner {
         let lists = received.lists_at(head, epoch)?;
         let named: BTreeSet<FileId> = lists.files().collect();
         let tables = received.files.values().filter(|(file, _)| named.contains(file));
-        let arrived = Arrived {
-            slice: slice.slice,
+        let arrived = ArrivedSlice {
             lists,
-            tables: tables.cloned().collect(),
             reach: Protected { horizon: head.floor, points: head.points.clone() },
-            entries: head.entries,
-            info,
+            entries: Entries::Told(head.entries),
         };
+        let slices = BTreeMap::from([(slice.slice, arrived)]);
         self.files.sync_names()?;
-        match self.state.get(slice.index).filter(|s| s.info.generation == slice.generation) {
-            Some(slot) => slot.take_in(arrived, epoch, &self.files)?,
-            None => {
-                let slot = Slot::of_arrived(arrived, epoch, &self.files)?;
-                self.state.insert(slot);
-            }
-        }
+        self.take_in(Arrived { slices, tables: tables.cloned().collect(), info }, epoch)?;
         // Fragments that hold nothing of the epoch's past are in no list.
         let unnamed = received.files.values().filter(|(file, _)| !named.contains(file)).cloned();
         self.files.retire(unnamed.collect());
         Ok(())
     }
-}
-
-/// Why a slice was not installed.
-enum NotInstalled {
-    /// Nothing has changed.
-    For(Error),
-    /// The manifest could not be made durable: on disk it may be the old one or the new one.
-    Unsure(Error),
-}
-
-impl From<Error> for NotInstalled {
-    fn from(error: Error) -> Self {
-        Self::For(error)
-    }
-}
-
-/// A slice that has arrived.
-struct Arrived {
-    slice: SliceNo,
-    lists: SliceLists,
-    tables: BTreeMap<FileId, Arc<Table>>,
-    reach: Protected,
-    entries: u64,
-    info: Arc<IndexInfo>,
 }
 
 impl Slot {
@@ -431,61 +398,6 @@ impl Slot {
             files: lengths.into_iter().collect(),
         };
         Ok((head, tables))
-    }
-
-    /// An index of which this is the first slice here.
-    fn of_arrived(
-        arrived: Arrived,
-        epoch: Epoch,
-        files: &Files,
-    ) -> std::result::Result<Self, NotInstalled> {
-        let manifest = IndexManifest {
-            info: arrived.info,
-            // Each slice that arrives has a floor of its own.
-            floor: Some(Epoch(0)),
-            points: Vec::new(),
-            arrived: [(arrived.slice, arrived.reach)].into(),
-            flushed: epoch,
-            slices: [(arrived.slice, arrived.lists)].into(),
-            // Counted later; after a crash, when it is loaded.
-            entries: BTreeMap::new(),
-        };
-        files.write_manifest(&manifest).map_err(NotInstalled::Unsure)?;
-        let slot = Self::whole(manifest, arrived.tables)?;
-        slot.writer().tell(arrived.slice, arrived.entries);
-        Ok(slot)
-    }
-
-    fn take_in(
-        &self,
-        arrived: Arrived,
-        epoch: Epoch,
-        files: &Files,
-    ) -> std::result::Result<(), NotInstalled> {
-        self.flush(files)?;
-        let mut structure = lock(&self.structure);
-        let mut manifest = structure.manifest.clone();
-        if structure.dropped || manifest.floor.is_none() {
-            let text = format!("index {} is being built or dropped here", self.info.id);
-            return Err(Error::unavailable(text).into());
-        }
-        if manifest.slices.contains_key(&arrived.slice) {
-            let text = format!("slice {} of index {} is here", arrived.slice, self.info.id);
-            return Err(Error::new(ErrorCode::Exists, text).into());
-        }
-        manifest.info = arrived.info;
-        manifest.arrived.insert(arrived.slice, arrived.reach);
-        manifest.flushed = manifest.flushed.max(epoch);
-        manifest.slices.insert(arrived.slice, arrived.lists);
-        // Its columns are divided as those of the slices that are here.
-        manifest.regroup(structure.manifest.grouping().groups())?;
-        structure.open_rest(files)?;
-        let mut writer = self.writer();
-        files.write_manifest(&manifest).map_err(NotInstalled::Unsure)?;
-        writer.tell(arrived.slice, arrived.entries);
-        structure.manifest = manifest;
-        structure.tables.extend(arrived.tables);
-        Ok(self.publish(&structure, &mut writer, |_| {})?)
     }
 }
 

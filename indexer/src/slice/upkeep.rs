@@ -8,7 +8,7 @@
 //! write, and what flushes and compactions hold for a while; not counted is the epoch at hand, what the
 //! allocator loses, and runs that only a stalled scan still reads.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -340,12 +340,11 @@ fn flush_in_background(inner: &Arc<Inner>) {
     inner.work(
         |background| &mut background.flushing,
         |inner| {
-            let mut tried = BTreeSet::new();
+            let mut tried = Vec::<Arc<Slot>>::new();
             while inner.wants_flush() {
-                let Some(slot) = inner.pick_flush().filter(|slot| tried.insert(slot.info.id))
-                else {
-                    break;
-                };
+                let is_new = |slot: &Arc<Slot>| !tried.iter().any(|other| Arc::ptr_eq(other, slot));
+                let Some(slot) = inner.pick_flush().filter(is_new) else { break };
+                tried.push(Arc::clone(&slot));
                 // One index that cannot be flushed does not keep the others from it.
                 match slot.flush(&inner.files) {
                     Ok(_) => {
