@@ -65,7 +65,7 @@ struct State {
     failures: u32,
     /// Who is asked.
     source: Option<NodeId>,
-    /// Who was asked and does not have it.
+    /// Who was asked and does not have it, or gave something else than it shows.
     absent: BTreeSet<NodeId>,
     /// When bytes came last, or were first asked for.
     progressed: Instant,
@@ -180,7 +180,7 @@ impl IncomingMove {
                 break;
             }
         }
-        Ok(())
+        self.compare(shared, source).await
     }
 
     /// The nodes that have the slice, the one that gives it away first.

@@ -143,8 +143,8 @@ async fn a_slice_that_cannot_go_back_comes_from_a_copy_that_could_with_its_reach
     assert_eq!(shown(&young, Epoch(2)).await, shown(&old, Epoch(2)).await);
 }
 
-/// A copy that is not there: it was lost too.
-struct Lost;
+/// A copy that is not there: it was lost too. Or one that gives what it does not show.
+struct Lost(Option<Arc<Indexer>>);
 
 #[async_trait]
 impl IndexerApi for Lost {
@@ -154,11 +154,14 @@ impl IndexerApi for Lost {
     async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
         Err(Error::unavailable("not here"))
     }
-    async fn checksum(&self, _: SliceId, _: Epoch) -> Result<(u64, u64)> {
-        Err(Error::unavailable("not here"))
+    async fn checksum(&self, slice: SliceId, epoch: Epoch) -> Result<(u64, u64)> {
+        let given = self.0.as_ref().ok_or_else(|| Error::unavailable("not here"))?;
+        let (sum, entries) = given.checksum(slice, epoch).await?;
+        Ok((sum + 1, entries))
     }
-    async fn export(&self, _: ExportRequest) -> Result<ResultStream<ExportMessage>> {
-        Err(Error::new(ErrorCode::SliceMoved, "not here"))
+    async fn export(&self, request: ExportRequest) -> Result<ResultStream<ExportMessage>> {
+        let given = self.0.as_ref();
+        given.ok_or_else(|| Error::new(ErrorCode::SliceMoved, "not here"))?.export(request).await
     }
 }
 
@@ -166,7 +169,7 @@ impl IndexerApi for Lost {
 async fn a_slice_that_no_copy_has_is_built_from_the_source() {
     let dir = tempfile::tempdir().unwrap();
     let script = Script::new(&COPIES, streams, snapshots);
-    script.0.indexers.lock().unwrap().insert(OLD, Arc::new(Lost));
+    script.0.indexers.lock().unwrap().insert(OLD, Arc::new(Lost(None)));
     let young = start(&script, YOUNG, &dir);
     assert_eq!(shown(&young, Epoch(3)).await.1, 20);
     roll_back(&script);
@@ -250,7 +253,7 @@ async fn half_lost(dir: &tempfile::TempDir) -> (Script, Arc<Indexer>) {
         _ => (end(15), documents(0, 15)),
     };
     let script = Script::new(&COPIES, |request, _| streams(request, 1), snapshots);
-    script.0.indexers.lock().unwrap().insert(OLD, Arc::new(Lost));
+    script.0.indexers.lock().unwrap().insert(OLD, Arc::new(Lost(None)));
     script.0.open.send_replace(false);
     roll_back(&script);
     let young = start(&script, YOUNG, dir);
@@ -343,6 +346,25 @@ async fn a_node_that_comes_back_empty_fetches_what_another_has_and_builds_the_re
     assert_eq!(shown_of(&young, SLICES[1], Epoch(4)).await, expected[1]);
     assert_eq!(floors(&young), [Some(Epoch(1)), Some(Epoch(4))]);
     assert_eq!((script.backfills_of(OLD), script.backfills_of(YOUNG)), (0, 1));
+}
+
+#[tokio::test]
+async fn what_came_is_not_shown_where_the_copy_shows_something_else() {
+    let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    drop(stored(&dirs[0], OLD, &index(&COPIES)).await);
+    let streams = |request: &SubscribeRequest, _| {
+        let at = request.from.clone().unwrap_or_else(|| cut([20, 0]));
+        let (indexes, vbuckets) = (vec![index(&COPIES)], VbucketSet::all(2));
+        let begin = StreamMessage::Begin { at, indexes, vbuckets };
+        vec![begin, history(false), epoch(4, 3, cut([20, 0]))]
+    };
+    let script = Script::new(&COPIES, streams, |_, _| (cut([20, 0]), documents(0, 20)));
+    let old = start(&script, OLD, &dirs[0]);
+    script.0.indexers.lock().unwrap().insert(OLD, Arc::new(Lost(Some(old.clone()))));
+    let young = start(&script, YOUNG, &dirs[1]);
+    assert_eq!(shown(&young, Epoch(4)).await, shown(&old, Epoch(4)).await);
+    assert_eq!(floors(&young), [Some(Epoch(4)); 2], "built from the source");
+    assert!(script.backfills_of(YOUNG) > 0);
 }
 
 /// As a crash may leave it, between the loss of a slice and its arrival.

@@ -5,6 +5,8 @@
 //! A copy that stands in dead epochs does no harm: what is installed are its files up to the epoch that is applied
 //! here, and it is asked for that epoch, which it has only when it has gone back itself.
 //!
+//! What has come is compared with what the copy shows, by checksum and at one epoch, before it is installed.
+//!
 //! Where no copy has the slice, or none gives it for long, the restore is *hopeless*: then the node builds it from the
 //! source (`follower/builds.rs`).
 
@@ -14,11 +16,12 @@ use std::time::Duration;
 
 use proto::api::SliceProgress;
 use proto::ids::{BucketId, Generation, IndexId, NodeId, SliceId, SliceNo};
-use proto::index::{Catalog, IndexInfo};
+use proto::index::{Catalog, IndexInfo, NodeInfo};
 use proto::moves::MovePhase;
 use proto::topology::TopologyProvider;
+use proto::{Error, ErrorCode, Result};
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::{Incoming, IncomingMove, lock};
 use crate::follower::Shared;
@@ -29,6 +32,8 @@ pub(super) const AT_ONCE: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// So is one that could not be installed so often, because more came all the time than a last round brings.
 const ATTEMPTS_MAX: u32 = 240;
+/// Above that patience a copy may take a second for so many bytes to tell the checksum of what it shows.
+const COMPARED_BYTES_PER_S: u64 = 4 << 20;
 
 impl Incoming {
     /// Fetches slices that are not here from their other copies.
@@ -122,6 +127,38 @@ impl IncomingMove {
         // What it waited for others is no failure of its own.
         lock(&self.state).progressed += asked.elapsed();
         turn
+    }
+
+    /// Compares what has come of a lost slice with what its copy shows, at the newest epoch that has come: damage on its
+    /// way must not be shown. The two ends of a move are compared by the coordinator, which knows of it.
+    pub(super) async fn compare(&self, shared: &Shared, source: &NodeInfo) -> Result<()> {
+        if self.id.is_some() {
+            return Ok(());
+        }
+        let mut received = self.received.lock().await;
+        let Some((mine, head)) = received.as_ref().and_then(|mine| Some((mine, mine.head()?)))
+        else {
+            return Ok(());
+        };
+        let bytes: u64 = head.files.iter().map(|(_, len)| len).sum();
+        let patience = PATIENCE + Duration::from_secs(bytes / COMPARED_BYTES_PER_S);
+        // No bytes come meanwhile, and that is no silence.
+        lock(&self.state).progressed = Instant::now() + patience;
+        let indexer = shared.directory.indexer(source);
+        let theirs = timeout(patience, indexer.checksum(self.slice, head.epoch));
+        let (theirs, ours) = tokio::join!(theirs, mine.checksum(self.slice.slice));
+        lock(&self.state).progressed = Instant::now();
+        let late = |_| Error::unavailable(format!("node {} did not answer in time", source.id));
+        let (theirs, ours) = (theirs.map_err(late)??, ours?);
+        if ours == theirs {
+            return Ok(());
+        }
+        let (slice, node, epoch) = (self.slice, source.id, head.epoch);
+        tracing::warn!(%slice, %node, %epoch, ?ours, ?theirs, "what was copied is not the copy");
+        *received = None;
+        lock(&self.state).absent.insert(node);
+        let what = format!("what node {node} gave is not what it shows at epoch {epoch}");
+        Err(Error::new(ErrorCode::Corrupt, what))
     }
 
     /// Is it a lost slice that is not to be had?

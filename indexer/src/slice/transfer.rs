@@ -28,14 +28,17 @@ use proto::moves::{ExportHead, FilePiece};
 use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 
+use super::Snapshot;
 use super::arrival::{Arrived, ArrivedSlice, Entries, NotInstalled};
 use super::edits::count_at;
 use super::files::Files;
-use super::manifest::{Columns, FileId, SliceLists};
+use super::load_state::LoadState;
+use super::manifest::{Columns, FileId, IndexManifest, SliceLists};
 use super::slot::{Slot, lock};
 use super::store::{FragmentStore, Inner};
 use super::table::Table;
 use super::versions::Protected;
+use super::visible::{SlotSnapshot, Visible};
 
 /// The first byte of packed lists.
 const LISTS_VERSION: u8 = 1;
@@ -173,6 +176,27 @@ impl Received {
     fn missing(&self) -> impl Iterator<Item = &(u64, u64)> {
         let named = self.head.iter().flat_map(|head| &head.files);
         named.filter(|(file, _)| !self.files.contains_key(file))
+    }
+
+    /// The checksum of what the slice shows at the newest epoch that the source has sent, and how many entries that is.
+    pub async fn checksum(&self, slice: SliceNo) -> Result<(u64, u64)> {
+        let head = self.head.as_ref().filter(|_| self.is_whole());
+        let head =
+            head.ok_or_else(|| Error::unavailable("the slice is not here as a whole yet"))?;
+        let (info, epoch) = (Arc::clone(&head.info), head.epoch);
+        let manifest = IndexManifest {
+            info: Arc::clone(&info),
+            floor: Some(head.floor),
+            points: Vec::new(),
+            arrived: BTreeMap::new(),
+            flushed: epoch,
+            slices: BTreeMap::from([(slice, self.lists_at(head, epoch)?)]),
+            entries: BTreeMap::new(),
+        };
+        let tables = self.files.values().cloned().collect();
+        let visible = Arc::new(Visible::of(&manifest, &tables, LoadState::Active)?);
+        let shown = SlotSnapshot::new(info, epoch, visible, self.inner.options.walk_bytes());
+        self.inner.env.blocking(move || shown.checksum(slice)).await
     }
 
     fn length_of(&self, file: u64) -> Result<u64> {
