@@ -42,6 +42,8 @@ const SILENCE: Duration = Duration::from_secs(10);
 const LAST_ROUND: Duration = Duration::from_secs(3);
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(250);
+/// The same where nothing is expected any more, and another rebuild of the index has to end first.
+const PAUSE_HOPELESS: Duration = Duration::from_secs(2);
 
 /// One slice that comes to this node.
 pub struct IncomingMove {
@@ -132,8 +134,9 @@ impl IncomingMove {
                 if mv.copy(&shared_too).await {
                     return;
                 }
+                let hopeless = mv.is_hopeless(&shared_too);
                 drop(mv);
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(if hopeless { PAUSE_HOPELESS } else { PAUSE }).await;
             }
         });
         let mut state = lock(&self.state);

@@ -143,11 +143,13 @@ impl IncomingMove {
         let bytes: u64 = head.files.iter().map(|(_, len)| len).sum();
         let patience = PATIENCE + Duration::from_secs(bytes / COMPARED_BYTES_PER_S);
         // No bytes come meanwhile, and that is no silence.
-        lock(&self.state).progressed = Instant::now() + patience;
+        let until = Instant::now() + patience;
+        let before = std::mem::replace(&mut lock(&self.state).progressed, until);
         let indexer = shared.directory.indexer(source);
         let theirs = timeout(patience, indexer.checksum(self.slice, head.epoch));
         let (theirs, ours) = tokio::join!(theirs, mine.checksum(self.slice.slice));
-        lock(&self.state).progressed = Instant::now();
+        let answered = matches!(theirs, Ok(Ok(_)));
+        lock(&self.state).progressed = if answered { Instant::now() } else { before };
         let late = |_| Error::unavailable(format!("node {} did not answer in time", source.id));
         let (theirs, ours) = (theirs.map_err(late)??, ours?);
         if ours == theirs {
