@@ -15,7 +15,7 @@
 //! a number above all ever used. An indexer that stands above the point goes back to it before it applies
 //! anything else, whenever it hears of the rollback: what it knows is in the catalog ([`DeadEpochs`]), so
 //! it may have been down all the while. A slice that cannot go back so far is dropped there and fetched from a copy
-//! that could; where there is none, the node builds its slices of that index anew.
+//! that could; where there is none, the node builds it from the source.
 //!
 //! Scans read nothing below that epoch any more: all that survived is in it, so a rollback never un-shows
 //! what survived. The dead epochs are refused for ever, in tokens and elsewhere.
@@ -29,7 +29,7 @@ use crate::history::SourceHistory;
 use crate::ids::Epoch;
 
 /// Ranges of dead epochs that a bucket remembers. A node that was away for longer than that many rollbacks
-/// finds that its epoch is no place in the history, and builds its slices anew.
+/// finds that its epoch is no place in the history, and begins without slices.
 pub const DEAD_MAX: usize = 16;
 
 /// The stages of a rollback.

@@ -295,7 +295,9 @@ impl State {
             Show::Indexes => show::indexes(&catalog),
             Show::Nodes => show::nodes(&catalog, self.backend.status().await.ok().as_ref()),
             Show::Slices => show::slices(&catalog, &self.backend.status().await?),
-            Show::Rollbacks => show_rollbacks::rollbacks(&catalog),
+            Show::Rollbacks => {
+                show_rollbacks::rollbacks(&catalog, self.backend.status().await.ok().as_ref())
+            }
             Show::Moves => show_moves::moves(&catalog, self.backend.status().await.ok().as_ref()),
             Show::Setting(name) => vec![vec![Datum::text(self.settings.show(name)?)]],
             Show::All => show::settings(self.settings.all()),

@@ -1,8 +1,12 @@
 //! SHOW ROLLBACKS: what a source's loss of a piece of its history has taken back, by bucket.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proto::api::{CoordinatorStatus, NodeStatus};
 use proto::expr::ColumnType;
-use proto::ids::Epoch;
-use proto::index::{BucketInfo, Catalog};
+use proto::ids::{BucketId, Epoch, NodeId};
+use proto::index::{BucketInfo, Catalog, IndexState};
 use proto::rollback::DeadEpochs;
 
 use super::show::named;
@@ -10,6 +14,9 @@ use super::value::Datum;
 use crate::sql::plan::ColumnInfo;
 
 use ColumnType::{Int8, Text};
+
+/// The column that tells what is not whole again.
+const REBUILDING: usize = 5;
 
 /// The columns.
 pub(super) fn columns() -> Vec<ColumnInfo> {
@@ -19,13 +26,48 @@ pub(super) fn columns() -> Vec<ColumnInfo> {
         ("back_to_epoch", Int8),
         ("dead_to_epoch", Int8),
         ("resumed_epoch", Int8),
+        ("rebuilding", Text),
         ("note", Text),
     ])
 }
 
-/// The last rollbacks of each bucket, the oldest first; the one that is under way is the last of its bucket.
-pub(super) fn rollbacks(catalog: &Catalog) -> Vec<Vec<Datum>> {
-    catalog.buckets.values().flat_map(|bucket| of_bucket(bucket)).collect()
+/// The last rollbacks of each bucket, the oldest first; the one that is under way is the last of its bucket. To it
+/// belongs what nodes could not take back and have not whole again; without the coordinator's word that stays unknown.
+pub(super) fn rollbacks(catalog: &Catalog, status: Option<&CoordinatorStatus>) -> Vec<Vec<Datum>> {
+    let with_rebuilding = |bucket: &Arc<BucketInfo>| {
+        let mut rows = of_bucket(bucket);
+        let rebuilding = status.and_then(|status| rebuilding(catalog, bucket.id, &status.nodes));
+        if let (Some(row), Some(rebuilding)) = (rows.last_mut(), rebuilding) {
+            row[REBUILDING] = Datum::text(rebuilding);
+        }
+        rows
+    };
+    catalog.buckets.values().flat_map(with_rebuilding).collect()
+}
+
+/// Which copies of a bucket's slices, that were whole before, are copied or built anew now, and where.
+fn rebuilding(catalog: &Catalog, bucket: BucketId, nodes: &[NodeStatus]) -> Option<String> {
+    let mut found = BTreeMap::<_, Vec<String>>::new();
+    for (node, told) in nodes.iter().flat_map(|n| n.slices.iter().map(|told| (n.node, told))) {
+        let index = catalog.indexes.get(&told.slice.index).filter(|index| {
+            (index.bucket, index.state) == (bucket, IndexState::Maintenance)
+                && index.generation == told.slice.generation
+        });
+        if let Some(index) = index.filter(|_| told.floor.is_none()) {
+            let place = (node, &*index.spec.name, told.copied_from);
+            found.entry(place).or_default().push(told.slice.slice.to_string());
+        }
+    }
+    let in_words =
+        |((node, index, from), slices): (&(NodeId, &str, Option<NodeId>), &Vec<String>)| {
+            let slices = slices.join(", ");
+            match from {
+                Some(from) => format!("node {node} copies {slices} of {index} from node {from}"),
+                None => format!("node {node} builds {slices} of {index} from the source"),
+            }
+        };
+    let found: Vec<_> = found.iter().map(in_words).collect();
+    (!found.is_empty()).then(|| found.join("; "))
 }
 
 fn of_bucket(bucket: &BucketInfo) -> Vec<Vec<Datum>> {
@@ -46,7 +88,7 @@ fn of_bucket(bucket: &BucketInfo) -> Vec<Vec<Datum>> {
     // Before its last stage a rollback has taken nothing back yet.
     if let Some(rollback) = current.filter(|rollback| rollback.resumes.is_none()) {
         let mut row = vec![Datum::text(&*bucket.name), Datum::text(rollback.stage.name())];
-        row.extend([Datum::NULL, Datum::NULL, Datum::NULL]);
+        row.extend([Datum::NULL, Datum::NULL, Datum::NULL, Datum::NULL]);
         row.push(Datum::text("new scans wait until it is known what has survived"));
         rows.push(row);
     }
@@ -59,15 +101,15 @@ fn ended(bucket: &BucketInfo, dead: &DeadEpochs, stage: &str, resumed: Epoch) ->
         Some(point) => (int(point.epoch), Datum::NULL),
         None => (Datum::NULL, Datum::text("no kept epoch fitted: the indexes were built anew")),
     };
-    vec![Datum::text(&*bucket.name), Datum::text(stage), point, int(dead.to), int(resumed), note]
+    let (name, stage, rebuilding) = (Datum::text(&*bucket.name), Datum::text(stage), Datum::NULL);
+    vec![name, stage, point, int(dead.to), int(resumed), rebuilding, note]
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use proto::ids::{BucketId, NodeId};
-    use proto::index::SourceKind;
+    use proto::api::SliceProgress;
+    use proto::ids::{Generation, IndexId, SliceId, SliceNo};
+    use proto::index::{IndexInfo, IndexSpec, SourceKind};
     use proto::rollback::{Rollback, RollbackStage};
 
     use super::*;
@@ -96,5 +138,49 @@ mod tests {
         assert_eq!(stages(bucket.clone()), [Datum::text("rollback")]);
         bucket.rollback = None;
         assert_eq!(stages(bucket), [Datum::text("ended")]);
+    }
+    #[test]
+    fn what_could_not_be_taken_back_and_is_not_whole_again_is_told_by_node() {
+        let mut bucket = BucketInfo::new(BucketId(1), "b", 2, SourceKind::Embedded, NodeId(1));
+        bucket.dead = Arc::new(vec![DeadEpochs { point: None, to: Epoch(9) }; 2]);
+        let copies = vec![vec![NodeId(7), NodeId(8)]; 4];
+        let index = IndexInfo::new(IndexId(3), BucketId(1), IndexSpec::new("i", "b"), copies);
+        let index = IndexInfo { state: IndexState::Maintenance, ..index };
+        let catalog = Catalog {
+            buckets: [(bucket.id, Arc::new(bucket))].into(),
+            indexes: [(index.id, Arc::new(index))].into(),
+            ..Catalog::default()
+        };
+        let told = |slice: u16, floor: Option<u64>, copied_from| SliceProgress {
+            slice: SliceId { index: IndexId(3), generation: Generation(0), slice: SliceNo(slice) },
+            floor: floor.map(Epoch),
+            entries: 0,
+            bytes: 0,
+            copied_from,
+            trouble: None,
+        };
+        let node = |node, slices| NodeStatus {
+            node,
+            silent_ms: 0,
+            buckets: Vec::new(),
+            slices,
+            moves: Vec::new(),
+            scans: None,
+        };
+        let old = Some(NodeId(7));
+        let young = vec![
+            told(0, Some(4), None),
+            told(1, None, old),
+            told(2, None, None),
+            told(3, None, old),
+        ];
+        let mut nodes = vec![node(NodeId(7), vec![told(0, Some(2), None)]), node(NodeId(8), young)];
+        let text = |nodes: &[NodeStatus]| rebuilding(&catalog, BucketId(1), nodes);
+        let expected = "node 8 builds 2 of i from the source; node 8 copies 1, 3 of i from node 7";
+        assert_eq!(text(&nodes).as_deref(), Some(expected));
+        nodes.pop();
+        assert_eq!(text(&nodes), None);
+        let rows = rollbacks(&catalog, None);
+        assert!(rows.iter().all(|row| row.len() == columns().len()));
     }
 }
