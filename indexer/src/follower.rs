@@ -345,11 +345,11 @@ pub fn grouping(index: &IndexInfo) -> Grouping {
 }
 
 #[cfg(test)]
+mod cluster;
+#[cfg(test)]
 mod played;
 #[cfg(test)]
 mod restore_tests;
-#[cfg(test)]
-mod scripted;
 #[cfg(test)]
 #[path = "follower_tests.rs"]
 mod tests;

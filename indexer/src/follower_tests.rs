@@ -5,7 +5,8 @@ use proto::index::Role;
 use proto::mutation::Frame;
 use proto::rollback::DeadEpochs;
 
-use super::played::{BRANCH, BUCKET, Script, cut, documents, fresh, index, mark, node, shown};
+use super::cluster::{BUCKET, node};
+use super::played::{BRANCH, Script, cut, documents, fresh, index, mark, shown};
 use super::*;
 use crate::Indexer;
 use proto::homes::VbucketSet;
@@ -46,7 +47,7 @@ async fn a_node_that_cannot_gather_what_it_lacks_goes_on_at_the_present() {
     let mut config = Config::new((*node(INDEXER, Role::Indexer)).clone(), dir.path());
     // The stream has ten times what four of these hold.
     config.queue_bytes_max = Some(256 << 10);
-    let indexer = Indexer::start(config, Env::real(), Arc::new(script.clone())).unwrap();
+    let indexer = Indexer::start(config, Env::real(), script.cluster()).unwrap();
     let (_, entries) = shown(&indexer, Epoch(10)).await;
     let begins = script.0.subscriptions.lock().unwrap().clone();
     assert_eq!(begins.len(), 2, "{begins:?}");
@@ -78,16 +79,12 @@ async fn an_epoch_that_was_taken_back_is_not_waited_for() {
     let dir = tempfile::tempdir().unwrap();
     let script = Script::new(&[INDEXER], loses_its_end, |_, _| (cut([0, 0]), documents(0, 0)));
     let config = Config::new((*node(INDEXER, Role::Indexer)).clone(), dir.path());
-    let indexer = Indexer::start(config, Env::real(), Arc::new(script.clone())).unwrap();
+    let indexer = Indexer::start(config, Env::real(), script.cluster()).unwrap();
     shown(&indexer, Epoch(1)).await;
-    script.0.catalog.send_modify(|catalog| {
-        let mut next = Catalog::clone(catalog);
-        next.cas += 1;
-        let mut bucket = (*next.buckets[&BUCKET]).clone();
+    script.0.told.change(|catalog| {
+        let bucket = catalog.buckets.get_mut(&BUCKET).map(Arc::make_mut).expect("the bucket");
         let point = Some(mark(1, 0, cut([0, 0])));
         bucket.dead = Arc::new(vec![DeadEpochs { point, to: Epoch(2) }]);
-        next.buckets.insert(BUCKET, Arc::new(bucket));
-        *catalog = Arc::new(next);
     });
     let (_, entries) = shown(&indexer, Epoch(3)).await;
     assert_eq!(entries, 10, "what the source has, while it has nothing more");

@@ -1,4 +1,5 @@
-//! A coordinator and a projector that a test plays, for whole indexers.
+//! A projector that a test plays, for whole indexers: what it sends is written down, and what it was asked for is
+//! remembered. One bucket, and an index of two slices.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -8,38 +9,26 @@ use async_channel::Sender;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
-use proto::api::{
-    CoordinatorApi, CoordinatorStatus, Directory, HandOverPiece, HandOverRequest, Heartbeat,
-    IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream, SyncReport, WatchMessage,
-    WriteReply, WriteRequest,
-};
-use proto::command::{CommandRequest, Outcome};
+use proto::Result;
+use proto::api::{IndexerApi, ResultStream};
 use proto::cut::{Cut, EpochMark, Position};
 use proto::env::Env;
-use proto::history::{SourceHistory, SourcePlace};
-use proto::ids::{
-    BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceId, SliceNo, TopologyNo, Vbuuid,
-};
-use proto::index::{
-    BucketInfo, Catalog, IndexInfo, IndexSpec, IndexState, NodeInfo, Role, SourceKind,
-};
-use proto::moves::{RebalancePlan, RebalanceRequest};
+use proto::ids::{Epoch, Generation, IndexId, NodeId, Seqno, SliceId, SliceNo, Vbuuid};
+use proto::index::{IndexInfo, IndexSpec, IndexState};
 use proto::mutation::{
     BackfillMessage, BackfillRequest, KeyVersionsWriter, MutationKind, StreamMessage,
     SubscribeRequest,
 };
-use proto::topology::{IndexTopology, PartitionKey, TopologyProvider};
-use proto::{Error, Result};
+use proto::topology::{PartitionKey, TopologyProvider};
 use tokio::sync::watch;
 
+use super::cluster::{BUCKET, Cluster, Streams, Told};
 use crate::Indexer;
 use crate::slice::{EpochBatch, FragmentStore, Grouping, SliceStore, StoreOptions};
 
-pub const BUCKET: BucketId = BucketId(1);
 pub const INDEX: IndexId = IndexId(1);
 /// The slices of the index.
 pub const SLICES: [SliceId; 2] = [slice(0), slice(1)];
-pub const PROJECTOR: NodeId = NodeId(2);
 pub const BRANCH: Vbuuid = Vbuuid(9);
 
 const fn slice(slice: u16) -> SliceId {
@@ -47,25 +36,24 @@ const fn slice(slice: u16) -> SliceId {
 }
 
 /// What a subscription gets at first; it is told how many of that node came before.
-type Streams = dyn Fn(&SubscribeRequest, usize) -> Vec<StreamMessage> + Send + Sync;
+type Streamed = dyn Fn(&SubscribeRequest, usize) -> Vec<StreamMessage> + Send + Sync;
 /// The snapshot that a backfill gets: its cut and its documents.
 type Snapshots = dyn Fn(&BackfillRequest, usize) -> (Cut, Bytes) + Send + Sync;
 
-/// Plays both, and remembers what was asked.
+/// What is played, and what was asked.
 pub struct Played {
-    pub catalog: watch::Sender<Arc<Catalog>>,
+    pub told: Arc<Told>,
     pub subscriptions: Mutex<Vec<SubscribeRequest>>,
     pub backfills: Mutex<Vec<BackfillRequest>>,
-    pub indexers: Mutex<BTreeMap<NodeId, Arc<dyn IndexerApi>>>,
     /// Are documents of snapshots let through?
     pub open: watch::Sender<bool>,
     /// Where the newest stream of each node goes on.
     more: Mutex<BTreeMap<NodeId, Sender<StreamMessage>>>,
-    streams: Box<Streams>,
+    streams: Box<Streamed>,
     snapshots: Box<Snapshots>,
 }
 
-/// The services as an indexer sees them.
+/// The projector.
 #[derive(Clone)]
 pub struct Script(pub Arc<Played>);
 
@@ -76,10 +64,9 @@ impl Script {
         snapshots: impl Fn(&BackfillRequest, usize) -> (Cut, Bytes) + Send + Sync + 'static,
     ) -> Self {
         Self(Arc::new(Played {
-            catalog: watch::Sender::new(Arc::new(catalog(copies))),
+            told: Told::new(copies, &[index(copies)]),
             subscriptions: Mutex::default(),
             backfills: Mutex::default(),
-            indexers: Mutex::default(),
             open: watch::Sender::new(true),
             more: Mutex::default(),
             streams: Box::new(streams),
@@ -93,34 +80,14 @@ impl Script {
         messages.into_iter().for_each(|message| more.try_send(message).unwrap());
     }
 
-    /// The catalog has the index so.
-    pub fn place(&self, index: Arc<IndexInfo>) {
-        self.0.catalog.send_modify(|catalog| {
-            let mut next = Catalog::clone(catalog);
-            next.cas += 1;
-            next.indexes.insert(INDEX, index);
-            *catalog = Arc::new(next);
-        });
+    /// The services as an indexer sees them.
+    pub fn cluster(&self) -> Arc<Cluster<Self>> {
+        Arc::new(Cluster { told: Arc::clone(&self.0.told), streams: self.clone() })
     }
 
     /// How many backfills a node has asked for.
     pub fn backfills_of(&self, node: NodeId) -> usize {
         self.0.backfills.lock().unwrap().iter().filter(|asked| asked.node == node).count()
-    }
-}
-
-/// One bucket of two vbuckets, and an index of two slices.
-fn catalog(copies: &[NodeId]) -> Catalog {
-    let bucket = BucketInfo::new(BUCKET, "b", 2, SourceKind::Embedded, PROJECTOR);
-    let indexers = copies.iter().map(|copy| node(*copy, Role::Indexer));
-    let nodes = indexers.chain([node(PROJECTOR, Role::Projector)]);
-    Catalog {
-        cas: 1,
-        newest_index: INDEX,
-        buckets: [(BUCKET, Arc::new(bucket))].into(),
-        indexes: [(INDEX, index(copies))].into(),
-        nodes: nodes.map(|node| (node.id, node)).collect(),
-        ..Catalog::default()
     }
 }
 
@@ -151,10 +118,6 @@ pub fn documents(from: u64, count: u64) -> Bytes {
     writer.finish()
 }
 
-pub fn node(id: NodeId, role: Role) -> Arc<NodeInfo> {
-    Arc::new(NodeInfo { id, role, address: String::new(), zone: String::new() })
-}
-
 /// The index with all of its slices on these nodes.
 pub fn index(copies: &[NodeId]) -> Arc<IndexInfo> {
     placed(vec![copies.to_vec(), copies.to_vec()])
@@ -173,68 +136,7 @@ pub fn placed(placement: Vec<Vec<NodeId>>) -> Arc<IndexInfo> {
 }
 
 #[async_trait]
-impl CoordinatorApi for Script {
-    async fn propose(&self, _: CommandRequest) -> Result<Outcome> {
-        Ok(Outcome::Done)
-    }
-    async fn sync(&self, _: SyncReport) -> Result<()> {
-        Ok(())
-    }
-    async fn heartbeat(&self, _: Heartbeat) -> Result<()> {
-        Ok(())
-    }
-    async fn epoch_covering(
-        &self,
-        _: BucketId,
-        _: Cut,
-        _: Option<u64>,
-        _: u64,
-    ) -> Result<EpochMark> {
-        Err(Error::unavailable("not here"))
-    }
-    async fn watch(&self) -> Result<ResultStream<WatchMessage>> {
-        let mut catalog = self.0.catalog.subscribe();
-        catalog.mark_changed();
-        Ok(Box::pin(stream::unfold(catalog, |mut catalog| async {
-            catalog.changed().await.ok()?;
-            let told = Arc::clone(&catalog.borrow_and_update());
-            Some((Ok(WatchMessage::Catalog(told)), catalog))
-        })))
-    }
-    async fn status(&self) -> Result<CoordinatorStatus> {
-        Err(Error::unavailable("not here"))
-    }
-    async fn raft(&self, _: Vec<Bytes>) -> Result<()> {
-        Ok(())
-    }
-    async fn rebalance(&self, _: RebalanceRequest) -> Result<RebalancePlan> {
-        Err(Error::unavailable("not here"))
-    }
-    async fn topology(&self, _: IndexId, _: TopologyNo) -> Result<Arc<IndexTopology>> {
-        Err(Error::unavailable("not here"))
-    }
-}
-
-#[async_trait]
-impl ProjectorApi for Script {
-    async fn write(&self, _: WriteRequest) -> Result<WriteReply> {
-        Err(Error::unavailable("not here"))
-    }
-    async fn get(&self, _: BucketId, _: Vec<String>) -> Result<Vec<Option<Bytes>>> {
-        Err(Error::unavailable("not here"))
-    }
-    async fn push(&self, _: PushRequest) -> Result<PushReply> {
-        Err(Error::unavailable("not here"))
-    }
-    async fn hand_over(&self, _: HandOverRequest) -> Result<HandOverPiece> {
-        Err(Error::unavailable("not here"))
-    }
-    async fn place(&self, _: BucketId) -> Result<SourcePlace> {
-        Err(Error::unavailable("not here"))
-    }
-    async fn history(&self, _: BucketId) -> Result<SourceHistory> {
-        Err(Error::unavailable("not here"))
-    }
+impl Streams for Script {
     async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
         let mut all = self.0.subscriptions.lock().unwrap();
         let before = all.iter().filter(|other| other.node == request.node).count();
@@ -256,21 +158,6 @@ impl ProjectorApi for Script {
         };
         let rest = stream::once(documents).flatten();
         Ok(Box::pin(begin.chain(rest).chain(stream::pending())))
-    }
-}
-
-impl Directory for Script {
-    fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
-        Arc::new(self.clone())
-    }
-    fn coordinator_member(&self, _: NodeId) -> Result<Arc<dyn CoordinatorApi>> {
-        Ok(Arc::new(self.clone()))
-    }
-    fn projector(&self, _: &NodeInfo) -> Arc<dyn ProjectorApi> {
-        Arc::new(self.clone())
-    }
-    fn indexer(&self, node: &NodeInfo) -> Arc<dyn IndexerApi> {
-        Arc::clone(&self.0.indexers.lock().unwrap()[&node.id])
     }
 }
 

@@ -15,9 +15,10 @@ use proto::mutation::Frame;
 use proto::rollback::DeadEpochs;
 use proto::scan::{AppliedReport, ShardBatch, ShardScan};
 
+use super::cluster::{BUCKET, node};
 use super::played::{
-    BRANCH, BUCKET, INDEX, SLICES, Script, cut, documents, expected, fresh, index, mark, node,
-    placed, shown, shown_of,
+    BRANCH, INDEX, SLICES, Script, cut, documents, expected, fresh, index, mark, placed, shown,
+    shown_of,
 };
 use super::*;
 use crate::Indexer;
@@ -100,21 +101,17 @@ fn snapshots(request: &BackfillRequest, before: usize) -> (Cut, Bytes) {
 
 fn start(script: &Script, id: NodeId, dir: &tempfile::TempDir) -> Arc<Indexer> {
     let config = Config::new((*node(id, Role::Indexer)).clone(), dir.path());
-    let indexer = Indexer::start(config, Env::real(), Arc::new(script.clone())).expect("it starts");
+    let indexer = Indexer::start(config, Env::real(), script.cluster()).expect("it starts");
     let indexer = Arc::new(indexer);
-    script.0.indexers.lock().unwrap().insert(id, indexer.clone());
+    script.0.told.indexers.lock().unwrap().insert(id, indexer.clone());
     indexer
 }
 
 fn roll_back(script: &Script) {
-    script.0.catalog.send_modify(|catalog| {
-        let mut next = Catalog::clone(catalog);
-        next.cas += 1;
-        let mut bucket = (*next.buckets[&BUCKET]).clone();
+    script.0.told.change(|catalog| {
+        let bucket = catalog.buckets.get_mut(&BUCKET).map(Arc::make_mut).expect("the bucket");
         let point = Some(mark(2, 1, cut([10, 0])));
         bucket.dead = Arc::new(vec![DeadEpochs { point, to: Epoch(3) }]);
-        next.buckets.insert(BUCKET, Arc::new(bucket));
-        *catalog = Arc::new(next);
     });
 }
 
@@ -169,7 +166,7 @@ impl IndexerApi for Lost {
 async fn a_slice_that_no_copy_has_is_built_from_the_source() {
     let dir = tempfile::tempdir().unwrap();
     let script = Script::new(&COPIES, streams, snapshots);
-    script.0.indexers.lock().unwrap().insert(OLD, Arc::new(Lost(None)));
+    script.0.told.indexers.lock().unwrap().insert(OLD, Arc::new(Lost(None)));
     let young = start(&script, YOUNG, &dir);
     assert_eq!(shown(&young, Epoch(3)).await.1, 20);
     roll_back(&script);
@@ -253,7 +250,7 @@ async fn half_lost(dir: &tempfile::TempDir) -> (Script, Arc<Indexer>) {
         _ => (end(15), documents(0, 15)),
     };
     let script = Script::new(&COPIES, |request, _| streams(request, 1), snapshots);
-    script.0.indexers.lock().unwrap().insert(OLD, Arc::new(Lost(None)));
+    script.0.told.indexers.lock().unwrap().insert(OLD, Arc::new(Lost(None)));
     script.0.open.send_replace(false);
     roll_back(&script);
     let young = start(&script, YOUNG, dir);
@@ -303,7 +300,7 @@ async fn a_crash_while_a_lost_slice_is_built_begins_its_build_anew_and_nothing_e
     shown_of(&young, SLICES[0], Epoch(5)).await;
     // Long enough for the log to be synced.
     tokio::time::sleep(Duration::from_millis(500)).await;
-    script.0.indexers.lock().unwrap().remove(&YOUNG);
+    script.0.told.indexers.lock().unwrap().remove(&YOUNG);
     drop(young);
     tokio::time::sleep(Duration::from_millis(300)).await;
     script.0.open.send_replace(true);
@@ -331,7 +328,9 @@ async fn a_node_that_comes_back_empty_fetches_what_another_has_and_builds_the_re
         },
         |_, _| (cut([20, 0]), documents(0, 20)),
     );
-    script.place(placed(vec![COPIES.to_vec(), vec![YOUNG]]));
+    script.0.told.change(|catalog| {
+        catalog.indexes.insert(INDEX, placed(vec![COPIES.to_vec(), vec![YOUNG]]));
+    });
     let old = start(&script, OLD, &dirs[0]);
     script.0.open.send_replace(false);
     let young = start(&script, YOUNG, &dirs[1]);
@@ -360,7 +359,7 @@ async fn what_came_is_not_shown_where_the_copy_shows_something_else() {
     };
     let script = Script::new(&COPIES, streams, |_, _| (cut([20, 0]), documents(0, 20)));
     let old = start(&script, OLD, &dirs[0]);
-    script.0.indexers.lock().unwrap().insert(OLD, Arc::new(Lost(Some(old.clone()))));
+    script.0.told.indexers.lock().unwrap().insert(OLD, Arc::new(Lost(Some(old.clone()))));
     let young = start(&script, YOUNG, &dirs[1]);
     assert_eq!(shown(&young, Epoch(4)).await, shown(&old, Epoch(4)).await);
     assert_eq!(floors(&young), [Some(Epoch(4)); 2], "built from the source");

@@ -8,26 +8,23 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream;
-use proto::api::{
-    HandOverPiece, HandOverRequest, IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream,
-    WriteReply, WriteRequest,
-};
+use proto::api::{IndexerApi, ResultStream};
 use proto::cut::Position;
 use proto::env::Env;
-use proto::history::{SourceHistory, SourcePlace};
 use proto::homes::VbucketSet;
 use proto::ids::{
-    BucketId, Epoch, Generation, IndexId, SliceId, SliceNo, VbucketId, Vbuuid, vbucket_of,
+    Epoch, Generation, IndexId, NodeId, SliceId, SliceNo, VbucketId, Vbuuid, vbucket_of,
 };
-use proto::index::{IndexSpec, IndexState};
+use proto::index::{IndexSpec, IndexState, Role};
 use proto::mutation::{BackfillRequest, Frame, MutationKind, StreamMessage, SubscribeRequest};
 use tokio::sync::watch;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use super::super::scripted::{BUCKET, Cluster, INDEXER, node};
+use super::super::cluster::{BUCKET, Cluster, Streams, Told, node};
 use super::*;
 use crate::{Config, Indexer};
 
+const INDEXER: NodeId = NodeId(7);
 const VBUCKETS: u16 = 2;
 const BRANCH: Vbuuid = Vbuuid(9);
 /// Index 1 has an entry for each number of a document, index 2 one for the first, where that is even.
@@ -186,31 +183,8 @@ impl Source {
     }
 }
 
-fn no<T>() -> Result<T> {
-    Err(Error::unavailable("not here"))
-}
-
 #[async_trait]
-impl ProjectorApi for Source {
-    async fn write(&self, _: WriteRequest) -> Result<WriteReply> {
-        no()
-    }
-    async fn get(&self, _: BucketId, _: Vec<String>) -> Result<Vec<Option<Bytes>>> {
-        no()
-    }
-    async fn push(&self, _: PushRequest) -> Result<PushReply> {
-        no()
-    }
-    async fn hand_over(&self, _: HandOverRequest) -> Result<HandOverPiece> {
-        no()
-    }
-    async fn place(&self, _: BucketId) -> Result<SourcePlace> {
-        no()
-    }
-    async fn history(&self, _: BucketId) -> Result<SourceHistory> {
-        no()
-    }
-
+impl Streams for Source {
     async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
         let (at, last) = {
             let mut state = self.state();
@@ -290,10 +264,10 @@ fn infos() -> Vec<Arc<IndexInfo>> {
 }
 
 fn start(source: &Source, dir: &Path, change: impl FnOnce(&mut Config)) -> Indexer {
-    let mut config = Config::new((*node(INDEXER)).clone(), dir);
+    let mut config = Config::new((*node(INDEXER, Role::Indexer)).clone(), dir);
     config.retry = Duration::from_millis(10);
     change(&mut config);
-    let cluster = Cluster { projector: Arc::new(source.clone()), indexes: infos() };
+    let cluster = Cluster { told: Told::new(&[INDEXER], &infos()), streams: source.clone() };
     Indexer::start(config, Env::real(), Arc::new(cluster)).expect("it starts")
 }
 

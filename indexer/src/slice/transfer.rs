@@ -31,7 +31,6 @@ use proto::{Error, ErrorCode, Result};
 use super::Snapshot;
 use super::arrival::{Arrived, ArrivedSlice, Entries, NotInstalled};
 use super::edits::count_at;
-use super::files::Files;
 use super::load_state::LoadState;
 use super::manifest::{Columns, FileId, IndexManifest, SliceLists};
 use super::slot::{Slot, lock};
