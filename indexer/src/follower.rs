@@ -108,6 +108,8 @@ struct Follower {
     /// The newest revision of each index that a stream has told.
     revisions: BTreeMap<IndexId, u64>,
     builds: BTreeMap<IndexId, Build>,
+    /// So many builds were begun here.
+    builds_begun: u64,
     built: async_channel::Sender<Built>,
 }
 
@@ -134,6 +136,7 @@ pub fn follow(shared: Shared, bucket: BucketId) -> (Task, watch::Receiver<Follow
         fed: BTreeMap::new(),
         revisions: BTreeMap::new(),
         builds: BTreeMap::new(),
+        builds_begun: 0,
         built,
         state,
         shared,

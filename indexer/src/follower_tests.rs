@@ -59,7 +59,8 @@ async fn a_node_that_cannot_gather_what_it_lacks_goes_on_at_the_present() {
 /// the next one ends where the source does.
 fn loses_its_end(request: &SubscribeRequest, begins: usize) -> Vec<StreamMessage> {
     let at = request.from.clone().unwrap_or_else(|| cut([0, 0]));
-    let (indexes, vbuckets) = (vec![index(&[INDEXER])], VbucketSet::all(2));
+    let index = if begins == 0 { fresh(&[INDEXER]) } else { index(&[INDEXER]) };
+    let (indexes, vbuckets) = (vec![index], VbucketSet::all(2));
     let history = FailoverLogs::new(vec![vec![(BRANCH, 0)]; 2]);
     let begin = StreamMessage::Begin { at, indexes, vbuckets };
     let mut messages = vec![begin, StreamMessage::History(Arc::new(history))];

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use proto::api::ResultStream;
 use proto::cut::Cut;
 use proto::env::Task;
-use proto::ids::{Generation, IndexId, SliceNo};
+use proto::ids::{IndexId, SliceNo};
 use proto::index::IndexInfo;
 use proto::mutation::{BackfillMessage, BackfillRequest};
 use proto::{Error, Result};
@@ -18,6 +18,8 @@ use super::{Follower, Shared, grouping, rules};
 
 /// An index that is being built.
 pub(super) struct Build {
+    /// Tells it from earlier ones of the index.
+    number: u64,
     pub info: Arc<IndexInfo>,
     /// From here on the stream brings what is new, without a gap.
     pub joined: Cut,
@@ -29,16 +31,18 @@ pub(super) struct Build {
 /// All documents of a build's snapshot are in the store.
 pub(super) struct Built {
     index: IndexId,
-    generation: Generation,
+    number: u64,
     cut: Cut,
 }
 
 impl Follower {
     /// Fetches a snapshot for an index whose mutations are applied, unseen, from here on.
     pub(super) fn spawn_build(&mut self, index: &Arc<IndexInfo>, joined: Cut) {
-        let fetch = build(self.shared.clone(), Arc::clone(index), self.built.clone());
-        let task = self.shared.env.spawn("build", fetch);
-        let build = Build { info: Arc::clone(index), joined, snapshot: None, _task: task };
+        self.builds_begun += 1;
+        let number = self.builds_begun;
+        let fetch = build(self.shared.clone(), Arc::clone(index), number, self.built.clone());
+        let _task = self.shared.env.spawn("build", fetch);
+        let build = Build { number, info: Arc::clone(index), joined, snapshot: None, _task };
         self.builds.insert(index.id, build);
     }
 
@@ -81,9 +85,9 @@ impl Follower {
     }
 
     pub(super) async fn build_done(&mut self, done: Built) -> Result<()> {
-        if let Some(build) = self.builds.get_mut(&done.index)
-            && build.info.generation == done.generation
-        {
+        // What one that was given up had to say may come when the next one has begun.
+        let build = self.builds.get_mut(&done.index).filter(|build| build.number == done.number);
+        if let Some(build) = build {
             build.snapshot = Some(done.cut);
         }
         self.finish_builds().await
@@ -113,11 +117,16 @@ impl Follower {
 }
 
 /// Fetches a backfill snapshot into the store, again from the beginning after an error.
-async fn build(shared: Shared, info: Arc<IndexInfo>, built: async_channel::Sender<Built>) {
+async fn build(
+    shared: Shared,
+    info: Arc<IndexInfo>,
+    number: u64,
+    built: async_channel::Sender<Built>,
+) {
     loop {
         match backfill(&shared, &info).await {
             Ok(cut) => {
-                let done = Built { index: info.id, generation: info.generation, cut };
+                let done = Built { index: info.id, number, cut };
                 // The follower is gone only when this task is cancelled too.
                 let _ = built.send(done).await;
                 return;
