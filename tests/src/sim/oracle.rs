@@ -19,8 +19,10 @@ pub struct SimIndex {
     pub sql: &'static str,
     /// The keys that a document has, `None` for MISSING.
     pub keys: fn(&Value) -> Vec<Vec<Option<Value>>>,
-    /// DESC flags.
+    /// DESC flags; the first part of none is descending.
     pub descending: &'static [bool],
+    /// The field that is included, if one is.
+    pub included: Option<&'static str>,
 }
 
 fn field(document: &Value, name: &str) -> Option<Value> {
@@ -37,6 +39,7 @@ pub const INDEXES: [SimIndex; 4] = [
             a => vec![vec![a, field(document, "n")]],
         },
         descending: &[false, true],
+        included: Some("t"),
     },
     SimIndex {
         name: "big",
@@ -46,6 +49,7 @@ pub const INDEXES: [SimIndex; 4] = [
             _ => Vec::new(),
         },
         descending: &[false],
+        included: None,
     },
     SimIndex {
         name: "by_tag",
@@ -62,6 +66,7 @@ pub const INDEXES: [SimIndex; 4] = [
             keys
         },
         descending: &[false, false],
+        included: None,
     },
     SimIndex {
         name: "spread",
@@ -71,11 +76,15 @@ pub const INDEXES: [SimIndex; 4] = [
             n => vec![vec![n, field(document, "a")]],
         },
         descending: &[false, false],
+        included: None,
     },
 ];
 
 /// An entry: its key parts, then the id.
 pub type Entry = (Vec<Option<Value>>, String);
+
+/// An entry, and what is included.
+pub type Shown = (Entry, Option<Value>);
 
 /// The documents of a bucket at a cut, in the history that it was made on.
 pub fn documents(truth: &Truth, bucket: BucketId, cut: &Cut) -> BTreeMap<String, Value> {
@@ -98,18 +107,20 @@ pub fn documents(truth: &Truth, bucket: BucketId, cut: &Cut) -> BTreeMap<String,
     documents
 }
 
-/// The entries of an index over some documents, in its order.
-pub fn entries(index: &SimIndex, documents: &BTreeMap<String, Value>) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = documents
-        .iter()
-        .flat_map(|(id, document)| (index.keys)(document).into_iter().map(|key| (key, id.clone())))
-        .collect();
-    entries.sort_by(|left, right| order(index, left, right));
-    entries
+/// What an index shows of some documents, in its order.
+pub fn shown(index: &SimIndex, documents: &BTreeMap<String, Value>) -> Vec<Shown> {
+    let of_document = |(id, document): (&String, &Value)| -> Vec<Shown> {
+        let included = index.included.and_then(|name| field(document, name));
+        let keys = (index.keys)(document).into_iter();
+        keys.map(|key| ((key, id.clone()), included.clone())).collect()
+    };
+    let mut shown: Vec<Shown> = documents.iter().flat_map(of_document).collect();
+    shown.sort_by(|(left, _), (right, _)| order(index, left, right));
+    shown
 }
 
 /// The order of an index.
-pub fn order(index: &SimIndex, left: &Entry, right: &Entry) -> Ordering {
+fn order(index: &SimIndex, left: &Entry, right: &Entry) -> Ordering {
     for (n, (left, right)) in left.0.iter().zip(&right.0).enumerate() {
         let order = compare(left, right);
         let order = if index.descending[n] { order.reverse() } else { order };
@@ -121,7 +132,7 @@ pub fn order(index: &SimIndex, left: &Entry, right: &Entry) -> Ordering {
 }
 
 /// MISSING, null, numbers, strings: what the simulation's documents have.
-fn compare(left: &Option<Value>, right: &Option<Value>) -> Ordering {
+pub fn compare(left: &Option<Value>, right: &Option<Value>) -> Ordering {
     let rank = |value: &Option<Value>| match value {
         None => 0,
         Some(Value::Null) => 1,

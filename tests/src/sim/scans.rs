@@ -1,5 +1,7 @@
 //! The simulated client's scans, each judged: it shows what the model has at the cut of its epoch, and has all that it
-//! was asked to have.
+//! was asked to have. Half of them are read while more is written.
+
+use std::time::Duration;
 
 use proto::cut::{Position, WritePosition};
 use proto::ids::{Epoch, VbucketId};
@@ -9,21 +11,29 @@ use proto::scan::{Consistency, KeyRange, Output, Row, ScanRequest};
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 use router::ScanBatch;
-use tokio::time::timeout;
+use serde_json::json;
+use tokio::time::{sleep, timeout};
 
 use super::marks::cut_of;
-use super::oracle::{Entry, SimIndex, documents, entries};
+use super::oracle::{Shown, SimIndex, compare, documents, shown};
 use super::violation;
 use super::workload::{STATEMENT, Session, Workload};
 
-/// An entry as bytes, which are its order, and as the model has it.
-type Found = (Vec<u8>, Entry);
+/// An entry as bytes, which are its order, and as the model has it with what is included.
+type Found = (Vec<u8>, Shown);
+
+/// The first parts of the keys that are asked for: from the one up to before the other.
+type Between = (serde_json::Value, serde_json::Value);
 
 /// What a scan was asked.
 struct Asked<'a> {
     index: &'a SimIndex,
     info: &'a IndexInfo,
     request: ScanRequest,
+    /// Part of the index.
+    between: Option<Between>,
+    /// Are included values asked for?
+    include: bool,
     /// Rows of a page; unordered pages have virtual scans.
     pages: Option<u64>,
     /// What it must have.
@@ -34,12 +44,23 @@ struct Asked<'a> {
 
 impl Workload {
     /// A scan of all or part of an index, judged. `must` says that it may not be refused. True if it was not.
-    pub(super) async fn scan(&mut self, session: &Session, index: &SimIndex, must: bool) -> bool {
+    pub(super) async fn scan(
+        &mut self,
+        session: &mut Session,
+        index: &SimIndex,
+        must: bool,
+    ) -> bool {
         let Some(info) = session.router.catalog().index(index.name).cloned() else { return !must };
         let asked = self.draw_scan(session, index, &info, must);
         let catalog = session.router.catalog();
         let from = catalog.buckets.get(&info.bucket).and_then(|bucket| bucket.readable_from());
-        match timeout(STATEMENT, read(session, &asked)).await {
+        let reading = timeout(STATEMENT, read(session, &asked));
+        let (scanned, written) = match !must && self.random.bool() {
+            true => tokio::join!(reading, self.change_meanwhile(session)),
+            false => (reading.await, Vec::new()),
+        };
+        session.note_writes(&written);
+        match scanned {
             Ok(Ok((epoch, found))) => {
                 if from.is_some_and(|from| epoch < from) {
                     let name = index.name;
@@ -50,7 +71,7 @@ impl Workload {
                 self.judge(session, &asked, epoch, found).await;
                 true
             }
-            Ok(Err(error)) if self.is_wrong(session, &asked, &error) => {
+            Ok(Err(error)) if self.is_wrong(&asked, &error) => {
                 violation(&self.summary, format!("a scan of {} failed: {error}", index.name));
                 true
             }
@@ -66,6 +87,16 @@ impl Workload {
         }
     }
 
+    /// Epochs go on while a scan reads its own.
+    async fn change_meanwhile(&mut self, session: &Session) -> Vec<WritePosition> {
+        let mut written = Vec::new();
+        for _ in 0..self.random.usize(1..4) {
+            sleep(Duration::from_millis(self.random.u64(..8))).await;
+            written.extend(self.change_some(session).await);
+        }
+        written
+    }
+
     fn draw_scan<'a>(
         &mut self,
         session: &Session,
@@ -74,7 +105,7 @@ impl Workload {
         must: bool,
     ) -> Asked<'a> {
         let reverse = self.random.bool();
-        let limit = self.random.bool().then(|| self.random.u64(..30));
+        let limit = self.random.bool().then(|| self.random.u64(..30)).filter(|_| !must);
         let (consistency, at_least) = match (must, self.random.u32(..3)) {
             (false, 0) => (Consistency::Any, None),
             (false, 1) if session.last_write.is_some() => {
@@ -86,32 +117,45 @@ impl Workload {
         // Pages, on two routers in turn; unordered ones have virtual scans.
         let pages = (!must && self.random.u8(..3) == 0).then(|| self.random.u64(1..20));
         let ordered = pages.is_none() || self.random.bool();
+        let include = self.random.bool();
+        let between = (!must && self.random.u8(..3) == 0).then(|| self.draw_range(index));
         let request = ScanRequest {
             index: info.id,
-            ranges: vec![KeyRange::all()],
+            ranges: vec![between.as_ref().map_or_else(KeyRange::all, key_range)],
             filter: None,
             reverse,
             ordered,
             distinct_parts: None,
             limit: limit.filter(|_| ordered),
             offset: 0,
-            output: Output::Rows { include: false },
+            output: Output::Rows { include },
             consistency,
             timeout_ms: 5_000,
         };
-        Asked { index, info, request, pages, at_least, must }
+        Asked { index, info, request, between, include, pages, at_least, must }
+    }
+
+    fn draw_range(&mut self, index: &SimIndex) -> Between {
+        let random = &mut self.random;
+        if index.name.starts_with("by_") {
+            let bounds = ["", "a", "aa", "b", "é"];
+            let mut bound = || json!(bounds[random.usize(..bounds.len())]);
+            return (bound(), bound());
+        }
+        let low = random.i64(-1..100);
+        (json!(low), json!(low + random.i64(..60)))
     }
 
     /// May a scan not end in this error?
-    fn is_wrong(&self, session: &Session, asked: &Asked<'_>, error: &Error) -> bool {
-        let of_the_lost = error.code == ErrorCode::InvalidParameter && self.is_lost(session);
+    fn is_wrong(&self, asked: &Asked<'_>, error: &Error) -> bool {
+        let of_the_lost = error.code == ErrorCode::InvalidParameter && self.is_lost(asked);
         let excused = !asked.must && self.is_excused(error);
         !of_the_lost && !error.is_retry() && error.code != ErrorCode::Unknown && !excused
     }
 
-    /// Has a failover taken a part of the last writes? They are what `at_plus` asks for.
-    fn is_lost(&self, session: &Session) -> bool {
-        session.last_write.as_ref().is_some_and(|last| {
+    /// Has a failover taken a part of the writes that `at_plus` asks for?
+    fn is_lost(&self, asked: &Asked<'_>) -> bool {
+        asked.at_least.as_ref().is_some_and(|last| {
             let lost = |(v, p): &(VbucketId, Position)| {
                 self.truth.present_log(last.bucket, *v, *p).is_none()
             };
@@ -148,8 +192,18 @@ impl Workload {
                 found.reverse();
             }
         }
-        let found: Vec<Entry> = found.into_iter().map(|(_, entry)| entry).collect();
-        let mut expected = entries(index, &documents(&self.truth, info.bucket, &cut));
+        let found: Vec<Shown> = found.into_iter().map(|(_, shown)| shown).collect();
+        let mut expected = shown(index, &documents(&self.truth, info.bucket, &cut));
+        if let Some((low, high)) = asked.between.clone().map(|(low, high)| (Some(low), Some(high)))
+        {
+            let is_in = |first: &Option<serde_json::Value>| {
+                compare(first, &low).is_ge() && compare(first, &high).is_lt()
+            };
+            expected.retain(|((key, _), _)| is_in(&key[0]));
+        }
+        if !asked.include {
+            expected.iter_mut().for_each(|(_, included)| *included = None);
+        }
         if *reverse {
             expected.reverse();
         }
@@ -202,14 +256,30 @@ async fn read(session: &Session, asked: &Asked<'_>) -> Result<(Epoch, Vec<Found>
     Err(Error::internal("pages end"))
 }
 
-fn decode(row: Row<'_>, info: &IndexInfo) -> Result<Entry> {
+fn key_range((low, high): &Between) -> KeyRange {
+    let bound = |value: &serde_json::Value| {
+        let value = Value::parse_json(value.to_string().as_bytes()).expect("JSON");
+        let mut encoded = Vec::new();
+        key::encode_part(&value, false, &mut encoded);
+        bytes::Bytes::from(encoded)
+    };
+    KeyRange { low: bound(low), high: Some(bound(high)) }
+}
+
+fn decode(row: Row<'_>, info: &IndexInfo) -> Result<Shown> {
+    let json = |value: Value| match value {
+        Value::Missing => None,
+        value => serde_json::from_str(&value.to_json()).ok(),
+    };
     let mut rest = row.entry;
     let mut parts = Vec::new();
     for part in &info.spec.keys {
-        parts.push(match key::decode_part(&mut rest, part.descending)? {
-            Value::Missing => None,
-            value => serde_json::from_str(&value.to_json()).ok(),
-        });
+        parts.push(json(key::decode_part(&mut rest, part.descending)?));
     }
-    Ok((parts, String::from_utf8_lossy(rest).into_owned()))
+    let mut included = row.include;
+    let value = match included.is_empty() {
+        true => None,
+        false => json(key::decode_part(&mut included, false)?),
+    };
+    Ok(((parts, String::from_utf8_lossy(rest).into_owned()), value))
 }

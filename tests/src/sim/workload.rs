@@ -40,7 +40,7 @@ pub struct Workload {
     stages: Stages,
     faults_for: Duration,
     pub(super) truth: Truth,
-    producer: Option<Arc<Producer>>,
+    pub(super) producer: Option<Arc<Producer>>,
     pub(super) summary: Shared,
     history: Mutex<History>,
     pub(super) acknowledged: Vec<Acknowledged>,
@@ -58,6 +58,18 @@ pub(super) struct Session {
     pub marks: Marks,
     pub bucket: Arc<proto::index::BucketInfo>,
     pub last_write: Option<WritePosition>,
+}
+
+impl Session {
+    /// What was acknowledged.
+    pub fn note_writes(&mut self, written: &[WritePosition]) {
+        for write in written {
+            match &mut self.last_write {
+                Some(last) => last.merge(write),
+                None => self.last_write = Some(write.clone()),
+            }
+        }
+    }
 }
 
 impl Workload {
@@ -139,10 +151,7 @@ impl Workload {
 
     async fn step(&mut self, session: &mut Session) {
         match self.random.u32(..22) {
-            0..10 => match self.producer.clone() {
-                Some(producer) => self.push(&producer, session).await,
-                None => self.write(session).await,
-            },
+            0..10 => drop(self.change(session).await),
             20.. => super::moves::step(&mut self.random, session, &self.summary).await,
             16 if self.producer.is_some() => {
                 super::hand_overs::step(&mut self.random, session, &self.summary).await;
@@ -230,23 +239,26 @@ impl Workload {
             && broken.iter().any(|kind| summary.faults.contains_key(*kind))
     }
 
-    /// The faults have ended: everything must be served again, soon.
+    /// The faults have ended: everything must be served again, soon; and what is written then too.
     async fn heal(&mut self, session: &mut Session) {
         sleep(super::CALM).await;
         super::moves::stop_draining(session).await;
         self.serve_all(session).await;
         super::moves::settle(session, &self.summary).await;
-        match self.producer.clone() {
-            Some(producer) => {
-                super::hand_overs::settle(&producer, session, &self.summary).await;
-                self.push(&producer, session).await;
-                // Whatever was lost on the way: in the end all that the producer has is shown.
-                let positions = producer.ends();
-                session.last_write = Some(WritePosition { bucket: session.bucket.id, positions });
-                self.serve_all(session).await;
-            }
-            None => self.write(session).await,
+        if let Some(producer) = self.producer.clone() {
+            super::hand_overs::settle(&producer, session, &self.summary).await;
         }
+        let deadline = Instant::now() + HEAL;
+        while self.change(session).await.is_empty() {
+            if Instant::now() > deadline {
+                violation(
+                    &self.summary,
+                    format!("no write is taken {HEAL:?} after the last fault"),
+                );
+                break;
+            }
+        }
+        self.serve_all(session).await;
         if let Some(what) = self.history.lock().expect("not poisoned").judge() {
             violation(&self.summary, what);
         }
@@ -254,7 +266,7 @@ impl Workload {
         check_writes(&self.acknowledged, &marks, &self.truth, &self.summary);
     }
 
-    /// Reads all indexes until each is served.
+    /// Every index is there, and shows all that was written.
     async fn serve_all(&mut self, session: &mut Session) {
         let deadline = Instant::now() + HEAL;
         for index in &INDEXES {
@@ -270,8 +282,7 @@ impl Workload {
                         "{} is not served {HEAL:?} after the last fault: {:?}; {bucket:?}",
                         index.name, self.refusal
                     );
-                    violation(&self.summary, what);
-                    break;
+                    return violation(&self.summary, what);
                 }
                 sleep(Duration::from_millis(100)).await;
             }

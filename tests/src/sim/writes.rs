@@ -34,8 +34,23 @@ impl Workload {
         serde_json::Value::Object(document)
     }
 
-    /// Writes and deletes some documents.
-    pub(super) async fn write(&mut self, session: &mut Session) {
+    /// Changes some documents, and remembers what was acknowledged.
+    pub(super) async fn change(&mut self, session: &mut Session) -> Vec<WritePosition> {
+        let written = self.change_some(session).await;
+        session.note_writes(&written);
+        written
+    }
+
+    /// Changes some documents; the positions of what was acknowledged.
+    pub(super) async fn change_some(&mut self, session: &Session) -> Vec<WritePosition> {
+        match self.producer.clone() {
+            Some(producer) => self.push(&producer, session).await,
+            None => self.write(session).await.into_iter().collect(),
+        }
+    }
+
+    /// Writes and deletes some documents by one statement.
+    async fn write(&mut self, session: &Session) -> Option<WritePosition> {
         let writes: Vec<Write> = (0..self.random.usize(1..5))
             .map(|_| {
                 let id = format!("k{}", self.random.u64(..IDS));
@@ -54,20 +69,18 @@ impl Workload {
                     summary.note(&reply);
                 });
                 self.acknowledged.push((reply.position.clone(), ids));
-                match &mut session.last_write {
-                    Some(last) => last.merge(&reply.position),
-                    None => session.last_write = Some(reply.position),
-                }
+                return Some(reply.position);
             }
             Ok(Err(error)) if !error.is_retry() && !self.is_excused(&error) => {
                 violation(&self.summary, format!("a write was refused: {error}"));
             }
             _ => self.count(|summary| summary.writes_unknown += 1),
         }
+        None
     }
 
     /// Changes documents at the producer, and pushes what it has.
-    pub(super) async fn push(&mut self, producer: &Producer, session: &mut Session) {
+    async fn push(&mut self, producer: &Producer, session: &Session) -> Vec<WritePosition> {
         let changes: Vec<(String, Option<String>)> = (0..self.random.usize(1..5))
             .map(|_| {
                 let id = format!("k{}", self.random.u64(..IDS));
@@ -83,7 +96,7 @@ impl Workload {
             }
             _ => {}
         }
-        let bucket = session.bucket.id;
+        let (bucket, mut written) = (session.bucket.id, Vec::new());
         for ((vbucket, position), id) in places.into_iter().zip(ids) {
             if !producer.is_taken(vbucket, position) {
                 self.count(|summary| summary.writes_unknown += 1);
@@ -95,10 +108,8 @@ impl Workload {
                 summary.note(&write);
             });
             self.acknowledged.push((write.clone(), vec![id]));
-            match &mut session.last_write {
-                Some(last) => last.merge(&write),
-                None => session.last_write = Some(write),
-            }
+            written.push(write);
         }
+        written
     }
 }
