@@ -16,7 +16,7 @@ const FOUND: [(&str, &str, u64, u64); 33] = [
     ("hand-over-uncovered", "full", 3, 10),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
-    ("stale-owner-answers", "full", 1, 8),
+    ("stale-owner-answers", "full", 3, 8),
     ("epoch-uncovered", "cores", 4, 10),
     ("gap-ignored", "store", 2, 0),
     ("torn-record-replayed", "store", 8, 0),
