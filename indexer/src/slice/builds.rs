@@ -10,7 +10,7 @@ use bytes::Bytes;
 use proto::ids::{Epoch, SliceNo};
 use proto::{Error, Result};
 
-use super::bulk::{Bulk, Part, write_part};
+use super::bulk::{Bulk, Corrections, Part, write_part};
 use super::files::{Files, Written};
 use super::flush::epochs_of;
 use super::load_state::LoadState;
@@ -20,6 +20,9 @@ use super::slot::{Slot, Structure, lock};
 use super::store::Inner;
 use super::versions::Protected;
 use super::visible::fragments;
+
+/// However large the budget is, no more is sorted at once: to sort more holds the stream up, and gains nothing.
+const GATHERED_BYTES_MAX: usize = 1 << 30;
 
 impl Inner {
     /// Takes in documents of a backfill; writes them when enough have gathered.
@@ -35,9 +38,8 @@ impl Inner {
                 };
                 bulk.add(slot.info.id, slot.info.generation, &documents)?;
                 let gathered = bulk.gathered_bytes();
-                let full = gathered >= bytes_max || bulk.is_full();
                 slot.bulk_bytes.store(gathered as u64, Ordering::Relaxed);
-                Ok(full.then(|| bulk.take_gathered()))
+                Ok((gathered >= bytes_max).then(|| bulk.take_gathered()))
             }
         };
         match self.env.blocking(work).await? {
@@ -47,10 +49,10 @@ impl Inner {
     }
 
     /// What one backfill may gather: all that go on share a quarter of the budget.
-    fn gathered_bytes_max(&self) -> usize {
+    pub fn gathered_bytes_max(&self) -> usize {
         let slots = self.state.slots();
         let builds = slots.iter().filter(|slot| slot.backfilling.load(Ordering::Relaxed)).count();
-        self.options.memory_bytes as usize / 4 / builds.max(1)
+        (self.options.memory_bytes as usize / 4 / builds.max(1)).min(GATHERED_BYTES_MAX)
     }
 
     /// Writes gathered documents, the two parts side by side.
@@ -82,7 +84,8 @@ impl Inner {
     pub async fn finish_build(self: &Arc<Self>, slot: Arc<Slot>, epoch: Epoch) -> Result<()> {
         self.end_backfill(&slot).await?;
         let inner = Arc::clone(self);
-        self.env.blocking(move || slot.finish_build(epoch, &inner.files)).await
+        let bytes_max = self.gathered_bytes_max();
+        self.env.blocking(move || slot.finish_build(epoch, &inner.files, bytes_max)).await
     }
 
     /// Writes what has gathered last; what the epochs have said so far is durable then.
@@ -119,10 +122,11 @@ impl Slot {
         Ok(())
     }
 
-    fn finish_build(&self, epoch: Epoch, files: &Files) -> Result<()> {
+    fn finish_build(&self, epoch: Epoch, files: &Files, bytes_max: usize) -> Result<()> {
         self.flush(files)?;
         let mut structure = lock(&self.structure);
-        let Joined { manifest, new } = self.join_backfill(&mut structure, epoch, files)?;
+        let joined = self.join_backfill(&mut structure, epoch, files, bytes_max)?;
+        let Joined { manifest, new } = joined;
         let mut writer = self.writer();
         files.write_manifest(&manifest)?;
         writer.entries = manifest.entries.iter().map(|(slice, n)| (*slice, *n as i64)).collect();
@@ -136,14 +140,18 @@ impl Slot {
         })
     }
 
-    /// Joins the backfill with what the epochs have said, of which nothing may be in memory any more.
+    /// Joins the backfill with what the epochs have said, of which nothing may be in memory any more; gathers
+    /// so many bytes of corrections at a time.
     pub fn join_backfill(
         &self,
         structure: &mut Structure,
         epoch: Epoch,
         files: &Files,
+        bytes_max: usize,
     ) -> Result<Joined> {
-        let (tombstones, had) = structure.corrections(epoch, files)?;
+        let grouping = structure.manifest.grouping();
+        let gathering = Corrections::new(files, grouping, epoch, bytes_max, &self.bulk_bytes);
+        let (tombstones, had) = structure.corrections(gathering)?;
         files.sync_names()?;
         let Some(bulk) = structure.bulk.take() else {
             return Err(Error::internal(format!("index {} is not being built", self.info.id)));
@@ -176,20 +184,14 @@ impl Structure {
     /// stand for, by slice.
     fn corrections(
         &self,
-        epoch: Epoch,
-        files: &Files,
+        mut gathering: Corrections<'_>,
     ) -> Result<(Vec<Written>, BTreeMap<SliceNo, u64>)> {
         let mut had = BTreeMap::new();
-        let mut rows = RowSorter::default();
         let Some(bulk) = &self.bulk else { return Ok((Vec::new(), had)) };
         for (slice, fragments) in fragments(&self.manifest, &self.tables, LoadState::Active)? {
-            had.insert(slice, bulk.corrections(slice, &fragments.back, &mut rows)?);
+            had.insert(slice, bulk.corrections(slice, &fragments.back, &mut gathering)?);
         }
-        if rows.is_empty() {
-            return Ok((Vec::new(), had));
-        }
-        let groups = self.manifest.grouping().forward();
-        Ok((files.write(groups, None, |out| rows.write(epoch, out))?, had))
+        Ok((gathering.finish()?, had))
     }
 }
 
@@ -204,3 +206,7 @@ fn add(manifest: &mut IndexManifest, new: &Written, place: Place) -> Result<()> 
     }
     manifest.add(*file, &slices, *columns, epochs_of(table), place)
 }
+
+#[cfg(test)]
+#[path = "builds_tests.rs"]
+mod tests;

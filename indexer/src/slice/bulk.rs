@@ -6,10 +6,11 @@
 //! in, also the empty state. What the epochs say outranks the snapshot, which lies at epoch zero:
 //! maintenance began at or before its cut, so they have said everything since. At the end of the build,
 //! each remembered document is looked up in the backfill: the entries that it had there and has no more
-//! get tombstones.
+//! get tombstones, which gather within the same budget as the documents before.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use proto::Result;
 use proto::ids::{Epoch, Generation, IndexId, SliceNo};
@@ -82,22 +83,17 @@ impl Bulk {
                 let Some(slice) = of_slice.first().map(|entry| entry.slice) else { continue };
                 state.clear();
                 for entry in of_slice {
-                    self.gathered.forward.push(slice, entry.key, id, entry.include, false);
+                    self.gathered.forward.push(slice, entry.key, id, Some(entry.include));
                     let include_hash = include_hash(entry.include);
                     packed::put(&mut state, PackedEntry { key: entry.key, include_hash });
                 }
                 *self.entries.entry(slice).or_default() += of_slice.len() as u64;
                 if !plant::is(Plant::BuildSkipsBackIndex) {
-                    self.gathered.back.push(slice, id, &[], &state, false);
+                    self.gathered.back.push(slice, id, &[], Some(&state));
                 }
             }
         }
         Ok(())
-    }
-
-    /// Has it as many bytes as its rows can tell apart?
-    pub fn is_full(&self) -> bool {
-        self.gathered_bytes() >= u32::MAX as usize / 4
     }
 
     /// Bytes of documents that are not written yet.
@@ -132,7 +128,7 @@ impl Bulk {
         &self,
         slice: SliceNo,
         touched: &[Source],
-        out: &mut RowSorter,
+        out: &mut Corrections<'_>,
     ) -> Result<u64> {
         let slices = self.back_of(slice);
         let mut merge = Merge::new(touched.iter().cloned(), false)?;
@@ -167,7 +163,7 @@ fn correct(
     slice: SliceNo,
     slices: &BTreeMap<SliceNo, Arc<Fragments>>,
     documents: &[(Vec<u8>, Vec<u8>)],
-    out: &mut RowSorter,
+    out: &mut Corrections<'_>,
 ) -> Result<u64> {
     let wanted = documents.iter().enumerate().map(|(n, (id, _))| Wanted {
         document: n as u32,
@@ -180,15 +176,74 @@ fn correct(
     let mut had = 0;
     for found in found {
         let (id, newest) = &documents[found.document as usize];
-        let state = &states[found.state.start as usize..found.state.end as usize];
+        let state = &states[found.state];
         for old in packed::entries(state) {
             had += 1;
             if !packed::entries(newest).any(|entry| entry.key == old.key) {
-                out.push(slice, old.key, id, &[], true);
+                out.tombstone(slice, old.key, id)?;
             }
         }
     }
     Ok(had)
+}
+
+/// Tombstones at the end of a build: written into fragments of their own whenever enough have gathered.
+pub struct Corrections<'a> {
+    files: &'a Files,
+    groups: &'static [Columns],
+    /// The epoch that they are of.
+    epoch: Epoch,
+    bytes_max: usize,
+    /// Tells how many bytes have gathered.
+    gathered_bytes: &'a AtomicU64,
+    rows: RowSorter,
+    written: Vec<Written>,
+}
+
+impl<'a> Corrections<'a> {
+    /// None yet, of an epoch; they are written when there are `bytes_max` of them, which `gathered_bytes` counts.
+    pub fn new(
+        files: &'a Files,
+        grouping: Grouping,
+        epoch: Epoch,
+        bytes_max: usize,
+        gathered_bytes: &'a AtomicU64,
+    ) -> Self {
+        let (groups, rows, written) = (grouping.forward(), RowSorter::default(), Vec::new());
+        Self { files, groups, epoch, bytes_max, gathered_bytes, rows, written }
+    }
+
+    fn tombstone(&mut self, slice: SliceNo, key: &[u8], id: &[u8]) -> Result<()> {
+        self.rows.push(slice, key, id, None);
+        let gathered = self.rows.size();
+        self.gathered_bytes.store(gathered as u64, Ordering::Relaxed);
+        if gathered >= self.bytes_max { self.write() } else { Ok(()) }
+    }
+
+    fn write(&mut self) -> Result<()> {
+        let rows = std::mem::take(&mut self.rows);
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let epoch = self.epoch;
+        self.written.extend(self.files.write(self.groups, None, |out| rows.write(epoch, out))?);
+        self.gathered_bytes.store(0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// All of them as fragments, which are the caller's from now on.
+    pub fn finish(mut self) -> Result<Vec<Written>> {
+        self.write()?;
+        Ok(std::mem::take(&mut self.written))
+    }
+}
+
+impl Drop for Corrections<'_> {
+    fn drop(&mut self) {
+        self.gathered_bytes.store(0, Ordering::Relaxed);
+        // After an error nobody will name them.
+        self.files.discard(std::mem::take(&mut self.written));
+    }
 }
 
 /// Writes one part of gathered documents into a fragment for each of its groups.

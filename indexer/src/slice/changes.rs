@@ -77,9 +77,9 @@ impl<'a> Changes<'a> {
         for memtable in [Some(&writer.memtable), writer.frozen.as_deref()].into_iter().flatten() {
             wanted.retain(|Wanted { document, hash, slice, id }| {
                 let Some(state) = memtable.newest(*hash, id, *slice) else { return true };
-                let from = changes.states.len() as u32;
+                let from = changes.states.len();
                 changes.states.extend_from_slice(state.state);
-                let state = from..changes.states.len() as u32;
+                let state = from..changes.states.len();
                 changes.before.push(Found { document: *document, slice: *slice, state });
                 false
             });
@@ -105,8 +105,7 @@ impl<'a> Changes<'a> {
             before = rest;
             old.clear();
             for found in had {
-                let range = found.state.start as usize..found.state.end as usize;
-                let entries = packed::entries(&self.states[range]);
+                let entries = packed::entries(&self.states[found.state.clone()]);
                 old.extend(entries.map(|entry| (found.slice, entry)));
             }
             new.clear();
@@ -168,7 +167,7 @@ fn compare(
     for (slice, entry, include) in new {
         let place = (*slice, entry.key);
         while let Some(entry) = old.next_if(|(slice, old)| (*slice, old.key) < place) {
-            rows.push(entry.0, entry.1.key, id, &[], true);
+            rows.push(entry.0, entry.1.key, id, None);
             count(entry.0, -1);
         }
         match old.next_if(|(slice, old)| (*slice, old.key) == place) {
@@ -176,10 +175,10 @@ fn compare(
             Some(_) => {}
             None => count(*slice, 1),
         }
-        rows.push(*slice, entry.key, id, include, false);
+        rows.push(*slice, entry.key, id, Some(include));
     }
     for (slice, gone) in old {
-        rows.push(*slice, gone.key, id, &[], true);
+        rows.push(*slice, gone.key, id, None);
         count(*slice, -1);
     }
 }

@@ -39,7 +39,7 @@ pub struct Found {
     /// The slice.
     pub slice: SliceNo,
     /// Where its packed state is in the buffer of states.
-    pub state: Range<u32>,
+    pub state: Range<usize>,
 }
 
 /// Looks up the newest states of some documents; those that no fragment knows are not among the found.
@@ -132,7 +132,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Appends the newest state of a document to `states`; `None` if the fragment does not know it.
-    fn newest(&mut self, id: &[u8], states: &mut Vec<u8>) -> Result<Option<Range<u32>>> {
+    fn newest(&mut self, id: &[u8], states: &mut Vec<u8>) -> Result<Option<Range<usize>>> {
         let Some(section) = self.section else { return Ok(None) };
         let index = &self.source.table.index;
         let bounds = &index.sections()[section];
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
                     let state = states.split_off(from);
                     packed::put_range(states, &state, id, keys);
                 }
-                return Ok(Some(from as u32..states.len() as u32));
+                return Ok(Some(from..states.len()));
             }
             row += 1;
         }
@@ -212,7 +212,7 @@ mod tests {
         let (mut found, mut states) = (Vec::new(), Vec::new());
         look_up(&slices, wanted.collect(), &mut found, &mut states).unwrap();
         let epoch = |found: &Found| {
-            let state = &states[found.state.start as usize..found.state.end as usize];
+            let state = &states[found.state.clone()];
             let key = packed::entries(state).next().map(|entry| entry.key.to_vec());
             let head = key.map(|key| super::super::block::head_of(&[&key]));
             (found.document, head.unwrap_or_default())

@@ -104,7 +104,7 @@ impl Inner {
             let what = format!("epoch {applied} was applied while slices were shown at {epoch}");
             return Err(Error::unavailable(what));
         }
-        let arrived = slot.arrive(epoch, &self.files)?;
+        let arrived = slot.arrive(epoch, &self.files, self.gathered_bytes_max())?;
         let tables = arrived.tables.clone();
         self.take_in(arrived, epoch).map_err(|error| match error {
             NotInstalled::For(error) => {
@@ -119,10 +119,11 @@ impl Inner {
 
 impl Slot {
     /// Ends a rebuild: what it has made is the caller's.
-    fn arrive(&self, epoch: Epoch, files: &Files) -> Result<Arrived> {
+    fn arrive(&self, epoch: Epoch, files: &Files, bytes_max: usize) -> Result<Arrived> {
         self.flush(files)?;
         let mut structure = lock(&self.structure);
-        let Joined { manifest, new } = self.join_backfill(&mut structure, epoch, files)?;
+        let joined = self.join_backfill(&mut structure, epoch, files, bytes_max)?;
+        let Joined { manifest, new } = joined;
         structure.dropped = true;
         structure.manifest.slices.clear();
         let mut tables: BTreeMap<FileId, Arc<Table>> = std::mem::take(&mut structure.tables);

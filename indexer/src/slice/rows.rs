@@ -16,48 +16,53 @@ pub struct RowSorter {
     rows: Vec<Row>,
 }
 
+/// The length of a value that there is none of: the row is a tombstone.
+const TOMBSTONE: u32 = u32::MAX;
+
 #[derive(Clone, Copy, Debug)]
 struct Row {
     head: u64,
-    at: u32,
+    at: usize,
     key_len: u32,
     id_len: u32,
     value_len: u32,
     slice: SliceNo,
-    tombstone: bool,
 }
+
+// Sorting moves them.
+const _: () = assert!(size_of::<Row>() <= 32);
 
 impl Row {
     fn key<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
-        &bytes[self.at as usize..(self.at + self.key_len) as usize]
+        &bytes[self.at..self.at + self.key_len as usize]
     }
 
     fn id<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
-        let from = self.at + self.key_len;
-        &bytes[from as usize..(from + self.id_len) as usize]
+        let from = self.at + self.key_len as usize;
+        &bytes[from..from + self.id_len as usize]
     }
 
-    fn value<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
-        let from = self.at + self.key_len + self.id_len;
-        &bytes[from as usize..(from + self.value_len) as usize]
+    fn value<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        let from = self.at + self.key_len as usize + self.id_len as usize;
+        let len = (self.value_len != TOMBSTONE).then_some(self.value_len as usize)?;
+        Some(&bytes[from..from + len])
     }
 }
 
 impl RowSorter {
-    /// Takes in a row.
-    pub fn push(&mut self, slice: SliceNo, key: &[u8], id: &[u8], value: &[u8], tombstone: bool) {
-        let at = self.bytes.len() as u32;
+    /// Takes in a row; without a value it is a tombstone.
+    pub fn push(&mut self, slice: SliceNo, key: &[u8], id: &[u8], value: Option<&[u8]>) {
+        let at = self.bytes.len();
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(id);
-        self.bytes.extend_from_slice(value);
+        self.bytes.extend_from_slice(value.unwrap_or_default());
         self.rows.push(Row {
             head: 0,
             at,
             key_len: key.len() as u32,
             id_len: id.len() as u32,
-            value_len: value.len() as u32,
+            value_len: value.map_or(TOMBSTONE, |value| value.len() as u32),
             slice,
-            tombstone,
         });
     }
 
@@ -103,13 +108,14 @@ impl RowSorter {
         self.sort();
         let bytes = &self.bytes;
         for row in &self.rows {
+            let value = row.value(bytes);
             out.push(&Version {
                 slice: row.slice,
                 key: row.key(bytes),
                 id: row.id(bytes),
-                value: row.value(bytes),
+                value: value.unwrap_or_default(),
                 epoch,
-                tombstone: row.tombstone,
+                tombstone: value.is_none(),
             })?;
         }
         Ok(())

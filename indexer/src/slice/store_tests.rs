@@ -2,7 +2,6 @@
 //! it.
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 use proto::cut::{Cut, Position};
 use proto::env::sim;
@@ -37,7 +36,7 @@ pub(in crate::slice) fn info() -> Arc<IndexInfo> {
     Arc::new(IndexInfo::new(INDEX, BucketId(1), spec, vec![vec![NODE]]))
 }
 
-fn entry_key(country: &str, pop: i64) -> Vec<u8> {
+pub(in crate::slice) fn entry_key(country: &str, pop: i64) -> Vec<u8> {
     let mut bytes = Vec::new();
     key::encode_part(&Value::String(country.into()), false, &mut bytes);
     key::encode_part(&Value::int(pop), false, &mut bytes);
@@ -280,37 +279,6 @@ async fn the_epochs_that_a_rollback_took_back_are_refused_where_nobody_went_back
     drop(store);
     let store = open(&dir);
     assert_eq!([2, 3].map(|epoch| code(&store, epoch)), [dead, dead], "also after a restart");
-}
-
-#[tokio::test]
-async fn builds_share_one_quarter_of_the_budget() {
-    const BUDGET: u64 = 1 << 20;
-    let dir = tempfile::tempdir().unwrap();
-    let options = StoreOptions { memory_bytes: BUDGET, ..StoreOptions::default() };
-    let store = FragmentStore::open(&Env::real(), NODE, dir.path(), options).unwrap();
-    let indexes: Vec<IndexId> = (1..=4).map(IndexId).collect();
-    for index in &indexes {
-        let info = IndexInfo { id: *index, ..IndexInfo::clone(&info()) };
-        store.begin_build(Arc::new(info), Grouping::Together).await.unwrap();
-        store.begin_backfill(*index, Generation(0)).await.unwrap();
-    }
-    let mut most = 0;
-    for n in 0..200 {
-        for index in &indexes {
-            let mut writer = KeyVersionsWriter::default();
-            for document in 0..20 {
-                writer.mutation(1, MutationKind::Upsert, &format!("k{n}-{document}"), 1);
-                writer.index(*index, Generation(0), 1);
-                writer.entry(SliceNo(0), &entry_key("country", n), b"");
-            }
-            store.backfill(*index, Generation(0), writer.finish()).await.unwrap();
-            let slots = store.inner.state.slots();
-            let gathered = slots.iter().map(|slot| slot.bulk_bytes.load(Ordering::Relaxed)).sum();
-            most = u64::max(most, gathered);
-        }
-    }
-    assert!(most > BUDGET / 16, "they gather something: {most} bytes");
-    assert!(most <= BUDGET / 4, "{most} bytes gathered, the budget is {BUDGET}");
 }
 
 /// A heartbeat asks on an async thread, which must not wait for whoever changes memory or lists.
