@@ -6,15 +6,20 @@
 //! manifest says that all epochs up to this one are in fragments: the log, replayed after a crash, never meets a slice
 //! with an epoch that its files have. One manifest names all that arrive together, so after a crash all of them are
 //! here or none.
+//!
+//! Where that manifest cannot be made durable, the one before is, before anything goes on. Where that fails too, a
+//! crash may bring the slices back after all, and what the epochs have said of them since must come from the log: it
+//! is kept from here on, until the disk says again what memory does ([`Inner::settle_doubts`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proto::ids::{Epoch, SliceNo};
+use proto::ids::{BucketId, Epoch, Generation, IndexId, SliceNo};
 use proto::index::IndexInfo;
-use proto::{Error, ErrorCode};
+use proto::{Error, ErrorCode, Result};
 
-use super::files::Files;
+use super::files::{Files, NotReplaced};
+use super::log::Lsn;
 use super::manifest::{FileId, IndexManifest, SliceLists};
 use super::slot::{Slot, lock};
 use super::store::Inner;
@@ -78,12 +83,27 @@ impl Arrived {
     }
 }
 
+/// Between two epochs of a bucket.
+#[derive(Clone, Copy)]
+pub(super) struct Between {
+    /// The one before, which must be the newest that is applied.
+    pub epoch: Epoch,
+    /// What the log has of the ones behind begins here or later.
+    pub lsn: Lsn,
+}
+
 /// Why a slice was not installed.
 pub(super) enum NotInstalled {
     /// Nothing has changed.
     For(Error),
-    /// The manifest could not be made durable: on disk it may be the old one or the new one.
+    /// The manifest could not be made durable, and not the one before either: on disk may be either of them.
     Unsure(Error),
+}
+
+impl From<NotReplaced> for NotInstalled {
+    fn from(NotReplaced { error, unsure }: NotReplaced) -> Self {
+        if unsure { Self::Unsure(error) } else { Self::For(error) }
+    }
 }
 
 impl From<Error> for NotInstalled {
@@ -93,17 +113,61 @@ impl From<Error> for NotInstalled {
 }
 
 impl Inner {
-    /// Shows slices that have arrived, with what is here of their index.
-    pub fn take_in(&self, arrived: Arrived, epoch: Epoch) -> std::result::Result<(), NotInstalled> {
+    /// The place behind an epoch, which is the newest that is applied as far as its caller knows.
+    pub async fn behind(&self, bucket: BucketId, epoch: Epoch) -> Between {
+        // Meanwhile no epoch goes into the log.
+        let _order = self.order.lock().await;
+        let buckets = lock(&self.state.buckets);
+        let applying = buckets.get(&bucket).and_then(|progress| progress.applying);
+        Between { epoch, lsn: applying.unwrap_or(Lsn::MAX).min(self.log.end()) }
+    }
+
+    /// Is an epoch still the newest that is applied?
+    pub fn check_newest(&self, bucket: BucketId, at: Between) -> Result<()> {
+        let applied = self.committed(bucket);
+        if applied != at.epoch {
+            let what = format!("epoch {applied} was applied while slices arrived at {}", at.epoch);
+            return Err(Error::unavailable(what));
+        }
+        Ok(())
+    }
+
+    /// Shows slices that have arrived, with what is here of their index. The caller is alone with the bucket
+    /// ([`State::alone`]).
+    ///
+    /// [`State::alone`]: super::store::State::alone
+    pub fn take_in(&self, arrived: Arrived, at: Between) -> std::result::Result<(), NotInstalled> {
+        self.check_newest(arrived.info.bucket, at)?;
         let generation = arrived.info.generation;
         match self.state.get(arrived.info.id).filter(|s| s.info.generation == generation) {
-            Some(slot) => slot.take_in(arrived, epoch, &self.files),
+            Some(slot) => slot.take_in(arrived, at, &self.files),
             None => {
-                let slot = Slot::of_arrived(arrived, epoch, &self.files)?;
+                let slot = Slot::of_arrived(arrived, at, &self.files)?;
                 self.state.insert(slot);
                 Ok(())
             }
         }
+    }
+
+    /// Makes the manifests on disk durable as memory has them where that is in doubt; what cannot be settled
+    /// now stays in doubt. Blocks.
+    pub fn settle_doubts(&self) {
+        for (index, generation, doubt) in self.files.doubts() {
+            let alone = self.state.alone(doubt.bucket);
+            let _alone = lock(&alone);
+            if let Err(error) = self.settle_doubt(index, generation) {
+                tracing::warn!(%index, %error, "a manifest on disk is in doubt");
+            }
+        }
+    }
+
+    fn settle_doubt(&self, index: IndexId, generation: Generation) -> Result<()> {
+        let put_back = |before| self.files.put_back_manifest(index, generation, before);
+        let slot = self.state.get(index).filter(|slot| slot.info.generation == generation);
+        let Some(slot) = slot else { return put_back(None) };
+        let structure = lock(&slot.structure);
+        let on_disk = !structure.dropped && structure.manifest.floor.is_some();
+        put_back(on_disk.then_some(&structure.manifest))
     }
 }
 
@@ -111,7 +175,7 @@ impl Slot {
     /// An index of which these are the first slices here.
     fn of_arrived(
         arrived: Arrived,
-        epoch: Epoch,
+        Between { epoch, lsn }: Between,
         files: &Files,
     ) -> std::result::Result<Self, NotInstalled> {
         let mut manifest = IndexManifest {
@@ -125,8 +189,8 @@ impl Slot {
             entries: BTreeMap::new(),
         };
         arrived.add_to(&mut manifest, epoch);
-        files.write_manifest(&manifest).map_err(NotInstalled::Unsure)?;
-        let slot = Self::whole(manifest, arrived.tables.clone())?;
+        let slot = Self::whole(manifest.clone(), arrived.tables.clone())?;
+        files.replace_manifest(&manifest, None, lsn)?;
         arrived.tell(&mut slot.writer());
         Ok(slot)
     }
@@ -134,7 +198,7 @@ impl Slot {
     fn take_in(
         &self,
         arrived: Arrived,
-        epoch: Epoch,
+        Between { epoch, lsn }: Between,
         files: &Files,
     ) -> std::result::Result<(), NotInstalled> {
         self.flush(files)?;
@@ -157,10 +221,14 @@ impl Slot {
         manifest.regroup(groups)?;
         structure.open_rest(files)?;
         let mut writer = self.writer();
-        files.write_manifest(&manifest).map_err(NotInstalled::Unsure)?;
+        files.replace_manifest(&manifest, Some(&structure.manifest), lsn)?;
         arrived.tell(&mut writer);
         structure.manifest = manifest;
         structure.tables.extend(arrived.tables);
         Ok(self.publish(&structure, &mut writer, |_| {})?)
     }
 }
+
+#[cfg(test)]
+#[path = "arrival_tests.rs"]
+mod tests;

@@ -3,19 +3,20 @@
 //! A file that no list names any more is deleted when its last reader has gone: until then the reader's
 //! `Arc` keeps it alive. What a crash leaves behind unnamed is deleted when the node starts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 
 use bytes::Bytes;
 use proto::env::{Env, File, OpenMode};
-use proto::ids::{Generation, IndexId};
+use proto::ids::{BucketId, Generation, IndexId};
 use proto::{Error, Result};
 
 use super::fragment::{BlockCache, Compression, Fragment, FragmentOptions, FragmentWriter};
 use super::garbage::{self, Pending};
 use super::group_writer::GroupWriter;
 use super::layout;
+use super::log::Lsn;
 use super::manifest::{self, Columns, FileId, IndexManifest, NodeManifest};
 use super::pacing::Pacer;
 use super::slot::lock;
@@ -43,6 +44,25 @@ pub struct Files {
     pub pacer: Pacer,
     pending: Mutex<Pending>,
     retired: Mutex<Vec<(FileId, Weak<Table>)>>,
+    doubts: Mutex<BTreeMap<(IndexId, Generation), Doubt>>,
+}
+
+/// A manifest on disk may be a newer one than that of which memory is: a crash now would bring back what it says, and
+/// of the epochs since only those that the log has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Doubt {
+    /// The bucket of its index.
+    pub bucket: BucketId,
+    /// From here on the log has the epochs that the newer manifest does not.
+    pub lsn: Lsn,
+}
+
+/// Why a manifest was not replaced.
+pub struct NotReplaced {
+    /// Why.
+    pub error: Error,
+    /// On disk may be either of them, also after a crash; otherwise it is the one before.
+    pub unsure: bool,
 }
 
 impl Files {
@@ -56,6 +76,7 @@ impl Files {
             pacer: Pacer::new(env, options.compaction_bytes_per_s),
             pending: Mutex::default(),
             retired: Mutex::default(),
+            doubts: Mutex::default(),
         }
     }
 
@@ -163,8 +184,69 @@ impl Files {
     pub fn write_manifest(&self, manifest: &IndexManifest) -> Result<()> {
         let dir = layout::manifest_dir(&self.dir);
         let written = manifest::write_index(&*self.env.fs, &dir, manifest);
-        self.settle(manifest.files());
+        match &written {
+            Ok(()) => self.is_written(manifest),
+            Err(_) => self.settle(manifest.files()),
+        }
         written
+    }
+
+    /// As [`Self::write_manifest`], where memory is as `before` says until this is done, `None` if nothing of the
+    /// index is here. After an error `before` is durable again; where that fails too, the log is not let go of
+    /// from `lsn` on until it is.
+    pub fn replace_manifest(
+        &self,
+        manifest: &IndexManifest,
+        before: Option<&IndexManifest>,
+        lsn: Lsn,
+    ) -> std::result::Result<(), NotReplaced> {
+        let (dir, info) = (layout::manifest_dir(&self.dir), &manifest.info);
+        let written = manifest::write_index(&*self.env.fs, &dir, manifest);
+        let Err(error) = written else {
+            self.is_written(manifest);
+            return Ok(());
+        };
+        if let Err(again) = self.put_back_manifest(info.id, info.generation, before) {
+            tracing::warn!(error = %again, index = %info.id, "putting a manifest back");
+            self.settle(manifest.files());
+            let mut doubts = lock(&self.doubts);
+            let doubt = doubts.entry((info.id, info.generation));
+            let doubt = doubt.or_insert(Doubt { bucket: info.bucket, lsn });
+            doubt.lsn = doubt.lsn.min(lsn);
+            return Err(NotReplaced { error, unsure: true });
+        }
+        Err(NotReplaced { error, unsure: false })
+    }
+
+    /// Makes sure that the manifest of an index is as it was, also where it may have been replaced.
+    pub fn put_back_manifest(
+        &self,
+        index: IndexId,
+        generation: Generation,
+        before: Option<&IndexManifest>,
+    ) -> Result<()> {
+        let (fs, dir) = (&*self.env.fs, layout::manifest_dir(&self.dir));
+        let Some(before) = before else { return self.remove_manifest(index, generation) };
+        // On a full disk it could not be written again.
+        match manifest::read_index(fs, &dir, index, generation)?.as_ref() == Some(before) {
+            true => fs
+                .sync_dir(&dir)
+                .map_err(|error| Error::from(error).context("syncing manifests"))?,
+            false => manifest::write_index(fs, &dir, before)?,
+        }
+        lock(&self.doubts).remove(&(index, generation));
+        Ok(())
+    }
+
+    /// The indexes whose manifest on disk may say what is not in memory.
+    pub fn doubts(&self) -> Vec<(IndexId, Generation, Doubt)> {
+        let doubts = lock(&self.doubts);
+        doubts.iter().map(|((index, generation), doubt)| (*index, *generation, *doubt)).collect()
+    }
+
+    fn is_written(&self, manifest: &IndexManifest) {
+        lock(&self.doubts).remove(&(manifest.info.id, manifest.info.generation));
+        self.settle(manifest.files());
     }
 
     fn settle(&self, files: impl IntoIterator<Item = FileId>) {
@@ -180,7 +262,9 @@ impl Files {
     /// Removes the manifest of an index for good.
     pub fn remove_manifest(&self, index: IndexId, generation: Generation) -> Result<()> {
         let dir = layout::manifest_dir(&self.dir);
-        manifest::remove_index(&*self.env.fs, &dir, index, generation)
+        manifest::remove_index(&*self.env.fs, &dir, index, generation)?;
+        lock(&self.doubts).remove(&(index, generation));
+        Ok(())
     }
 
     /// Deletes some tables that nothing on disk names any more, each when its last reader has gone.

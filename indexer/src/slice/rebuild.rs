@@ -12,11 +12,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
+use proto::Result;
 use proto::ids::{BucketId, Epoch, Generation, IndexId, SliceNo};
 use proto::index::IndexInfo;
-use proto::{Error, Result};
 
-use super::arrival::{Arrived, ArrivedSlice, Entries, NotInstalled};
+use super::arrival::{Arrived, ArrivedSlice, Between, Entries, NotInstalled};
 use super::builds::Joined;
 use super::files::Files;
 use super::manifest::{FileId, Grouping};
@@ -83,12 +83,12 @@ impl Inner {
     /// rebuild is over too, and its slices are as absent as before.
     pub async fn finish_rebuild(self: &Arc<Self>, slot: Arc<Slot>, epoch: Epoch) -> Result<()> {
         self.end_backfill(&slot).await?;
-        let inner = Arc::clone(self);
+        let (inner, at) = (Arc::clone(self), self.behind(slot.info.bucket, epoch).await);
         let work = move || {
             // Whoever asked may be gone by now, and its successor may apply epochs.
             let alone = inner.state.alone(slot.info.bucket);
             let _alone = lock(&alone);
-            let shown = inner.show_rebuilt(&slot, epoch);
+            let shown = inner.show_rebuilt(&slot, at);
             inner.state.take_rebuild(slot.info.id);
             if shown.is_err() {
                 slot.drop_with(&inner.files, || Ok(()))?;
@@ -98,15 +98,11 @@ impl Inner {
         self.env.blocking(work).await
     }
 
-    fn show_rebuilt(&self, slot: &Slot, epoch: Epoch) -> Result<()> {
-        let applied = self.committed(slot.info.bucket);
-        if applied != epoch {
-            let what = format!("epoch {applied} was applied while slices were shown at {epoch}");
-            return Err(Error::unavailable(what));
-        }
-        let arrived = slot.arrive(epoch, &self.files, self.gathered_bytes_max())?;
+    fn show_rebuilt(&self, slot: &Slot, at: Between) -> Result<()> {
+        self.check_newest(slot.info.bucket, at)?;
+        let arrived = slot.arrive(at.epoch, &self.files, self.gathered_bytes_max())?;
         let tables = arrived.tables.clone();
-        self.take_in(arrived, epoch).map_err(|error| match error {
+        self.take_in(arrived, at).map_err(|error| match error {
             NotInstalled::For(error) => {
                 self.files.retire(tables.into_iter().collect());
                 error

@@ -29,7 +29,7 @@ use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 
 use super::Snapshot;
-use super::arrival::{Arrived, ArrivedSlice, Entries, NotInstalled};
+use super::arrival::{Arrived, ArrivedSlice, Between, Entries, NotInstalled};
 use super::edits::count_at;
 use super::load_state::LoadState;
 use super::manifest::{Columns, FileId, IndexManifest, SliceLists};
@@ -309,10 +309,13 @@ impl FragmentStore {
         if let Err(error) = self.inner.log.sync().await {
             return Err(Box::new(Refused { error, received }));
         }
-        let (inner, epoch) = (Arc::clone(&self.inner), mark.epoch);
+        let inner = Arc::clone(&self.inner);
+        let at = inner.behind(mark.bucket, mark.epoch).await;
         let work = move || {
+            let alone = inner.state.alone(info.bucket);
+            let _alone = lock(&alone);
             let mut received = received;
-            match inner.install(&received, slice, info, epoch) {
+            match inner.install(&received, slice, info, at) {
                 Ok(()) => {
                     received.files.clear();
                     Ok(())
@@ -363,10 +366,10 @@ impl Inner {
         received: &Received,
         slice: SliceId,
         info: Arc<IndexInfo>,
-        epoch: Epoch,
+        at: Between,
     ) -> std::result::Result<(), NotInstalled> {
         let head = received.head.as_ref().ok_or_else(|| Error::internal("nothing was received"))?;
-        let lists = received.lists_at(head, epoch)?;
+        let lists = received.lists_at(head, at.epoch)?;
         let named: BTreeSet<FileId> = lists.files().collect();
         let tables = received.files.values().filter(|(file, _)| named.contains(file));
         let arrived = ArrivedSlice {
@@ -376,7 +379,7 @@ impl Inner {
         };
         let slices = BTreeMap::from([(slice.slice, arrived)]);
         self.files.sync_names()?;
-        self.take_in(Arrived { slices, tables: tables.cloned().collect(), info }, epoch)?;
+        self.take_in(Arrived { slices, tables: tables.cloned().collect(), info }, at)?;
         // Fragments that hold nothing of the epoch's past are in no list.
         let unnamed = received.files.values().filter(|(file, _)| !named.contains(file)).cloned();
         self.files.retire(unnamed.collect());
@@ -426,4 +429,4 @@ impl Slot {
 
 #[cfg(test)]
 #[path = "transfer_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -14,13 +14,17 @@ use super::*;
 
 const SLICE: SliceId = SliceId { index: INDEXES[0], generation: GENERATION, slice: SliceNo(0) };
 
-fn info() -> Arc<IndexInfo> {
+pub(in crate::slice) fn info() -> Arc<IndexInfo> {
     Arc::new(IndexInfo::new(INDEXES[0], mark(1).bucket, IndexSpec::new("i", "b"), vec![vec![NODE]]))
 }
 
 /// One round of a move: what the source has and the target has not.
-async fn round(source: &FragmentStore, received: &mut Received) {
-    let export = source.export(SLICE).await.unwrap();
+pub(in crate::slice) async fn round(
+    source: &FragmentStore,
+    slice: SliceId,
+    received: &mut Received,
+) {
+    let export = source.export(slice).await.unwrap();
     received.begin(export.head.clone()).await.unwrap();
     let have = received.have();
     for (file, len) in export.head.files.iter().filter(|(file, _)| !have.contains(file)) {
@@ -37,7 +41,7 @@ async fn files_of_a_source_that_came_back_empty_are_not_taken_for_its_new_ones()
     let (target, _, _target_fs) = sim::world(4);
     let target = open(&target);
     let mut received = target.receive(NODE);
-    round(&open(&env), &mut received).await;
+    round(&open(&env), SLICE, &mut received).await;
     let before = received.have();
     // Another directory, other documents, files of the same numbers.
     let (env, _, _fs) = sim::world(5);
@@ -48,7 +52,7 @@ async fn files_of_a_source_that_came_back_empty_are_not_taken_for_its_new_ones()
     apply(&source, 1, 0..0).await;
     source.finish_build(INDEXES[0], GENERATION, &mark(1)).await.unwrap();
     apply(&target, 1, 0..0).await;
-    round(&source, &mut received).await;
+    round(&source, SLICE, &mut received).await;
     assert!(received.have().iter().any(|file| before.contains(file)), "numbers are given again");
     assert!(target.install(received, SLICE, info(), &mark(1)).await.is_ok());
     let shown = |store: &FragmentStore| {
@@ -70,7 +74,7 @@ async fn a_slice_that_a_crash_has_left_uncounted_is_counted_when_it_is_loaded() 
         apply(&target, epoch, 0..0).await;
     }
     let mut received = target.receive(NODE);
-    round(&source, &mut received).await;
+    round(&source, SLICE, &mut received).await;
     assert!(target.install(received, SLICE, info(), &mark(3)).await.is_ok());
     apply(&target, 4, 18..25).await;
     target.wait_durable(mark(4).bucket, Epoch(4)).await.unwrap();

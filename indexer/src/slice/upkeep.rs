@@ -238,6 +238,8 @@ impl Inner {
 
     /// Lets go of the log as far as the fragments have what is in it.
     pub async fn release_log(self: &Arc<Self>) -> Result<()> {
+        let inner = Arc::clone(self);
+        self.env.blocking(move || inner.settle_doubts()).await;
         let mut order = self.order.lock().await;
         self.checkpoint(&mut order, 1);
         let slots = self.state.slots();
@@ -248,7 +250,8 @@ impl Inner {
             .filter(|(bucket, _)| slots.iter().any(|slot| slot.info.bucket == **bucket))
             .filter_map(|(_, progress)| progress.applying)
             .collect();
-        let needed = unflushed.chain(applying).min().unwrap_or(u64::MAX);
+        let doubts = self.files.doubts().into_iter().map(|(.., doubt)| doubt.lsn);
+        let needed = unflushed.chain(applying).chain(doubts).min().unwrap_or(u64::MAX);
         let needed = if plant::is(Plant::LogReleasedEarly) { u64::MAX } else { needed };
         let passed = order.checkpoints.partition_point(|(lsn, _)| *lsn <= needed);
         let Some((lsn, marks)) = order.checkpoints.drain(..passed).next_back() else {
