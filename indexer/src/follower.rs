@@ -308,8 +308,12 @@ impl Follower {
         while let Some(batch) = self.next_ready()? {
             let mark = batch.mark.clone();
             if let Err(error) = self.shared.store.apply(batch).await {
-                // The queue has given the epoch away: begin again behind the last applied one.
-                self.forget_received();
+                match error.code {
+                    // It would come again as it is.
+                    ErrorCode::OverLimit => self.give_up_gathering(&error).await?,
+                    // The queue has given the epoch away: begin again behind the last applied one.
+                    _ => self.forget_received(),
+                }
                 return Err(error);
             }
             self.applied = Some(mark);

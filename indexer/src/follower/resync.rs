@@ -206,18 +206,27 @@ impl Follower {
         }
         let what = format!("bucket {}: {bytes} bytes wait for one epoch", self.bucket);
         let error = Error::new(ErrorCode::DropData, what);
-        if self.resync.is_none() {
-            self.begin_resync(&error);
-        } else {
-            tracing::warn!(bucket = %self.bucket, bytes, "too much to gather: its slices are built anew");
-            self.build_anew().await?;
-        }
+        self.give_up_gathering(&error).await?;
         Err(error)
+    }
+
+    /// What the next epoch brings, or a resync has found to correct, is too much for one epoch.
+    pub(super) async fn give_up_gathering(&mut self, why: &Error) -> Result<()> {
+        if self.resync.is_none() {
+            self.begin_resync(why);
+            return Ok(());
+        }
+        tracing::warn!(bucket = %self.bucket, %why, "too much to gather: its slices are built anew");
+        self.build_anew().await
     }
 }
 
+/// What may gather for one epoch. An epoch is one record of the log: with corrections, which may be half as much again,
+/// and the message at hand on top it must fit into one, however large the memory is.
 fn bytes_max(shared: &Shared) -> u64 {
-    shared.config.queue_bytes_max().saturating_mul(QUEUES_GATHERED_MAX)
+    let record_bytes_max = shared.config.store.log.record_bytes_max as u64;
+    let gathered = shared.config.queue_bytes_max().saturating_mul(QUEUES_GATHERED_MAX);
+    gathered.min(record_bytes_max / 2)
 }
 
 /// Compares some indexes, one after another, and says what came out. Cancelled: nothing has changed.

@@ -49,6 +49,8 @@ struct State {
     begins: Vec<Option<Cut>>,
     snapshots: u32,
     random: u64,
+    /// Do timestamps come before what they cover?
+    epochs_first: bool,
 }
 
 fn key_of(number: i64) -> Vec<u8> {
@@ -103,6 +105,20 @@ impl State {
 
     /// The next message of a stream, if there is one.
     fn message(&self, at: &mut Cut, last: &mut Epoch) -> Option<Result<StreamMessage>> {
+        match self.epochs_first {
+            true => self.epoch(last).map(Ok).or_else(|| self.frames(at)),
+            false => self.frames(at).or_else(|| self.epoch(last).map(Ok)),
+        }
+    }
+
+    fn epoch(&self, last: &mut Epoch) -> Option<StreamMessage> {
+        let mark = self.epochs.iter().find(|mark| mark.epoch > *last)?;
+        *last = mark.epoch;
+        Some(StreamMessage::Epoch(mark.clone()))
+    }
+
+    fn frames(&self, at: &mut Cut) -> Option<Result<StreamMessage>> {
+        let mut frames = Vec::new();
         for (n, log) in self.logs.iter().enumerate() {
             let (vbucket, from) = (VbucketId(n as u16), at.get(VbucketId(n as u16)).seqno);
             if from.0 < self.purged[n] {
@@ -115,13 +131,10 @@ impl State {
                 let to = Position { vbuuid: BRANCH, seqno: Seqno(log.len() as u64) };
                 at.set(vbucket, to);
                 let body = out.finish();
-                let frame = Frame { vbucket, vbuuid: BRANCH, from, to: to.seqno, body };
-                return Some(Ok(StreamMessage::Frames(vec![frame])));
+                frames.push(Frame { vbucket, vbuuid: BRANCH, from, to: to.seqno, body });
             }
         }
-        let mark = self.epochs.iter().find(|mark| mark.epoch > *last)?;
-        *last = mark.epoch;
-        Some(Ok(StreamMessage::Epoch(mark.clone())))
+        (!frames.is_empty()).then_some(Ok(StreamMessage::Frames(frames)))
     }
 }
 
@@ -305,8 +318,8 @@ async fn refuses(indexer: &Indexer, epochs: std::ops::Range<u64>) {
     }
 }
 
-/// An indexer that shows epoch 2 goes down, and misses epochs 3 to 5, which nobody has any more.
-async fn left_behind(dir: &Path) -> Source {
+/// An indexer that shows epoch 2 goes down, and misses epochs 3 to 5.
+async fn was_away(dir: &Path) -> Source {
     let source = Source::new();
     source.change(200);
     let indexer = start(&source, dir, |_| {});
@@ -315,6 +328,12 @@ async fn left_behind(dir: &Path) -> Source {
     shows(&indexer, &source, Epoch(2)).await;
     stop(indexer).await;
     (0..3).for_each(|_| source.change(40));
+    source
+}
+
+/// The same, and nobody has them any more.
+async fn left_behind(dir: &Path) -> Source {
+    let source = was_away(dir).await;
     source.purge();
     source
 }
@@ -396,6 +415,25 @@ async fn copies_that_differ_too_much_are_built_anew() {
     let indexer = start(&source, dir.path(), |config| config.queue_bytes_max = Some(64));
     shows(&indexer, &source, Epoch(5)).await;
     assert!(source.state().snapshots >= 5, "compared, and then built");
+}
+
+/// Where the bound on what gathers does not see it coming, the log refuses the record.
+#[tokio::test]
+async fn an_epoch_that_is_longer_than_a_record_of_the_log_is_not_gathered_again() {
+    for epochs_first in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let source = was_away(dir.path()).await;
+        source.state().epochs_first = epochs_first;
+        let begins = source.state().begins.len();
+        let limit = |config: &mut Config| config.store.log.record_bytes_max = 2 << 10;
+        let indexer = start(&source, dir.path(), limit);
+        shows(&indexer, &source, Epoch(5)).await;
+        refuses(&indexer, 2..5).await;
+        let began = source.state().begins[begins..].to_vec();
+        assert!(began[0].is_some() && began.contains(&None), "it was resynced: {began:?}");
+        source.change(5);
+        shows(&indexer, &source, Epoch(6)).await;
+    }
 }
 
 #[test]

@@ -50,7 +50,8 @@ impl Run {
         let (env, _, fs) = sim::world(seed);
         let sync =
             if seed.is_multiple_of(3) { SyncPolicy::OnDemand } else { SyncPolicy::EachGroup };
-        let options = LogOptions { segment_bytes: 200 + 400 * (seed % 4), sync };
+        let options =
+            LogOptions { segment_bytes: 200 + 400 * (seed % 4), sync, ..LogOptions::default() };
         let random = SystemRandom::seeded(!seed);
         Self { env, fs, random, options, model: Model::default() }
     }

@@ -78,11 +78,14 @@ pub struct LogOptions {
     pub segment_bytes: u64,
     /// When what was written is synced.
     pub sync: SyncPolicy,
+    /// Records above this are refused; no more than the format can have.
+    pub record_bytes_max: usize,
 }
 
 impl Default for LogOptions {
     fn default() -> Self {
-        Self { segment_bytes: 32 << 20, sync: SyncPolicy::default() }
+        let record_bytes_max = RECORD_BYTES_MAX;
+        Self { segment_bytes: 32 << 20, sync: SyncPolicy::default(), record_bytes_max }
     }
 }
 
@@ -106,6 +109,7 @@ pub struct CommitLog {
 struct Shared {
     env: Env,
     dir: PathBuf,
+    record_bytes_max: usize,
     pending: Mutex<Pending>,
     wake_writer: Notify,
     wake_appenders: Notify,
@@ -143,6 +147,7 @@ impl CommitLog {
         let shared = Arc::new(Shared {
             env: env.clone(),
             dir: dir.to_path_buf(),
+            record_bytes_max: options.record_bytes_max.min(RECORD_BYTES_MAX),
             pending: Mutex::new(Pending {
                 bytes: Vec::new(),
                 end: found.end,
@@ -162,7 +167,7 @@ impl CommitLog {
     }
 
     /// Appends a record and says where it ends; waits while too much is pending. It is durable when
-    /// [`Self::durable`] has reached that place.
+    /// [`Self::durable`] has reached that place. `OverLimit` where it is too long.
     pub async fn append(&self, payload: &[u8]) -> Result<Lsn> {
         self.append_parts(&[payload]).await
     }
@@ -170,8 +175,9 @@ impl CommitLog {
     /// As [`Self::append`], for a payload in parts: each is copied once, into the group.
     pub async fn append_parts(&self, parts: &[&[u8]]) -> Result<Lsn> {
         let len: usize = parts.iter().map(|part| part.len()).sum();
-        if len > RECORD_BYTES_MAX {
-            let message = format!("a log record of {len} bytes, {RECORD_BYTES_MAX} are the most");
+        let most = self.shared.record_bytes_max;
+        if len > most {
+            let message = format!("a log record of {len} bytes, {most} are the most");
             return Err(Error::new(ErrorCode::OverLimit, message));
         }
         let crc = parts.iter().fold(0, |crc, part| crc32c::crc32c_append(crc, part));

@@ -10,7 +10,7 @@ use super::segment::segment_path;
 use super::*;
 
 pub(super) fn small(segment_bytes: u64) -> LogOptions {
-    LogOptions { segment_bytes, sync: SyncPolicy::EachGroup }
+    LogOptions { segment_bytes, sync: SyncPolicy::EachGroup, ..LogOptions::default() }
 }
 
 fn records(env: &Env, dir: &Path) -> Result<Vec<(Lsn, Vec<u8>)>> {
@@ -174,7 +174,8 @@ async fn release_removes_whole_segments_below_a_place_and_never_the_last() {
 #[tokio::test]
 async fn on_demand_syncs_only_for_those_who_wait() {
     let ((env, _, fs), dir) = (sim::world(1), log_dir());
-    let options = LogOptions { segment_bytes: 1 << 20, sync: SyncPolicy::OnDemand };
+    let options =
+        LogOptions { segment_bytes: 1 << 20, sync: SyncPolicy::OnDemand, ..LogOptions::default() };
     let log = CommitLog::open(&env, &dir, options, &mut |_, _| Ok(())).unwrap();
     tokio::task::yield_now().await;
     let mut last = 0;
