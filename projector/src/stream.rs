@@ -418,7 +418,7 @@ impl MaintenanceStream {
             ends.into_iter().find(|(v, end)| here(v) && at.get(*v).seqno < *end)
         };
         self.goal.as_deref().and_then(&behind).or_else(|| {
-            self.goal = self.bucket.next_goal(at);
+            self.goal = self.bucket.next_goal(&self.vbuckets, at);
             self.goal.as_deref().and_then(&behind).or_else(|| behind(to))
         })
     }

@@ -11,7 +11,8 @@
 
 use std::collections::VecDeque;
 
-use proto::cut::{Cut, EpochMark};
+use proto::cut::{Cut, EpochMark, Position};
+use proto::homes::VbucketSet;
 use proto::ids::{Epoch, Seqno, VbucketId};
 
 /// Mutations between two timestamps that a reader takes as one step: some megabytes of key-versions, and many
@@ -20,9 +21,14 @@ pub const STRIDE: u64 = 16 << 10;
 /// Groups of fewer bytes share an entry of [`Unpublished`].
 const ENTRY_BYTES: usize = 64 << 10;
 
+/// How many mutations a cut is ahead of another in one vbucket.
+fn ahead(from: &Cut, (vbucket, end): (VbucketId, Position)) -> u64 {
+    end.seqno.0.saturating_sub(from.get(vbucket).seqno.0)
+}
+
 /// How many mutations a cut is ahead of another.
 fn distance(from: &Cut, to: &Cut) -> u64 {
-    to.iter().map(|(v, end)| end.seqno.0.saturating_sub(from.get(v).seqno.0)).sum()
+    to.iter().map(|end| ahead(from, end)).sum()
 }
 
 /// Forgets timestamps below the horizon that no reader would miss, and the oldest beyond a number. Called with
@@ -53,11 +59,20 @@ pub fn forget(epochs: &mut VecDeque<EpochMark>, horizon: Epoch, epochs_max: usiz
     }
 }
 
-/// Where a reader at a place in the history reads to next: to the newest timestamp that is a stride away or
-/// less, or to the next one.
-pub fn next_goal<'a>(epochs: &'a VecDeque<EpochMark>, at: &Cut) -> Option<&'a EpochMark> {
-    let reached = epochs.partition_point(|mark| distance(at, &mark.cut) == 0);
-    let near = epochs.partition_point(|mark| distance(at, &mark.cut) <= STRIDE);
+/// Where a reader of some vbuckets at a place in the history reads to next: to the newest timestamp that is a stride
+/// away or less, or to the next one. Other vbuckets do not count: it stands at no place in them, and what another
+/// projector has of them would be a distance that it never goes.
+pub fn next_goal<'a>(
+    epochs: &'a VecDeque<EpochMark>,
+    vbuckets: &VbucketSet,
+    at: &Cut,
+) -> Option<&'a EpochMark> {
+    let distance = |mark: &EpochMark| -> u64 {
+        let here = mark.cut.iter().filter(|(vbucket, _)| vbuckets.contains(*vbucket));
+        here.map(|end| ahead(at, end)).sum()
+    };
+    let reached = epochs.partition_point(|mark| distance(mark) == 0);
+    let near = epochs.partition_point(|mark| distance(mark) <= STRIDE);
     epochs.get(near.saturating_sub(1).max(reached))
 }
 
@@ -100,7 +115,6 @@ impl Unpublished {
 mod tests {
     use std::sync::Arc;
 
-    use proto::cut::Position;
     use proto::ids::{BucketId, Vbuuid};
 
     use super::*;
@@ -159,12 +173,26 @@ mod tests {
         let far = STRIDE * 3;
         let epochs = [mark(1, [10, 0]), mark(2, [10, 20]), mark(3, [10, far]), mark(4, [11, far])];
         let epochs = VecDeque::from(epochs);
-        let goal = |at| next_goal(&epochs, &cut(at)).map(|mark| mark.epoch.0);
+        let all = VbucketSet::all(2);
+        let goal = |at| next_goal(&epochs, &all, &cut(at)).map(|mark| mark.epoch.0);
         assert_eq!(goal([0, 0]), Some(2), "both that are near at once");
         assert_eq!(goal([10, 20]), Some(3), "however far");
         assert_eq!(goal([10, far - 1]), Some(4));
         assert_eq!(goal([11, far]), None);
         assert_eq!(goal([50, far + 1]), None);
+    }
+
+    #[test]
+    fn a_reader_of_some_vbuckets_goes_its_own_way_however_much_there_is_of_others() {
+        let epochs: VecDeque<_> =
+            (1..=4).map(|n| mark(n, [n * STRIDE, n * 100 * STRIDE])).collect();
+        let first = [VbucketId(0)].into_iter().collect();
+        // As a stream begins: at zero in what it does not bring.
+        let goal = |at| next_goal(&epochs, &first, &cut([at, 0])).map(|mark| mark.epoch.0);
+        assert_eq!(goal(0), Some(1));
+        assert_eq!(goal(STRIDE), Some(2), "the first is reached");
+        assert_eq!(goal(4 * STRIDE - 1), Some(4));
+        assert_eq!(goal(4 * STRIDE), None, "nothing is ahead of it");
     }
 
     #[test]

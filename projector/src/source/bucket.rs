@@ -341,9 +341,9 @@ impl Bucket {
         state.epochs.iter().skip(from).cloned().collect()
     }
 
-    /// Where a reader of the log at a place reads to next; `None` where no timestamp is ahead of it.
-    pub fn next_goal(&self, at: &Cut) -> Option<Arc<Cut>> {
-        backlog::next_goal(&self.state().epochs, at).map(|mark| Arc::clone(&mark.cut))
+    /// Where a reader of the log of some vbuckets at a place reads to next; `None` where no timestamp is ahead of it.
+    pub fn next_goal(&self, vbuckets: &VbucketSet, at: &Cut) -> Option<Arc<Cut>> {
+        backlog::next_goal(&self.state().epochs, vbuckets, at).map(|mark| Arc::clone(&mark.cut))
     }
 
     /// Bytes of mutations that no timestamp covers yet.

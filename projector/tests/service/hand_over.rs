@@ -11,7 +11,7 @@ use projector::source::DocumentStore;
 use proto::ErrorCode;
 use proto::api::*;
 use proto::command::Command;
-use proto::cut::{Cut, Position};
+use proto::cut::{Cut, EpochMark, Position};
 use proto::homes::{HandOver, Homes};
 use proto::ids::*;
 use proto::index::*;
@@ -132,10 +132,14 @@ pub async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T
 
 /// A mutation of vbucket 0.
 pub fn pushed(seqno: u64) -> PushMutation {
+    pushed_to(VbucketId(0), seqno)
+}
+
+fn pushed_to(vbucket: VbucketId, seqno: u64) -> PushMutation {
     let mut ids = (0..).map(|n| format!("{seqno}-{n}"));
-    let id = ids.find(|id| vbucket_of(id, VBUCKETS) == VbucketId(0)).expect("one of them");
+    let id = ids.find(|id| vbucket_of(id, VBUCKETS) == vbucket).expect("one of them");
     PushMutation {
-        vbucket: VbucketId(0),
+        vbucket,
         position: Position { vbuuid: Vbuuid(BRANCH), seqno: Seqno(seqno) },
         id,
         kind: MutationKind::Upsert,
@@ -233,4 +237,56 @@ async fn what_is_released_stays_released_when_the_home_starts_again() {
     pair.push(51..=55).await;
     let place = until("both know", async || pair.source().place(PUSHED).await.ok()).await;
     assert_eq!(place.durable.get(VbucketId(0)), at(55));
+}
+
+/// A reader that is far behind gets what belongs to one timestamp before what belongs to the next, from a projector
+/// that has a part of the vbuckets too: how much there is of the others is nothing to it.
+#[tokio::test]
+async fn a_part_of_a_bucket_is_caught_up_from_timestamp_to_timestamp() {
+    const EPOCHS: u64 = 4;
+    /// In each vbucket; in both together more than a stride, so that each timestamp is a step of its own.
+    const MUTATIONS: u64 = 10_000;
+    let pair = Pair::new().await;
+    let (here, mut cuts) = ([0, 2].map(VbucketId), Vec::new());
+    let count = |cut: &Cut| here.iter().map(|v| cut.get(*v).seqno.0).sum::<u64>();
+    for epoch in 1..=EPOCHS {
+        for vbucket in here {
+            for seqno in ((epoch - 1) * MUTATIONS..epoch * MUTATIONS).step_by(1000) {
+                let seqnos = seqno + 1..=seqno + 1000;
+                pair.push_all(seqnos.map(|seqno| pushed_to(vbucket, seqno)).collect()).await;
+            }
+        }
+        let ends = [MUTATIONS, 100 * MUTATIONS, MUTATIONS, 100 * MUTATIONS];
+        let cut = Cut::from_positions(ends.map(|end| at(epoch * end)).to_vec());
+        let (parent, horizon) = (Epoch(epoch - 1), Epoch(epoch));
+        pair.first.script.say(WatchMessage::Epochs(vec![EpochMark {
+            bucket: PUSHED,
+            epoch: Epoch(epoch),
+            parent,
+            cut: Arc::new(cut.clone()),
+            horizon,
+            points: Arc::default(),
+        }]));
+        cuts.push(cut);
+    }
+    let subscribe = async |from| {
+        let (node, last_epoch) = (NodeId(9), Epoch(0));
+        let request = SubscribeRequest { node, bucket: PUSHED, from, last_epoch };
+        let stream = pair.first.projector().subscribe(request).await.expect("a stream");
+        Follower { stream, at: Cut::zero(VBUCKETS), ..Follower::default() }
+    };
+    // The projector knows of all of them before the reader comes.
+    let mut now = subscribe(None).await;
+    while now.epochs.last() != Some(&EPOCHS) {
+        now.step().await.expect("the stream goes on");
+    }
+    let mut late = subscribe(Some(Cut::zero(VBUCKETS))).await;
+    let mut most = 0;
+    while count(&late.at) < 2 * EPOCHS * MUTATIONS {
+        late.step().await.expect("the stream goes on");
+        let covers = |cut: &&Cut| here.iter().all(|v| late.at.get(*v).seqno >= cut.get(*v).seqno);
+        let applied = cuts.iter().take_while(covers).last();
+        most = most.max(count(&late.at) - applied.map_or(0, count));
+    }
+    assert!(most <= 2 * MUTATIONS, "{most} mutations were gathered at once");
 }
