@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use proto::command::Command;
+use proto::homes::Homes;
 use proto::ids::{NodeId, VbucketId};
 use sextant::sql::backend::Backend;
 use tokio::time::{Instant, sleep, timeout};
@@ -37,13 +38,15 @@ pub(super) async fn step(random: &mut fastrand::Rng, session: &Session, summary:
 /// After the faults: nothing is on its way, and everything is taken.
 pub(super) async fn settle(producer: &Producer, session: &Session, summary: &Shared) {
     let deadline = Instant::now() + SETTLE;
+    // Before it can push again what is missing.
+    if let Some(what) = lacks(producer, session, deadline).await {
+        return violation(summary, what);
+    }
     // Of what a projector has lost it would hear with its next push only.
     producer.doubt_all();
     loop {
         let pushed = producer.push_all(&session.backend, &session.bucket).await;
-        let catalog = session.router.catalog();
-        let homes = catalog.buckets.get(&session.bucket.id).map(|bucket| &bucket.homes);
-        let rests = homes.is_some_and(|homes| homes.handing().is_empty());
+        let (rests, homes) = at_rest(session);
         if rests && matches!(pushed, Ok(true)) {
             return;
         }
@@ -51,6 +54,30 @@ pub(super) async fn settle(producer: &Producer, session: &Session, summary: &Sha
             let what =
                 format!("{SETTLE:?} after the last fault: pushed {pushed:?}, homes {homes:?}");
             return violation(summary, what);
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Is no vbucket on its way? And where they are.
+fn at_rest(session: &Session) -> (bool, Option<Homes>) {
+    let catalog = session.router.catalog();
+    let homes = catalog.buckets.get(&session.bucket.id).map(|bucket| Homes::clone(&bucket.homes));
+    (homes.as_ref().is_some_and(|homes| homes.handing().is_empty()), homes)
+}
+
+/// What the producer knows to be taken and no home has, as soon as no vbucket is on its way.
+async fn lacks(producer: &Producer, session: &Session, deadline: Instant) -> Option<String> {
+    let id = session.bucket.id;
+    loop {
+        if at_rest(session).0
+            && let Ok(source) = session.backend.source(&session.bucket)
+            && let Ok(Ok(there)) = timeout(STATEMENT, source.history(id)).await
+        {
+            return producer.lacks(&there);
+        }
+        if Instant::now() > deadline {
+            return Some(format!("{SETTLE:?} after the last fault nobody tells what was taken"));
         }
         sleep(Duration::from_millis(100)).await;
     }

@@ -11,6 +11,9 @@
 //!
 //! A projector may come back from an older copy of its disk, and has lost what it had acknowledged. Nobody tells the
 //! producer: it is refused with its next push, which leaves a gap. Until then the judge knows what is not there.
+//!
+//! A producer that asks and pushes again what is missing would mend whatever a projector loses, so it is looked at
+//! each time: what was taken is there, or the judge knows why it is not.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -44,6 +47,8 @@ struct Feed {
     unsure: bool,
     /// What the projector has lost of what was taken lies behind this; the judge alone knows.
     lost_behind: Option<u64>,
+    /// Some copy may lack what lies behind this, and may yet become the vbucket's: until a push says otherwise.
+    lacks_behind: Option<u64>,
     /// Counts such losses.
     losses: u64,
 }
@@ -61,6 +66,17 @@ impl Feed {
                 && (position.seqno.0 == 0 || branch_of(branches, position.seqno) == position.vbuuid)
         };
         present.chain(past).find(has)
+    }
+
+    /// What was taken and is not there, although nobody took it away: neither a fail-over of the source, after which
+    /// less counts as taken, nor an older copy of a disk.
+    fn lacks(&self, vbucket: VbucketId, there: &SourceHistory) -> Option<String> {
+        let taken = self.lacks_behind.unwrap_or(u64::MAX).min(self.taken as u64);
+        let (taken, end) = (self.position(taken), there.durable.get(vbucket));
+        let is_there = end.seqno >= taken.seqno && there.logs.includes(vbucket, taken);
+        (!is_there).then(|| {
+            format!("acknowledged and lost: vbucket {vbucket} ends at {end:?}, {taken:?} was taken")
+        })
     }
 
     /// A projector has all up to a place.
@@ -167,8 +183,17 @@ impl Producer {
     /// A projector has lost what it had of a vbucket behind a place. The producer does not hear of it.
     pub fn lose_taken(&self, vbucket: VbucketId, end: Seqno) {
         let feed = &mut self.feeds()[usize::from(vbucket.0)];
-        feed.lost_behind = Some(feed.lost_behind.map_or(end.0, |behind| behind.min(end.0)));
+        for behind in [&mut feed.lost_behind, &mut feed.lacks_behind] {
+            *behind = Some(behind.map_or(end.0, |behind| behind.min(end.0)));
+        }
         feed.losses += 1;
+    }
+
+    /// What was taken and is not there, although nobody took it away. The answer is of a moment when no vbucket was on
+    /// its way.
+    pub fn lacks(&self, there: &SourceHistory) -> Option<String> {
+        let feeds = self.feeds();
+        (0..).map(VbucketId).zip(feeds.iter()).find_map(|(v, feed)| feed.lacks(v, there))
     }
 
     /// Asks anew what the projectors have, with the next push.
@@ -253,6 +278,10 @@ impl Producer {
         if self.feeds()[at].losses != losses {
             return Ok(());
         }
+        let lacks = |there| self.feeds()[at].lacks(vbucket, there);
+        if let Some(what) = there.as_ref().and_then(lacks) {
+            return Err(Error::internal(what));
+        }
         let request = self.request(bucket.id, vbucket, there);
         let end = request.mutations.last().map(|mutation| mutation.position);
         if request.branches.is_empty() && end.is_none() {
@@ -269,6 +298,8 @@ impl Producer {
         if let Some(end) = end.filter(|end| feed.position(end.seqno.0) == *end) {
             feed.taken = feed.taken.max((end.seqno.0 as usize).min(feed.log.len()));
             feed.is_there(end.seqno.0);
+            // A home that takes mutations is the one that goes on with the vbucket.
+            feed.lacks_behind = None;
         }
         Ok(())
     }
@@ -341,5 +372,55 @@ impl Producer {
         history.is_some_and(|(branches, _)| {
             position.seqno <= end.seqno && branch_of(branches, position.seqno) == position.vbuuid
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::cut::Cut;
+    use proto::history::FailoverLogs;
+    use proto::homes::VbucketSet;
+
+    use super::*;
+
+    fn there(branches: &Branches, end: u64) -> SourceHistory {
+        let position = Position { vbuuid: branch_of(branches, Seqno(end)), seqno: Seqno(end) };
+        SourceHistory {
+            durable: Cut::from_positions(vec![position]),
+            logs: Arc::new(FailoverLogs::new(vec![branches.clone()])),
+            kept: VbucketSet::all(1),
+        }
+    }
+
+    /// One vbucket, of which this many mutations were taken.
+    fn taken(mutations: usize) -> (Producer, Branches) {
+        let producer = Producer::new(1, 1);
+        producer.change((0..mutations).map(|n| (format!("d{n}"), None)).collect());
+        producer.feeds()[0].taken = mutations;
+        let branches = producer.feeds()[0].branches.clone();
+        (producer, branches)
+    }
+
+    #[test]
+    fn what_was_taken_is_there_until_somebody_takes_it_away() {
+        let (producer, branches) = taken(9);
+        assert_eq!(producer.lacks(&there(&branches, 9)), None);
+        assert!(producer.lacks(&there(&branches, 8)).is_some(), "the last was lost");
+        assert!(producer.lacks(&there(&vec![(Vbuuid(7), 0)], 9)).is_some(), "another history");
+        producer.doubt_all();
+        assert!(producer.lacks(&there(&branches, 8)).is_some(), "doubt is no reason");
+        producer.lose_taken(VbucketId(0), Seqno(5));
+        assert_eq!(producer.lacks(&there(&branches, 5)), None, "a disk has lost them");
+        assert!(producer.lacks(&there(&branches, 4)).is_some(), "but not that");
+    }
+
+    #[test]
+    fn after_a_fail_over_of_the_source_what_has_survived_is_there() {
+        let (producer, branches) = taken(9);
+        while producer.fail_over() == 0 {}
+        let left = producer.feeds()[0].log.len() as u64;
+        assert_eq!(producer.lacks(&there(&branches, left)), None);
+        assert_eq!(producer.lacks(&there(&branches, 9)), None, "the projector has not heard of it");
+        assert!(left == 0 || producer.lacks(&there(&branches, left - 1)).is_some());
     }
 }
