@@ -4,7 +4,7 @@
 //! projector that kept all would send, so that an indexer need not know how many there are:
 //!
 //! - `Begin`, when all have begun: each vbucket by exactly one of them, all for the same indexes;
-//! - `History`, when all have told theirs, and again when a part of it changes;
+//! - `History`, when all that bring something have told theirs, and again when a part of it changes;
 //! - frames as they come, and each stability timestamp when the first brings it;
 //! - an index joins or leaves when *all* streams say so: a stream that says so is not read on before the others
 //!   have come as far, so that the place where the index joins is one cut, as if there were one stream.
@@ -238,7 +238,9 @@ impl Merge {
                 *branches = logs.get(vbucket).cloned().unwrap_or_default();
             }
         }
-        if !self.parts.iter().all(|part| part.has_told || part.is_left_out) {
+        // What brings nothing has nothing to tell that anybody waits for.
+        let tells = |part: &Part| part.has_told || part.is_left_out || part.vbuckets.is_empty();
+        if !self.parts.iter().all(tells) {
             return Vec::new();
         }
         self.stage = Stage::Flows;

@@ -168,3 +168,16 @@ fn a_stream_that_brings_nothing_holds_up_nobody() {
     assert_eq!(merge.message(0, join(3)).unwrap().len(), 1);
     assert!(merge.reads(0) && !merge.waits());
 }
+
+#[test]
+fn what_brings_nothing_may_tell_its_history_when_it_likes() {
+    let mut merge = Merge::new(2, [NodeId(10), NodeId(11)]);
+    merge.message(0, begin([5, 3], &[0, 1], &[1])).unwrap();
+    merge.message(1, begin([0, 0], &[], &[1])).unwrap();
+    assert_eq!(merge.message(0, history(&[0, 1])).unwrap(), [history(&[0, 1])]);
+    merge.message(0, frame(0, 5, 9)).unwrap();
+    assert!(merge.reads(1) && merge.message(1, history(&[])).unwrap().is_empty());
+    merge.message(0, stream_end(0, 9)).unwrap();
+    merge.message(1, stream_begin(0, 9)).unwrap();
+    assert_eq!(merge.message(1, frame(0, 9, 11)).unwrap(), [frame(0, 9, 11)]);
+}

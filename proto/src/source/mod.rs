@@ -183,14 +183,11 @@ impl ProjectorApi for Source {
             async move { Ok::<_, Error>((*projector, part.subscribe(request).await?)) }
         });
         let mut streams = try_join_all(opened).await?;
-        for (projector, part) in &self.coming {
+        let coming = self.coming.iter().map(|(projector, part)| {
             let opened = part.subscribe(request.clone());
-            match tokio::time::timeout(stream::COMING_WAIT, opened).await {
-                Ok(Ok(stream)) => streams.push((*projector, stream)),
-                Ok(Err(error)) => tracing::debug!(%projector, %error, "not there yet"),
-                Err(_) => tracing::debug!(%projector, "not there yet"),
-            }
-        }
+            async move { Some((*projector, stream::begun(*projector, opened).await?)) }
+        });
+        streams.extend(join_all(coming).await.into_iter().flatten());
         Ok(stream::merged(self.vbuckets, streams))
     }
 

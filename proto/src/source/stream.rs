@@ -19,8 +19,8 @@ use crate::mutation::{BackfillMessage, KeyVersionsReader, KeyVersionsWriter, Str
 
 /// How long one stream waits for another: for the same index, or for the end of a vbucket.
 const HELD_MAX: Duration = Duration::from_secs(2);
-/// How long the stream of a projector that keeps nothing yet is waited for.
-pub(super) const COMING_WAIT: Duration = Duration::from_millis(500);
+/// How long the stream of a projector that keeps nothing yet, and its first message, are waited for.
+const COMING_WAIT: Duration = Duration::from_millis(500);
 /// Bytes of documents in a message that several projectors' make, about.
 const DOCUMENTS_BYTES: usize = 1 << 20;
 
@@ -44,6 +44,33 @@ pub(super) fn merged(
     let merge = Merge::new(vbuckets, projectors);
     let (ready, held) = (VecDeque::new(), None);
     Box::pin(Merged { merge, streams, turn: 0, ready, held, ended: false })
+}
+
+/// The stream of a projector that keeps nothing yet, once it has begun; none where that does not come soon. Nobody
+/// depends on it before a vbucket has gone there, and all others would wait for its `Begin`.
+pub(super) async fn begun(
+    projector: NodeId,
+    opened: impl Future<Output = Result<ResultStream<StreamMessage>>>,
+) -> Option<ResultStream<StreamMessage>> {
+    let begun = async {
+        let mut stream = opened.await?;
+        let first = stream.next().await.transpose()?;
+        Ok::<_, Error>(first.map(|begin| (begin, stream)))
+    };
+    match tokio::time::timeout(COMING_WAIT, begun).await {
+        Ok(Ok(begun)) => {
+            let (begin, rest) = begun?;
+            Some(Box::pin(stream::iter([Ok(begin)]).chain(rest)))
+        }
+        Ok(Err(error)) => {
+            tracing::debug!(%projector, %error, "not there yet");
+            None
+        }
+        Err(_) => {
+            tracing::debug!(%projector, "not there yet");
+            None
+        }
+    }
 }
 
 impl Merged {
@@ -190,7 +217,12 @@ async fn next_documents(parts: &mut [Part]) -> Result<Bytes> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::history::FailoverLogs;
+    use crate::homes::VbucketSet;
+    use crate::ids::Vbuuid;
     use crate::mutation::MutationKind;
 
     fn body(ids: &[&str]) -> Bytes {
@@ -220,6 +252,31 @@ mod tests {
             Ok(BackfillMessage::End),
         ];
         assert_eq!(found, expected);
+    }
+
+    #[tokio::test]
+    async fn a_projector_that_keeps_nothing_yet_is_one_of_them_once_it_has_begun() {
+        let begin =
+            |vbuckets| StreamMessage::Begin { at: Cut::zero(1), indexes: Vec::new(), vbuckets };
+        let (home, other) = (NodeId(1), NodeId(2));
+        let hangs: ResultStream<StreamMessage> = Box::pin(stream::pending());
+        assert!(begun(other, async { Ok(hangs) }).await.is_none(), "it is not waited for");
+        assert!(begun(other, async { Err(Error::unavailable("down")) }).await.is_none());
+        let ended: ResultStream<StreamMessage> = Box::pin(stream::empty());
+        assert!(begun(other, async { Ok(ended) }).await.is_none());
+
+        let of = |message| -> ResultStream<StreamMessage> {
+            Box::pin(stream::iter([Ok(message)]).chain(stream::pending()))
+        };
+        let coming = of(begin(VbucketSet::default()));
+        let coming = begun(other, async { Ok(coming) }).await.expect("it has begun");
+        let logs = FailoverLogs::new(vec![vec![(Vbuuid(7), 0)]]);
+        let history = StreamMessage::History(Arc::new(logs));
+        let all = begin(VbucketSet::all(1));
+        let both = stream::iter([Ok(all.clone()), Ok(history.clone())]).chain(stream::pending());
+        let mut merged = merged(1, vec![(home, Box::pin(both)), (other, coming)]);
+        assert_eq!(merged.next().await, Some(Ok(all)));
+        assert_eq!(merged.next().await, Some(Ok(history)), "the other has none to tell");
     }
 
     #[tokio::test]
