@@ -196,6 +196,11 @@ impl Producer {
         (0..).map(VbucketId).zip(feeds.iter()).find_map(|(v, feed)| feed.lacks(v, there))
     }
 
+    /// How often a projector has lost some of each vbucket.
+    pub fn losses(&self) -> Vec<u64> {
+        self.feeds().iter().map(|feed| feed.losses).collect()
+    }
+
     /// Asks anew what the projectors have, with the next push.
     pub fn doubt_all(&self) {
         self.feeds().iter_mut().for_each(|feed| feed.unsure = true);

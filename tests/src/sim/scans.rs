@@ -36,8 +36,10 @@ struct Asked<'a> {
     include: bool,
     /// Rows of a page; unordered pages have virtual scans.
     pages: Option<u64>,
-    /// What it must have.
+    /// What it must have, unless it was lost since.
     at_least: Option<WritePosition>,
+    /// [`super::truth::Truth::losses`] when it was asked.
+    losses: Vec<u64>,
     /// It may not be refused.
     must: bool,
 }
@@ -112,7 +114,15 @@ impl Workload {
                 let last = session.last_write.clone().expect("it is there");
                 (Consistency::AtPlus(last.positions.clone()), Some(last))
             }
-            _ => (Consistency::RequestPlus, session.last_write.clone()),
+            _ => {
+                // What the source lacks when it is asked is not asked for, though it may be pushed again meanwhile.
+                let is_here = |(v, p): &(VbucketId, Position)| {
+                    self.truth.present_log(info.bucket, *v, *p).is_some()
+                };
+                let mut last = session.last_write.clone();
+                last.iter_mut().for_each(|last| last.positions.retain(is_here));
+                (Consistency::RequestPlus, last)
+            }
         };
         // Pages, on two routers in turn; unordered ones have virtual scans.
         let pages = (!must && self.random.u8(..3) == 0).then(|| self.random.u64(1..20));
@@ -132,7 +142,8 @@ impl Workload {
             consistency,
             timeout_ms: 5_000,
         };
-        Asked { index, info, request, between, include, pages, at_least, must }
+        let losses = self.truth.losses();
+        Asked { index, info, request, between, include, pages, at_least, losses, must }
     }
 
     fn draw_range(&mut self, index: &SimIndex) -> Between {
@@ -177,7 +188,11 @@ impl Workload {
             return violation(&self.summary, what);
         };
         if let Some(write) = &asked.at_least {
-            let lost = |v, p| self.truth.present_log(info.bucket, v, p).is_none();
+            let losses = self.truth.losses();
+            let lost = |v: VbucketId, p| {
+                let again = losses.get(usize::from(v.0)) != asked.losses.get(usize::from(v.0));
+                again || self.truth.present_log(info.bucket, v, p).is_none()
+            };
             let covers = |v, p| self.truth.is_before(info.bucket, v, p, cut.get(v));
             let covered = write.positions.iter().all(|(v, p)| lost(*v, *p) || covers(*v, *p));
             if !covered {

@@ -45,6 +45,14 @@ impl Truth {
         }
     }
 
+    /// How often each vbucket has lost what may be pushed again: nothing tells such a place from one that was never lost.
+    pub fn losses(&self) -> Vec<u64> {
+        match self {
+            Self::Embedded(_) => Vec::new(),
+            Self::Pushed(producer) => producer.losses(),
+        }
+    }
+
     /// Does a position lie before another one, or at it, in the history that has the latter?
     pub fn is_before(
         &self,
