@@ -18,9 +18,10 @@ const TWICE: u64 = 20;
 /// 98: what one projector said was completed with the last epoch of a lost history, and no epoch followed.
 /// 1677: the source of a move came back empty, and its new files were taken for old ones of the same numbers.
 /// 1918: a slice that had not been counted before a crash was counted from there on only. 194: an indexer waited for
-/// what the projector of a pushed bucket had lost, in an epoch that was dead.
+/// what the projector of a pushed bucket had lost, in an epoch that was dead. 20934: a node that had gone back to before
+/// the first epoch that it had applied itself did not know where it was after a crash, and went on at the present.
 const FOUND: &[(u64, &str)] =
-    &[(16, "8"), (35, "8"), (98, "10"), (1677, "20"), (1918, "20"), (194, "8")];
+    &[(16, "8"), (35, "8"), (98, "10"), (1677, "20"), (1918, "20"), (194, "8"), (20934, "10")];
 
 fn simulate(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_simulate"));

@@ -164,7 +164,9 @@ impl Replay<'_> {
                 let of = |dead: &DeadEpochs| {
                     (dead.bucket, dead.above, dead.to) == (mark.bucket, mark.epoch, to)
                 };
-                if !self.manifest.dead.iter().any(of) {
+                if self.manifest.dead.iter().any(of) {
+                    self.went_back(mark);
+                } else {
                     // A crash came before all indexes had gone back.
                     // What was built or has arrived since is not about it.
                     let slots = self.state.of_bucket(mark.bucket).into_iter();
@@ -184,6 +186,18 @@ impl Replay<'_> {
         }
         self.begin = end;
         Ok(())
+    }
+
+    /// All indexes have gone back here. Where the node had no epoch of that age itself, since its slices had come from
+    /// other copies, nothing else in the log says so.
+    fn went_back(&self, mark: EpochMark) {
+        let mut buckets = lock(&self.state.buckets);
+        let progress = buckets.entry(mark.bucket).or_default();
+        if progress.applied.as_ref().is_none_or(|applied| applied.epoch < mark.epoch) {
+            progress.durable = mark.epoch;
+            progress.logged = Some(mark.clone());
+            progress.applied = Some(mark);
+        }
     }
 
     fn epoch(&mut self, batch: &EpochBatch) -> Result<()> {

@@ -93,3 +93,25 @@ async fn a_slice_that_a_crash_has_left_uncounted_is_counted_when_it_is_loaded() 
     let findings = verify(&env, Path::new(DIR)).findings;
     assert!(findings.iter().all(|finding| finding.path.ends_with("VERSION")), "{findings:?}");
 }
+
+/// A slice that has come from elsewhere can go back to before anything that its node has applied.
+#[tokio::test]
+async fn what_has_gone_back_to_before_its_node_s_first_epoch_is_there_after_a_crash() {
+    let (env, _fs) = node().await;
+    let source = open(&env);
+    let (env, _, _target_fs) = sim::world(4);
+    let target = open(&env);
+    for epoch in 2..=3 {
+        apply(&target, epoch, 0..0).await;
+    }
+    let mut received = target.receive(NODE);
+    round(&source, SLICE, &mut received).await;
+    assert!(target.install(received, SLICE, info(), &mark(3)).await.is_ok());
+    target.truncate(&mark(1), Epoch(3)).await.unwrap();
+    assert_eq!(target.applied(), [mark(1)]);
+    drop(target);
+    let target = open(&env);
+    assert_eq!(target.applied(), [mark(1)], "the stream goes on behind it");
+    target.wait_loaded(INDEXES[0]).await.unwrap();
+    assert_eq!(entries(&target, INDEXES[0], 1).unwrap(), 10);
+}
