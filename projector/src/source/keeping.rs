@@ -6,9 +6,9 @@
 //! target of a hand-over: it is durable before the word is given, and holds for as long as the catalog has the
 //! hand-over.
 //!
-//! A vbucket that is being copied here ([`super::copying`]) is in documents and log like any other, and nobody sees it
+//! A vbucket that is being copied here (`copying.rs`) is in documents and log like any other, and nobody sees it
 //! before it is kept: streams, snapshots and histories are of what is kept. Copies that were given up, and vbuckets
-//! that went elsewhere, are removed when the catalog says so ([`super::removing`]).
+//! that went elsewhere, are removed when the catalog says so (`removing.rs`).
 //!
 //! All this runs between the writer's groups, alone.
 

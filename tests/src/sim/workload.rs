@@ -1,5 +1,5 @@
-//! What the simulated client does: declares and drops indexes, writes ([`super::writes`]), and scans
-//! ([`super::scans`]), for as long as there are faults; then everything must heal.
+//! What the simulated client does: declares and drops indexes, writes (`writes.rs`), and scans
+//! (`scans.rs`), for as long as there are faults; then everything must heal.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
