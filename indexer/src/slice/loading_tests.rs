@@ -166,3 +166,14 @@ async fn a_fragment_that_cannot_be_opened_keeps_no_other_index_from_being_read()
     store.wait_loaded(INDEXES[0]).await.unwrap();
     assert_eq!(entries(&store, INDEXES[0], 4).unwrap(), 25);
 }
+
+/// Real processes found it: the worker that merges runs looked at an index that had just been dropped.
+#[tokio::test]
+async fn an_index_that_is_dropped_in_the_midst_of_a_flush_has_nothing_to_merge() {
+    let (env, _fs) = node().await;
+    let store = open(&env);
+    let slot = store.inner.state.get(INDEXES[0]).unwrap();
+    slot.writer().frozen_runs = 1;
+    store.drop_index(INDEXES[0]).await.unwrap();
+    assert!(!slot.is_worth_merging());
+}

@@ -104,6 +104,8 @@ impl Slot {
         if let Some(frozen) = writer.frozen.take() {
             memtable.append(&frozen, epoch);
         }
+        // What a flush had set aside, and could not write, is among the others again.
+        writer.frozen_runs = 0;
         if !plant::is(Plant::RollbackForgets) {
             memtable.append(&writer.memtable, epoch);
         }

@@ -250,8 +250,9 @@ impl Slot {
 
     fn choose_runs(&self, writer: &Writer) -> Option<std::ops::Range<usize>> {
         let visible = self.visible.load();
+        // An index that was dropped in the midst of a flush has none.
         let sizes: Vec<_> =
-            visible.runs[writer.frozen_runs..].iter().map(|run| run.bytes()).collect();
+            visible.runs.get(writer.frozen_runs..)?.iter().map(|run| run.bytes()).collect();
         let range = compaction::choose(&sizes, compaction::RUNS_MIN, RUN_BYTES_MAX)?;
         Some(range.start + writer.frozen_runs..range.end + writer.frozen_runs)
     }
