@@ -1,10 +1,12 @@
-//! What a follower decides about epochs, purely: which of what is here is dead, what can go back, and what may
-//! come next. The follower and the simulation of the cores call the same functions.
+//! What a follower decides, purely: which of what is here is dead, what can go back, what may come next, and for which
+//! slices. The follower and the simulation of the cores call the same functions.
+
+use std::collections::BTreeMap;
 
 use proto::cut::{Cut, EpochMark};
 use proto::history::FailoverLogs;
-use proto::ids::Epoch;
-use proto::index::BucketInfo;
+use proto::ids::{Epoch, NodeId, SliceNo};
+use proto::index::{BucketInfo, IndexInfo};
 use proto::plant::{self, Plant};
 use proto::rollback::DeadEpochs;
 use proto::{Error, ErrorCode, Result};
@@ -67,6 +69,21 @@ pub fn is_lost(history: &FailoverLogs, snapshot: &Cut, joined: &Cut) -> bool {
 /// one that a rollback is about to take back covers nothing.
 pub fn covers(history: Option<&FailoverLogs>, applied: &Cut, snapshot: &Cut) -> bool {
     history.is_some_and(|logs| logs.includes_cut(applied)) && applied.reaches(snapshot)
+}
+
+/// From where on a stream brings a node the mutations of each slice of an index: of those that it brought before from
+/// where it did, of the others from this place on.
+pub fn fed_since(
+    index: &IndexInfo,
+    node: NodeId,
+    mut before: BTreeMap<SliceNo, Cut>,
+    at: &Cut,
+) -> BTreeMap<SliceNo, Cut> {
+    let slices = (0..index.topology.placement.len() as u16).map(SliceNo);
+    slices
+        .filter(|slice| index.feeds(node, *slice))
+        .map(|slice| (slice, before.remove(&slice).unwrap_or_else(|| at.clone())))
+        .collect()
 }
 
 /// A stream begins at a place: a build that is brought what is new from `joined` on, without a gap, is brought it from

@@ -1,4 +1,6 @@
-//! The projector as a service: its buckets, its tasks, and the calls that others make.
+//! The projector as a service: its buckets, its tasks, and the calls that others make (`calls.rs`).
+
+mod calls;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,43 +8,27 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_channel::Sender;
-use async_trait::async_trait;
-use bytes::Bytes;
-use proto::api::{
-    Directory, HandOverPiece, HandOverRequest, ProjectorApi, PushReply, PushRequest, ResultStream,
-    WriteReply, WriteRequest,
-};
-use proto::env::{Budget, Env, Random, Task, byte_channel};
-use proto::history::{SourceHistory, SourcePlace, begin_branch};
-use proto::homes::VbucketSet;
-use proto::ids::{BucketId, Seqno, Vbuuid, vbucket_of};
-use proto::index::{Catalog, IndexInfo, SourceKind};
-use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
+use proto::api::Directory;
+use proto::env::{Budget, Env, Random, Task};
+use proto::history::begin_branch;
+use proto::ids::{BucketId, Seqno, Vbuuid};
+use proto::index::{Catalog, SourceKind};
 use proto::plant::{self, Plant};
 use proto::topology::MutationRouter;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::{Notify, oneshot, watch};
 
-use crate::backfill::Backfill;
-use crate::check;
 use crate::config::Config;
 use crate::follow;
 use crate::hand_over;
 use crate::purge;
 use crate::source::bucket::Bucket;
-use crate::source::keeping::not_home;
 use crate::source::writer::{Job, Work, Writer};
 use crate::source::{BucketRecord, DocumentStore};
-use crate::stream::{MaintenanceStream, StreamContext};
-use crate::task_stream::TaskStream;
+use crate::stream::StreamContext;
 
 /// How long a call waits for a bucket or an index that the coordinator has made a moment ago.
 const CATALOG_WAIT: Duration = Duration::from_secs(2);
-/// How long a writer waits for a stability timestamp, where too much has none: an election, and then some.
-const PUBLISHED_WAIT: Duration = Duration::from_secs(10);
-/// Documents that one call may ask for, together: half of what a message between processes may have, so
-/// that ids and framing have room beside them; never less than one document.
-const GET_BYTES_MAX: usize = 32 << 20;
 /// Writers in the queue; what bounds it in practice is their bytes.
 const WRITE_JOBS: usize = 4096;
 
@@ -243,43 +229,6 @@ impl Projector {
         self.wait_for(|_| self.find(bucket), missing).await
     }
 
-    /// A bucket that is written in this way, and no other.
-    async fn writable(&self, bucket: BucketId, kind: SourceKind) -> Result<Arc<Bucket>> {
-        let bucket = self.bucket(bucket).await?;
-        if bucket.info.source == kind {
-            return Ok(bucket);
-        }
-        let (name, how, hint) = match bucket.info.source {
-            SourceKind::Push => ("pushed", "documents", "push mutations with their positions"),
-            SourceKind::Embedded => ("embedded", "numbered mutations", "write documents"),
-        };
-        let message = format!("bucket {} is {name} and takes no {how}", bucket.info.name);
-        Err(Error::new(ErrorCode::Unsupported, message).with_hint(hint))
-    }
-
-    /// Waits while too much of a bucket waits for a timestamp: one that covered it all would be more than an
-    /// indexer can gather.
-    async fn wait_published(&self, bucket: &Bucket) -> Result<()> {
-        let most = self.config.unpublished_bytes_max;
-        if bucket.unpublished_bytes() < most {
-            return Ok(());
-        }
-        let mut changed = bucket.watch();
-        let room = async {
-            while bucket.unpublished_bytes() >= most && !bucket.is_removed() {
-                if changed.changed().await.is_err() {
-                    return;
-                }
-            }
-        };
-        tokio::time::timeout(PUBLISHED_WAIT, room).await.map_err(|_| {
-            let (name, most) = (&bucket.info.name, most >> 10);
-            let message = format!("bucket {name}: {most} KiB of writes wait for their epoch");
-            Error::unavailable(message)
-                .with_hint("no coordinator leads; writes go on when one does")
-        })
-    }
-
     /// Has the writer do something between two groups.
     pub(crate) async fn alone<T: Send + 'static>(
         &self,
@@ -295,16 +244,6 @@ impl Projector {
         .await
     }
 
-    async fn submit<T>(
-        &self,
-        bucket: Arc<Bucket>,
-        bytes: usize,
-        work: impl FnOnce(oneshot::Sender<Result<T>>) -> Work,
-    ) -> Result<T> {
-        self.wait_published(&bucket).await?;
-        self.queue(bucket, bytes, work).await
-    }
-
     async fn queue<T>(
         &self,
         bucket: Arc<Bucket>,
@@ -317,130 +256,5 @@ impl Projector {
         let job = Job { bucket, bytes, work: work(reply), room };
         self.jobs.send(job).await.map_err(|_| ending())?;
         answer.await.map_err(|_| ending())?
-    }
-}
-
-#[async_trait]
-impl ProjectorApi for Projector {
-    async fn write(&self, request: WriteRequest) -> Result<WriteReply> {
-        let bucket = self.writable(request.bucket, SourceKind::Embedded).await?;
-        let (writes, bytes) = check::writes(request.writes, self.config.document_bytes_max)?;
-        self.submit(bucket, bytes, |reply| Work::Write(writes, reply)).await
-    }
-
-    async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
-        let bucket = self.bucket(bucket).await?;
-        let (store, at) = (Arc::clone(&self.streams.store), Arc::clone(&bucket));
-        let wanted = ids.clone();
-        let read = move || store.get(at.info.id, &wanted, GET_BYTES_MAX);
-        let found = self.env.blocking(read).await?;
-        // What is removed is not kept any more before it goes.
-        let keeping = bucket.keeping();
-        let vbuckets = ids.iter().map(|id| vbucket_of(id, bucket.info.vbuckets));
-        match vbuckets.into_iter().find(|vbucket| !keeping.kept.contains(*vbucket)) {
-            Some(vbucket) => Err(not_home(&bucket, vbucket)),
-            None => Ok(found),
-        }
-    }
-
-    async fn push(&self, request: PushRequest) -> Result<PushReply> {
-        let bucket = self.writable(request.bucket, SourceKind::Push).await?;
-        let begun: Vec<_> = request.branches.iter().map(|(vbucket, _)| *vbucket).collect();
-        if !request.branches.is_empty() {
-            let branches = request.branches;
-            self.wait_published(&bucket).await?;
-            let begin =
-                move |writer: &Writer, bucket: &Bucket| writer.begin_branches(bucket, &branches);
-            self.alone(Arc::clone(&bucket), begin).await?;
-        }
-        let limit = self.config.document_bytes_max;
-        let (mutations, error, bytes) = check::pushes(&bucket.info, request.mutations, limit);
-        let at = Arc::clone(&bucket);
-        let push = |reply| Work::Push(mutations, error, reply);
-        let mut durable = self.submit(bucket, bytes, push).await?.durable;
-        for vbucket in begun {
-            if let Err(place) = durable.binary_search_by_key(&vbucket, |(known, _)| *known) {
-                durable.insert(place, (vbucket, at.durable().get(vbucket)));
-            }
-        }
-        Ok(PushReply { durable })
-    }
-
-    async fn place(&self, bucket: BucketId) -> Result<SourcePlace> {
-        let bucket = self.bucket(bucket).await?;
-        let keeping = bucket.keeping();
-        let SourceHistory { durable, logs, mut kept } = bucket.history();
-        if keeping.released.is_empty() {
-            return Ok(SourcePlace { durable, history: logs.fingerprint(), kept });
-        }
-        // What was released may be written elsewhere already.
-        keeping.released.iter().for_each(|vbucket| kept.remove(vbucket));
-        let (durable, history) = (durable.of(&kept), logs.of(&kept).fingerprint());
-        Ok(SourcePlace { durable, history, kept })
-    }
-
-    async fn history(&self, bucket: BucketId) -> Result<SourceHistory> {
-        Ok(self.bucket(bucket).await?.history())
-    }
-
-    async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
-        let bucket = self.bucket(request.bucket).await?;
-        // Without a catalog nobody knows which indexes the frames are for.
-        let missing = || Error::unavailable("the projector has not heard from the coordinator yet");
-        self.wait_for(|catalog| catalog.map(|_| ()), missing).await?;
-        let (out, messages) = byte_channel(self.config.stream_bytes_max);
-        let context = Arc::clone(&self.streams);
-        let catalog = self.catalog.subscribe();
-        let stream = MaintenanceStream::new(context, bucket, catalog, &request, out)?;
-        let task = self.env.spawn("maintenance stream", stream.run());
-        Ok(Box::pin(TaskStream::new(messages, task)))
-    }
-
-    async fn backfill(&self, request: BackfillRequest) -> Result<ResultStream<BackfillMessage>> {
-        let index = self.index(&request).await?;
-        let bucket = self.bucket(index.bucket).await?;
-        let (store, gate) = (Arc::clone(&self.streams.store), Arc::clone(&self.gate));
-        let at = Arc::clone(&bucket);
-        let (snapshot, cut, kept) = self
-            .env
-            .blocking(move || {
-                let _agree = gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                let (cut, kept) = (at.durable(), at.keeping().kept.clone());
-                store.snapshot(at.info.id).map(|snapshot| (snapshot, cut, kept))
-            })
-            .await?;
-        let vbuckets = request.vbuckets.unwrap_or_else(|| VbucketSet::all(bucket.info.vbuckets));
-        if let Some(vbucket) = vbuckets.iter().find(|vbucket| !kept.contains(*vbucket)) {
-            return Err(not_home(&bucket, vbucket));
-        }
-        let cut = cut.of(&vbuckets);
-        let context = Arc::clone(&self.streams);
-        let (out, messages) = byte_channel(self.config.stream_bytes_max);
-        let node = request.node;
-        let backfill = Backfill { context, bucket, index, node, cut, vbuckets };
-        let task = self.env.spawn("backfill stream", backfill.run(snapshot, out));
-        Ok(Box::pin(TaskStream::new(messages, task)))
-    }
-
-    async fn hand_over(&self, request: HandOverRequest) -> Result<HandOverPiece> {
-        hand_over::give(self, request).await
-    }
-}
-
-impl Projector {
-    async fn index(&self, request: &BackfillRequest) -> Result<Arc<IndexInfo>> {
-        let look = |catalog: Option<&Catalog>| {
-            let index = catalog?.indexes.get(&request.index)?;
-            let fits = index.generation == request.generation && index.revision >= request.revision;
-            fits.then(|| Arc::clone(index))
-        };
-        let missing = || {
-            let BackfillRequest { index, generation, revision, .. } = request;
-            let message = format!(
-                "the catalog has no index {index} of generation {generation}, revision {revision} or later"
-            );
-            Error::new(ErrorCode::Unknown, message)
-        };
-        self.wait_for(look, missing).await
     }
 }

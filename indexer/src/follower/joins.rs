@@ -9,7 +9,7 @@ use proto::index::{IndexInfo, IndexState};
 use proto::plant::{self, Plant};
 use proto::{Error, Result};
 
-use super::{Fed, Follower, Shared, grouping};
+use super::{Fed, Follower, Shared, grouping, rules};
 use crate::slice::StoredIndex;
 
 impl Follower {
@@ -78,12 +78,8 @@ impl Follower {
             self.builds.remove(&index.id);
             self.shared.fragments.drop_rebuild(index.id).await?;
         }
-        let mut before = self.fed.remove(&index.id).map(|fed| fed.since).unwrap_or_default();
-        let slices = (0..index.topology.placement.len() as u16).map(SliceNo);
-        let since = slices
-            .filter(|slice| index.feeds(node, *slice))
-            .map(|slice| (slice, before.remove(&slice).unwrap_or_else(|| at.clone())))
-            .collect();
+        let before = self.fed.remove(&index.id).map(|fed| fed.since).unwrap_or_default();
+        let since = rules::fed_since(index, node, before, at);
         self.fed.insert(index.id, Fed { info: Arc::clone(index), since });
         Ok(())
     }

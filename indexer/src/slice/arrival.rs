@@ -135,7 +135,7 @@ impl Inner {
     /// Shows slices that have arrived, with what is here of their index. The caller is alone with the bucket
     /// ([`State::alone`]).
     ///
-    /// [`State::alone`]: super::store::State::alone
+    /// [`State::alone`]: super::state::State::alone
     pub fn take_in(&self, arrived: Arrived, at: Between) -> std::result::Result<(), NotInstalled> {
         self.check_newest(arrived.info.bucket, at)?;
         let generation = arrived.info.generation;

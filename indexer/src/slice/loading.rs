@@ -28,7 +28,8 @@ use super::files::Files;
 use super::load_state::{Answer, LoadEvent, LoadRequest, LoadState};
 use super::manifest::{Columns, FileId, IndexManifest};
 use super::slot::{Slot, Structure, lock};
-use super::store::{Inner, State};
+use super::state::State;
+use super::store::Inner;
 use super::table::Table;
 
 type Tables = BTreeMap<FileId, Arc<Table>>;

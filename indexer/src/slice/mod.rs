@@ -7,6 +7,7 @@
 mod arrival;
 mod block;
 mod block_builder;
+mod block_index;
 mod builds;
 mod bulk;
 mod changes;
@@ -38,6 +39,7 @@ mod rewrite;
 mod rollback;
 mod rows;
 mod slot;
+mod state;
 mod store;
 mod table;
 mod transfer;

@@ -28,7 +28,8 @@ use super::load_state::LoadEvent;
 use super::log::{CommitLog, Lsn};
 use super::manifest::{self, DeadEpochs, FileId, IndexManifest, NodeManifest};
 use super::slot::{Slot, lock};
-use super::store::{Inner, State, StoreOptions};
+use super::state::State;
+use super::store::{Inner, StoreOptions};
 use super::upkeep::Order;
 use super::{EpochBatch, layout};
 

@@ -21,7 +21,8 @@ use super::builds::Joined;
 use super::files::Files;
 use super::manifest::{FileId, Grouping};
 use super::slot::{Slot, lock};
-use super::store::{FragmentStore, Inner, State};
+use super::state::State;
+use super::store::{FragmentStore, Inner};
 use super::table::Table;
 use super::versions::Protected;
 

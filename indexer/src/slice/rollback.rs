@@ -17,7 +17,8 @@ use super::files::Files;
 use super::manifest::DeadEpochs;
 use super::memtable::BackMemtable;
 use super::slot::{Slot, lock, merge_tables};
-use super::store::{Inner, State};
+use super::state::State;
+use super::store::Inner;
 use super::versions::Protected;
 
 impl Inner {

@@ -8,6 +8,7 @@ use proto::ids::VbucketId;
 
 use crate::service::Projector;
 use crate::source::bucket::Bucket;
+use crate::source::writer::Writer;
 use crate::source::{Removal, is_coming};
 
 /// Between two tries.
@@ -57,7 +58,7 @@ pub(super) async fn remove(
     let mut next: Option<String> = None;
     loop {
         let behind = next.take();
-        let some = move |writer: &crate::source::writer::Writer, b: &Bucket| {
+        let some = move |writer: &Writer, b: &Bucket| {
             writer.remove_documents(b, removal, behind.as_deref())
         };
         next = projector.alone(at(), some).await?;

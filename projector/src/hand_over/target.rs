@@ -20,6 +20,7 @@ use proto::{Error, ErrorCode, Result};
 use super::remove::remove;
 use crate::service::Projector;
 use crate::source::bucket::Bucket;
+use crate::source::writer::Writer;
 use crate::source::{LogPiece, Mutation, Removal, StoredDocument};
 
 /// Bytes of a piece, about.
@@ -272,7 +273,7 @@ impl Target<'_> {
 
     async fn alone<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&crate::source::writer::Writer, &Bucket) -> Result<T> + Send + 'static,
+        work: impl FnOnce(&Writer, &Bucket) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         self.projector.alone(Arc::clone(&self.bucket), work).await
     }

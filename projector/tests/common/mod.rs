@@ -196,6 +196,13 @@ pub struct World {
     config: Config,
 }
 
+/// A projector that knows of some indexes.
+pub async fn world_with(indexes: &[Arc<IndexInfo>]) -> World {
+    let world = World::new(|_| {}).await;
+    world.script.say(WatchMessage::Catalog(catalog(1, indexes).into()));
+    world
+}
+
 impl World {
     pub async fn new(change: impl FnOnce(&mut Config)) -> Self {
         let (messages, _) = watch::channel(Vec::new());

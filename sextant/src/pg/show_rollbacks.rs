@@ -139,6 +139,7 @@ mod tests {
         bucket.rollback = None;
         assert_eq!(stages(bucket), [Datum::text("ended")]);
     }
+
     #[test]
     fn what_could_not_be_taken_back_and_is_not_whole_again_is_told_by_node() {
         let mut bucket = BucketInfo::new(BucketId(1), "b", 2, SourceKind::Embedded, NodeId(1));

@@ -22,11 +22,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Breaks a cluster of real processes on purpose and compares every scan with a model.
 ///
 /// Three coordinators, two projectors, four indexers and two routers run as processes on loopback addresses.
-/// Writers and scanners use them by SQL and gRPC, indexes are made and dropped, slices moved and vbuckets handed over, while
-/// members are killed with kill -9, restarted, frozen with SIGSTOP, cut off, and their disks filled (for that,
-/// three members have a small tmpfs, where this user may mount one; else the output says so). Every 25 seconds
-/// all is mended, the cluster must be whole within a minute, everything is compared, and the leading
-/// coordinator is killed alone to measure how long definitions wait.
+/// Writers and scanners use them by SQL and gRPC, indexes are made and dropped, slices moved and vbuckets
+/// handed over, while members are killed with kill -9, restarted, frozen with SIGSTOP, cut off, and their disks
+/// filled (for that, three members have a small tmpfs, where this user may mount one; else the output says so).
+/// Every 25 seconds all is mended, the cluster must be whole within a minute, everything is compared, and the
+/// leading coordinator is killed alone to measure how long definitions wait.
 ///
 /// The exit status is 0 when nothing was lost, doubled, torn or made up, and 1 otherwise; then the data
 /// and the logs of all members are kept.

@@ -6,7 +6,7 @@ use tokio_postgres::Client;
 
 use super::clients::{Failed, Shared, execute, row, select};
 use super::documents::{FED, INDEXES};
-use super::history::Scan;
+use super::history::{Row, Scan};
 use super::scanners::SETTINGS;
 use crate::harness::sql::simple;
 
@@ -88,7 +88,7 @@ pub async fn documents(
     shared: &Shared,
     client: &Client,
     bucket: &str,
-    indexed: &[super::history::Row],
+    indexed: &[Row],
 ) -> Result<(), Failed> {
     for rows in indexed.chunks(500) {
         let ids: Vec<_> = rows.iter().map(|row| format!("'{}'", row.id)).collect();

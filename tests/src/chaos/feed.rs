@@ -20,7 +20,7 @@ use super::clients::{ANSWER_WITHIN, Failed, PAUSE, Shared, Tasks, execute, selec
 use super::cluster::PROJECTORS;
 use super::compare::documents;
 use super::documents::FED;
-use super::history::{History, Scan};
+use super::history::{History, Row, Scan};
 use super::scanners::SETTINGS;
 use crate::harness::sql::simple;
 
@@ -71,11 +71,7 @@ impl Feed {
     }
 
     /// Scans the index and judges what it shows; `request_plus` shows all that was acknowledged before.
-    async fn judge(
-        &self,
-        client: &Client,
-        request_plus: bool,
-    ) -> Result<Vec<super::history::Row>, Failed> {
+    async fn judge(&self, client: &Client, request_plus: bool) -> Result<Vec<Row>, Failed> {
         let consistency = if request_plus { "request_plus" } else { "any" };
         execute(client, &format!("{SETTINGS}; SET consistency = '{consistency}'")).await?;
         let not_before = Some(self.history().tick()).filter(|_| request_plus);

@@ -1,6 +1,8 @@
 //! A model of an indexer: the product's mutation queue and its rules of following, over a naive store. What the
 //! product does in tasks is done here at once; what is durable comes back after a crash.
 
+mod builds;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,6 +20,7 @@ use proto::mutation::StreamMessage;
 use proto::scan::AppliedReport;
 use proto::{Error, ErrorCode, Result};
 
+use self::builds::Build;
 use super::source::Packed;
 use super::store::Copy;
 
@@ -30,14 +33,6 @@ pub struct Fed {
     pub info: Arc<IndexInfo>,
     /// By slice.
     pub since: BTreeMap<SliceNo, Cut>,
-}
-
-/// A build: the snapshot, when it is there.
-pub struct Build {
-    info: Arc<IndexInfo>,
-    number: u64,
-    joined: Cut,
-    snapshot: Option<(Cut, Vec<(u16, u32)>)>,
 }
 
 /// A move to this node.
@@ -395,41 +390,11 @@ impl Indexer {
             self.news = true;
             self.save();
         }
-        let mut before = self.fed.remove(&index.id).map(|fed| fed.since).unwrap_or_default();
-        let slices = (0..index.topology.placement.len() as u16).map(SliceNo);
-        let since = slices
-            .filter(|slice| index.feeds(node, *slice))
-            .map(|slice| (slice, before.remove(&slice).unwrap_or_else(|| at.clone())))
-            .collect();
+        let before = self.fed.remove(&index.id).map(|fed| fed.since).unwrap_or_default();
+        let since = rules::fed_since(&index, node, before, at);
         self.fed.insert(index.id, Fed { info: Arc::clone(&index), since });
         self.build_if_missing(index, at.clone());
         Ok(())
-    }
-
-    fn build_if_missing(&mut self, index: Arc<IndexInfo>, joined: Cut) {
-        let mine = index.topology.slices_on(self.id);
-        let mut copies = self.copies.iter().filter(|(slice, _)| slice.index == index.id);
-        let readable = copies.any(|(_, copy)| copy.floor.is_some());
-        if mine.is_empty() || readable || self.builds.contains_key(&index.id) {
-            return;
-        }
-        for slice in mine {
-            let id = SliceId { index: index.id, generation: index.generation, slice };
-            self.copies.insert(id, Rc::new(Copy::new(Arc::clone(&index))));
-        }
-        self.last_build += 1;
-        let number = self.last_build;
-        self.to_fetch.push((index.id, number));
-        self.builds.insert(index.id, Build { info: index, number, joined, snapshot: None });
-        self.save();
-    }
-
-    /// The snapshot of an index that is built has come.
-    pub fn fetched(&mut self, index: IndexId, number: u64, snapshot: (Cut, Vec<(u16, u32)>)) {
-        if let Some(build) = self.builds.get_mut(&index).filter(|build| build.number == number) {
-            build.snapshot = Some(snapshot);
-            self.finish_builds();
-        }
     }
 
     fn apply_ready(&mut self) -> Result<Vec<EpochMark>> {
@@ -464,45 +429,6 @@ impl Indexer {
         }
         for copy in self.copies.values_mut() {
             Rc::make_mut(copy).applied(&batch.mark, gap);
-        }
-    }
-
-    /// Shows the indexes whose snapshot an applied epoch covers; those whose snapshot was lost are fetched again.
-    fn finish_builds(&mut self) {
-        let Some(mark) = self.applied.clone() else { return };
-        for (index, build) in &mut self.builds {
-            let lost = |(cut, _): &(Cut, _)| {
-                self.history.as_ref().is_some_and(|logs| rules::is_lost(logs, cut, &build.joined))
-            };
-            if build.snapshot.as_ref().is_some_and(lost) {
-                build.snapshot = None;
-                self.to_fetch.push((*index, build.number));
-            }
-        }
-        let history = self.history.as_deref();
-        let covered = |build: &Build| {
-            let snapshot = build.snapshot.as_ref();
-            snapshot.is_some_and(|(cut, _)| rules::covers(history, &mark.cut, cut))
-        };
-        let ready: Vec<IndexId> =
-            self.builds.iter().filter(|(_, b)| covered(b)).map(|(index, _)| *index).collect();
-        for index in ready {
-            let Some(Build { info, snapshot: Some((_, documents)), .. }) =
-                self.builds.remove(&index)
-            else {
-                continue;
-            };
-            let slices = info.topology.placement.len();
-            for (slice, copy) in self.copies.iter_mut().filter(|(slice, _)| slice.index == index) {
-                let of_slice = |doc: u16| super::history::slice_of(doc, slices);
-                let mut mine = documents.clone();
-                mine.retain(|(doc, _)| of_slice(*doc) == usize::from(slice.slice.0));
-                let copy = Rc::make_mut(copy);
-                copy.put_below(&mine);
-                (copy.floor, copy.newest) = (Some(mark.epoch), mark.epoch);
-            }
-            self.news = true;
-            self.save();
         }
     }
 }

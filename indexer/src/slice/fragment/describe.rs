@@ -14,8 +14,9 @@ use super::filter::{Filter, filter_hash};
 use super::read::Fragment;
 use super::stored::{self, Compression};
 use crate::slice::block::Block;
+use crate::slice::block_index::Section;
 use crate::slice::manifest::Columns;
-use crate::slice::table::{Section, Table, TableStats};
+use crate::slice::table::{Table, TableStats};
 
 /// A fragment as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -1,0 +1,247 @@
+//! What streams and backfills bring.
+
+use futures::StreamExt;
+use proto::ErrorCode;
+use proto::api::{ProjectorApi, ResultStream, WatchMessage};
+use proto::cut::{Cut, Position};
+use proto::expr::Expr;
+use proto::ids::*;
+use proto::index::{Catalog, PartitionBy};
+use proto::mutation::*;
+use proto::topology::{PartitionKey, TopologyProvider};
+use proto::value::Value;
+
+use crate::common::*;
+
+/// Everything that both nodes hear, put together, is what the documents say: with the past from the
+/// log, the present from the head, and a restart of the projector in between.
+#[tokio::test]
+async fn streams_say_what_the_documents_say() {
+    let by_expr = PartitionBy::Exprs(vec![path("n")]);
+    let indexes = [index(1, PartitionBy::DocumentId), index(2, by_expr)];
+    let mut world = world_with(&indexes).await;
+    let write = async |world: &World, round: u64| {
+        for n in 0..50u64 {
+            let id = format!("d{n}");
+            let what = match (n * 7 + round * 3) % 5 {
+                0 => delete(&id),
+                1 => upsert(&id, "{}"),
+                _ => upsert(&id, &format!("{{\"n\":{}}}", n + round)),
+            };
+            world.write(vec![what]).await.expect("written");
+        }
+    };
+    write(&world, 0).await;
+    let mut followers = Vec::new();
+    for node in INDEXERS {
+        let from = Some(Cut::zero(VBUCKETS));
+        followers.push(world.subscribe(node, from).await.expect("a stream"));
+    }
+    write(&world, 1).await;
+    let end = world.projector().positions(BUCKET).await.expect("positions");
+    for follower in &mut followers {
+        follower.reach(&end).await;
+    }
+    world.start().await;
+    assert!(world.projector().positions(BUCKET).await.expect("positions") == end, "all is durable");
+    write(&world, 2).await;
+    let end = world.projector().positions(BUCKET).await.expect("positions");
+    let (mut by_id, mut by_key) = (Contents::new(), Contents::new());
+    for (node, follower) in INDEXERS.into_iter().zip(&mut followers) {
+        let again = world.subscribe(node, Some(follower.at.clone())).await.expect("a stream");
+        follower.stream = again.stream;
+        follower.begun = false;
+        follower.reach(&end).await;
+        for (all, id) in [(&mut by_id, 1), (&mut by_key, 2)] {
+            for (document, keys) in follower.contents.remove(&IndexId(id)).unwrap_or_default() {
+                assert!(all.insert(document, keys).is_none(), "a document has one owner");
+            }
+        }
+    }
+    let mut expected = Contents::new();
+    for n in 0..50u64 {
+        if !matches!((n * 7 + 6) % 5, 0 | 1) {
+            expected.insert(format!("d{n}"), vec![Value::int(n as i64 + 2)]);
+        }
+    }
+    assert_eq!(by_id, expected);
+    assert_eq!(by_key, expected);
+}
+
+fn first_index(node: NodeId) -> BackfillRequest {
+    let (index, generation) = (IndexId(1), Generation(0));
+    BackfillRequest { node, index, generation, revision: 0, vbuckets: None }
+}
+
+/// A backfill of one index.
+struct Backfilled {
+    cut: Cut,
+    contents: Contents,
+    message_bytes_max: usize,
+}
+
+/// Reads a backfill to its end.
+async fn read_backfill(mut stream: ResultStream<BackfillMessage>) -> Backfilled {
+    let (mut contents, mut cut, mut message_bytes_max, mut ended) =
+        (Contents::new(), None, 0, false);
+    while let Some(message) = stream.next().await {
+        match message.expect("the backfill goes on") {
+            BackfillMessage::Begin { cut: at } => cut = Some(at),
+            BackfillMessage::Documents(body) => {
+                message_bytes_max = message_bytes_max.max(body.len());
+                for mutation in KeyVersionsReader::new(&body) {
+                    let mutation = mutation.expect("well formed");
+                    let state = mutation.indexes().next().expect("one index");
+                    apply(&mut contents, &mutation, &state);
+                }
+            }
+            BackfillMessage::End => ended = true,
+        }
+    }
+    assert!(ended);
+    Backfilled { cut: cut.expect("it begins"), contents, message_bytes_max }
+}
+
+#[tokio::test]
+async fn a_backfill_and_the_stream_it_joined_make_the_whole_index() {
+    let world = world_with(&[]).await;
+    let mut followers = Vec::new();
+    for node in INDEXERS {
+        followers.push(world.subscribe(node, None).await.expect("a stream"));
+    }
+    for n in 0..300 {
+        let doc = format!("{{\"n\":{n}}}");
+        world.write(vec![upsert(&format!("d{n}"), &doc)]).await.expect("written");
+    }
+    let index = index(1, PartitionBy::DocumentId);
+    world.script.say(WatchMessage::Catalog(catalog(2, &[index]).into()));
+    let mut whole = Contents::new();
+    for (node, follower) in INDEXERS.into_iter().zip(&mut followers) {
+        while !follower.joined.contains_key(&IndexId(1)) {
+            follower.step().await.expect("the stream goes on");
+        }
+        // Between the index's joining and the snapshot, and after it.
+        world.write(vec![upsert("d0", "{\"n\":-1}"), delete("d1")]).await.expect("written");
+        let stream = world.projector().backfill(first_index(node)).await.expect("a backfill");
+        world.write(vec![upsert("d2", "{\"n\":-2}"), delete("d3")]).await.expect("written");
+        let Backfilled { cut, mut contents, .. } = read_backfill(stream).await;
+        assert!(cut.reaches(&follower.joined[&IndexId(1)]));
+        assert!(!contents.contains_key("d1"));
+        let end = world.projector().positions(BUCKET).await.expect("positions");
+        follower.reach(&end).await;
+        // What the stream has heard is newer than the snapshot, or the same.
+        let heard = follower.contents.remove(&IndexId(1)).unwrap_or_default();
+        contents.retain(|id, _| !["d0", "d1", "d2", "d3"].contains(&id.as_str()));
+        contents.extend(heard);
+        whole.extend(contents);
+    }
+    assert_eq!(whole.len(), 298);
+    assert_eq!((&whole["d0"], &whole["d2"]), (&vec![Value::int(-1)], &vec![Value::int(-2)]));
+    assert_eq!(whole["d299"], [Value::int(299)]);
+}
+
+/// A few short documents that are a hundred times as long in an index, from the log, from the head and
+/// in a backfill.
+#[tokio::test]
+async fn messages_are_bounded_by_what_they_hold_and_not_by_the_documents() {
+    const MESSAGE_BYTES_MAX: usize = 6 << 20;
+    let world = World::new(|config| config.frames_ahead_bytes_max = 1 << 30).await;
+    let tags = Expr::Unnest(Box::new(path("tags")));
+    let index = index_on(1, vec![path("n"), tags], PartitionBy::DocumentId);
+    world.script.say(WatchMessage::Catalog(catalog(1, &[index]).into()));
+    let tags: Vec<_> = (0..200).collect();
+    let doc = format!("{{\"n\":\"{}\",\"tags\":{tags:?}}}", "x".repeat(4000));
+    let write = async |prefix: &str| {
+        let writes = (0..60).map(|n| upsert(&format!("{prefix}{n}"), &doc)).collect();
+        world.write(writes).await.expect("written");
+    };
+    write("log").await;
+    let from = Some(Cut::zero(VBUCKETS));
+    let mut follower = world.subscribe(INDEXERS[0], from).await.expect("a stream");
+    follower.reach(&world.projector().positions(BUCKET).await.expect("positions")).await;
+    write("head").await;
+    follower.reach(&world.projector().positions(BUCKET).await.expect("positions")).await;
+    let entries: usize = follower.contents[&IndexId(1)].values().map(Vec::len).sum();
+    assert!(entries > 30 * 200, "{entries}");
+    assert!(follower.message_bytes_max < MESSAGE_BYTES_MAX, "{}", follower.message_bytes_max);
+
+    let stream = world.projector().backfill(first_index(INDEXERS[0])).await.expect("a backfill");
+    let Backfilled { contents, message_bytes_max, .. } = read_backfill(stream).await;
+    assert!(message_bytes_max < MESSAGE_BYTES_MAX, "{message_bytes_max}");
+    assert_eq!(contents, follower.contents[&IndexId(1)], "nothing is lost between two messages");
+}
+
+/// The head is tiny, so that the stream must go to the log and back again and again.
+#[tokio::test]
+async fn a_slow_reader_misses_nothing_and_holds_up_nobody() {
+    let world = World::new(|config| config.head_bytes_max = 2_000).await;
+    world
+        .script
+        .say(WatchMessage::Catalog(catalog(1, &[index(1, PartitionBy::DocumentId)]).into()));
+    let mut slow = world.subscribe(INDEXERS[0], None).await.expect("a stream");
+    for n in 0..600 {
+        world.write(vec![upsert(&format!("d{}", n % 90), "{\"n\":1}")]).await.expect("written");
+        if n % 97 == 0 {
+            slow.step().await.expect("the stream goes on");
+        }
+    }
+    let end = world.projector().positions(BUCKET).await.expect("positions");
+    slow.reach(&end).await;
+    assert_eq!(slow.contents[&IndexId(1)].len(), {
+        let mine = |n: &u64| {
+            let topology = index(1, PartitionBy::DocumentId).topology.clone();
+            let key = PartitionKey::Id(&format!("d{n}"));
+            let slice = TopologyProvider::partition(&*topology, key);
+            topology.hosts(INDEXERS[0], slice)
+        };
+        (0..90).filter(mine).count()
+    });
+}
+
+#[tokio::test]
+async fn indexes_join_and_leave_between_frames() {
+    let (one, two) = (index(1, PartitionBy::DocumentId), index(2, PartitionBy::DocumentId));
+    let world = world_with(std::slice::from_ref(&one)).await;
+    let mut follower = world.subscribe(INDEXERS[0], None).await.expect("a stream");
+    follower.step().await.expect("it begins");
+    assert!(follower.joined.contains_key(&IndexId(1)));
+    world.script.say(WatchMessage::Catalog(catalog(2, &[one, two.clone()]).into()));
+    follower.step().await.expect("it goes on");
+    assert!(follower.joined.contains_key(&IndexId(2)));
+    world.script.say(WatchMessage::Catalog(catalog(3, &[two]).into()));
+    follower.step().await.expect("it goes on");
+    assert!(!follower.joined.contains_key(&IndexId(1)));
+}
+
+#[tokio::test]
+async fn a_dropped_bucket_ends_its_streams_and_an_older_catalog_drops_nothing() {
+    let mut world = world_with(&[]).await;
+    world.write(vec![upsert("a", "1")]).await.expect("written");
+    world.script.say(WatchMessage::Catalog(Catalog { cas: 0, ..Default::default() }.into()));
+    world.start().await;
+    world.write(vec![upsert("b", "1")]).await.expect("the bucket is there");
+    let mut follower = world.subscribe(INDEXERS[0], None).await.expect("a stream");
+    follower.step().await.expect("it begins");
+    world.script.say(WatchMessage::Catalog(Catalog { cas: 2, ..Default::default() }.into()));
+    let error = follower.step().await.expect_err("the bucket is gone");
+    assert_eq!(error.code, ErrorCode::Unknown);
+    let projector = world.projector();
+    assert!(projector.positions(BUCKET).await.is_err());
+}
+
+#[tokio::test]
+async fn a_stream_from_another_history_is_refused() {
+    let world = world_with(&[]).await;
+    world.write(vec![upsert("a", "1")]).await.expect("written");
+    let vbucket = vbucket_of("a", VBUCKETS);
+    let good = world.projector().positions(BUCKET).await.expect("positions").get(vbucket);
+    for bad in [
+        Position { seqno: Seqno(2), ..good },
+        Position { vbuuid: Vbuuid(good.vbuuid.0 ^ 1), ..good },
+    ] {
+        let mut cut = Cut::zero(VBUCKETS);
+        cut.set(vbucket, bad);
+        let refused = world.subscribe(INDEXERS[0], Some(cut)).await.map(|_| ());
+        assert_eq!(refused.map_err(|error| error.code), Err(ErrorCode::OutOfOrder));
+    }
+}

@@ -1,0 +1,181 @@
+//! Stability timestamps in the streams, and who waits for them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::api::{ProjectorApi, WatchMessage};
+use proto::cut::{Cut, EpochMark, Position};
+use proto::ids::*;
+use proto::index::PartitionBy;
+
+use crate::common::*;
+
+/// Takes messages until none comes for a while.
+async fn until_still(follower: &mut Follower) {
+    while let Ok(step) = tokio::time::timeout(Duration::from_millis(200), follower.step()).await {
+        step.expect("the stream goes on");
+    }
+}
+
+#[tokio::test]
+async fn timestamps_come_in_order_and_hold_the_stream_near() {
+    let world = World::new(|config| config.frames_ahead_bytes_max = 500).await;
+    let indexes = [index(1, PartitionBy::DocumentId)];
+    world.script.say(WatchMessage::Catalog(catalog(1, &indexes).into()));
+    world.script.epoch(1, &Cut::zero(VBUCKETS));
+    let mut follower = world.subscribe(INDEXERS[0], None).await.expect("a stream");
+    let mut cuts = Vec::new();
+    for half in 0..2 {
+        for n in 0..100 {
+            let id = format!("{half}-{n}");
+            world.write(vec![upsert(&id, "{\"n\":1}")]).await.expect("written");
+        }
+        cuts.push(world.projector().positions(BUCKET).await.expect("positions"));
+        until_still(&mut follower).await;
+    }
+    assert!(follower.at.reaches(&cuts[0]));
+    assert!(!follower.at.reaches(&cuts[1]), "it waits for a timestamp");
+    world.script.epoch(2, &cuts[0]);
+    follower.reach(&cuts[1]).await;
+    world.script.epoch(3, &cuts[1]);
+    until_still(&mut follower).await;
+    assert_eq!(follower.epochs, [1, 2, 3]);
+    let mut late = world.subscribe(INDEXERS[1], None).await.expect("a stream");
+    until_still(&mut late).await;
+    assert_eq!(late.epochs, [3], "who begins now hears of the present only");
+}
+
+/// All timestamps come before the frames that they cover, and none comes after them.
+#[tokio::test]
+async fn a_stream_that_catches_up_needs_no_further_timestamp() {
+    let world = World::new(|config| config.frames_ahead_bytes_max = 500).await;
+    let indexes = [index(1, PartitionBy::DocumentId)];
+    world.script.say(WatchMessage::Catalog(catalog(1, &indexes).into()));
+    let mut end = Cut::default();
+    for epoch in 1..=3 {
+        for n in 0..100 {
+            let id = format!("{epoch}-{n}");
+            world.write(vec![upsert(&id, "{\"n\":1}")]).await.expect("written");
+        }
+        end = world.projector().positions(BUCKET).await.expect("positions");
+        world.script.epoch(epoch, &end);
+    }
+    // The projector knows of all of them before the indexer comes.
+    let mut now = world.subscribe(INDEXERS[1], None).await.expect("a stream");
+    while now.epochs.last() != Some(&3) {
+        now.step().await.expect("the stream goes on");
+    }
+    let from = Some(Cut::zero(VBUCKETS));
+    let mut late = world.subscribe(INDEXERS[0], from).await.expect("a stream");
+    late.reach(&end).await;
+    assert_eq!(late.epochs, [1, 2, 3]);
+    // An indexer that comes back has heard of timestamps whose frames it still lacks.
+    let from = Some(Cut::zero(VBUCKETS));
+    let mut again = world.subscribe_after(INDEXERS[0], from, 3).await.expect("a stream");
+    again.reach(&end).await;
+    assert!(again.epochs.is_empty());
+}
+
+/// What an indexer must gather is bounded by the distance of two timestamps, not by how far it is behind.
+#[tokio::test]
+async fn a_stream_that_catches_up_goes_from_timestamp_to_timestamp() {
+    const EPOCHS: u64 = 6;
+    /// More than a stride: each is a step of its own.
+    const DOCUMENTS: u64 = 20_000;
+    let world = World::new(|_| {}).await;
+    let indexes = [index(1, PartitionBy::DocumentId)];
+    world.script.say(WatchMessage::Catalog(catalog(1, &indexes).into()));
+    let mut cuts = Vec::new();
+    for epoch in 1..=EPOCHS {
+        for batch in 0..DOCUMENTS / 1000 {
+            let id = |n| format!("{epoch}-{batch}-{n}");
+            let writes = (0..1000).map(|n| upsert(&id(n), "{\"n\":1}")).collect();
+            world.write(writes).await.expect("written");
+        }
+        let cut = world.projector().positions(BUCKET).await.expect("positions");
+        // Below the horizon nobody but a reader like this one wants it.
+        let (parent, horizon) = (Epoch(epoch - 1), Epoch(epoch));
+        let mark = Arc::new(cut.clone());
+        world.script.say(WatchMessage::Epochs(vec![EpochMark {
+            bucket: BUCKET,
+            epoch: Epoch(epoch),
+            parent,
+            cut: mark,
+            horizon,
+            points: Arc::default(),
+        }]));
+        cuts.push(cut);
+    }
+    let mut now = world.subscribe(INDEXERS[1], None).await.expect("a stream");
+    while now.epochs.last() != Some(&EPOCHS) {
+        now.step().await.expect("the stream goes on");
+    }
+    let from = Some(Cut::zero(VBUCKETS));
+    let mut late = world.subscribe(INDEXERS[0], from).await.expect("a stream");
+    let (end, mut most) = (cuts.last().expect("some"), 0);
+    let count = |cut: &Cut| cut.iter().map(|(_, position)| position.seqno.0).sum::<u64>();
+    while !late.at.reaches(end) || !late.begun {
+        late.step().await.expect("the stream goes on");
+        let applied = cuts.iter().take_while(|cut| late.at.reaches(cut)).last();
+        most = most.max(count(&late.at) - applied.map_or(0, count));
+    }
+    assert_eq!(late.epochs, (1..=EPOCHS).collect::<Vec<_>>());
+    assert!(most <= DOCUMENTS, "{most} mutations were gathered at once");
+}
+
+/// As after a start from an older disk, where the producer of a pushed bucket has told nothing of it yet.
+#[tokio::test]
+async fn a_timestamp_beyond_what_is_here_waits_until_it_is_here() {
+    let world = world_with(&[]).await;
+    let id = "a";
+    let vbucket = vbucket_of(id, VBUCKETS);
+    world.write(vec![upsert(id, "1")]).await.expect("written");
+    let mut cut = Cut::zero(VBUCKETS);
+    let mut follower = world.subscribe(INDEXERS[0], Some(cut.clone())).await.expect("a stream");
+    let end = world.projector().positions(BUCKET).await.expect("positions");
+    let at = |seqno| Position { seqno: Seqno(seqno), ..end.get(vbucket) };
+    world.script.epoch(1, &end);
+    cut.set(vbucket, at(2));
+    world.script.epoch(2, &cut);
+    while follower.epochs.is_empty() {
+        follower.step().await.expect("the stream goes on");
+    }
+    let more = async {
+        while follower.epochs == [1] {
+            follower.step().await.expect("the stream goes on");
+        }
+    };
+    let more = tokio::time::timeout(Duration::from_millis(100), more).await;
+    assert!(more.is_err(), "the second waits for what it covers");
+    world.write(vec![upsert(id, "2")]).await.expect("written");
+    follower.reach(&cut).await;
+    while follower.epochs == [1] {
+        follower.step().await.expect("the stream goes on");
+    }
+    assert_eq!(follower.epochs, [1, 2]);
+}
+
+#[tokio::test]
+async fn writers_wait_while_too_much_has_no_timestamp() {
+    let world = World::new(|config| config.unpublished_bytes_max = 4 << 10).await;
+    world.script.say(WatchMessage::Catalog(catalog(1, &[]).into()));
+    let mut written = 0;
+    let second = Duration::from_secs(1);
+    let blocked = loop {
+        let id = format!("d{written}");
+        let write = tokio::time::timeout(second, world.write(vec![upsert(&id, "{\"n\":1}")]));
+        match write.await {
+            Ok(done) => done.map(|_| written += 1).expect("written"),
+            Err(_) => break id,
+        }
+    };
+    assert!((10..400).contains(&written), "{written} were written");
+    let cut = world.projector().positions(BUCKET).await.expect("positions");
+    let write = world.write(vec![delete(&blocked)]);
+    let publish = async {
+        tokio::time::sleep(second / 10).await;
+        world.script.epoch(1, &cut);
+    };
+    let (write, ()) = tokio::join!(write, publish);
+    write.expect("it waits for the timestamp and goes on");
+}

@@ -1,0 +1,128 @@
+//! Statements that write, and reads of documents.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use proto::ErrorCode;
+use proto::api::{ProjectorApi, WatchMessage, WriteRequest};
+use proto::cut::Cut;
+use proto::index::PartitionBy;
+
+use crate::common::*;
+
+#[tokio::test]
+async fn a_statement_is_done_as_a_whole_or_not_at_all() {
+    let world = world_with(&[]).await;
+    let reply = world.write(vec![insert("a", "1"), insert("b", "2"), upsert("a", "3")]).await;
+    assert_eq!(reply.expect("new documents").affected, 3);
+    let error =
+        world.write(vec![insert("c", "1"), insert("b", "2")]).await.expect_err("b is there");
+    assert_eq!(error.code, ErrorCode::DuplicateId);
+    assert!(error.message.contains("\"b\""), "{error}");
+    let error = world.write(vec![insert("d", "1"), insert("d", "2")]).await.expect_err("twice d");
+    assert_eq!(error.code, ErrorCode::DuplicateId);
+    let error = world.write(vec![upsert("e", "1"), upsert("f", "{")]).await.expect_err("bad JSON");
+    assert_eq!(error.code, ErrorCode::InvalidText);
+    assert!(error.message.contains("\"f\""), "{error}");
+    let ids = ["a", "b", "c", "d", "e"].map(String::from).to_vec();
+    let found = world.projector().get(BUCKET, ids).await.expect("documents");
+    let texts: Vec<_> = found.iter().map(Option::as_deref).collect();
+    assert_eq!(texts, [Some(&b"3"[..]), Some(&b"2"[..]), None, None, None]);
+
+    let before = world.projector().positions(BUCKET).await.expect("positions");
+    let deletes = vec![delete("a"), delete("a"), delete("x")];
+    let reply = world.write(deletes).await.expect("deleted");
+    assert_eq!((reply.affected, reply.position.positions.len()), (1, 1));
+    let after = world.projector().positions(BUCKET).await.expect("positions");
+    assert_eq!(after.distance_from(&before), 1, "what is not there leaves no trace");
+    let again = world.write(vec![delete("a"), insert("a", "9")]).await.expect("it was gone");
+    assert_eq!(again.affected, 1);
+}
+
+/// Documents that one statement writes are read by one call in one state, while more of them are written.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_of_many_ids_never_sees_half_of_a_statement() {
+    let world = world_with(&[]).await;
+    let ids: Vec<_> = (0..300).map(|n| format!("d{n}")).collect();
+    let projector = world.projector();
+    let (all, stop) = (ids.clone(), Arc::new(AtomicBool::new(false)));
+    let stopped = Arc::clone(&stop);
+    let writer = async move {
+        for round in 0u64.. {
+            if stopped.load(Ordering::Relaxed) {
+                return;
+            }
+            let writes = all.iter().map(|id| upsert(id, &round.to_string())).collect();
+            let request = WriteRequest { bucket: BUCKET, writes };
+            projector.write(request).await.expect("written");
+        }
+    };
+    let reader = async {
+        for _ in 0..300 {
+            let found = world.projector().get(BUCKET, ids.clone()).await.expect("documents");
+            assert!(found.iter().all(|document| *document == found[0]), "{found:?}");
+        }
+        stop.store(true, Ordering::Relaxed);
+    };
+    tokio::join!(writer, reader);
+}
+
+#[tokio::test]
+async fn limits_are_named() {
+    let world = World::new(|config| config.document_bytes_max = 10).await;
+    world.script.say(WatchMessage::Catalog(catalog(1, &[]).into()));
+    let error = world.write(vec![upsert("a", "\"0123456789\"")]).await.expect_err("too long");
+    assert_eq!(error.code, ErrorCode::OverLimit);
+    let error = world.write(vec![upsert(&"i".repeat(251), "1")]).await.expect_err("too long");
+    assert_eq!(error.code, ErrorCode::OverLimit);
+    let nested = format!("{}{}", "[".repeat(33), "]".repeat(33));
+    let world = world_with(&[]).await;
+    let error = world.write(vec![upsert("a", &nested)]).await.expect_err("too deep");
+    assert_eq!(error.code, ErrorCode::OverLimit);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_writers_share_syncs_and_leave_no_gap() {
+    let world = world_with(&[index(1, PartitionBy::DocumentId)]).await;
+    let mut follower = world.subscribe(INDEXERS[0], None).await.expect("a stream");
+    let mut writers = Vec::new();
+    for writer in 0..20 {
+        let projector = world.projector();
+        writers.push(async move {
+            for n in 0..20 {
+                let id = format!("{writer}-{n}");
+                let writes = vec![insert(&id, &format!("{{\"n\":{n}}}"))];
+                let request = WriteRequest { bucket: BUCKET, writes };
+                projector.write(request).await.expect("written");
+            }
+        });
+    }
+    futures::future::join_all(writers).await;
+    let end = world.projector().positions(BUCKET).await.expect("positions");
+    assert_eq!(end.distance_from(&Cut::zero(VBUCKETS)), 400);
+    follower.reach(&end).await;
+    let synced = || world.script.synced.lock().expect("not poisoned").get(&BUCKET).cloned();
+    while synced().as_ref() != Some(&end) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_failed_sync_acknowledges_and_streams_nothing() {
+    for reached_disk in [false, true] {
+        let mut world = world_with(&[]).await;
+        world.write(vec![upsert("a", "1")]).await.expect("written");
+        let before = world.projector().positions(BUCKET).await.expect("positions");
+        world.store.fail_next_sync();
+        let error = world.write(vec![upsert("b", "1")]).await.expect_err("the disk failed");
+        assert_eq!(error.code, ErrorCode::Io);
+        assert!(world.projector().positions(BUCKET).await.expect("positions") == before);
+        assert!(world.write(vec![upsert("c", "1")]).await.is_err(), "no write after a failed one");
+        world.store.lose_unsynced(reached_disk);
+        world.start().await;
+        let after = world.projector().positions(BUCKET).await.expect("positions");
+        assert_eq!(after.distance_from(&before), u64::from(reached_disk));
+        world.write(vec![insert("c", "1")]).await.expect("written");
+    }
+}

@@ -1,0 +1,89 @@
+//! Builds of the model: what joins the stream and is not here is built from a snapshot, and shown when an applied
+//! epoch covers it.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use indexer::rules;
+use proto::cut::Cut;
+use proto::ids::{IndexId, SliceId};
+use proto::index::IndexInfo;
+
+use super::super::history::slice_of;
+use super::{Copy, Indexer};
+
+/// A build: the snapshot, when it is there.
+pub struct Build {
+    info: Arc<IndexInfo>,
+    number: u64,
+    /// From here on the stream brings what is new, without a gap.
+    pub joined: Cut,
+    snapshot: Option<(Cut, Vec<(u16, u32)>)>,
+}
+
+impl Indexer {
+    pub(super) fn build_if_missing(&mut self, index: Arc<IndexInfo>, joined: Cut) {
+        let mine = index.topology.slices_on(self.id);
+        let mut copies = self.copies.iter().filter(|(slice, _)| slice.index == index.id);
+        let readable = copies.any(|(_, copy)| copy.floor.is_some());
+        if mine.is_empty() || readable || self.builds.contains_key(&index.id) {
+            return;
+        }
+        for slice in mine {
+            let id = SliceId { index: index.id, generation: index.generation, slice };
+            self.copies.insert(id, Rc::new(Copy::new(Arc::clone(&index))));
+        }
+        self.last_build += 1;
+        let number = self.last_build;
+        self.to_fetch.push((index.id, number));
+        self.builds.insert(index.id, Build { info: index, number, joined, snapshot: None });
+        self.save();
+    }
+
+    /// The snapshot of an index that is built has come.
+    pub fn fetched(&mut self, index: IndexId, number: u64, snapshot: (Cut, Vec<(u16, u32)>)) {
+        if let Some(build) = self.builds.get_mut(&index).filter(|build| build.number == number) {
+            build.snapshot = Some(snapshot);
+            self.finish_builds();
+        }
+    }
+
+    /// Shows the indexes whose snapshot an applied epoch covers; those whose snapshot was lost are fetched again.
+    pub(super) fn finish_builds(&mut self) {
+        let Some(mark) = self.applied.clone() else { return };
+        for (index, build) in &mut self.builds {
+            let lost = |(cut, _): &(Cut, _)| {
+                self.history.as_ref().is_some_and(|logs| rules::is_lost(logs, cut, &build.joined))
+            };
+            if build.snapshot.as_ref().is_some_and(lost) {
+                build.snapshot = None;
+                self.to_fetch.push((*index, build.number));
+            }
+        }
+        let history = self.history.as_deref();
+        let covered = |build: &Build| {
+            let snapshot = build.snapshot.as_ref();
+            snapshot.is_some_and(|(cut, _)| rules::covers(history, &mark.cut, cut))
+        };
+        let ready: Vec<IndexId> =
+            self.builds.iter().filter(|(_, b)| covered(b)).map(|(index, _)| *index).collect();
+        for index in ready {
+            let Some(Build { info, snapshot: Some((_, documents)), .. }) =
+                self.builds.remove(&index)
+            else {
+                continue;
+            };
+            let slices = info.topology.placement.len();
+            for (slice, copy) in self.copies.iter_mut().filter(|(slice, _)| slice.index == index) {
+                let of_slice = |doc: u16| slice_of(doc, slices);
+                let mut mine = documents.clone();
+                mine.retain(|(doc, _)| of_slice(*doc) == usize::from(slice.slice.0));
+                let copy = Rc::make_mut(copy);
+                copy.put_below(&mine);
+                (copy.floor, copy.newest) = (Some(mark.epoch), mark.epoch);
+            }
+            self.news = true;
+            self.save();
+        }
+    }
+}
