@@ -106,6 +106,11 @@ impl Indexer {
         }
     }
 
+    /// Waits until its log has failed: a broken disk. It applies no epoch until the process is started again.
+    pub async fn stopped(&self) {
+        self.shared.fragments.log_failed().await;
+    }
+
     async fn wait_applied(&self, bucket: BucketId, epoch: Epoch) -> Result<()> {
         let mut applied = self.shared.applied.subscribe();
         while self.shared.store.committed(bucket) < epoch {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use bytes::Bytes;
 use proto::cut::{Cut, EpochMark};
@@ -176,4 +177,16 @@ async fn an_index_that_is_dropped_in_the_midst_of_a_flush_has_nothing_to_merge()
     slot.writer().frozen_runs = 1;
     store.drop_index(INDEXES[0]).await.unwrap();
     assert!(!slot.is_worth_merging());
+}
+
+#[tokio::test]
+async fn a_store_whose_log_has_failed_says_so() {
+    let (env, fs) = node().await;
+    let store = open(&env);
+    let failed = tokio::time::timeout(Duration::from_millis(50), store.log_failed()).await;
+    assert!(failed.is_err(), "nothing has failed");
+    fs.fail_at(fs.operations() + 1);
+    apply(&store, 4, 18..25).await;
+    store.log_failed().await;
+    assert!(store.wait_durable(mark(4).bucket, Epoch(4)).await.is_err());
 }

@@ -182,27 +182,16 @@ pub async fn run(role: Role, args: Args) -> Result<()> {
             let members = settings.coordinators.clone();
             let service = node::start_coordinator(id, members, data, &env, directory).await?;
             peers.add_coordinator(id, service.clone());
-            tokio::select! {
-                served = serve_peers(&env, &settings.node, listener, peers) => served,
-                () = service.stopped() => {
-                    let text = format!("coordinator {id} has stopped: its log could not be written");
-                    Err(Error::new(ErrorCode::Io, text).with_hint("its output says why"))
-                }
-            }
+            let stopped = service.stopped();
+            serve_until(&env, &settings.node, listener, peers, stopped, "log").await
         }
         Role::Projector => {
             let mut config = projector::Config::new(settings.node.clone());
             config.log_bytes_max = settings.log_bytes_max.unwrap_or(config.log_bytes_max);
             let service = node::start_projector(config, data, &env, directory).await?;
             peers.add_projector(id, service.projector());
-            tokio::select! {
-                served = serve_peers(&env, &settings.node, listener, peers) => served,
-                () = service.stopped() => {
-                    let text = format!("projector {id} has stopped: its documents could not be written");
-                    Err(Error::new(ErrorCode::Io, text)
-                        .with_hint("look at the disk (is it full?), then start the process again"))
-                }
-            }
+            let stopped = service.stopped();
+            serve_until(&env, &settings.node, listener, peers, stopped, "documents").await
         }
         Role::Indexer => {
             let mut config = indexer::Config::new(settings.node.clone(), data);
@@ -213,8 +202,30 @@ pub async fn run(role: Role, args: Args) -> Result<()> {
             config.scans_memory_bytes = settings.scans.memory_bytes;
             config.scan_memory_bytes = settings.scans.each_memory_bytes;
             let service = node::run_indexer(config, &env, directory).await?;
-            peers.add_indexer(id, service);
-            serve_peers(&env, &settings.node, listener, peers).await
+            peers.add_indexer(id, service.clone());
+            let stopped = service.stopped();
+            serve_until(&env, &settings.node, listener, peers, stopped, "log").await
+        }
+    }
+}
+
+/// Serves other processes until a service has stopped by itself, because something of it could not be written.
+async fn serve_until(
+    env: &Env,
+    node: &NodeInfo,
+    listener: TcpListener,
+    peers: Arc<Peers>,
+    stopped: impl Future<Output = ()>,
+    unwritten: &str,
+) -> Result<()> {
+    tokio::select! {
+        served = serve_peers(env, node, listener, peers) => served,
+        () = stopped => {
+            let (role, id) = (node.role.name(), node.id);
+            let text = format!("{role} {id} has stopped: its {unwritten} could not be written");
+            Err(Error::new(ErrorCode::Io, text).with_hint(
+                "its output says why; look at the disk (is it full?), then start the process again",
+            ))
         }
     }
 }

@@ -7,7 +7,7 @@
 //! | `cut`, `cut_one_way`, `held`, `slow` | a connection loses all, loses one direction, stands still, is slow |
 //! | `pause` | a process is not heard of and hears nothing, and then everything at once |
 //! | `clock_jump` | a clock jumps by up to an hour, back or forth; all of them drift all the time |
-//! | `full_disk`, `failed_io` | a disk takes nothing more; one file operation fails, and the process is started anew |
+//! | `full_disk`, `failed_io` | a disk takes nothing more; one file operation fails, and the process is started anew soon or after it has gone on for long |
 //! | `failed_sync` | the source's disk fails at a sync, and its process ends soon after |
 //! | `flipped_bit` | a bit of an indexer's files changes; the operator notices and gives it an empty disk |
 //! | `empty_disk` | an indexer comes back with nothing |
@@ -34,6 +34,8 @@ const RESTART: Duration = Duration::from_millis(300);
 const CLOCK_STEP_MS: u64 = 100;
 /// A jump of a clock is up to so long.
 const JUMP_MS_MAX: u64 = 3_600_000;
+/// A process goes on for so long after a failed file operation, at most.
+const WORN_MS_MAX: u64 = 20_000;
 
 /// Something that is broken.
 #[derive(Debug, PartialEq)]
@@ -50,8 +52,10 @@ enum Broken {
     Slow(String, String),
     /// A disk takes nothing more.
     FullDisk(String),
-    /// A file operation has failed or will; the process is to be started anew.
+    /// A file operation has failed or will.
     FailedIo(String),
+    /// It has, and all others work: the process is to be started anew.
+    Worn(String),
     /// A process that goes down at a file operation soon.
     CrashInIo(String),
     /// A bit of a disk is wrong: it is to be replaced.
@@ -73,6 +77,8 @@ pub struct Faults {
     /// So is what breaks at a chosen stage, if anything does, and the stages that were there last.
     at_stages: Option<fastrand::Rng>,
     stages: BTreeSet<Stage>,
+    /// So is for how long a process goes on after a failed file operation.
+    after_failed_io: fastrand::Rng,
 }
 
 impl Faults {
@@ -88,6 +94,7 @@ impl Faults {
             next_purge: if seed.is_multiple_of(3) || seed % 6 == 5 { CALM } else { Duration::MAX },
             at_stages: stages::are_chosen(seed).then(|| fastrand::Rng::with_seed(seed ^ 0x57a6)),
             stages: BTreeSet::new(),
+            after_failed_io: fastrand::Rng::with_seed(seed ^ 0xd15c),
         }
     }
 
@@ -97,6 +104,7 @@ impl Faults {
         self.move_clocks(now, hosts);
         self.notice_crashes(now, sim, hosts);
         self.mend(now, sim, hosts);
+        self.note_broken_disks(now, hosts);
         if now >= self.next_purge && now <= self.until {
             self.purge(now, sim, hosts, summary);
         }
@@ -285,6 +293,20 @@ impl Faults {
         self.broken.push((broken, end));
     }
 
+    /// Errors of statements that began before this moment may say so.
+    fn note_broken_disks(&self, now: Duration, hosts: &Hosts) {
+        let is_disk = |(broken, _): &(Broken, Duration)| {
+            matches!(
+                broken,
+                Broken::CrashInIo(_) | Broken::FailedIo(_) | Broken::Worn(_) | Broken::Damaged(_)
+            )
+        };
+        let excused = |host: &Host| host.excused.load(Ordering::Relaxed);
+        if self.broken.iter().any(is_disk) || hosts.all.values().any(excused) {
+            hosts.disks_broken_at_ms.store(now.as_millis() as u64, Ordering::Relaxed);
+        }
+    }
+
     fn is_down(&self, name: &str) -> bool {
         self.broken.iter().any(|(broken, _)| matches!(broken, Broken::Down(down) if down == name))
     }
@@ -338,7 +360,12 @@ impl Faults {
                     projectors.for_each(|host| purge(&host.store, &mut self.purges));
                 }
                 Broken::FullDisk(name) => hosts.all[&name].fs.set_capacity(u64::MAX),
-                Broken::CrashInIo(name) | Broken::FailedIo(name) => {
+                Broken::FailedIo(name) if self.goes_on(&name) => {
+                    hosts.all[&name].fs.forget_faults();
+                    let more = Duration::from_millis(self.after_failed_io.u64(..WORN_MS_MAX));
+                    self.broken.push((Broken::Worn(name), self.until.min(now + more)));
+                }
+                Broken::CrashInIo(name) | Broken::FailedIo(name) | Broken::Worn(name) => {
                     // What has not struck yet must not meet the next process.
                     hosts.all[&name].fs.forget_faults();
                     if !self.is_down(&name) {
@@ -354,6 +381,11 @@ impl Faults {
                 }
             }
         }
+    }
+
+    /// Does a process go on that has met a failed file operation, or was about to?
+    fn goes_on(&mut self, name: &str) -> bool {
+        !is_projector(name) && !self.is_down(name) && self.after_failed_io.bool()
     }
 
     /// Clocks go, each at a rate of its own.

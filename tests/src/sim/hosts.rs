@@ -66,6 +66,8 @@ pub struct Hosts {
     pub producer: Option<Arc<Producer>>,
     /// What is under way.
     pub stages: Stages,
+    /// When a disk was broken last, in milliseconds of simulated time.
+    pub disks_broken_at_ms: Arc<AtomicU64>,
 }
 
 impl Hosts {
@@ -117,7 +119,7 @@ impl Hosts {
             };
             all.insert(name, host);
         }
-        Self { all, producer: None, stages: Stages::default() }
+        Self { all, producer: None, stages: Stages::default(), disks_broken_at_ms: Arc::default() }
     }
 }
 
@@ -171,8 +173,8 @@ impl Host {
         let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(Arc::clone(&peers)));
         let dir = PathBuf::from("/data");
         let id = self.info.id;
-        // A member of which the log has failed ends its process, and so does a projector of which the store has.
-        let mut stopped: BoxFuture<'static, ()> = Box::pin(std::future::pending());
+        // A process of which the log or the store has failed ends.
+        let stopped: BoxFuture<'static, ()>;
         // Kept alive beside the server.
         let _service: Box<dyn std::any::Any> = match self.info.role {
             Role::Coordinator => {
@@ -202,6 +204,8 @@ impl Host {
                 let service =
                     node::start_indexer(self.info.clone(), dir, memory, &env, directory).await?;
                 peers.add_indexer(id, service.clone());
+                let ended = Arc::clone(&service);
+                stopped = Box::pin(async move { ended.stopped().await });
                 Box::new(service)
             }
             Role::Router => unreachable!("the client runs the router"),

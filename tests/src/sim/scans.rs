@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 use super::marks::cut_of;
 use super::oracle::{Shown, SimIndex, compare, documents, shown};
 use super::violation;
-use super::workload::{STATEMENT, Session, Workload};
+use super::workload::{STATEMENT, Session, Workload, now};
 
 /// An entry as bytes, which are its order, and as the model has it with what is included.
 type Found = (Vec<u8>, Shown);
@@ -42,6 +42,8 @@ struct Asked<'a> {
     losses: Vec<u64>,
     /// It may not be refused.
     must: bool,
+    /// When it was asked.
+    began: Duration,
 }
 
 impl Workload {
@@ -142,8 +144,8 @@ impl Workload {
             consistency,
             timeout_ms: 5_000,
         };
-        let losses = self.truth.losses();
-        Asked { index, info, request, between, include, pages, at_least, losses, must }
+        let (losses, began) = (self.truth.losses(), now());
+        Asked { index, info, request, between, include, pages, at_least, losses, must, began }
     }
 
     fn draw_range(&mut self, index: &SimIndex) -> Between {
@@ -160,7 +162,7 @@ impl Workload {
     /// May a scan not end in this error?
     fn is_wrong(&self, asked: &Asked<'_>, error: &Error) -> bool {
         let of_the_lost = error.code == ErrorCode::InvalidParameter && self.is_lost(asked);
-        let excused = !asked.must && self.is_excused(error);
+        let excused = !asked.must && self.is_excused(error, asked.began);
         !of_the_lost && !error.is_retry() && error.code != ErrorCode::Unknown && !excused
     }
 

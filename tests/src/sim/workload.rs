@@ -1,6 +1,7 @@
 //! What the simulated client does: declares and drops indexes, writes (`writes.rs`), and scans
 //! (`scans.rs`), for as long as there are faults; then everything must heal.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -46,6 +47,7 @@ pub struct Workload {
     pub(super) acknowledged: Vec<Acknowledged>,
     /// Of the last scan that was refused.
     pub(super) refusal: Option<Error>,
+    disks_broken_at_ms: Arc<AtomicU64>,
 }
 
 /// What a statement needs.
@@ -80,6 +82,7 @@ impl Workload {
         let (history, acknowledged) = (Mutex::default(), Vec::new());
         let refusal = None;
         let stages = Arc::clone(&hosts.stages);
+        let disks_broken_at_ms = Arc::clone(&hosts.disks_broken_at_ms);
         Self {
             random,
             seed,
@@ -91,6 +94,7 @@ impl Workload {
             history,
             acknowledged,
             refusal,
+            disks_broken_at_ms,
         }
     }
 
@@ -190,6 +194,7 @@ impl Workload {
         let Some((name, asked)) = ddl::asked(&command) else { return };
         let history = || self.history.lock().expect("not poisoned");
         let statement = history().call(name, asked);
+        let began = now();
         let done = async {
             match statement % 2 {
                 0 => session.backend.command(command).await,
@@ -205,7 +210,7 @@ impl Workload {
             });
         } else if let Err(error) = outcome
             && !error.is_retry()
-            && !self.is_excused(&error)
+            && !self.is_excused(&error, began)
         {
             violation(&self.summary, format!("{asked:?} was refused: {error}"));
         }
@@ -231,12 +236,10 @@ impl Workload {
         }
     }
 
-    /// Disks that were broken on purpose may show in errors, and nowhere else.
-    pub(super) fn is_excused(&self, error: &Error) -> bool {
-        let summary = self.summary.lock().expect("not poisoned");
-        let broken = ["failed_io", "failed_sync", "crash_in_io", "flipped_bit"];
-        [ErrorCode::Io, ErrorCode::Corrupt].contains(&error.code)
-            && broken.iter().any(|kind| summary.faults.contains_key(*kind))
+    /// Disks that were broken on purpose may show in errors of what began before they were mended, and nowhere else.
+    pub(super) fn is_excused(&self, error: &Error, began: Duration) -> bool {
+        let broken_at = Duration::from_millis(self.disks_broken_at_ms.load(Ordering::Relaxed));
+        [ErrorCode::Io, ErrorCode::Corrupt].contains(&error.code) && began <= broken_at
     }
 
     /// The faults have ended: everything must be served again, soon; and what is written then too.
@@ -291,6 +294,11 @@ impl Workload {
 }
 
 /// The statement that declares an index.
+/// The time of the simulation.
+pub(super) fn now() -> Duration {
+    turmoil::sim_elapsed().expect("a simulated process")
+}
+
 fn create(index: &SimIndex, lenient: bool) -> Command {
     let parsed = parse(index.sql).expect("the simulation's statements are right");
     let Statement::CreateIndex(create) = &parsed[0].statement else { unreachable!() };

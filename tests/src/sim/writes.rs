@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::producer::Producer;
 use super::violation;
-use super::workload::{STATEMENT, Session, Workload};
+use super::workload::{STATEMENT, Session, Workload, now};
 
 /// Documents have ids below this.
 const IDS: u64 = 60;
@@ -61,7 +61,7 @@ impl Workload {
                 Write { id, kind }
             })
             .collect();
-        let ids = writes.iter().map(|write| write.id.clone()).collect();
+        let (ids, began) = (writes.iter().map(|write| write.id.clone()).collect(), now());
         match timeout(STATEMENT, session.backend.write(&session.bucket, writes)).await {
             Ok(Ok(reply)) => {
                 self.count(|summary| {
@@ -71,7 +71,7 @@ impl Workload {
                 self.acknowledged.push((reply.position.clone(), ids));
                 return Some(reply.position);
             }
-            Ok(Err(error)) if !error.is_retry() && !self.is_excused(&error) => {
+            Ok(Err(error)) if !error.is_retry() && !self.is_excused(&error, began) => {
                 violation(&self.summary, format!("a write was refused: {error}"));
             }
             _ => self.count(|summary| summary.writes_unknown += 1),
@@ -89,9 +89,9 @@ impl Workload {
             })
             .collect();
         let ids: Vec<String> = changes.iter().map(|(id, _)| id.clone()).collect();
-        let places = producer.change(changes);
+        let (places, began) = (producer.change(changes), now());
         match producer.push_all(&session.backend, &session.bucket).await {
-            Err(error) if !self.is_excused(&error) => {
+            Err(error) if !self.is_excused(&error, began) => {
                 violation(&self.summary, format!("a push was refused: {error}"));
             }
             _ => {}

@@ -150,7 +150,7 @@ impl Writer {
     fn fail(&self, error: io::Error) {
         let error = Error::from(error)
             .context(format!("writing the commit log in {}", self.shared.dir.display()));
-        tracing::error!(%error, "the commit log stops; the node serves what it has");
+        tracing::error!(%error, "the commit log stops; no epoch is applied before the process is started again");
         self.shared.durable.send_modify(|durable| durable.failed = Some(error));
         self.shared.wake_appenders.notify_waiters();
     }
