@@ -11,7 +11,10 @@
 //! SYNC; and what has survived a loss is what the source says when it is asked after epochs have ceased to be
 //! published.
 //!
-//! Two positions are compared in a history, so closed cuts of another one are forgotten when it changes.
+//! Two positions are compared in a history, so closed cuts of another one are forgotten when it changes. A source may
+//! also lose its end and begin no branch (a pushed one: its producer numbers the mutations), and then the lost positions
+//! look like places in its history. So all closed cuts are forgotten when a rollback begins, and none is put together
+//! while it goes on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -84,13 +87,17 @@ impl Sources {
         self.histories.get(&bucket).is_some_and(|(asked, _)| asked.sequence > from)
     }
 
-    /// Of a bucket whose rollback begins only what is asked from now on tells what has survived.
-    fn see_stage(&mut self, bucket: BucketId, stage: Option<RollbackStage>) {
+    /// Of a bucket whose rollback begins only what is asked from now on tells what has survived. Says if it begins.
+    fn see_stage(&mut self, bucket: BucketId, stage: Option<RollbackStage>) -> bool {
         if stage != Some(RollbackStage::Started) {
             self.started.remove(&bucket);
-        } else if self.started.insert(bucket) {
+            return false;
+        }
+        let begins = self.started.insert(bucket);
+        if begins {
             self.make_late(bucket);
         }
+        begins
     }
 }
 
@@ -123,9 +130,11 @@ impl Leader {
             }
         }
         self.sources.heard_ms.insert((bucket, projector), now_ms);
-        if known.info.readable_from().is_some() {
-            self.sources.make_late_of(bucket, projector);
+        if known.info.readable_from().is_none() {
+            // What would be put together with it of other projectors is about to be taken back. It is told again.
+            return Ok(());
         }
+        self.sources.make_late_of(bucket, projector);
         if cut.vbuckets() != last.vbuckets() {
             return self.report(known, cut);
         }
@@ -134,8 +143,8 @@ impl Leader {
         self.keep_history(known);
         let newest = self.stability.newest(bucket).unwrap_or(last);
         let cut = newest.with_of(&kept, &cut);
-        // While a rollback has not come to its end the last epoch may be of the lost history: then an enquiry tells
-        // where the others are.
+        // The last epoch may be of a history that was lost and is not known to be: then an enquiry tells where the
+        // others are.
         if !known.logs.includes_cut(&cut) {
             return Ok(());
         }
@@ -223,7 +232,10 @@ impl Leader {
         for (id, bucket) in state.buckets() {
             self.keep_history(bucket);
             let stage = bucket.info.rollback.as_ref().map(|rollback| rollback.stage);
-            self.sources.see_stage(id, stage);
+            if self.sources.see_stage(id, stage) {
+                // Of what was lost: a source that began no branch goes on with the same history.
+                self.stability.forget(id);
+            }
             self.drop_late(id, bucket, stage);
             if let Some(step) = self.next_step(state, id, bucket, now_ms) {
                 plan.commands.push(Command::Rollback { bucket: id, step });

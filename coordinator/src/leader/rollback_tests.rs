@@ -252,3 +252,46 @@ fn a_sync_of_some_vbuckets_takes_the_others_from_what_is_known_and_never_from_a_
     assert!(history.logs.includes_cut(&last(&world)), "no epoch of the lost history follows");
     assert_eq!(last(&world).get(VbucketId(1)).seqno, Seqno(10));
 }
+
+/// A pushed source that loses its end begins no branch by itself: the lost position stays a place on a living branch. What
+/// other projectors say meanwhile must not be joined to it.
+#[test]
+fn a_loss_without_a_branch_is_rolled_back_once_whatever_other_projectors_say_meanwhile() {
+    let mut world = World::new();
+    let only = |vbucket| [VbucketId(vbucket)].into_iter().collect::<VbucketSet>();
+    let sync = |world: &mut World, vbucket, cut| {
+        let told = (BUCKET, only(vbucket), cut);
+        world.leader.sync(&world.state, NodeId(10), told, world.now_ms).unwrap();
+    };
+    let logs = FailoverLogs::new(vec![vec![(Vbuuid(7), 0)]; 2]);
+    let ends =
+        |durable| SourceHistory { durable, logs: logs.clone().into(), kept: VbucketSet::all(2) };
+    // Not published yet when the second vbucket goes back from 5 to 3.
+    sync(&mut world, 0, cut(7, [6, 0]));
+    sync(&mut world, 1, cut(7, [0, 3]));
+    world.told(ends(cut(7, [6, 3])));
+    let mut rollbacks = 0;
+    let mut seqno = 6;
+    for _ in 0..40 {
+        world.now_ms += 10;
+        let plan = world.leader.plan(&world.state, world.now_ms);
+        for command in plan.commands {
+            let begins =
+                matches!(&command, Command::Rollback { step: RollbackStep::Compare(_), .. });
+            rollbacks += u32::from(begins);
+            let request = CommandRequest { request: None, command };
+            world.state.apply(1_000 + world.now_ms, world.now_ms, &request);
+            // The first goes on writing all the while.
+            seqno += 1;
+            sync(&mut world, 0, cut(7, [seqno, 0]));
+        }
+        if world.leader.is_curious() {
+            world.told(ends(cut(7, [seqno, 3])));
+        }
+        sync(&mut world, 1, cut(7, [0, 3]));
+    }
+    let last = world.state.bucket(BUCKET).unwrap().epochs.last().cut.clone();
+    assert_eq!(last.get(VbucketId(1)).seqno, Seqno(3), "what is there: {last:?}");
+    assert!(last.get(VbucketId(0)).seqno.0 > 6, "{last:?}");
+    assert_eq!(rollbacks, 1);
+}
