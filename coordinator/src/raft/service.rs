@@ -6,7 +6,7 @@
 //!
 //! When the task is cancelled, what was not acknowledged is lost, as in a crash. When it fails (a full
 //! disk, a log that does not pass its checks) it ends with the error, and every call of the handle says
-//! so: the other members go on without this one.
+//! so: the other members go on without this one. While its disk hangs it says nothing, with the same effect.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ use bytes::Bytes;
 use proto::env::{Budget, Env, Reservation};
 use proto::{Error, Result};
 use tokio::sync::{oneshot, watch};
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 
 use super::core::{Applied, RaftCore};
 use super::log_store::{LogStore, LogWrite};
@@ -33,6 +33,8 @@ const MESSAGES_MAX: usize = 1024;
 const PROPOSALS_MAX: usize = 1024;
 /// And so many bytes of them: as many as Raft takes before they are committed.
 const PROPOSALS_BYTES_MAX: usize = 64 << 20;
+/// A member whose write takes longer is silent until it has ended.
+const WRITE_PATIENCE: Duration = Duration::from_secs(2);
 /// Inputs taken at once, so that the outputs of the first do not wait for ever.
 const BATCH_MAX: usize = 256;
 
@@ -70,7 +72,29 @@ pub struct RaftService<M: StateMachine> {
     sequence: u64,
     waiters: BTreeMap<u64, Waiter<M::Outcome>>,
     writes: Vec<LogWrite>,
-    writing: bool,
+    writing: Option<Writing>,
+}
+
+/// A write that is under way.
+struct Writing {
+    since: Instant,
+    /// The number of the last of what it writes; closed where it has panicked.
+    done: oneshot::Receiver<Result<u64>>,
+}
+
+impl Writing {
+    /// Does it take so long that the others had better go on without this member?
+    fn hangs(&self) -> bool {
+        self.since.elapsed() > WRITE_PATIENCE
+    }
+
+    /// Waits for its end; for ever where there is none.
+    async fn end(writing: &mut Option<Self>) -> Result<u64> {
+        match writing {
+            Some(writing) => (&mut writing.done).await.map_err(|_| stopped())?,
+            None => std::future::pending().await,
+        }
+    }
 }
 
 /// Access to a running member; cheap to clone.
@@ -170,7 +194,7 @@ impl<M: StateMachine> RaftService<M> {
             sequence: 0,
             waiters: BTreeMap::new(),
             writes: Vec::new(),
-            writing: false,
+            writing: None,
         };
         Ok((service, handle))
     }
@@ -187,17 +211,16 @@ impl<M: StateMachine> RaftService<M> {
     }
 
     async fn serve(&mut self) -> Result<()> {
-        let (written_in, written) = async_channel::bounded::<Result<u64>>(1);
         let mut ticks = tokio::time::interval(self.tick);
         // A loop that was held up must not count the lost time as silence of the leader.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        self.pump(&written_in)?;
+        self.pump()?;
         loop {
             tokio::select! {
                 biased;
-                number = written.recv() => {
-                    self.writing = false;
-                    self.core.persisted(number.map_err(|_| stopped())??);
+                number = Writing::end(&mut self.writing) => {
+                    self.writing = None;
+                    self.core.persisted(number?);
                 }
                 _ = ticks.tick() => self.core.tick(),
                 message = self.messages.recv() => {
@@ -209,7 +232,7 @@ impl<M: StateMachine> RaftService<M> {
                     self.take_proposals(proposal);
                 }
             }
-            self.pump(&written_in)?;
+            self.pump()?;
         }
     }
 
@@ -252,15 +275,18 @@ impl<M: StateMachine> RaftService<M> {
     }
 
     /// Does what the core asks for.
-    fn pump(&mut self, written: &Sender<Result<u64>>) -> Result<()> {
+    fn pump(&mut self) -> Result<()> {
         let output = self.core.poll()?;
-        // Messages first: followers write while this member does.
-        for message in output.messages {
-            self.transport.send(message.to, message);
+        // Messages first: followers write while this member does. One whose disk hangs falls silent: what it leads would
+        // be committed by the others, and it could apply nothing of it.
+        if !self.writing.as_ref().is_some_and(Writing::hangs) {
+            for message in output.messages {
+                self.transport.send(message.to, message);
+            }
         }
         self.writes.extend(output.write);
-        if !self.writing && !self.writes.is_empty() {
-            self.write(written.clone());
+        if self.writing.is_none() && !self.writes.is_empty() {
+            self.write();
         }
         for applied in output.applied {
             self.answer(applied);
@@ -271,15 +297,16 @@ impl<M: StateMachine> RaftService<M> {
         Ok(())
     }
 
-    fn write(&mut self, written: Sender<Result<u64>>) {
-        self.writing = true;
+    fn write(&mut self) {
+        let (written, done) = oneshot::channel();
+        self.writing = Some(Writing { since: Instant::now(), done });
         let writes = std::mem::take(&mut self.writes);
         let number = writes.iter().map(|write| write.number).max().unwrap_or(0);
         let store = self.store.clone();
         self.env.spawner.spawn_blocking(Box::new(move || {
             let result = store.commit(&writes).map(|()| number);
             // The loop is gone when the member was stopped: nobody wants to know.
-            let _ = written.try_send(result);
+            let _ = written.send(result);
         }));
     }
 

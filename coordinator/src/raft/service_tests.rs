@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use proto::env::Task;
+use proto::env::{BoxFuture, Spawner, Task};
 use proto::{ErrorCode, ids::NodeId};
 
 use super::*;
@@ -40,16 +40,45 @@ impl PeerTransport for Switch {
     }
 }
 
+/// What a member's disk does.
+#[derive(Clone, Copy, PartialEq)]
+enum Disk {
+    Works,
+    Hangs,
+    Panics,
+}
+
+/// Real tasks, over a disk that can be told to fail.
+struct OverDisk(Arc<dyn Spawner>, watch::Receiver<Disk>);
+
+impl Spawner for OverDisk {
+    fn spawn(&self, name: &'static str, future: BoxFuture<()>) -> Task {
+        self.0.spawn(name, future)
+    }
+
+    fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>) {
+        let mut disk = self.1.clone();
+        let write = async move {
+            let found = disk.wait_for(|disk| *disk != Disk::Hangs).await.map(|disk| *disk);
+            assert!(found.ok() != Some(Disk::Panics), "as the disk was told");
+            work();
+        };
+        self.0.spawn("disk", Box::pin(write)).detach();
+    }
+}
+
 struct Cluster {
     switch: Arc<Switch>,
     members: BTreeMap<NodeId, (RaftHandle<u64>, Task)>,
+    disks: BTreeMap<NodeId, watch::Sender<Disk>>,
     dir: tempfile::TempDir,
 }
 
 impl Cluster {
     fn new(size: u64) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let mut cluster = Self { switch: Arc::default(), members: BTreeMap::new(), dir };
+        let (switch, members, disks) = Default::default();
+        let mut cluster = Self { switch, members, disks, dir };
         (1..=size).for_each(|id| cluster.start(NodeId(id), size));
         cluster
     }
@@ -57,7 +86,10 @@ impl Cluster {
     fn start(&mut self, id: NodeId, size: u64) {
         let config = RaftConfig::new(id, (1..=size).map(NodeId).collect());
         let dir = self.dir.path().join(id.to_string());
-        let env = Env::real();
+        let disk = watch::Sender::new(Disk::Works);
+        let mut env = Env::real();
+        env.spawner = Arc::new(OverDisk(env.spawner, disk.subscribe()));
+        self.disks.insert(id, disk);
         let (service, handle) =
             RaftService::open(config, &dir, Sum::default(), env.clone(), self.switch.clone())
                 .unwrap();
@@ -71,6 +103,22 @@ impl Cluster {
     fn stop(&mut self, id: NodeId) {
         self.switch.0.lock().unwrap().remove(&id);
         self.members.remove(&id);
+    }
+
+    /// Waits for another leader.
+    async fn leader_after(&self, first: NodeId) -> RaftHandle<u64> {
+        let other = async {
+            loop {
+                let others = self.members.iter().filter(|(id, _)| **id != first);
+                for (_, (handle, _)) in others {
+                    if handle.role().borrow().leads {
+                        return handle.clone();
+                    }
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), other).await.expect("another leader")
     }
 
     async fn leader(&self) -> (NodeId, RaftHandle<u64>) {
@@ -118,20 +166,38 @@ async fn three_members_go_on_without_their_leader() {
     assert_eq!(refused.code, ErrorCode::NotLeader);
 
     cluster.stop(first);
-    let (second, handle) = tokio::time::timeout(Duration::from_secs(5), async {
-        loop {
-            let (id, handle) = cluster.leader().await;
-            if id != first {
-                return (id, handle);
-            }
-        }
-    })
-    .await
-    .unwrap();
-    assert_ne!(second, first);
+    let handle = cluster.leader_after(first).await;
     assert_eq!(handle.propose(Bytes::from_static(&[1])).await.unwrap(), 201);
     tokio::time::sleep(Duration::from_millis(100)).await;
     cluster.start(first, 3);
     let (_, handle) = cluster.leader().await;
     assert_eq!(handle.propose(Bytes::from_static(&[1])).await.unwrap(), 202);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_whose_disk_hangs_or_whose_write_panics_leads_no_more() {
+    for disk in [Disk::Hangs, Disk::Panics] {
+        let cluster = Cluster::new(3);
+        let (first, handle) = cluster.leader().await;
+        assert_eq!(handle.propose(Bytes::from_static(&[1])).await.unwrap(), 1);
+        cluster.disks[&first].send_replace(disk);
+        let lost = tokio::spawn(async move { handle.propose(Bytes::from_static(&[1])).await });
+        let second = cluster.leader_after(first).await;
+        // What was proposed meanwhile may have come to be applied.
+        let sum = second.propose(Bytes::from_static(&[1])).await.unwrap();
+        assert!((2..=3).contains(&sum), "{sum}");
+        let told = tokio::time::timeout(Duration::from_secs(10), lost).await;
+        assert!(told.expect("whoever waits is told").unwrap().is_err());
+        if disk == Disk::Hangs {
+            cluster.disks[&first].send_replace(Disk::Works);
+            let (mine, _) = &cluster.members[&first];
+            tokio::time::timeout(Duration::from_secs(10), async {
+                while mine.progress().1 < second.progress().1 {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            })
+            .await
+            .expect("it catches up");
+        }
+    }
 }
