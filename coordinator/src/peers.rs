@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
 use bytes::Bytes;
-use proto::Result;
 use proto::api::Directory;
 use proto::env::{Budget, Env, Reservation, Task};
 use proto::ids::NodeId;
+use proto::{ErrorCode, Result};
 
 use crate::raft::wire::QUEUE_BYTES_MAX;
 use crate::raft::{PeerTransport, RaftMessage};
@@ -66,8 +66,13 @@ impl PeerTransport for Peers {
 
 async fn send_all(directory: Arc<dyn Directory>, peer: NodeId, queue: Receiver<Waiting>) {
     while let Ok((first, _room)) = queue.recv().await {
-        if let Err(error) = send_some(&directory, peer, first, &queue).await {
-            tracing::debug!(%peer, %error, "send raft messages");
+        match send_some(&directory, peer, first, &queue).await {
+            Ok(()) => {}
+            // A state that has grown out of its bounds would never arrive.
+            Err(error) if error.code == ErrorCode::OverLimit => {
+                tracing::error!(%peer, %error, "a member cannot be brought up to date");
+            }
+            Err(error) => tracing::debug!(%peer, %error, "send raft messages"),
         }
     }
 }

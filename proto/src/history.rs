@@ -22,7 +22,7 @@ pub type Branches = Vec<(Vbuuid, u64)>;
 
 /// Branches that are remembered of a vbucket. Positions on older ones count as lost: a copy that is so far
 /// behind is built anew.
-pub const BRANCHES_MAX: usize = 64;
+pub const BRANCHES_MAX: usize = 24;
 
 /// The branch that a seqno is on.
 pub fn branch_of(branches: &Branches, seqno: Seqno) -> Vbuuid {

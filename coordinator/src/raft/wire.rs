@@ -17,8 +17,8 @@ const WIRE_VERSION: u8 = 1;
 /// What a call takes besides one message: its frame, and the small messages that go with it.
 const CALL_BYTES: usize = 2 << 20;
 
-/// No message is larger: the largest is a snapshot, and what the state may hold is bounded well below
-/// this. It fits in a call, or it would never arrive.
+/// No message is larger: the largest is a snapshot, and what the state may hold is bounded below this
+/// (`state/epochs.rs`). It fits in a call, or it would never arrive.
 pub const MESSAGE_BYTES_MAX: usize = PEER_MESSAGE_BYTES_MAX - CALL_BYTES;
 
 /// What a message says.

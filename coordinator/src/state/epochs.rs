@@ -16,12 +16,14 @@ use std::sync::Arc;
 
 use proto::command::{Outcome, Promotion};
 use proto::cut::{Cut, EpochMark, Position};
-use proto::history::SourceHistory;
+use proto::history::{BRANCHES_MAX, SourceHistory};
 use proto::ids::{BucketId, Epoch, VbucketId};
 use proto::plant::{self, Plant};
+use proto::rollback::DEAD_MAX;
 use serde::{Deserialize, Serialize};
 
 use super::{Change, Effect, StateContext};
+use crate::raft::wire::MESSAGE_BYTES_MAX;
 
 /// Positions that the kept cuts of all buckets may hold together: 16 MiB of memory, and of a snapshot,
 /// where a position takes at most 20 bytes, a third of the largest message between processes. Rollback points
@@ -34,8 +36,14 @@ const EPOCHS_MIN: usize = 4;
 /// Rollback points: up to this age (ms) there is one every so often (ms): seconds, minutes, hours.
 const TIERS: [(u64, u64); 4] =
     [(60_000, 10_000), (600_000, 60_000), (3_600_000, 600_000), (21_600_000, 3_600_000)];
-/// What the buckets may have together: then each keeps [`EPOCHS_MIN`].
-pub(super) const VBUCKETS_IN_ALL_MAX: usize = POSITIONS_MAX / EPOCHS_MIN;
+/// What the buckets may have together. Beside the cuts a snapshot has of each vbucket its branches, its place in each
+/// range of dead epochs, and two while it is rolled back, of 20 bytes each at most: with the cuts less than a message
+/// between members may have, and some megabytes are left for indexes.
+pub(super) const VBUCKETS_IN_ALL_MAX: usize = 32 << 10;
+const _: () = assert!(
+    20 * (POSITIONS_MAX + POSITIONS_MAX / 4 + VBUCKETS_IN_ALL_MAX * (BRANCHES_MAX + DEAD_MAX + 2))
+        < MESSAGE_BYTES_MAX - (8 << 20)
+);
 
 /// The epochs of a bucket that are still kept; never empty.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -311,10 +319,32 @@ mod tests {
     #[test]
     fn more_vbuckets_than_the_bound_is_for_are_refused() {
         let mut state = with_bucket();
-        let full = (0..256).map(|n| create_wide_bucket(&mut state, &format!("w{n}"))).last();
+        let full = (0..32).map(|n| create_wide_bucket(&mut state, &format!("w{n}"))).last();
         let refused = full.unwrap();
         assert!(matches!(&refused, Outcome::Refused(e) if e.code == ErrorCode::OverLimit));
-        assert_eq!(state.buckets().count(), 256, "255 wide ones and the first");
+        assert_eq!(state.buckets().count(), 32, "31 wide ones and the first");
         assert!(positions_kept(&state) <= POSITIONS_MAX);
+    }
+
+    /// A member that lags behind needs the state as one message.
+    #[test]
+    fn a_snapshot_of_as_many_vbuckets_branches_and_losses_as_there_may_be_fits_in_a_message() {
+        let mut state = with_bucket();
+        (0..31).for_each(|n| drop(create_wide_bucket(&mut state, &format!("w{n}"))));
+        for n in 1..=40 {
+            (2..=32).for_each(|bucket| promote_all(&mut state, bucket, n));
+        }
+        for bucket in state.buckets.values_mut() {
+            let began = |n: usize| (Vbuuid(u64::MAX), u64::MAX / 2 + n as u64);
+            let branches: Vec<_> = (0..BRANCHES_MAX).map(began).collect();
+            let all = vec![branches; usize::from(bucket.info.vbuckets)];
+            bucket.logs = Arc::new(proto::history::FailoverLogs::new(all));
+            let point = Some(bucket.epochs.last().clone());
+            let dead = proto::rollback::DeadEpochs { point, to: Epoch(u64::MAX) };
+            Arc::make_mut(&mut bucket.info).dead = Arc::new(vec![dead; DEAD_MAX]);
+        }
+        let bytes = state.to_bytes().unwrap().len();
+        assert!(bytes > 20 << 20, "{bytes}");
+        assert!(bytes < MESSAGE_BYTES_MAX, "{bytes}");
     }
 }
