@@ -15,6 +15,7 @@ use proto::command::{Command, CommandRequest, Outcome};
 use proto::history::SourceHistory;
 use proto::ids::{BucketId, NodeId};
 use proto::index::{NodeInfo, Role as NodeRole};
+use proto::moves::checksum_patience;
 use proto::source::source_of;
 use proto::{Error, Result};
 use tokio::sync::watch;
@@ -33,8 +34,6 @@ const ENQUIRE_EVERY: Duration = Duration::from_millis(250);
 const ENQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Checks that run at a time; each reads two slices.
 const CHECKS_AT_ONCE: usize = 8;
-/// A check takes no longer: time enough to read tens of millions of entries.
-const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Enquires the sources of which something strange was heard, or nothing, while this member leads; each by itself,
 /// so that one that does not answer keeps nobody waiting.
@@ -189,7 +188,7 @@ async fn compare(inner: &Inner, check: Check) {
         checksum(inner, &check, check.source),
         checksum(inner, &check, check.target),
     );
-    let result = match tokio::time::timeout(CHECK_TIMEOUT, sums).await {
+    let result = match tokio::time::timeout(checksum_patience(check.bytes), sums).await {
         Ok(result) => result,
         Err(_) => Err(Error::unavailable("no answer in time")),
     };

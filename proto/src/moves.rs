@@ -14,12 +14,19 @@
 //! and then nothing has changed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{Epoch, Generation, IndexId, MoveId, NodeId, SliceId, SliceNo};
 use crate::index::IndexInfo;
+
+/// How long a copy of so many bytes may take to tell the checksum of what it shows: a minute, and a second for every
+/// 4 MiB, while others read from the same disk.
+pub fn checksum_patience(bytes: u64) -> Duration {
+    Duration::from_secs(60 + bytes / (4 << 20))
+}
 
 /// How far a move is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

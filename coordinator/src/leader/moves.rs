@@ -56,6 +56,8 @@ pub struct Check {
     pub target: NodeId,
     /// An epoch that both can answer.
     pub epoch: Epoch,
+    /// How large the larger copy is.
+    pub bytes: u64,
 }
 
 /// A checksum and how many entries it is of.
@@ -265,23 +267,24 @@ impl Leader {
         let slice = SliceId { index: info.id, generation: info.generation, slice: m.slice };
         let horizon = state.bucket(info.bucket)?.epochs.last().horizon;
         let oldest = m.epoch.max(horizon);
-        let (target_floor, target_applied) = self.reach(target, slice, info.bucket)?;
+        let (target_bytes, target_floor, target_applied) =
+            self.reach(target, slice, info.bucket)?;
         let copies = info.topology.replicas(m.slice);
         let goes = copies.iter().filter(|node| Some(**node) == m.from);
         goes.chain(copies).copied().filter(|node| self.lives(*node, now_ms)).find_map(|source| {
-            let (floor, applied) = self.reach(source, slice, info.bucket)?;
-            let epoch = applied.min(target_applied);
-            let check = Check { index: info.id, id: m.id, slice, source, target, epoch };
+            let (bytes, floor, applied) = self.reach(source, slice, info.bucket)?;
+            let (epoch, bytes) = (applied.min(target_applied), bytes.max(target_bytes));
+            let check = Check { index: info.id, id: m.id, slice, source, target, epoch, bytes };
             (epoch >= oldest.max(floor).max(target_floor)).then_some(check)
         })
     }
 
-    /// The oldest and the newest epoch of a slice that a node says it can answer.
-    fn reach(&self, node: NodeId, slice: SliceId, bucket: BucketId) -> Option<(Epoch, Epoch)> {
+    /// The bytes of a slice, and the oldest and the newest epoch of it, that a node says it can answer.
+    fn reach(&self, node: NodeId, slice: SliceId, bucket: BucketId) -> Option<(u64, Epoch, Epoch)> {
         let said: &Heartbeat = &self.nodes.get(&node)?.heartbeat;
-        let floor = said.slices.iter().find(|progress| progress.slice == slice)?.floor?;
+        let of_slice = said.slices.iter().find(|progress| progress.slice == slice)?;
         let bucket = said.buckets.iter().find(|progress| progress.bucket == bucket)?;
-        Some((floor, bucket.applied))
+        Some((of_slice.bytes, of_slice.floor?, bucket.applied))
     }
 
     fn step_done(

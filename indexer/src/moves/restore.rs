@@ -17,7 +17,7 @@ use std::time::Duration;
 use proto::api::SliceProgress;
 use proto::ids::{BucketId, Generation, IndexId, NodeId, SliceId, SliceNo};
 use proto::index::{Catalog, IndexInfo, NodeInfo};
-use proto::moves::MovePhase;
+use proto::moves::{MovePhase, checksum_patience};
 use proto::topology::TopologyProvider;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::OwnedSemaphorePermit;
@@ -32,8 +32,6 @@ pub(super) const AT_ONCE: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// So is one that could not be installed so often, because more came all the time than a last round brings.
 const ATTEMPTS_MAX: u32 = 240;
-/// Above that patience a copy may take a second for so many bytes to tell the checksum of what it shows.
-const COMPARED_BYTES_PER_S: u64 = 4 << 20;
 
 impl Incoming {
     /// Fetches slices that are not here from their other copies.
@@ -141,7 +139,7 @@ impl IncomingMove {
             return Ok(());
         };
         let bytes: u64 = head.files.iter().map(|(_, len)| len).sum();
-        let patience = PATIENCE + Duration::from_secs(bytes / COMPARED_BYTES_PER_S);
+        let patience = checksum_patience(bytes);
         // No bytes come meanwhile, and that is no silence.
         let until = Instant::now() + patience;
         let before = std::mem::replace(&mut lock(&self.state).progressed, until);

@@ -60,12 +60,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use proto::Result;
 use proto::api::SliceProgress;
 use proto::cut::EpochMark;
 use proto::ids::{BucketId, Epoch, Generation, IndexId, Seqno, SliceId, SliceNo};
 use proto::index::IndexInfo;
 use proto::scan::{KeyRange, RowBlockBuilder};
+use proto::{Error, ErrorCode, Result};
+
+/// Whether a checksum is still wanted is looked at so often.
+const LOOK_EVERY_ENTRIES: u64 = 4096;
 
 /// All that one epoch changes on this node.
 #[derive(Clone, Debug)]
@@ -267,9 +270,17 @@ pub trait Snapshot: Send + Sync {
 
     /// The additive checksum of what a slice shows, and how many entries that is.
     fn checksum(&self, slice: SliceNo) -> Result<(u64, u64)> {
+        self.checksum_while(slice, &|| true)
+    }
+
+    /// The same, for as long as it is wanted, which is looked at every few thousand entries.
+    fn checksum_while(&self, slice: SliceNo, wanted: &dyn Fn() -> bool) -> Result<(u64, u64)> {
         let mut rows = self.rows(&[slice], &KeyRange::all(), false, true)?;
-        let (mut sum, mut entries) = (0u64, 0);
+        let (mut sum, mut entries) = (0u64, 0u64);
         while rows.next()? {
+            if entries.is_multiple_of(LOOK_EVERY_ENTRIES) && !wanted() {
+                return Err(Error::new(ErrorCode::Cancelled, "nobody waits for the checksum"));
+            }
             let entry = xxhash_rust::xxh3::xxh3_64(rows.entry());
             sum = sum.wrapping_add(xxhash_rust::xxh3::xxh3_64_with_seed(rows.include(), entry));
             entries += 1;

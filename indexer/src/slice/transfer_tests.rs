@@ -115,3 +115,20 @@ async fn what_has_gone_back_to_before_its_node_s_first_epoch_is_there_after_a_cr
     target.wait_loaded(INDEXES[0]).await.unwrap();
     assert_eq!(entries(&target, INDEXES[0], 1).unwrap(), 10);
 }
+
+#[tokio::test]
+async fn a_checksum_that_nobody_waits_for_is_not_read_to_its_end() {
+    let (env, _fs) = node().await;
+    let store = open(&env);
+    apply(&store, 4, 100..10_100).await;
+    store.wait_loaded(INDEXES[0]).await.unwrap();
+    let snapshot = store.snapshot(INDEXES[0], GENERATION, Epoch(4)).unwrap();
+    let asked = std::cell::Cell::new(0);
+    let wanted = || {
+        asked.set(asked.get() + 1);
+        asked.get() < 2
+    };
+    let error = snapshot.checksum_while(SliceNo(0), &wanted).expect_err("it has gone");
+    assert_eq!((error.code, asked.get()), (ErrorCode::Cancelled, 2), "long before the end");
+    assert!(snapshot.checksum(SliceNo(0)).unwrap().1 > 10_000);
+}
