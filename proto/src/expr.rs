@@ -8,11 +8,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::nesting::recursive;
 use crate::value::Value;
 
 /// An expression. Evaluated for a document (index keys, included columns, `WHERE` of an index) or for
 /// an index entry (filters of a scan, where [`Expr::Column`] stands for what the index holds).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub enum Expr {
     /// A constant.
     Literal(Value),
@@ -86,6 +88,8 @@ pub enum Expr {
     /// `UNNEST(e)`: one key per distinct element; only as a whole key part of an index.
     Unnest(Box<Expr>),
 }
+
+recursive!(Expr);
 
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

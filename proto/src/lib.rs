@@ -20,6 +20,7 @@ mod json;
 pub mod key;
 pub mod moves;
 pub mod mutation;
+pub mod nesting;
 mod number;
 pub mod plant;
 pub mod rollback;

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::Result;
 use crate::expr::Step;
 use crate::json;
+use crate::nesting::recursive;
 pub use crate::number::Number;
 
 /// How deep arrays and objects may nest in a document: people's documents stay below ten, and each
@@ -30,6 +31,7 @@ pub const DOCUMENT_BYTES_MAX: usize = 1 << 20;
 
 /// A JSON value, or MISSING.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub enum Value {
     /// No value at all: the path leads nowhere.
     Missing,
@@ -46,6 +48,8 @@ pub enum Value {
     /// JSON object.
     Object(Object),
 }
+
+recursive!(Value);
 
 /// A JSON object: its fields sorted by name, each name once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,0 +1,90 @@
+//! How deep trees may be that are decoded. A decoder recurses, and a stack that is too deep aborts the process: whoever
+//! reaches a port could do that with a few kilobytes. So the types that contain themselves count their levels.
+//!
+//! Such a type derives its code with `#[serde(remote = "Self")]`, which makes functions of its own of it, and implements
+//! the traits by [`recursive`], which counts around them; its parts are decoded by the traits.
+
+use std::cell::Cell;
+
+/// Levels of a tree that is decoded, at most: more than the longest statement leads to (500 operators in 200
+/// parentheses), and what a thread's stack has room for in a debug build.
+pub const LEVELS_MAX: usize = 768;
+
+thread_local! {
+    static LEVELS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A level that is being decoded.
+pub(crate) struct Level;
+
+impl Level {
+    /// One level deeper; `None` where that is too deep.
+    pub fn enter() -> Option<Self> {
+        LEVELS.with(|levels| {
+            let deeper = levels.get() + 1;
+            (deeper <= LEVELS_MAX).then(|| {
+                levels.set(deeper);
+                Self
+            })
+        })
+    }
+}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        LEVELS.with(|levels| levels.set(levels.get() - 1));
+    }
+}
+
+/// Implements `Serialize` and `Deserialize` for a type whose code is derived with `remote = "Self"`.
+macro_rules! recursive {
+    ($type:ty) => {
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(
+                &self,
+                to: S,
+            ) -> std::result::Result<S::Ok, S::Error> {
+                Self::serialize(self, to)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(
+                from: D,
+            ) -> std::result::Result<Self, D::Error> {
+                let _level = crate::nesting::Level::enter()
+                    .ok_or_else(|| serde::de::Error::custom("it is nested too deep"))?;
+                Self::deserialize(from)
+            }
+        }
+    };
+}
+pub(crate) use recursive;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expr::Expr;
+    use crate::value::Value;
+
+    /// So many negations of a constant.
+    fn negations(levels: usize) -> Vec<u8> {
+        let not = postcard::to_stdvec(&Expr::Not(Box::new(Expr::DocumentId))).unwrap()[0];
+        let mut bytes = vec![not; levels];
+        bytes.extend(postcard::to_stdvec(&Expr::DocumentId).unwrap());
+        bytes
+    }
+
+    #[test]
+    fn what_is_nested_too_deep_is_an_error_and_not_the_end_of_the_process() {
+        for levels in [LEVELS_MAX, 100_000, 10_000_000] {
+            assert!(postcard::from_bytes::<Expr>(&negations(levels)).is_err());
+        }
+        let array = postcard::to_stdvec(&Value::Array(vec![Value::Null])).unwrap();
+        let arrays = array[..array.len() - 1].repeat(100_000);
+        assert!(postcard::from_bytes::<Value>(&arrays).is_err());
+        let deepest: Expr = postcard::from_bytes(&negations(LEVELS_MAX - 1)).expect("deep enough");
+        let again = postcard::to_stdvec(&deepest).unwrap();
+        assert_eq!(again, negations(LEVELS_MAX - 1), "and an error leaves no level behind");
+    }
+}
