@@ -1,5 +1,9 @@
 //! A round of a shard scan: each node that has its slices is asked in turn, until one serves. When all have failed, the
 //! next round begins after a pause.
+//!
+//! While others are left, a node has a *stage* for its first batch. Which of them hangs and which is only slow is
+//! not known, so each round in which one was waited for doubles the stage of the next: a node that is slow, as the
+//! only one that still answers, is not asked in vain again and again until time is up.
 
 use std::time::Duration;
 
@@ -7,19 +11,21 @@ use proto::ids::NodeId;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
-/// A node has so long for its first batch while there are others.
+/// The stage of the first round.
 pub(super) const STAGE: Duration = Duration::from_secs(1);
 
 /// Who was asked in vain, and why.
 pub(super) struct Round {
     failed: Vec<NodeId>,
     last_error: Option<Error>,
+    began: Instant,
+    stage: Duration,
 }
 
 impl Round {
     /// The first round; these have just failed a scan that this one is a part of.
     pub fn first(failed: Vec<NodeId>) -> Self {
-        Self { failed, last_error: None }
+        Self { failed, last_error: None, began: Instant::now(), stage: STAGE }
     }
 
     /// Nodes that are not asked again in this round.
@@ -30,6 +36,11 @@ impl Round {
     /// The same, and this one that is asked now.
     pub fn failed_or(&self, node: NodeId) -> Vec<NodeId> {
         [&self.failed[..], &[node]].concat()
+    }
+
+    /// How long a node may take for its first batch while there are others.
+    pub fn stage(&self) -> Duration {
+        self.stage
     }
 
     /// A node does not serve the scan.
@@ -58,8 +69,17 @@ impl Round {
         if gone || Instant::now() >= deadline || !error.is_retry() {
             return Err(error);
         }
+        // A node that is busy says so somewhat before its stage is over.
+        if self.began.elapsed() >= self.stage / 2 {
+            self.stage = self.stage.saturating_mul(2);
+        }
         tokio::time::sleep(pause).await;
-        *self = Self { failed: Vec::new(), last_error: Some(error) };
+        *self = Self {
+            failed: Vec::new(),
+            last_error: Some(error),
+            began: Instant::now(),
+            stage: self.stage,
+        };
         Ok(())
     }
 }

@@ -146,7 +146,7 @@ impl Plan {
                 continue;
             };
             let others = self.splits(&slices, &round.failed_or(node));
-            let stage = others.then_some(STAGE);
+            let stage = others.then_some(round.stage());
             match self.attempt(node, &slices, &mut place, stage, sender).await {
                 Ok(Attempt::Ended) => return Ok(()),
                 Ok(Attempt::Moved(mut places)) => {

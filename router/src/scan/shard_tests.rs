@@ -66,13 +66,19 @@ impl IndexerApi for Rows {
     }
 }
 
-/// Has the same rows after a while.
-struct After(Duration);
+/// Has the same rows after a while, or refuses.
+enum Node {
+    After(Duration),
+    Refuses,
+}
 
 #[async_trait]
-impl IndexerApi for After {
+impl IndexerApi for Node {
     async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
-        tokio::time::sleep(self.0).await;
+        match self {
+            Node::After(answer) => tokio::time::sleep(*answer).await,
+            Node::Refuses => return Err(Error::unavailable("connection refused")),
+        }
         Rows.scan(scan).await
     }
     async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
@@ -186,18 +192,26 @@ async fn read(plan: &Plan, slices: u16) -> Result<Vec<String>> {
     Ok(rows)
 }
 
-fn nodes(nodes: Vec<After>) -> Vec<Arc<dyn IndexerApi>> {
+fn nodes(nodes: Vec<Node>) -> Vec<Arc<dyn IndexerApi>> {
     nodes.into_iter().map(|node| Arc::new(node) as _).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_hangs_is_left_in_time_also_where_no_other_has_all_its_slices() {
     let (soon, hangs) = (Duration::from_millis(10), Duration::from_secs(3600));
-    let all = nodes(vec![After(hangs), After(soon), After(soon)]);
+    let all = nodes(vec![Node::After(hangs), Node::After(soon), Node::After(soon)]);
     let plan = plan_over(vec![vec![1, 2], vec![1, 3]], all);
     let began = Instant::now();
     let rows = read(&plan, 2).await.expect("each slice has a copy that answers");
     assert_eq!(rows, ["0 of 0", "0 of 1", "1 of 0", "1 of 1", "2 of 0", "2 of 1"]);
     let took = began.elapsed();
     assert!(took < 2 * STAGE, "it was asked once, {took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_slow_gets_more_time_where_the_others_fail() {
+    let slow = STAGE * 3 / 2;
+    let plan = plan_over(vec![vec![1, 2]], nodes(vec![Node::After(slow), Node::Refuses]));
+    let rows = read(&plan, 1).await.expect("one node answers");
+    assert_eq!(rows, ["0 of 0", "1 of 0", "2 of 0"]);
 }
