@@ -95,6 +95,9 @@ pub struct SyncReport {
     pub buckets: Vec<(BucketId, VbucketSet, Cut)>,
 }
 
+/// No scan holds the horizon back for longer after its epoch was superseded, renewed or not.
+pub const LEASE_AGE_MS_MAX: u64 = 10 * 60 * 1000;
+
 /// What a process says of itself, about once a second and when something important changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heartbeat {
@@ -107,7 +110,7 @@ pub struct Heartbeat {
     /// The moves of which an indexer is the target.
     pub moves: Vec<MoveProgress>,
     /// A router's leases: the epochs that running scans and tokens read, by bucket, the oldest first; a
-    /// bounded number of them.
+    /// bounded number of them, and none that has been superseded for [`LEASE_AGE_MS_MAX`] as far as it knows.
     pub leases: Vec<(BucketId, Epoch)>,
     /// Scans of a router, shard scans of an indexer.
     pub scans: Option<AdmissionStatus>,

@@ -58,6 +58,18 @@ impl Applied {
         self.changed.send_modify(|count| *count += 1);
     }
 
+    /// The newest epoch of each bucket that a node has applied: it was published.
+    pub fn newest(&self) -> BTreeMap<BucketId, Epoch> {
+        let mut newest = BTreeMap::new();
+        for node in self.nodes.iter() {
+            for (bucket, epoch) in &node.applied {
+                let known: &mut Epoch = newest.entry(*bucket).or_default();
+                *known = (*epoch).max(*known);
+            }
+        }
+        newest
+    }
+
     /// Tells of each change.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()

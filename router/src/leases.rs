@@ -4,11 +4,17 @@
 //!
 //! A token may come back or not, so it holds its epoch by time: for [`TOKEN_KEPT`] after it was handed
 //! out. Tokens of the same epoch share a lease.
+//!
+//! The coordinator passes over a lease whose epoch has been superseded for too long. Such leases are left out of
+//! what is told, which is bounded: they would take the room of those that count. An epoch is superseded when a
+//! newer one is seen here, so no more is left out than what the leader passes over; one that came to lead later, and
+//! counts from then, learns no more of what was over before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use proto::api::LEASE_AGE_MS_MAX;
 use proto::ids::{BucketId, Epoch};
 use tokio::time::Instant;
 
@@ -20,6 +26,9 @@ const TOKEN_EPOCHS_MAX: usize = 1024;
 /// Epochs of a bucket that are told in a heartbeat.
 const TOLD_MAX: usize = 256;
 
+/// Published epochs are remembered at this distance: some hundreds of each bucket.
+const SEEN_EVERY: Duration = Duration::from_secs(1);
+
 /// Who holds each epoch.
 #[derive(Clone, Default)]
 pub struct Leases(Arc<Mutex<Held>>);
@@ -30,6 +39,31 @@ struct Held {
     running: BTreeMap<(BucketId, Epoch), usize>,
     /// Until when tokens hold each epoch.
     tokens: BTreeMap<BucketId, BTreeMap<Epoch, Instant>>,
+    /// The epochs of each bucket that has leases as they were published.
+    published: BTreeMap<BucketId, Published>,
+}
+
+/// When epochs were seen first, and from which one on leases count.
+#[derive(Default)]
+struct Published {
+    seen: VecDeque<(Epoch, Instant)>,
+    counts_from: Epoch,
+}
+
+impl Published {
+    fn see(&mut self, newest: Epoch, now: Instant) {
+        let is_new = |(last, at): &(Epoch, Instant)| *last < newest && *at + SEEN_EVERY <= now;
+        if self.seen.back().is_none_or(is_new) {
+            self.seen.push_back((newest, now));
+        }
+        let age_max = Duration::from_millis(LEASE_AGE_MS_MAX);
+        while let Some((epoch, at)) = self.seen.front()
+            && *at + age_max < now
+        {
+            self.counts_from = *epoch;
+            self.seen.pop_front();
+        }
+    }
 }
 
 /// Keeps an epoch readable until it is dropped.
@@ -50,9 +84,22 @@ impl Leases {
         EpochLease { leases: self.clone(), bucket, epoch }
     }
 
-    /// The leased epochs of each bucket, the oldest first and a bounded number of them; forgets the tokens
-    /// whose time is over. All are told, since the coordinator passes over one that has been held for too
-    /// long, and must know of the next.
+    /// Looks at the newest epochs that are known to be published.
+    pub fn see(&self, newest: impl IntoIterator<Item = (BucketId, Epoch)>, now: Instant) {
+        let mut held = self.lock();
+        let Held { running, tokens, published } = &mut *held;
+        let is_leased = |bucket: BucketId| {
+            let all = (bucket, Epoch(0))..=(bucket, Epoch(u64::MAX));
+            tokens.contains_key(&bucket) || running.range(all).next().is_some()
+        };
+        published.retain(|bucket, _| is_leased(*bucket));
+        for (bucket, epoch) in newest.into_iter().filter(|(bucket, _)| is_leased(*bucket)) {
+            published.entry(bucket).or_default().see(epoch, now);
+        }
+    }
+
+    /// The leased epochs of each bucket that count, the oldest first and a bounded number of them; forgets the
+    /// tokens whose time is over.
     pub fn told(&self, now: Instant) -> Vec<(BucketId, Epoch)> {
         let mut held = self.lock();
         held.tokens.retain(|_, epochs| {
@@ -64,6 +111,9 @@ impl Leases {
             .iter()
             .flat_map(|(bucket, epochs)| epochs.keys().map(|epoch| (*bucket, *epoch)));
         let mut told: Vec<_> = held.running.keys().copied().chain(tokens).collect();
+        told.retain(|(bucket, epoch)| {
+            held.published.get(bucket).is_none_or(|published| published.counts_from <= *epoch)
+        });
         told.sort_unstable();
         told.dedup();
         let (mut of, mut count) = (None, 0);
@@ -154,5 +204,38 @@ mod tests {
         epochs.for_each(|n| leases.take(BucketId(1), Epoch(n)).keep_for_token(now));
         let told = leases.told(now);
         assert_eq!((told[0], told.len()), ((BucketId(1), Epoch(2)), TOLD_MAX));
+    }
+
+    #[test]
+    fn leases_that_the_coordinator_passes_over_take_no_room_of_others() {
+        let leases = Leases::default();
+        let (bucket, start, second) = (BucketId(1), Instant::now(), Duration::from_secs(1));
+        let old = 1..=TOLD_MAX as u64 + 1;
+        let _old: Vec<_> = old.map(|n| leases.take(bucket, Epoch(n))).collect();
+        let see = |epoch, now| leases.see([(bucket, Epoch(epoch))], now);
+        see(300, start);
+        let live = leases.take(bucket, Epoch(301));
+        see(301, start + second);
+        let last = start + Duration::from_millis(LEASE_AGE_MS_MAX);
+        see(400, last);
+        assert_eq!(leases.told(last)[0], (bucket, Epoch(1)), "they count until then");
+        see(400, last + second);
+        assert_eq!(leases.told(last + second), [(bucket, Epoch(301))]);
+        drop(live);
+        see(400, last + 2 * second);
+        assert!(leases.told(last + 2 * second).is_empty());
+    }
+
+    #[test]
+    fn the_newest_epoch_of_a_bucket_that_rests_counts_however_long_it_is_leased() {
+        let leases = Leases::default();
+        let (bucket, start) = (BucketId(1), Instant::now());
+        let _scan = leases.take(bucket, Epoch(5));
+        let later = start + Duration::from_millis(3 * LEASE_AGE_MS_MAX);
+        leases.see([(bucket, Epoch(5))], start);
+        leases.see([(bucket, Epoch(5))], later);
+        assert_eq!(leases.told(later), [(bucket, Epoch(5))]);
+        leases.see([(bucket, Epoch(6))], later);
+        assert_eq!(leases.told(later), [(bucket, Epoch(5))], "it was superseded just now");
     }
 }

@@ -358,12 +358,14 @@ async fn report_leases(shared: Shared) {
     // Also a router that is known: it may have come back at another address.
     while !register(&shared).await {}
     loop {
+        let now = Instant::now();
+        shared.leases.see(shared.applied.newest(), now);
         let heartbeat = Heartbeat {
             node: shared.config.node.id,
             buckets: Vec::new(),
             slices: Vec::new(),
             moves: Vec::new(),
-            leases: shared.leases.told(Instant::now()),
+            leases: shared.leases.told(now),
             scans: Some(shared.admission.status()),
         };
         let coordinator = shared.directory.coordinator();

@@ -8,6 +8,7 @@
 
 use std::collections::VecDeque;
 
+pub use proto::api::LEASE_AGE_MS_MAX;
 use proto::ids::Epoch;
 
 use crate::state::EpochHistory;
@@ -16,8 +17,6 @@ use crate::state::EpochHistory;
 pub const KEEP_WHOLE_MS: u64 = 5_000;
 /// A lease that was not renewed for this long is over.
 pub const LEASE_MS: u64 = 10_000;
-/// No scan holds the horizon back for longer after its epoch was superseded, renewed or not.
-pub const LEASE_AGE_MS_MAX: u64 = 10 * 60 * 1000;
 
 /// When the leader saw each epoch of a bucket first, by its own clock, which only grows: the time of day jumps, and a
 /// jump must not expire what is leased. Epochs from before its term count as seen when the term began.

@@ -17,6 +17,7 @@
 
 mod base;
 mod gather;
+mod round;
 mod shard;
 mod unordered;
 pub mod virtual_scan;

@@ -14,12 +14,11 @@ use proto::scan::{RowBlock, ScanRequest, ShardBatch, ShardScan};
 use proto::{Error, ErrorCode, ErrorKind, Result};
 use tokio::time::{Instant, timeout_at};
 
+use super::round::{Round, STAGE};
 use crate::service::Shared;
 
 /// What a shard may be ahead of its reader: two batches of full length.
 pub(crate) const AHEAD_BYTES: usize = 128 << 10;
-/// An attempt may wait so long for its first batch while there is another replica.
-const STAGE_MS: u64 = 1_000;
 
 /// What all shard scans of a scan have in common.
 #[derive(Clone)]
@@ -94,20 +93,20 @@ impl Plan {
 
     /// Begins a shard scan whose rows come in order, wherever its slices are or go.
     pub fn start(&self, slices: Vec<SliceNo>) -> ShardStream {
-        self.start_as(slices, false)
+        self.start_as(slices, false, Vec::new())
     }
 
     /// Begins the scan of a base shard: of slices that are not where the base topology has them it says so,
     /// and goes on with the others.
     pub fn start_base(&self, slices: Vec<SliceNo>) -> ShardStream {
-        self.start_as(slices, true)
+        self.start_as(slices, true, Vec::new())
     }
 
-    fn start_as(&self, slices: Vec<SliceNo>, tell_moved: bool) -> ShardStream {
+    fn start_as(&self, slices: Vec<SliceNo>, tell_moved: bool, failed: Vec<NodeId>) -> ShardStream {
         let (sender, batches) = byte_channel(AHEAD_BYTES);
         let plan = Self { tell_moved, ..self.clone() };
         let task = self.shared.env.spawn("shard-scan", async move {
-            if let Err(error) = plan.drive(slices, &sender).await {
+            if let Err(error) = plan.drive(slices, Round::first(failed), &sender).await {
                 // A reader that is gone needs no error.
                 let _ = send(&sender, Err(error)).await;
             }
@@ -116,7 +115,12 @@ impl Plan {
     }
 
     /// Tries the replicas in turn until the scan is finished or time is up.
-    async fn drive(&self, mut slices: Vec<SliceNo>, sender: &Batches) -> Result<()> {
+    async fn drive(
+        &self,
+        mut slices: Vec<SliceNo>,
+        mut round: Round,
+        sender: &Batches,
+    ) -> Result<()> {
         if slices.is_empty() {
             let _ = send(sender, Ok(ShardBatch::Done)).await;
             return Ok(());
@@ -126,33 +130,24 @@ impl Plan {
             rows_left: self.rows_max,
             deadline: self.deadline.unwrap_or_else(|| Instant::now() + self.timeout()),
         };
-        let mut failed: Vec<NodeId> = Vec::new();
         // Slices of one shard may have to be read from different replicas after a failure: then each
         // goes on by itself, and the pieces are merged like shards.
-        let mut last_error = None;
         loop {
-            let Some(node) = self.common_candidate(&slices, &failed) else {
-                if slices.len() > 1 && self.splits(&slices, &failed) {
-                    let mut groups = self.shards_without(&slices, &failed);
+            let Some(node) = self.common_candidate(&slices, round.failed()) else {
+                if slices.len() > 1 && self.splits(&slices, round.failed()) {
+                    let mut groups = self.shards_without(&slices, round.failed());
                     if groups.len() == 1 {
                         groups = slices.iter().map(|slice| vec![*slice]).collect();
                     }
-                    return self.drive_apart(groups, place, sender).await;
+                    return self.drive_apart(groups, place, round.failed(), sender).await;
                 }
-                let error = last_error.take().unwrap_or_else(|| {
-                    Error::unavailable(format!("no node has slice {}", slices[0]))
-                });
-                let gone = error.code == ErrorCode::SnapshotTooOld;
-                if gone || Instant::now() >= place.deadline || !error.is_retry() {
-                    return Err(error);
-                }
-                failed.clear();
-                last_error = Some(error);
-                tokio::time::sleep(self.shared.config.retry).await;
+                let nobody = || Error::unavailable(format!("no node has slice {}", slices[0]));
+                round.again(place.deadline, self.shared.config.retry, nobody).await?;
                 continue;
             };
-            let others = self.common_candidate(&slices, &[&failed[..], &[node]].concat()).is_some();
-            match self.attempt(node, &slices, &mut place, others, sender).await {
+            let others = self.splits(&slices, &round.failed_or(node));
+            let stage = others.then_some(round.stage());
+            match self.attempt(node, &slices, &mut place, stage, sender).await {
                 Ok(Attempt::Ended) => return Ok(()),
                 Ok(Attempt::Moved(mut places)) => {
                     // What was not asked for says nothing.
@@ -174,18 +169,16 @@ impl Plan {
                     let (gone, stay): (Vec<_>, Vec<_>) =
                         slices.iter().copied().partition(|slice| moved.contains(slice));
                     if !stay.is_empty() {
-                        let mut groups = self.shards_without(&gone, &[node]);
+                        let mut groups = self.shards_without(&gone, &round.failed_or(node));
                         groups.push(stay);
-                        return self.drive_apart(groups, place, sender).await;
+                        return self.drive_apart(groups, place, round.failed(), sender).await;
                     }
                     let text = format!("node {node} no longer has slice {}", slices[0]);
-                    remember(&mut last_error, Error::new(ErrorCode::SliceMoved, text));
-                    failed.push(node);
+                    round.fail(node, Error::new(ErrorCode::SliceMoved, text));
                 }
                 Err(error) if error.is_retry() && error.code != ErrorCode::SnapshotTooOld => {
                     tracing::debug!(%node, %error, "a shard scan goes on elsewhere");
-                    failed.push(node);
-                    remember(&mut last_error, error);
+                    round.fail(node, error);
                 }
                 // A replica with an older floor may still answer.
                 // A damaged one is left at once, like one that fails.
@@ -194,8 +187,7 @@ impl Plan {
                         && (error.code == ErrorCode::SnapshotTooOld
                             || error.code.kind() == ErrorKind::Operator) =>
                 {
-                    failed.push(node);
-                    remember(&mut last_error, error);
+                    round.fail(node, error);
                 }
                 Err(error) => return Err(error),
             }
@@ -204,7 +196,7 @@ impl Plan {
 
     /// How long the shard may be without a node that serves it.
     fn timeout(&self) -> Duration {
-        Duration::from_millis(self.request.timeout_ms).max(Duration::from_millis(STAGE_MS))
+        Duration::from_millis(self.request.timeout_ms).max(STAGE)
     }
 
     /// A node that has all the slices and has not failed.
@@ -218,16 +210,17 @@ impl Plan {
         first.into_iter().find(|node| !failed.contains(node) && has_all(node))
     }
 
-    /// Has each slice by itself a node that has not failed?
+    /// Has each slice by itself a node that has not failed? So it is where one node has all of them.
     fn splits(&self, slices: &[SliceNo], failed: &[NodeId]) -> bool {
         slices.iter().all(|slice| self.common_candidate(&[*slice], failed).is_some())
     }
 
-    /// Goes on with the slices where each is now, merged.
+    /// Goes on with the slices where each is now, merged. The parts do not ask first who has failed the whole.
     async fn drive_apart(
         &self,
         groups: Vec<Vec<SliceNo>>,
         place: Place,
+        failed: &[NodeId],
         sender: &Batches,
     ) -> Result<()> {
         // Time that has passed without a node that serves has passed for the parts too: else a scan that parts
@@ -238,7 +231,10 @@ impl Plan {
             deadline: Some(place.deadline),
             ..self.clone()
         };
-        let shards = groups.into_iter().map(|slices| plan.start(slices)).collect();
+        let shards = groups
+            .into_iter()
+            .map(|slices| plan.start_as(slices, false, failed.to_vec()))
+            .collect();
         let distinct =
             self.request.distinct_parts.map(|parts| (parts, self.index.spec.descending()));
         let mut gather = super::gather::Gather::new(shards, self.request.reverse, distinct);
@@ -258,22 +254,22 @@ impl Plan {
         Ok(())
     }
 
-    /// Reads from one node as far as it goes.
+    /// Reads from one node as far as it goes; with a stage it has no longer for its first batch.
     async fn attempt(
         &self,
         node: NodeId,
         slices: &[SliceNo],
         place: &mut Place,
-        others: bool,
+        stage: Option<Duration>,
         sender: &Batches,
     ) -> Result<Attempt> {
         let info = self.shared.catalog.load().nodes.get(&node).cloned();
         let info = info.ok_or_else(|| Error::unavailable(format!("node {node} is not known")))?;
-        let left_ms = place.deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
-        let stage_ms = if others { STAGE_MS.min(left_ms) } else { left_ms };
-        let scan = self.shard_scan(slices, place, stage_ms);
+        let left = place.deadline.saturating_duration_since(Instant::now());
+        let stage = stage.map_or(left, |stage| stage.min(left));
+        let scan = self.shard_scan(slices, place, stage.as_millis() as u64);
         let late = || Error::unavailable(format!("node {node} did not answer in time"));
-        let stage = Instant::now() + Duration::from_millis(stage_ms);
+        let stage = Instant::now() + stage;
         let indexer = self.shared.directory.indexer(&info);
         let mut batches = timeout_at(stage, indexer.scan(scan)).await.map_err(|_| late())??;
         let mut next = timeout_at(stage, batches.next()).await.map_err(|_| late())?;
@@ -338,19 +334,6 @@ async fn send(
 ) -> std::result::Result<(), ReceiverGone> {
     let bytes = batch.as_ref().map_or(0, ShardBatch::bytes);
     batches.send(batch, bytes).await
-}
-
-/// Of several failures, that an epoch is gone says more than that a node is busy, and both more than that one could
-/// not be asked.
-fn remember(last: &mut Option<Error>, error: Error) {
-    let says = |error: &Error| match error.code {
-        ErrorCode::SnapshotTooOld => 2,
-        ErrorCode::TooBusy => 1,
-        _ => 0,
-    };
-    if last.as_ref().is_none_or(|last| says(last) <= says(&error)) {
-        *last = Some(error);
-    }
 }
 
 /// What asking a node came to.

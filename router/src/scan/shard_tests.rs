@@ -66,8 +66,34 @@ impl IndexerApi for Rows {
     }
 }
 
-/// All indexers are this one.
-struct Played(Arc<dyn IndexerApi>);
+/// Has the same rows after a while, or refuses.
+enum Node {
+    After(Duration),
+    Refuses,
+}
+
+#[async_trait]
+impl IndexerApi for Node {
+    async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
+        match self {
+            Node::After(answer) => tokio::time::sleep(*answer).await,
+            Node::Refuses => return Err(Error::unavailable("connection refused")),
+        }
+        Rows.scan(scan).await
+    }
+    async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn checksum(&self, _: SliceId, _: Epoch) -> Result<(u64, u64)> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn export(&self, _: ExportRequest) -> Result<ResultStream<ExportMessage>> {
+        Err(Error::unavailable("not here"))
+    }
+}
+
+/// The indexers, from node 1 on.
+struct Played(Vec<Arc<dyn IndexerApi>>);
 
 impl Directory for Played {
     fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
@@ -79,18 +105,18 @@ impl Directory for Played {
     fn projector(&self, _: &NodeInfo) -> Arc<dyn ProjectorApi> {
         unreachable!("a shard scan asks indexers alone")
     }
-    fn indexer(&self, _: &NodeInfo) -> Arc<dyn IndexerApi> {
-        Arc::clone(&self.0)
+    fn indexer(&self, node: &NodeInfo) -> Arc<dyn IndexerApi> {
+        Arc::clone(&self.0[node.id.0 as usize - 1])
     }
 }
 
-fn shared(indexer: Arc<dyn IndexerApi>) -> Shared {
+fn shared(indexers: Vec<Arc<dyn IndexerApi>>) -> Shared {
     let node = |id, role| {
         let address = String::new();
         Arc::new(NodeInfo { id: NodeId(id), role, address, zone: String::new() })
     };
-    let nodes = [1, 2].map(|id| (NodeId(id), node(id, Role::Indexer)));
-    let catalog = Catalog { nodes: nodes.into_iter().collect(), ..Catalog::default() };
+    let nodes = (1..=indexers.len() as u64).map(|id| (NodeId(id), node(id, Role::Indexer)));
+    let catalog = Catalog { nodes: nodes.collect(), ..Catalog::default() };
     let limits = AdmissionLimits {
         what: String::new(),
         count_max: 1,
@@ -101,7 +127,7 @@ fn shared(indexer: Arc<dyn IndexerApi>) -> Shared {
         admission: Admission::new(limits),
         config: Config::new((*node(9, Role::Router)).clone()),
         env: Env::real(),
-        directory: Arc::new(Played(indexer)),
+        directory: Arc::new(Played(indexers)),
         catalog: Arc::new(arc_swap::ArcSwap::from_pointee(catalog)),
         catalog_changed: tokio::sync::watch::Sender::new(0),
         applied: Default::default(),
@@ -110,9 +136,15 @@ fn shared(indexer: Arc<dyn IndexerApi>) -> Shared {
     }
 }
 
+/// A scan of slices that are all on two nodes, and both nodes are this one.
 pub(crate) fn plan(slices: u16, indexer: Arc<dyn IndexerApi>) -> Plan {
-    let placement = (0..slices).map(|_| vec![NodeId(1), NodeId(2)]).collect();
-    let spec = IndexSpec { slices, ..IndexSpec::new("i", "b") };
+    plan_over(vec![vec![1, 2]; usize::from(slices)], vec![Arc::clone(&indexer), indexer])
+}
+
+/// A scan of slices that each have copies on some nodes.
+fn plan_over(placement: Vec<Vec<u64>>, indexers: Vec<Arc<dyn IndexerApi>>) -> Plan {
+    let spec = IndexSpec { slices: placement.len() as u16, ..IndexSpec::new("i", "b") };
+    let placement = placement.into_iter().map(|nodes| nodes.into_iter().map(NodeId).collect());
     let request = ScanRequest {
         index: IndexId(1),
         ranges: Vec::new(),
@@ -127,8 +159,8 @@ pub(crate) fn plan(slices: u16, indexer: Arc<dyn IndexerApi>) -> Plan {
         timeout_ms: TIMEOUT_MS,
     };
     Plan {
-        shared: shared(indexer),
-        index: Arc::new(IndexInfo::new(IndexId(1), BucketId(1), spec, placement)),
+        shared: shared(indexers),
+        index: Arc::new(IndexInfo::new(IndexId(1), BucketId(1), spec, placement.collect())),
         request,
         epoch: Epoch(1),
         resume_after: None,
@@ -148,4 +180,38 @@ async fn the_parts_of_a_shard_give_up_at_the_deadline_of_the_whole() {
     let took = began.elapsed();
     let whole = Duration::from_millis(TIMEOUT_MS);
     assert!(took >= whole && took < whole + ANSWER, "gave up after {took:?}");
+}
+
+/// Reads a shard to its end.
+async fn read(plan: &Plan, slices: u16) -> Result<Vec<String>> {
+    let mut shard = plan.start((0..slices).map(SliceNo).collect());
+    let mut rows = Vec::new();
+    while let Some(block) = shard.next_rows().await? {
+        rows.extend(block.iter().map(|row| String::from_utf8_lossy(row.entry).into_owned()));
+    }
+    Ok(rows)
+}
+
+fn nodes(nodes: Vec<Node>) -> Vec<Arc<dyn IndexerApi>> {
+    nodes.into_iter().map(|node| Arc::new(node) as _).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_hangs_is_left_in_time_also_where_no_other_has_all_its_slices() {
+    let (soon, hangs) = (Duration::from_millis(10), Duration::from_secs(3600));
+    let all = nodes(vec![Node::After(hangs), Node::After(soon), Node::After(soon)]);
+    let plan = plan_over(vec![vec![1, 2], vec![1, 3]], all);
+    let began = Instant::now();
+    let rows = read(&plan, 2).await.expect("each slice has a copy that answers");
+    assert_eq!(rows, ["0 of 0", "0 of 1", "1 of 0", "1 of 1", "2 of 0", "2 of 1"]);
+    let took = began.elapsed();
+    assert!(took < 2 * STAGE, "it was asked once, {took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_slow_gets_more_time_where_the_others_fail() {
+    let slow = STAGE * 3 / 2;
+    let plan = plan_over(vec![vec![1, 2]], nodes(vec![Node::After(slow), Node::Refuses]));
+    let rows = read(&plan, 1).await.expect("one node answers");
+    assert_eq!(rows, ["0 of 0", "1 of 0", "2 of 0"]);
 }
