@@ -399,6 +399,25 @@ async fn a_stream_starts_at_once_and_goes_at_the_pace_of_its_reader() {
 }
 
 #[tokio::test]
+async fn a_client_that_stops_reading_parks_the_scan_and_goes_on() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    client.batch_execute("CREATE INDEX endless ON b (n::int8)").await.unwrap();
+    let rows = client.query_raw("SELECT n FROM endless", Vec::<i64>::new()).await.unwrap();
+    let mut rows = std::pin::pin!(rows);
+    let parked = || cluster.memory.parked.load(Ordering::Relaxed);
+    for n in 0..100_000 {
+        if n == 1000 {
+            assert_eq!(parked(), 0, "it is read");
+            tokio::time::sleep(super::parking::SUSPENDED_RUNS + Duration::from_millis(500)).await;
+            assert_eq!(parked(), 1, "once");
+        }
+        let row = rows.next().await.unwrap().unwrap();
+        assert_eq!(row.get::<_, i64>(0), n);
+    }
+}
+
+#[tokio::test]
 async fn what_does_not_answer_is_cancelled_or_times_out() {
     let cluster = Cluster::new();
     let (client, _task) = cities(&cluster).await;
