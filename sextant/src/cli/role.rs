@@ -10,11 +10,10 @@ use proto::index::{NodeInfo, Role};
 use proto::{Error, ErrorCode, Result};
 use serde::Deserialize;
 use tokio::net::TcpListener;
-use tokio_stream::wrappers::TcpListenerStream;
 
 use crate::grpc;
 use crate::node;
-use crate::serve::{Ports, Served, Serving, bind};
+use crate::serve::{Ports, Served, Serving, bind, connections};
 use crate::wire::{PeerDirectory, Peers, tcp_connect};
 
 /// The settings of a role, as flags or in a TOML file under the same names (with `_` for `-`).
@@ -240,7 +239,7 @@ async fn serve_peers(
     let address = listener.local_addr()?;
     let services = grpc::peer_services(peers);
     let _task: Task = env.spawn("grpc", async move {
-        if let Err(error) = services.serve_with_incoming(TcpListenerStream::new(listener)).await {
+        if let Err(error) = services.serve_with_incoming(connections(listener)).await {
             tracing::error!(%error, "serving gRPC");
         }
     });

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::stream;
 use proto::cut::WritePosition;
+use proto::env::Env;
 use proto::grpc::query_server::Query;
 use proto::grpc::{ScanReply, ScanRequest, ScanRow, ScanValue};
 use proto::scan::{Consistency, Output, RowBlock};
@@ -14,7 +15,7 @@ use tonic::{Request, Response, Status};
 
 use super::status;
 use crate::backend::ClusterBackend;
-use crate::pg::EntryPrinter;
+use crate::pg::{EntryPrinter, Park, Suspended};
 use crate::sql::ast::Statement;
 use crate::sql::backend::Backend;
 use crate::sql::parse::parse;
@@ -116,7 +117,13 @@ struct Replies {
     done: bool,
 }
 
-impl Replies {
+impl Park for Box<Replies> {
+    fn park(&mut self) {
+        self.scan.park();
+    }
+}
+
+impl Replying for Box<Replies> {
     async fn next(&mut self) -> Result<Option<ScanReply>> {
         if self.done {
             return Ok(None);
@@ -143,7 +150,9 @@ impl Replies {
         };
         Ok(Some(ScanReply { columns, rows, epoch: self.scan.epoch().0, token }))
     }
+}
 
+impl Replies {
     fn rows(&self, block: &RowBlock) -> Result<Vec<ScanRow>> {
         let row = |row| {
             let texts = self.printer.texts(&self.plan.columns, row)?;
@@ -156,6 +165,32 @@ impl Replies {
 type ReplyStream =
     std::pin::Pin<Box<dyn futures::Stream<Item = std::result::Result<ScanReply, Status>> + Send>>;
 
+/// What replies come from, one after another.
+trait Replying: Park {
+    /// The next reply, `None` after the last.
+    fn next(&mut self) -> impl Future<Output = Result<Option<ScanReply>>> + Send;
+}
+
+/// Replies at the pace of the client. HTTP/2 asks for one when there is room for it: a client that takes none may
+/// never take one again, so what they come from is parked after a while.
+fn stream_of(replies: impl Replying, env: &Env) -> ReplyStream {
+    let first = Suspended::new(replies, env);
+    let env = env.clone();
+    Box::pin(stream::try_unfold(first, move |suspended| {
+        let env = env.clone();
+        async move { next_of(suspended, &env).await.map_err(status) }
+    }))
+}
+
+async fn next_of<R: Replying>(
+    suspended: Suspended<R>,
+    env: &Env,
+) -> Result<Option<(ScanReply, Suspended<R>)>> {
+    let mut replies = suspended.resume()?;
+    let reply = replies.next().await?;
+    Ok(reply.map(|reply| (reply, Suspended::new(replies, env))))
+}
+
 #[tonic::async_trait]
 impl Query for Service {
     type ScanStream = ReplyStream;
@@ -165,14 +200,80 @@ impl Query for Service {
         request: Request<ScanRequest>,
     ) -> std::result::Result<Response<ReplyStream>, Status> {
         let replies = self.begin(request.into_inner()).await.map_err(status)?;
-        let stream = stream::unfold(Some(replies), |replies| async {
-            let mut replies = replies?;
-            match replies.next().await {
-                Ok(Some(reply)) => Some((Ok(reply), Some(replies))),
-                Ok(None) => None,
-                Err(error) => Some((Err(status(error)), None)),
-            }
+        Ok(Response::new(stream_of(Box::new(replies), self.backend.env())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+
+    use proto::grpc::query_client::QueryClient;
+    use proto::grpc::query_server::QueryServer;
+    use tokio::net::TcpListener;
+    use tonic::transport::{Channel, Server};
+
+    use super::*;
+    use crate::pg::SUSPENDED_RUNS;
+    use crate::serve::connections;
+
+    /// Together more than is on its way to a client.
+    const REPLIES: u64 = 200;
+
+    /// Has replies of the length of a batch, numbered, and counts how often it was parked.
+    #[derive(Clone, Default)]
+    struct Numbered(u64, Arc<AtomicU64>);
+
+    impl Park for Numbered {
+        fn park(&mut self) {
+            self.1.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    impl Replying for Numbered {
+        async fn next(&mut self) -> Result<Option<ScanReply>> {
+            self.0 += 1;
+            let reply =
+                |epoch| ScanReply { epoch, token: "x".repeat(64 << 10), ..Default::default() };
+            Ok((self.0 <= REPLIES).then(|| reply(self.0)))
+        }
+    }
+
+    #[tonic::async_trait]
+    impl Query for Numbered {
+        type ScanStream = ReplyStream;
+
+        async fn scan(
+            &self,
+            _: Request<ScanRequest>,
+        ) -> std::result::Result<Response<ReplyStream>, Status> {
+            Ok(Response::new(stream_of(self.clone(), &Env::real())))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_stops_reading_parks_the_scan_and_goes_on() {
+        let numbered = Numbered::default();
+        let parked = Arc::clone(&numbered.1);
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = format!("http://{}", listener.local_addr().expect("an address"));
+        let server = Server::builder().add_service(QueryServer::new(numbered));
+        let _serving = Env::real().spawn("grpc", async move {
+            server.serve_with_incoming(connections(listener)).await.expect("served");
         });
-        Ok(Response::new(Box::pin(stream)))
+        let channel = Channel::from_shared(address).expect("an address").connect_lazy();
+        let scan = QueryClient::new(channel).scan(ScanRequest::default()).await.expect("a scan");
+        let mut replies = scan.into_inner();
+        for epoch in 1..=REPLIES {
+            if epoch == REPLIES / 10 {
+                assert_eq!(parked.load(Ordering::Relaxed), 0, "it is read");
+                tokio::time::sleep(SUSPENDED_RUNS + Duration::from_millis(500)).await;
+            }
+            let reply = replies.message().await.expect("no error").expect("a reply");
+            assert_eq!(reply.epoch, epoch);
+        }
+        assert!(replies.message().await.expect("no error").is_none());
+        assert_eq!(parked.load(Ordering::Relaxed), 1, "once, when nobody read");
     }
 }

@@ -4,12 +4,10 @@
 //! statement with values; it is planned when it is executed first, and then keeps its rows, so that
 //! Execute with a row limit can return them in pieces. Portals live until the end of their transaction.
 //!
-//! A portal that is suspended may never be executed again. For [`SUSPENDED_RUNS`] it keeps all that it has, so
-//! that a client which takes its rows piece by piece is served without a pause; then its scan is parked: it
-//! keeps its place and its epoch, and others get its place at the router.
+//! A portal that is suspended may never be executed again: after a while its scan is parked
+//! ([`super::parking`]).
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use pgwire::messages::data::{NoData, ParameterDescription};
 use pgwire::messages::extendedquery::{
@@ -17,13 +15,13 @@ use pgwire::messages::extendedquery::{
     PortalSuspended, TARGET_TYPE_BYTE_PORTAL, TARGET_TYPE_BYTE_STATEMENT,
 };
 use pgwire::messages::response::EmptyQueryResponse;
-use proto::env::{Env, Task};
 use proto::value::Value;
 use proto::{Error, ErrorCode};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::error::{WireError, WireResult};
 use super::execute::{Description, Done};
+use super::parking::{Park, Suspended};
 use super::rows::{RowWriter, Shape};
 use super::session::{Session, row_description};
 use super::stream::{Piece, Rows, row_limit};
@@ -35,9 +33,6 @@ const PREPARED_MAX: usize = 10_000;
 
 /// Portals of a session.
 const PORTALS_MAX: usize = 1000;
-
-/// How long a suspended portal keeps its scan running: many times what a client needs to ask for the next rows.
-pub(super) const SUSPENDED_RUNS: Duration = Duration::from_secs(2);
 
 /// A prepared statement.
 pub(super) struct Prepared {
@@ -62,7 +57,7 @@ enum Progress {
     /// It returns rows, perhaps none any more.
     Running(Box<Running>),
     /// It has more rows, for the next Execute.
-    Suspended(Suspended),
+    Suspended(Suspended<Box<Running>>),
     /// It has done what it does, once.
     Finished,
 }
@@ -73,29 +68,9 @@ struct Running {
     writer: RowWriter,
 }
 
-/// A portal's rows between two Executes.
-struct Suspended {
-    running: Arc<Mutex<Option<Box<Running>>>>,
-    /// Parks them after a while. Cancelled: they run on.
-    _parking: Task,
-}
-
-impl Suspended {
-    fn new(running: Box<Running>, env: &Env) -> Self {
-        let running = Arc::new(Mutex::new(Some(running)));
-        let kept = Arc::clone(&running);
-        let parking = env.spawn("park-portal", async move {
-            tokio::time::sleep(SUSPENDED_RUNS).await;
-            if let Some(running) = &mut *kept.lock().unwrap_or_else(PoisonError::into_inner) {
-                running.rows.park();
-            }
-        });
-        Self { running, _parking: parking }
-    }
-
-    fn resume(self) -> WireResult<Box<Running>> {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        running.ok_or_else(|| Error::internal("a portal without its rows").into())
+impl Park for Box<Running> {
+    fn park(&mut self) {
+        self.rows.park();
     }
 }
 

@@ -11,6 +11,7 @@
 //! extended Parse, Bind, Describe, Execute, Close
 //! execute  a statement becomes rows, a command tag, or a COPY
 //! stream   rows, in pieces, at the socket's pace
+//! parking  what is read in pieces lets go of its place when nobody reads on
 //! rows     rows of a scan straight into the buffer; `value` for single values
 //! copy_in  COPY … FROM STDIN
 //! ```
@@ -26,6 +27,7 @@ mod execute;
 mod extended;
 mod frame;
 mod interrupt;
+mod parking;
 mod rows;
 mod server;
 mod session;
@@ -40,5 +42,8 @@ mod tests;
 mod types;
 mod value;
 
+#[cfg(test)]
+pub(crate) use parking::SUSPENDED_RUNS;
+pub(crate) use parking::{Park, Suspended};
 pub use rows::EntryPrinter;
 pub use server::{Config, Server};

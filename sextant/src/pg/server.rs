@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt;
 use proto::Error;
 use proto::env::Env;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -15,6 +16,7 @@ use super::error::WireError;
 use super::interrupt::Sessions;
 use super::session::Session;
 use super::startup::{self, Start};
+use crate::serve::connections;
 use crate::sql::backend::Backend;
 
 /// Settings of the server.
@@ -52,13 +54,12 @@ impl Server {
 
     /// Accepts connections until it is dropped, which ends all sessions.
     pub async fn serve(self, listener: TcpListener) {
+        let mut connections = connections(listener);
         let stop = CancellationToken::new();
         let _ends_sessions = stop.clone().drop_guard();
-        loop {
-            match listener.accept().await {
-                Ok((stream, _)) => {
-                    // Answers leave in whole buffers; waiting for more only delays the last one.
-                    let _slower_without = stream.set_nodelay(true);
+        while let Some(accepted) = connections.next().await {
+            match accepted {
+                Ok(stream) => {
                     let (server, stop) = (self.clone(), stop.clone());
                     let session = async move {
                         tokio::select! {

@@ -3,7 +3,8 @@
 //! [`Rows`] is a result that may be read in pieces: a portal that is suspended keeps it, with the rest
 //! of the batch that it stopped in. Nothing is fetched before the rows that are there are in the
 //! buffer of answers, and nothing more is put there before the socket has taken what is full: so the
-//! socket's pace is the scan's, and memory is one batch and one buffer.
+//! socket's pace is the scan's, and memory is one batch and one buffer. Where the socket takes nothing for a while the
+//! scan is parked, as a suspended portal's is.
 //!
 //! Documents by id are read in one call, so that all of a statement's are of one moment. There are two
 //! exceptions, where they are read in pieces, each of a moment of its own: beyond
@@ -22,10 +23,12 @@ use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 use router::ScanBatch;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
 
 use super::conn::Conn;
 use super::error::WireResult;
 use super::interrupt::Interrupt;
+use super::parking::SUSPENDED_RUNS;
 use super::rows::{EntryPrinter, RowWriter};
 use super::value::Datum;
 use crate::sql::backend::{Backend, BatchSource};
@@ -157,21 +160,27 @@ impl Rows {
                 return Ok(Piece::Suspended);
             }
             if conn.is_full() {
-                interrupt.guard(conn.flush()).await??;
+                if !flush_soon(conn, interrupt).await? {
+                    self.park();
+                    interrupt.guard(conn.flush()).await??;
+                }
                 continue;
             }
             // Rows go out before anything is waited for, so that the first is there in milliseconds.
-            let more = {
+            let (more, is_read) = {
                 let mut next = pin!(self.source.fetch());
                 match poll!(next.as_mut()) {
-                    Poll::Ready(more) => more,
+                    Poll::Ready(more) => (more?, true),
                     Poll::Pending => {
-                        interrupt.guard(conn.flush()).await??;
-                        interrupt.guard(next).await?
+                        let is_read = flush_soon(conn, interrupt).await?;
+                        (interrupt.guard(next).await??, is_read)
                     }
                 }
             };
-            if !more? {
+            if !is_read {
+                self.park();
+            }
+            if !more {
                 // The scan's place is free, and reading on finds nothing.
                 self.source = Source::Table(VecDeque::new());
                 return Ok(Piece::Finished);
@@ -191,6 +200,17 @@ impl Rows {
             Some(row) => writer.datums(&row, out).map(|()| true),
             None => Ok(false),
         }
+    }
+}
+
+/// Gives the client a while to take what is in the buffer; false: it reads nothing, and may never again.
+async fn flush_soon<S: AsyncRead + AsyncWrite + Unpin>(
+    conn: &mut Conn<S>,
+    interrupt: &mut Interrupt,
+) -> WireResult<bool> {
+    match timeout(SUSPENDED_RUNS, interrupt.guard(conn.flush())).await {
+        Ok(flushed) => Ok(flushed?.map(|()| true)?),
+        Err(_) => Ok(false),
     }
 }
 

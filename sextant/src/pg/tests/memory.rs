@@ -95,7 +95,7 @@ impl BatchSource for Batches {
     }
 }
 
-struct Endless(Arc<AtomicU64>, bool);
+struct Endless(Arc<AtomicU64>, bool, Arc<AtomicU64>);
 
 #[async_trait]
 impl BatchSource for Endless {
@@ -113,7 +113,9 @@ impl BatchSource for Endless {
         Ok(Some(ScanBatch::Rows(block.finish())))
     }
 
-    fn park(&mut self) {}
+    fn park(&mut self) {
+        self.2.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 #[async_trait]
@@ -247,7 +249,8 @@ impl Backend for Memory {
         let index = inner.catalog.indexes.get(&request.index);
         let index = index.ok_or_else(|| Error::new(ErrorCode::Unknown, "no such index"))?;
         if let name @ ("endless" | "stuck") = index.spec.name.as_str() {
-            return Ok(Box::new(Endless(Arc::clone(&self.batches), name == "stuck")));
+            let [batches, parked] = [&self.batches, &self.parked].map(Arc::clone);
+            return Ok(Box::new(Endless(batches, name == "stuck", parked)));
         }
         let documents = match &request.consistency {
             Consistency::Epoch(epoch) => &inner.history[&epoch.0],

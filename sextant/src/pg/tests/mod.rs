@@ -362,7 +362,7 @@ async fn a_portal_that_stays_suspended_gives_back_what_its_scan_holds_and_goes_o
     assert_eq!(ids(2).await, "53");
     assert_eq!(ids(1).await, "4");
     assert_eq!(parked(), 0, "a client that reads on is not held up");
-    tokio::time::sleep(super::extended::SUSPENDED_RUNS + Duration::from_millis(500)).await;
+    tokio::time::sleep(super::parking::SUSPENDED_RUNS + Duration::from_millis(500)).await;
     assert_eq!(parked(), 1, "once, for the piece that nobody read on from");
     assert_eq!(ids(0).await, "21");
 }
@@ -396,6 +396,25 @@ async fn a_stream_starts_at_once_and_goes_at_the_pace_of_its_reader() {
     };
     assert_eq!(state(&ended), "57014");
     assert_eq!(simple(&client, "SELECT 1").await, ["1"], "the session goes on");
+}
+
+#[tokio::test]
+async fn a_client_that_stops_reading_parks_the_scan_and_goes_on() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    client.batch_execute("CREATE INDEX endless ON b (n::int8)").await.unwrap();
+    let rows = client.query_raw("SELECT n FROM endless", Vec::<i64>::new()).await.unwrap();
+    let mut rows = std::pin::pin!(rows);
+    let parked = || cluster.memory.parked.load(Ordering::Relaxed);
+    for n in 0..100_000 {
+        if n == 1000 {
+            assert_eq!(parked(), 0, "it is read");
+            tokio::time::sleep(super::parking::SUSPENDED_RUNS + Duration::from_millis(500)).await;
+            assert_eq!(parked(), 1, "once");
+        }
+        let row = rows.next().await.unwrap().unwrap();
+        assert_eq!(row.get::<_, i64>(0), n);
+    }
 }
 
 #[tokio::test]
