@@ -326,10 +326,11 @@ impl Faults {
         self.broken.push((Broken::Down(name.to_owned()), end));
     }
 
-    /// Machines that went down in a file operation.
+    /// Machines that went down in a file operation, and processes that have ended by themselves.
     fn notice_crashes(&mut self, now: Duration, sim: &mut Sim<'_>, hosts: &Hosts) {
         for (name, host) in &hosts.all {
-            if host.fs.is_crashed() && !self.is_down(name) {
+            let ended = host.ended.swap(false, Ordering::Relaxed) || host.fs.is_crashed();
+            if ended && !self.is_down(name) {
                 self.crash(name, now + RESTART, sim, hosts);
             }
         }
@@ -341,6 +342,8 @@ impl Faults {
         self.broken = still;
         for (broken, _) in over {
             match broken {
+                // It went down again just now.
+                Broken::Down(name) if self.is_down(&name) => {}
                 Broken::Down(name) => {
                     let host = &hosts.all[&name];
                     host.fs.restart();

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 use futures::future::BoxFuture;
 use projector::source::memory::MemoryStore;
@@ -22,9 +21,6 @@ use super::net::{PORT, connect, incoming};
 use super::producer::Producer;
 use super::stages::Stages;
 use super::truth::Truth;
-
-/// Between the end of a process and its next start.
-const SUPERVISOR_PAUSE: Duration = Duration::from_millis(500);
 
 /// The bucket's vbuckets.
 pub const VBUCKETS: u16 = 8;
@@ -54,6 +50,8 @@ pub struct Host {
     pub clock: Arc<SimClock>,
     /// Its disk is broken: an error at its start is no fault of its own.
     pub excused: Arc<AtomicBool>,
+    /// Its process has ended by itself, and nothing of it may go on.
+    pub ended: Arc<AtomicBool>,
     /// The documents, of a projector.
     pub store: Arc<MemoryStore>,
 }
@@ -115,6 +113,7 @@ impl Hosts {
                 starts: Arc::default(),
                 clock: Arc::new(SimClock::new(1_700_000_000_000)),
                 excused: Arc::default(),
+                ended: Arc::default(),
                 store: Arc::default(),
             };
             all.insert(name, host);
@@ -152,18 +151,17 @@ impl Host {
         self.clock.unix_ms()
     }
 
-    /// Runs the process until it is crashed. One that a broken disk has ended is started again, as a
-    /// supervisor would; any other end is a violation.
+    /// Runs the process until it is crashed. One that a broken disk has ended waits for whoever ends all of its tasks
+    /// and starts it again, as a supervisor would; any other end is a violation.
     pub async fn run(self) -> HostResult {
-        loop {
-            let Err(error) = self.clone().serve().await else { return Ok(()) };
-            let code = error.downcast_ref::<proto::Error>().map(|error| error.code);
-            let excused = self.excused.load(Ordering::Relaxed) || self.fs.is_crashed();
-            if !excused && code != Some(ErrorCode::Io) {
-                return Err(error);
-            }
-            tokio::time::sleep(SUPERVISOR_PAUSE).await;
+        let Err(error) = self.clone().serve().await else { return Ok(()) };
+        let code = error.downcast_ref::<proto::Error>().map(|error| error.code);
+        let excused = self.excused.load(Ordering::Relaxed) || self.fs.is_crashed();
+        if !excused && code != Some(ErrorCode::Io) {
+            return Err(error);
         }
+        self.ended.store(true, Ordering::Relaxed);
+        std::future::pending().await
     }
 
     async fn serve(self) -> HostResult {
