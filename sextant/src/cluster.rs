@@ -32,6 +32,8 @@ pub struct ClusterConfig {
     pub indexers: u64,
     /// What is kept of each bucket's change log, in bytes; `None`: as much as usual.
     pub log_bytes_max: Option<u64>,
+    /// Scans that the router runs at once; `None`: as many as usual.
+    pub scans_max: Option<usize>,
 }
 
 /// A running cluster; dropping it stops it.
@@ -68,7 +70,8 @@ impl Cluster {
             let id = NodeId(INDEXER + n);
             indexers.insert(id, start_indexer(&config, &env, &peers, id).await?);
         }
-        let router_config = router::Config::new(info(ROUTER, Role::Router));
+        let mut router_config = router::Config::new(info(ROUTER, Role::Router));
+        router_config.scans_max = config.scans_max.unwrap_or(router_config.scans_max);
         let router = Arc::new(router::Router::start(router_config, env.clone(), directory));
         Ok(Self { config, env, peers, coordinators, indexers, _projector: projector, router })
     }

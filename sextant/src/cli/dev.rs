@@ -44,6 +44,7 @@ pub async fn run(args: Args) -> Result<()> {
         coordinators: if args.nodes < 3 { 1 } else { 3 },
         indexers: args.nodes,
         log_bytes_max: Some(args.log_mb << 20),
+        scans_max: None,
     };
     let ports = Ports {
         sql: format!("{}:{}", args.host, args.sql_port),

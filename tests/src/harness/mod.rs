@@ -29,6 +29,11 @@ pub struct TestCluster {
 impl TestCluster {
     /// Starts a cluster of so many coordinators and indexers, and waits until it serves.
     pub async fn start(coordinators: u64, indexers: u64) -> Self {
+        Self::start_with(coordinators, indexers, None).await
+    }
+
+    /// The same; its router runs no more scans at once than this.
+    pub async fn start_with(coordinators: u64, indexers: u64, scans_max: Option<usize>) -> Self {
         let data = tempfile::tempdir().expect("a temporary directory");
         let env = Env::real();
         let config = ClusterConfig {
@@ -36,6 +41,7 @@ impl TestCluster {
             coordinators,
             indexers,
             log_bytes_max: None,
+            scans_max,
         };
         let bound = Ports::any().bind().await.expect("free ports");
         let cluster = Cluster::start(config, env.clone()).await.expect("the cluster starts");

@@ -68,6 +68,7 @@ async fn demo(args: &Args, data: &std::path::Path) -> Result<Report> {
         coordinators: 3,
         indexers: 3,
         log_bytes_max: None,
+        scans_max: None,
     };
     let mut cluster = Cluster::start(config, env.clone()).await?;
     let serving = Serving::start(&cluster, &env, Ports::any().bind().await?)?;
