@@ -2,7 +2,7 @@
 //! reaches a port could do that with a few kilobytes. So the types that contain themselves count their levels.
 //!
 //! Such a type derives its code with `#[serde(remote = "Self")]`, which makes functions of its own of it, and implements
-//! the traits by [`recursive`], which counts around them; its parts are decoded by the traits.
+//! the traits by `recursive!`, which counts around them; its parts are decoded by the traits.
 
 use std::cell::Cell;
 
