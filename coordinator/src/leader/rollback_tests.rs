@@ -46,6 +46,12 @@ impl World {
         self.leader.sync(&self.state, NodeId(10), told, self.now_ms).unwrap();
     }
 
+    /// As a projector that keeps one vbucket.
+    fn sync_of(&mut self, vbucket: u16, cut: Cut) {
+        let told = (BUCKET, [VbucketId(vbucket)].into_iter().collect(), cut);
+        self.leader.sync(&self.state, NodeId(10), told, self.now_ms).unwrap();
+    }
+
     /// Plans and does what the plan says, until nothing is left for now.
     fn run(&mut self) -> usize {
         for done in 0.. {
@@ -232,20 +238,15 @@ fn a_history_of_another_shape_is_refused() {
 #[test]
 fn a_sync_of_some_vbuckets_takes_the_others_from_what_is_known_and_never_from_a_lost_history() {
     let mut world = World::new();
-    let only = |vbucket| [VbucketId(vbucket)].into_iter().collect::<VbucketSet>();
-    let sync = |world: &mut World, vbucket, cut| {
-        let told = (BUCKET, only(vbucket), cut);
-        world.leader.sync(&world.state, NodeId(10), told, world.now_ms).unwrap();
-    };
-    sync(&mut world, 0, cut(7, [6, 0]));
-    sync(&mut world, 1, cut(7, [0, 9]));
+    world.sync_of(0, cut(7, [6, 0]));
+    world.sync_of(1, cut(7, [0, 9]));
     world.run();
     let last = |world: &World| world.state.bucket(BUCKET).unwrap().epochs.last().cut.clone();
     assert_eq!(*last(&world), cut(7, [6, 9]), "both are in one epoch");
     // The first vbucket has lost what is beyond 3: until the rollback has ended its last position is no place.
     world.told(branched(3, [3, 9]));
     world.run();
-    sync(&mut world, 1, cut(7, [0, 10]));
+    world.sync_of(1, cut(7, [0, 10]));
     world.told(branched(3, [3, 10]));
     world.run();
     let history = branched(3, [3, 10]);
@@ -258,17 +259,12 @@ fn a_sync_of_some_vbuckets_takes_the_others_from_what_is_known_and_never_from_a_
 #[test]
 fn a_loss_without_a_branch_is_rolled_back_once_whatever_other_projectors_say_meanwhile() {
     let mut world = World::new();
-    let only = |vbucket| [VbucketId(vbucket)].into_iter().collect::<VbucketSet>();
-    let sync = |world: &mut World, vbucket, cut| {
-        let told = (BUCKET, only(vbucket), cut);
-        world.leader.sync(&world.state, NodeId(10), told, world.now_ms).unwrap();
-    };
     let logs = FailoverLogs::new(vec![vec![(Vbuuid(7), 0)]; 2]);
     let ends =
         |durable| SourceHistory { durable, logs: logs.clone().into(), kept: VbucketSet::all(2) };
     // Not published yet when the second vbucket goes back from 5 to 3.
-    sync(&mut world, 0, cut(7, [6, 0]));
-    sync(&mut world, 1, cut(7, [0, 3]));
+    world.sync_of(0, cut(7, [6, 0]));
+    world.sync_of(1, cut(7, [0, 3]));
     world.told(ends(cut(7, [6, 3])));
     let mut rollbacks = 0;
     let mut seqno = 6;
@@ -283,12 +279,12 @@ fn a_loss_without_a_branch_is_rolled_back_once_whatever_other_projectors_say_mea
             world.state.apply(1_000 + world.now_ms, world.now_ms, &request);
             // The first goes on writing all the while.
             seqno += 1;
-            sync(&mut world, 0, cut(7, [seqno, 0]));
+            world.sync_of(0, cut(7, [seqno, 0]));
         }
         if world.leader.is_curious() {
             world.told(ends(cut(7, [seqno, 3])));
         }
-        sync(&mut world, 1, cut(7, [0, 3]));
+        world.sync_of(1, cut(7, [0, 3]));
     }
     let last = world.state.bucket(BUCKET).unwrap().epochs.last().cut.clone();
     assert_eq!(last.get(VbucketId(1)).seqno, Seqno(3), "what is there: {last:?}");
