@@ -15,27 +15,6 @@ use crate::service::Config;
 const ANSWER: Duration = Duration::from_secs(4);
 const TIMEOUT_MS: u64 = 10_000;
 
-/// Says, after a while, that the first of the slices has moved to another node.
-struct Mover;
-
-#[async_trait]
-impl IndexerApi for Mover {
-    async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
-        tokio::time::sleep(ANSWER).await;
-        let moved = ShardBatch::Moved(vec![(scan.slices[0], NodeId(2))]);
-        Ok(Box::pin(futures::stream::iter([Ok(moved)])))
-    }
-    async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
-        Err(Error::unavailable("not here"))
-    }
-    async fn checksum(&self, _: SliceId, _: Epoch) -> Result<(u64, u64)> {
-        Err(Error::unavailable("not here"))
-    }
-    async fn export(&self, _: ExportRequest) -> Result<ResultStream<ExportMessage>> {
-        Err(Error::unavailable("not here"))
-    }
-}
-
 /// Has three rows of each slice, and sends two at a time.
 pub(crate) struct Rows;
 
@@ -66,10 +45,13 @@ impl IndexerApi for Rows {
     }
 }
 
-/// Has the same rows after a while, or refuses.
+/// What a node does.
 enum Node {
+    /// Has the same rows after a while.
     After(Duration),
     Refuses,
+    /// Says, after a while, that the first of the slices has moved to another node.
+    Moves(Duration),
 }
 
 #[async_trait]
@@ -78,6 +60,11 @@ impl IndexerApi for Node {
         match self {
             Node::After(answer) => tokio::time::sleep(*answer).await,
             Node::Refuses => return Err(Error::unavailable("connection refused")),
+            Node::Moves(answer) => {
+                tokio::time::sleep(*answer).await;
+                let moved = ShardBatch::Moved(vec![(scan.slices[0], NodeId(2))]);
+                return Ok(Box::pin(futures::stream::iter([Ok(moved)])));
+            }
         }
         Rows.scan(scan).await
     }
@@ -173,7 +160,7 @@ fn plan_over(placement: Vec<Vec<u64>>, indexers: Vec<Arc<dyn IndexerApi>>) -> Pl
 #[tokio::test(start_paused = true)]
 async fn the_parts_of_a_shard_give_up_at_the_deadline_of_the_whole() {
     let began = Instant::now();
-    let plan = plan(4, Arc::new(Mover));
+    let plan = plan(4, Arc::new(Node::Moves(ANSWER)));
     let mut whole = plan.start((0..4).map(SliceNo).collect());
     let error = whole.next().await.expect_err("no node serves");
     assert!(error.is_retry(), "{error}");
