@@ -13,20 +13,21 @@
 //! | [`state`] | the StateContext and its commands | none |
 //! | [`planner`] | where slices go | none |
 //! | [`leader`] | what the leader remembers, and its decisions: next cuts, horizon, builds that are done, moves | none |
+//! | `leader::driver` | the tasks that carry these decisions out | through the seams |
 //! | [`raft`] | the replicated log | in `log_store` and `service` |
 //! | [`replica`] | a member's copy of the state | none |
-//! | [`watch`] | the catalog and the epochs as a stream | none |
-//! | `peers`, `lead`, `covering`, [`service`] | the tasks of a member, and who waits for an epoch | through the seams |
+//! | [`service`] | a member: its tasks, the calls that come in, watches, and who waits for an epoch | through the seams |
+//!
+//! Imports run one way: service → leader's driver → leader → state → planner; raft stands beside them, and the
+//! replica joins it to the state.
 
-mod covering;
-mod lead;
+pub mod config;
 pub mod leader;
-mod peers;
 pub mod planner;
 pub mod raft;
 pub mod replica;
 pub mod service;
 pub mod state;
-pub mod watch;
 
-pub use service::{Config, Coordinator};
+pub use config::Config;
+pub use service::Coordinator;

@@ -5,15 +5,19 @@
 //! loses nothing by a crash, and its copy is good or bad. What is read where is kept apart from the
 //! StateContext, by these rules alone.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use proto::command::CommandRequest;
+use proto::api::{BucketProgress, Heartbeat, SliceProgress};
+use proto::command::{Command, CommandRequest, Promotion};
 use proto::cut::Cut;
-use proto::ids::{Generation, IndexId, MoveId};
+use proto::ids::{BucketId, Epoch, Generation, IndexId, MoveId, NodeId, SliceId, SliceNo};
+use proto::index::IndexInfo;
 use proto::moves::{MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove};
 use proto::topology::TopologyProvider;
 
 use super::*;
+use crate::state::StateContext;
 use crate::state::tests::{apply, promotion, serving};
 
 const NODES: std::ops::Range<u64> = 20..24;

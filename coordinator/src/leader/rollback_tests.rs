@@ -1,10 +1,15 @@
+use std::sync::Arc;
+
 use proto::api::{BucketProgress, Heartbeat};
 use proto::command::CommandRequest;
-use proto::cut::Position;
+use proto::cut::{Cut, Position};
+use proto::history::{FailoverLogs, SourceHistory};
+use proto::homes::VbucketSet;
 use proto::ids::{Generation, IndexId, Seqno, VbucketId, Vbuuid};
 
 use super::*;
-use crate::leader::moves::MoveSettings;
+use crate::leader::memory::Leader;
+use crate::leader::move_settings::MoveSettings;
 use crate::state::tests::{apply, create_index, spec, with_bucket};
 
 const BUCKET: BucketId = BucketId(1);

@@ -35,11 +35,13 @@ use proto::{Error, ErrorCode, Result, ids::NodeId};
 use raft::eraftpb::{Entry, HardState, Message};
 use raft::{Config, RawNode, SnapshotStatus, StateRole};
 
+use super::config::RaftConfig;
 use super::guard::makes_sense;
-use super::log_store::{LogOp, LogWrite};
+use super::log_write::{LogOp, LogWrite};
 use super::memory_log::MemoryLog;
+use super::role::{Role, not_leader};
+use super::state_machine::StateMachine;
 use super::wire::{LogSnapshot, MessageKind, RaftMessage};
-use super::{RaftConfig, Role, StateMachine};
 
 /// No command is larger; a larger one would hold up heartbeats on a slow link.
 pub const COMMAND_BYTES_MAX: usize = 8 << 20;
@@ -416,14 +418,6 @@ impl<M: StateMachine> RaftCore<M> {
                 self.config.election_ticks + (self.random.next_u64() % spread) as usize;
         }
         raft.set_randomized_election_timeout(self.election_timeout_ticks);
-    }
-}
-
-/// The error of a member that does not lead.
-pub fn not_leader(leader: Option<NodeId>) -> Error {
-    match leader {
-        Some(leader) => Error::new(ErrorCode::NotLeader, format!("coordinator {leader} leads")),
-        None => Error::new(ErrorCode::NotLeader, "the coordinators have no leader at the moment"),
     }
 }
 

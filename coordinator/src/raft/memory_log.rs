@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use raft::eraftpb::{ConfState, Entry, HardState, Snapshot};
 use raft::{GetEntriesContext, RaftState, Storage, StorageError, util::limit_size};
 
-use super::log_store::{LogOp, LogWrite};
+use super::log_write::{LogOp, LogWrite};
 use super::wire::LogSnapshot;
 
 /// What Raft knows from before: its vote, the members, the last snapshot, and the entries since.

@@ -8,8 +8,9 @@ use proto::ids::{BucketId, NodeId, VbucketId};
 use proto::index::{Role, SourceKind};
 use proto::{Error, ErrorCode, Result};
 
-use super::ddl::no_bucket;
-use super::{Change, Effect, StateContext};
+use super::context::StateContext;
+use super::effect::{Change, Effect};
+use super::lookup::no_bucket;
 
 fn bad(what: String, hint: &str) -> Error {
     Error::new(ErrorCode::InvalidParameter, what).with_hint(hint)

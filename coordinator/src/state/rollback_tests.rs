@@ -6,6 +6,8 @@ use proto::ids::{MoveId, Seqno, VbucketId, Vbuuid};
 
 use super::*;
 use crate::state::tests::{advance, apply, done, planned, refused, serving, with_bucket};
+use proto::ErrorCode;
+use proto::index::BucketInfo;
 
 const BUCKET: BucketId = BucketId(1);
 

@@ -8,6 +8,14 @@ use proto::index::{IndexSpec, IndexState, KeyPart, PartitionBy, Role, SourceKind
 use proto::moves::{MoveStage, PlannedMove};
 use proto::topology::TopologyProvider;
 
+use std::sync::Arc;
+
+use proto::ErrorCode;
+use proto::command::{Command, CommandRequest, Outcome};
+use proto::history::FailoverLogs;
+use proto::ids::{BucketId, IndexId, NodeId};
+use proto::index::NodeInfo;
+
 use super::*;
 
 /// Applies commands at growing positions, a millisecond apart.

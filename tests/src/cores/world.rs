@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use coordinator::leader::moves::Check;
-use coordinator::leader::rollback::Asked;
+use coordinator::leader::Asked;
+use coordinator::leader::Check;
 use coordinator::raft::RaftMessage;
 use proto::api::Heartbeat;
 use proto::command::{CommandRequest, Outcome, RequestId};

@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::raft::Role;
-use crate::raft::core::not_leader;
+use crate::raft::not_leader;
 use crate::replica::Replica;
 
 /// A message of epochs is no larger: a sixteenth of what may pass between processes.

@@ -1,10 +1,12 @@
-use proto::cut::Cut;
+use proto::api::{BucketProgress, SliceProgress};
+use proto::command::{Command, Promotion};
 use proto::cut::Position;
-use proto::homes::VbucketSet;
-use proto::ids::{Generation, IndexId, Seqno, Vbuuid};
+use proto::ids::{Epoch, Generation, IndexId, Seqno, SliceId, SliceNo, Vbuuid};
 
-use super::rollback::SYNC_SILENCE_MS;
 use super::*;
+use crate::leader::heartbeats::SILENT_MS_MAX;
+use crate::leader::promotions::TICK_MS_MAX;
+use crate::leader::sources::SYNC_SILENCE_MS;
 use crate::state::tests::{apply, create_index, spec, with_bucket};
 
 const BUCKET: BucketId = BucketId(1);
@@ -24,7 +26,7 @@ fn of_term(term: u64) -> Leader {
 }
 
 /// Of a node that has nothing to say.
-pub(super) fn heartbeat(node: u64) -> Heartbeat {
+pub(in crate::leader) fn heartbeat(node: u64) -> Heartbeat {
     Heartbeat {
         node: NodeId(node),
         buckets: vec![],

@@ -1,17 +1,24 @@
 //! Three members in one process, over real files, with a projector that answers for its positions.
 
-use proto::homes::VbucketSet;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use async_trait::async_trait;
+use bytes::Bytes;
 use futures::StreamExt;
 use proto::api::{
-    BucketProgress, HandOverPiece, HandOverRequest, IndexerApi, ProjectorApi, PushReply,
-    PushRequest, SliceProgress, WriteReply, WriteRequest,
+    BucketProgress, CoordinatorApi, HandOverPiece, HandOverRequest, Heartbeat, IndexerApi,
+    ProjectorApi, PushReply, PushRequest, ResultStream, SliceProgress, SyncReport, WatchMessage,
+    WriteReply, WriteRequest,
 };
-use proto::command::RequestId;
-use proto::cut::Position;
+use proto::command::{Command, CommandRequest, Outcome, RequestId};
+use proto::cut::{Cut, Position};
 use proto::history::{FailoverLogs, SourceHistory, SourcePlace};
-use proto::ids::{Epoch, Generation, IndexId, MoveId, Seqno, SliceId, SliceNo, Vbuuid};
+use proto::homes::VbucketSet;
+use proto::ids::{
+    BucketId, Epoch, Generation, IndexId, MoveId, NodeId, Seqno, SliceId, SliceNo, TopologyNo,
+    Vbuuid,
+};
 use proto::index::{Catalog, IndexState, NodeInfo, Role};
 use proto::moves::{
     ExportMessage, ExportRequest, MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove,
@@ -19,6 +26,8 @@ use proto::moves::{
 use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::scan::{AppliedReport, ShardBatch, ShardScan};
 use tempfile::TempDir;
+
+use proto::ErrorCode;
 
 use super::*;
 use crate::state::tests::{create_bucket, create_index, node, spec};
