@@ -14,18 +14,16 @@
 //!  purge (keeps change logs within their bound) ─▶ DocumentStore
 //! ```
 
-mod backfill;
-mod check;
 pub mod config;
-pub mod document_keys;
+mod feed;
 mod follow;
 mod hand_over;
-mod log_reader;
+pub mod keys;
+mod projector;
 mod purge;
 pub mod service;
 pub mod source;
-mod stream;
-mod task_stream;
 
 pub use config::Config;
-pub use service::{Projector, Service};
+pub use projector::Projector;
+pub use service::Service;

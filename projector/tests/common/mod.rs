@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt;
 use projector::source::DocumentStore;
-use projector::source::memory::MemoryStore;
+use projector::source::MemoryStore;
 use projector::{Config, Projector, Service};
 use proto::api::*;
 use proto::command::{Command, CommandRequest, Outcome};

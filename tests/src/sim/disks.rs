@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use projector::source::DocumentStore;
-use projector::source::memory::MemoryStore;
+use projector::source::MemoryStore;
 use proto::env::{FileSystem, OpenMode};
 use proto::ids::{BucketId, Seqno, VbucketId};
 

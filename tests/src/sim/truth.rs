@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use projector::source::MemoryStore;
 use projector::source::Mutation;
-use projector::source::memory::MemoryStore;
 use proto::cut::Position;
 use proto::ids::{BucketId, VbucketId};
 
