@@ -14,16 +14,23 @@
 //!  purge (keeps change logs within their bound) ─▶ DocumentStore
 //! ```
 
-pub mod config;
+mod config;
 mod feed;
 mod follow;
 mod hand_over;
-pub mod keys;
+mod keys;
 mod projector;
 mod purge;
-pub mod service;
-pub mod source;
+mod service;
+mod source;
 
 pub use config::Config;
 pub use projector::Projector;
 pub use service::Service;
+pub use source::{DocumentStore, FjallStore};
+
+/// The store in memory and what is in a store, for tests.
+#[cfg(feature = "testing")]
+pub mod testing {
+    pub use crate::source::{BucketRecord, DocumentStore, MemoryStore, Mutation, StoredDocument};
+}

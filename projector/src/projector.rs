@@ -1,7 +1,6 @@
 //! What the calls and the tasks of a projector work on.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -85,12 +84,6 @@ impl Projector {
         if let Some(removed) = self.buckets().remove(&bucket) {
             removed.remove();
         }
-    }
-
-    /// Documents that were left out of an index, because a key of theirs is over its limit, since the
-    /// process began; counted once for each copy and each stream that met them.
-    pub fn documents_left_out(&self) -> u64 {
-        self.streams.left_out.load(Ordering::Relaxed)
     }
 
     /// Waits a little until the catalog shows something that its user has seen already.

@@ -5,7 +5,7 @@ mod common;
 
 use bytes::Bytes;
 use common::*;
-use projector::source::DocumentStore;
+use projector::testing::DocumentStore;
 use proto::ErrorCode;
 use proto::api::{ProjectorApi, PushMutation, PushRequest, WatchMessage};
 use proto::cut::{Cut, Position};

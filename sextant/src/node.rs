@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use projector::source::FjallStore;
+use projector::FjallStore;
 use proto::Result;
 use proto::api::Directory;
 use proto::env::Env;

@@ -53,11 +53,6 @@ impl Leader {
         }
     }
 
-    /// The term that it leads.
-    pub fn term(&self) -> u64 {
-        self.term
-    }
-
     /// A node is alive. True if that may change what is to be done.
     pub fn hear(&mut self, heartbeat: Heartbeat, now_ms: u64) -> bool {
         let of_slices = !heartbeat.slices.is_empty();

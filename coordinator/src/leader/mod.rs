@@ -26,6 +26,7 @@ pub use check::{Check, Checksum};
 pub use memory::Leader;
 pub use move_settings::MoveSettings;
 pub use plan::Plan;
+#[cfg(feature = "testing")]
 pub use sources::Asked;
 
 #[cfg(test)]

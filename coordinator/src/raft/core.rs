@@ -69,6 +69,7 @@ pub struct Output<O> {
 #[derive(Debug)]
 pub struct Applied<O> {
     /// Its position in the log.
+    #[cfg(any(test, feature = "testing"))]
     pub index: u64,
     /// What its proposer gave to know it by.
     pub context: Bytes,
@@ -269,6 +270,7 @@ impl<M: StateMachine> RaftCore<M> {
     }
 
     /// The state machine.
+    #[cfg(any(test, feature = "testing"))]
     pub fn machine(&self) -> &M {
         &self.machine
     }
@@ -359,7 +361,12 @@ impl<M: StateMachine> RaftCore<M> {
                 .machine
                 .apply(entry.index, &entry.data)
                 .map_err(|error| error.context(format!("apply log entry {}", entry.index)))?;
-            output.applied.push(Applied { index: entry.index, context: entry.context, outcome });
+            output.applied.push(Applied {
+                #[cfg(any(test, feature = "testing"))]
+                index: entry.index,
+                context: entry.context,
+                outcome,
+            });
         }
         self.node.advance_apply_to(last);
         self.take_snapshot_if_due()

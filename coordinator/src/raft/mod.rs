@@ -28,10 +28,6 @@ pub mod transport;
 pub mod wire;
 
 pub use self::config::RaftConfig;
-pub use self::core::{Output, RaftCore};
-pub use self::log_store::LogStore;
-pub use self::log_write::LogWrite;
-pub use self::memory_log::MemoryLog;
 pub use self::role::{Role, not_leader};
 pub use self::service::{RaftHandle, RaftService};
 pub use self::state_machine::StateMachine;

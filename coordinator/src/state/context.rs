@@ -45,11 +45,13 @@ pub struct StateContext {
 
 impl StateContext {
     /// How many changes there have been.
+    #[cfg(any(test, feature = "testing"))]
     pub fn cas(&self) -> u64 {
         self.cas
     }
 
     /// The time of the last command.
+    #[cfg(any(test, feature = "testing"))]
     pub fn unix_ms(&self) -> u64 {
         self.unix_ms
     }

@@ -50,7 +50,6 @@ pub use bucket::BucketState;
 pub use context::StateContext;
 pub use effect::Effect;
 pub use epoch_history::EpochHistory;
-pub use index_record::{IndexRecord, TopologyRecord};
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -2,6 +2,7 @@
 
 mod backfill;
 mod context;
+mod frames;
 mod log_reader;
 mod stream;
 mod task_stream;

@@ -27,12 +27,13 @@ use proto::history::FailoverLogs;
 use proto::homes::VbucketSet;
 use proto::ids::{Epoch, IndexId, NodeId, Seqno, VbucketId};
 use proto::index::{Catalog, IndexInfo, IndexState};
-use proto::mutation::{Frame, KeyVersionsWriter, StreamMessage, SubscribeRequest};
+use proto::mutation::{Frame, StreamMessage, SubscribeRequest};
 use proto::plant::{self, Plant};
 use proto::{Error, Result};
 use tokio::sync::watch;
 
 use super::context::{MESSAGE_BYTES, StreamContext};
+use super::frames::frames;
 use super::log_reader;
 use crate::keys::KeyMaker;
 use crate::source::bucket::{Began, Bucket, HeadPosition};
@@ -344,7 +345,7 @@ impl MaintenanceStream {
         // of a vbucket that was taken over meanwhile all of them are there.
         self.send_vbucket_changes().await?;
         self.send_history().await?;
-        let frames = self.frames()?;
+        let frames = self.next_frames()?;
         for frame in &frames {
             let position = Position { vbuuid: frame.vbuuid, seqno: frame.to };
             let bytes = frame.bytes();
@@ -405,41 +406,15 @@ impl MaintenanceStream {
         })
     }
 
-    /// One frame for each vbucket of the batch, or of as much of it as a message takes: an index may make
-    /// much of a small document.
-    fn frames(&mut self) -> Result<Vec<Frame>> {
+    /// One frame for each vbucket of the batch, or of as much of it as a message takes.
+    fn next_frames(&mut self) -> Result<Vec<Frame>> {
         let indexes: Vec<_> = self.indexes.values().cloned().collect();
         let maker = KeyMaker {
             node: self.node,
             router: &*self.context.router,
             left_out: &self.context.left_out,
         };
-        let mut open: BTreeMap<VbucketId, (Seqno, Seqno, KeyVersionsWriter)> = BTreeMap::new();
-        let mut bytes = 0;
-        while bytes < MESSAGE_BYTES
-            && let Some(mutation) = self.batch.next()
-        {
-            let from = self.at.get(mutation.vbucket).seqno;
-            // The head has mutations of vbuckets that were kept once, or that the stream brings no more.
-            if !self.vbuckets.contains(mutation.vbucket) || mutation.seqno <= from {
-                continue;
-            }
-            let (from, to, writer) =
-                open.entry(mutation.vbucket).or_insert((from, from, KeyVersionsWriter::default()));
-            if mutation.seqno.0 != to.0 + 1 {
-                let what = format!("vbucket {} was kept elsewhere meanwhile", mutation.vbucket);
-                return Err(Error::unavailable(what));
-            }
-            *to = mutation.seqno;
-            let before = writer.len();
-            maker.mutation(&indexes, &mutation, mutation.seqno.0 - from.0, writer)?;
-            bytes += writer.len() - before;
-        }
         let logs = self.logs.clone().unwrap_or_default();
-        let frames = open.into_iter().map(|(vbucket, (from, to, mut writer))| {
-            let vbuuid = logs.branch_of(vbucket, to);
-            Frame { vbucket, vbuuid, from, to, body: writer.finish() }
-        });
-        Ok(frames.collect())
+        frames(&maker, &indexes, &mut self.batch, (&self.at, &self.vbuckets), &logs)
     }
 }

@@ -3,5 +3,4 @@
 mod document_keys;
 mod key_maker;
 
-pub use document_keys::{DocumentKeys, document_keys};
 pub use key_maker::KeyMaker;

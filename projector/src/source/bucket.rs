@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use proto::cut::{Cut, EpochMark, Position};
 use proto::history::{Branches, FailoverLogs, SourceHistory, branch_of};
 use proto::homes::{Homes, VbucketSet};
-use proto::ids::{Epoch, Seqno, VbucketId, Vbuuid};
+use proto::ids::{Epoch, Seqno, VbucketId};
 use proto::index::BucketInfo;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
@@ -200,11 +200,6 @@ impl Bucket {
     /// Remembers the branches of which nothing is left.
     pub fn give_up(&self, given_up: BTreeMap<VbucketId, Branches>) {
         self.state().given_up = given_up;
-    }
-
-    /// The branch that a place in a vbucket is on.
-    pub fn branch_of(&self, vbucket: VbucketId, seqno: Seqno) -> Vbuuid {
-        self.state().logs.branch_of(vbucket, seqno)
     }
 
     /// Is it gone from the catalog?

@@ -34,9 +34,11 @@ pub mod store;
 pub mod writer;
 
 pub use mutation::{Mutation, parse_stored};
-pub use record::{BucketRecord, is_part};
+pub use record::BucketRecord;
+#[cfg(test)]
+pub use store::document_store::{Batch, BucketChanges};
 pub use store::document_store::{
-    Batch, BucketChanges, DocumentSnapshot, DocumentStore, LogExtent, LogRange, StoredDocument,
+    DocumentSnapshot, DocumentStore, LogExtent, LogRange, StoredDocument,
 };
 pub use store::fjall::FjallStore;
 #[cfg(any(test, feature = "testing"))]

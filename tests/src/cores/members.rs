@@ -1,15 +1,15 @@
 //! The coordinator's members: each a Raft core with its log, the StateContext, and on the one that leads the
-//! leader's memory and its loop, which does what `coordinator::leader::driver` does with tasks.
+//! leader's memory and its loop, which does what the coordinator's driver does with tasks.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use coordinator::leader::{Check, Leader, MoveSettings, Plan};
-use coordinator::raft::{
-    LogWrite, MemoryLog, Output, RaftConfig, RaftCore, RaftMessage, StateMachine,
+use coordinator::testing::{
+    Check, Leader, LogWrite, Machine, MemoryLog, Output, Plan, RaftCore, RaftMessage, Replica,
+    StateMachine, encode_record,
 };
-use coordinator::replica::{Machine, Replica, encode_record};
+use coordinator::{MoveSettings, RaftConfig};
 use proto::Result;
 use proto::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::env::real::SystemRandom;

@@ -3,9 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use coordinator::leader::Asked;
-use coordinator::leader::Check;
-use coordinator::raft::RaftMessage;
+use coordinator::testing::{Asked, Check, RaftMessage};
 use proto::api::Heartbeat;
 use proto::command::{CommandRequest, Outcome, RequestId};
 use proto::cut::Cut;

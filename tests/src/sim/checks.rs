@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coordinator::raft::LogStore;
+use coordinator::testing::LogStore;
 use proto::api::Directory;
 use proto::cut::{Cut, Position, WritePosition};
 use proto::env::sim::SimClock;

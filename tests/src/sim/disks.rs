@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use projector::source::DocumentStore;
-use projector::source::MemoryStore;
+use projector::testing::DocumentStore;
+use projector::testing::MemoryStore;
 use proto::env::{FileSystem, OpenMode};
 use proto::ids::{BucketId, Seqno, VbucketId};
 

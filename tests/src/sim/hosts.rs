@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures::future::BoxFuture;
-use projector::source::MemoryStore;
+use projector::testing::MemoryStore;
 use proto::ErrorCode;
 use proto::api::Directory;
 use proto::env::sim::{InlineSpawner, SimClock, SimFs};

@@ -18,7 +18,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use projector::source::Mutation;
+use projector::testing::Mutation;
 use proto::api::{PushMutation, PushRequest};
 use proto::cut::Position;
 use proto::history::{Branches, SourceHistory, begin_branch, branch_of};

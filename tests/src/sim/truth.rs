@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use projector::source::MemoryStore;
-use projector::source::Mutation;
+use projector::testing::MemoryStore;
+use projector::testing::Mutation;
 use proto::cut::Position;
 use proto::ids::{BucketId, VbucketId};
 
