@@ -123,8 +123,8 @@ impl Leader {
     }
 
     /// The buckets whose sources are to be enquired.
-    pub fn to_enquire(&mut self, state: &StateContext, now_ms: u64) -> Vec<BucketId> {
-        self.sources.to_enquire(state, now_ms)
+    pub fn enquiries_due(&mut self, state: &StateContext, now_ms: u64) -> Vec<BucketId> {
+        self.sources.enquiries_due(state, now_ms)
     }
 
     /// What came out of a check.

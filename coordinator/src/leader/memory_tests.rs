@@ -175,7 +175,7 @@ fn the_horizon_waits_for_leases_and_for_slices_that_are_behind() {
 fn a_bucket_that_nobody_speaks_of_is_enquired() {
     let state = with_bucket();
     let mut leader = of_term(1);
-    let asked = |leader: &mut Leader, now_ms| leader.to_enquire(&state, now_ms);
+    let asked = |leader: &mut Leader, now_ms| leader.enquiries_due(&state, now_ms);
     assert_eq!(asked(&mut leader, 0), [BUCKET], "a new leader knows nothing");
     assert_eq!(asked(&mut leader, 500), []);
     assert_eq!(asked(&mut leader, SYNC_SILENCE_MS), [BUCKET]);

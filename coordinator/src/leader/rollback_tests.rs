@@ -80,7 +80,7 @@ impl World {
     }
 
     fn enquired(&mut self) -> usize {
-        self.leader.to_enquire(&self.state, self.now_ms).len()
+        self.leader.enquiries_due(&self.state, self.now_ms).len()
     }
 
     /// The source is asked, and says this.

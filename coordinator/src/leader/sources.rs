@@ -201,7 +201,7 @@ impl Sources {
 
     /// The buckets whose sources are to be enquired. What was told to an earlier leader
     /// is lost with it, and a source that has nothing new says nothing.
-    pub(super) fn to_enquire(&mut self, state: &StateContext, now_ms: u64) -> Vec<BucketId> {
+    pub(super) fn enquiries_due(&mut self, state: &StateContext, now_ms: u64) -> Vec<BucketId> {
         self.heard_ms.retain(|(bucket, _), _| state.bucket(*bucket).is_some());
         self.strange.retain(|bucket| state.bucket(*bucket).is_some());
         let mut found = Vec::new();

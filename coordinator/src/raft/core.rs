@@ -69,7 +69,7 @@ pub struct Output<O> {
 #[derive(Debug)]
 pub struct Applied<O> {
     /// Its position in the log.
-    #[cfg(any(test, feature = "testing"))]
+    #[cfg(feature = "testing")]
     pub index: u64,
     /// What its proposer gave to know it by.
     pub context: Bytes,
@@ -270,7 +270,7 @@ impl<M: StateMachine> RaftCore<M> {
     }
 
     /// The state machine.
-    #[cfg(any(test, feature = "testing"))]
+    #[cfg(feature = "testing")]
     pub fn machine(&self) -> &M {
         &self.machine
     }
@@ -362,7 +362,7 @@ impl<M: StateMachine> RaftCore<M> {
                 .apply(entry.index, &entry.data)
                 .map_err(|error| error.context(format!("apply log entry {}", entry.index)))?;
             output.applied.push(Applied {
-                #[cfg(any(test, feature = "testing"))]
+                #[cfg(feature = "testing")]
                 index: entry.index,
                 context: entry.context,
                 outcome,

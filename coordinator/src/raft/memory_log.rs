@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use raft::eraftpb::{ConfState, Entry, HardState, Snapshot};
 use raft::{GetEntriesContext, RaftState, Storage, StorageError, util::limit_size};
 
-#[cfg(any(test, feature = "testing"))]
+#[cfg(feature = "testing")]
 use super::log_write::{LogOp, LogWrite};
 use super::wire::LogSnapshot;
 
@@ -58,7 +58,7 @@ impl MemoryLog {
     }
 
     /// The term and the command of an entry that is kept.
-    #[cfg(any(test, feature = "testing"))]
+    #[cfg(feature = "testing")]
     pub fn entry(&self, index: u64) -> Option<(u64, &[u8])> {
         let position = index.checked_sub(self.start.0 + 1)?;
         self.entries.get(position as usize).map(|entry| (entry.term, &entry.data[..]))
@@ -73,7 +73,7 @@ impl MemoryLog {
     }
 
     /// What a log has after a write: what a disk would have, for those that step a core without one.
-    #[cfg(any(test, feature = "testing"))]
+    #[cfg(feature = "testing")]
     pub fn write(&mut self, write: LogWrite) {
         for op in write.ops {
             match op {

@@ -378,7 +378,7 @@ impl World {
         }
         let silent = self.source.down_until_ms > self.now_ms || self.is_cut(MEMBERS[at]);
         let Some((leading, replica, now_ms)) = self.leading(at) else { return };
-        let found = leading.leader.to_enquire(&replica.view().state, now_ms);
+        let found = leading.leader.enquiries_due(&replica.view().state, now_ms);
         if !found.is_empty() && !silent {
             let asked = leading.leader.asking();
             let history = self.source.told();

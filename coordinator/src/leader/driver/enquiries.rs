@@ -39,7 +39,7 @@ pub(crate) async fn enquire_sources(inner: Arc<Member>) {
         let found = {
             let mut leader = inner.leader();
             let view = inner.replica.view();
-            leader.as_mut().map(|l| l.to_enquire(&view.state, now_ms)).unwrap_or_default()
+            leader.as_mut().map(|l| l.enquiries_due(&view.state, now_ms)).unwrap_or_default()
         };
         for bucket in found.into_iter().filter(|bucket| busy.insert(*bucket)) {
             let inner = &*inner;
