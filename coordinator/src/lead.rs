@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use futures::stream::FuturesUnordered;
 use futures::{StreamExt, future};
-use proto::command::{Command, CommandRequest, Outcome};
-use proto::history::SourceHistory;
-use proto::ids::{BucketId, NodeId};
-use proto::index::{NodeInfo, Role as NodeRole};
-use proto::moves::checksum_patience;
-use proto::source::source_of;
+use proto::client::source::source_of;
+use proto::model::history::SourceHistory;
+use proto::model::ids::{BucketId, NodeId};
+use proto::model::node::{NodeInfo, Role as NodeRole};
+use proto::rpc::command::{Command, CommandRequest, Outcome};
+use proto::rpc::export::checksum_patience;
 use proto::{Error, Result};
 use tokio::sync::watch;
 

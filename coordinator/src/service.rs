@@ -15,15 +15,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use proto::api::{
+use proto::env::{Env, Task, create_dir_durably};
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::ids::{BucketId, IndexId, NodeId, TopologyNo};
+use proto::model::moves::{RebalancePlan, RebalanceRequest};
+use proto::model::topology::IndexTopology;
+use proto::rpc::api::{
     CoordinatorApi, CoordinatorStatus, Directory, Heartbeat, ResultStream, SyncReport, WatchMessage,
 };
-use proto::command::{Command, CommandRequest, Outcome};
-use proto::cut::{Cut, EpochMark};
-use proto::env::{Env, Task, create_dir_durably};
-use proto::ids::{BucketId, IndexId, NodeId, TopologyNo};
-use proto::moves::{RebalancePlan, RebalanceRequest};
-use proto::topology::IndexTopology;
+use proto::rpc::command::{Command, CommandRequest, Outcome};
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::Notify;
 use tokio::time::Instant;

@@ -1,23 +1,24 @@
 //! Three members in one process, over real files, with a projector that answers for its positions.
 
-use proto::homes::VbucketSet;
+use proto::model::homes::VbucketSet;
 use std::collections::BTreeMap;
 
 use futures::StreamExt;
-use proto::api::{
+use proto::model::catalog::Catalog;
+use proto::model::cut::Position;
+use proto::model::history::{FailoverLogs, SourceHistory, SourcePlace};
+use proto::model::ids::{Epoch, Generation, IndexId, MoveId, Seqno, SliceId, SliceNo, Vbuuid};
+use proto::model::index::IndexState;
+use proto::model::moves::{MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove};
+use proto::model::node::{NodeInfo, Role};
+use proto::rpc::api::{
     BucketProgress, HandOverPiece, HandOverRequest, IndexerApi, ProjectorApi, PushReply,
     PushRequest, SliceProgress, WriteReply, WriteRequest,
 };
-use proto::command::RequestId;
-use proto::cut::Position;
-use proto::history::{FailoverLogs, SourceHistory, SourcePlace};
-use proto::ids::{Epoch, Generation, IndexId, MoveId, Seqno, SliceId, SliceNo, Vbuuid};
-use proto::index::{Catalog, IndexState, NodeInfo, Role};
-use proto::moves::{
-    ExportMessage, ExportRequest, MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove,
-};
-use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
-use proto::scan::{AppliedReport, ShardBatch, ShardScan};
+use proto::rpc::command::RequestId;
+use proto::rpc::export::{ExportMessage, ExportRequest};
+use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
+use proto::rpc::scan::{AppliedReport, ShardBatch, ShardScan};
 use tempfile::TempDir;
 
 use super::*;

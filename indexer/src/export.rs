@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::{Stream, stream};
 use proto::Result;
-use proto::moves::{ExportMessage, ExportRequest, FilePiece};
+use proto::rpc::export::{ExportMessage, ExportRequest, FilePiece};
 use tokio::time::Instant;
 
 use crate::slice::Export;

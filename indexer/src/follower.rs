@@ -19,14 +19,15 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use futures::StreamExt;
-use proto::api::{Directory, ProjectorApi};
-use proto::cut::{Cut, EpochMark};
+use proto::client::source::source_of;
 use proto::env::{Env, Task};
-use proto::history::FailoverLogs;
-use proto::ids::{BucketId, Epoch, IndexId, SliceNo};
-use proto::index::{Catalog, IndexInfo};
-use proto::mutation::{StreamMessage, SubscribeRequest};
-use proto::source::source_of;
+use proto::model::catalog::Catalog;
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::history::FailoverLogs;
+use proto::model::ids::{BucketId, Epoch, IndexId, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::rpc::api::{Directory, ProjectorApi};
+use proto::rpc::mutation::{StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 

@@ -1,15 +1,15 @@
 //! A whole indexer against a projector that a test plays.
 
-use proto::ids::{Epoch, NodeId, Seqno, VbucketId};
-use proto::index::Role;
-use proto::mutation::Frame;
-use proto::rollback::DeadEpochs;
+use proto::model::ids::{Epoch, NodeId, Seqno, VbucketId};
+use proto::model::node::Role;
+use proto::model::rollback::DeadEpochs;
+use proto::rpc::mutation::Frame;
 
 use super::cluster::{BUCKET, node};
 use super::played::{BRANCH, Script, cut, documents, fresh, index, mark, shown};
 use super::*;
 use crate::Indexer;
-use proto::homes::VbucketSet;
+use proto::model::homes::VbucketSet;
 
 const INDEXER: NodeId = NodeId(7);
 

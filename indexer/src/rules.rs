@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use proto::cut::{Cut, EpochMark};
-use proto::history::FailoverLogs;
-use proto::ids::{Epoch, NodeId, SliceNo};
-use proto::index::{BucketInfo, IndexInfo};
+use proto::model::bucket::BucketInfo;
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::history::FailoverLogs;
+use proto::model::ids::{Epoch, NodeId, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::model::rollback::DeadEpochs;
 use proto::plant::{self, Plant};
-use proto::rollback::DeadEpochs;
 use proto::{Error, ErrorCode, Result};
 
 /// The first range of dead epochs of a bucket that any of these epochs stands in.
@@ -98,8 +99,8 @@ pub fn rejoin(joined: &mut Cut, at: &Cut) {
 
 #[cfg(test)]
 mod tests {
-    use proto::cut::Position;
-    use proto::ids::{BucketId, Seqno, Vbuuid};
+    use proto::model::cut::Position;
+    use proto::model::ids::{BucketId, Seqno, Vbuuid};
 
     use super::*;
 

@@ -6,14 +6,16 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use proto::aggregate::Partial;
-use proto::eval::{self, Scope};
-use proto::expr::{Expr, Step};
-use proto::ids::SliceNo;
-use proto::index::IndexSpec;
-use proto::key;
-use proto::scan::{KeyRange, Output, RowBlockBuilder, ShardBatch, ShardScan};
+use proto::expr::Expr;
+use proto::expr::aggregate::Partial;
+use proto::expr::eval::{self, Scope};
+use proto::model::ids::SliceNo;
+use proto::model::index::IndexSpec;
+use proto::rpc::rows::RowBlockBuilder;
+use proto::rpc::scan::{KeyRange, Output, ShardBatch, ShardScan};
 use proto::value::Value;
+use proto::value::key;
+use proto::value::path::Step;
 use proto::{Error, ErrorCode, Result};
 
 use crate::slice::{Rows, Snapshot};

@@ -22,9 +22,10 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use futures::stream;
-use proto::api::ResultStream;
-use proto::env::{Admission, AdmissionStatus, Env, Permit, Task};
-use proto::scan::{ShardBatch, ShardScan};
+use proto::env::{Env, Task};
+use proto::flow::{Admission, AdmissionStatus, Permit};
+use proto::rpc::api::ResultStream;
+use proto::rpc::scan::{ShardBatch, ShardScan};
 use proto::{Error, Result};
 use tokio::sync::Notify;
 use tokio::time::Instant;

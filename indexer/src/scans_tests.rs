@@ -6,15 +6,19 @@ use std::path::Path;
 use bytes::Bytes;
 use futures::StreamExt;
 use proto::ErrorCode;
-use proto::cut::{Cut, EpochMark, Position};
-use proto::env::AdmissionLimits;
-use proto::expr::{ColumnType, Expr, Step};
-use proto::ids::{BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid};
-use proto::index::{IndexInfo, IndexSpec, KeyPart};
-use proto::key;
-use proto::mutation::{KeyVersionsWriter, MutationKind};
-use proto::scan::{AggregateCall, AggregateFunction, KeyRange, Output};
+use proto::expr::aggregate::AggregateFunction;
+use proto::expr::{ColumnType, Expr};
+use proto::flow::AdmissionLimits;
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::ids::{
+    BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid,
+};
+use proto::model::index::{IndexInfo, IndexSpec, KeyPart};
+use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
+use proto::rpc::scan::{AggregateCall, KeyRange, Output};
 use proto::value::Value;
+use proto::value::key;
+use proto::value::path::Step;
 
 use super::*;
 use crate::slice::{EpochBatch, FragmentStore, Grouping, Piece, StoreOptions};

@@ -9,18 +9,22 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
-use proto::api::{
+use proto::env::{Env, OpenMode, Task, create_dir_durably};
+use proto::flow::{Admission, AdmissionStatus};
+use proto::model::bucket::BucketInfo;
+use proto::model::catalog::Catalog;
+use proto::model::ids::{BucketId, Epoch, NodeId, SliceId, SliceNo};
+use proto::model::index::{IndexInfo, IndexState};
+use proto::model::moves::{MoveStage, SliceMove};
+use proto::model::topology::TopologyProvider;
+use proto::plant::{self, Plant};
+use proto::rpc::api::{
     BucketProgress, CoordinatorApi, Directory, Heartbeat, IndexerApi, ResultStream, SliceProgress,
     WatchMessage,
 };
-use proto::command::{Command, CommandRequest, Outcome};
-use proto::env::{Admission, AdmissionStatus, Env, OpenMode, Task, create_dir_durably};
-use proto::ids::{BucketId, Epoch, NodeId, SliceId, SliceNo};
-use proto::index::{BucketInfo, Catalog, IndexInfo, IndexState};
-use proto::moves::{ExportMessage, ExportRequest, MoveStage, SliceMove};
-use proto::plant::{self, Plant};
-use proto::scan::{AppliedReport, ShardBatch, ShardScan};
-use proto::topology::TopologyProvider;
+use proto::rpc::command::{Command, CommandRequest, Outcome};
+use proto::rpc::export::{ExportMessage, ExportRequest};
+use proto::rpc::scan::{AppliedReport, ShardBatch, ShardScan};
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
@@ -269,7 +273,7 @@ async fn bring_in_step(shared: &Shared, catalog: &Catalog, stored: &StoredIndex)
 
 fn bucket_progress(shared: &Shared, followers: &Followers) -> Vec<BucketProgress> {
     let followers = lock(followers);
-    let progress = |mark: proto::cut::EpochMark| {
+    let progress = |mark: proto::model::cut::EpochMark| {
         let state = followers.get(&mark.bucket).map(|f| f.state.borrow().clone());
         let state = state.unwrap_or_default();
         BucketProgress {

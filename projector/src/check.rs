@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use proto::api::{PushMutation, Write, WriteKind};
-use proto::ids::vbucket_of;
-use proto::index::BucketInfo;
-use proto::key::check_id;
-use proto::mutation::MutationKind;
+use proto::model::bucket::BucketInfo;
+use proto::model::ids::vbucket_of;
+use proto::rpc::api::{PushMutation, Write, WriteKind};
+use proto::rpc::mutation::MutationKind;
 use proto::value::Value;
+use proto::value::key::check_id;
 use proto::{Error, ErrorCode, Result};
 
 use crate::source::Mutation;

@@ -11,14 +11,15 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use proto::eval::{DocumentScope, eval, truth};
 use proto::expr::Expr;
-use proto::ids::{NodeId, SliceNo};
-use proto::index::{IndexInfo, IndexSpec, PartitionBy};
-use proto::key::{KEY_BYTES_MAX, encode_part};
-use proto::mutation::{KeyVersionsWriter, MutationKind};
-use proto::topology::{MutationRouter, PartitionKey, Route};
+use proto::expr::eval::{DocumentScope, eval, truth};
+use proto::model::ids::{NodeId, SliceNo};
+use proto::model::index::{IndexInfo, IndexSpec, PartitionBy};
+use proto::model::topology::PartitionKey;
+use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
+use proto::rpc::routing::{MutationRouter, Route};
 use proto::value::Value;
+use proto::value::key::{KEY_BYTES_MAX, encode_part};
 use proto::{Error, ErrorCode, Result};
 
 use crate::source::Mutation;
@@ -285,9 +286,10 @@ fn write_state(index: &IndexInfo, state: &State, out: &mut KeyVersionsWriter) {
 
 #[cfg(test)]
 mod tests {
-    use proto::expr::{ColumnType, CompareOp, Step};
-    use proto::index::{IncludedColumn, KeyPart};
-    use proto::key::decode_part;
+    use proto::expr::{ColumnType, CompareOp};
+    use proto::model::index::{IncludedColumn, KeyPart};
+    use proto::value::key::decode_part;
+    use proto::value::path::Step;
 
     use super::*;
 

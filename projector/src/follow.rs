@@ -14,11 +14,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use proto::api::{Heartbeat, SyncReport, WatchMessage};
-use proto::command::{Command, CommandRequest, Outcome, RequestId};
-use proto::cut::EpochMark;
-use proto::ids::{BucketId, Vbuuid};
-use proto::index::{BucketInfo, Catalog, SourceKind};
+use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::catalog::Catalog;
+use proto::model::cut::EpochMark;
+use proto::model::ids::{BucketId, Vbuuid};
+use proto::rpc::api::{Heartbeat, SyncReport, WatchMessage};
+use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::{Error, ErrorCode, Result};
 
 use crate::service::Projector;

@@ -8,13 +8,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_channel::Sender;
-use proto::api::Directory;
-use proto::env::{Budget, Env, Random, Task};
-use proto::history::begin_branch;
-use proto::ids::{BucketId, Seqno, Vbuuid};
-use proto::index::{Catalog, SourceKind};
+use proto::env::{Env, Random, Task};
+use proto::flow::Budget;
+use proto::model::bucket::SourceKind;
+use proto::model::catalog::Catalog;
+use proto::model::history::begin_branch;
+use proto::model::ids::{BucketId, Seqno, Vbuuid};
 use proto::plant::{self, Plant};
-use proto::topology::MutationRouter;
+use proto::rpc::api::Directory;
+use proto::rpc::routing::MutationRouter;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::{Notify, oneshot, watch};
 

@@ -4,7 +4,7 @@
 use coordinator::raft::RaftMessage;
 use coordinator::raft::wire::{LogEntry, MessageKind};
 use proto::ErrorCode;
-use proto::ids::NodeId;
+use proto::model::ids::NodeId;
 use tests::raft::{MEMBERS, World, config, run};
 
 #[test]

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proto::ids::{MoveId, NodeId};
-use proto::index::IndexInfo;
-use proto::moves::{MoveStage, SliceMove};
+use proto::model::ids::{MoveId, NodeId};
+use proto::model::index::IndexInfo;
+use proto::model::moves::{MoveStage, SliceMove};
 
 use super::Leader;
 

@@ -17,11 +17,12 @@
 
 use std::collections::BTreeMap;
 
-use proto::api::SliceProgress;
-use proto::command::Command;
-use proto::cut::{Cut, Position};
-use proto::ids::{BucketId, NodeId, SliceId, SliceNo, VbucketId};
-use proto::index::{IndexState, Role};
+use proto::model::cut::{Cut, Position};
+use proto::model::ids::{BucketId, NodeId, SliceId, SliceNo, VbucketId};
+use proto::model::index::IndexState;
+use proto::model::node::Role;
+use proto::rpc::api::SliceProgress;
+use proto::rpc::command::Command;
 
 use super::{Leader, SILENT_MS_MAX};
 use crate::state::StateContext;
@@ -135,10 +136,10 @@ fn built_from(told: &SliceProgress) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use proto::api::{BucketProgress, Heartbeat};
-    use proto::history::{FailoverLogs, SourceHistory};
-    use proto::homes::VbucketSet;
-    use proto::ids::{Epoch, Generation, IndexId, Seqno, Vbuuid};
+    use proto::model::history::{FailoverLogs, SourceHistory};
+    use proto::model::homes::VbucketSet;
+    use proto::model::ids::{Epoch, Generation, IndexId, Seqno, Vbuuid};
+    use proto::rpc::api::{BucketProgress, Heartbeat};
 
     use super::*;
     use crate::leader::moves::MoveSettings;
@@ -202,7 +203,7 @@ mod tests {
         let state = serving(0);
         let known = (**state.node(NodeId(20)).unwrap()).clone();
         assert!(!changes_membership(&state, &Command::RegisterNode(known.clone())));
-        let moved = proto::index::NodeInfo { address: "elsewhere:1".into(), ..known };
+        let moved = proto::model::node::NodeInfo { address: "elsewhere:1".into(), ..known };
         assert!(!changes_membership(&state, &Command::RegisterNode(moved)));
         assert!(changes_membership(&state, &Command::RegisterNode(node(99, Role::Indexer))));
         assert!(changes_membership(&state, &Command::RemoveNode { node: NodeId(20) }));

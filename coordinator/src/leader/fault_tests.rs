@@ -7,11 +7,11 @@
 
 use std::sync::Arc;
 
-use proto::command::CommandRequest;
-use proto::cut::Cut;
-use proto::ids::{Generation, IndexId, MoveId};
-use proto::moves::{MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove};
-use proto::topology::TopologyProvider;
+use proto::model::cut::Cut;
+use proto::model::ids::{Generation, IndexId, MoveId};
+use proto::model::moves::{MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove};
+use proto::model::topology::TopologyProvider;
+use proto::rpc::command::CommandRequest;
 
 use super::*;
 use crate::state::tests::{apply, promotion, serving};

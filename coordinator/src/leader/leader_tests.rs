@@ -1,7 +1,7 @@
-use proto::cut::Cut;
-use proto::cut::Position;
-use proto::homes::VbucketSet;
-use proto::ids::{Generation, IndexId, Seqno, Vbuuid};
+use proto::model::cut::Cut;
+use proto::model::cut::Position;
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{Generation, IndexId, Seqno, Vbuuid};
 
 use super::rollback::SYNC_SILENCE_MS;
 use super::*;
@@ -72,7 +72,8 @@ fn promotions(plan: &Plan) -> Vec<Promotion> {
 fn run(leader: &mut Leader, state: &mut StateContext, now_ms: u64) -> Plan {
     let plan = leader.plan(state, now_ms);
     for command in &plan.commands {
-        let request = proto::command::CommandRequest { request: None, command: command.clone() };
+        let request =
+            proto::rpc::command::CommandRequest { request: None, command: command.clone() };
         state.apply(1_000 + now_ms, now_ms, &request);
         if matches!(command, Command::PromoteEpochs(_)) {
             leader.promoted(now_ms, now_ms);

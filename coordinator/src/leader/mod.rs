@@ -15,10 +15,10 @@ pub mod stability;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proto::api::{BucketProgress, Heartbeat, NodeStatus, SliceProgress};
-use proto::command::{Command, Promotion};
-use proto::ids::{BucketId, Epoch, NodeId, SliceId, SliceNo};
-use proto::index::{IndexInfo, IndexState};
+use proto::model::ids::{BucketId, Epoch, NodeId, SliceId, SliceNo};
+use proto::model::index::{IndexInfo, IndexState};
+use proto::rpc::api::{BucketProgress, Heartbeat, NodeStatus, SliceProgress};
+use proto::rpc::command::{Command, Promotion};
 
 use crate::state::epochs::advance;
 use crate::state::{BucketState, StateContext};

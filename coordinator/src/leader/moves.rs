@@ -19,12 +19,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proto::Result;
-use proto::api::{Heartbeat, SliceProgress};
-use proto::command::Command;
-use proto::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId};
-use proto::index::IndexInfo;
-use proto::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
-use proto::topology::TopologyProvider;
+use proto::model::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId};
+use proto::model::index::IndexInfo;
+use proto::model::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
+use proto::model::topology::TopologyProvider;
+use proto::rpc::api::{Heartbeat, SliceProgress};
+use proto::rpc::command::Command;
 
 pub use super::admit::MoveSettings;
 use super::horizon::{LEASE_AGE_MS_MAX, LEASE_MS};

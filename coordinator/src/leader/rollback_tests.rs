@@ -1,7 +1,7 @@
-use proto::api::{BucketProgress, Heartbeat};
-use proto::command::CommandRequest;
-use proto::cut::Position;
-use proto::ids::{Generation, IndexId, Seqno, VbucketId, Vbuuid};
+use proto::model::cut::Position;
+use proto::model::ids::{Generation, IndexId, Seqno, VbucketId, Vbuuid};
+use proto::rpc::api::{BucketProgress, Heartbeat};
+use proto::rpc::command::CommandRequest;
 
 use super::*;
 use crate::leader::moves::MoveSettings;

@@ -20,7 +20,8 @@ pub mod service;
 mod slog_bridge;
 pub mod wire;
 
-use proto::{Result, ids::NodeId};
+use proto::Result;
+use proto::model::ids::NodeId;
 
 pub use self::core::{Output, RaftCore};
 pub use service::{RaftHandle, RaftService};

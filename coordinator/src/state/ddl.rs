@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use proto::command::Outcome;
-use proto::homes::Homes;
-use proto::ids::{BucketId, Generation, IndexId, NodeId, TopologyNo};
-use proto::index::{
-    BucketInfo, COLUMNS_MAX, IndexInfo, IndexSpec, IndexState, PartitionBy, REPLICAS_MAX, Role,
-    SLICES_MAX, SourceKind, VBUCKETS_MAX,
+use proto::model::bucket::{BucketInfo, SourceKind, VBUCKETS_MAX};
+use proto::model::homes::Homes;
+use proto::model::ids::{BucketId, Generation, IndexId, NodeId, TopologyNo};
+use proto::model::index::{
+    COLUMNS_MAX, IndexInfo, IndexSpec, IndexState, PartitionBy, REPLICAS_MAX, SLICES_MAX,
 };
-use proto::topology::IndexTopology;
+use proto::model::node::Role;
+use proto::model::topology::IndexTopology;
+use proto::rpc::command::Outcome;
 use proto::{Error, ErrorCode, Result, expr::Expr};
 
 use super::epochs::VBUCKETS_IN_ALL_MAX;

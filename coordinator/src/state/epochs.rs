@@ -14,12 +14,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use proto::command::{Outcome, Promotion};
-use proto::cut::{Cut, EpochMark, Position};
-use proto::history::{BRANCHES_MAX, SourceHistory};
-use proto::ids::{BucketId, Epoch, VbucketId};
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::history::{BRANCHES_MAX, SourceHistory};
+use proto::model::ids::{BucketId, Epoch, VbucketId};
+use proto::model::rollback::DEAD_MAX;
 use proto::plant::{self, Plant};
-use proto::rollback::DEAD_MAX;
+use proto::rpc::command::{Outcome, Promotion};
 use serde::{Deserialize, Serialize};
 
 use super::{Change, Effect, StateContext};
@@ -259,9 +259,9 @@ impl StateContext {
 #[cfg(test)]
 mod tests {
     use proto::ErrorCode;
-    use proto::command::{Command, CommandRequest};
-    use proto::ids::{Seqno, Vbuuid};
-    use proto::index::SourceKind;
+    use proto::model::bucket::SourceKind;
+    use proto::model::ids::{Seqno, Vbuuid};
+    use proto::rpc::command::{Command, CommandRequest};
 
     use super::*;
     use crate::state::BucketState;
@@ -311,7 +311,7 @@ mod tests {
         (1..=600).for_each(|n| promote_all(&mut state, 3, n));
         assert!(positions_kept(&state) <= POSITIONS_MAX, "{}", positions_kept(&state));
         let bytes = state.to_bytes().unwrap().len();
-        assert!(bytes < proto::api::PEER_MESSAGE_BYTES_MAX / 2, "{bytes}");
+        assert!(bytes < proto::rpc::api::PEER_MESSAGE_BYTES_MAX / 2, "{bytes}");
         let oldest = state.bucket(BucketId(2)).unwrap().epochs.after(Epoch(0)).take(2);
         assert_eq!(oldest.map(|mark| mark.epoch.0).collect::<Vec<_>>(), [1, 2], "still known");
     }
@@ -338,9 +338,9 @@ mod tests {
             let began = |n: usize| (Vbuuid(u64::MAX), u64::MAX / 2 + n as u64);
             let branches: Vec<_> = (0..BRANCHES_MAX).map(began).collect();
             let all = vec![branches; usize::from(bucket.info.vbuckets)];
-            bucket.logs = Arc::new(proto::history::FailoverLogs::new(all));
+            bucket.logs = Arc::new(proto::model::history::FailoverLogs::new(all));
             let point = Some(bucket.epochs.last().clone());
-            let dead = proto::rollback::DeadEpochs { point, to: Epoch(u64::MAX) };
+            let dead = proto::model::rollback::DeadEpochs { point, to: Epoch(u64::MAX) };
             Arc::make_mut(&mut bucket.info).dead = Arc::new(vec![dead; DEAD_MAX]);
         }
         let bytes = state.to_bytes().unwrap().len();

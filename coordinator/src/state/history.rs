@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use proto::ids::{IndexId, NodeId, SliceNo, TopologyNo};
-use proto::index::IndexInfo;
-use proto::topology::IndexTopology;
+use proto::model::ids::{IndexId, NodeId, SliceNo, TopologyNo};
+use proto::model::index::IndexInfo;
+use proto::model::topology::IndexTopology;
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 

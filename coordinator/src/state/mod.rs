@@ -34,13 +34,15 @@ pub mod rollback;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use proto::command::{Command, CommandRequest, Outcome};
-use proto::cut::EpochMark;
-use proto::history::FailoverLogs;
-use proto::ids::{BucketId, IndexId, NodeId};
-use proto::index::{BucketInfo, Catalog, NodeInfo};
-use proto::moves::EndedMove;
+use proto::model::bucket::BucketInfo;
+use proto::model::catalog::Catalog;
+use proto::model::cut::EpochMark;
+use proto::model::history::FailoverLogs;
+use proto::model::ids::{BucketId, IndexId, NodeId};
+use proto::model::moves::EndedMove;
+use proto::model::node::NodeInfo;
 use proto::plant::{self, Plant};
+use proto::rpc::command::{Command, CommandRequest, Outcome};
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use futures::StreamExt;
-use proto::api::ResultStream;
-use proto::cut::Cut;
 use proto::env::Task;
-use proto::ids::{IndexId, SliceNo};
-use proto::index::IndexInfo;
-use proto::mutation::{BackfillMessage, BackfillRequest};
+use proto::model::cut::Cut;
+use proto::model::ids::{IndexId, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::rpc::api::ResultStream;
+use proto::rpc::mutation::{BackfillMessage, BackfillRequest};
 use proto::{Error, Result};
 
 use super::{Follower, Shared, grouping, rules};

@@ -7,19 +7,22 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream;
-use proto::api::{
+use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::catalog::Catalog;
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::history::{SourceHistory, SourcePlace};
+use proto::model::ids::{BucketId, IndexId, NodeId, TopologyNo};
+use proto::model::index::IndexInfo;
+use proto::model::moves::{RebalancePlan, RebalanceRequest};
+use proto::model::node::{NodeInfo, Role};
+use proto::model::topology::IndexTopology;
+use proto::rpc::api::{
     CoordinatorApi, CoordinatorStatus, Directory, HandOverPiece, HandOverRequest, Heartbeat,
     IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream, SyncReport, WatchMessage,
     WriteReply, WriteRequest,
 };
-use proto::command::{CommandRequest, Outcome};
-use proto::cut::{Cut, EpochMark};
-use proto::history::{SourceHistory, SourcePlace};
-use proto::ids::{BucketId, IndexId, NodeId, TopologyNo};
-use proto::index::{BucketInfo, Catalog, IndexInfo, NodeInfo, Role, SourceKind};
-use proto::moves::{RebalancePlan, RebalanceRequest};
-use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
-use proto::topology::IndexTopology;
+use proto::rpc::command::{CommandRequest, Outcome};
+use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::{Error, Result};
 use tokio::sync::watch;
 

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use proto::cut::Cut;
-use proto::ids::{IndexId, SliceId, SliceNo};
-use proto::index::{IndexInfo, IndexState};
+use proto::model::cut::Cut;
+use proto::model::ids::{IndexId, SliceId, SliceNo};
+use proto::model::index::{IndexInfo, IndexState};
 use proto::plant::{self, Plant};
 use proto::{Error, Result};
 

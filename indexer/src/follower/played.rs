@@ -10,16 +10,16 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
 use proto::Result;
-use proto::api::{IndexerApi, ResultStream};
-use proto::cut::{Cut, EpochMark, Position};
 use proto::env::Env;
-use proto::ids::{Epoch, Generation, IndexId, NodeId, Seqno, SliceId, SliceNo, Vbuuid};
-use proto::index::{IndexInfo, IndexSpec, IndexState};
-use proto::mutation::{
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::ids::{Epoch, Generation, IndexId, NodeId, Seqno, SliceId, SliceNo, Vbuuid};
+use proto::model::index::{IndexInfo, IndexSpec, IndexState};
+use proto::model::topology::{PartitionKey, TopologyProvider};
+use proto::rpc::api::{IndexerApi, ResultStream};
+use proto::rpc::mutation::{
     BackfillMessage, BackfillRequest, KeyVersionsWriter, MutationKind, StreamMessage,
     SubscribeRequest,
 };
-use proto::topology::{PartitionKey, TopologyProvider};
 use tokio::sync::watch;
 
 use super::cluster::{BUCKET, Cluster, Streams, Told};
@@ -112,7 +112,11 @@ pub fn documents(from: u64, count: u64) -> Bytes {
         writer.mutation(n, MutationKind::Upsert, &id, 1);
         writer.index(INDEX, Generation(0), 1);
         let mut key = Vec::new();
-        proto::key::encode_part(&proto::value::Value::int((from + n) as i64), false, &mut key);
+        proto::value::key::encode_part(
+            &proto::value::Value::int((from + n) as i64),
+            false,
+            &mut key,
+        );
         writer.entry(topology.partition(PartitionKey::Id(&id)), &key, &[0; 1000]);
     }
     writer.finish()

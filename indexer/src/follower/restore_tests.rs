@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use proto::api::{IndexerApi, ResultStream, SliceProgress};
-use proto::cut::Position;
-use proto::ids::{Epoch, NodeId, Seqno, SliceId, VbucketId, Vbuuid};
-use proto::index::Role;
-use proto::moves::{ExportHead, ExportMessage, ExportRequest, FilePiece};
-use proto::mutation::Frame;
-use proto::rollback::DeadEpochs;
-use proto::scan::{AppliedReport, ShardBatch, ShardScan};
+use proto::model::cut::Position;
+use proto::model::ids::{Epoch, NodeId, Seqno, SliceId, VbucketId, Vbuuid};
+use proto::model::node::Role;
+use proto::model::rollback::DeadEpochs;
+use proto::rpc::api::{IndexerApi, ResultStream, SliceProgress};
+use proto::rpc::export::{ExportHead, ExportMessage, ExportRequest, FilePiece};
+use proto::rpc::mutation::Frame;
+use proto::rpc::scan::{AppliedReport, ShardBatch, ShardScan};
 
 use super::cluster::{BUCKET, node};
 use super::played::{
@@ -23,8 +23,8 @@ use super::played::{
 use super::*;
 use crate::Indexer;
 use crate::slice::{EpochBatch, Piece, StoreOptions};
-use proto::homes::VbucketSet;
-use proto::mutation::BackfillRequest;
+use proto::model::homes::VbucketSet;
+use proto::rpc::mutation::BackfillRequest;
 
 /// Can go back.
 const OLD: NodeId = NodeId(7);

@@ -25,12 +25,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::StreamExt;
-use proto::cut::{Cut, EpochMark};
 use proto::env::Task;
-use proto::history::FailoverLogs;
-use proto::ids::Seqno;
-use proto::index::IndexInfo;
-use proto::mutation::{BackfillMessage, KeyVersionsReader, KeyVersionsWriter};
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::history::FailoverLogs;
+use proto::model::ids::Seqno;
+use proto::model::index::IndexInfo;
+use proto::rpc::mutation::{BackfillMessage, KeyVersionsReader, KeyVersionsWriter};
 use proto::{Error, ErrorCode, Result};
 
 use super::builds::snapshot;

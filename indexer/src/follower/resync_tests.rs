@@ -8,15 +8,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream;
-use proto::api::{IndexerApi, ResultStream};
-use proto::cut::Position;
 use proto::env::Env;
-use proto::homes::VbucketSet;
-use proto::ids::{
+use proto::model::cut::Position;
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{
     Epoch, Generation, IndexId, NodeId, SliceId, SliceNo, VbucketId, Vbuuid, vbucket_of,
 };
-use proto::index::{IndexSpec, IndexState, Role};
-use proto::mutation::{BackfillRequest, Frame, MutationKind, StreamMessage, SubscribeRequest};
+use proto::model::index::{IndexSpec, IndexState};
+use proto::model::node::Role;
+use proto::rpc::api::{IndexerApi, ResultStream};
+use proto::rpc::mutation::{BackfillRequest, Frame, MutationKind, StreamMessage, SubscribeRequest};
 use tokio::sync::watch;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -55,7 +56,7 @@ struct State {
 
 fn key_of(number: i64) -> Vec<u8> {
     let mut key = Vec::new();
-    proto::key::encode_part(&proto::value::Value::int(number), false, &mut key);
+    proto::value::key::encode_part(&proto::value::Value::int(number), false, &mut key);
     key
 }
 

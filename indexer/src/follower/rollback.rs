@@ -11,9 +11,9 @@
 //! what belongs to it.
 
 use proto::Result;
-use proto::cut::EpochMark;
-use proto::ids::{Epoch, IndexId, SliceId, SliceNo};
-use proto::rollback::DeadEpochs;
+use proto::model::cut::EpochMark;
+use proto::model::ids::{Epoch, IndexId, SliceId, SliceNo};
+use proto::model::rollback::DeadEpochs;
 
 use super::{Build, Follower, Shared, rules};
 use crate::slice::StoredIndex;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use proto::ids::{BucketId, IndexId, MoveId, SliceId};
-use proto::index::Catalog;
-use proto::moves::{MovePhase, MoveProgress, MoveStage};
+use proto::model::catalog::Catalog;
+use proto::model::ids::{BucketId, IndexId, MoveId, SliceId};
+use proto::model::moves::{MovePhase, MoveProgress, MoveStage};
 use tokio::sync::{Semaphore, watch};
 
 use super::{IncomingMove, lock, restore};

@@ -14,8 +14,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proto::ids::{BucketId, Epoch, Generation, IndexId, SliceNo};
-use proto::index::IndexInfo;
+use proto::model::ids::{BucketId, Epoch, Generation, IndexId, SliceNo};
+use proto::model::index::IndexInfo;
 use proto::{Error, ErrorCode, Result};
 
 use super::files::{Files, NotReplaced};

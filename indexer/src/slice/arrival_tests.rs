@@ -1,14 +1,14 @@
 //! Slices that arrive while the disk fails.
 
 use proto::env::sim;
-use proto::ids::SliceId;
-use proto::mutation::{KeyVersionsWriter, MutationKind};
+use proto::model::ids::SliceId;
+use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
 use super::super::loading::tests::{GENERATION, INDEXES, NODE, apply, mark, node, open};
 use super::super::transfer::tests::{info, round};
 use super::super::{EpochBatch, FragmentStore, Piece, SliceStore};
 use super::*;
-use proto::ids::Seqno;
+use proto::model::ids::Seqno;
 
 const HERE: SliceId = SliceId { index: INDEXES[0], generation: GENERATION, slice: SliceNo(0) };
 const ARRIVES: SliceId = SliceId { slice: SliceNo(1), ..HERE };

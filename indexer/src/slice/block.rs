@@ -23,8 +23,8 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use proto::ids::Epoch;
-use proto::scan::RowBlockBuilder;
+use proto::model::ids::Epoch;
+use proto::rpc::rows::RowBlockBuilder;
 use proto::{Error, ErrorCode, Result};
 
 pub use super::block_builder::{BlockBuilder, Version, common};

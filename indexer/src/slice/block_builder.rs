@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use proto::ids::Epoch;
+use proto::model::ids::Epoch;
 
 use super::block::{HEADER_BYTES, OFFSETS_16, OFFSETS_32, TOMBSTONES, WIDTH_MAX};
 
@@ -11,7 +11,7 @@ use super::block::{HEADER_BYTES, OFFSETS_16, OFFSETS_32, TOMBSTONES, WIDTH_MAX};
 #[derive(Clone, Copy, Debug)]
 pub struct Version<'a> {
     /// The slice it belongs to.
-    pub slice: proto::ids::SliceNo,
+    pub slice: proto::model::ids::SliceNo,
     /// The first part of the entry.
     pub key: &'a [u8],
     /// The second part of the entry.

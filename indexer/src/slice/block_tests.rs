@@ -1,7 +1,7 @@
 //! Blocks keep what was put into them, and refuse damage.
 
 use proptest::prelude::*;
-use proto::ids::SliceNo;
+use proto::model::ids::SliceNo;
 
 use super::*;
 

@@ -1,14 +1,14 @@
 //! What builds hold in memory, however much there is to build.
 
 use proto::env::Env;
-use proto::mutation::{KeyVersionsWriter, MutationKind};
+use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
 use super::super::store::tests::{INDEX, NODE, State, batch, body, entry_key, info, mark};
 use super::super::{SliceStore, StoreOptions};
 use super::*;
 use crate::slice::FragmentStore;
-use proto::ids::{Generation, IndexId};
-use proto::index::IndexInfo;
+use proto::model::ids::{Generation, IndexId};
+use proto::model::index::IndexInfo;
 
 fn open(dir: &tempfile::TempDir, memory_bytes: u64) -> FragmentStore {
     let options = StoreOptions { memory_bytes, ..StoreOptions::default() };

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use proto::Result;
-use proto::ids::{Epoch, Generation, IndexId, SliceNo};
-use proto::mutation::KeyVersionsReader;
+use proto::model::ids::{Epoch, Generation, IndexId, SliceNo};
 use proto::plant::{self, Plant};
+use proto::rpc::mutation::KeyVersionsReader;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::cursor::Source;

@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 
 use proto::Result;
-use proto::ids::{Epoch, SliceNo};
-use proto::mutation::IndexKeys;
+use proto::model::ids::{Epoch, SliceNo};
+use proto::rpc::mutation::IndexKeys;
 
 use super::epoch::Document;
 use super::lookup::{Found, Wanted, look_up};

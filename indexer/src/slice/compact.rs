@@ -15,9 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 use proto::Result;
-use proto::ids::{Epoch, SliceNo};
+use proto::model::ids::{Epoch, SliceNo};
 use proto::plant::{self, Plant};
-use proto::scan::KeyRange;
+use proto::rpc::scan::KeyRange;
 
 use super::compaction::{FRAGMENTS_MIN, choose};
 use super::cursor::Source;

@@ -7,8 +7,8 @@
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-use proto::ids::{Epoch, SliceNo};
-use proto::index::IndexInfo;
+use proto::model::ids::{Epoch, SliceNo};
+use proto::model::index::IndexInfo;
 use proto::{Error, Result};
 
 use super::Rows;

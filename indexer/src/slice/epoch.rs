@@ -10,9 +10,10 @@
 
 use bytes::Bytes;
 use hashbrown::HashTable;
-use proto::cut::EpochMark;
-use proto::ids::{Epoch, Seqno, hash_id};
-use proto::mutation::{KeyVersions, KeyVersionsReader, put_varint, take_bytes};
+use proto::model::cut::EpochMark;
+use proto::model::ids::{Epoch, Seqno, hash_id};
+use proto::rpc::mutation::{KeyVersions, KeyVersionsReader};
+use proto::rpc::varint::{put_varint, take_bytes};
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 
@@ -139,9 +140,9 @@ fn head(kind: u8, header: &impl Serialize, more: usize) -> Result<Vec<u8>> {
 mod tests {
     use std::sync::Arc;
 
-    use proto::cut::Cut;
-    use proto::ids::BucketId;
-    use proto::mutation::{KeyVersionsWriter, MutationKind};
+    use proto::model::cut::Cut;
+    use proto::model::ids::BucketId;
+    use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
     use super::*;
 

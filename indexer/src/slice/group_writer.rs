@@ -16,7 +16,7 @@
 
 use std::sync::Arc;
 
-use proto::ids::SliceNo;
+use proto::model::ids::SliceNo;
 use proto::{Error, Result};
 
 use super::block::{Block, Version};

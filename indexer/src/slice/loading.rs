@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-use proto::ids::IndexId;
+use proto::model::ids::IndexId;
 use proto::{Error, ErrorCode, Result};
 
 use super::edits::count;

@@ -6,11 +6,11 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
-use proto::cut::{Cut, EpochMark};
 use proto::env::{BoxFuture, Env, Spawner, Task, sim};
-use proto::ids::{BucketId, Epoch, Generation, NodeId, Seqno, SliceNo};
-use proto::index::{IndexInfo, IndexSpec};
-use proto::mutation::{KeyVersionsWriter, MutationKind};
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::ids::{BucketId, Epoch, Generation, NodeId, Seqno, SliceNo};
+use proto::model::index::{IndexInfo, IndexSpec};
+use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
 use super::*;
 use crate::slice::{EpochBatch, FragmentStore, Grouping, Piece, SliceStore, StoreOptions};

@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use proto::Result;
-use proto::ids::SliceNo;
+use proto::model::ids::SliceNo;
 
 use super::block::Block;
 use super::cursor::Source;
@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
 
 #[cfg(test)]
 mod tests {
-    use proto::ids::Epoch;
+    use proto::model::ids::Epoch;
     use xxhash_rust::xxh3::xxh3_64;
 
     use super::super::block::Version;

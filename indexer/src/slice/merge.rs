@@ -12,8 +12,8 @@
 use std::cmp::Ordering;
 
 use proto::Result;
-use proto::ids::{Epoch, SliceNo};
-use proto::scan::RowBlockBuilder;
+use proto::model::ids::{Epoch, SliceNo};
+use proto::rpc::rows::RowBlockBuilder;
 
 use super::Rows;
 use super::cursor::{Cursor, Source, shared_beginning};

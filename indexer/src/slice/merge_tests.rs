@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use proto::scan::KeyRange;
+use proto::rpc::scan::KeyRange;
 
 use super::super::block::Version;
 use super::super::rewrite::Rewrite;
@@ -79,7 +79,7 @@ fn shown(mut rows: Visible) -> Vec<(Vec<u8>, Vec<u8>)> {
 
 /// The same, packed for the wire in blocks of some bytes, so many rows at a time.
 fn packed(mut rows: Visible, bytes_max: usize, rows_max: u64) -> Vec<Vec<u8>> {
-    let mut block = proto::scan::RowBlockBuilder::default();
+    let mut block = proto::rpc::rows::RowBlockBuilder::default();
     let (mut found, mut more) = (Vec::new(), true);
     while more {
         more = rows.pack(&mut block, bytes_max, rows_max).expect("in memory");

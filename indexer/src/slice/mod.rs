@@ -60,11 +60,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use proto::api::SliceProgress;
-use proto::cut::EpochMark;
-use proto::ids::{BucketId, Epoch, Generation, IndexId, Seqno, SliceId, SliceNo};
-use proto::index::IndexInfo;
-use proto::scan::{KeyRange, RowBlockBuilder};
+use proto::model::cut::EpochMark;
+use proto::model::ids::{BucketId, Epoch, Generation, IndexId, Seqno, SliceId, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::rpc::api::SliceProgress;
+use proto::rpc::rows::RowBlockBuilder;
+use proto::rpc::scan::KeyRange;
 use proto::{Error, ErrorCode, Result};
 
 /// Whether a checksum is still wanted is looked at so often.
@@ -128,7 +129,7 @@ pub struct Counters {
 
 /// What keeps the slices of a node.
 ///
-/// Keys are self-delimiting (`proto::key`): none is a proper beginning of another, so that the order of
+/// Keys are self-delimiting (`proto::value::key`): none is a proper beginning of another, so that the order of
 /// (key, id) is the order of their bytes back to back.
 #[async_trait]
 pub trait SliceStore: Send + Sync + 'static {

@@ -6,8 +6,8 @@
 //! `hash`, of the included values, tells whether they changed; it is there only where there are any.
 //! A document that has nothing has no state: its row is a tombstone.
 
-use proto::mutation::{put_varint, take_varint};
-use proto::scan::KeyRange;
+use proto::rpc::scan::KeyRange;
+use proto::rpc::varint::{put_varint, take_varint};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// An entry that a document has.

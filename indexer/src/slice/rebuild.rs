@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use proto::Result;
-use proto::ids::{BucketId, Epoch, Generation, IndexId, SliceNo};
-use proto::index::IndexInfo;
+use proto::model::ids::{BucketId, Epoch, Generation, IndexId, SliceNo};
+use proto::model::index::IndexInfo;
 
 use super::arrival::{Arrived, ArrivedSlice, Between, Entries, NotInstalled};
 use super::builds::Joined;

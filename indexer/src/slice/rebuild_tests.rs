@@ -1,7 +1,7 @@
 //! Rebuilds beside what stays of an index: what stays answers all the while, and what is built is what it was.
 
 use proptest::prelude::*;
-use proto::ids::SliceId;
+use proto::model::ids::SliceId;
 
 use super::super::compare::tests::{Changes, INDEX, NODE, Row, Source, built, changes, rows};
 use super::super::{SliceStore, StoreOptions};

@@ -1,7 +1,7 @@
 //! Writes what some sources show, together, into one table: for merges of runs, flushes and compactions.
 
 use proto::Result;
-use proto::ids::{Epoch, SliceNo};
+use proto::model::ids::{Epoch, SliceNo};
 
 use super::block::Version;
 use super::cursor::Source;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use proto::env::{Env, sim};
-use proto::ids::{BucketId, Generation, IndexId};
-use proto::index::IndexInfo;
+use proto::model::ids::{BucketId, Generation, IndexId};
+use proto::model::index::IndexInfo;
 
 use super::super::store::tests::{INDEX, NODE, State, batch, body, info, mark};
 use super::super::{EpochBatch, FragmentStore, Grouping, SliceStore, StoreOptions};
@@ -63,7 +63,7 @@ async fn stored(env: &Env, dir: &Path) -> (FragmentStore, (u64, u64)) {
 /// What an epoch shows.
 fn shown(store: &FragmentStore, epoch: Epoch) -> (u64, u64) {
     let snapshot = store.snapshot(INDEX, Generation(0), epoch).expect("it is shown");
-    snapshot.checksum(proto::ids::SliceNo(0)).unwrap()
+    snapshot.checksum(proto::model::ids::SliceNo(0)).unwrap()
 }
 
 /// The newest epoch of each index.

@@ -4,7 +4,7 @@
 //! bytes only where the slice and the head of the entry, behind what all keys share, do not decide.
 
 use proto::Result;
-use proto::ids::{Epoch, SliceNo};
+use proto::model::ids::{Epoch, SliceNo};
 
 use super::block::{Version, common, head_of};
 use super::group_writer::RowSink;

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use proto::Result;
-use proto::cut::EpochMark;
-use proto::ids::{Epoch, SliceNo};
-use proto::index::{IndexInfo, PartitionBy};
-use proto::topology::{PartitionKey, TopologyProvider};
+use proto::model::cut::EpochMark;
+use proto::model::ids::{Epoch, SliceNo};
+use proto::model::index::{IndexInfo, PartitionBy};
+use proto::model::topology::{PartitionKey, TopologyProvider};
 use tokio::sync::watch;
 
 use super::bulk::Bulk;

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, RwLock};
 
 use proto::Result;
-use proto::cut::EpochMark;
-use proto::ids::{BucketId, Epoch, IndexId};
+use proto::model::cut::EpochMark;
+use proto::model::ids::{BucketId, Epoch, IndexId};
 use proto::plant::{self, Plant};
 
 use super::EpochBatch;

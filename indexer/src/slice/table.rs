@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use proto::Result;
-use proto::ids::{Epoch, SliceNo};
+use proto::model::ids::{Epoch, SliceNo};
 use serde::{Deserialize, Serialize};
 
 use super::block::{BLOCK_ROWS_MAX, Block, BlockBuilder, Version};

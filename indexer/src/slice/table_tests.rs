@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use proto::ids::SliceNo;
+use proto::model::ids::SliceNo;
 
 use super::*;
 

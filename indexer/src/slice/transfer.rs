@@ -20,12 +20,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use proto::cut::EpochMark;
 use proto::env::File;
-use proto::ids::{Epoch, IndexId, NodeId, SliceId, SliceNo};
-use proto::index::IndexInfo;
-use proto::moves::{ExportHead, FilePiece};
+use proto::model::cut::EpochMark;
+use proto::model::ids::{Epoch, IndexId, NodeId, SliceId, SliceNo};
+use proto::model::index::IndexInfo;
 use proto::plant::{self, Plant};
+use proto::rpc::export::{ExportHead, FilePiece};
 use proto::{Error, ErrorCode, Result};
 
 use super::Snapshot;

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use proto::env::{Env, sim};
-use proto::ids::SliceId;
-use proto::index::IndexSpec;
+use proto::model::ids::SliceId;
+use proto::model::index::IndexSpec;
 
 use super::super::loading::tests::{
     DIR, GENERATION, Hold, INDEXES, NODE, apply, body, entries, mark, node, open,

@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proto::Result;
-use proto::api::SliceProgress;
-use proto::cut::EpochMark;
-use proto::ids::{BucketId, Epoch, SliceId, SliceNo};
+use proto::model::cut::EpochMark;
+use proto::model::ids::{BucketId, Epoch, SliceId, SliceNo};
 use proto::plant::{self, Plant};
+use proto::rpc::api::SliceProgress;
 
 use super::Counters;
 use super::compact::Extent;

@@ -11,8 +11,8 @@
 //! would outrank a newer tombstone that is stored elsewhere. And never away from the bottom: a newer
 //! tombstone would sink below an older put.
 
-use proto::cut::EpochMark;
-use proto::ids::Epoch;
+use proto::model::cut::EpochMark;
+use proto::model::ids::Epoch;
 use proto::plant::{self, Plant};
 use serde::{Deserialize, Serialize};
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proto::ids::{Epoch, SliceNo};
-use proto::index::IndexInfo;
-use proto::scan::KeyRange;
+use proto::model::ids::{Epoch, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::rpc::scan::KeyRange;
 use proto::{Error, ErrorCode, Result};
 
 use super::cursor::{AHEAD_BLOCKS_MAX, Source};

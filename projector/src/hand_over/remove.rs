@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::Result;
-use proto::ids::VbucketId;
+use proto::model::ids::VbucketId;
 
 use crate::service::Projector;
 use crate::source::bucket::Bucket;

@@ -1,5 +1,5 @@
 //! Which vbuckets of a bucket a projector keeps, and what the writer does when that changes
-//! ([`proto::homes`] has the steps of a hand-over).
+//! ([`proto::model::homes`] has the steps of a hand-over).
 //!
 //! What is kept follows from the catalog alone, and is durable with the bucket's record, so that a projector that
 //! starts while no coordinator answers goes on with what it had. What is *released* is the projector's own word to the
@@ -14,9 +14,9 @@
 
 use std::sync::Arc;
 
-use proto::history::Branches;
-use proto::homes::{HandOver, Homes, VbucketSet};
-use proto::ids::{NodeId, Seqno, VbucketId};
+use proto::model::history::Branches;
+use proto::model::homes::{HandOver, Homes, VbucketSet};
+use proto::model::ids::{NodeId, Seqno, VbucketId};
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 

@@ -38,10 +38,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use proto::history::Branches;
-use proto::ids::{BucketId, Seqno, VbucketId};
-use proto::index::BucketInfo;
-use proto::mutation::MutationKind;
+use proto::model::bucket::BucketInfo;
+use proto::model::history::Branches;
+use proto::model::ids::{BucketId, Seqno, VbucketId};
+use proto::rpc::mutation::MutationKind;
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
@@ -56,7 +56,7 @@ pub struct BucketRecord {
     /// Which vbuckets the projector keeps.
     pub keeping: keeping::Keeping,
     /// Of vbuckets that a producer numbers, the branches that were begun and are no part of the history any more,
-    /// newest first and at most [`BRANCHES_MAX`](proto::history::BRANCHES_MAX).
+    /// newest first and at most [`BRANCHES_MAX`](proto::model::history::BRANCHES_MAX).
     pub given_up: BTreeMap<VbucketId, Branches>,
 }
 

@@ -1,9 +1,9 @@
 //! Logs that are purged, against a model that keeps everything, of both stores.
 
 use proptest::prelude::*;
-use proto::homes::VbucketSet;
-use proto::ids::{NodeId, Vbuuid, vbucket_of};
-use proto::index::SourceKind;
+use proto::model::bucket::SourceKind;
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{NodeId, Vbuuid, vbucket_of};
 
 use super::fjall::FjallStore;
 use super::keeping::Keeping;

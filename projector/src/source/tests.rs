@@ -2,18 +2,18 @@
 
 use std::path::Path;
 
-use proto::cut::{Cut, EpochMark, Position};
 use proto::env::Env;
-use proto::homes::VbucketSet;
-use proto::ids::{Epoch, NodeId, vbucket_of};
-use proto::index::SourceKind;
+use proto::model::bucket::SourceKind;
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{Epoch, NodeId, vbucket_of};
 
 use super::bucket::Bucket;
 use super::fjall::FjallStore;
 use super::keeping::Keeping;
 use super::memory::MemoryStore;
 use super::*;
-use proto::ids::Vbuuid;
+use proto::model::ids::Vbuuid;
 
 const BUCKET: BucketId = BucketId(7);
 const VBUCKETS: u16 = 4;

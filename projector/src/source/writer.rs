@@ -15,12 +15,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_channel::Receiver;
 use bytes::Bytes;
-use proto::api::{PushReply, WriteReply};
-use proto::cut::{Position, WritePosition};
-use proto::env::{Env, Reservation};
-use proto::ids::{BucketId, Seqno, VbucketId, Vbuuid, vbucket_of};
-use proto::mutation::MutationKind;
+use proto::env::Env;
+use proto::flow::Reservation;
+use proto::model::cut::{Position, WritePosition};
+use proto::model::ids::{BucketId, Seqno, VbucketId, Vbuuid, vbucket_of};
 use proto::plant::{self, Plant};
+use proto::rpc::api::{PushReply, WriteReply};
+use proto::rpc::mutation::MutationKind;
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::{Notify, oneshot};
@@ -29,7 +30,7 @@ use super::branches::stage_branch;
 use super::bucket::Bucket;
 use super::keeping::{Keeping, not_home};
 use super::{Batch, BucketChanges, BucketRecord, DocumentStore, Mutation};
-use proto::history::Branches;
+use proto::model::history::Branches;
 
 /// Bytes of documents in one group, about: enough that the sync is a small part of its cost, and few
 /// enough that those who gather meanwhile do not wait long.

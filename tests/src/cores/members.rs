@@ -12,9 +12,9 @@ use coordinator::raft::memory_log::MemoryLog;
 use coordinator::raft::{Output, RaftConfig, RaftCore, RaftMessage, StateMachine};
 use coordinator::replica::{Machine, Replica, encode_record};
 use proto::Result;
-use proto::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::env::real::SystemRandom;
-use proto::ids::{Epoch, NodeId};
+use proto::model::ids::{Epoch, NodeId};
+use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 
 use super::world::{Event, World};
 use crate::raft::MEMBERS;

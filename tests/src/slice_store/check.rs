@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use indexer::slice::{SliceStore, Snapshot};
-use proto::ids::{Epoch, IndexId, SliceNo};
+use proto::model::ids::{Epoch, IndexId, SliceNo};
 
 use super::BUCKET;
 use super::compare::{self, Depth, Finding, Pair, Verdict};

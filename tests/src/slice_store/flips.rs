@@ -10,7 +10,7 @@ use std::sync::Arc;
 use indexer::slice::SliceStore;
 use proto::env::sim::SimFs;
 use proto::env::{Env, FileSystem, OpenMode};
-use proto::ids::Epoch;
+use proto::model::ids::Epoch;
 use proto::{Error, ErrorKind, Result};
 
 use super::compare::{Depth, Finding, Pair, Verdict};

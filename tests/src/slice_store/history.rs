@@ -3,7 +3,7 @@
 //! snapshot, a rollback goes to an epoch that every index can still answer, or to a rollback point.
 
 use indexer::slice::Grouping;
-use proto::ids::{Epoch, Generation, IndexId, SliceNo};
+use proto::model::ids::{Epoch, Generation, IndexId, SliceNo};
 
 use super::driver::Driver;
 use super::shape::{Edit, Known, Shape, any_grouping};

@@ -38,7 +38,7 @@ use indexer::slice::log::LogOptions;
 use indexer::slice::{FragmentStore, SliceStore, StoreOptions};
 use proto::Result;
 use proto::env::Env;
-use proto::ids::{BucketId, NodeId};
+use proto::model::ids::{BucketId, NodeId};
 
 /// The node that the store belongs to.
 pub const NODE: NodeId = NodeId(7);

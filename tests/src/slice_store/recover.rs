@@ -4,8 +4,8 @@
 
 use indexer::slice::verify::verify;
 use indexer::slice::{SliceStore, layout};
-use proto::cut::EpochMark;
-use proto::ids::{Epoch, IndexId};
+use proto::model::cut::EpochMark;
+use proto::model::ids::{Epoch, IndexId};
 use tokio::time::timeout;
 
 use super::compare::{Depth, Finding, Verdict};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use proto::Result;
 use proto::env::{Env, OpenMode, sim};
-use proto::mutation::KeyVersionsReader;
+use proto::rpc::mutation::KeyVersionsReader;
 
 use super::block::Block;
 use super::fragment::{self, BlockCache, Fragment, filter_hash};

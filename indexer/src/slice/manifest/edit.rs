@@ -1,8 +1,8 @@
 //! The edits of lists. Each either does all of its work or, with an error, nothing.
 
 use bytes::Bytes;
-use proto::ids::{Epoch, SliceNo};
-use proto::scan::KeyRange;
+use proto::model::ids::{Epoch, SliceNo};
+use proto::rpc::scan::KeyRange;
 use proto::{Error, ErrorCode, Result};
 
 use super::super::versions::Protected;

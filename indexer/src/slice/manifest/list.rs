@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use proto::cut::EpochMark;
-use proto::ids::{BucketId, Epoch, SliceNo};
-use proto::index::IndexInfo;
-use proto::scan::KeyRange;
+use proto::model::cut::EpochMark;
+use proto::model::ids::{BucketId, Epoch, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::rpc::scan::KeyRange;
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 

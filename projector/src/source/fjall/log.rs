@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use fjall::{Keyspace, OwnedWriteBatch};
 use proto::Result;
-use proto::ids::{BucketId, Seqno, VbucketId, vbucket_of};
-use proto::index::BucketInfo;
+use proto::model::bucket::BucketInfo;
+use proto::model::ids::{BucketId, Seqno, VbucketId, vbucket_of};
 
 use super::super::{LogExtent, LogRange, Mutation, check_empty, check_rewind, entry_bytes, undone};
 use super::format::{

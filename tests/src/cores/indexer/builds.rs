@@ -5,9 +5,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use indexer::rules;
-use proto::cut::Cut;
-use proto::ids::{IndexId, SliceId};
-use proto::index::IndexInfo;
+use proto::model::cut::Cut;
+use proto::model::ids::{IndexId, SliceId};
+use proto::model::index::IndexInfo;
 
 use super::super::history::slice_of;
 use super::{Copy, Indexer};
