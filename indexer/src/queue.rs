@@ -13,7 +13,7 @@ use proto::ids::{Epoch, Seqno, VbucketId};
 use proto::mutation::Frame;
 use proto::plant::{self, Plant};
 
-use crate::slice::{EpochBatch, Piece};
+use storage::{EpochBatch, Piece};
 
 /// The queue of one bucket.
 pub struct MutationQueue {

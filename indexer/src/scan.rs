@@ -16,7 +16,7 @@ use proto::scan::{KeyRange, Output, RowBlockBuilder, ShardBatch, ShardScan};
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
-use crate::slice::{Rows, Snapshot};
+use storage::{Rows, Snapshot};
 
 /// A batch is handed on when it has this many bytes of rows.
 const BATCH_BYTES: usize = 64 << 10;
@@ -368,3 +368,7 @@ pub fn check(scan: &ShardScan, spec: &IndexSpec) -> Result<()> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+#[path = "scan_tests.rs"]
+mod tests;

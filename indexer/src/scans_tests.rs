@@ -17,7 +17,7 @@ use proto::scan::{AggregateCall, AggregateFunction, KeyRange, Output};
 use proto::value::Value;
 
 use super::*;
-use crate::slice::{EpochBatch, FragmentStore, Grouping, Piece, StoreOptions};
+use storage::{EpochBatch, FragmentStore, Grouping, Piece, StoreOptions};
 
 const INDEX: IndexId = IndexId(1);
 const BUCKET: BucketId = BucketId(1);

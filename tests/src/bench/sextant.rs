@@ -7,8 +7,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use indexer::slice::log::{LogOptions, SyncPolicy};
-use indexer::slice::{EpochBatch, FragmentStore, Grouping, Piece, SliceStore, StoreOptions};
 use proto::cut::{Cut, EpochMark, Position};
 use proto::env::Env;
 use proto::expr::{ColumnType, Expr, Step};
@@ -16,6 +14,8 @@ use proto::ids::{BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceNo, V
 use proto::index::{IndexInfo, IndexSpec, KeyPart};
 use proto::mutation::{KeyVersionsWriter, MutationKind};
 use proto::scan::{KeyRange, RowBlockBuilder};
+use storage::log::{LogOptions, SyncPolicy};
+use storage::{EpochBatch, FragmentStore, Grouping, Piece, SliceStore, StoreOptions};
 use tokio::sync::mpsc;
 
 use super::workload::{BATCH, Documents, Id, Key};

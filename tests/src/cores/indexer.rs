@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use indexer::queue::MutationQueue;
 use indexer::rules;
-use indexer::slice::EpochBatch;
 use proto::api::{BucketProgress, Heartbeat, SliceProgress};
 use proto::cut::{Cut, EpochMark};
 use proto::history::FailoverLogs;
@@ -19,6 +18,7 @@ use proto::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
 use proto::mutation::StreamMessage;
 use proto::scan::AppliedReport;
 use proto::{Error, ErrorCode, Result};
+use storage::EpochBatch;
 
 use self::builds::Build;
 use super::source::Packed;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use indexer::slice::{Rows, SliceStore, Snapshot};
 use proto::error::ErrorKind;
 use proto::ids::{Epoch, SliceNo};
 use proto::scan::{KeyRange, RowBlockBuilder};
 use proto::{Error, ErrorCode};
+use storage::{Rows, SliceStore, Snapshot};
 
 use super::shape::Known;
 

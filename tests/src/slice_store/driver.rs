@@ -10,12 +10,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use indexer::slice::{EpochBatch, SliceStore, StoredIndex};
 use proto::Error;
 use proto::cut::{Cut, EpochMark};
 use proto::env::Env;
 use proto::env::sim::{SimFs, world};
 use proto::ids::{Epoch, IndexId, SliceId};
+use storage::{EpochBatch, SliceStore, StoredIndex};
 use tokio::time::timeout;
 
 use super::check::Held;

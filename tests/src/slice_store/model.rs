@@ -10,9 +10,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use indexer::slice::{
-    Counters, EpochBatch, Grouping, LoadState, Rows, SliceStore, Snapshot, StoredIndex,
-};
 use proto::api::SliceProgress;
 use proto::cut::EpochMark;
 use proto::ids::{BucketId, Epoch, Generation, IndexId, NodeId, SliceId, SliceNo};
@@ -20,6 +17,7 @@ use proto::index::IndexInfo;
 use proto::mutation::{IndexKeys, KeyVersionsReader};
 use proto::scan::KeyRange;
 use proto::{Error, ErrorCode, Result};
+use storage::{Counters, EpochBatch, Grouping, LoadState, Rows, SliceStore, Snapshot, StoredIndex};
 
 /// The entries of one document, with their included values.
 type State = BTreeMap<(SliceNo, Vec<u8>), Vec<u8>>;

@@ -7,10 +7,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use indexer::slice::log::LogOptions;
-use indexer::slice::{
-    EpochBatch, FragmentStore, Grouping, Piece, Received, SliceStore, StoreOptions,
-};
 use proto::cut::{Cut, EpochMark, Position};
 use proto::env::Env;
 use proto::env::sim::{SimFs, world};
@@ -20,6 +16,8 @@ use proto::moves::FilePiece;
 use proto::mutation::{KeyVersionsWriter, MutationKind};
 use proto::scan::KeyRange;
 use proto::topology::IndexTopology;
+use storage::log::LogOptions;
+use storage::{EpochBatch, FragmentStore, Grouping, Piece, Received, SliceStore, StoreOptions};
 
 use super::BUCKET;
 use super::shape::{Known, Shape};

@@ -15,12 +15,10 @@ use proto::index::{IncludedColumn, IndexInfo, IndexSpec};
 use proto::mutation::{KeyVersionsWriter, MutationKind};
 use proto::scan::KeyRange;
 
-use crate::slice::compact::Extent;
-use crate::slice::layout;
-use crate::slice::manifest::{self, Columns, FileId};
-use crate::slice::{
-    EpochBatch, FragmentStore, Grouping, Piece, SliceStore, Snapshot, StoreOptions,
-};
+use crate::compact::Extent;
+use crate::layout;
+use crate::manifest::{self, Columns, FileId};
+use crate::{EpochBatch, FragmentStore, Grouping, Piece, SliceStore, Snapshot, StoreOptions};
 
 const INDEX: IndexId = IndexId(1);
 const GENERATION: Generation = Generation(0);

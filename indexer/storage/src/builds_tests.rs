@@ -6,7 +6,7 @@ use proto::mutation::{KeyVersionsWriter, MutationKind};
 use super::super::store::tests::{INDEX, NODE, State, batch, body, entry_key, info, mark};
 use super::super::{SliceStore, StoreOptions};
 use super::*;
-use crate::slice::FragmentStore;
+use crate::FragmentStore;
 use proto::ids::{Generation, IndexId};
 use proto::index::IndexInfo;
 
