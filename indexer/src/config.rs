@@ -6,7 +6,7 @@ use std::time::Duration;
 use proto::flow::AdmissionLimits;
 use proto::model::node::NodeInfo;
 
-use crate::slice::StoreOptions;
+use storage::StoreOptions;
 
 /// What a move may take of a disk and a network that others use too.
 const MOVE_BYTES_PER_S_MAX: u64 = 1 << 30;

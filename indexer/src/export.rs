@@ -9,7 +9,7 @@ use proto::Result;
 use proto::rpc::export::{ExportMessage, ExportRequest, FilePiece};
 use tokio::time::Instant;
 
-use crate::slice::Export;
+use storage::Export;
 
 /// Bytes of a piece: a few of them are on their way at a time.
 const PIECE_BYTES: u64 = 1 << 20;

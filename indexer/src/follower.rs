@@ -37,7 +37,7 @@ use crate::config::Config;
 use crate::moves::Incoming;
 use crate::queue::MutationQueue;
 use crate::rules;
-use crate::slice::{FragmentStore, Grouping, SliceStore};
+use storage::{FragmentStore, Grouping, SliceStore};
 
 /// How often moves that wait to be installed are looked at, when nothing else happens.
 const LOOK_AT_MOVES: std::time::Duration = std::time::Duration::from_millis(100);

@@ -32,7 +32,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use crate::follower::Shared;
-use crate::slice::Received;
+use storage::Received;
 
 /// After a round that brought less than this the next one is the last, between two epochs.
 const SMALL_ROUND_BYTES: u64 = 4 << 20;

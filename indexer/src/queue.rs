@@ -13,7 +13,7 @@ use proto::model::ids::{Epoch, Seqno, VbucketId};
 use proto::plant::{self, Plant};
 use proto::rpc::mutation::Frame;
 
-use crate::slice::{EpochBatch, Piece};
+use storage::{EpochBatch, Piece};
 
 /// The queue of one bucket.
 pub struct MutationQueue {

@@ -18,7 +18,7 @@ use proto::value::key;
 use proto::value::path::Step;
 use proto::{Error, ErrorCode, Result};
 
-use crate::slice::{Rows, Snapshot};
+use storage::{Rows, Snapshot};
 
 /// A batch is handed on when it has this many bytes of rows.
 const BATCH_BYTES: usize = 64 << 10;
@@ -370,3 +370,7 @@ pub fn check(scan: &ShardScan, spec: &IndexSpec) -> Result<()> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+#[path = "scan_tests.rs"]
+mod tests;

@@ -31,7 +31,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::scan::ShardScanner;
-use crate::slice::{SliceStore, Snapshot};
+use storage::{SliceStore, Snapshot};
 
 /// When a scan counts as unread, and when as long.
 #[derive(Clone, Copy, Debug)]

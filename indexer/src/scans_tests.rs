@@ -21,7 +21,7 @@ use proto::value::key;
 use proto::value::path::Step;
 
 use super::*;
-use crate::slice::{EpochBatch, FragmentStore, Grouping, Piece, StoreOptions};
+use storage::{EpochBatch, FragmentStore, Grouping, Piece, StoreOptions};
 
 const INDEX: IndexId = IndexId(1);
 const BUCKET: BucketId = BucketId(1);

@@ -34,7 +34,7 @@ use crate::follower::{FollowerState, Shared, follow, grouping};
 use crate::moves::Incoming;
 use crate::scan::check;
 use crate::scans::{Patience, Scans};
-use crate::slice::{FragmentStore, SliceStore, StoredIndex};
+use storage::{FragmentStore, SliceStore, StoredIndex};
 
 /// What the data directory's VERSION file says.
 const DATA_VERSION: &str = "sextant indexer data 4\n";

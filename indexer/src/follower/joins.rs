@@ -10,7 +10,7 @@ use proto::plant::{self, Plant};
 use proto::{Error, Result};
 
 use super::{Fed, Follower, Shared, grouping, rules};
-use crate::slice::StoredIndex;
+use storage::StoredIndex;
 
 impl Follower {
     /// The bucket's indexes that are here.

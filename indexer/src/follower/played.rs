@@ -24,7 +24,7 @@ use tokio::sync::watch;
 
 use super::cluster::{BUCKET, Cluster, Streams, Told};
 use crate::Indexer;
-use crate::slice::{EpochBatch, FragmentStore, Grouping, SliceStore, StoreOptions};
+use storage::{EpochBatch, FragmentStore, Grouping, SliceStore, StoreOptions};
 
 pub const INDEX: IndexId = IndexId(1);
 /// The slices of the index.

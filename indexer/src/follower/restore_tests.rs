@@ -22,9 +22,9 @@ use super::played::{
 };
 use super::*;
 use crate::Indexer;
-use crate::slice::{EpochBatch, Piece, StoreOptions};
-use proto::model::homes::VbucketSet;
-use proto::rpc::mutation::BackfillRequest;
+use proto::homes::VbucketSet;
+use proto::mutation::BackfillRequest;
+use storage::{EpochBatch, Piece, StoreOptions};
 
 /// Can go back.
 const OLD: NodeId = NodeId(7);

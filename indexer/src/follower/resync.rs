@@ -35,7 +35,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::builds::snapshot;
 use super::{Follower, Shared, rules};
-use crate::slice::{EpochBatch, Piece};
+use storage::{EpochBatch, Piece};
 
 /// So many times what the queue may hold is gathered for one epoch: what the projector lets writers be ahead of the
 /// coordinator, as the key-versions of a few indexes. Corrections count too.

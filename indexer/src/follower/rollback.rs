@@ -16,7 +16,7 @@ use proto::model::ids::{Epoch, IndexId, SliceId, SliceNo};
 use proto::model::rollback::DeadEpochs;
 
 use super::{Build, Follower, Shared, rules};
-use crate::slice::StoredIndex;
+use storage::StoredIndex;
 
 /// Refusals of an applied place, a pause apart, before it counts as one of a forgotten history: a rollback that is
 /// not known yet comes well before.

@@ -136,7 +136,7 @@ pub fn check_disks(hosts: &Hosts, summary: &Shared) {
             },
             Role::Indexer => {
                 let env = env(0, Arc::new(SimClock::new(0)), host.fs.clone());
-                let report = indexer::slice::verify::verify(&env, dir);
+                let report = storage::verify::verify(&env, dir);
                 summary.lock().expect("not poisoned").directories_verified += 1;
                 if let Some(finding) = report.findings.first() {
                     let text = format!("{}: {}", finding.path.display(), finding.message);

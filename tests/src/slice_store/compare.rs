@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use indexer::slice::{Rows, SliceStore, Snapshot};
 use proto::error::ErrorKind;
 use proto::model::ids::{Epoch, SliceNo};
 use proto::rpc::rows::RowBlockBuilder;
 use proto::rpc::scan::KeyRange;
 use proto::{Error, ErrorCode};
+use storage::{Rows, SliceStore, Snapshot};
 
 use super::shape::Known;
 

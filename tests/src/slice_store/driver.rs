@@ -10,12 +10,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use indexer::slice::{EpochBatch, SliceStore, StoredIndex};
 use proto::Error;
 use proto::env::Env;
 use proto::env::sim::{SimFs, world};
-use proto::model::cut::{Cut, EpochMark};
-use proto::model::ids::{Epoch, IndexId, SliceId};
+use proto::ids::{Epoch, IndexId, SliceId};
+use storage::{EpochBatch, SliceStore, StoredIndex};
 use tokio::time::timeout;
 
 use super::check::Held;

@@ -153,7 +153,7 @@ impl Loopback {
 
     /// Where an indexer keeps its fragments.
     pub fn fragments(&self, node: NodeId) -> PathBuf {
-        indexer::slice::layout::fragment_dir(&data_dir(&self.dir, node))
+        storage::layout::fragment_dir(&data_dir(&self.dir, node))
     }
 }
 

@@ -13,25 +13,25 @@ use proto::rpc::scan::KeyRange;
 use super::super::{EpochBatch, Grouping, Piece, SliceStore, StoreOptions};
 use super::*;
 
-pub(in crate::slice) const INDEX: IndexId = IndexId(1);
-pub(in crate::slice) const NODE: NodeId = NodeId(7);
+pub(crate) const INDEX: IndexId = IndexId(1);
+pub(crate) const NODE: NodeId = NodeId(7);
 const BUCKET: BucketId = BucketId(1);
 
 /// Entries of a document: slice, number that is the key, included byte.
-pub(in crate::slice) type Entries = BTreeSet<(u16, u8, u8)>;
+pub(crate) type Entries = BTreeSet<(u16, u8, u8)>;
 
 #[derive(Clone, Debug, Default)]
-pub(in crate::slice) struct Source {
+pub(crate) struct Source {
     seqno: u64,
     documents: BTreeMap<String, (u64, Entries)>,
 }
 
-pub(in crate::slice) type Changes = Vec<(u8, Entries)>;
+pub(crate) type Changes = Vec<(u8, Entries)>;
 
 /// Slice, entry, included values.
-pub(in crate::slice) type Row = (u16, Vec<u8>, Vec<u8>);
+pub(crate) type Row = (u16, Vec<u8>, Vec<u8>);
 
-pub(in crate::slice) fn changes() -> impl Strategy<Value = Changes> {
+pub(crate) fn changes() -> impl Strategy<Value = Changes> {
     // Two of three entries in the same slice and with the same included values: changes often change little.
     let entry = (0..2u16, 0..6u8, 0..2u8);
     let entries = proptest::collection::btree_set(entry, 0..4).prop_map(|mut entries| {
@@ -63,7 +63,7 @@ fn put(writer: &mut KeyVersionsWriter, seqno: u64, id: &str, entries: &Entries) 
 
 impl Source {
     /// Makes changes; their key-versions.
-    pub(in crate::slice) fn change(&mut self, changes: &Changes) -> Bytes {
+    pub(crate) fn change(&mut self, changes: &Changes) -> Bytes {
         let mut writer = KeyVersionsWriter::default();
         for (n, entries) in changes {
             self.seqno += 1;
@@ -77,7 +77,7 @@ impl Source {
     }
 
     /// A snapshot, a few documents at a time.
-    pub(in crate::slice) fn snapshot(&self) -> Vec<Bytes> {
+    pub(crate) fn snapshot(&self) -> Vec<Bytes> {
         let all: Vec<_> = self.documents.iter().collect();
         let pack = |some: &[(&String, &(u64, Entries))]| {
             let mut writer = KeyVersionsWriter::default();
@@ -87,7 +87,7 @@ impl Source {
         all.chunks(3).map(pack).collect()
     }
 
-    pub(in crate::slice) fn mark(&self, epoch: u64) -> EpochMark {
+    pub(crate) fn mark(&self, epoch: u64) -> EpochMark {
         let position = Position { vbuuid: Vbuuid(9), seqno: Seqno(self.seqno) };
         EpochMark {
             bucket: BUCKET,
@@ -99,13 +99,13 @@ impl Source {
         }
     }
 
-    pub(in crate::slice) fn batch(&self, epoch: u64, body: Bytes) -> EpochBatch {
+    pub(crate) fn batch(&self, epoch: u64, body: Bytes) -> EpochBatch {
         let piece = Piece { body, base: Seqno(0), after: Seqno(0), to: Seqno(u64::MAX) };
         EpochBatch { mark: self.mark(epoch), pieces: vec![piece] }
     }
 
     /// All entries of some slices.
-    pub(in crate::slice) fn rows(&self, slices: &[u16]) -> Vec<Row> {
+    pub(crate) fn rows(&self, slices: &[u16]) -> Vec<Row> {
         let of = |(id, (_, entries)): (&String, &(u64, Entries))| {
             let row = |(slice, key, include): &(u16, u8, u8)| {
                 let entry = [&key_of(*key)[..], id.as_bytes()].concat();
@@ -120,7 +120,7 @@ impl Source {
     }
 }
 
-pub(in crate::slice) fn rows(store: &FragmentStore, epoch: u64, slices: &[u16]) -> Vec<Row> {
+pub(crate) fn rows(store: &FragmentStore, epoch: u64, slices: &[u16]) -> Vec<Row> {
     let snapshot = store.snapshot(INDEX, Generation(0), Epoch(epoch)).expect("a snapshot");
     let mut found = Vec::new();
     for slice in slices {
@@ -132,7 +132,7 @@ pub(in crate::slice) fn rows(store: &FragmentStore, epoch: u64, slices: &[u16]) 
     found
 }
 
-pub(in crate::slice) async fn built(
+pub(crate) async fn built(
     dir: &tempfile::TempDir,
     source: &mut Source,
     first: &Changes,

@@ -8,7 +8,7 @@ const SEGMENT_MAGIC: &[u8; 4] = b"SXLG";
 /// Version 1 was one file without segments.
 const VERSION: u32 = 2;
 /// Bytes before the first record of a segment.
-pub(in crate::slice) const SEGMENT_HEADER_BYTES: usize = 20;
+pub(crate) const SEGMENT_HEADER_BYTES: usize = 20;
 
 const DATA_MAGIC: u32 = 0x5ec0_4d22;
 const MARK_MAGIC: u32 = 0x5ec0_4d23;

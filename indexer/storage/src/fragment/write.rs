@@ -12,9 +12,9 @@ use super::filter::{Filter, LINE_BYTES, filter_hash};
 use super::format::{HEADER_BYTES, Header, MetaRef, Trailer};
 use super::read::Fragment;
 use super::stored::{Compression, Encoder};
-use crate::slice::block::{Block, Version};
-use crate::slice::layout;
-use crate::slice::table::{BlockSink, Table, TableBuilder};
+use crate::block::{Block, Version};
+use crate::layout;
+use crate::table::{BlockSink, Table, TableBuilder};
 
 /// Blocks are gathered until there are so many bytes: enough that the system call costs nothing beside
 /// the copy, little enough for many writers at once.
@@ -30,7 +30,7 @@ pub struct FragmentOptions {
     pub compression: Compression,
     /// Whether it gets a filter over the keys of its rows, and for about how many of them.
     pub filter_rows: Option<u64>,
-    /// Which columns its rows have, as in [`crate::slice::manifest::Columns`].
+    /// Which columns its rows have, as in [`crate::manifest::Columns`].
     pub columns: u64,
 }
 

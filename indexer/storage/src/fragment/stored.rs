@@ -7,7 +7,7 @@ use serde::Serialize;
 use zstd::bulk::{Compressor, Decompressor};
 
 use super::format::corrupt;
-use crate::slice::block::Block;
+use crate::block::Block;
 
 const PLAIN: u8 = 0;
 const LZ4: u8 = 1;

@@ -18,12 +18,10 @@ use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 use proto::rpc::scan::KeyRange;
 use proto::value::path::Step;
 
-use crate::slice::compact::Extent;
-use crate::slice::layout;
-use crate::slice::manifest::{self, Columns, FileId};
-use crate::slice::{
-    EpochBatch, FragmentStore, Grouping, Piece, SliceStore, Snapshot, StoreOptions,
-};
+use crate::compact::Extent;
+use crate::layout;
+use crate::manifest::{self, Columns, FileId};
+use crate::{EpochBatch, FragmentStore, Grouping, Piece, SliceStore, Snapshot, StoreOptions};
 
 const INDEX: IndexId = IndexId(1);
 const GENERATION: Generation = Generation(0);

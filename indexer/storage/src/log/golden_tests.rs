@@ -9,7 +9,7 @@ use super::segment::segment_path;
 use super::*;
 
 /// The second segment of a log: three records, a mark behind each.
-const GOLDEN: &[u8] = include_bytes!("../../../testdata/00000000000000000148.log");
+const GOLDEN: &[u8] = include_bytes!("../../testdata/00000000000000000148.log");
 const GOLDEN_BASE: Lsn = 148;
 
 fn payloads() -> [Vec<u8>; 3] {

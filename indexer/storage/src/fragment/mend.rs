@@ -5,7 +5,7 @@ use super::stored::checksum;
 
 /// Computes all checksums anew, as far as the parts can be found; `None` if the trailer's lengths do
 /// not fit.
-pub(in crate::slice) fn mend(bytes: &mut [u8]) -> Option<()> {
+pub(crate) fn mend(bytes: &mut [u8]) -> Option<()> {
     let file_bytes = bytes.len() as u64;
     if file_bytes < HEADER_BYTES + TRAILER_BYTES {
         return None;

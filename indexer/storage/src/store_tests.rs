@@ -1,15 +1,14 @@
-//! The store through its trait: what is shown after epochs, builds and restarts, and what scans make of
-//! it.
+//! The store through its trait: what is shown after epochs, builds and restarts.
 
 use std::path::PathBuf;
 
 use proto::env::sim;
-use proto::expr::{ColumnType, Expr};
-use proto::model::cut::{Cut, Position};
-use proto::model::ids::{Seqno, VbucketId, Vbuuid};
-use proto::model::index::{IndexSpec, KeyPart};
-use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
-use proto::rpc::scan::{KeyRange, Output, ShardBatch, ShardScan};
+use proto::expr::{ColumnType, Expr, Step};
+use proto::ids::{Seqno, VbucketId, Vbuuid};
+use proto::index::{IndexSpec, KeyPart};
+use proto::key;
+use proto::mutation::{KeyVersionsWriter, MutationKind};
+use proto::scan::KeyRange;
 use proto::value::Value;
 use proto::value::key;
 use proto::value::path::Step;
@@ -18,13 +17,12 @@ use super::super::Piece;
 use proto::model::ids::SliceNo;
 
 use super::*;
-use crate::scan::ShardScanner;
 
-pub(in crate::slice) const INDEX: IndexId = IndexId(1);
-pub(in crate::slice) const NODE: NodeId = NodeId(7);
+pub(crate) const INDEX: IndexId = IndexId(1);
+pub(crate) const NODE: NodeId = NodeId(7);
 
 /// An index on (country, pop), one slice.
-pub(in crate::slice) fn info() -> Arc<IndexInfo> {
+pub(crate) fn info() -> Arc<IndexInfo> {
     let part = |name: &str| KeyPart {
         expr: Expr::Path(vec![Step::Field(name.into())]),
         name: name.into(),
@@ -37,7 +35,7 @@ pub(in crate::slice) fn info() -> Arc<IndexInfo> {
     Arc::new(IndexInfo::new(INDEX, BucketId(1), spec, vec![vec![NODE]]))
 }
 
-pub(in crate::slice) fn entry_key(country: &str, pop: i64) -> Vec<u8> {
+pub(crate) fn entry_key(country: &str, pop: i64) -> Vec<u8> {
     let mut bytes = Vec::new();
     key::encode_part(&Value::String(country.into()), false, &mut bytes);
     key::encode_part(&Value::int(pop), false, &mut bytes);
@@ -45,10 +43,10 @@ pub(in crate::slice) fn entry_key(country: &str, pop: i64) -> Vec<u8> {
 }
 
 /// A state of a document: its seqno, its id, the entries it has from now on.
-pub(in crate::slice) type State<'a> = (u64, &'a str, &'a [(&'a str, i64)]);
+pub(crate) type State<'a> = (u64, &'a str, &'a [(&'a str, i64)]);
 
 /// Packed key-versions.
-pub(in crate::slice) fn body(states: &[State<'_>]) -> Bytes {
+pub(crate) fn body(states: &[State<'_>]) -> Bytes {
     let mut writer = KeyVersionsWriter::default();
     for (seqno, id, entries) in states {
         writer.mutation(*seqno, MutationKind::Upsert, id, 1);
@@ -60,7 +58,7 @@ pub(in crate::slice) fn body(states: &[State<'_>]) -> Bytes {
     writer.finish()
 }
 
-pub(in crate::slice) fn mark(epoch: u64, seqno: u64) -> EpochMark {
+pub(crate) fn mark(epoch: u64, seqno: u64) -> EpochMark {
     let position = Position { vbuuid: Vbuuid(9), seqno: Seqno(seqno) };
     EpochMark {
         bucket: BucketId(1),
@@ -72,7 +70,7 @@ pub(in crate::slice) fn mark(epoch: u64, seqno: u64) -> EpochMark {
     }
 }
 
-pub(in crate::slice) fn batch(epoch: u64, to: u64, body: Bytes) -> EpochBatch {
+pub(crate) fn batch(epoch: u64, to: u64, body: Bytes) -> EpochBatch {
     let piece = Piece { body, base: Seqno(0), after: Seqno(0), to: Seqno(to) };
     EpochBatch { mark: mark(epoch, to), pieces: vec![piece] }
 }
@@ -86,7 +84,7 @@ fn open(dir: &tempfile::TempDir) -> FragmentStore {
 }
 
 /// A store with an index that shows epoch 1.
-pub(in crate::slice) async fn built(dir: &tempfile::TempDir, documents: Bytes) -> FragmentStore {
+pub(crate) async fn built(dir: &tempfile::TempDir, documents: Bytes) -> FragmentStore {
     let store = open(dir);
     store.begin_build(info(), Grouping::Together).await.unwrap();
     store.begin_backfill(INDEX, Generation(0)).await.unwrap();
@@ -96,69 +94,16 @@ pub(in crate::slice) async fn built(dir: &tempfile::TempDir, documents: Bytes) -
     store
 }
 
-fn scan(ranges: Vec<KeyRange>) -> ShardScan {
-    ShardScan {
-        bucket: BucketId(1),
-        index: INDEX,
-        generation: Generation(0),
-        slices: vec![SliceNo(0)],
-        epoch: Epoch(1),
-        ranges,
-        filter: None,
-        reverse: false,
-        ordered: true,
-        distinct_parts: None,
-        resume_after: None,
-        limit: None,
-        output: Output::Rows { include: false },
-        timeout_ms: 1000,
-    }
-}
-
-/// The countries of the rows that a scan hands out.
-fn countries(store: &FragmentStore, scan: ShardScan) -> Vec<String> {
-    let snapshot = store.snapshot(INDEX, Generation(0), scan.epoch).unwrap();
-    let mut scanner = ShardScanner::new(snapshot, scan).unwrap();
+/// The countries of the rows that an epoch shows.
+fn countries(store: &FragmentStore, epoch: Epoch) -> Vec<String> {
+    let snapshot = store.snapshot(INDEX, Generation(0), epoch).unwrap();
+    let mut rows = snapshot.rows(&[SliceNo(0)], &KeyRange::all(), false, false).unwrap();
     let mut found = Vec::new();
-    loop {
-        match scanner.step().unwrap() {
-            Some(ShardBatch::Rows(block)) => {
-                for row in block.iter() {
-                    let value = key::decode_part(&mut &row.entry[..], false).unwrap();
-                    found.push(value.as_str().unwrap().to_owned());
-                }
-            }
-            Some(ShardBatch::Done) => return found,
-            Some(ShardBatch::Moved(places)) => panic!("moved: {places:?}"),
-            Some(ShardBatch::Partials(_)) | None => {}
-        }
+    while rows.next().unwrap() {
+        let value = key::decode_part(&mut rows.entry(), false).unwrap();
+        found.push(value.as_str().unwrap().to_owned());
     }
-}
-
-fn point(country: &str, pop: i64) -> KeyRange {
-    let low = entry_key(country, pop);
-    let high = key::successor(&low).map(Bytes::from);
-    KeyRange { low: low.into(), high }
-}
-
-#[tokio::test]
-async fn distinct_counts_over_all_ranges_and_over_what_came_before_the_resume_point() {
-    let dir = tempfile::tempdir().unwrap();
-    let documents = body(&[
-        (1, "k1", &[("a", 1)]),
-        (2, "k2", &[("a", 2)]),
-        (3, "k3", &[("b", 1)]),
-        (4, "k4", &[("b", 2)]),
-    ]);
-    let store = built(&dir, documents).await;
-    let ranges = vec![point("a", 1), point("a", 2), point("b", 1), point("b", 2)];
-    let distinct = ShardScan { distinct_parts: Some(1), limit: Some(2), ..scan(ranges.clone()) };
-    assert_eq!(countries(&store, distinct.clone()), ["a", "b"]);
-    let reverse = ShardScan { reverse: true, ..distinct.clone() };
-    assert_eq!(countries(&store, reverse), ["b", "a"]);
-    let after = [&entry_key("a", 1)[..], b"k1"].concat();
-    let resumed = ShardScan { resume_after: Some(after.into()), ..distinct };
-    assert_eq!(countries(&store, resumed), ["b"], "a was handed out by the replica before");
+    found
 }
 
 #[tokio::test]
@@ -190,9 +135,8 @@ async fn an_update_of_an_array_replaces_just_what_changed() {
     let dir = tempfile::tempdir().unwrap();
     let store = built(&dir, body(&[(1, "k", &[("c", 1), ("a", 1), ("b", 1)])])).await;
     store.apply(batch(2, 101, body(&[(101, "k", &[("d", 1), ("b", 1)])]))).await.unwrap();
-    let at = |epoch| ShardScan { epoch: Epoch(epoch), ..scan(vec![KeyRange::all()]) };
-    assert_eq!(countries(&store, at(2)), ["b", "d"]);
-    assert_eq!(countries(&store, at(1)), ["a", "b", "c"], "the epoch before is still whole");
+    assert_eq!(countries(&store, Epoch(2)), ["b", "d"]);
+    assert_eq!(countries(&store, Epoch(1)), ["a", "b", "c"], "the epoch before is still whole");
     assert_eq!(store.progress()[0].entries, 2);
 }
 

@@ -6,9 +6,9 @@ use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 use super::super::store::tests::{INDEX, NODE, State, batch, body, entry_key, info, mark};
 use super::super::{SliceStore, StoreOptions};
 use super::*;
-use crate::slice::FragmentStore;
-use proto::model::ids::{Generation, IndexId};
-use proto::model::index::IndexInfo;
+use crate::FragmentStore;
+use proto::ids::{Generation, IndexId};
+use proto::index::IndexInfo;
 
 fn open(dir: &tempfile::TempDir, memory_bytes: u64) -> FragmentStore {
     let options = StoreOptions { memory_bytes, ..StoreOptions::default() };

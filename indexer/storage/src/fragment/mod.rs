@@ -37,7 +37,7 @@ mod write;
 pub use cache::BlockCache;
 pub use describe::{BlockInfo, FragmentInfo, SectionInfo, describe};
 pub use filter::{FILTER_BYTES, Filter, filter_hash};
-pub(in crate::slice) use mend::mend;
+pub(crate) use mend::mend;
 pub use read::Fragment;
 pub use stored::Compression;
 pub use write::{FragmentOptions, FragmentWriter};

@@ -9,7 +9,7 @@ use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 use super::IndexManifest;
 
 /// The manifest of an index without slices.
-pub(in crate::slice) fn manifest() -> IndexManifest {
+pub(crate) fn manifest() -> IndexManifest {
     let spec = IndexSpec { primary: false, ..IndexSpec::new("by_city", "places") };
     let info = IndexInfo {
         state: IndexState::Maintenance,

@@ -11,10 +11,10 @@ use proto::env::sim::SimFs;
 use proto::model::ids::{Epoch, SliceNo};
 
 use super::*;
-use crate::slice::block::Version;
-use crate::slice::layout;
-use crate::slice::manifest::Columns;
-use crate::slice::table::{Table, TableBuilder};
+use crate::block::Version;
+use crate::layout;
+use crate::manifest::Columns;
+use crate::table::{Table, TableBuilder};
 
 /// Slice, key, id, value, epoch, tombstone.
 pub(super) type Row = (u16, Vec<u8>, Vec<u8>, Vec<u8>, u64, bool);

@@ -49,4 +49,4 @@ mod edit_tests;
 #[cfg(test)]
 mod file_tests;
 #[cfg(test)]
-pub(in crate::slice) mod testing;
+pub(crate) mod testing;

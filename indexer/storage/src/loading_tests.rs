@@ -13,17 +13,17 @@ use proto::model::index::{IndexInfo, IndexSpec};
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
 use super::*;
-use crate::slice::{EpochBatch, FragmentStore, Grouping, Piece, SliceStore, StoreOptions};
+use crate::{EpochBatch, FragmentStore, Grouping, Piece, SliceStore, StoreOptions};
 
-pub(in crate::slice) const NODE: NodeId = NodeId(7);
-pub(in crate::slice) const GENERATION: Generation = Generation(0);
-pub(in crate::slice) const INDEXES: [IndexId; 2] = [IndexId(1), IndexId(2)];
-pub(in crate::slice) const DIR: &str = "/node";
+pub(crate) const NODE: NodeId = NodeId(7);
+pub(crate) const GENERATION: Generation = Generation(0);
+pub(crate) const INDEXES: [IndexId; 2] = [IndexId(1), IndexId(2)];
+pub(crate) const DIR: &str = "/node";
 
 /// Keeps the first blocking work that it is given until it is asked for.
 #[derive(Default)]
-pub(in crate::slice) struct Hold {
-    pub(in crate::slice) first: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+pub(crate) struct Hold {
+    pub(crate) first: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     taken: Mutex<bool>,
 }
 
@@ -40,7 +40,7 @@ impl Spawner for Hold {
     }
 }
 
-pub(in crate::slice) fn mark(epoch: u64) -> EpochMark {
+pub(crate) fn mark(epoch: u64) -> EpochMark {
     EpochMark {
         bucket: BucketId(1),
         epoch: Epoch(epoch),
@@ -52,7 +52,7 @@ pub(in crate::slice) fn mark(epoch: u64) -> EpochMark {
 }
 
 /// Documents with an entry in each index.
-pub(in crate::slice) fn body(ids: std::ops::Range<u64>) -> Bytes {
+pub(crate) fn body(ids: std::ops::Range<u64>) -> Bytes {
     let mut writer = KeyVersionsWriter::default();
     for n in ids {
         writer.mutation(n + 1, MutationKind::Upsert, &format!("d{n}"), INDEXES.len());
@@ -64,17 +64,17 @@ pub(in crate::slice) fn body(ids: std::ops::Range<u64>) -> Bytes {
     writer.finish()
 }
 
-pub(in crate::slice) async fn apply(store: &FragmentStore, epoch: u64, ids: std::ops::Range<u64>) {
+pub(crate) async fn apply(store: &FragmentStore, epoch: u64, ids: std::ops::Range<u64>) {
     let piece = Piece { body: body(ids), base: Seqno(0), after: Seqno(0), to: Seqno(u64::MAX) };
     store.apply(EpochBatch { mark: mark(epoch), pieces: vec![piece] }).await.unwrap();
 }
 
-pub(in crate::slice) fn open(env: &Env) -> FragmentStore {
+pub(crate) fn open(env: &Env) -> FragmentStore {
     FragmentStore::open(env, NODE, Path::new(DIR), StoreOptions::default()).unwrap()
 }
 
 /// Two indexes that show epoch 3: one epoch built, one flushed, and one in the log alone.
-pub(in crate::slice) async fn node() -> (Env, sim::SimFs) {
+pub(crate) async fn node() -> (Env, sim::SimFs) {
     let (env, _, fs) = sim::world(3);
     let store = open(&env);
     for index in INDEXES {
@@ -94,7 +94,7 @@ pub(in crate::slice) async fn node() -> (Env, sim::SimFs) {
     (env, fs)
 }
 
-pub(in crate::slice) fn entries(store: &FragmentStore, index: IndexId, epoch: u64) -> Result<u64> {
+pub(crate) fn entries(store: &FragmentStore, index: IndexId, epoch: u64) -> Result<u64> {
     let snapshot = store.snapshot(index, GENERATION, Epoch(epoch))?;
     snapshot.checksum(SliceNo(0)).map(|(_, entries)| entries)
 }
@@ -148,7 +148,7 @@ async fn a_fragment_that_cannot_be_opened_keeps_no_other_index_from_being_read()
     let slot = store.inner.state.get(INDEXES[0]).unwrap();
     let file = slot.visible.load().slices[&SliceNo(0)].forward[0].table.fragment().unwrap().id();
     drop((slot, store));
-    let path = crate::slice::layout::fragment_path(Path::new(DIR), file);
+    let path = crate::layout::fragment_path(Path::new(DIR), file);
     let bytes = env.fs.open(&path, proto::env::OpenMode::Read).unwrap().len().unwrap();
     fs.flip_bit(&path, 8 * (bytes - 20)).unwrap();
     let store = open(&env);

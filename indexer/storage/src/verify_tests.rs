@@ -9,8 +9,8 @@ use proto::model::ids::{BucketId, Epoch, NodeId, Seqno, SliceNo, VbucketId, Vbuu
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
 use super::*;
-use crate::slice::manifest::testing;
-use crate::slice::{EpochBatch, FragmentStore, Grouping, Piece, SliceStore, StoreOptions};
+use crate::manifest::testing;
+use crate::{EpochBatch, FragmentStore, Grouping, Piece, SliceStore, StoreOptions};
 
 const DIR: &str = "data";
 const BUCKET: BucketId = BucketId(2);

@@ -4,8 +4,8 @@ use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 
 use super::filter::LINE_BYTES;
-use crate::slice::block_index::BlockIndex;
-use crate::slice::table::TableStats;
+use crate::block_index::BlockIndex;
+use crate::table::TableStats;
 
 const MAGIC: &[u8; 4] = b"SXFR";
 const TRAILER_MAGIC: &[u8; 4] = b"RFXS";

@@ -9,7 +9,7 @@ use proto::env::{Env, OpenMode, real::RealFs, sim};
 
 use super::tests::{Row, disk, write};
 use super::*;
-use crate::slice::manifest::Columns;
+use crate::manifest::Columns;
 
 const DIR: &str = "data";
 
@@ -68,7 +68,7 @@ fn file_bytes(fs: &dyn proto::env::FileSystem, path: &Path) -> Vec<u8> {
 fn written(options: &FragmentOptions, rows: &[Row]) -> Vec<u8> {
     let fs = disk(1, Path::new(DIR));
     write(&fs, 12, &Arc::new(BlockCache::new(0)), options, rows).unwrap();
-    file_bytes(&fs, &crate::slice::layout::fragment_path(Path::new(DIR), 12))
+    file_bytes(&fs, &crate::layout::fragment_path(Path::new(DIR), 12))
 }
 
 #[test]

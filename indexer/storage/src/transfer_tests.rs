@@ -14,16 +14,12 @@ use super::*;
 
 const SLICE: SliceId = SliceId { index: INDEXES[0], generation: GENERATION, slice: SliceNo(0) };
 
-pub(in crate::slice) fn info() -> Arc<IndexInfo> {
+pub(crate) fn info() -> Arc<IndexInfo> {
     Arc::new(IndexInfo::new(INDEXES[0], mark(1).bucket, IndexSpec::new("i", "b"), vec![vec![NODE]]))
 }
 
 /// One round of a move: what the source has and the target has not.
-pub(in crate::slice) async fn round(
-    source: &FragmentStore,
-    slice: SliceId,
-    received: &mut Received,
-) {
+pub(crate) async fn round(source: &FragmentStore, slice: SliceId, received: &mut Received) {
     let export = source.export(slice).await.unwrap();
     received.begin(export.head.clone()).await.unwrap();
     let have = received.have();

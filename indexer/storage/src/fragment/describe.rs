@@ -13,10 +13,10 @@ use super::cache::BlockCache;
 use super::filter::{Filter, filter_hash};
 use super::read::Fragment;
 use super::stored::{self, Compression};
-use crate::slice::block::Block;
-use crate::slice::block_index::Section;
-use crate::slice::manifest::Columns;
-use crate::slice::table::{Table, TableStats};
+use crate::block::Block;
+use crate::block_index::Section;
+use crate::manifest::Columns;
+use crate::table::{Table, TableStats};
 
 /// A fragment as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

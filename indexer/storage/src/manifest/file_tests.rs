@@ -16,8 +16,8 @@ use super::file::{Kind, decode, encode, index_name};
 use super::testing::manifest;
 use super::*;
 
-const GOLDEN_INDEX: &[u8] = include_bytes!("../../../testdata/index-7.3.manifest");
-const GOLDEN_NODE: &[u8] = include_bytes!("../../../testdata/node.manifest");
+const GOLDEN_INDEX: &[u8] = include_bytes!("../../testdata/index-7.3.manifest");
+const GOLDEN_NODE: &[u8] = include_bytes!("../../testdata/node.manifest");
 
 fn dir() -> &'static Path {
     Path::new("/data")

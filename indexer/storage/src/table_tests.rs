@@ -6,7 +6,7 @@ use proto::model::ids::SliceNo;
 
 use super::*;
 
-pub(in crate::slice) fn table(rows: &[(u16, u64)]) -> Table {
+pub(crate) fn table(rows: &[(u16, u64)]) -> Table {
     let mut builder = TableBuilder::default();
     for (slice, key) in rows {
         let key = [b"shared".to_vec(), key.to_be_bytes().to_vec()].concat();

@@ -14,10 +14,10 @@ use super::cache::BlockCache;
 use super::filter::{Filter, LINE_BYTES};
 use super::format::{HEADER_BYTES, Header, Meta, TRAILER_BYTES, Trailer, corrupt};
 use super::stored;
-use crate::slice::block::Block;
-use crate::slice::block_index::BlockIndex;
-use crate::slice::layout;
-use crate::slice::table::Table;
+use crate::block::Block;
+use crate::block_index::BlockIndex;
+use crate::layout;
+use crate::table::Table;
 
 /// A thread keeps a buffer of at most this size for its next read.
 const SCRATCH_BYTES_MAX: usize = 1 << 20;

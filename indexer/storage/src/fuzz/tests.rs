@@ -8,7 +8,7 @@ use proto::model::ids::{Epoch, Generation, IndexId, SliceNo};
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
 use super::*;
-use crate::slice::block::{BlockBuilder, Version};
+use crate::block::{BlockBuilder, Version};
 
 /// The golden files whose names end so.
 fn golden(extension: &str) -> Vec<Vec<u8>> {
