@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use proto::cut::{Cut, EpochMark, Position};
 use proto::env::Env;
 use proto::expr::ColumnType;
-use proto::ids::{BucketId, Epoch, Generation, IndexId, NodeId, Seqno, VbucketId, Vbuuid};
-use proto::index::{IndexInfo, KeyPart};
-use proto::mutation::{KeyVersionsWriter, MutationKind};
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::ids::{BucketId, Epoch, Generation, IndexId, NodeId, Seqno, VbucketId, Vbuuid};
+use proto::model::index::{IndexInfo, KeyPart};
+use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 use storage::{EpochBatch, FragmentStore, Grouping, Piece, SliceStore, StoreOptions};
 
 use super::*;

@@ -22,8 +22,8 @@ use super::played::{
 };
 use super::*;
 use crate::Indexer;
-use proto::homes::VbucketSet;
-use proto::mutation::BackfillRequest;
+use proto::model::homes::VbucketSet;
+use proto::rpc::mutation::BackfillRequest;
 use storage::{EpochBatch, Piece, StoreOptions};
 
 /// Can go back.

@@ -7,8 +7,8 @@ use super::super::store::tests::{INDEX, NODE, State, batch, body, entry_key, inf
 use super::super::{SliceStore, StoreOptions};
 use super::*;
 use crate::FragmentStore;
-use proto::ids::{Generation, IndexId};
-use proto::index::IndexInfo;
+use proto::model::ids::{Generation, IndexId};
+use proto::model::index::IndexInfo;
 
 fn open(dir: &tempfile::TempDir, memory_bytes: u64) -> FragmentStore {
     let options = StoreOptions { memory_bytes, ..StoreOptions::default() };

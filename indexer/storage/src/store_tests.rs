@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use proto::env::sim;
-use proto::expr::{ColumnType, Expr, Step};
-use proto::ids::{Seqno, VbucketId, Vbuuid};
-use proto::index::{IndexSpec, KeyPart};
-use proto::key;
-use proto::mutation::{KeyVersionsWriter, MutationKind};
-use proto::scan::KeyRange;
+use proto::expr::{ColumnType, Expr};
+use proto::model::cut::{Cut, Position};
+use proto::model::ids::{Seqno, VbucketId, Vbuuid};
+use proto::model::index::{IndexSpec, KeyPart};
+use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
+use proto::rpc::scan::KeyRange;
 use proto::value::Value;
 use proto::value::key;
 use proto::value::path::Step;

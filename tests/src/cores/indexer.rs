@@ -9,14 +9,16 @@ use std::sync::Arc;
 
 use indexer::queue::MutationQueue;
 use indexer::rules;
-use proto::api::{BucketProgress, Heartbeat, SliceProgress};
-use proto::cut::{Cut, EpochMark};
-use proto::history::FailoverLogs;
-use proto::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId, SliceNo};
-use proto::index::{BucketInfo, Catalog, IndexInfo};
-use proto::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
-use proto::mutation::StreamMessage;
-use proto::scan::AppliedReport;
+use proto::model::bucket::BucketInfo;
+use proto::model::catalog::Catalog;
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::history::FailoverLogs;
+use proto::model::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::model::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
+use proto::rpc::api::{BucketProgress, Heartbeat, SliceProgress};
+use proto::rpc::mutation::StreamMessage;
+use proto::rpc::scan::AppliedReport;
 use proto::{Error, ErrorCode, Result};
 use storage::EpochBatch;
 

@@ -13,7 +13,8 @@ use std::time::Duration;
 use proto::Error;
 use proto::env::Env;
 use proto::env::sim::{SimFs, world};
-use proto::ids::{Epoch, IndexId, SliceId};
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::ids::{Epoch, IndexId, SliceId};
 use storage::{EpochBatch, SliceStore, StoredIndex};
 use tokio::time::timeout;
 

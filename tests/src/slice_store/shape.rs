@@ -7,12 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use proto::expr::{ColumnType, Expr, Step};
-use proto::ids::{Generation, IndexId, SliceNo, TopologyNo, hash_id};
-use proto::index::{IncludedColumn, IndexInfo, IndexSpec, IndexState, KeyPart, PartitionBy};
-use proto::key;
-use proto::topology::IndexTopology;
+use proto::expr::{ColumnType, Expr};
+use proto::model::ids::{Generation, IndexId, SliceNo, TopologyNo, hash_id};
+use proto::model::index::{IncludedColumn, IndexInfo, IndexSpec, IndexState, KeyPart, PartitionBy};
+use proto::model::topology::IndexTopology;
 use proto::value::Value;
+use proto::value::key;
+use proto::value::path::Step;
 use storage::Grouping;
 
 use super::{BUCKET, NODE};
