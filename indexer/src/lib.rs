@@ -11,13 +11,11 @@
 //! two are joined: what the epochs have said of a document outranks the snapshot (`storage::bulk`).
 
 mod config;
-mod export;
-mod follower;
+mod context;
+pub mod follow;
 mod moves;
 pub mod queue;
-pub mod rules;
 mod scan;
-mod scans;
 mod service;
 
 pub use config::Config;

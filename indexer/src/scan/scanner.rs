@@ -372,5 +372,5 @@ pub fn check(scan: &ShardScan, spec: &IndexSpec) -> Result<()> {
 }
 
 #[cfg(test)]
-#[path = "scan_tests.rs"]
+#[path = "scanner_tests.rs"]
 mod tests;

@@ -5,43 +5,22 @@
 
 use std::sync::Arc;
 
-use futures::StreamExt;
-use proto::env::Task;
+use proto::Result;
 use proto::model::cut::Cut;
 use proto::model::ids::{IndexId, SliceNo};
 use proto::model::index::IndexInfo;
-use proto::rpc::api::ResultStream;
-use proto::rpc::mutation::{BackfillMessage, BackfillRequest};
-use proto::{Error, Result};
 
-use super::{Follower, Shared, grouping, rules};
-
-/// An index that is being built.
-pub(super) struct Build {
-    /// Tells it from earlier ones of the index.
-    number: u64,
-    pub info: Arc<IndexInfo>,
-    /// From here on the stream brings what is new, without a gap.
-    pub joined: Cut,
-    /// The snapshot's cut, once all its documents are in the store.
-    pub snapshot: Option<Cut>,
-    _task: Task,
-}
-
-/// All documents of a build's snapshot are in the store.
-pub(super) struct Built {
-    index: IndexId,
-    number: u64,
-    cut: Cut,
-}
+use super::backfill::{Build, Built, build};
+use super::follower::{Follower, grouping};
+use super::policy;
 
 impl Follower {
     /// Fetches a snapshot for an index whose mutations are applied, unseen, from here on.
     pub(super) fn spawn_build(&mut self, index: &Arc<IndexInfo>, joined: Cut) {
         self.builds_begun += 1;
         let number = self.builds_begun;
-        let fetch = build(self.shared.clone(), Arc::clone(index), number, self.built.clone());
-        let _task = self.shared.env.spawn("build", fetch);
+        let fetch = build(self.context.clone(), Arc::clone(index), number, self.built.clone());
+        let _task = self.context.env.spawn("build", fetch);
         let build = Build { number, info: Arc::clone(index), joined, snapshot: None, _task };
         self.builds.insert(index.id, build);
     }
@@ -53,7 +32,7 @@ impl Follower {
         let Some(mark) = self.applied.clone().filter(|_| self.resync.is_none()) else {
             return Ok(());
         };
-        for (id, slices) in self.shared.incoming.hopeless(&self.shared, self.bucket) {
+        for (id, slices) in self.incoming.hopeless(&self.context, self.bucket) {
             let Some(fed) = self.fed.get(&id).filter(|_| !self.builds.contains_key(&id)) else {
                 continue;
             };
@@ -66,19 +45,19 @@ impl Follower {
             let (info, at) = (Arc::clone(&fed.info), Cut::clone(&mark.cut));
             tracing::warn!(index = %info.spec.name, ?slices, "no copy gives them: built from the source");
             let wanted = grouping(&info);
-            self.shared.fragments.begin_rebuild(Arc::clone(&info), &slices, wanted).await?;
-            self.shared.incoming.end_restores_of(id, &slices);
+            self.context.fragments.begin_rebuild(Arc::clone(&info), &slices, wanted).await?;
+            self.incoming.end_restores_of(id, &slices);
             self.spawn_build(&info, at);
-            self.shared.slices_changed();
+            self.context.slices_changed();
         }
         Ok(())
     }
 
     /// Gives up the rebuilds that nobody brings to their end.
     pub(super) async fn drop_stale_rebuilds(&self) -> Result<()> {
-        for (index, bucket) in self.shared.fragments.rebuilds() {
+        for (index, bucket) in self.context.fragments.rebuilds() {
             if bucket == self.bucket && !self.builds.contains_key(&index) {
-                self.shared.fragments.drop_rebuild(index).await?;
+                self.context.fragments.drop_rebuild(index).await?;
             }
         }
         Ok(())
@@ -99,7 +78,7 @@ impl Follower {
         self.begin_lost_builds_anew();
         let history = self.history.as_deref();
         let covered = |build: &Build| {
-            build.snapshot.as_ref().is_some_and(|cut| rules::covers(history, &mark.cut, cut))
+            build.snapshot.as_ref().is_some_and(|cut| policy::covers(history, &mark.cut, cut))
         };
         let ready: Vec<_> = self
             .builds
@@ -109,67 +88,25 @@ impl Follower {
             .collect();
         for (index, generation) in ready {
             self.builds.remove(&index);
-            self.shared.store.finish_build(index, generation, &mark).await?;
-            self.shared.slices_changed();
+            self.context.store.finish_build(index, generation, &mark).await?;
+            self.context.slices_changed();
         }
         Ok(())
     }
-}
 
-/// Fetches a backfill snapshot into the store, again from the beginning after an error.
-async fn build(
-    shared: Shared,
-    info: Arc<IndexInfo>,
-    number: u64,
-    built: async_channel::Sender<Built>,
-) {
-    loop {
-        match backfill(&shared, &info).await {
-            Ok(cut) => {
-                let done = Built { index: info.id, number, cut };
-                // The follower is gone only when this task is cancelled too.
-                let _ = built.send(done).await;
-                return;
-            }
-            Err(error) => {
-                tracing::warn!(index = %info.spec.name, %error, "backfill begins anew");
-                tokio::time::sleep(shared.config.retry).await;
+    /// A snapshot of a history that is no more, or that ends before its build joined the stream, is fetched again.
+    pub(super) fn begin_lost_builds_anew(&mut self) {
+        let Some(logs) = self.history.clone() else { return };
+        let lost = |build: &Build| {
+            let snapshot = build.snapshot.as_ref();
+            snapshot.is_some_and(|cut| policy::is_lost(&logs, cut, &build.joined))
+        };
+        let lost: Vec<IndexId> =
+            self.builds.iter().filter(|(_, build)| lost(build)).map(|(index, _)| *index).collect();
+        for index in lost {
+            if let Some(Build { info, joined, .. }) = self.builds.remove(&index) {
+                self.spawn_build(&info, joined);
             }
         }
     }
-}
-
-async fn backfill(shared: &Shared, info: &IndexInfo) -> Result<Cut> {
-    let mut stream = snapshot(shared, info).await?;
-    let mut cut = None;
-    while let Some(message) = stream.next().await {
-        match message? {
-            BackfillMessage::Begin { cut: at } => {
-                shared.store.begin_backfill(info.id, info.generation).await?;
-                cut = Some(at);
-            }
-            BackfillMessage::Documents(body) => {
-                shared.store.backfill(info.id, info.generation, body).await?;
-            }
-            BackfillMessage::End => {
-                return cut.ok_or_else(|| Error::internal("a backfill without a beginning"));
-            }
-        }
-    }
-    Err(Error::unavailable("the backfill stream ended before its end"))
-}
-
-/// A snapshot of the source, as the node's slices of an index have it.
-pub(super) async fn snapshot(
-    shared: &Shared,
-    info: &IndexInfo,
-) -> Result<ResultStream<BackfillMessage>> {
-    let request = BackfillRequest {
-        node: shared.config.node.id,
-        index: info.id,
-        generation: info.generation,
-        revision: info.revision,
-        vbuckets: None,
-    };
-    shared.source(info.bucket)?.backfill(request).await
 }

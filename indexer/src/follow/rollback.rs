@@ -12,11 +12,14 @@
 
 use proto::Result;
 use proto::model::cut::EpochMark;
-use proto::model::ids::{Epoch, IndexId, SliceId, SliceNo};
+use proto::model::ids::{Epoch, SliceId, SliceNo};
 use proto::model::rollback::DeadEpochs;
 
-use super::{Build, Follower, Shared, rules};
 use storage::StoredIndex;
+
+use super::follower::Follower;
+use super::policy;
+use crate::context::NodeContext;
 
 /// Refusals of an applied place, a pause apart, before it counts as one of a forgotten history: a rollback that is
 /// not known yet comes well before.
@@ -30,14 +33,14 @@ impl Follower {
 
     /// The first range of dead epochs that something here stands in.
     fn dead_range(&self) -> Option<DeadEpochs> {
-        let catalog = self.shared.catalog.load();
+        let catalog = self.context.catalog.load();
         let bucket = catalog.buckets.get(&self.bucket)?;
         let applied = self.applied.as_ref().map(|mark| mark.epoch).unwrap_or_default();
         let newest = || {
             let stored = self.stored().into_iter().map(|stored| stored.newest);
             stored.filter(|epoch| *epoch > Epoch(0)).chain([applied])
         };
-        rules::dead_range(bucket, newest)
+        policy::dead_range(bucket, newest)
     }
 
     /// Leaves all dead epochs.
@@ -51,13 +54,13 @@ impl Follower {
             let point = dead.point.clone().filter(|_| dead.contains(applied));
             self.drop_those_that_cannot(&dead, point.as_ref()).await?;
             if let Some(point) = point {
-                self.shared.store.truncate(&point, dead.to).await?;
+                self.context.store.truncate(&point, dead.to).await?;
                 self.applied = Some(point);
             } else if dead.contains(applied) {
                 // Everything is built anew.
                 self.applied = None;
             }
-            self.shared.slices_changed();
+            self.context.slices_changed();
         }
         Ok(())
     }
@@ -71,7 +74,7 @@ impl Follower {
             self.forget_received();
             return Ok(());
         }
-        let catalog = self.shared.catalog.load_full();
+        let catalog = self.context.catalog.load_full();
         let bucket = catalog.buckets.get(&self.bucket);
         if bucket.is_none_or(|bucket| bucket.rollback.is_some()) || self.must_go_back() {
             self.refusals = 0;
@@ -115,8 +118,8 @@ impl Follower {
         let slices = stored.slices.iter().map(|(slice, _)| *slice);
         let stays = |slice: &SliceNo| {
             let slice = SliceId { index, generation, slice: *slice };
-            rules::stays(dead, point, stored.newest, |point| {
-                self.shared.store.can_go_back(slice, point)
+            policy::stays(dead, point, stored.newest, |point| {
+                self.context.store.can_go_back(slice, point)
             })
         };
         slices.filter(|slice| !stays(slice)).collect()
@@ -129,7 +132,7 @@ impl Follower {
         lost: &[SliceNo],
         dead: &DeadEpochs,
     ) -> Result<()> {
-        let Shared { store, incoming, config, catalog, .. } = &self.shared;
+        let NodeContext { store, config, catalog, .. } = &self.context;
         let (id, generation) = (stored.info.id, stored.info.generation);
         let (name, point) = (&stored.info.spec.name, dead.above());
         let catalog = catalog.load_full();
@@ -149,7 +152,7 @@ impl Follower {
         }
         let hosted = |slice: &&SliceNo| index.topology.hosts(config.node.id, **slice);
         let wanted: Vec<SliceNo> = lost.iter().filter(hosted).copied().collect();
-        incoming.restore(&self.shared, index, &wanted);
+        self.incoming.restore(&self.context, index, &wanted);
         Ok(())
     }
 
@@ -157,22 +160,6 @@ impl Follower {
     /// catalog does not tell of yet is waited for.
     pub(super) fn check_follows(&self, mark: &EpochMark) -> Result<()> {
         let applied = self.applied.as_ref().map(|applied| applied.epoch).unwrap_or_default();
-        rules::check_follows(mark, self.history.as_deref(), applied)
-    }
-
-    /// A snapshot of a history that is no more, or that ends before its build joined the stream, is fetched again.
-    pub(super) fn begin_lost_builds_anew(&mut self) {
-        let Some(logs) = self.history.clone() else { return };
-        let lost = |build: &Build| {
-            let snapshot = build.snapshot.as_ref();
-            snapshot.is_some_and(|cut| rules::is_lost(&logs, cut, &build.joined))
-        };
-        let lost: Vec<IndexId> =
-            self.builds.iter().filter(|(_, build)| lost(build)).map(|(index, _)| *index).collect();
-        for index in lost {
-            if let Some(Build { info, joined, .. }) = self.builds.remove(&index) {
-                self.spawn_build(&info, joined);
-            }
-        }
+        policy::check_follows(mark, self.history.as_deref(), applied)
     }
 }

@@ -2,25 +2,34 @@
 //!
 //! The source loses what is behind seqno 10 of vbucket 0. One copy was built before that epoch, the other one after it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::Config;
 use async_trait::async_trait;
 use bytes::Bytes;
-use proto::model::cut::Position;
+use proto::Result;
+use proto::env::Env;
+use proto::model::cut::{Cut, Position};
+use proto::model::history::FailoverLogs;
 use proto::model::ids::{Epoch, NodeId, Seqno, SliceId, VbucketId, Vbuuid};
+use proto::model::index::IndexInfo;
 use proto::model::node::Role;
 use proto::model::rollback::DeadEpochs;
 use proto::rpc::api::{IndexerApi, ResultStream, SliceProgress};
 use proto::rpc::export::{ExportHead, ExportMessage, ExportRequest, FilePiece};
 use proto::rpc::mutation::Frame;
+use proto::rpc::mutation::StreamMessage;
+use proto::rpc::mutation::SubscribeRequest;
 use proto::rpc::scan::{AppliedReport, ShardBatch, ShardScan};
+use proto::{Error, ErrorCode};
+use storage::{FragmentStore, Grouping, SliceStore};
 
 use super::cluster::{BUCKET, node};
 use super::played::{
     BRANCH, INDEX, SLICES, Script, cut, documents, expected, fresh, index, mark, placed, shown,
     shown_of,
 };
-use super::*;
 use crate::Indexer;
 use proto::model::homes::VbucketSet;
 use proto::rpc::mutation::BackfillRequest;

@@ -1,14 +1,19 @@
 //! A whole indexer against a projector that a test plays.
 
+use std::sync::Arc;
+
+use crate::Config;
+use proto::env::Env;
+use proto::model::history::FailoverLogs;
 use proto::model::ids::{Epoch, NodeId, Seqno, VbucketId};
 use proto::model::node::Role;
 use proto::model::rollback::DeadEpochs;
 use proto::rpc::mutation::Frame;
 
-use super::cluster::{BUCKET, node};
-use super::played::{BRANCH, Script, cut, documents, fresh, index, mark, shown};
 use super::*;
 use crate::Indexer;
+use crate::follow::cluster::{BUCKET, node};
+use crate::follow::played::{BRANCH, Script, cut, documents, fresh, index, mark, shown};
 use proto::model::homes::VbucketSet;
 
 const INDEXER: NodeId = NodeId(7);

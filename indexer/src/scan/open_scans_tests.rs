@@ -124,7 +124,7 @@ fn scan(timeout_ms: u64) -> ShardScan {
 }
 
 async fn open(scans: &Scans, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
-    let snapshot = scans.shared.snapshot(&scan)?;
+    let snapshot = scans.table.snapshot(&scan)?;
     scans.open(scan, snapshot, Instant::now()).await
 }
 
@@ -141,7 +141,7 @@ async fn all(scans: &Scans, scan: ShardScan, parked: bool) -> Vec<Bytes> {
             ShardBatch::Done => break,
             ShardBatch::Moved(places) => panic!("moved: {places:?}"),
         }
-        let open: Vec<_> = lock(&scans.shared.open).values().cloned().collect();
+        let open: Vec<_> = lock(&scans.table.open).values().cloned().collect();
         for held in open.iter().filter(|_| parked) {
             let mut held = lock(held);
             held.scanner.as_mut().unwrap().park();
@@ -241,7 +241,7 @@ async fn a_scan_parked_for_long_keeps_no_run_in_memory() {
     store.apply(epoch(3, 0..DOCUMENTS, true)).await.unwrap();
     let scans = scans(&env, &store, 20);
     let third = ShardScan { epoch: Epoch(3), ..scan(1000) };
-    let snapshot = scans.shared.snapshot(&third).unwrap();
+    let snapshot = scans.table.snapshot(&third).unwrap();
     let let_go = Arc::downgrade(&snapshot);
     let mut unread = scans.open(third, snapshot, Instant::now()).await.unwrap();
     unread.next().await.unwrap().unwrap();

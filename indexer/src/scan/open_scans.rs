@@ -30,8 +30,9 @@ use proto::{Error, Result};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::scan::ShardScanner;
 use storage::{SliceStore, Snapshot};
+
+use super::scanner::ShardScanner;
 
 /// When a scan counts as unread, and when as long.
 #[derive(Clone, Copy, Debug)]
@@ -58,11 +59,11 @@ impl Default for Patience {
 
 /// The open scans of a node; dropping it ends none of them, but none is parked any more.
 pub struct Scans {
-    shared: Arc<Shared>,
+    table: Arc<ScanTable>,
     _parking: Task,
 }
 
-struct Shared {
+struct ScanTable {
     env: Env,
     /// A scan that a client holds open keeps no store open whose node has stopped.
     store: Weak<dyn SliceStore>,
@@ -84,7 +85,7 @@ struct Held {
 
 /// The reader's end of an open scan.
 struct Reading {
-    shared: Arc<Shared>,
+    table: Arc<ScanTable>,
     id: u64,
     held: Arc<Mutex<Held>>,
     scan: ShardScan,
@@ -108,7 +109,7 @@ impl Scans {
         admission: Admission,
         patience: Patience,
     ) -> Self {
-        let shared = Arc::new(Shared {
+        let table = Arc::new(ScanTable {
             env,
             store: Arc::downgrade(store),
             admission,
@@ -117,13 +118,13 @@ impl Scans {
             next_id: AtomicU64::new(0),
             opened: Notify::new(),
         });
-        let parking = shared.env.spawn("scan-parking", park_unread(Arc::clone(&shared)));
-        Self { shared, _parking: parking }
+        let parking = table.env.spawn("scan-parking", park_unread(Arc::clone(&table)));
+        Self { table, _parking: parking }
     }
 
     /// How many run, wait and were refused.
     pub fn status(&self) -> AdmissionStatus {
-        self.shared.admission.status()
+        self.table.admission.status()
     }
 
     /// Opens a scan of a snapshot that has all its slices, once it is admitted; it `began` to be served before.
@@ -133,16 +134,16 @@ impl Scans {
         snapshot: Arc<dyn Snapshot>,
         began: Instant,
     ) -> Result<ResultStream<ShardBatch>> {
-        let shared = &self.shared;
+        let table = &self.table;
         let mut scanner = ShardScanner::new(snapshot, scan.clone())?;
-        let permit = match shared.admission.try_admit(scanner.memory_bytes())? {
+        let permit = match table.admission.try_admit(scanner.memory_bytes())? {
             Some(permit) => permit,
             None => {
                 // Who waits keeps nothing from being let go.
                 let bytes = scanner.memory_bytes();
                 scanner.park();
-                let permit = shared.admission.admit(bytes, admitted_by(&scan, began)).await?;
-                scanner.unpark(shared.snapshot(&scan)?);
+                let permit = table.admission.admit(bytes, admitted_by(&scan, began)).await?;
+                scanner.unpark(table.snapshot(&scan)?);
                 permit
             }
         };
@@ -153,10 +154,10 @@ impl Scans {
             since: now,
             snapshot_since: now,
         }));
-        let id = shared.next_id.fetch_add(1, Ordering::Relaxed);
-        lock(&shared.open).insert(id, Arc::clone(&held));
-        shared.opened.notify_one();
-        let reading = Reading { shared: Arc::clone(shared), id, held, scan };
+        let id = table.next_id.fetch_add(1, Ordering::Relaxed);
+        lock(&table.open).insert(id, Arc::clone(&held));
+        table.opened.notify_one();
+        let reading = Reading { table: Arc::clone(table), id, held, scan };
         Ok(Box::pin(stream::unfold(Some(reading), |reading| async {
             let mut reading = reading?;
             match reading.next().await {
@@ -168,7 +169,7 @@ impl Scans {
     }
 }
 
-impl Shared {
+impl ScanTable {
     fn snapshot(&self, scan: &ShardScan) -> Result<Arc<dyn Snapshot>> {
         let store = self.store.upgrade();
         let store = store.ok_or_else(|| Error::unavailable("the indexer has stopped"))?;
@@ -190,16 +191,16 @@ impl Reading {
             Some(permit) => permit,
             None => {
                 let by = admitted_by(&self.scan, Instant::now());
-                self.shared.admission.admit(scanner.memory_bytes(), by).await?
+                self.table.admission.admit(scanner.memory_bytes(), by).await?
             }
         };
-        let patience = self.shared.patience;
+        let patience = self.table.patience;
         let batch = loop {
             if !scanner.is_parked() && snapshot_since.elapsed() > patience.snapshot {
                 scanner.park();
             }
             if scanner.is_parked() {
-                scanner.unpark(self.shared.snapshot(&self.scan)?);
+                scanner.unpark(self.table.snapshot(&self.scan)?);
                 snapshot_since = Instant::now();
             }
             let step;
@@ -225,18 +226,18 @@ impl Reading {
             let step = scanner.step();
             (scanner, step)
         };
-        self.shared.env.blocking(work).await
+        self.table.env.blocking(work).await
     }
 }
 
 impl Drop for Reading {
     fn drop(&mut self) {
-        lock(&self.shared.open).remove(&self.id);
+        lock(&self.table.open).remove(&self.id);
     }
 }
 
 /// Parks scans that nobody reads; sleeps while none is open. Cancelled: none is parked any more.
-async fn park_unread(scans: Arc<Shared>) {
+async fn park_unread(scans: Arc<ScanTable>) {
     loop {
         let open: Vec<_> = lock(&scans.open).values().cloned().collect();
         if open.is_empty() {
@@ -258,5 +259,5 @@ async fn park_unread(scans: Arc<Shared>) {
 }
 
 #[cfg(test)]
-#[path = "scans_tests.rs"]
+#[path = "open_scans_tests.rs"]
 mod tests;

@@ -9,17 +9,13 @@ use proto::model::index::{IndexInfo, IndexState};
 use proto::plant::{self, Plant};
 use proto::{Error, Result};
 
-use super::{Fed, Follower, Shared, grouping, rules};
 use storage::StoredIndex;
 
-impl Follower {
-    /// The bucket's indexes that are here.
-    pub(super) fn stored(&self) -> Vec<StoredIndex> {
-        let mut stored = self.shared.store.indexes();
-        stored.retain(|stored| stored.info.bucket == self.bucket);
-        stored
-    }
+use super::follower::{Fed, Follower, grouping};
+use super::policy;
+use crate::context::NodeContext;
 
+impl Follower {
     /// A generation of an index, if it is here.
     fn stored_as(&self, index: &IndexInfo) -> Option<StoredIndex> {
         let of = (index.id, index.generation);
@@ -30,19 +26,19 @@ impl Follower {
     /// goes; unless it is the projector that has not heard of the index or of its newest place yet.
     pub(super) async fn leave(&self, stored: &StoredIndex) -> Result<()> {
         let id = stored.info.id;
-        let catalog = self.shared.catalog.load_full();
+        let catalog = self.context.catalog.load_full();
         let is_past = match catalog.indexes.get(&id) {
             Some(index) => {
                 index.revision >= stored.info.revision
-                    && !index.feeds_any(self.shared.config.node.id)
+                    && !index.feeds_any(self.context.config.node.id)
             }
             None => id <= catalog.newest_index,
         };
         if !is_past {
             return Err(self.is_behind(id));
         }
-        self.shared.store.drop_index(id).await?;
-        self.shared.slices_changed();
+        self.context.store.drop_index(id).await?;
+        self.context.slices_changed();
         Ok(())
     }
 
@@ -56,7 +52,7 @@ impl Follower {
     /// Takes note of what the frames are evaluated for from here on. A slice that they no longer bring ends
     /// here: it goes, before an epoch is applied without it.
     async fn feed(&mut self, index: &Arc<IndexInfo>, at: &Cut) -> Result<()> {
-        let node = self.shared.config.node.id;
+        let node = self.context.config.node.id;
         let known = self.revisions.get(&index.id).copied().unwrap_or(0);
         let stored = self.stored_as(index);
         let kept = stored.as_ref().map_or(0, |stored| stored.info.revision);
@@ -68,18 +64,18 @@ impl Follower {
             if !index.feeds(node, *slice) && !plant::is(Plant::StaleOwnerAnswers) {
                 let (index, generation) = (index.id, index.generation);
                 let slice = SliceId { index, generation, slice: *slice };
-                self.shared.store.drop_slice(slice).await?;
-                self.shared.slices_changed();
+                self.context.store.drop_slice(slice).await?;
+                self.context.slices_changed();
             }
         }
-        let rebuilt = self.shared.fragments.rebuilt_slices(index.id, index.generation);
+        let rebuilt = self.context.fragments.rebuilt_slices(index.id, index.generation);
         if rebuilt.iter().any(|slice| !index.feeds(node, *slice)) {
             // It is begun anew for those that stay.
             self.builds.remove(&index.id);
-            self.shared.fragments.drop_rebuild(index.id).await?;
+            self.context.fragments.drop_rebuild(index.id).await?;
         }
         let before = self.fed.remove(&index.id).map(|fed| fed.since).unwrap_or_default();
-        let since = rules::fed_since(index, node, before, at);
+        let since = policy::fed_since(index, node, before, at);
         self.fed.insert(index.id, Fed { info: Arc::clone(index), since });
         Ok(())
     }
@@ -92,7 +88,7 @@ impl Follower {
             // What would be installed now lacks what the copies here are about to be given.
             return;
         }
-        for mv in self.shared.incoming.of_bucket(self.bucket) {
+        for mv in self.incoming.of_bucket(self.bucket) {
             let Some(fed) = self.fed.get(&mv.slice.index) else { continue };
             let Some(since) = fed.since.get(&mv.slice.slice) else { continue };
             // A slice that is here from before leaves with an earlier place of the stream.
@@ -103,10 +99,10 @@ impl Follower {
             let covered = mark.cut.reaches(since) || plant::is(Plant::HandOverUncovered);
             if fed.info.generation == mv.slice.generation
                 && covered
-                && mv.install(&self.shared, &fed.info, mark).await
+                && mv.install(&self.context, &fed.info, mark).await
                 && mv.id().is_none()
             {
-                self.shared.incoming.restored(mv.slice);
+                self.incoming.restored(mv.slice);
             }
         }
     }
@@ -115,7 +111,8 @@ impl Follower {
     /// have or had.
     pub(super) async fn join(&mut self, index: Arc<IndexInfo>, at: &Cut) -> Result<()> {
         self.feed(&index, at).await?;
-        let Shared { store, fragments, incoming, config, .. } = &self.shared;
+        let NodeContext { store, fragments, config, .. } = &self.context;
+        let incoming = &self.incoming;
         // Slices of a move come from another copy.
         let mut missing = index.topology.slices_on(config.node.id);
         let stored = self.stored_as(&index);
@@ -130,7 +127,7 @@ impl Follower {
         if !had && index.state != IndexState::Maintenance {
             store.begin_build(Arc::clone(&index), grouping(&index)).await?;
             self.spawn_build(&index, at.clone());
-            self.shared.slices_changed();
+            self.context.slices_changed();
             return Ok(());
         }
         if stored.is_some() && readable.is_none() {
@@ -139,7 +136,7 @@ impl Follower {
         }
         let is_here = |slice: &SliceNo| readable.iter().any(|stored| stored.has(*slice));
         missing.retain(|slice| !is_here(slice) && !rebuilt.contains(slice));
-        incoming.restore(&self.shared, &index, &missing);
+        incoming.restore(&self.context, &index, &missing);
         Ok(())
     }
 }

@@ -3,25 +3,33 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt;
 use futures::stream;
 use proto::env::Env;
-use proto::model::cut::Position;
+use proto::model::cut::{EpochMark, Position};
+use proto::model::history::FailoverLogs;
 use proto::model::homes::VbucketSet;
+use proto::model::ids::Seqno;
 use proto::model::ids::{
     Epoch, Generation, IndexId, NodeId, SliceId, SliceNo, VbucketId, Vbuuid, vbucket_of,
 };
-use proto::model::index::{IndexSpec, IndexState};
+use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 use proto::model::node::Role;
 use proto::rpc::api::{IndexerApi, ResultStream};
-use proto::rpc::mutation::{BackfillRequest, Frame, MutationKind, StreamMessage, SubscribeRequest};
+use proto::rpc::mutation::{
+    BackfillMessage, BackfillRequest, Frame, KeyVersionsReader, KeyVersionsWriter, MutationKind,
+    StreamMessage, SubscribeRequest,
+};
 use tokio::sync::watch;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::super::cluster::{BUCKET, Cluster, Streams, Told, node};
+use super::super::comparison::merge;
 use super::*;
 use crate::{Config, Indexer};
 
