@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use proto::ids::NodeId;
+use proto::model::ids::NodeId;
 
 use crate::leader::MoveSettings;
 use crate::raft::RaftConfig;

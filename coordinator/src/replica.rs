@@ -7,8 +7,8 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
-use proto::command::{CommandRequest, Outcome};
-use proto::index::Catalog;
+use proto::model::catalog::Catalog;
+use proto::rpc::command::{CommandRequest, Outcome};
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -125,7 +125,7 @@ impl StateMachine for Machine {
 
 #[cfg(test)]
 mod tests {
-    use proto::command::Command;
+    use proto::rpc::command::Command;
 
     use super::*;
 

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| indexer::slice::fuzz::fragment(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| storage::fuzz::fragment(data));

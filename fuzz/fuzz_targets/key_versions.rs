@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| indexer::slice::fuzz::key_versions(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| storage::fuzz::key_versions(data));

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| indexer::slice::fuzz::log(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| storage::fuzz::log(data));

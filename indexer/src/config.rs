@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use proto::env::AdmissionLimits;
-use proto::index::NodeInfo;
+use proto::flow::AdmissionLimits;
+use proto::model::node::NodeInfo;
 
-use crate::slice::StoreOptions;
+use storage::StoreOptions;
 
 /// What a move may take of a disk and a network that others use too.
 const MOVE_BYTES_PER_S_MAX: u64 = 1 << 30;

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_channel::Sender;
-use proto::api::Directory;
-use proto::env::{Budget, Env};
-use proto::ids::BucketId;
-use proto::index::Catalog;
+use proto::env::Env;
+use proto::flow::Budget;
+use proto::model::catalog::Catalog;
+use proto::model::ids::BucketId;
+use proto::rpc::api::Directory;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::{Notify, oneshot, watch};
 

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::Result;
-use proto::cut::Cut;
-use proto::ids::{BucketId, Epoch, Seqno, VbucketId};
+use proto::model::cut::Cut;
+use proto::model::ids::{BucketId, Epoch, Seqno, VbucketId};
 
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;
@@ -154,11 +154,11 @@ mod tests {
     use std::collections::BTreeMap;
 
     use bytes::Bytes;
-    use proto::cut::{EpochMark, Position};
-    use proto::homes::VbucketSet;
-    use proto::ids::{NodeId, Vbuuid};
-    use proto::index::{BucketInfo, SourceKind};
-    use proto::mutation::MutationKind;
+    use proto::model::bucket::{BucketInfo, SourceKind};
+    use proto::model::cut::{EpochMark, Position};
+    use proto::model::homes::VbucketSet;
+    use proto::model::ids::{NodeId, Vbuuid};
+    use proto::rpc::mutation::MutationKind;
 
     use super::*;
     use crate::source::ownership::Keeping;

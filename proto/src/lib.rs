@@ -3,31 +3,16 @@
 //! Nothing here decides anything about a cluster; the services do, and meet through these types. The
 //! services never import each other.
 
-pub mod aggregate;
-pub mod api;
-pub mod command;
-pub mod cut;
+pub mod client;
 pub mod env;
 pub mod error;
-pub mod eval;
 pub mod expr;
-mod expr_text;
-pub mod history;
-pub mod homes;
-pub mod ids;
-pub mod index;
-mod json;
-pub mod key;
-pub mod moves;
-pub mod mutation;
+pub mod flow;
+pub mod model;
 pub mod nesting;
-mod number;
 pub mod plant;
-pub mod rollback;
-pub mod scan;
-pub mod source;
+pub mod rpc;
 pub mod token;
-pub mod topology;
 pub mod value;
 
 pub use error::{Error, ErrorCode, ErrorKind, Result};

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dashmap::DashMap;
-use proto::ids::{BucketId, Epoch, NodeId, SliceId, SliceNo};
-use proto::index::{Catalog, IndexInfo};
+use proto::model::catalog::Catalog;
+use proto::model::ids::{BucketId, Epoch, NodeId, SliceId, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::model::topology::TopologyProvider;
 use proto::plant::{self, Plant};
-use proto::scan::AppliedReport;
-use proto::topology::TopologyProvider;
+use proto::rpc::scan::AppliedReport;
 use tokio::sync::watch;
 
 /// Nothing of a bucket below this epoch is chosen for a new scan; `None` while a rollback has not come so far
@@ -155,8 +156,8 @@ fn slice_id(index: &IndexInfo, slice: SliceNo) -> SliceId {
 
 #[cfg(test)]
 mod tests {
-    use proto::ids::IndexId;
-    use proto::index::{IndexSpec, IndexState};
+    use proto::model::ids::IndexId;
+    use proto::model::index::{IndexSpec, IndexState};
 
     use super::*;
 

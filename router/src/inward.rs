@@ -1,8 +1,9 @@
 //! Inward: takes key-versions to the slices that own them.
 
-use proto::ids::NodeId;
-use proto::index::IndexInfo;
-use proto::topology::{MutationRouter, PartitionKey, Route, TopologyProvider};
+use proto::model::ids::NodeId;
+use proto::model::index::IndexInfo;
+use proto::model::topology::{PartitionKey, TopologyProvider};
+use proto::rpc::routing::{MutationRouter, Route};
 
 /// The routing of mutations. Where an index is partitioned by id, a mutation concerns one slice; where
 /// it is partitioned by expressions, the document may have been in any slice before, so every node

@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use proto::api::LEASE_AGE_MS_MAX;
-use proto::ids::{BucketId, Epoch};
+use proto::model::ids::{BucketId, Epoch};
+use proto::rpc::api::LEASE_AGE_MS_MAX;
 use tokio::time::Instant;
 
 /// How long a token can be gone on with at least: what a reader of a page needs.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use proto::ids::{IndexId, TopologyNo};
-use proto::index::Catalog;
-use proto::topology::IndexTopology;
+use proto::model::catalog::Catalog;
+use proto::model::ids::{IndexId, TopologyNo};
+use proto::model::topology::IndexTopology;
 
 /// Remembered of an index; the coordinator remembers about as many.
 const TOPOLOGIES_MAX: usize = 64;

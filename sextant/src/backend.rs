@@ -8,17 +8,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use proto::api::{
+use proto::client::source::source_of;
+use proto::env::Env;
+use proto::model::bucket::BucketInfo;
+use proto::model::catalog::Catalog;
+use proto::model::ids::{Epoch, IndexId};
+use proto::model::index::IndexState;
+use proto::model::moves::{RebalancePlan, RebalanceRequest};
+use proto::rpc::api::{
     CoordinatorStatus, Directory, ProjectorApi, PushReply, PushRequest, Write, WriteReply,
     WriteRequest,
 };
-use proto::command::{Command, CommandRequest, Outcome, RequestId};
-use proto::env::Env;
-use proto::ids::{Epoch, IndexId};
-use proto::index::{BucketInfo, Catalog, IndexState};
-use proto::moves::{RebalancePlan, RebalanceRequest};
-use proto::scan::{Consistency, ScanRequest};
-use proto::source::source_of;
+use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
+use proto::rpc::scan::{Consistency, ScanRequest};
 use proto::{Error, ErrorCode, Result};
 use router::{EpochLease, Router, ScanBatch, ScanStream};
 use tokio::time::{Instant, timeout};

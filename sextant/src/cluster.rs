@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proto::api::{CoordinatorApi, Directory};
 use proto::env::Env;
-use proto::ids::NodeId;
-use proto::index::{NodeInfo, Role};
+use proto::model::ids::NodeId;
+use proto::model::node::{NodeInfo, Role};
+use proto::rpc::api::{CoordinatorApi, Directory};
 use proto::{Error, ErrorCode, Result};
 
 use crate::node;

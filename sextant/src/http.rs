@@ -14,10 +14,11 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
-use proto::api::{CoordinatorStatus, Directory};
-use proto::env::AdmissionStatus;
-use proto::ids::NodeId;
-use proto::index::{Catalog, IndexInfo};
+use proto::flow::AdmissionStatus;
+use proto::model::catalog::Catalog;
+use proto::model::ids::NodeId;
+use proto::model::index::IndexInfo;
+use proto::rpc::api::{CoordinatorStatus, Directory};
 use serde_json::json;
 
 /// What the port tells of.

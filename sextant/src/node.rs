@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use projector::FjallStore;
 use proto::Result;
-use proto::api::Directory;
 use proto::env::Env;
-use proto::ids::NodeId;
-use proto::index::NodeInfo;
+use proto::model::ids::NodeId;
+use proto::model::node::NodeInfo;
+use proto::rpc::api::Directory;
 
 /// A coordinator member.
 pub async fn start_coordinator(

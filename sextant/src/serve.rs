@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::api::Directory;
 use proto::env::{Env, Task};
+use proto::rpc::api::Directory;
 use proto::{Error, ErrorCode, Result};
 use tokio::net::TcpListener;
 use tonic::transport::server::TcpIncoming;
@@ -164,7 +164,7 @@ impl Serving {
     /// Waits until a projector and all indexers of this process (at least one of any) have joined: then
     /// DDL and scans are served, and the slices of an index are spread over all of them.
     pub async fn wait_ready(&self) -> Result<()> {
-        use proto::index::Role;
+        use proto::model::node::Role;
         let ready = self.router.wait_catalog(|catalog| {
             let joined = |role| catalog.nodes.values().filter(|node| node.role == role).count();
             joined(Role::Projector) > 0 && joined(Role::Indexer) >= self.indexers.max(1)

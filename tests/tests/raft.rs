@@ -3,7 +3,7 @@
 
 use coordinator::testing::{LogEntry, MessageKind, RaftMessage};
 use proto::ErrorCode;
-use proto::ids::NodeId;
+use proto::model::ids::NodeId;
 use tests::raft::{MEMBERS, World, config, run};
 
 #[test]

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proto::ids::{MoveId, NodeId};
-use proto::index::IndexInfo;
-use proto::moves::{MoveStage, SliceMove};
-use proto::topology::TopologyProvider;
+use proto::model::ids::{MoveId, NodeId};
+use proto::model::index::IndexInfo;
+use proto::model::moves::{MoveStage, SliceMove};
+use proto::model::topology::TopologyProvider;
 
 use super::heartbeats::Heartbeats;
 use super::move_settings::MoveSettings;

@@ -17,11 +17,12 @@
 
 use std::collections::BTreeMap;
 
-use proto::api::SliceProgress;
-use proto::command::Command;
-use proto::cut::{Cut, Position};
-use proto::ids::{BucketId, NodeId, SliceId, SliceNo, VbucketId};
-use proto::index::{IndexState, Role};
+use proto::model::cut::{Cut, Position};
+use proto::model::ids::{BucketId, NodeId, SliceId, SliceNo, VbucketId};
+use proto::model::index::IndexState;
+use proto::model::node::Role;
+use proto::rpc::api::SliceProgress;
+use proto::rpc::command::Command;
 
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use super::sources::Sources;

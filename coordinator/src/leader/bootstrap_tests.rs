@@ -1,9 +1,9 @@
 //! What a new leader waits for, and what it finds.
 
-use proto::api::{BucketProgress, Heartbeat};
-use proto::history::{FailoverLogs, SourceHistory};
-use proto::homes::VbucketSet;
-use proto::ids::{Epoch, Generation, IndexId, Seqno, Vbuuid};
+use proto::model::history::{FailoverLogs, SourceHistory};
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{Epoch, Generation, IndexId, Seqno, Vbuuid};
+use proto::rpc::api::{BucketProgress, Heartbeat};
 
 use super::*;
 use crate::leader::memory::Leader;
@@ -68,7 +68,7 @@ fn only_what_changes_the_membership_waits() {
     let state = serving(0);
     let known = (**state.node(NodeId(20)).unwrap()).clone();
     assert!(!changes_membership(&state, &Command::RegisterNode(known.clone())));
-    let moved = proto::index::NodeInfo { address: "elsewhere:1".into(), ..known };
+    let moved = proto::model::node::NodeInfo { address: "elsewhere:1".into(), ..known };
     assert!(!changes_membership(&state, &Command::RegisterNode(moved)));
     assert!(changes_membership(&state, &Command::RegisterNode(node(99, Role::Indexer))));
     assert!(changes_membership(&state, &Command::RemoveNode { node: NodeId(20) }));

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use proto::command::Command;
-use proto::ids::{NodeId, SliceId, SliceNo};
-use proto::index::{IndexInfo, IndexState};
+use proto::model::ids::{NodeId, SliceId, SliceNo};
+use proto::model::index::{IndexInfo, IndexState};
+use proto::rpc::command::Command;
 
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX, readable};
 use crate::state::StateContext;

@@ -1,6 +1,6 @@
 //! The comparison of two copies, which the leader orders and its driver makes.
 
-use proto::ids::{Epoch, IndexId, MoveId, NodeId, SliceId};
+use proto::model::ids::{Epoch, IndexId, MoveId, NodeId, SliceId};
 
 /// Two copies to be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]

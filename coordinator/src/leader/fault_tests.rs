@@ -8,13 +8,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use proto::api::{BucketProgress, Heartbeat, SliceProgress};
-use proto::command::{Command, CommandRequest, Promotion};
-use proto::cut::Cut;
-use proto::ids::{BucketId, Epoch, Generation, IndexId, MoveId, NodeId, SliceId, SliceNo};
-use proto::index::IndexInfo;
-use proto::moves::{MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove};
-use proto::topology::TopologyProvider;
+use proto::model::cut::Cut;
+use proto::model::ids::{BucketId, Epoch, Generation, IndexId, MoveId, NodeId, SliceId, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::model::moves::{MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove};
+use proto::model::topology::TopologyProvider;
+use proto::rpc::api::{BucketProgress, Heartbeat, SliceProgress};
+use proto::rpc::command::{Command, CommandRequest, Promotion};
 
 use super::*;
 use crate::state::StateContext;

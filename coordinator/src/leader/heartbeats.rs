@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use proto::api::{BucketProgress, Heartbeat, NodeStatus, SliceProgress};
-use proto::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId};
-use proto::index::IndexInfo;
-use proto::moves::MoveProgress;
+use proto::model::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId};
+use proto::model::index::IndexInfo;
+use proto::model::moves::MoveProgress;
+use proto::rpc::api::{BucketProgress, Heartbeat, NodeStatus, SliceProgress};
 
 use super::horizon::LEASE_MS;
 

@@ -1,12 +1,12 @@
 //! The leader's memory as a whole.
 
 use proto::Result;
-use proto::api::{Heartbeat, NodeStatus};
-use proto::cut::Cut;
-use proto::history::SourceHistory;
-use proto::homes::VbucketSet;
-use proto::ids::{BucketId, NodeId};
-use proto::moves::{RebalancePlan, RebalanceRequest};
+use proto::model::cut::Cut;
+use proto::model::history::SourceHistory;
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{BucketId, NodeId};
+use proto::model::moves::{RebalancePlan, RebalanceRequest};
+use proto::rpc::api::{Heartbeat, NodeStatus};
 
 use super::bootstrap;
 use super::builds::ready_indexes;

@@ -1,7 +1,7 @@
-use proto::api::{BucketProgress, SliceProgress};
-use proto::command::{Command, Promotion};
-use proto::cut::Position;
-use proto::ids::{Epoch, Generation, IndexId, Seqno, SliceId, SliceNo, Vbuuid};
+use proto::model::cut::Position;
+use proto::model::ids::{Epoch, Generation, IndexId, Seqno, SliceId, SliceNo, Vbuuid};
+use proto::rpc::api::{BucketProgress, SliceProgress};
+use proto::rpc::command::{Command, Promotion};
 
 use super::*;
 use crate::leader::heartbeats::SILENT_MS_MAX;
@@ -74,7 +74,8 @@ fn promotions(plan: &Plan) -> Vec<Promotion> {
 fn run(leader: &mut Leader, state: &mut StateContext, now_ms: u64) -> Plan {
     let plan = leader.plan(state, now_ms);
     for command in &plan.commands {
-        let request = proto::command::CommandRequest { request: None, command: command.clone() };
+        let request =
+            proto::rpc::command::CommandRequest { request: None, command: command.clone() };
         state.apply(1_000 + now_ms, now_ms, &request);
         if matches!(command, Command::PromoteEpochs(_)) {
             leader.promoted(now_ms, now_ms);

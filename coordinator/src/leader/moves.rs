@@ -19,12 +19,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proto::Result;
-use proto::api::SliceProgress;
-use proto::command::Command;
-use proto::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId};
-use proto::index::IndexInfo;
-use proto::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
-use proto::topology::TopologyProvider;
+use proto::model::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId};
+use proto::model::index::IndexInfo;
+use proto::model::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
+use proto::model::topology::TopologyProvider;
+use proto::rpc::api::SliceProgress;
+use proto::rpc::command::Command;
 
 use super::admission::{admitted, source_of};
 use super::check::{Check, Checksum};

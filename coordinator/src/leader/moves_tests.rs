@@ -1,8 +1,8 @@
-use proto::api::{BucketProgress, Heartbeat, SliceProgress};
-use proto::command::CommandRequest;
-use proto::cut::Cut;
-use proto::ids::{Generation, SliceNo};
-use proto::moves::PlannedMove;
+use proto::model::cut::Cut;
+use proto::model::ids::{Generation, SliceNo};
+use proto::model::moves::PlannedMove;
+use proto::rpc::api::{BucketProgress, Heartbeat, SliceProgress};
+use proto::rpc::command::CommandRequest;
 use proto::{Error, ErrorCode};
 
 use super::*;
@@ -95,7 +95,7 @@ impl World {
 
     fn publish(&mut self, seqno: u64, horizon: u64) {
         let promotion =
-            proto::command::Promotion { horizon: Epoch(horizon), ..promotion(0, 7, seqno) };
+            proto::rpc::command::Promotion { horizon: Epoch(horizon), ..promotion(0, 7, seqno) };
         apply(&mut self.state, Command::PromoteEpochs(vec![promotion]));
     }
 

@@ -1,6 +1,6 @@
 //! What the leader wants done.
 
-use proto::command::Command;
+use proto::rpc::command::Command;
 
 use super::check::Check;
 

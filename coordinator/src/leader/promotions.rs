@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use proto::command::{Command, Promotion};
-use proto::ids::{BucketId, Epoch};
-use proto::index::IndexState;
+use proto::model::ids::{BucketId, Epoch};
+use proto::model::index::IndexState;
+use proto::rpc::command::{Command, Promotion};
 
 use super::heartbeats::Heartbeats;
 use super::horizon::{self, LEASE_MS, Published};

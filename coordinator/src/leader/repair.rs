@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use proto::command::Command;
-use proto::ids::{IndexId, NodeId, SliceId, SliceNo};
-use proto::index::{IndexInfo, IndexState, Role};
-use proto::moves::{MoveStage, RebalancePlan, RebalanceRequest, SliceMove};
+use proto::model::ids::{IndexId, NodeId, SliceId, SliceNo};
+use proto::model::index::{IndexInfo, IndexState};
+use proto::model::moves::{MoveStage, RebalancePlan, RebalanceRequest, SliceMove};
+use proto::model::node::Role;
+use proto::rpc::command::Command;
 use proto::{Error, ErrorCode, Result};
 
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX};

@@ -1,6 +1,6 @@
-use proto::api::{Heartbeat, SliceProgress};
-use proto::ids::Epoch;
-use proto::moves::PlannedMove;
+use proto::model::ids::Epoch;
+use proto::model::moves::PlannedMove;
+use proto::rpc::api::{Heartbeat, SliceProgress};
 
 use super::*;
 use crate::leader::memory::Leader;
@@ -130,12 +130,12 @@ fn what_failed_is_not_ordered_again_at_once() {
 #[test]
 fn a_rebalance_of_one_index_looks_at_that_alone() {
     let (mut state, mut leader) = (serving(0), leader());
-    done(&mut state, create_index(proto::index::IndexSpec { replicas: 0, ..spec("j") }));
+    done(&mut state, create_index(proto::model::index::IndexSpec { replicas: 0, ..spec("j") }));
     hear(&mut leader, 20..24, 0);
     let slice = |slice| SliceProgress {
         slice: SliceId {
             index: IndexId(1),
-            generation: proto::ids::Generation(1),
+            generation: proto::model::ids::Generation(1),
             slice: SliceNo(slice),
         },
         floor: Some(Epoch(1)),

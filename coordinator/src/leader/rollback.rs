@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use proto::command::Command;
-use proto::ids::{BucketId, Epoch, NodeId};
-use proto::index::IndexState;
-use proto::rollback::{RollbackStage, RollbackStep};
+use proto::model::ids::{BucketId, Epoch, NodeId};
+use proto::model::index::IndexState;
+use proto::model::rollback::{RollbackStage, RollbackStep};
+use proto::rpc::command::Command;
 
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use super::plan::Plan;

@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
-use proto::api::{BucketProgress, Heartbeat};
-use proto::command::CommandRequest;
-use proto::cut::{Cut, Position};
-use proto::history::{FailoverLogs, SourceHistory};
-use proto::homes::VbucketSet;
-use proto::ids::{Generation, IndexId, Seqno, VbucketId, Vbuuid};
+use proto::model::cut::{Cut, Position};
+use proto::model::history::{FailoverLogs, SourceHistory};
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{Generation, IndexId, Seqno, VbucketId, Vbuuid};
+use proto::rpc::api::{BucketProgress, Heartbeat};
+use proto::rpc::command::CommandRequest;
 
 use super::*;
 use crate::leader::memory::Leader;

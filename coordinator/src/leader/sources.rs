@@ -3,7 +3,7 @@
 //! SYNC tells positions only. Where one is not a place in the history that the bucket is known to have, or lies
 //! before the last epoch, the source is *enquired*: it tells its failover logs and where it ends, at one
 //! moment. So is a bucket of which nothing was heard for a while, and every bucket at the beginning of a term.
-//! What it answers is compared with the state by a command ([`proto::rollback::RollbackStep::Compare`]); only
+//! What it answers is compared with the state by a command ([`proto::model::rollback::RollbackStep::Compare`]); only
 //! when the two agree do its positions count.
 //!
 //! An answer may be late: what SYNC has told since the question, and epochs that have been published, are not in it.
@@ -20,11 +20,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proto::Result;
-use proto::cut::Cut;
-use proto::history::{FailoverLogs, SourceHistory};
-use proto::homes::VbucketSet;
-use proto::ids::{BucketId, NodeId};
-use proto::rollback::RollbackStage;
+use proto::model::cut::Cut;
+use proto::model::history::{FailoverLogs, SourceHistory};
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{BucketId, NodeId};
+use proto::model::rollback::RollbackStage;
 
 use super::stability::Stability;
 use crate::state::{BucketState, StateContext};

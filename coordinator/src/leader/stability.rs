@@ -15,10 +15,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use proto::api::BucketProgress;
-use proto::cut::Cut;
-use proto::ids::BucketId;
+use proto::model::cut::Cut;
+use proto::model::ids::BucketId;
 use proto::plant::{self, Plant};
+use proto::rpc::api::BucketProgress;
 use proto::{Error, ErrorCode, Result};
 
 use crate::state::epoch_history::advance;

@@ -1,6 +1,6 @@
 //! The settings of a member of the log.
 
-use proto::ids::NodeId;
+use proto::model::ids::NodeId;
 
 /// The settings of a member.
 #[derive(Clone, Debug)]

@@ -30,8 +30,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use proto::env::Random;
+use proto::model::ids::NodeId;
 use proto::plant::{self, Plant};
-use proto::{Error, ErrorCode, Result, ids::NodeId};
+use proto::{Error, ErrorCode, Result};
 use raft::eraftpb::{Entry, HardState, Message};
 use raft::{Config, RawNode, SnapshotStatus, StateRole};
 

@@ -11,7 +11,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proto::env::{File, FileSystem, OpenMode};
-use proto::{Error, ErrorCode, Result, ids::NodeId};
+use proto::model::ids::NodeId;
+use proto::{Error, ErrorCode, Result};
 use raft::eraftpb::HardState;
 use redb::{
     Database, Durability, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition,

@@ -1,6 +1,7 @@
 //! Where a member stands: its term, and who leads.
 
-use proto::{Error, ErrorCode, ids::NodeId};
+use proto::model::ids::NodeId;
+use proto::{Error, ErrorCode};
 
 /// Where a member stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use async_channel::{Receiver, Sender, TryRecvError};
 use bytes::Bytes;
-use proto::env::{Budget, Env, Reservation};
+use proto::env::Env;
+use proto::flow::{Budget, Reservation};
 use proto::{Error, Result};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};

@@ -1,6 +1,6 @@
 //! The way to the other members.
 
-use proto::ids::NodeId;
+use proto::model::ids::NodeId;
 
 use super::wire::RaftMessage;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::api::Heartbeat;
+use proto::rpc::api::Heartbeat;
 
 use super::reports::heartbeat;
 use crate::leader::driver::member::Member;

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use proto::api::{
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::ids::{BucketId, IndexId, TopologyNo};
+use proto::model::moves::{RebalancePlan, RebalanceRequest};
+use proto::model::topology::IndexTopology;
+use proto::rpc::api::{
     CoordinatorApi, CoordinatorStatus, Heartbeat, ResultStream, SyncReport, WatchMessage,
 };
-use proto::command::{Command, CommandRequest, Outcome};
-use proto::cut::{Cut, EpochMark};
-use proto::ids::{BucketId, IndexId, TopologyNo};
-use proto::moves::{RebalancePlan, RebalanceRequest};
-use proto::topology::IndexTopology;
+use proto::rpc::command::{Command, CommandRequest, Outcome};
 use proto::{Error, ErrorCode, Result};
 
 use super::coordinator::Coordinator;

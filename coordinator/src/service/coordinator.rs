@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use proto::api::Directory;
 use proto::env::{Env, Task, create_dir_durably};
+use proto::rpc::api::Directory;
 use proto::{Error, Result};
 use tokio::sync::Notify;
 use tokio::time::Instant;

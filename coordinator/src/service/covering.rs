@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
-use proto::cut::{Cut, EpochMark, Position};
-use proto::history::FailoverLogs;
-use proto::ids::BucketId;
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::history::FailoverLogs;
+use proto::model::ids::BucketId;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::{Instant, timeout_at};
 

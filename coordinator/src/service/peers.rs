@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
 use bytes::Bytes;
-use proto::api::Directory;
-use proto::env::{Budget, Env, Reservation, Task};
-use proto::ids::NodeId;
+use proto::env::{Env, Task};
+use proto::flow::{Budget, Reservation};
+use proto::model::ids::NodeId;
+use proto::rpc::api::Directory;
 use proto::{ErrorCode, Result};
 
 use crate::raft::wire::QUEUE_BYTES_MAX;

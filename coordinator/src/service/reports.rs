@@ -1,6 +1,6 @@
 //! SYNC and heartbeats, on their way to the leader.
 
-use proto::api::{Heartbeat, SyncReport};
+use proto::rpc::api::{Heartbeat, SyncReport};
 use proto::{Error, ErrorCode, Result};
 
 use crate::leader::driver::member::Member;

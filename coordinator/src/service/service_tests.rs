@@ -6,25 +6,26 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt;
-use proto::api::{
+use proto::model::catalog::Catalog;
+use proto::model::cut::{Cut, Position};
+use proto::model::history::{FailoverLogs, SourceHistory, SourcePlace};
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{
+    BucketId, Epoch, Generation, IndexId, MoveId, NodeId, Seqno, SliceId, SliceNo, TopologyNo,
+    Vbuuid,
+};
+use proto::model::index::IndexState;
+use proto::model::moves::{MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove};
+use proto::model::node::{NodeInfo, Role};
+use proto::rpc::api::{
     BucketProgress, CoordinatorApi, HandOverPiece, HandOverRequest, Heartbeat, IndexerApi,
     ProjectorApi, PushReply, PushRequest, ResultStream, SliceProgress, SyncReport, WatchMessage,
     WriteReply, WriteRequest,
 };
-use proto::command::{Command, CommandRequest, Outcome, RequestId};
-use proto::cut::{Cut, Position};
-use proto::history::{FailoverLogs, SourceHistory, SourcePlace};
-use proto::homes::VbucketSet;
-use proto::ids::{
-    BucketId, Epoch, Generation, IndexId, MoveId, NodeId, Seqno, SliceId, SliceNo, TopologyNo,
-    Vbuuid,
-};
-use proto::index::{Catalog, IndexState, NodeInfo, Role};
-use proto::moves::{
-    ExportMessage, ExportRequest, MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove,
-};
-use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
-use proto::scan::{AppliedReport, ShardBatch, ShardScan};
+use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
+use proto::rpc::export::{ExportMessage, ExportRequest};
+use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
+use proto::rpc::scan::{AppliedReport, ShardBatch, ShardScan};
 use tempfile::TempDir;
 
 use proto::ErrorCode;

@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use futures::stream;
 use proto::Error;
-use proto::api::{ResultStream, WatchMessage};
-use proto::cut::EpochMark;
-use proto::ids::{BucketId, Epoch};
+use proto::model::cut::EpochMark;
+use proto::model::ids::{BucketId, Epoch};
+use proto::rpc::api::{ResultStream, WatchMessage};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
@@ -146,10 +146,10 @@ impl Messages {
 #[cfg(test)]
 mod tests {
     use futures::StreamExt;
-    use proto::command::{Command, CommandRequest, Promotion};
-    use proto::cut::Position;
-    use proto::ids::{NodeId, Seqno, VbucketId, Vbuuid};
-    use proto::index::SourceKind;
+    use proto::model::bucket::SourceKind;
+    use proto::model::cut::Position;
+    use proto::model::ids::{NodeId, Seqno, VbucketId, Vbuuid};
+    use proto::rpc::command::{Command, CommandRequest, Promotion};
     use tokio::time::timeout;
 
     use super::*;

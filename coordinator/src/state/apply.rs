@@ -1,7 +1,7 @@
 //! Applies commands, one by one.
 
-use proto::command::{Command, CommandRequest, Outcome};
 use proto::plant::{self, Plant};
+use proto::rpc::command::{Command, CommandRequest, Outcome};
 
 use super::context::StateContext;
 use super::effect::{Change, Effect};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use proto::history::{FailoverLogs, SourceHistory};
-use proto::index::BucketInfo;
+use proto::model::bucket::BucketInfo;
+use proto::model::history::{FailoverLogs, SourceHistory};
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use proto::command::Outcome;
-use proto::homes::Homes;
-use proto::ids::{BucketId, NodeId};
-use proto::index::{BucketInfo, SourceKind, VBUCKETS_MAX};
+use proto::model::bucket::{BucketInfo, SourceKind, VBUCKETS_MAX};
+use proto::model::homes::Homes;
+use proto::model::ids::{BucketId, NodeId};
+use proto::rpc::command::Outcome;
 use proto::{Error, ErrorCode, Result};
 
 use super::bucket::BucketState;

@@ -1,6 +1,6 @@
 //! What names and declarations must be.
 
-use proto::index::{COLUMNS_MAX, IndexSpec, PartitionBy, REPLICAS_MAX, SLICES_MAX};
+use proto::model::index::{COLUMNS_MAX, IndexSpec, PartitionBy, REPLICAS_MAX, SLICES_MAX};
 use proto::{Error, ErrorCode, Result, expr::Expr};
 
 use super::context::StateContext;

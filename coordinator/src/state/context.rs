@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use proto::ids::{BucketId, IndexId, NodeId, TopologyNo};
-use proto::index::{Catalog, NodeInfo};
-use proto::moves::EndedMove;
-use proto::topology::IndexTopology;
+use proto::model::catalog::Catalog;
+use proto::model::ids::{BucketId, IndexId, NodeId, TopologyNo};
+use proto::model::moves::EndedMove;
+use proto::model::node::NodeInfo;
+use proto::model::topology::IndexTopology;
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 

@@ -1,9 +1,9 @@
 //! What applying a command comes to.
 
 use proto::Result;
-use proto::command::Outcome;
-use proto::cut::EpochMark;
-use proto::ids::BucketId;
+use proto::model::cut::EpochMark;
+use proto::model::ids::BucketId;
+use proto::rpc::command::Outcome;
 
 /// What follows from an applied command.
 #[derive(Clone, Debug, PartialEq)]

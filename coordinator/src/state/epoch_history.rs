@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use proto::command::Promotion;
-use proto::cut::{Cut, EpochMark, Position};
-use proto::history::SourceHistory;
-use proto::ids::{BucketId, Epoch, VbucketId};
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::history::SourceHistory;
+use proto::model::ids::{BucketId, Epoch, VbucketId};
 use proto::plant::{self, Plant};
+use proto::rpc::command::Promotion;
 use serde::{Deserialize, Serialize};
 
 /// Epochs that a bucket may keep however many there are: the two oldest, and what is under way.

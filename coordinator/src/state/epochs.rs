@@ -11,9 +11,9 @@
 //! (`TIERS` in [`super::epoch_history`]). Each was at or above the horizon until the epoch that first names it as a point, so that
 //! every copy still has it whole; and one that was given up never comes back.
 
-use proto::command::{Outcome, Promotion};
-use proto::cut::Position;
-use proto::ids::VbucketId;
+use proto::model::cut::Position;
+use proto::model::ids::VbucketId;
+use proto::rpc::command::{Outcome, Promotion};
 
 use super::context::StateContext;
 use super::effect::{Change, Effect};

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use proto::ErrorCode;
-use proto::command::{Command, CommandRequest};
-use proto::cut::Position;
-use proto::history::BRANCHES_MAX;
-use proto::ids::{BucketId, Epoch};
-use proto::ids::{Seqno, Vbuuid};
-use proto::index::SourceKind;
-use proto::rollback::DEAD_MAX;
+use proto::model::bucket::SourceKind;
+use proto::model::cut::Position;
+use proto::model::history::BRANCHES_MAX;
+use proto::model::ids::{BucketId, Epoch};
+use proto::model::ids::{Seqno, Vbuuid};
+use proto::model::rollback::DEAD_MAX;
+use proto::rpc::command::{Command, CommandRequest};
 
 use super::*;
 use crate::raft::wire::MESSAGE_BYTES_MAX;
@@ -60,7 +60,7 @@ fn the_cuts_of_all_buckets_together_are_bounded() {
     (1..=600).for_each(|n| promote_all(&mut state, 3, n));
     assert!(positions_kept(&state) <= POSITIONS_MAX, "{}", positions_kept(&state));
     let bytes = state.to_bytes().unwrap().len();
-    assert!(bytes < proto::api::PEER_MESSAGE_BYTES_MAX / 2, "{bytes}");
+    assert!(bytes < proto::rpc::api::PEER_MESSAGE_BYTES_MAX / 2, "{bytes}");
     let oldest = state.bucket(BucketId(2)).unwrap().epochs.after(Epoch(0)).take(2);
     assert_eq!(oldest.map(|mark| mark.epoch.0).collect::<Vec<_>>(), [1, 2], "still known");
 }
@@ -87,9 +87,9 @@ fn a_snapshot_of_as_many_vbuckets_branches_and_losses_as_there_may_be_fits_in_a_
         let began = |n: usize| (Vbuuid(u64::MAX), u64::MAX / 2 + n as u64);
         let branches: Vec<_> = (0..BRANCHES_MAX).map(began).collect();
         let all = vec![branches; usize::from(bucket.info.vbuckets)];
-        bucket.logs = Arc::new(proto::history::FailoverLogs::new(all));
+        bucket.logs = Arc::new(proto::model::history::FailoverLogs::new(all));
         let point = Some(bucket.epochs.last().clone());
-        let dead = proto::rollback::DeadEpochs { point, to: Epoch(u64::MAX) };
+        let dead = proto::model::rollback::DeadEpochs { point, to: Epoch(u64::MAX) };
         Arc::make_mut(&mut bucket.info).dead = Arc::new(vec![dead; DEAD_MAX]);
     }
     let bytes = state.to_bytes().unwrap().len();

@@ -1,11 +1,12 @@
-//! Where buckets are kept: which projectors a new one gets, and the hand-overs of vbuckets ([`proto::homes`]).
+//! Where buckets are kept: which projectors a new one gets, and the hand-overs of vbuckets ([`proto::model::homes`]).
 
 use std::sync::Arc;
 
-use proto::command::Outcome;
-use proto::homes::{HandOver, Homes};
-use proto::ids::{BucketId, NodeId, VbucketId};
-use proto::index::{Role, SourceKind};
+use proto::model::bucket::SourceKind;
+use proto::model::homes::{HandOver, Homes};
+use proto::model::ids::{BucketId, NodeId, VbucketId};
+use proto::model::node::Role;
+use proto::rpc::command::Outcome;
 use proto::{Error, ErrorCode, Result};
 
 use super::context::StateContext;

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use proto::ids::TopologyNo;
-use proto::index::IndexInfo;
-use proto::topology::IndexTopology;
+use proto::model::ids::TopologyNo;
+use proto::model::index::IndexInfo;
+use proto::model::topology::IndexTopology;
 use serde::{Deserialize, Serialize};
 
 /// Remembered in any case, however old.

@@ -1,7 +1,7 @@
 //! The topologies that are remembered.
 
 use proto::ErrorCode;
-use proto::ids::{IndexId, NodeId, SliceNo};
+use proto::model::ids::{IndexId, NodeId, SliceNo};
 
 use super::*;
 use crate::state::placement::{change_copies, change_placement};

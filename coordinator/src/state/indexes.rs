@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use proto::command::Outcome;
-use proto::ids::{Generation, IndexId, TopologyNo};
-use proto::index::{IndexInfo, IndexSpec, IndexState, REPLICAS_MAX};
-use proto::topology::IndexTopology;
+use proto::model::ids::{Generation, IndexId, TopologyNo};
+use proto::model::index::{IndexInfo, IndexSpec, IndexState, REPLICAS_MAX};
+use proto::model::topology::IndexTopology;
+use proto::rpc::command::Outcome;
 
 use super::checks::{check_name, check_range, check_spec};
 use super::context::StateContext;

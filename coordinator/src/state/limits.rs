@@ -1,7 +1,7 @@
 //! What the state holds at most, so that a snapshot of it is one message between members.
 
-use proto::history::BRANCHES_MAX;
-use proto::rollback::DEAD_MAX;
+use proto::model::history::BRANCHES_MAX;
+use proto::model::rollback::DEAD_MAX;
 
 /// Positions that the kept cuts of all buckets may hold together: 16 MiB of memory, and of a snapshot,
 /// where a position takes at most 20 bytes, a third of the largest message between processes. Rollback points

@@ -1,7 +1,7 @@
 //! What commands ask of the state before they change it.
 
-use proto::ids::{BucketId, IndexId, NodeId};
-use proto::index::Role;
+use proto::model::ids::{BucketId, IndexId, NodeId};
+use proto::model::node::Role;
 use proto::{Error, ErrorCode, Result};
 
 use super::context::StateContext;

@@ -11,11 +11,12 @@
 //!   without one coming only where another stays.
 //! - A node that is removed takes its part of all moves along (see `nodes`).
 
-use proto::command::Outcome;
-use proto::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceNo};
-use proto::index::{IndexInfo, IndexState, Role};
-use proto::moves::{EndedMove, MoveStage, PlannedMove, SliceMove};
-use proto::topology::TopologyProvider;
+use proto::model::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceNo};
+use proto::model::index::{IndexInfo, IndexState};
+use proto::model::moves::{EndedMove, MoveStage, PlannedMove, SliceMove};
+use proto::model::node::Role;
+use proto::model::topology::TopologyProvider;
+use proto::rpc::command::Outcome;
 use proto::{Error, ErrorCode, Result};
 
 use super::context::StateContext;

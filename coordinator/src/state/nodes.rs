@@ -7,10 +7,11 @@
 
 use std::sync::Arc;
 
-use proto::command::Outcome;
-use proto::ids::{IndexId, NodeId};
-use proto::index::{IndexInfo, IndexState, NodeInfo, Role};
-use proto::moves::{MoveStage, SliceMove};
+use proto::model::ids::{IndexId, NodeId};
+use proto::model::index::{IndexInfo, IndexState};
+use proto::model::moves::{MoveStage, SliceMove};
+use proto::model::node::{NodeInfo, Role};
+use proto::rpc::command::Outcome;
 use proto::{Error, ErrorCode, Result};
 
 use super::context::StateContext;

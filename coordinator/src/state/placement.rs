@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use proto::ids::{NodeId, SliceNo, TopologyNo};
-use proto::index::IndexInfo;
-use proto::moves::MoveStage;
-use proto::topology::IndexTopology;
+use proto::model::ids::{NodeId, SliceNo, TopologyNo};
+use proto::model::index::IndexInfo;
+use proto::model::moves::MoveStage;
+use proto::model::topology::IndexTopology;
 
 use crate::planner::replace_copy;
 

@@ -1,5 +1,5 @@
 //! Rollbacks: what the state does about a source that has lost a piece of its history (see
-//! [`proto::rollback`] for the stages).
+//! [`proto::model::rollback`] for the stages).
 //!
 //! A bucket has the failover logs that its source told last. A step compares them with what the source says
 //! now: where the last epoch's cut is still a place in the history, the new branches are taken over and
@@ -12,12 +12,12 @@
 
 use std::sync::Arc;
 
-use proto::command::Outcome;
-use proto::cut::{Cut, EpochMark};
-use proto::history::SourceHistory;
-use proto::ids::{BucketId, Epoch, IndexId};
-use proto::moves::{MoveStage, SliceMove};
-use proto::rollback::{DEAD_MAX, DeadEpochs, Rollback, RollbackStage, RollbackStep};
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::history::SourceHistory;
+use proto::model::ids::{BucketId, Epoch, IndexId};
+use proto::model::moves::{MoveStage, SliceMove};
+use proto::model::rollback::{DEAD_MAX, DeadEpochs, Rollback, RollbackStage, RollbackStep};
+use proto::rpc::command::Outcome;
 use proto::{Error, Result};
 
 use super::bucket::BucketState;

@@ -13,12 +13,12 @@
 use std::sync::Arc;
 
 use proto::Result;
-use proto::cut::Cut;
-use proto::env::ByteSender;
-use proto::homes::VbucketSet;
-use proto::ids::{NodeId, vbucket_of};
-use proto::index::IndexInfo;
-use proto::mutation::{BackfillMessage, KeyVersionsWriter};
+use proto::flow::ByteSender;
+use proto::model::cut::Cut;
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{NodeId, vbucket_of};
+use proto::model::index::IndexInfo;
+use proto::rpc::mutation::{BackfillMessage, KeyVersionsWriter};
 
 use super::context::{MESSAGE_BYTES, StreamContext};
 use crate::keys::KeyMaker;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use proto::env::Env;
-use proto::topology::MutationRouter;
+use proto::rpc::routing::MutationRouter;
 
 use crate::source::DocumentStore;
 

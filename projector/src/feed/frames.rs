@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proto::cut::Cut;
-use proto::history::FailoverLogs;
-use proto::homes::VbucketSet;
-use proto::ids::{Seqno, VbucketId};
-use proto::index::IndexInfo;
-use proto::mutation::{Frame, KeyVersionsWriter};
+use proto::model::cut::Cut;
+use proto::model::history::FailoverLogs;
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{Seqno, VbucketId};
+use proto::model::index::IndexInfo;
+use proto::rpc::mutation::{Frame, KeyVersionsWriter};
 use proto::{Error, Result};
 
 use super::context::MESSAGE_BYTES;

@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
-use proto::cut::Cut;
-use proto::homes::VbucketSet;
-use proto::ids::{Seqno, VbucketId};
+use proto::model::cut::Cut;
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{Seqno, VbucketId};
 use proto::{Error, ErrorCode, Result};
 
 use super::context::StreamContext;
@@ -85,10 +85,12 @@ mod tests {
 
     use bytes::Bytes;
     use proto::env::Env;
-    use proto::ids::{BucketId, NodeId, Vbuuid};
-    use proto::index::{BucketInfo, IndexInfo, SourceKind};
-    use proto::mutation::MutationKind;
-    use proto::topology::{MutationRouter, PartitionKey, Route};
+    use proto::model::bucket::{BucketInfo, SourceKind};
+    use proto::model::ids::{BucketId, NodeId, Vbuuid};
+    use proto::model::index::IndexInfo;
+    use proto::model::topology::PartitionKey;
+    use proto::rpc::mutation::MutationKind;
+    use proto::rpc::routing::{MutationRouter, Route};
 
     use super::*;
     use crate::source::{Batch, BucketChanges, BucketRecord, DocumentStore, MemoryStore};

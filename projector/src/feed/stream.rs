@@ -21,14 +21,15 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use proto::cut::{Cut, Position};
-use proto::env::ByteSender;
-use proto::history::FailoverLogs;
-use proto::homes::VbucketSet;
-use proto::ids::{Epoch, IndexId, NodeId, Seqno, VbucketId};
-use proto::index::{Catalog, IndexInfo, IndexState};
-use proto::mutation::{Frame, StreamMessage, SubscribeRequest};
+use proto::flow::ByteSender;
+use proto::model::catalog::Catalog;
+use proto::model::cut::{Cut, Position};
+use proto::model::history::FailoverLogs;
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{Epoch, IndexId, NodeId, Seqno, VbucketId};
+use proto::model::index::{IndexInfo, IndexState};
 use proto::plant::{self, Plant};
+use proto::rpc::mutation::{Frame, StreamMessage, SubscribeRequest};
 use proto::{Error, Result};
 use tokio::sync::watch;
 

@@ -5,7 +5,8 @@ use std::task::{Context, Poll};
 
 use futures::Stream;
 use proto::Result;
-use proto::env::{ByteReceiver, Task};
+use proto::env::Task;
+use proto::flow::ByteReceiver;
 
 /// Yields what the task sends.
 pub struct TaskStream<T> {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use proto::Result;
-use proto::api::WatchMessage;
-use proto::cut::EpochMark;
-use proto::ids::{BucketId, Vbuuid};
-use proto::index::{BucketInfo, Catalog, SourceKind};
+use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::catalog::Catalog;
+use proto::model::cut::EpochMark;
+use proto::model::ids::{BucketId, Vbuuid};
+use proto::rpc::api::WatchMessage;
 
 use super::retry::{Retry, report};
 use crate::projector::Projector;

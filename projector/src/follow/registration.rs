@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::ErrorCode;
-use proto::api::Heartbeat;
-use proto::command::{Command, CommandRequest, Outcome, RequestId};
+use proto::rpc::api::Heartbeat;
+use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 
 use super::retry::{Retry, report};
 use crate::projector::Projector;

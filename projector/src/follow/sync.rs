@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::api::SyncReport;
-use proto::ids::BucketId;
+use proto::model::ids::BucketId;
+use proto::rpc::api::SyncReport;
 
 use super::retry::{Retry, report};
 use crate::projector::Projector;

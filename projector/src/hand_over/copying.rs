@@ -10,9 +10,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proto::history::Branches;
-use proto::homes::HandOver;
-use proto::ids::Seqno;
+use proto::model::history::Branches;
+use proto::model::homes::HandOver;
+use proto::model::ids::Seqno;
 use proto::{Error, Result};
 
 use crate::source::bucket::Bucket;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use proto::api::{
+use proto::model::cut::Position;
+use proto::model::history::{SourceHistory, branch_of};
+use proto::model::ids::{Seqno, VbucketId, vbucket_of};
+use proto::rpc::api::{
     HandOverDocuments, HandOverPiece, HandOverRequest, HandOverWanted, HandedDocument, PushMutation,
 };
-use proto::cut::Position;
-use proto::history::{SourceHistory, branch_of};
-use proto::ids::{Seqno, VbucketId, vbucket_of};
 use proto::{Error, ErrorCode, Result};
 
 use crate::projector::Projector;

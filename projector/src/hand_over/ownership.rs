@@ -1,5 +1,5 @@
 //! What the writer does when it changes which vbuckets of a bucket are kept
-//! ([`proto::homes`] has the steps of a hand-over).
+//! ([`proto::model::homes`] has the steps of a hand-over).
 //!
 //! What is kept follows from the catalog alone, and is durable with the bucket's record, so that a projector that
 //! starts while no coordinator answers goes on with what it had. What is *released* is the projector's own word to the
@@ -15,8 +15,8 @@
 use std::sync::Arc;
 
 use proto::Result;
-use proto::homes::{HandOver, Homes};
-use proto::ids::{NodeId, Seqno, VbucketId};
+use proto::model::homes::{HandOver, Homes};
+use proto::model::ids::{NodeId, Seqno, VbucketId};
 
 use crate::source::bucket::Bucket;
 use crate::source::ownership::Keeping;

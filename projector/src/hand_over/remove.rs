@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::Result;
-use proto::ids::VbucketId;
+use proto::model::ids::VbucketId;
 
 use super::removing::{Removal, is_coming};
 use crate::projector::Projector;

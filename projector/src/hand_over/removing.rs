@@ -5,8 +5,8 @@
 //! until its last entry goes, whoever crashes. Then its documents go, and its log, in small batches; writers commit
 //! their groups between them.
 
-use proto::homes::Homes;
-use proto::ids::{NodeId, Seqno, VbucketId};
+use proto::model::homes::Homes;
+use proto::model::ids::{NodeId, Seqno, VbucketId};
 use proto::{Error, Result};
 
 use crate::source::bucket::Bucket;

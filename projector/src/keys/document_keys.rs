@@ -10,10 +10,10 @@
 
 use std::collections::BTreeSet;
 
-use proto::eval::{DocumentScope, eval, truth};
-use proto::index::IndexSpec;
-use proto::key::{KEY_BYTES_MAX, encode_part};
+use proto::expr::eval::{DocumentScope, eval, truth};
+use proto::model::index::IndexSpec;
 use proto::value::Value;
+use proto::value::key::{KEY_BYTES_MAX, encode_part};
 use proto::{Error, ErrorCode, Result};
 
 /// The most bytes that the included values of an entry may take together: as much as sixteen keys, so

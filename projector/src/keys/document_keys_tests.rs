@@ -1,8 +1,9 @@
 //! Which entries a document has.
 
-use proto::expr::{ColumnType, CompareOp, Expr, Step};
-use proto::index::{IncludedColumn, KeyPart};
-use proto::key::decode_part;
+use proto::expr::{ColumnType, CompareOp, Expr};
+use proto::model::index::{IncludedColumn, KeyPart};
+use proto::value::key::decode_part;
+use proto::value::path::Step;
 
 use super::*;
 

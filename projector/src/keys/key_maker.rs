@@ -3,14 +3,15 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use proto::Result;
-use proto::eval::{DocumentScope, eval};
 use proto::expr::Expr;
-use proto::ids::{NodeId, SliceNo};
-use proto::index::{IndexInfo, PartitionBy};
-use proto::key::encode_part;
-use proto::mutation::{KeyVersionsWriter, MutationKind};
-use proto::topology::{MutationRouter, PartitionKey, Route};
+use proto::expr::eval::{DocumentScope, eval};
+use proto::model::ids::{NodeId, SliceNo};
+use proto::model::index::{IndexInfo, PartitionBy};
+use proto::model::topology::PartitionKey;
+use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
+use proto::rpc::routing::{MutationRouter, Route};
 use proto::value::Value;
+use proto::value::key::encode_part;
 
 use super::document_keys::{DocumentKeys, document_keys};
 use crate::source::{Mutation, parse_stored};

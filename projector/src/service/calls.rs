@@ -5,16 +5,18 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use proto::api::{
+use proto::flow::byte_channel;
+use proto::model::bucket::SourceKind;
+use proto::model::catalog::Catalog;
+use proto::model::history::{SourceHistory, SourcePlace};
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{BucketId, vbucket_of};
+use proto::model::index::IndexInfo;
+use proto::rpc::api::{
     HandOverPiece, HandOverRequest, ProjectorApi, PushReply, PushRequest, ResultStream, WriteReply,
     WriteRequest,
 };
-use proto::env::byte_channel;
-use proto::history::{SourceHistory, SourcePlace};
-use proto::homes::VbucketSet;
-use proto::ids::{BucketId, vbucket_of};
-use proto::index::{Catalog, IndexInfo, SourceKind};
-use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
+use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::oneshot;
 

@@ -4,9 +4,10 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use proto::Result;
-use proto::api::Directory;
-use proto::env::{Budget, Env, Task};
-use proto::topology::MutationRouter;
+use proto::env::{Env, Task};
+use proto::flow::Budget;
+use proto::rpc::api::Directory;
+use proto::rpc::routing::MutationRouter;
 use tokio::sync::{Notify, watch};
 
 use crate::config::Config;

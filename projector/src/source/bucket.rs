@@ -9,11 +9,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use proto::cut::{Cut, EpochMark, Position};
-use proto::history::{Branches, FailoverLogs, SourceHistory, branch_of};
-use proto::homes::{Homes, VbucketSet};
-use proto::ids::{Epoch, Seqno, VbucketId};
-use proto::index::BucketInfo;
+use proto::model::bucket::BucketInfo;
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::history::{Branches, FailoverLogs, SourceHistory, branch_of};
+use proto::model::homes::{Homes, VbucketSet};
+use proto::model::ids::{Epoch, Seqno, VbucketId};
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 

@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use proto::ids::{Seqno, VbucketId};
-use proto::mutation::MutationKind;
+use proto::model::ids::{Seqno, VbucketId};
+use proto::rpc::mutation::MutationKind;
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 

@@ -1,7 +1,7 @@
 //! Which vbuckets of a bucket a projector keeps.
 
-use proto::homes::{Homes, VbucketSet};
-use proto::ids::{NodeId, VbucketId};
+use proto::model::homes::{Homes, VbucketSet};
+use proto::model::ids::{NodeId, VbucketId};
 use serde::{Deserialize, Serialize};
 
 /// What a projector keeps of a bucket.

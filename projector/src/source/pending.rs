@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use proto::cut::Position;
-use proto::history::Branches;
+use proto::model::cut::Position;
+use proto::model::history::Branches;
 
 use super::bucket::Bucket;
 use super::mutation::Mutation;

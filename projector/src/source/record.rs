@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use proto::history::Branches;
-use proto::ids::{Seqno, VbucketId};
-use proto::index::BucketInfo;
+use proto::model::bucket::BucketInfo;
+use proto::model::history::Branches;
+use proto::model::ids::{Seqno, VbucketId};
 use serde::{Deserialize, Serialize};
 
 use super::ownership::Keeping;
@@ -19,7 +19,7 @@ pub struct BucketRecord {
     /// Which vbuckets the projector keeps.
     pub keeping: Keeping,
     /// Of vbuckets that a producer numbers, the branches that were begun and are no part of the history any more,
-    /// newest first and at most [`BRANCHES_MAX`](proto::history::BRANCHES_MAX).
+    /// newest first and at most [`BRANCHES_MAX`](proto::model::history::BRANCHES_MAX).
     pub given_up: BTreeMap<VbucketId, Branches>,
 }
 

@@ -14,10 +14,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_channel::Receiver;
-use proto::api::{PushReply, WriteReply};
-use proto::env::{Env, Reservation};
-use proto::ids::BucketId;
+use proto::env::Env;
+use proto::flow::Reservation;
+use proto::model::ids::BucketId;
 use proto::plant::{self, Plant};
+use proto::rpc::api::{PushReply, WriteReply};
 use proto::{Error, Result};
 use tokio::sync::{Notify, oneshot};
 

@@ -27,14 +27,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use proto::aggregate::Partial;
-use proto::env::Permit;
-use proto::ids::{Epoch, SliceNo};
-use proto::index::IndexInfo;
+use proto::expr::aggregate::Partial;
+use proto::flow::Permit;
+use proto::model::ids::{Epoch, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::model::topology::TopologyProvider;
 use proto::plant::{self, Plant};
-use proto::scan::{Consistency, Output, RowBlock, ScanRequest};
+use proto::rpc::rows::RowBlock;
+use proto::rpc::scan::{Consistency, Output, ScanRequest};
 use proto::token::Token;
-use proto::topology::TopologyProvider;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
@@ -309,7 +310,7 @@ impl ScanStream {
         if take == rows {
             return block;
         }
-        let mut cut = proto::scan::RowBlockBuilder::with_capacity(block.data.len());
+        let mut cut = proto::rpc::rows::RowBlockBuilder::with_capacity(block.data.len());
         for row in block.iter().skip(skip as usize).take(take as usize) {
             cut.push(row.entry, row.include);
         }
@@ -319,8 +320,9 @@ impl ScanStream {
 
 #[cfg(test)]
 mod tests {
-    use proto::ids::BucketId;
-    use proto::scan::{RowBlockBuilder, ShardBatch};
+    use proto::model::ids::BucketId;
+    use proto::rpc::rows::RowBlockBuilder;
+    use proto::rpc::scan::ShardBatch;
 
     use super::shard::ShardStream;
     use super::*;

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use proto::ids::NodeId;
+use proto::model::ids::NodeId;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt;
-use proto::env::{ByteReceiver, ByteSender, ReceiverGone, Task, byte_channel};
-use proto::ids::{Epoch, NodeId, SliceNo};
-use proto::index::IndexInfo;
-use proto::scan::{RowBlock, ScanRequest, ShardBatch, ShardScan};
+use proto::env::Task;
+use proto::flow::{ByteReceiver, ByteSender, ReceiverGone, byte_channel};
+use proto::model::ids::{Epoch, NodeId, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::rpc::rows::RowBlock;
+use proto::rpc::scan::{ScanRequest, ShardBatch, ShardScan};
 use proto::{Error, ErrorCode, ErrorKind, Result};
 use tokio::time::{Instant, timeout_at};
 
@@ -238,9 +240,11 @@ impl Plan {
         let distinct =
             self.request.distinct_parts.map(|parts| (parts, self.index.spec.descending()));
         let mut gather = super::gather::Gather::new(shards, self.request.reverse, distinct);
-        if let proto::scan::Output::Aggregates(calls) = &self.request.output {
-            let mut totals: Vec<_> =
-                calls.iter().map(|call| proto::aggregate::Partial::new(call.function)).collect();
+        if let proto::rpc::scan::Output::Aggregates(calls) = &self.request.output {
+            let mut totals: Vec<_> = calls
+                .iter()
+                .map(|call| proto::expr::aggregate::Partial::new(call.function))
+                .collect();
             gather.fold(&mut totals).await?;
             let _ = send(sender, Ok(ShardBatch::Partials(totals))).await;
         } else {

@@ -1,12 +1,15 @@
 //! Shard scans against indexers that a test plays.
 
 use async_trait::async_trait;
-use proto::api::{CoordinatorApi, Directory, IndexerApi, ProjectorApi, ResultStream};
-use proto::env::{Admission, AdmissionLimits, Env};
-use proto::ids::{BucketId, IndexId, SliceId};
-use proto::index::{Catalog, IndexSpec, NodeInfo, Role};
-use proto::moves::{ExportMessage, ExportRequest};
-use proto::scan::{AppliedReport, Consistency, Output};
+use proto::env::Env;
+use proto::flow::{Admission, AdmissionLimits};
+use proto::model::catalog::Catalog;
+use proto::model::ids::{BucketId, IndexId, SliceId};
+use proto::model::index::IndexSpec;
+use proto::model::node::{NodeInfo, Role};
+use proto::rpc::api::{CoordinatorApi, Directory, IndexerApi, ProjectorApi, ResultStream};
+use proto::rpc::export::{ExportMessage, ExportRequest};
+use proto::rpc::scan::{AppliedReport, Consistency, Output};
 
 use super::*;
 use crate::service::Config;
@@ -27,7 +30,7 @@ impl IndexerApi for Rows {
         rows.retain(|row| scan.resume_after.as_ref().is_none_or(|after| row.as_bytes() > after));
         rows.truncate(scan.limit.map_or(usize::MAX, |limit| limit as usize));
         let block = |rows: &[String]| {
-            let mut block = proto::scan::RowBlockBuilder::default();
+            let mut block = proto::rpc::rows::RowBlockBuilder::default();
             rows.iter().for_each(|row| block.push(row.as_bytes(), b""));
             Ok(ShardBatch::Rows(block.finish()))
         };

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use proto::scan::{RowBlock, ShardBatch};
+use proto::rpc::rows::RowBlock;
+use proto::rpc::scan::ShardBatch;
 use proto::token::VirtualScan;
 use proto::{Error, Result};
 

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use comfy_table::Table;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use indexer::slice::fragment::{self, BlockInfo, FragmentInfo};
-use indexer::slice::log::{self, RecordInfo, RecordState, SegmentInfo};
-use indexer::slice::manifest::{self, Described};
 use proto::env::Env;
 use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
+use storage::fragment::{self, BlockInfo, FragmentInfo};
+use storage::log::{self, RecordInfo, RecordState, SegmentInfo};
+use storage::manifest::{self, Described};
 
 use super::client::say;
 

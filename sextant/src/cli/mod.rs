@@ -11,7 +11,7 @@ pub mod verify;
 
 use clap::{Parser, Subcommand};
 use proto::Error;
-use proto::index::Role;
+use proto::model::node::Role;
 
 /// Secondary indexes over changing data: declared in SQL, built without stopping writes, scanned at one
 /// consistent moment.

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proto::api::Directory;
 use proto::env::{Env, Task};
-use proto::ids::NodeId;
-use proto::index::{NodeInfo, Role};
+use proto::model::ids::NodeId;
+use proto::model::node::{NodeInfo, Role};
+use proto::rpc::api::Directory;
 use proto::{Error, ErrorCode, Result};
 use serde::Deserialize;
 use tokio::net::TcpListener;

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use indexer::slice::verify::{Report, is_data_dir, verify};
 use proto::env::Env;
 use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
+use storage::verify::{Report, is_data_dir, verify};
 
 use super::client::say;
 
@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    const MANIFEST: &[u8] = include_bytes!("../../../indexer/testdata/index-7.3.manifest");
+    const MANIFEST: &[u8] = include_bytes!("../../../indexer/storage/testdata/index-7.3.manifest");
 
     fn put(env: &Env, path: &str, bytes: &[u8]) {
         let path = Path::new(path);

@@ -7,7 +7,8 @@ use proto::grpc::{
     Bucket, ExecuteReply, ExecuteRequest, Index, ListBucketsReply, ListBucketsRequest,
     ListIndexesReply, ListIndexesRequest,
 };
-use proto::index::{BucketInfo, IndexInfo, SourceKind};
+use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::index::IndexInfo;
 use proto::{Error, ErrorCode, Result};
 use tonic::{Request, Response, Status};
 

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use futures::stream;
-use proto::cut::WritePosition;
 use proto::env::Env;
 use proto::grpc::query_server::Query;
 use proto::grpc::{ScanReply, ScanRequest, ScanRow, ScanValue};
-use proto::scan::{Consistency, Output, RowBlock};
+use proto::model::cut::WritePosition;
+use proto::rpc::rows::RowBlock;
+use proto::rpc::scan::{Consistency, Output};
 use proto::{Error, ErrorCode, Result};
 use router::{ScanBatch, ScanStream};
 use tonic::{Request, Response, Status};

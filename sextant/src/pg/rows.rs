@@ -7,12 +7,13 @@
 
 use std::borrow::Cow;
 
-use proto::eval::{Scope, eval};
-use proto::expr::{ColumnType, Step};
-use proto::index::IndexSpec;
-use proto::key::{decode_part, skip_part, write_part_text};
-use proto::scan::Row;
+use proto::expr::ColumnType;
+use proto::expr::eval::{Scope, eval};
+use proto::model::index::IndexSpec;
+use proto::rpc::rows::Row;
 use proto::value::Value;
+use proto::value::key::{decode_part, skip_part, write_part_text};
+use proto::value::path::Step;
 use proto::{Error, ErrorCode, Result};
 
 use super::types::Format;
@@ -214,7 +215,7 @@ impl EntryPrinter {
 }
 
 /// The most parts that an entry has.
-const PARTS_MAX: usize = proto::index::COLUMNS_MAX;
+const PARTS_MAX: usize = proto::model::index::COLUMNS_MAX;
 
 /// Encoded parts behind each other; beyond the given directions they ascend.
 struct Parts<'a> {
@@ -306,7 +307,7 @@ fn corrupt() -> Error {
 #[cfg(test)]
 mod tests {
     use proto::expr::Expr;
-    use proto::key::{encode_entry, encode_part};
+    use proto::value::key::{encode_entry, encode_part};
 
     use super::*;
 

@@ -17,8 +17,9 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use futures::poll;
-use proto::aggregate::Partial;
-use proto::scan::{AggregateFunction, RowBlock, RowIter};
+use proto::expr::aggregate::AggregateFunction;
+use proto::expr::aggregate::Partial;
+use proto::rpc::rows::{RowBlock, RowIter};
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 use router::ScanBatch;

@@ -110,7 +110,7 @@ fn from_text(known: &Type, text: &str) -> Result<Value> {
         Type::NUMERIC => ColumnType::Numeric,
         _ => return Ok(Value::from(text)),
     };
-    match proto::eval::cast(&Value::from(text), cast) {
+    match proto::expr::eval::cast(&Value::from(text), cast) {
         Value::Null => Err(invalid(known)),
         value => Ok(value),
     }

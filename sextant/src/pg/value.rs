@@ -1,8 +1,8 @@
 //! Single values as a client reads them, in text and in binary.
 
 use bigdecimal::BigDecimal;
-use proto::eval::cast;
 use proto::expr::ColumnType;
+use proto::expr::eval::cast;
 use proto::value::{Number, Value};
 
 use super::types::Format;

@@ -1,6 +1,7 @@
 //! Replacing parts of expressions.
 
-use proto::expr::{Expr, Step};
+use proto::expr::Expr;
+use proto::value::path::Step;
 
 /// The expressions directly inside one, to be changed.
 fn children_mut(expr: &mut Expr) -> Vec<&mut Expr> {

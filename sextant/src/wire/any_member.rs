@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use proto::api::{
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::ids::{BucketId, IndexId, NodeId, TopologyNo};
+use proto::model::moves::{RebalancePlan, RebalanceRequest};
+use proto::model::topology::IndexTopology;
+use proto::rpc::api::{
     CoordinatorApi, CoordinatorStatus, Directory, Heartbeat, ResultStream, SyncReport, WatchMessage,
 };
-use proto::command::{CommandRequest, Outcome};
-use proto::cut::{Cut, EpochMark};
-use proto::ids::{BucketId, IndexId, NodeId, TopologyNo};
-use proto::moves::{RebalancePlan, RebalanceRequest};
-use proto::topology::IndexTopology;
+use proto::rpc::command::{CommandRequest, Outcome};
 use proto::{Error, Result};
 use tokio::time::{Instant, sleep, timeout_at};
 

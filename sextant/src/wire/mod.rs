@@ -1,6 +1,6 @@
 //! The transport between services: a direct call where both ends share a process, gRPC otherwise.
 //!
-//! [`Peers`] is the [`proto::api::Directory`] that every service is given. A process registers the
+//! [`Peers`] is the [`proto::rpc::api::Directory`] that every service is given. A process registers the
 //! services that it runs itself; all else is reached at the address that the catalog names, over one
 //! HTTP/2 connection per address that reconnects by itself. On the wire a question is a `Call` or an
 //! `Open` in postcard, its answer the same type that the trait returns, or an error.
@@ -19,17 +19,18 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use dashmap::DashMap;
-use proto::api::{
+use proto::model::cut::Cut;
+use proto::model::ids::{BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo};
+use proto::model::moves::RebalanceRequest;
+use proto::model::node::NodeInfo;
+use proto::rpc::api::{
     CoordinatorApi, Directory, HandOverRequest, Heartbeat, IndexerApi, ProjectorApi, PushRequest,
     SyncReport, WriteRequest,
 };
-use proto::command::CommandRequest;
-use proto::cut::Cut;
-use proto::ids::{BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo};
-use proto::index::NodeInfo;
-use proto::moves::{ExportRequest, RebalanceRequest};
-use proto::mutation::{BackfillRequest, SubscribeRequest};
-use proto::scan::ShardScan;
+use proto::rpc::command::CommandRequest;
+use proto::rpc::export::ExportRequest;
+use proto::rpc::mutation::{BackfillRequest, SubscribeRequest};
+use proto::rpc::scan::ShardScan;
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tonic::transport::Channel;

@@ -5,21 +5,22 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt;
-use proto::api::{
+use proto::grpc::PeerRequest;
+use proto::grpc::peer_client::PeerClient;
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::history::{SourceHistory, SourcePlace};
+use proto::model::ids::{BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo};
+use proto::model::moves::{RebalancePlan, RebalanceRequest};
+use proto::model::topology::IndexTopology;
+use proto::rpc::api::{
     CoordinatorApi, CoordinatorStatus, HandOverPiece, HandOverRequest, Heartbeat, IndexerApi,
     PEER_MESSAGE_BYTES_MAX, ProjectorApi, PushReply, PushRequest, ResultStream, SyncReport,
     WatchMessage, WriteReply, WriteRequest,
 };
-use proto::command::{CommandRequest, Outcome};
-use proto::cut::{Cut, EpochMark};
-use proto::grpc::PeerRequest;
-use proto::grpc::peer_client::PeerClient;
-use proto::history::{SourceHistory, SourcePlace};
-use proto::ids::{BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo};
-use proto::moves::{ExportMessage, ExportRequest, RebalancePlan, RebalanceRequest};
-use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
-use proto::scan::{AppliedReport, ShardBatch, ShardScan};
-use proto::topology::IndexTopology;
+use proto::rpc::command::{CommandRequest, Outcome};
+use proto::rpc::export::{ExportMessage, ExportRequest};
+use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
+use proto::rpc::scan::{AppliedReport, ShardBatch, ShardScan};
 use proto::{Error, Result};
 use serde::de::DeserializeOwned;
 use tonic::transport::Channel;

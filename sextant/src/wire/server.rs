@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use futures::{Stream, StreamExt, stream};
-use proto::api::PEER_MESSAGE_BYTES_MAX;
 use proto::grpc::peer_server::{Peer, PeerServer};
 use proto::grpc::{PeerReply, PeerRequest};
-use proto::ids::NodeId;
+use proto::model::ids::NodeId;
+use proto::rpc::api::PEER_MESSAGE_BYTES_MAX;
 use proto::{Error, Result};
 use serde::Serialize;
 use tonic::{Request, Response, Status};

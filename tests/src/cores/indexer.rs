@@ -7,18 +7,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use indexer::follow::policy;
 use indexer::queue::MutationQueue;
-use indexer::rules;
-use indexer::slice::EpochBatch;
-use proto::api::{BucketProgress, Heartbeat, SliceProgress};
-use proto::cut::{Cut, EpochMark};
-use proto::history::FailoverLogs;
-use proto::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId, SliceNo};
-use proto::index::{BucketInfo, Catalog, IndexInfo};
-use proto::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
-use proto::mutation::StreamMessage;
-use proto::scan::AppliedReport;
+use proto::model::bucket::BucketInfo;
+use proto::model::catalog::Catalog;
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::history::FailoverLogs;
+use proto::model::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::model::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
+use proto::rpc::api::{BucketProgress, Heartbeat, SliceProgress};
+use proto::rpc::mutation::StreamMessage;
+use proto::rpc::scan::AppliedReport;
 use proto::{Error, ErrorCode, Result};
+use storage::EpochBatch;
 
 use self::builds::Build;
 use super::source::Packed;
@@ -231,10 +233,10 @@ impl Indexer {
         self.catalog.buckets.get(&self.bucket)
     }
 
-    fn dead_range(&self) -> Option<proto::rollback::DeadEpochs> {
+    fn dead_range(&self) -> Option<proto::model::rollback::DeadEpochs> {
         let newest = || self.copies.values().map(|copy| copy.newest);
         let epochs = || newest().filter(|e| *e > Epoch(0)).chain([self.applied_epoch()]);
-        rules::dead_range(self.bucket()?, epochs)
+        policy::dead_range(self.bucket()?, epochs)
     }
 
     /// Does something here stand in a range of dead epochs?
@@ -255,7 +257,7 @@ impl Indexer {
             for index in indexes {
                 let of_index = || self.copies.iter().filter(|(slice, _)| slice.index == index);
                 let newest = of_index().map(|(_, copy)| copy.newest).max().unwrap_or_default();
-                let stays = rules::stays(&dead, point.as_ref(), newest, |point| {
+                let stays = policy::stays(&dead, point.as_ref(), newest, |point| {
                     of_index().all(|(_, copy)| copy.floor.is_some() && copy.can_go_back(point))
                 });
                 if !stays {
@@ -324,7 +326,7 @@ impl Indexer {
                 return self.apply_ready();
             }
             StreamMessage::Epoch(mark) => {
-                rules::check_follows(&mark, self.history.as_deref(), self.applied_epoch())?;
+                policy::check_follows(&mark, self.history.as_deref(), self.applied_epoch())?;
                 self.queue()?.epoch(mark);
                 return self.apply_ready();
             }
@@ -344,7 +346,7 @@ impl Indexer {
             return Err(Error::internal("the stream does not begin at the watermarks"));
         }
         self.builds.retain(|build, _| indexes.iter().any(|index| index.id == *build));
-        self.builds.values_mut().for_each(|build| rules::rejoin(&mut build.joined, &at));
+        self.builds.values_mut().for_each(|build| policy::rejoin(&mut build.joined, &at));
         self.fed.clear();
         let here: BTreeSet<IndexId> = self.copies.keys().map(|slice| slice.index).collect();
         for index in here.into_iter().filter(|id| !indexes.iter().any(|index| index.id == *id)) {
@@ -391,7 +393,7 @@ impl Indexer {
             self.save();
         }
         let before = self.fed.remove(&index.id).map(|fed| fed.since).unwrap_or_default();
-        let since = rules::fed_since(&index, node, before, at);
+        let since = policy::fed_since(&index, node, before, at);
         self.fed.insert(index.id, Fed { info: Arc::clone(&index), since });
         self.build_if_missing(index, at.clone());
         Ok(())

@@ -11,9 +11,9 @@ use coordinator::testing::{
 };
 use coordinator::{MoveSettings, RaftConfig};
 use proto::Result;
-use proto::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::env::real::SystemRandom;
-use proto::ids::{Epoch, NodeId};
+use proto::model::ids::{Epoch, NodeId};
+use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 
 use super::world::{Event, World};
 use crate::raft::MEMBERS;

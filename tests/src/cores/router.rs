@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use proto::api::Heartbeat;
-use proto::ids::{Epoch, NodeId, SliceId, SliceNo};
-use proto::index::{Catalog, IndexInfo, IndexState};
-use proto::topology::TopologyProvider;
+use proto::model::catalog::Catalog;
+use proto::model::ids::{Epoch, NodeId, SliceId, SliceNo};
+use proto::model::index::{IndexInfo, IndexState};
+use proto::model::topology::TopologyProvider;
+use proto::rpc::api::Heartbeat;
 use router::applied::{Applied, readable_from};
 use router::virtual_scan::{Part, Progress};
 

@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use coordinator::testing::{Asked, Check, RaftMessage};
-use proto::api::Heartbeat;
-use proto::command::{CommandRequest, Outcome, RequestId};
-use proto::cut::Cut;
-use proto::history::SourceHistory;
-use proto::homes::VbucketSet;
-use proto::ids::{BucketId, Epoch, IndexId, MoveId, NodeId};
-use proto::mutation::StreamMessage;
-use proto::scan::AppliedReport;
+use proto::model::cut::Cut;
+use proto::model::history::SourceHistory;
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{BucketId, Epoch, IndexId, MoveId, NodeId};
+use proto::rpc::api::Heartbeat;
+use proto::rpc::command::{CommandRequest, Outcome, RequestId};
+use proto::rpc::mutation::StreamMessage;
+use proto::rpc::scan::AppliedReport;
 
 use super::client::Client;
 use super::indexer::Indexer;

@@ -16,7 +16,7 @@ use coordinator::RaftConfig;
 use coordinator::testing::{LogStore, LogWrite, MemoryLog, RaftCore, RaftMessage, StateMachine};
 use proto::Result;
 use proto::env::{real::SystemRandom, sim::SimFs};
-use proto::ids::NodeId;
+use proto::model::ids::NodeId;
 
 /// The members.
 pub const MEMBERS: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];

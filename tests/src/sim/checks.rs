@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coordinator::testing::LogStore;
-use proto::api::Directory;
-use proto::cut::{Cut, Position, WritePosition};
 use proto::env::sim::SimClock;
-use proto::ids::{BucketId, Epoch, NodeId, VbucketId};
-use proto::index::Role;
+use proto::model::cut::{Cut, Position, WritePosition};
+use proto::model::ids::{BucketId, Epoch, NodeId, VbucketId};
+use proto::model::node::Role;
+use proto::rpc::api::Directory;
 use router::Router;
 use tokio::time::{sleep, timeout};
 
@@ -136,7 +136,7 @@ pub fn check_disks(hosts: &Hosts, summary: &Shared) {
             },
             Role::Indexer => {
                 let env = env(0, Arc::new(SimClock::new(0)), host.fs.clone());
-                let report = indexer::slice::verify::verify(&env, dir);
+                let report = storage::verify::verify(&env, dir);
                 summary.lock().expect("not poisoned").directories_verified += 1;
                 if let Some(finding) = report.findings.first() {
                     let text = format!("{}: {}", finding.path.display(), finding.message);

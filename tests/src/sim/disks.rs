@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use projector::testing::DocumentStore;
 use projector::testing::MemoryStore;
 use proto::env::{FileSystem, OpenMode};
-use proto::ids::{BucketId, Seqno, VbucketId};
+use proto::model::ids::{BucketId, Seqno, VbucketId};
 
 use super::hosts::{Host, Hosts};
 

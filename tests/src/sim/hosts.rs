@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use futures::future::BoxFuture;
 use projector::testing::MemoryStore;
 use proto::ErrorCode;
-use proto::api::Directory;
 use proto::env::sim::{InlineSpawner, SimClock, SimFs};
 use proto::env::{Clock, Env, real::SystemRandom};
-use proto::ids::NodeId;
-use proto::index::{NodeInfo, Role};
+use proto::model::ids::NodeId;
+use proto::model::node::{NodeInfo, Role};
+use proto::rpc::api::Directory;
 use sextant::node;
 use sextant::wire::{PeerDirectory, Peers};
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use projector::testing::MemoryStore;
 use projector::testing::Mutation;
-use proto::cut::Position;
-use proto::ids::{BucketId, VbucketId};
+use proto::model::cut::Position;
+use proto::model::ids::{BucketId, VbucketId};
 
 use super::producer::Producer;
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use indexer::slice::{SliceStore, Snapshot};
-use proto::ids::{Epoch, IndexId, SliceNo};
+use proto::model::ids::{Epoch, IndexId, SliceNo};
+use storage::{SliceStore, Snapshot};
 
 use super::BUCKET;
 use super::compare::{self, Depth, Finding, Pair, Verdict};

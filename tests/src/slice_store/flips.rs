@@ -7,11 +7,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use indexer::slice::SliceStore;
 use proto::env::sim::SimFs;
 use proto::env::{Env, FileSystem, OpenMode};
-use proto::ids::Epoch;
+use proto::model::ids::Epoch;
 use proto::{Error, ErrorKind, Result};
+use storage::SliceStore;
 
 use super::compare::{Depth, Finding, Pair, Verdict};
 use super::driver::{Driver, failed, wrong};

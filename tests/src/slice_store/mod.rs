@@ -34,11 +34,11 @@ pub mod transfer;
 use std::path::Path;
 use std::sync::Arc;
 
-use indexer::slice::log::LogOptions;
-use indexer::slice::{FragmentStore, SliceStore, StoreOptions};
 use proto::Result;
 use proto::env::Env;
-use proto::ids::{BucketId, NodeId};
+use proto::model::ids::{BucketId, NodeId};
+use storage::log::LogOptions;
+use storage::{FragmentStore, SliceStore, StoreOptions};
 
 /// The node that the store belongs to.
 pub const NODE: NodeId = NodeId(7);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use futures::{StreamExt, future};
-use proto::ids::NodeId;
-use proto::moves::checksum_patience;
+use proto::model::ids::NodeId;
+use proto::rpc::export::checksum_patience;
 use proto::{Error, Result};
 
 use super::member::Member;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use proto::history::SourceHistory;
-use proto::ids::BucketId;
-use proto::source::source_of;
+use proto::client::source::source_of;
+use proto::model::history::SourceHistory;
+use proto::model::ids::BucketId;
 use proto::{Error, Result};
 
 use super::member::Member;

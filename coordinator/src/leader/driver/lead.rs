@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use futures::future;
 use proto::Result;
-use proto::command::{Command, CommandRequest, Outcome};
-use proto::index::{NodeInfo, Role as NodeRole};
+use proto::model::node::{NodeInfo, Role as NodeRole};
+use proto::rpc::command::{Command, CommandRequest, Outcome};
 use tokio::sync::watch;
 
 use super::checks::order_checks;

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use proto::Result;
-use proto::api::{CoordinatorApi, Directory};
-use proto::command::{CommandRequest, Outcome};
 use proto::env::Env;
+use proto::rpc::api::{CoordinatorApi, Directory};
+use proto::rpc::command::{CommandRequest, Outcome};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 

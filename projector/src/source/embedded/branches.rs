@@ -2,9 +2,9 @@
 
 use proto::Result;
 use proto::env::Random;
-use proto::history::begin_branch;
-use proto::ids::{Seqno, Vbuuid};
-use proto::index::SourceKind;
+use proto::model::bucket::SourceKind;
+use proto::model::history::begin_branch;
+use proto::model::ids::{Seqno, Vbuuid};
 use proto::plant::{self, Plant};
 
 use crate::source::record::BucketRecord;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use proto::Result;
-use proto::api::{Write, WriteKind};
-use proto::key::check_id;
+use proto::rpc::api::{Write, WriteKind};
 use proto::value::Value;
+use proto::value::key::check_id;
 
 use crate::source::check::{WRITE_OVERHEAD_BYTES, document};
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use proto::api::WriteReply;
-use proto::cut::{Position, WritePosition};
-use proto::ids::{Seqno, VbucketId, Vbuuid, vbucket_of};
-use proto::mutation::MutationKind;
+use proto::model::cut::{Position, WritePosition};
+use proto::model::ids::{Seqno, VbucketId, Vbuuid, vbucket_of};
+use proto::rpc::api::WriteReply;
+use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
 
 use super::check::{CheckedKind, CheckedWrite};

@@ -4,9 +4,9 @@
 //! vbucket has beyond is lost. The request may come twice, and the second time late: so each branch is begun
 //! once, and those of which nothing is left are remembered for that.
 
-use proto::cut::Position;
-use proto::history::{BRANCHES_MAX, Branches, begin_branch};
-use proto::ids::{Seqno, VbucketId};
+use proto::model::cut::Position;
+use proto::model::history::{BRANCHES_MAX, Branches, begin_branch};
+use proto::model::ids::{Seqno, VbucketId};
 use proto::{Error, ErrorCode, Result};
 
 use crate::source::bucket::Bucket;

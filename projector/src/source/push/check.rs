@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use proto::api::PushMutation;
-use proto::ids::{Vbuuid, vbucket_of};
-use proto::index::BucketInfo;
-use proto::key::check_id;
-use proto::mutation::MutationKind;
+use proto::model::bucket::BucketInfo;
+use proto::model::ids::{Vbuuid, vbucket_of};
+use proto::rpc::api::PushMutation;
+use proto::rpc::mutation::MutationKind;
+use proto::value::key::check_id;
 use proto::{Error, ErrorCode, Result};
 
 use crate::source::check::{WRITE_OVERHEAD_BYTES, document};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use proto::api::PushReply;
-use proto::cut::Position;
-use proto::ids::VbucketId;
+use proto::model::cut::Position;
+use proto::model::ids::VbucketId;
+use proto::rpc::api::PushReply;
 use proto::{Error, ErrorCode, Result};
 
 use super::check::CheckedPush;

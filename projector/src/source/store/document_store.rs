@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use proto::Result;
-use proto::ids::{BucketId, Seqno, VbucketId};
+use proto::model::ids::{BucketId, Seqno, VbucketId};
 
 use crate::source::mutation::Mutation;
 use crate::source::record::BucketRecord;

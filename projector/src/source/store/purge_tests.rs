@@ -6,10 +6,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proptest::prelude::*;
 use proto::ErrorCode;
-use proto::homes::VbucketSet;
-use proto::ids::{BucketId, NodeId, Seqno, VbucketId, Vbuuid, vbucket_of};
-use proto::index::{BucketInfo, SourceKind};
-use proto::mutation::MutationKind;
+use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{BucketId, NodeId, Seqno, VbucketId, Vbuuid, vbucket_of};
+use proto::rpc::mutation::MutationKind;
 
 use super::document_store::*;
 use super::fjall::FjallStore;

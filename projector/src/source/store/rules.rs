@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use proto::ids::{BucketId, Seqno, VbucketId};
-use proto::mutation::MutationKind;
+use proto::model::ids::{BucketId, Seqno, VbucketId};
+use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
 
 use super::document_store::LogExtent;

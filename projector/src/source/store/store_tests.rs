@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use proto::cut::{Cut, EpochMark, Position};
 use proto::env::Env;
-use proto::homes::VbucketSet;
-use proto::ids::{BucketId, Epoch, NodeId, Seqno, VbucketId, Vbuuid, vbucket_of};
-use proto::index::{BucketInfo, SourceKind};
-use proto::mutation::MutationKind;
+use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{BucketId, Epoch, NodeId, Seqno, VbucketId, Vbuuid, vbucket_of};
+use proto::rpc::mutation::MutationKind;
 use proto::{ErrorCode, Result};
 
 use super::document_store::*;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use proto::Result;
-use proto::expr::{ColumnType, Expr, Step};
-use proto::index::BucketInfo;
+use proto::expr::{ColumnType, Expr};
+use proto::model::bucket::BucketInfo;
 use proto::value::Value;
+use proto::value::path::Step;
 
 use super::order::Order;
 use super::parameters::{ParameterTypes, constant};

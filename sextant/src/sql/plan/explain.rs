@@ -1,8 +1,8 @@
 //! EXPLAIN: a plan in words.
 
 use proto::expr::Expr;
-use proto::index::PartitionBy;
-use proto::scan::Output;
+use proto::model::index::PartitionBy;
+use proto::rpc::scan::Output;
 
 use super::columns::Columns;
 use super::{IndexPlan, Plan};

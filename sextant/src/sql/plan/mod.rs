@@ -19,7 +19,8 @@ use std::sync::Arc;
 
 use proto::Result;
 use proto::expr::{ColumnType, Expr, Function};
-use proto::index::{BucketInfo, IndexInfo};
+use proto::model::bucket::BucketInfo;
+use proto::model::index::IndexInfo;
 use proto::value::Value;
 
 pub use constant::{ConstantPlan, ConstantValue};
@@ -167,8 +168,8 @@ fn default_name(expr: &Expr, column: &impl Fn(u16) -> String) -> String {
 }
 
 /// The name of an aggregate.
-fn aggregate_name(function: proto::scan::AggregateFunction) -> &'static str {
-    use proto::scan::AggregateFunction::{Avg, Count, Max, Min, Sum};
+fn aggregate_name(function: proto::expr::aggregate::AggregateFunction) -> &'static str {
+    use proto::expr::aggregate::AggregateFunction::{Avg, Count, Max, Min, Sum};
     match function {
         Count => "count",
         Min => "min",

@@ -9,15 +9,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use proto::api::{
+use proto::env::{Env, Task};
+use proto::model::history::{SourceHistory, SourcePlace};
+use proto::model::ids::{BucketId, NodeId};
+use proto::model::node::{NodeInfo, Role};
+use proto::rpc::api::{
     CoordinatorApi, Directory, HandOverPiece, HandOverRequest, IndexerApi, ProjectorApi, PushReply,
     PushRequest, ResultStream, WriteReply, WriteRequest,
 };
-use proto::env::{Env, Task};
-use proto::history::{SourceHistory, SourcePlace};
-use proto::ids::{BucketId, NodeId};
-use proto::index::{NodeInfo, Role};
-use proto::mutation::{
+use proto::rpc::mutation::{
     BackfillMessage, BackfillRequest, KeyVersionsReader, StreamMessage, SubscribeRequest,
 };
 use sextant::serve::{Ports, Served, Serving};
@@ -153,7 +153,7 @@ impl Loopback {
 
     /// Where an indexer keeps its fragments.
     pub fn fragments(&self, node: NodeId) -> PathBuf {
-        indexer::slice::layout::fragment_dir(&data_dir(&self.dir, node))
+        storage::layout::fragment_dir(&data_dir(&self.dir, node))
     }
 }
 

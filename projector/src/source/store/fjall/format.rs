@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use proto::env::{FileSystem, OpenMode};
-use proto::ids::{BucketId, Seqno, VbucketId};
-use proto::mutation::{MutationKind, put_bytes, take_bytes};
+use proto::model::ids::{BucketId, Seqno, VbucketId};
+use proto::rpc::mutation::MutationKind;
+use proto::rpc::varint::{put_bytes, take_bytes};
 use proto::{Error, ErrorCode, Result};
 
 use crate::source::mutation::Mutation;

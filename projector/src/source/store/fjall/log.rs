@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use fjall::{Keyspace, OwnedWriteBatch};
 use proto::Result;
-use proto::ids::{BucketId, Seqno, VbucketId, vbucket_of};
-use proto::index::BucketInfo;
+use proto::model::bucket::BucketInfo;
+use proto::model::ids::{BucketId, Seqno, VbucketId, vbucket_of};
 
 use super::format::{
     be_u64, damaged, document_id, log_entry, log_key, log_seqno, purged_key, read_entry,

@@ -12,8 +12,8 @@ use fjall::{
 };
 use proto::Result;
 use proto::env::FileSystem;
-use proto::ids::{BucketId, Seqno, VbucketId};
-use proto::mutation::MutationKind;
+use proto::model::ids::{BucketId, Seqno, VbucketId};
+use proto::rpc::mutation::MutationKind;
 
 use super::format::{
     CAS_KEY, DATABASE_DIR, RECORD_PREFIX, be_u64, check_version, damaged, document_id,

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proto::Result;
-use proto::history::Branches;
-use proto::ids::{Seqno, VbucketId, vbucket_of};
-use proto::mutation::MutationKind;
+use proto::model::history::Branches;
+use proto::model::ids::{Seqno, VbucketId, vbucket_of};
+use proto::rpc::mutation::MutationKind;
 
 use crate::source::mutation::{Mutation, entry_bytes};
 use crate::source::record::BucketRecord;

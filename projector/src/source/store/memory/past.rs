@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use proto::cut::Position;
-use proto::history::{Branches, branch_of};
-use proto::ids::{BucketId, Seqno, VbucketId, Vbuuid};
+use proto::model::cut::Position;
+use proto::model::history::{Branches, branch_of};
+use proto::model::ids::{BucketId, Seqno, VbucketId, Vbuuid};
 
 use super::contents::{Contents, Log};
 use super::store::MemoryStore;

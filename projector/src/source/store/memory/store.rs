@@ -5,8 +5,8 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
-use proto::ids::{BucketId, Seqno, VbucketId, vbucket_of};
-use proto::mutation::MutationKind;
+use proto::model::ids::{BucketId, Seqno, VbucketId, vbucket_of};
+use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
 
 use super::contents::{Contents, Doubtful};

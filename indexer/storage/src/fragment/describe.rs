@@ -1,0 +1,270 @@
+//! What is in a fragment, for `sextant inspect fragment` and `sextant verify`: every block is read and
+//! checked, and what the file says of its rows is compared with them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use proto::Result;
+use proto::env::Env;
+use proto::model::ids::{Epoch, SliceNo};
+use serde::Serialize;
+
+use super::cache::BlockCache;
+use super::filter::{Filter, filter_hash};
+use super::read::Fragment;
+use super::stored::{self, Compression};
+use crate::block::Block;
+use crate::block_index::Section;
+use crate::manifest::Columns;
+use crate::table::{Table, TableStats};
+
+/// A fragment as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FragmentInfo {
+    /// Under which id it was written.
+    pub id: u64,
+    /// Which columns its rows have.
+    pub columns: String,
+    /// Bytes of the file.
+    pub file_bytes: u64,
+    /// Bytes of its blocks as they are stored.
+    pub block_bytes: u64,
+    /// Bytes of the blocks that could be read, uncompressed.
+    pub raw_bytes: u64,
+    /// Bytes of its filter.
+    pub filter_bytes: u64,
+    /// What it says of all its rows.
+    pub stats: TableStats,
+    /// The rows of each slice.
+    pub sections: Vec<SectionInfo>,
+    /// What is wrong with it.
+    pub findings: Vec<String>,
+}
+
+/// The rows of one slice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SectionInfo {
+    /// The slice.
+    pub slice: SliceNo,
+    /// How many blocks.
+    pub blocks: u32,
+    /// How many rows.
+    pub rows: u64,
+    /// Bytes of its blocks as they are stored.
+    pub bytes: u64,
+    /// The first entry, in hexadecimal.
+    pub first: String,
+    /// The last entry, in hexadecimal.
+    pub last: String,
+}
+
+/// A block that could be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BlockInfo {
+    /// Its number.
+    pub block: u32,
+    /// The slice.
+    pub slice: SliceNo,
+    /// Its place in the file.
+    pub offset: u64,
+    /// Bytes as stored.
+    pub stored_bytes: u64,
+    /// Bytes when uncompressed.
+    pub raw_bytes: u64,
+    /// How it is compressed.
+    pub compression: Compression,
+    /// How many rows.
+    pub rows: u32,
+    /// How many of them are tombstones.
+    pub tombstones: u32,
+    /// The smallest epoch of a row.
+    pub oldest: Epoch,
+    /// The largest epoch of a row.
+    pub newest: Epoch,
+    /// The first entry, in hexadecimal.
+    pub first: String,
+}
+
+/// Hands each block of a fragment that can be read to `each`, and sums up; damage within the blocks is
+/// among the findings, damage outside them an error. Blocks.
+pub fn describe(env: &Env, path: &Path, each: &mut dyn FnMut(&BlockInfo)) -> Result<FragmentInfo> {
+    let table = Fragment::open_path(&*env.fs, path, 0, &Arc::new(BlockCache::new(0)))?;
+    let Some(fragment) = table.fragment() else {
+        return Err(proto::Error::internal("an opened fragment is not in a file"));
+    };
+    let mut check = Check::new(&table, fragment.filter());
+    for (n, section) in table.index.sections().iter().enumerate() {
+        (check.rows, check.bytes, check.last) = (0, 0, None);
+        for block in section.first_block..section.end_block {
+            check.block(fragment, n, block, each);
+        }
+        check.end_section(section);
+    }
+    check.end();
+    let sections = table.index.sections().iter().map(|section| describe_section(&table, section));
+    Ok(FragmentInfo {
+        id: fragment.written_id(),
+        columns: Columns(fragment.columns()).to_string(),
+        file_bytes: fragment.file_bytes(),
+        block_bytes: table.bytes(),
+        raw_bytes: check.raw_bytes,
+        filter_bytes: fragment.filter().map_or(0, Filter::size) as u64,
+        stats: table.stats.clone(),
+        sections: sections.collect(),
+        findings: check.findings,
+    })
+}
+
+fn describe_section(table: &Table, section: &Section) -> SectionInfo {
+    SectionInfo {
+        slice: section.slice,
+        blocks: section.end_block - section.first_block,
+        rows: section.rows,
+        bytes: section.bytes,
+        first: hex(table.index.first_entry(section.first_block)),
+        last: hex(&section.last),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Compares the rows with what is said of them, in one walk.
+struct Check<'a> {
+    table: &'a Table,
+    filter: Option<&'a Filter>,
+    /// What the rows of all blocks so far amount to.
+    found: TableStats,
+    raw_bytes: u64,
+    /// Could all blocks be read? Else the sums prove nothing.
+    whole: bool,
+    /// Of the section: rows and bytes so far.
+    rows: u64,
+    bytes: u64,
+    /// The last row so far of the section, if there is one: its entry and epoch.
+    last: Option<(Vec<u8>, Epoch)>,
+    /// Reused from row to row.
+    entry: Vec<u8>,
+    key: Vec<u8>,
+    findings: Vec<String>,
+}
+
+impl<'a> Check<'a> {
+    fn new(table: &'a Table, filter: Option<&'a Filter>) -> Self {
+        Self {
+            table,
+            filter,
+            found: TableStats::default(),
+            raw_bytes: 0,
+            whole: true,
+            rows: 0,
+            bytes: 0,
+            last: None,
+            entry: Vec::new(),
+            key: Vec::new(),
+            findings: Vec::new(),
+        }
+    }
+
+    fn end_section(&mut self, section: &Section) {
+        let last = self.last.as_ref().map(|(entry, _)| entry);
+        let agrees =
+            (self.rows, self.bytes, last) == (section.rows, section.bytes, Some(&section.last));
+        if self.whole && !agrees {
+            let slice = section.slice;
+            self.findings
+                .push(format!("the rows of slice {slice} are not those that its index says"));
+        }
+    }
+
+    fn end(&mut self) {
+        if self.whole && self.found != self.table.stats {
+            let (found, said) = (&self.found, &self.table.stats);
+            self.findings
+                .push(format!("its statistics say {said:?}, its rows amount to {found:?}"));
+        }
+    }
+
+    fn block(
+        &mut self,
+        fragment: &Fragment,
+        section: usize,
+        block: u32,
+        each: &mut dyn FnMut(&BlockInfo),
+    ) {
+        let mut read = None;
+        let result = fragment.read_blocks(&self.table.index, block..block + 1, |stored, parsed| {
+            read = Some((stored::compression(stored), stored.len() as u64, parsed));
+        });
+        if let Err(error) = result {
+            (self.whole, self.last) = (false, None);
+            self.findings.push(error.message);
+            return;
+        }
+        let Some((compression, stored_bytes, parsed)) = read else { return };
+        let info = BlockInfo {
+            block,
+            slice: self.table.index.sections()[section].slice,
+            offset: self.table.index.place(block).map_or(0, |place| place.0),
+            stored_bytes,
+            raw_bytes: parsed.bytes().len() as u64,
+            compression,
+            rows: parsed.rows(),
+            tombstones: (0..parsed.rows()).map(|row| u32::from(parsed.is_tombstone(row))).sum(),
+            oldest: (0..parsed.rows()).map(|row| parsed.epoch(row)).min().unwrap_or_default(),
+            newest: (0..parsed.rows()).map(|row| parsed.epoch(row)).max().unwrap_or_default(),
+            first: hex(self.table.index.first_entry(block)),
+        };
+        self.rows(&info, &parsed);
+        self.sum(&info);
+        each(&info);
+    }
+
+    fn sum(&mut self, info: &BlockInfo) {
+        self.rows += u64::from(info.rows);
+        self.bytes += info.stored_bytes;
+        self.raw_bytes += info.raw_bytes;
+        let found = &mut self.found;
+        let is_first = found.rows == 0;
+        found.oldest = if is_first { info.oldest } else { found.oldest.min(info.oldest) };
+        found.newest = found.newest.max(info.newest);
+        found.rows += u64::from(info.rows);
+        found.tombstones += u64::from(info.tombstones);
+    }
+
+    /// The rows of a block follow each other and those before it; at most one finding for each block.
+    fn rows(&mut self, info: &BlockInfo, block: &Block) {
+        let place = format!("block {}, at offset {}", info.block, info.offset);
+        if block.compare(0, self.table.index.first_entry(info.block)).is_ne() {
+            self.findings
+                .push(format!("{place}: its first entry is not the one that the index says"));
+        }
+        let mut finding = None;
+        for row in 0..block.rows() {
+            self.entry.clear();
+            block.put_entry(row, &mut self.entry);
+            let epoch = block.epoch(row);
+            if let Some((entry, newer)) = &self.last {
+                let same = *entry == self.entry;
+                self.found.versions |= same;
+                if *entry > self.entry || same && *newer <= epoch {
+                    finding = finding.or(Some((row, "is not behind the one before it")));
+                }
+            }
+            if let Some(filter) = self.filter {
+                self.key.clear();
+                block.put_key(row, &mut self.key);
+                if !filter.may_contain(filter_hash(&self.key)) {
+                    finding = finding.or(Some((row, "has a key that the filter denies")));
+                }
+            }
+            let (last, at) = self.last.get_or_insert_default();
+            last.clone_from(&self.entry);
+            *at = epoch;
+        }
+        if let Some((row, what)) = finding {
+            self.findings.push(format!("{place}: row {row} {what}"));
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The parts of a fragment file whose size is fixed: its header and its trailer.
+
+use proto::{Error, ErrorCode, Result};
+use serde::{Deserialize, Serialize};
+
+use super::filter::LINE_BYTES;
+use crate::block_index::BlockIndex;
+use crate::table::TableStats;
+
+const MAGIC: &[u8; 4] = b"SXFR";
+const TRAILER_MAGIC: &[u8; 4] = b"RFXS";
+/// The only version so far.
+pub const VERSION: u32 = 1;
+/// Bytes of the header; the first block is behind it.
+pub const HEADER_BYTES: u64 = 20;
+/// Bytes of the trailer, the last of the file.
+pub const TRAILER_BYTES: u64 = 32;
+
+/// What is wrong in a place, before it is known in which file.
+pub(super) fn corrupt(what: impl Into<String>) -> Error {
+    Error::new(ErrorCode::Corrupt, what)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
+}
+
+/// The beginning of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The id under which the file was written.
+    pub id: u64,
+}
+
+impl Header {
+    /// The header, and the seed of the file's other checksums.
+    pub fn encode(self) -> ([u8; HEADER_BYTES as usize], u32) {
+        let mut bytes = [0; HEADER_BYTES as usize];
+        bytes[..4].copy_from_slice(MAGIC);
+        bytes[4..8].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.id.to_le_bytes());
+        let crc = crc32c::crc32c(&bytes[..16]);
+        bytes[16..].copy_from_slice(&crc.to_le_bytes());
+        (bytes, crc)
+    }
+
+    /// The header, and the seed of the file's other checksums.
+    pub fn decode(bytes: &[u8; HEADER_BYTES as usize]) -> Result<(Self, u32)> {
+        if &bytes[..4] != MAGIC {
+            return Err(corrupt("it does not begin as a fragment does"));
+        }
+        let crc = crc32c::crc32c(&bytes[..16]);
+        if crc != u32_at(bytes, 16) {
+            return Err(corrupt("the checksum of its header, at offset 0, does not match"));
+        }
+        let version = u32_at(bytes, 4);
+        if version != VERSION {
+            let message = format!("it has version {version}; this build reads version {VERSION}");
+            return Err(Error::new(ErrorCode::Version, message)
+                .with_hint("run the release of sextant that wrote it, or a newer one"));
+        }
+        Ok((Self { id: u64_at(bytes, 8) }, crc))
+    }
+}
+
+/// The end of a file: where the other parts are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trailer {
+    /// Where the blocks end and the meta section begins.
+    pub meta_offset: u64,
+    /// Bytes of the meta section.
+    pub meta_bytes: u32,
+    /// Lines of the filter; zero if there is none.
+    pub filter_lines: u32,
+    /// Checksum of the meta section.
+    pub meta_crc: u32,
+    /// Checksum of the filter.
+    pub filter_crc: u32,
+}
+
+impl Trailer {
+    /// Where the filter begins.
+    pub fn filter_offset(&self) -> u64 {
+        self.meta_offset + u64::from(self.meta_bytes)
+    }
+
+    /// The trailer of a file whose header gave `seed`.
+    pub fn encode(self, seed: u32) -> [u8; TRAILER_BYTES as usize] {
+        let mut bytes = [0; TRAILER_BYTES as usize];
+        bytes[..8].copy_from_slice(&self.meta_offset.to_le_bytes());
+        let words = [self.meta_bytes, self.filter_lines, self.meta_crc, self.filter_crc];
+        for (n, word) in words.into_iter().enumerate() {
+            bytes[8 + 4 * n..12 + 4 * n].copy_from_slice(&word.to_le_bytes());
+        }
+        let crc = crc32c::crc32c_append(seed, &bytes[..24]);
+        bytes[24..28].copy_from_slice(&crc.to_le_bytes());
+        bytes[28..].copy_from_slice(TRAILER_MAGIC);
+        bytes
+    }
+
+    /// The trailer of a file of `file_bytes` whose header gave `seed`; the parts that it names fill the file.
+    pub fn decode(
+        bytes: &[u8; TRAILER_BYTES as usize],
+        seed: u32,
+        file_bytes: u64,
+    ) -> Result<Self> {
+        let at = file_bytes - TRAILER_BYTES;
+        if &bytes[28..] != TRAILER_MAGIC {
+            let what = format!("its last bytes, from offset {at} on, are not a fragment's trailer");
+            return Err(corrupt(what));
+        }
+        if crc32c::crc32c_append(seed, &bytes[..24]) != u32_at(bytes, 24) {
+            let what = format!("the checksum of its trailer, at offset {at}, does not match");
+            return Err(corrupt(what));
+        }
+        let trailer = Self {
+            meta_offset: u64_at(bytes, 0),
+            meta_bytes: u32_at(bytes, 8),
+            filter_lines: u32_at(bytes, 12),
+            meta_crc: u32_at(bytes, 16),
+            filter_crc: u32_at(bytes, 20),
+        };
+        let behind_blocks = u64::from(trailer.meta_bytes)
+            + u64::from(trailer.filter_lines) * LINE_BYTES as u64
+            + TRAILER_BYTES;
+        let fits = trailer.meta_offset >= HEADER_BYTES
+            && trailer.meta_offset.checked_add(behind_blocks) == Some(file_bytes);
+        if !fits {
+            let what = format!("the parts that its trailer, at offset {at}, names do not fill it");
+            return Err(corrupt(what));
+        }
+        Ok(trailer)
+    }
+}
+
+/// The meta section, as it is written.
+#[derive(Serialize)]
+pub struct MetaRef<'a> {
+    /// Which columns the rows have.
+    pub columns: u64,
+    /// What holds for all rows.
+    pub stats: &'a TableStats,
+    /// Where each block begins.
+    pub index: &'a BlockIndex,
+}
+
+/// The meta section, as it is read: the same fields as [`MetaRef`].
+#[derive(Deserialize)]
+pub struct Meta {
+    /// Which columns the rows have.
+    pub columns: u64,
+    /// What holds for all rows.
+    pub stats: TableStats,
+    /// Where each block begins.
+    pub index: BlockIndex,
+}
+
+impl Meta {
+    /// Reads the section, and checks that its parts fit together and to blocks that end at
+    /// `blocks_end`.
+    pub fn decode(bytes: &[u8], blocks_end: u64) -> Result<Self> {
+        let (mut meta, rest) = postcard::take_from_bytes::<Self>(bytes)
+            .map_err(|error| corrupt(format!("its meta section cannot be read: {error}")))?;
+        if !rest.is_empty() || !meta.index.prepare() {
+            return Err(corrupt("the parts of its sparse index do not fit together"));
+        }
+        let mut end = HEADER_BYTES;
+        for block in 0..meta.index.blocks() {
+            match meta.index.place(block) {
+                Some((offset, len)) if offset == end => end += u64::from(len),
+                _ => return Err(corrupt(format!("its sparse index misplaces block {block}"))),
+            }
+        }
+        let rows = meta.index.sections().iter().map(|section| section.rows);
+        let rows = rows.fold(0, u64::saturating_add);
+        if end != blocks_end || rows != meta.stats.rows {
+            return Err(corrupt("its sparse index and its statistics or length do not agree"));
+        }
+        Ok(meta)
+    }
+}

@@ -1,0 +1,35 @@
+//! Makes the checksums of a damaged fragment right again, so that a fuzzer comes past them.
+
+use super::format::{HEADER_BYTES, Header, Meta, TRAILER_BYTES, Trailer};
+use super::stored::checksum;
+
+/// Computes all checksums anew, as far as the parts can be found; `None` if the trailer's lengths do
+/// not fit.
+pub(crate) fn mend(bytes: &mut [u8]) -> Option<()> {
+    let file_bytes = bytes.len() as u64;
+    if file_bytes < HEADER_BYTES + TRAILER_BYTES {
+        return None;
+    }
+    let id = bytes[8..16].iter().rev().fold(0, |id, byte| id << 8 | u64::from(*byte));
+    let (header, seed) = Header { id }.encode();
+    bytes[..HEADER_BYTES as usize].copy_from_slice(&header);
+    let at = (file_bytes - TRAILER_BYTES) as usize;
+    let mut trailer: [u8; TRAILER_BYTES as usize] = bytes[at..].try_into().ok()?;
+    let crc = crc32c::crc32c_append(seed, &trailer[..24]);
+    trailer[24..28].copy_from_slice(&crc.to_le_bytes());
+    trailer[28..].copy_from_slice(b"RFXS");
+    let mut trailer = Trailer::decode(&trailer, seed, file_bytes).ok()?;
+    let (meta, filter) = (trailer.meta_offset as usize, trailer.filter_offset() as usize);
+    if let Ok(Meta { index, .. }) = Meta::decode(&bytes[meta..filter], trailer.meta_offset) {
+        for (offset, len) in (0..index.blocks()).filter_map(|block| index.place(block)) {
+            let stored = &mut bytes[offset as usize..][..len as usize];
+            if let Some((crc, rest)) = stored.split_first_chunk_mut::<4>() {
+                *crc = checksum(seed, offset, rest).to_le_bytes();
+            }
+        }
+    }
+    trailer.meta_crc = crc32c::crc32c_append(seed, &bytes[meta..filter]);
+    trailer.filter_crc = crc32c::crc32c_append(seed, &bytes[filter..at]);
+    bytes[at..].copy_from_slice(&trailer.encode(seed));
+    Some(())
+}

@@ -1,0 +1,144 @@
+//! What fuzzers call: each function takes any bytes as one of the formats on disk or on the wire, reads
+//! as much of them as can be read, and must neither panic nor ask for more memory than the bytes are
+//! worth. `fuzz/` runs them under libFuzzer; a test runs them over mutated golden files.
+
+mod mend;
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+
+use proto::Result;
+use proto::env::{Env, OpenMode, sim};
+use proto::rpc::mutation::KeyVersionsReader;
+
+use super::block::Block;
+use super::fragment::{self, BlockCache, Fragment, filter_hash};
+use super::log::{self, CommitLog, LogOptions};
+use super::manifest::{self, Described};
+
+const DIR: &str = "fuzz";
+
+/// A block without what a file adds to it.
+pub fn block(data: &[u8]) {
+    if let Ok(block) = Block::parse(data.into()) {
+        read_rows(&block, data);
+    }
+}
+
+/// A fragment file, as it is and with its checksums made right.
+pub fn fragment(data: &[u8]) {
+    let _ = read_fragment(data);
+    let mut mended = data.to_vec();
+    if fragment::mend(&mut mended).is_some() {
+        let _ = read_fragment(&mended);
+    }
+}
+
+/// A segment of the commit log, the only one of its log, as it is and with its checksums made right.
+pub fn log(data: &[u8]) {
+    read_log(data);
+    let mut mended = data.to_vec();
+    mend::log(&mut mended);
+    read_log(&mended);
+}
+
+fn read_log(data: &[u8]) {
+    // Under the name that its header asks for, or it would go no further.
+    let base = data.get(8..16).and_then(|base| base.try_into().ok()).map_or(0, u64::from_le_bytes);
+    let name = format!("{base:020}.log");
+    let Ok(env) = with_file(&name, data) else { return };
+    let _ = log::describe(&env, &Path::new(DIR).join(name), &mut |_| ());
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().build() else { return };
+    let _ = runtime.block_on(async {
+        CommitLog::open(&env, Path::new(DIR), LogOptions::default(), &mut |_, _| Ok(()))
+    });
+}
+
+/// A manifest of a node or of an index, as it is and with its checksum made right.
+pub fn manifest(data: &[u8]) {
+    read_manifest(data);
+    let mut mended = data.to_vec();
+    mend::manifest(&mut mended);
+    read_manifest(&mended);
+}
+
+fn read_manifest(data: &[u8]) {
+    let dir = Path::new(DIR);
+    let Ok(env) = with_file("any.manifest", data) else { return };
+    let name = match manifest::describe(&env, &dir.join("any.manifest")) {
+        Ok(Described::Index { index, generation, .. }) => {
+            manifest::index_path(dir, index, generation)
+        }
+        _ => dir.join("node.manifest"),
+    };
+    if env.fs.rename(&dir.join("any.manifest"), &name).is_ok() {
+        let _ = manifest::read_all(&*env.fs, dir);
+    }
+}
+
+/// Packed key-versions.
+pub fn key_versions(data: &[u8]) {
+    for key_versions in KeyVersionsReader::new(data).flatten() {
+        for index in key_versions.indexes() {
+            index.entries().for_each(drop);
+        }
+    }
+}
+
+/// A world in memory with one file.
+fn with_file(name: &str, data: &[u8]) -> Result<Env> {
+    let (env, _, _) = sim::world(0);
+    env.fs.create_dir_all(Path::new(DIR))?;
+    let file = env.fs.open(&Path::new(DIR).join(name), OpenMode::Create)?;
+    file.write_all_at(data, 0)?;
+    Ok(env)
+}
+
+fn read_fragment(data: &[u8]) -> Result<()> {
+    let env = with_file("fragment", data)?;
+    let path = Path::new(DIR).join("fragment");
+    let _ = fragment::describe(&env, &path, &mut |_| ());
+    let cache = Arc::new(BlockCache::new(1 << 16));
+    let table = Fragment::open_path(&*env.fs, &path, 1, &cache)?;
+    let bound = &data[..data.len().min(16)];
+    let mut ahead = VecDeque::new();
+    let _ = table.read_ahead(0..table.index.blocks(), &mut ahead);
+    for section in 0..table.index.sections().len() {
+        table.index.lower_bound(section, bound);
+        table.index.lower_bound(section, &table.index.sections()[section].last);
+    }
+    for block in 0..table.index.blocks() {
+        if let Ok(block) = table.block(block) {
+            read_rows(&block, bound);
+        }
+    }
+    if let Some(fragment) = table.fragment() {
+        fragment.may_contain(filter_hash(bound));
+    }
+    Ok(())
+}
+
+/// Reads each row in all ways.
+fn read_rows(block: &Block, bound: &[u8]) {
+    let bound = &bound[..bound.len().min(64)];
+    block.lower_bound(bound);
+    let mut out = Vec::new();
+    for skip in [0, 3, 8, 100] {
+        let heads = block.heads(skip);
+        for row in 0..block.rows() {
+            let _ = block.head(&heads, row);
+        }
+    }
+    for row in 0..block.rows() {
+        out.clear();
+        block.put_entry(row, &mut out);
+        block.put_key(row, &mut out);
+        block.put_value(row, &mut out);
+        let _ = (block.epoch(row), block.is_tombstone(row), block.compare(row, bound));
+        let _ = (block.entry_len(row), block.key_len(row));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! The bytes of segments and records; the module above says what they mean.
+
+use proto::{Error, ErrorCode, Result};
+
+use super::Lsn;
+
+const SEGMENT_MAGIC: &[u8; 4] = b"SXLG";
+/// Version 1 was one file without segments.
+const VERSION: u32 = 2;
+/// Bytes before the first record of a segment.
+pub(crate) const SEGMENT_HEADER_BYTES: usize = 20;
+
+const DATA_MAGIC: u32 = 0x5ec0_4d22;
+const MARK_MAGIC: u32 = 0x5ec0_4d23;
+/// How a record begins, whatever its kind, in bytes.
+pub(super) const MAGIC_PREFIX: [u8; 3] = [0x4d, 0xc0, 0x5e];
+/// Bytes before the payload of a record.
+pub(super) const RECORD_HEADER_BYTES: usize = 24;
+/// A record above this is damage: an epoch of this size would not have been accepted.
+pub(super) const RECORD_BYTES_MAX: usize = 1 << 30;
+
+/// No log grows to this place; what claims to be behind it is damaged. So sums of places do not overflow.
+const LSN_MAX: Lsn = 1 << 62;
+
+/// The header of a segment that begins at `base`.
+pub(super) fn segment_header(base: Lsn) -> [u8; SEGMENT_HEADER_BYTES] {
+    let mut header = [0; SEGMENT_HEADER_BYTES];
+    header[..4].copy_from_slice(SEGMENT_MAGIC);
+    header[4..8].copy_from_slice(&VERSION.to_le_bytes());
+    header[8..16].copy_from_slice(&base.to_le_bytes());
+    let crc = crc32c::crc32c(&header[..16]);
+    header[16..].copy_from_slice(&crc.to_le_bytes());
+    header
+}
+
+/// Where the segment of a header begins.
+pub(super) fn parse_segment_header(header: &[u8; SEGMENT_HEADER_BYTES]) -> Result<Lsn> {
+    if &header[..4] != SEGMENT_MAGIC || crc32c::crc32c(&header[..16]) != u32_at(header, 16) {
+        return Err(Error::new(ErrorCode::Corrupt, "its header is damaged"));
+    }
+    match u32_at(header, 4) {
+        VERSION if u64_at(header, 8) > LSN_MAX => {
+            Err(Error::new(ErrorCode::Corrupt, "it says that it begins where no log comes to"))
+        }
+        VERSION => Ok(u64_at(header, 8)),
+        other => Err(Error::new(
+            ErrorCode::Version,
+            format!("its format version is {other}, this build reads {VERSION}"),
+        )),
+    }
+}
+
+/// The header of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    /// Is it a mark?
+    pub(super) mark: bool,
+    /// Bytes of the payload.
+    pub(super) len: u32,
+    /// CRC-32C of the payload.
+    pub(super) payload_crc: u32,
+    /// How far the log was durable when the record was written.
+    pub(super) durable: Lsn,
+}
+
+impl Header {
+    pub(super) fn data(len: u32, payload_crc: u32, durable: Lsn) -> Self {
+        Self { mark: false, len, payload_crc, durable }
+    }
+
+    pub(super) fn mark(durable: Lsn) -> Self {
+        Self { mark: true, len: 0, payload_crc: 0, durable }
+    }
+
+    /// Bytes of the whole record.
+    pub(super) fn record_bytes(&self) -> u64 {
+        RECORD_HEADER_BYTES as u64 + u64::from(self.len)
+    }
+
+    /// The header of a record that begins at `lsn`.
+    pub(super) fn encode(&self, lsn: Lsn) -> [u8; RECORD_HEADER_BYTES] {
+        let magic = if self.mark { MARK_MAGIC } else { DATA_MAGIC };
+        let mut out = [0; RECORD_HEADER_BYTES];
+        out[..4].copy_from_slice(&magic.to_le_bytes());
+        out[4..8].copy_from_slice(&self.len.to_le_bytes());
+        out[8..12].copy_from_slice(&self.payload_crc.to_le_bytes());
+        out[16..].copy_from_slice(&self.durable.to_le_bytes());
+        let crc = header_crc(&out, lsn);
+        out[12..16].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    /// The header of a record that begins at `lsn`; `None` if these bytes are not one.
+    pub(super) fn parse(bytes: &[u8; RECORD_HEADER_BYTES], lsn: Lsn) -> Option<Self> {
+        let mark = match u32_at(bytes, 0) {
+            DATA_MAGIC => false,
+            MARK_MAGIC => true,
+            _ => return None,
+        };
+        let header = Self {
+            mark,
+            len: u32_at(bytes, 4),
+            payload_crc: u32_at(bytes, 8),
+            durable: u64_at(bytes, 16),
+        };
+        let plausible = header.durable <= lsn && header.len as usize <= RECORD_BYTES_MAX;
+        (plausible && u32_at(bytes, 12) == header_crc(bytes, lsn)).then_some(header)
+    }
+}
+
+fn header_crc(header: &[u8; RECORD_HEADER_BYTES], lsn: Lsn) -> u32 {
+    let crc = crc32c::crc32c(&lsn.to_le_bytes());
+    crc32c::crc32c_append(crc32c::crc32c_append(crc, &header[..12]), &header[16..])
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
+}

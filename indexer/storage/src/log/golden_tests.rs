@@ -1,0 +1,104 @@
+//! The format does not change by accident, and damage of any kind is answered, not suffered.
+
+use std::path::PathBuf;
+
+use proptest::prelude::*;
+use proto::env::{Env, FileSystem, OpenMode, sim};
+
+use super::segment::segment_path;
+use super::*;
+
+/// The second segment of a log: three records, a mark behind each.
+const GOLDEN: &[u8] = include_bytes!("../../testdata/00000000000000000148.log");
+const GOLDEN_BASE: Lsn = 148;
+
+fn payloads() -> [Vec<u8>; 3] {
+    [b"alpha".to_vec(), Vec::new(), (0..200).collect()]
+}
+
+fn dir() -> PathBuf {
+    PathBuf::from("/log")
+}
+
+/// A machine with this as the only segment of its log.
+fn world_with(segment: &[u8]) -> (Env, sim::SimFs) {
+    let (env, _, fs) = sim::world(1);
+    fs.create_dir_all(&dir()).unwrap();
+    let file = fs.open(&segment_path(&dir(), GOLDEN_BASE), OpenMode::Create).unwrap();
+    file.write_all_at(segment, 0).unwrap();
+    file.sync().unwrap();
+    fs.sync_dir(&dir()).unwrap();
+    (env, fs)
+}
+
+fn replay(env: &Env) -> Result<Vec<Vec<u8>>> {
+    let mut replayed = Vec::new();
+    CommitLog::open(env, &dir(), LogOptions::default(), &mut |_, payload| {
+        replayed.push(payload.to_vec());
+        Ok(())
+    })?;
+    Ok(replayed)
+}
+
+/// Writes the log of which the golden file is the second segment.
+async fn write_golden() -> Vec<u8> {
+    let (env, _, fs) = sim::world(1);
+    let options = LogOptions { segment_bytes: 120, ..LogOptions::default() };
+    let log = CommitLog::open(&env, &dir(), options, &mut |_, _| Ok(())).unwrap();
+    for payload in std::iter::once(vec![0; 100]).chain(payloads()) {
+        let lsn = log.append(&payload).await.unwrap();
+        log.wait_durable(lsn).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    let file = fs.open(&segment_path(&dir(), GOLDEN_BASE), OpenMode::Read).unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    bytes
+}
+
+#[tokio::test]
+async fn the_format_is_that_of_the_golden_file() {
+    assert_eq!(write_golden().await, GOLDEN);
+    let (env, _) = world_with(GOLDEN);
+    assert_eq!(replay(&env).unwrap(), payloads());
+}
+
+#[tokio::test]
+async fn another_version_is_told_from_damage() {
+    let mut bytes = GOLDEN.to_vec();
+    bytes[4] = 3;
+    let crc = crc32c::crc32c(&bytes[..16]);
+    bytes[16..20].copy_from_slice(&crc.to_le_bytes());
+    let error = replay(&world_with(&bytes).0).unwrap_err();
+    assert_eq!(error.code, ErrorCode::Version);
+    assert!(error.message.contains("version is 3"), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn damaged_bytes_yield_a_beginning_of_the_records_or_an_error(
+        at in any::<prop::sample::Index>(),
+        removed in 0usize..300,
+        inserted in prop::collection::vec(any::<u8>(), 0..40),
+        copied in any::<prop::sample::Index>(),
+    ) {
+        let mut bytes = GOLDEN.to_vec();
+        let at = at.index(bytes.len());
+        // What stands elsewhere in the file is the likeliest to deceive.
+        let from = copied.index(bytes.len());
+        let copy = GOLDEN[from..bytes.len().min(from + inserted.len() * 4)].to_vec();
+        let end = bytes.len().min(at + removed);
+        bytes.splice(at..end, inserted.into_iter().chain(copy));
+        let (env, _) = world_with(&bytes);
+        let described = describe(&env, &segment_path(&dir(), GOLDEN_BASE), &mut |_| {});
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let replayed = runtime.block_on(async { replay(&env) });
+        if let Ok(replayed) = replayed {
+            prop_assert!(payloads().starts_with(&replayed), "{replayed:?}");
+            let whole = described.map_or(0, |sum| sum.records);
+            prop_assert!(whole >= replayed.len() as u64);
+        }
+    }
+}

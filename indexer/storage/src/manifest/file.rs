@@ -1,0 +1,222 @@
+//! Manifests on disk.
+//!
+//! ```text
+//! file := "SXMF" version:u32 kind:u32 len:u64 crc:u32  body[len]      (little endian)
+//! ```
+//!
+//! `body` is postcard; `crc` is CRC-32C over kind, length and body. A manifest is written whole under
+//! another name, synced and renamed, so that a crash leaves the old one or the new one.
+
+use std::path::{Path, PathBuf};
+
+use proto::env::{FileSystem, OpenMode};
+use proto::model::ids::{Generation, IndexId};
+use proto::{Error, ErrorCode, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::list::{IndexManifest, NodeManifest, damaged};
+
+const MAGIC: &[u8; 4] = b"SXMF";
+const VERSION: u32 = 4;
+const HEADER_BYTES: usize = 24;
+const NODE_NAME: &str = "node.manifest";
+const SUFFIX: &str = ".manifest";
+const HINT: &str =
+    "restore the file, or remove it together with the fragments: the slices are rebuilt";
+
+/// What a manifest is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Node = 1,
+    Index = 2,
+}
+
+/// All manifests of a directory.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Manifests {
+    /// The node's own; `None` before the first was written.
+    pub node: Option<NodeManifest>,
+    /// Those of the indexes, by number and generation.
+    pub indexes: Vec<IndexManifest>,
+}
+
+/// Makes an index manifest durable in the place of an earlier one.
+pub fn write_index(fs: &dyn FileSystem, dir: &Path, manifest: &IndexManifest) -> Result<()> {
+    manifest.check()?;
+    let name = index_name(manifest.info.id, manifest.info.generation);
+    write(fs, dir, &name, &encode(Kind::Index, manifest)?)
+}
+
+/// Makes the node manifest durable in the place of an earlier one.
+pub fn write_node(fs: &dyn FileSystem, dir: &Path, manifest: &NodeManifest) -> Result<()> {
+    write(fs, dir, NODE_NAME, &encode(Kind::Node, manifest)?)
+}
+
+/// The manifest of an index; `None` if there is none.
+pub fn read_index(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    index: IndexId,
+    generation: Generation,
+) -> Result<Option<IndexManifest>> {
+    let path = dir.join(index_name(index, generation));
+    read(fs, &path, |bytes| decode_index(&path, bytes))
+}
+
+/// The node manifest; `None` if there is none.
+pub fn read_node(fs: &dyn FileSystem, dir: &Path) -> Result<Option<NodeManifest>> {
+    read(fs, &dir.join(NODE_NAME), |bytes| decode(Kind::Node, bytes))
+}
+
+/// Removes the manifest of an index for good; not having one is no error.
+pub fn remove_index(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    index: IndexId,
+    generation: Generation,
+) -> Result<()> {
+    let path = dir.join(index_name(index, generation));
+    let removed = match fs.remove_file(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    };
+    removed
+        .and_then(|()| fs.sync_dir(dir))
+        .map_err(|error| Error::from(error).context(format!("removing {}", path.display())))
+}
+
+/// Reads all manifests of a directory, and removes what a crash in the midst of a write has left. A
+/// damaged one is an error that names it.
+pub fn read_all(fs: &dyn FileSystem, dir: &Path) -> Result<Manifests> {
+    let listing =
+        |error: std::io::Error| Error::from(error).context(format!("listing {}", dir.display()));
+    let mut manifests = Manifests { node: read_node(fs, dir)?, indexes: Vec::new() };
+    for path in fs.list(dir).map_err(listing)? {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if name.ends_with(".manifest.tmp") {
+            fs.remove_file(&path).map_err(listing)?;
+        } else if name.ends_with(SUFFIX) && name != NODE_NAME {
+            manifests.indexes.extend(read(fs, &path, |bytes| decode_index(&path, bytes))?);
+        }
+    }
+    manifests.indexes.sort_by_key(|manifest| (manifest.info.id, manifest.info.generation));
+    Ok(manifests)
+}
+
+/// The file of an index manifest.
+pub(super) fn index_name(index: IndexId, generation: Generation) -> String {
+    format!("index-{index}.{generation}{SUFFIX}")
+}
+
+/// The file of an index manifest in a directory.
+pub fn index_path(dir: &Path, index: IndexId, generation: Generation) -> PathBuf {
+    dir.join(index_name(index, generation))
+}
+
+fn write(fs: &dyn FileSystem, dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+    let (path, tmp) = (dir.join(name), dir.join(format!("{name}.tmp")));
+    let publish = || {
+        let file = fs.open(&tmp, OpenMode::Create)?;
+        file.set_len(0)?;
+        file.write_all_at(bytes, 0)?;
+        file.sync()?;
+        fs.rename(&tmp, &path)?;
+        fs.sync_dir(dir)
+    };
+    publish().map_err(|error| Error::from(error).context(format!("writing {}", path.display())))
+}
+
+fn read<T>(
+    fs: &dyn FileSystem,
+    path: &Path,
+    decode: impl FnOnce(&[u8]) -> Result<T>,
+) -> Result<Option<T>> {
+    if !fs.exists(path) {
+        return Ok(None);
+    }
+    let bytes = read_bytes(fs, path)?;
+    let reading = |error: Error| match error.code {
+        ErrorCode::Corrupt => error.context(format!("reading {}", path.display())).with_hint(HINT),
+        _ => error.context(format!("reading {}", path.display())),
+    };
+    decode(&bytes).map(Some).map_err(reading)
+}
+
+/// All of a file.
+pub(super) fn read_bytes(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
+    let read = || {
+        let file = fs.open(path, OpenMode::Read)?;
+        let mut bytes = vec![0; file.len()? as usize];
+        file.read_exact_at(&mut bytes, 0)?;
+        Ok(bytes)
+    };
+    read().map_err(|error: std::io::Error| {
+        Error::from(error).context(format!("reading {}", path.display()))
+    })
+}
+
+pub(super) fn encode<T: Serialize>(kind: Kind, manifest: &T) -> Result<Vec<u8>> {
+    let body = postcard::to_stdvec(manifest)
+        .map_err(|error| Error::internal(format!("encoding a manifest: {error}")))?;
+    let mut out = Vec::with_capacity(HEADER_BYTES + body.len());
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    out.extend_from_slice(&(kind as u32).to_le_bytes());
+    out.extend_from_slice(&(body.len() as u64).to_le_bytes());
+    let crc = crc32c::crc32c_append(crc32c::crc32c(&out[8..20]), &body);
+    out.extend_from_slice(&crc.to_le_bytes());
+    out.extend_from_slice(&body);
+    Ok(out)
+}
+
+/// The kind and the body of a file whose checksum is right.
+pub(super) fn parse(bytes: &[u8]) -> Result<(Kind, &[u8])> {
+    let Some((header, body)) = bytes.split_at_checked(HEADER_BYTES) else {
+        return Err(damaged("it ends within its header"));
+    };
+    let word = |at: usize| {
+        u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+    };
+    if &header[..4] != MAGIC {
+        return Err(damaged("not a manifest"));
+    }
+    if word(4) != VERSION {
+        let message = format!("its format version is {}, this build reads {VERSION}", word(4));
+        return Err(Error::new(ErrorCode::Version, message));
+    }
+    let len = u64::from(word(12)) | u64::from(word(16)) << 32;
+    if len != body.len() as u64 {
+        return Err(damaged(format!("its body has {} bytes, it says {len}", body.len())));
+    }
+    if crc32c::crc32c_append(crc32c::crc32c(&header[8..20]), body) != word(20) {
+        return Err(damaged("its checksum is wrong"));
+    }
+    match word(8) {
+        kind if kind == Kind::Node as u32 => Ok((Kind::Node, body)),
+        kind if kind == Kind::Index as u32 => Ok((Kind::Index, body)),
+        kind => Err(damaged(format!("it is of an unknown kind, {kind}"))),
+    }
+}
+
+pub(super) fn decode<T: DeserializeOwned>(kind: Kind, bytes: &[u8]) -> Result<T> {
+    let (said, body) = parse(bytes)?;
+    if said != kind {
+        return Err(damaged(format!("a manifest of kind {said:?} where {kind:?} is expected")));
+    }
+    match postcard::take_from_bytes(body) {
+        Ok((manifest, [])) => Ok(manifest),
+        Ok((_, rest)) => Err(damaged(format!("{} bytes behind its body", rest.len()))),
+        Err(error) => Err(damaged(format!("its body cannot be read: {error}"))),
+    }
+}
+
+fn decode_index(path: &Path, bytes: &[u8]) -> Result<IndexManifest> {
+    let manifest: IndexManifest = decode(Kind::Index, bytes)?;
+    manifest.check()?;
+    let name = PathBuf::from(index_name(manifest.info.id, manifest.info.generation));
+    if path.file_name() != Some(name.as_os_str()) {
+        return Err(damaged(format!("it is of another index: {}", name.display())));
+    }
+    Ok(manifest)
+}

@@ -1,0 +1,105 @@
+//! What a document has in one slice of an index, as the back index keeps it.
+//!
+//! ```text
+//! state := entry*        entry := len(key)*2+hashed  key  [hash:u64]
+//! ```
+//! `hash`, of the included values, tells whether they changed; it is there only where there are any.
+//! A document that has nothing has no state: its row is a tombstone.
+
+use proto::rpc::scan::KeyRange;
+use proto::rpc::varint::{put_varint, take_varint};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// An entry that a document has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PackedEntry<'a> {
+    /// Its encoded key parts.
+    pub key: &'a [u8],
+    /// The hash of its included values; zero if there are none.
+    pub include_hash: u64,
+}
+
+/// The hash of included values as a state keeps it.
+pub fn include_hash(include: &[u8]) -> u64 {
+    // Zero stands for none.
+    if include.is_empty() { 0 } else { xxh3_64(include).max(1) }
+}
+
+/// Appends an entry to a state.
+pub fn put(out: &mut Vec<u8>, entry: PackedEntry<'_>) {
+    let hashed = entry.include_hash != 0;
+    put_varint(out, (entry.key.len() as u64) << 1 | u64::from(hashed));
+    out.extend_from_slice(entry.key);
+    if hashed {
+        out.extend_from_slice(&entry.include_hash.to_le_bytes());
+    }
+}
+
+/// The entries of a state. What cannot be read ends it: blocks are checked before they are read.
+pub fn entries(state: &[u8]) -> impl Iterator<Item = PackedEntry<'_>> {
+    let mut rest = state;
+    std::iter::from_fn(move || take(&mut rest))
+}
+
+fn take<'a>(rest: &mut &'a [u8]) -> Option<PackedEntry<'a>> {
+    if rest.is_empty() {
+        return None;
+    }
+    let tag = take_varint(rest).ok()?;
+    let (key, tail) = rest.split_at_checked(usize::try_from(tag >> 1).ok()?)?;
+    *rest = tail;
+    let include_hash = match tag & 1 {
+        0 => 0,
+        _ => {
+            let (hash, tail) = rest.split_first_chunk::<8>()?;
+            *rest = tail;
+            u64::from_le_bytes(*hash)
+        }
+    };
+    Some(PackedEntry { key, include_hash })
+}
+
+/// Appends those entries of the state of a document that are in a range of entries.
+pub fn put_range(out: &mut Vec<u8>, state: &[u8], id: &[u8], range: &KeyRange) {
+    if range.low.is_empty() && range.high.is_none() {
+        out.extend_from_slice(state);
+        return;
+    }
+    let mut whole = Vec::new();
+    for entry in entries(state) {
+        whole.clear();
+        whole.extend_from_slice(entry.key);
+        whole.extend_from_slice(id);
+        if range.contains(&whole) {
+            put(out, entry);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_come_back_and_can_be_narrowed() {
+        let mut state = Vec::new();
+        let all = [
+            PackedEntry { key: b"a", include_hash: 0 },
+            PackedEntry { key: b"", include_hash: 7 },
+            PackedEntry { key: &[9; 300], include_hash: include_hash(b"x") },
+        ];
+        all.iter().for_each(|entry| put(&mut state, *entry));
+        assert_eq!(entries(&state).collect::<Vec<_>>(), all);
+        let mut some = Vec::new();
+        let high = Some(bytes::Bytes::from_static(b"b"));
+        put_range(&mut some, &state, b"z", &KeyRange { low: Default::default(), high });
+        assert_eq!(entries(&some).collect::<Vec<_>>(), [all[0], all[2]], "the id counts too");
+        let low = bytes::Bytes::from_static(b"b");
+        let mut some = Vec::new();
+        put_range(&mut some, &state, b"z", &KeyRange { low, high: None });
+        assert_eq!(entries(&some).count(), 1);
+        for cut in 0..state.len() {
+            assert!(entries(&state[..cut]).count() <= all.len());
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! What a service needs to talk to the others.
+
+pub mod source;

@@ -1,0 +1,15 @@
+//! The cluster's nouns: identifiers, positions in a source's history, definitions, and where everything is.
+//!
+//! Plain data with the questions that the data alone can answer. No module here knows a message or a service.
+
+pub mod bucket;
+pub mod catalog;
+pub mod cut;
+pub mod history;
+pub mod homes;
+pub mod ids;
+pub mod index;
+pub mod moves;
+pub mod node;
+pub mod rollback;
+pub mod topology;
