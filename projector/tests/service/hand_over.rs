@@ -10,6 +10,8 @@ use futures::StreamExt;
 use projector::testing::DocumentStore;
 use proto::ErrorCode;
 use proto::client::source::source_of;
+use proto::model::bucket::*;
+use proto::model::catalog::*;
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::homes::{HandOver, Homes};
 use proto::model::ids::*;
