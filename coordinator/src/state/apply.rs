@@ -38,6 +38,8 @@ impl StateContext {
         if effects.contains(&Effect::CatalogChanged) {
             self.catalog_cas = self.cas;
         }
+        let broken = || if effects.is_empty() { Ok(()) } else { self.check() };
+        debug_assert_eq!(broken(), Ok(()), "after {:?}", request.command);
         if let Some(id) = request.request {
             self.requests.keep(id, position, outcome.clone());
         }

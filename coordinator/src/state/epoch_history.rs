@@ -44,6 +44,11 @@ impl EpochHistory {
         &self.marks[self.marks.len() - 1].0
     }
 
+    /// The epoch before the newest, if it is kept.
+    pub(super) fn before_last(&self) -> Option<Epoch> {
+        self.marks.iter().nth_back(1).map(|(mark, _)| mark.epoch)
+    }
+
     /// The epochs after one, ascending; all for zero.
     pub fn after(&self, epoch: Epoch) -> impl Iterator<Item = &EpochMark> {
         let at = self.marks.partition_point(|(mark, _)| mark.epoch <= epoch);

@@ -20,6 +20,7 @@
 //! | `nodes` | registration, draining, removal |
 //! | `moves` | moves of slices |
 //! | `rollback` | what follows when a source has lost a piece of its history |
+//! | `invariants` | what holds after each command, checked by debug builds |
 //! | `apply` | the way of a command to all of these |
 //! | `snapshot`, `limits` | the state as bytes, and how large that may be |
 //!
@@ -37,6 +38,7 @@ mod epochs;
 mod homes;
 pub mod index_record;
 mod indexes;
+mod invariants;
 pub(crate) mod limits;
 mod lookup;
 mod moves;
