@@ -37,7 +37,7 @@ pub use service::Coordinator;
 /// The cores by themselves, for simulations that step them.
 #[cfg(feature = "testing")]
 pub mod testing {
-    pub use crate::leader::{Asked, Check, Leader, Plan};
+    pub use crate::leader::{CopyCheck, HistoryQuery, Leader, Plan};
     pub use crate::raft::core::{Output, RaftCore};
     pub use crate::raft::log_store::LogStore;
     pub use crate::raft::log_write::LogWrite;

@@ -54,12 +54,12 @@ fn decode_record(bytes: &[u8]) -> Result<Record> {
 
 /// The copy.
 pub struct Replica {
-    view: Mutex<View>,
+    view: Mutex<ReplicaView>,
     changes: watch::Sender<u64>,
 }
 
 /// The state, and its picture for the services.
-pub struct View {
+pub struct ReplicaView {
     /// The state.
     pub state: StateContext,
     /// Its catalog; the same `Arc` until the catalog changes.
@@ -71,11 +71,14 @@ impl Replica {
     pub fn new() -> Arc<Self> {
         let state = StateContext::default();
         let catalog = Arc::new(state.catalog());
-        Arc::new(Self { view: Mutex::new(View { state, catalog }), changes: watch::channel(0).0 })
+        Arc::new(Self {
+            view: Mutex::new(ReplicaView { state, catalog }),
+            changes: watch::channel(0).0,
+        })
     }
 
     /// The state as it is now; to be held for a moment only.
-    pub fn view(&self) -> MutexGuard<'_, View> {
+    pub fn view(&self) -> MutexGuard<'_, ReplicaView> {
         self.view.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -116,7 +119,7 @@ impl StateMachine for Machine {
     fn restore(&mut self, snapshot: &[u8]) -> Result<()> {
         let state = StateContext::from_bytes(snapshot)?;
         let mut view = self.0.view();
-        *view = View { catalog: Arc::new(state.catalog()), state };
+        *view = ReplicaView { catalog: Arc::new(state.catalog()), state };
         drop(view);
         self.0.changed();
         Ok(())

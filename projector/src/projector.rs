@@ -30,7 +30,7 @@ pub struct Projector {
     pub(crate) streams: Arc<StreamContext>,
     pub(crate) catalog: watch::Sender<Option<Arc<Catalog>>>,
     pub(crate) gate: Arc<Mutex<()>>,
-    pub(crate) moved: Arc<Moved>,
+    pub(crate) changed_buckets: Arc<ChangedBuckets>,
     pub(crate) buckets: Mutex<BTreeMap<BucketId, Arc<Bucket>>>,
     pub(crate) jobs: Sender<Job>,
     pub(crate) write_budget: Budget,
@@ -38,12 +38,12 @@ pub struct Projector {
 
 /// The buckets that have moved on since they were last asked for.
 #[derive(Default)]
-pub(crate) struct Moved {
+pub(crate) struct ChangedBuckets {
     buckets: Mutex<BTreeSet<BucketId>>,
     some: Notify,
 }
 
-impl Moved {
+impl ChangedBuckets {
     pub(crate) fn add(&self, bucket: BucketId) {
         self.buckets.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(bucket);
         self.some.notify_one();
@@ -78,7 +78,7 @@ impl Projector {
     pub(crate) fn add(&self, bucket: Bucket) {
         let id = bucket.info.id;
         self.buckets().insert(id, Arc::new(bucket));
-        self.moved.add(id);
+        self.changed_buckets.add(id);
     }
 
     pub(crate) fn remove(&self, bucket: BucketId) {
@@ -119,13 +119,13 @@ impl Projector {
     }
 
     /// Has the writer do something between two groups.
-    pub(crate) async fn alone<T: Send + 'static>(
+    pub(crate) async fn exclusively<T: Send + 'static>(
         &self,
         bucket: Arc<Bucket>,
         work: impl FnOnce(&Writer, &Bucket) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         self.queue(bucket, 0, |reply| {
-            Work::Alone(Box::new(move |writer, bucket| {
+            Work::Exclusive(Box::new(move |writer, bucket| {
                 // Whoever asked may have gone; what was done stands all the same.
                 let _gone = reply.send(work(writer, bucket));
             }))

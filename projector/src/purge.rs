@@ -31,7 +31,7 @@ fn low_mark(bytes_max: u64) -> u64 {
 }
 
 /// Purges what is over the bound, until the task is dropped; what it had begun is whole, batch by batch.
-pub(crate) async fn keep_bounded(projector: Arc<Projector>) {
+pub(crate) async fn purge_logs(projector: Arc<Projector>) {
     loop {
         tokio::time::sleep(LOOK).await;
         for bucket in projector.bucket_ids() {
@@ -161,7 +161,7 @@ mod tests {
     use proto::rpc::mutation::MutationKind;
 
     use super::*;
-    use crate::source::ownership::Keeping;
+    use crate::source::ownership::Ownership;
     use crate::source::{Batch, BucketChanges, BucketRecord, MemoryStore, Mutation};
 
     const BUCKET: BucketId = BucketId(1);
@@ -169,11 +169,11 @@ mod tests {
     /// Vbucket 0 has old entries alone, vbucket 1 has as many, later; 100 bytes each.
     fn world() -> (MemoryStore, Bucket) {
         let info = BucketInfo::new(BUCKET, "b", 2, SourceKind::Embedded, NodeId(1));
-        let keeping = Keeping { kept: VbucketSet::all(2), ..Keeping::default() };
+        let ownership = Ownership { owned: VbucketSet::all(2), ..Ownership::default() };
         let record = BucketRecord {
             info,
             branches: vec![vec![(Vbuuid(1), 0)]; 2],
-            keeping,
+            ownership,
             given_up: Default::default(),
         };
         let store = MemoryStore::default();

@@ -40,7 +40,7 @@ pub(super) fn admitted(
     waiting.sort_unstable_by_key(|(id, ..)| *id);
     let mut admitted = BTreeSet::new();
     for (id, source, target) in waiting {
-        let lives = target.is_some_and(|target| heartbeats.lives(target, now_ms));
+        let lives = target.is_some_and(|target| heartbeats.is_alive(target, now_ms));
         if lives && source.is_some() && busy.has_room(source, target, settings) {
             busy.add(source, target);
             admitted.insert(id);
@@ -58,7 +58,7 @@ pub(super) fn source_of(
 ) -> Option<NodeId> {
     let copies = info.topology.replicas(m.slice);
     let goes = copies.iter().filter(|node| Some(**node) == m.from);
-    goes.chain(copies).copied().find(|node| heartbeats.lives(*node, now_ms))
+    goes.chain(copies).copied().find(|node| heartbeats.is_alive(*node, now_ms))
 }
 
 impl Busy {

@@ -39,22 +39,22 @@ pub fn changes_membership(state: &StateContext, command: &Command) -> bool {
 }
 
 /// Has the leader heard of everybody whom it waits for?
-pub(super) fn is_over(
+pub(super) fn is_complete(
     state: &StateContext,
     heartbeats: &Heartbeats,
     sources: &Sources,
     now_ms: u64,
 ) -> bool {
-    heartbeats.leads_ms(now_ms) >= SILENT_MS_MAX
-        || (indexers_are_heard(state, heartbeats) && sources.are_heard(state))
+    heartbeats.term_ms(now_ms) >= SILENT_MS_MAX
+        || (all_indexers_reported(state, heartbeats) && sources.all_compared(state))
 }
 
-fn indexers_are_heard(state: &StateContext, heartbeats: &Heartbeats) -> bool {
+fn all_indexers_reported(state: &StateContext, heartbeats: &Heartbeats) -> bool {
     let mut indexers = state.nodes().filter(|node| node.role == Role::Indexer);
     indexers.all(|node| heartbeats.nodes.contains_key(&node.id))
 }
 
-pub(super) fn tell_what_it_found(state: &StateContext, heartbeats: &Heartbeats) {
+pub(super) fn log_findings(state: &StateContext, heartbeats: &Heartbeats) {
     for difference in differences(state, heartbeats) {
         tracing::info!(%difference, "an indexer and the topology differ");
     }
@@ -70,14 +70,14 @@ pub(super) fn restart_timestamps(
     heartbeats: &Heartbeats,
 ) -> Vec<(BucketId, Cut)> {
     let lowest = |bucket: BucketId, vbuckets: u16| {
-        let of_bucket = heartbeats.nodes.values().flat_map(|heard| &heard.heartbeat.buckets);
-        let heard: Vec<&Cut> = of_bucket
+        let of_bucket = heartbeats.nodes.values().flat_map(|last| &last.heartbeat.buckets);
+        let reported: Vec<&Cut> = of_bucket
             .filter(|progress| progress.bucket == bucket)
             .map(|progress| &progress.high_watermark)
             .filter(|cut| cut.vbuckets() == vbuckets)
             .collect();
         let lowest = |vbucket: u16| {
-            let at = heard.iter().map(|cut| cut.get(VbucketId(vbucket)));
+            let at = reported.iter().map(|cut| cut.get(VbucketId(vbucket)));
             at.min_by_key(|position: &Position| position.seqno)
         };
         let positions: Option<Vec<Position>> = (0..vbuckets).map(lowest).collect();
@@ -91,8 +91,8 @@ pub(super) fn restart_timestamps(
 pub(super) fn differences(state: &StateContext, heartbeats: &Heartbeats) -> Vec<String> {
     let mut found = Vec::new();
     let has = |node: NodeId| -> Option<BTreeMap<SliceId, &SliceProgress>> {
-        let heard = heartbeats.nodes.get(&node)?;
-        Some(heard.heartbeat.slices.iter().map(|told| (told.slice, told)).collect())
+        let last = heartbeats.nodes.get(&node)?;
+        Some(last.heartbeat.slices.iter().map(|told| (told.slice, told)).collect())
     };
     for node in state.nodes().filter(|node| node.role == Role::Indexer) {
         let Some(mut slices) = has(node.id) else { continue };

@@ -36,7 +36,7 @@ fn says(leader: &mut Leader, node: u64, slices: &[u16], seqnos: [u64; 2]) {
         leases: vec![],
         scans: None,
     };
-    leader.hear(heartbeat, 10);
+    leader.record_heartbeat(heartbeat, 10);
 }
 
 fn history() -> SourceHistory {
@@ -50,8 +50,8 @@ fn a_leader_is_active_when_it_has_heard_of_all_or_has_waited_long_enough() {
     let new = || Leader::new(1, 0, 20, MoveSettings::default());
     let mut leader = new();
     [20, 21, 22].into_iter().for_each(|node| says(&mut leader, node, &[], [0, 0]));
-    let asked = leader.asking();
-    leader.enquired(&state, BucketId(1), asked, history()).unwrap();
+    let asked = leader.begin_query();
+    leader.record_history(&state, BucketId(1), asked, history()).unwrap();
     leader.plan(&state, 15);
     assert!(!leader.is_active(&state, 20), "node 23 has said nothing");
     says(&mut leader, 23, &[], [0, 0]);
@@ -90,7 +90,7 @@ fn differences_are_said_and_the_restart_timestamp_is_the_lowest_high_watermark()
     let mut heartbeat = leader.heartbeats.nodes[&NodeId(21)].heartbeat.clone();
     heartbeat.slices.iter_mut().for_each(|slice| slice.floor = None);
     heartbeat.slices[1].copied_from = Some(NodeId(22));
-    leader.hear(heartbeat, 20);
+    leader.record_heartbeat(heartbeat, 20);
     assert_eq!(
         leader.differences(&state)[2..],
         [

@@ -16,11 +16,11 @@ pub(super) fn ready_indexes(
     now_ms: u64,
 ) -> Vec<Command> {
     let readable: BTreeSet<(NodeId, SliceId)> =
-        heartbeats.nodes.values().flat_map(|heard| readable(&heard.heartbeat)).collect();
+        heartbeats.nodes.values().flat_map(|last| readable(&last.heartbeat)).collect();
     // A node that the new leader has not heard of yet may be alive.
     let lives = |node: &NodeId| {
-        let heard_ms = heartbeats.nodes.get(node).map_or(0, |heard| heard.at_ms);
-        now_ms.saturating_sub(heard_ms.max(heartbeats.since_ms)) < SILENT_MS_MAX
+        let last_ms = heartbeats.nodes.get(node).map_or(0, |last| last.at_ms);
+        now_ms.saturating_sub(last_ms.max(heartbeats.since_ms)) < SILENT_MS_MAX
     };
     let is_ready = |index: &IndexInfo| {
         index.topology.placement.iter().enumerate().all(|(n, nodes)| {

@@ -4,7 +4,7 @@ use proto::model::ids::{Epoch, IndexId, MoveId, NodeId, SliceId};
 
 /// Two copies to be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
+pub struct CopyCheck {
     /// The index.
     pub index: IndexId,
     /// The move.

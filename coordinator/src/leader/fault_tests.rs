@@ -35,7 +35,7 @@ struct World {
     phases: BTreeMap<MoveId, MovePhase>,
     /// Moves whose copy is not like the source's.
     bad: BTreeSet<MoveId>,
-    checks: Vec<Check>,
+    checks: Vec<CopyCheck>,
 }
 
 impl World {
@@ -176,7 +176,7 @@ impl World {
                 true => Ok(((0, 0), (same, 0))),
                 false => Err(proto::Error::unavailable("no answer in time")),
             };
-            self.leader.checked(&check, result, self.now_ms);
+            self.leader.finish_check(&check, result, self.now_ms);
         }
     }
 
@@ -191,7 +191,7 @@ impl World {
         self.work();
         for node in NODES.map(NodeId).filter(|node| !self.dead.contains(node)) {
             let said = self.says(node);
-            self.leader.hear(said, self.now_ms);
+            self.leader.record_heartbeat(said, self.now_ms);
         }
         if self.one_in(2) {
             self.answer_checks();

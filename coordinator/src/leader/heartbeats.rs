@@ -37,41 +37,41 @@ impl Heartbeats {
     }
 
     /// For how long the term has lasted.
-    pub(super) fn leads_ms(&self, now_ms: u64) -> u64 {
+    pub(super) fn term_ms(&self, now_ms: u64) -> u64 {
         now_ms.saturating_sub(self.since_ms)
     }
 
     /// What it knows of the nodes.
     pub(super) fn status(&self, now_ms: u64) -> Vec<NodeStatus> {
-        let status = |(node, heard): (&NodeId, &LastHeartbeat)| NodeStatus {
+        let status = |(node, last): (&NodeId, &LastHeartbeat)| NodeStatus {
             node: *node,
-            silent_ms: now_ms.saturating_sub(heard.at_ms),
-            buckets: heard.heartbeat.buckets.clone(),
-            slices: heard.heartbeat.slices.clone(),
-            moves: heard.heartbeat.moves.clone(),
-            scans: heard.heartbeat.scans,
+            silent_ms: now_ms.saturating_sub(last.at_ms),
+            buckets: last.heartbeat.buckets.clone(),
+            slices: last.heartbeat.slices.clone(),
+            moves: last.heartbeat.moves.clone(),
+            scans: last.heartbeat.scans,
         };
         self.nodes.iter().map(status).collect()
     }
 
     /// Was it heard of just now?
-    pub(super) fn lives(&self, node: NodeId, now_ms: u64) -> bool {
-        let heard = self.nodes.get(&node);
-        heard.is_some_and(|heard| now_ms.saturating_sub(heard.at_ms) < SILENT_MS_MAX)
+    pub(super) fn is_alive(&self, node: NodeId, now_ms: u64) -> bool {
+        let last = self.nodes.get(&node);
+        last.is_some_and(|last| now_ms.saturating_sub(last.at_ms) < SILENT_MS_MAX)
     }
 
     /// For how long it has been silent, as far as this leader can know.
     pub(super) fn silent_ms(&self, node: NodeId, now_ms: u64) -> u64 {
-        let heard_ms = self.nodes.get(&node).map_or(0, |heard| heard.at_ms);
-        now_ms.saturating_sub(heard_ms.max(self.since_ms))
+        let last_ms = self.nodes.get(&node).map_or(0, |last| last.at_ms);
+        now_ms.saturating_sub(last_ms.max(self.since_ms))
     }
 
     /// The epochs of a bucket that running scans read.
     pub(super) fn leases(&self, bucket: BucketId, now_ms: u64) -> impl Iterator<Item = Epoch> {
         self.nodes
             .values()
-            .filter(move |heard| now_ms.saturating_sub(heard.at_ms) <= LEASE_MS)
-            .flat_map(|heard| &heard.heartbeat.leases)
+            .filter(move |last| now_ms.saturating_sub(last.at_ms) <= LEASE_MS)
+            .flat_map(|last| &last.heartbeat.leases)
             .filter(move |(leased, _)| *leased == bucket)
             .map(|(_, epoch)| *epoch)
     }
@@ -80,8 +80,8 @@ impl Heartbeats {
     pub(super) fn progress(&self, bucket: BucketId, now_ms: u64) -> Vec<&BucketProgress> {
         self.nodes
             .values()
-            .filter(|heard| now_ms.saturating_sub(heard.at_ms) < SILENT_MS_MAX)
-            .flat_map(|heard| &heard.heartbeat.buckets)
+            .filter(|last| now_ms.saturating_sub(last.at_ms) < SILENT_MS_MAX)
+            .flat_map(|last| &last.heartbeat.buckets)
             .filter(|progress| progress.bucket == bucket)
             .collect()
     }
@@ -89,7 +89,7 @@ impl Heartbeats {
     /// The newest epoch that an index can serve as a whole: of each slice the best copy counts.
     pub(super) fn servable(&self, index: &IndexInfo) -> Epoch {
         let applied = |node: &NodeId| {
-            let buckets = self.nodes.get(node).map_or(&[][..], |heard| &heard.heartbeat.buckets);
+            let buckets = self.nodes.get(node).map_or(&[][..], |last| &last.heartbeat.buckets);
             let of_bucket = buckets.iter().find(|progress| progress.bucket == index.bucket);
             of_bucket.map_or(Epoch(0), |progress| progress.applied)
         };
@@ -108,7 +108,7 @@ impl Heartbeats {
     }
 
     /// The bytes of a slice, and the oldest and the newest epoch of it, that a node says it can answer.
-    pub(super) fn reach(
+    pub(super) fn readable_range(
         &self,
         node: NodeId,
         slice: SliceId,

@@ -25,7 +25,7 @@ pub struct Published(VecDeque<(Epoch, u64)>);
 
 impl Published {
     /// Looks at what is published now.
-    pub fn see(&mut self, history: &EpochHistory, now_ms: u64) {
+    pub fn observe(&mut self, history: &EpochHistory, now_ms: u64) {
         let last = history.last();
         if self.0.back().is_none_or(|(newest, _)| *newest < last.epoch) {
             self.0.push_back((last.epoch, now_ms));
@@ -104,13 +104,13 @@ mod tests {
         // What the time of day is matters to nobody.
         let unix_ms = now_ms * 1_000_003 % 777;
         state.apply(100 + seqno, unix_ms, &CommandRequest { request: None, command });
-        published.see(of(state), now_ms);
+        published.observe(of(state), now_ms);
     }
 
     /// Epoch n + 1 at second n, for ten seconds; the bucket and epoch 1 at second 0.
     fn history() -> History {
         let mut state = History(with_bucket(), Published::default());
-        state.1.see(of(&state.0), 0);
+        state.1.observe(of(&state.0), 0);
         (1..=10).for_each(|n| promote(&mut state, n, n * 1000, Epoch(1)));
         state
     }

@@ -10,14 +10,14 @@ use proto::rpc::api::{Heartbeat, NodeStatus};
 
 use super::bootstrap;
 use super::builds::ready_indexes;
-use super::check::{Check, Checksum};
+use super::check::{Checksum, CopyCheck};
 use super::heartbeats::Heartbeats;
 use super::move_settings::MoveSettings;
 use super::moves::Moves;
 use super::plan::Plan;
 use super::promotions::Promotions;
 use super::repair::{self, Repairs};
-use super::sources::{Asked, Sources};
+use super::sources::{HistoryQuery, Sources};
 use super::stability::Stability;
 use crate::state::StateContext;
 
@@ -26,7 +26,7 @@ use crate::state::StateContext;
 pub struct Leader {
     term: u64,
     pub(super) heartbeats: Heartbeats,
-    heard_of_slices: bool,
+    slices_reported: bool,
     /// The cuts that SYNC has told, and those who wait for more.
     pub stability: Stability,
     sources: Sources,
@@ -43,7 +43,7 @@ impl Leader {
         Self {
             term,
             heartbeats: Heartbeats::new(now_ms),
-            heard_of_slices: false,
+            slices_reported: false,
             stability: Stability::default(),
             sources: Sources::default(),
             promotions: Promotions::new(tick_ms),
@@ -54,10 +54,10 @@ impl Leader {
     }
 
     /// A node is alive. True if that may change what is to be done.
-    pub fn hear(&mut self, heartbeat: Heartbeat, now_ms: u64) -> bool {
+    pub fn record_heartbeat(&mut self, heartbeat: Heartbeat, now_ms: u64) -> bool {
         let of_slices = !heartbeat.slices.is_empty();
         let news = of_slices || !heartbeat.moves.is_empty();
-        self.heard_of_slices |= of_slices;
+        self.slices_reported |= of_slices;
         self.heartbeats.add(heartbeat, now_ms);
         news
     }
@@ -73,7 +73,7 @@ impl Leader {
         let Self { heartbeats, stability, .. } = self;
         self.sources.plan(state, heartbeats, stability, now_ms, &mut plan);
         self.promotions.plan(state, heartbeats, stability, now_ms, &mut plan);
-        if std::mem::take(&mut self.heard_of_slices) {
+        if std::mem::take(&mut self.slices_reported) {
             plan.commands.extend(ready_indexes(state, heartbeats, now_ms));
         }
         self.moves.plan(state, heartbeats, now_ms, &mut plan);
@@ -87,8 +87,8 @@ impl Leader {
     }
 
     /// A source is about to be asked for its history.
-    pub fn asking(&mut self) -> Asked {
-        self.sources.asking(self.term)
+    pub fn begin_query(&mut self) -> HistoryQuery {
+        self.sources.begin_query(self.term)
     }
 
     /// SYNC: the durable history of a bucket reaches a cut in the vbuckets that the projector keeps. Dropped
@@ -104,32 +104,37 @@ impl Leader {
     }
 
     /// A source was enquired and said this.
-    pub fn enquired(
+    pub fn record_history(
         &mut self,
         state: &StateContext,
         bucket: BucketId,
-        asked: Asked,
+        asked: HistoryQuery,
         history: SourceHistory,
     ) -> Result<()> {
         if asked.term != self.term {
             return Ok(());
         }
-        self.sources.enquired(&mut self.stability, state, bucket, asked, history)
+        self.sources.record_history(&mut self.stability, state, bucket, asked, history)
     }
 
     /// Is there a source to be enquired at once?
-    pub fn is_curious(&self) -> bool {
-        self.sources.is_curious()
+    pub fn has_suspects(&self) -> bool {
+        self.sources.has_suspects()
     }
 
     /// The buckets whose sources are to be enquired.
-    pub fn enquiries_due(&mut self, state: &StateContext, now_ms: u64) -> Vec<BucketId> {
-        self.sources.enquiries_due(state, now_ms)
+    pub fn queries_due(&mut self, state: &StateContext, now_ms: u64) -> Vec<BucketId> {
+        self.sources.queries_due(state, now_ms)
     }
 
     /// What came out of a check.
-    pub fn checked(&mut self, check: &Check, result: Result<(Checksum, Checksum)>, now_ms: u64) {
-        self.moves.checked(check, result, now_ms);
+    pub fn finish_check(
+        &mut self,
+        check: &CopyCheck,
+        result: Result<(Checksum, Checksum)>,
+        now_ms: u64,
+    ) {
+        self.moves.finish_check(check, result, now_ms);
     }
 
     /// Plans a rebalance; of one index, then only what that has on the nodes weighs.
@@ -145,9 +150,9 @@ impl Leader {
     /// Has it heard of everybody whom it waits for? Once it has, the term stays active.
     pub fn is_active(&mut self, state: &StateContext, now_ms: u64) -> bool {
         if !self.active {
-            self.active = bootstrap::is_over(state, &self.heartbeats, &self.sources, now_ms);
+            self.active = bootstrap::is_complete(state, &self.heartbeats, &self.sources, now_ms);
             if self.active {
-                bootstrap::tell_what_it_found(state, &self.heartbeats);
+                bootstrap::log_findings(state, &self.heartbeats);
             }
         }
         self.active

@@ -22,12 +22,12 @@ mod rollback;
 mod sources;
 pub mod stability;
 
-pub use check::{Check, Checksum};
+pub use check::{Checksum, CopyCheck};
 pub use memory::Leader;
 pub use move_settings::MoveSettings;
 pub use plan::Plan;
 #[cfg(feature = "testing")]
-pub use sources::Asked;
+pub use sources::HistoryQuery;
 
 #[cfg(test)]
 mod fault_tests;

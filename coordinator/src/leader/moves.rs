@@ -27,7 +27,7 @@ use proto::rpc::api::SliceProgress;
 use proto::rpc::command::Command;
 
 use super::admission::{admitted, source_of};
-use super::check::{Check, Checksum};
+use super::check::{Checksum, CopyCheck};
 use super::heartbeats::Heartbeats;
 use super::horizon::{LEASE_AGE_MS_MAX, LEASE_MS};
 use super::move_settings::MoveSettings;
@@ -50,35 +50,35 @@ pub(super) struct Moves {
     pub settings: MoveSettings,
     /// No repairs are planned before.
     pub repair_not_before_ms: u64,
-    seen: BTreeMap<MoveId, Seen>,
+    tracked: BTreeMap<MoveId, TrackedMove>,
 }
 
 /// What the leader remembers of a move.
 #[derive(Debug)]
-struct Seen {
+struct TrackedMove {
     stage: MoveStage,
     /// Since when it has been in this stage, as far as this leader knows.
     since_ms: u64,
-    check: Checked,
+    check: CheckState,
     /// How far the target was when it began to have trouble, and when that was.
     stuck: Option<(MovePhase, u64, u64)>,
 }
 
 /// How far the comparison of the two ends is.
 #[derive(Debug, PartialEq)]
-enum Checked {
+enum CheckState {
     Not,
-    UnderWay(Check),
+    UnderWay(CopyCheck),
     Again { at_ms: u64 },
     Same,
     Different(String),
 }
 
 /// What to do about a move now.
-enum Step {
+enum NextStep {
     Wait,
     To(MoveStage),
-    Check(Check),
+    Compare(CopyCheck),
     Forget,
     Undo(String),
 }
@@ -89,20 +89,20 @@ impl Moves {
     }
 
     /// What came out of a check.
-    pub(super) fn checked(
+    pub(super) fn finish_check(
         &mut self,
-        check: &Check,
+        check: &CopyCheck,
         result: Result<(Checksum, Checksum)>,
         now_ms: u64,
     ) {
-        let Some(seen) = self.seen.get_mut(&check.id) else { return };
-        if seen.check != Checked::UnderWay(check.clone()) {
+        let Some(tracked) = self.tracked.get_mut(&check.id) else { return };
+        if tracked.check != CheckState::UnderWay(check.clone()) {
             return;
         }
-        seen.check = match result {
-            Ok((source, target)) if source == target => Checked::Same,
-            Ok((source, target)) => Checked::Different(difference(check, source, target)),
-            Err(_) => Checked::Again { at_ms: now_ms + CHECK_AGAIN_MS },
+        tracked.check = match result {
+            Ok((source, target)) if source == target => CheckState::Same,
+            Ok((source, target)) => CheckState::Different(difference(check, source, target)),
+            Err(_) => CheckState::Again { at_ms: now_ms + CHECK_AGAIN_MS },
         };
     }
 
@@ -116,21 +116,22 @@ impl Moves {
         let moves: Vec<(&IndexInfo, &SliceMove)> =
             state.indexes().flat_map(|record| pairs(&record.info)).collect();
         let ids: BTreeSet<MoveId> = moves.iter().map(|(_, m)| m.id).collect();
-        let mut all_seen = std::mem::take(&mut self.seen);
-        all_seen.retain(|id, _| ids.contains(id));
+        let mut all_tracked = std::mem::take(&mut self.tracked);
+        all_tracked.retain(|id, _| ids.contains(id));
         let admitted = admitted(&moves, heartbeats, &self.settings, now_ms);
         for (info, m) in &moves {
-            let seen = all_seen.entry(m.id).or_insert_with(|| Seen::new(m.stage, now_ms));
-            if seen.stage != m.stage {
-                *seen = Seen::new(m.stage, now_ms);
+            let tracked =
+                all_tracked.entry(m.id).or_insert_with(|| TrackedMove::new(m.stage, now_ms));
+            if tracked.stage != m.stage {
+                *tracked = TrackedMove::new(m.stage, now_ms);
             }
             let step = match m.stage {
-                MoveStage::Done => self.step_done(state, heartbeats, (info, m), seen, now_ms),
-                _ => self.step_unfinished(state, heartbeats, (info, m), seen, &admitted, now_ms),
+                MoveStage::Done => self.step_done(state, heartbeats, (info, m), tracked, now_ms),
+                _ => self.step_unfinished(state, heartbeats, (info, m), tracked, &admitted, now_ms),
             };
-            self.take_step(info.id, m.id, step, seen, now_ms, plan);
+            self.take_step(info.id, m.id, step, tracked, now_ms, plan);
         }
-        self.seen = all_seen;
+        self.tracked = all_tracked;
         if !moves.is_empty() {
             plan.look_at(now_ms + LOOK_EVERY_MS);
         }
@@ -140,20 +141,20 @@ impl Moves {
         &mut self,
         index: IndexId,
         id: MoveId,
-        step: Step,
-        seen: &mut Seen,
+        step: NextStep,
+        tracked: &mut TrackedMove,
         now_ms: u64,
         plan: &mut Plan,
     ) {
         match step {
-            Step::Wait => {}
-            Step::To(stage) => plan.commands.push(Command::AdvanceMove { index, id, stage }),
-            Step::Check(check) => {
-                seen.check = Checked::UnderWay(check.clone());
+            NextStep::Wait => {}
+            NextStep::To(stage) => plan.commands.push(Command::AdvanceMove { index, id, stage }),
+            NextStep::Compare(check) => {
+                tracked.check = CheckState::UnderWay(check.clone());
                 plan.checks.push(check);
             }
-            Step::Forget => plan.commands.push(Command::EndMove { index, id, undone: None }),
-            Step::Undo(why) => {
+            NextStep::Forget => plan.commands.push(Command::EndMove { index, id, undone: None }),
+            NextStep::Undo(why) => {
                 self.repair_not_before_ms = now_ms + REPAIR_AFTER_UNDONE_MS;
                 plan.commands.push(Command::EndMove { index, id, undone: Some(why) });
             }
@@ -165,36 +166,38 @@ impl Moves {
         state: &StateContext,
         heartbeats: &Heartbeats,
         (info, m): (&IndexInfo, &SliceMove),
-        seen: &mut Seen,
+        tracked: &mut TrackedMove,
         admitted: &BTreeSet<MoveId>,
         now_ms: u64,
-    ) -> Step {
-        let Some(target) = m.to else { return Step::Wait };
+    ) -> NextStep {
+        let Some(target) = m.to else { return NextStep::Wait };
         let silent_ms = heartbeats.silent_ms(target, now_ms);
         if silent_ms >= self.settings.target_silent_ms {
             let s = silent_ms / 1_000;
-            return Step::Undo(format!("node {target}, the target, has been silent for {s} s"));
+            return NextStep::Undo(format!("node {target}, the target, has been silent for {s} s"));
         }
         let progress = heartbeats.progress_of(target, info.id, m.id);
-        if let Some(trouble) = progress.and_then(|p| self.stuck(p, seen, now_ms))
+        if let Some(trouble) = progress.and_then(|p| self.stuck(p, tracked, now_ms))
             && source_of(info, m, heartbeats, now_ms).is_some()
         {
-            return Step::Undo(trouble);
+            return NextStep::Undo(trouble);
         }
         let phase = progress.map(|progress| progress.phase);
         match m.stage {
-            MoveStage::Start if admitted.contains(&m.id) => Step::To(MoveStage::Pending),
-            MoveStage::Pending if phase >= Some(MovePhase::Copied) => Step::To(MoveStage::Catchup),
-            MoveStage::Catchup => match &seen.check {
-                Checked::Same => Step::To(MoveStage::Done),
-                Checked::Different(what) => Step::Undo(what.clone()),
-                Checked::UnderWay(_) => Step::Wait,
-                Checked::Again { at_ms } if now_ms < *at_ms => Step::Wait,
-                _ if phase < Some(MovePhase::Installed) => Step::Wait,
+            MoveStage::Start if admitted.contains(&m.id) => NextStep::To(MoveStage::Pending),
+            MoveStage::Pending if phase >= Some(MovePhase::Copied) => {
+                NextStep::To(MoveStage::Catchup)
+            }
+            MoveStage::Catchup => match &tracked.check {
+                CheckState::Same => NextStep::To(MoveStage::Done),
+                CheckState::Different(what) => NextStep::Undo(what.clone()),
+                CheckState::UnderWay(_) => NextStep::Wait,
+                CheckState::Again { at_ms } if now_ms < *at_ms => NextStep::Wait,
+                _ if phase < Some(MovePhase::Installed) => NextStep::Wait,
                 _ => check(state, heartbeats, (info, m), target, now_ms)
-                    .map_or(Step::Wait, Step::Check),
+                    .map_or(NextStep::Wait, NextStep::Compare),
             },
-            _ => Step::Wait,
+            _ => NextStep::Wait,
         }
     }
 
@@ -203,11 +206,11 @@ impl Moves {
         state: &StateContext,
         heartbeats: &Heartbeats,
         (info, m): (&IndexInfo, &SliceMove),
-        seen: &Seen,
+        tracked: &TrackedMove,
         now_ms: u64,
-    ) -> Step {
-        let Some(bucket) = state.bucket(info.bucket) else { return Step::Wait };
-        let done_ms = now_ms.saturating_sub(seen.since_ms);
+    ) -> NextStep {
+        let Some(bucket) = state.bucket(info.bucket) else { return NextStep::Wait };
+        let done_ms = now_ms.saturating_sub(tracked.since_ms);
         // The horizon moves with new epochs only; in a bucket that rests the leases themselves say whether
         // a scan may have begun before. Where one is always renewed, no scan is older than this.
         let over = bucket.epochs.last().horizon > m.epoch
@@ -215,35 +218,40 @@ impl Moves {
             || !is_leased(heartbeats, info.bucket, m.epoch, now_ms);
         let keep = self.settings.keep_sources;
         if keep && (done_ms < DONE_MS_MIN || !over) {
-            return Step::Wait;
+            return NextStep::Wait;
         }
         let slice = SliceId { index: info.id, generation: info.generation, slice: m.slice };
         let reads = |node: &NodeId| {
-            let said = heartbeats.nodes.get(node).map(|heard| &heard.heartbeat.slices);
+            let said = heartbeats.nodes.get(node).map(|last| &last.heartbeat.slices);
             let whole = |slices: &Vec<SliceProgress>| {
                 slices.iter().any(|told| told.slice == slice && told.trouble.is_none())
             };
-            heartbeats.lives(*node, now_ms)
-                && heartbeats.reach(*node, slice, info.bucket).is_some()
+            heartbeats.is_alive(*node, now_ms)
+                && heartbeats.readable_range(*node, slice, info.bucket).is_some()
                 && said.is_some_and(whole)
         };
         let is_missed = !info.topology.replicas(m.slice).iter().any(reads);
-        if is_missed { Step::Wait } else { Step::Forget }
+        if is_missed { NextStep::Wait } else { NextStep::Forget }
     }
 
     /// Why a target is given up that has had trouble, and come no further, for long.
-    fn stuck(&self, progress: &MoveProgress, seen: &mut Seen, now_ms: u64) -> Option<String> {
+    fn stuck(
+        &self,
+        progress: &MoveProgress,
+        tracked: &mut TrackedMove,
+        now_ms: u64,
+    ) -> Option<String> {
         let (phase, bytes) = (progress.phase, progress.bytes);
         let Some(trouble) = &progress.trouble else {
-            seen.stuck = None;
+            tracked.stuck = None;
             return None;
         };
         let stands = |(old_phase, old_bytes, _): &(MovePhase, u64, u64)| {
             (*old_phase, *old_bytes) == (phase, bytes)
         };
-        let (.., since_ms) = *seen.stuck.get_or_insert((phase, bytes, now_ms));
-        if !seen.stuck.as_ref().is_some_and(stands) {
-            seen.stuck = Some((phase, bytes, now_ms));
+        let (.., since_ms) = *tracked.stuck.get_or_insert((phase, bytes, now_ms));
+        if !tracked.stuck.as_ref().is_some_and(stands) {
+            tracked.stuck = Some((phase, bytes, now_ms));
             return None;
         }
         let stuck_ms = now_ms.saturating_sub(since_ms);
@@ -261,31 +269,33 @@ fn check(
     (info, m): (&IndexInfo, &SliceMove),
     target: NodeId,
     now_ms: u64,
-) -> Option<Check> {
+) -> Option<CopyCheck> {
     let slice = SliceId { index: info.id, generation: info.generation, slice: m.slice };
     let horizon = state.bucket(info.bucket)?.epochs.last().horizon;
     let oldest = m.epoch.max(horizon);
     let (target_bytes, target_floor, target_applied) =
-        heartbeats.reach(target, slice, info.bucket)?;
+        heartbeats.readable_range(target, slice, info.bucket)?;
     let copies = info.topology.replicas(m.slice);
     let goes = copies.iter().filter(|node| Some(**node) == m.from);
-    goes.chain(copies).copied().filter(|node| heartbeats.lives(*node, now_ms)).find_map(|source| {
-        let (bytes, floor, applied) = heartbeats.reach(source, slice, info.bucket)?;
-        let (epoch, bytes) = (applied.min(target_applied), bytes.max(target_bytes));
-        let check = Check { index: info.id, id: m.id, slice, source, target, epoch, bytes };
-        (epoch >= oldest.max(floor).max(target_floor)).then_some(check)
-    })
+    goes.chain(copies).copied().filter(|node| heartbeats.is_alive(*node, now_ms)).find_map(
+        |source| {
+            let (bytes, floor, applied) = heartbeats.readable_range(source, slice, info.bucket)?;
+            let (epoch, bytes) = (applied.min(target_applied), bytes.max(target_bytes));
+            let check = CopyCheck { index: info.id, id: m.id, slice, source, target, epoch, bytes };
+            (epoch >= oldest.max(floor).max(target_floor)).then_some(check)
+        },
+    )
 }
 
 /// May a scan read this epoch of a bucket, or an older one?
 fn is_leased(heartbeats: &Heartbeats, bucket: BucketId, epoch: Epoch, now_ms: u64) -> bool {
-    let leads_ms = heartbeats.leads_ms(now_ms);
-    leads_ms < LEASE_MS || heartbeats.leases(bucket, now_ms).any(|leased| leased <= epoch)
+    let term_ms = heartbeats.term_ms(now_ms);
+    term_ms < LEASE_MS || heartbeats.leases(bucket, now_ms).any(|leased| leased <= epoch)
 }
 
-impl Seen {
+impl TrackedMove {
     fn new(stage: MoveStage, since_ms: u64) -> Self {
-        Self { stage, since_ms, check: Checked::Not, stuck: None }
+        Self { stage, since_ms, check: CheckState::Not, stuck: None }
     }
 }
 
@@ -293,7 +303,7 @@ fn pairs(info: &IndexInfo) -> impl Iterator<Item = (&IndexInfo, &SliceMove)> {
     info.moves.iter().map(move |m| (info, m))
 }
 
-fn difference(check: &Check, source: Checksum, target: Checksum) -> String {
+fn difference(check: &CopyCheck, source: Checksum, target: Checksum) -> String {
     format!(
         "checksum {:016x} of {} entries on node {} and {:016x} of {} on node {} differ at epoch {}",
         source.0, source.1, check.source, target.0, target.1, check.target, check.epoch

@@ -103,7 +103,7 @@ impl World {
     fn pass(&mut self, ms: u64) -> Plan {
         self.now_ms += ms;
         for heartbeat in self.alive.values() {
-            self.leader.hear(heartbeat.clone(), self.now_ms);
+            self.leader.record_heartbeat(heartbeat.clone(), self.now_ms);
         }
         let mut plan = Plan::default();
         self.leader.moves.plan(&self.state, &self.leader.heartbeats, self.now_ms, &mut plan);
@@ -175,7 +175,7 @@ fn a_move_is_carried_through_whoever_leads() {
         change(&mut world);
         let again = world.pass(SECOND).checks;
         assert_eq!(again, if changes { checks.clone() } else { vec![] }, "asked once");
-        world.leader.checked(&checks[0], Ok(((5, 9), (5, 9))), world.now_ms);
+        world.leader.finish_check(&checks[0], Ok(((5, 9), (5, 9))), world.now_ms);
         world.pass(SECOND);
         assert_eq!((world.stages(), copies(&world.state, 0)), (vec![MoveStage::Done], vec![22]));
 
@@ -250,7 +250,7 @@ fn another_copy_stands_in_for_a_source_that_died() {
     world.alive.remove(&NodeId(20));
     let checks = world.pass(SECOND).checks;
     assert_eq!((checks[0].id, checks[0].source), (id, NodeId(21)));
-    world.leader.checked(&checks[0], Ok(((1, 1), (1, 1))), world.now_ms);
+    world.leader.finish_check(&checks[0], Ok(((1, 1), (1, 1))), world.now_ms);
     world.pass(SECOND);
     assert_eq!(copies(&world.state, 0), [22, 21]);
 }
@@ -277,7 +277,7 @@ fn copies_that_differ_undo_the_move_and_say_how() {
     let mut world = World::new(0);
     world.installed();
     let check = world.pass(SECOND).checks.remove(0);
-    world.leader.checked(&check, Ok(((0xAB, 9), (0xCD, 8))), world.now_ms);
+    world.leader.finish_check(&check, Ok(((0xAB, 9), (0xCD, 8))), world.now_ms);
     world.pass(SECOND);
     assert_eq!((world.stages(), copies(&world.state, 0)), (vec![], vec![20]));
     assert_eq!(
@@ -293,15 +293,15 @@ fn a_check_that_failed_is_made_again_and_a_late_answer_is_not_heard() {
     world.installed();
     let first = world.pass(SECOND).checks.remove(0);
     let gone = || Err(Error::new(ErrorCode::SnapshotTooOld, "the epoch is gone"));
-    world.leader.checked(&first, gone(), world.now_ms);
+    world.leader.finish_check(&first, gone(), world.now_ms);
     assert_eq!(world.pass(SECOND / 2).checks, []);
     world.publish(1, 1);
     [20, 22].iter().for_each(|node| world.applied(*node, 2));
     let second = world.pass(SECOND).checks.remove(0);
     assert_eq!((first.epoch, second.epoch), (Epoch(1), Epoch(2)), "at the newest");
-    world.leader.checked(&first, Ok(((1, 1), (2, 2))), world.now_ms);
+    world.leader.finish_check(&first, Ok(((1, 1), (2, 2))), world.now_ms);
     assert_eq!(world.pass(SECOND), Plan { next_ms: Some(world.now_ms + 500), ..Plan::default() });
-    world.leader.checked(&second, Ok(((1, 1), (1, 1))), world.now_ms);
+    world.leader.finish_check(&second, Ok(((1, 1), (1, 1))), world.now_ms);
     world.pass(SECOND);
     assert_eq!(world.stages(), [MoveStage::Done]);
 }
@@ -345,7 +345,7 @@ fn nobody_is_cancelled_twice_and_nothing_follows_a_cancel() {
         done(&mut world.state, Command::CancelMoves { index: None });
         if let Some(check) = check {
             assert_eq!(check.id, id);
-            world.leader.checked(&check, Ok(((1, 1), (1, 1))), world.now_ms);
+            world.leader.finish_check(&check, Ok(((1, 1), (1, 1))), world.now_ms);
         }
         assert_eq!(world.pass(SECOND), Plan::default(), "{stage:?}");
         assert_eq!(copies(&world.state, 0), [20]);

@@ -2,7 +2,7 @@
 
 use proto::rpc::command::Command;
 
-use super::check::Check;
+use super::check::CopyCheck;
 
 /// What is to be done.
 #[derive(Debug, Default, PartialEq)]
@@ -10,7 +10,7 @@ pub struct Plan {
     /// To be proposed now.
     pub commands: Vec<Command>,
     /// Copies to be compared; what comes out is to be told to [`Leader::checked`](super::Leader::checked).
-    pub checks: Vec<Check>,
+    pub checks: Vec<CopyCheck>,
     /// When to look again, if nothing happens before.
     pub next_ms: Option<u64>,
 }

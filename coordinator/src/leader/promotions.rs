@@ -53,7 +53,7 @@ impl Promotions {
         let mut promotions = Vec::new();
         let mut now = due_ms <= now_ms;
         for (id, bucket) in state.buckets() {
-            self.published.entry(id).or_default().see(&bucket.epochs, now_ms);
+            self.published.entry(id).or_default().observe(&bucket.epochs, now_ms);
             if bucket.info.readable_from().is_none() {
                 continue;
             }
@@ -93,8 +93,8 @@ impl Promotions {
     ) -> Epoch {
         let id = bucket.info.id;
         // The routers have not had the time to tell of their leases yet.
-        let leads_ms = heartbeats.leads_ms(now_ms);
-        let Some(published) = self.published.get(&id).filter(|_| leads_ms >= LEASE_MS) else {
+        let term_ms = heartbeats.term_ms(now_ms);
+        let Some(published) = self.published.get(&id).filter(|_| term_ms >= LEASE_MS) else {
             return bucket.epochs.last().horizon;
         };
         let leases = heartbeats.leases(id, now_ms);

@@ -13,7 +13,7 @@ use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use super::move_settings::MoveSettings;
 use super::moves::Moves;
 use super::plan::Plan;
-use crate::planner::{self, Goal, Health, Index, Node, Slice, View};
+use crate::planner::{self, ClusterView, Goal, Health, IndexView, NodeView, SliceView};
 use crate::state::{StateContext, placement::settled};
 
 /// How often the leader looks whether a node is to be emptied or a copy is missing.
@@ -49,7 +49,7 @@ impl Repairs {
         }
         self.repaired_ms = Some(now_ms);
         plan.look_at(now_ms + REPAIR_EVERY_MS);
-        if unheard(state, heartbeats, now_ms).is_none() {
+        if unreported(state, heartbeats, now_ms).is_none() {
             let repairs = planner::plan(
                 &view(state, heartbeats, &moves.settings, None, now_ms),
                 Goal::Repair,
@@ -69,7 +69,7 @@ pub(super) fn rebalance(
     now_ms: u64,
 ) -> Result<RebalancePlan> {
     let index = request.index.as_deref().map(|name| movable(state, name)).transpose()?;
-    if let Some(node) = unheard(state, heartbeats, now_ms) {
+    if let Some(node) = unreported(state, heartbeats, now_ms) {
         let what = format!("the leading coordinator has not heard of node {node} yet");
         return Err(Error::unavailable(what).with_hint("try again in a few seconds"));
     }
@@ -77,11 +77,11 @@ pub(super) fn rebalance(
 }
 
 /// An indexer that may be alive though this leader, which has just begun, has not heard of it.
-fn unheard(state: &StateContext, heartbeats: &Heartbeats, now_ms: u64) -> Option<NodeId> {
-    let may_be_silent = heartbeats.leads_ms(now_ms) >= SILENT_MS_MAX;
+fn unreported(state: &StateContext, heartbeats: &Heartbeats, now_ms: u64) -> Option<NodeId> {
+    let may_be_silent = heartbeats.term_ms(now_ms) >= SILENT_MS_MAX;
     let mut indexers = state.nodes().filter(|node| node.role == Role::Indexer);
-    let unheard = |node: NodeId| !may_be_silent && !heartbeats.nodes.contains_key(&node);
-    indexers.find(|node| unheard(node.id)).map(|node| node.id)
+    let unreported = |node: NodeId| !may_be_silent && !heartbeats.nodes.contains_key(&node);
+    indexers.find(|node| unreported(node.id)).map(|node| node.id)
 }
 
 fn view(
@@ -90,9 +90,9 @@ fn view(
     settings: &MoveSettings,
     only: Option<IndexId>,
     now_ms: u64,
-) -> View {
+) -> ClusterView {
     let sizes = sizes(heartbeats);
-    let node = |id, zone: &str| Node {
+    let node = |id, zone: &str| NodeView {
         node: id,
         zone: zone.to_owned(),
         draining: state.is_draining(id),
@@ -100,7 +100,7 @@ fn view(
     };
     let indexers = state.nodes().filter(|node| node.role == Role::Indexer);
     let wanted = |info: &&IndexInfo| only.is_none_or(|only| info.id == only);
-    View {
+    ClusterView {
         nodes: indexers.map(|info| node(info.id, &info.zone)).collect(),
         indexes: state
             .indexes()
@@ -112,7 +112,7 @@ fn view(
 }
 
 fn health(node: NodeId, heartbeats: &Heartbeats, settings: &MoveSettings, now_ms: u64) -> Health {
-    if heartbeats.lives(node, now_ms) {
+    if heartbeats.is_alive(node, now_ms) {
         Health::Alive
     } else if heartbeats.silent_ms(node, now_ms) < settings.node_gone_ms {
         Health::Silent
@@ -123,7 +123,7 @@ fn health(node: NodeId, heartbeats: &Heartbeats, settings: &MoveSettings, now_ms
 
 fn sizes(heartbeats: &Heartbeats) -> Sizes {
     let mut sizes = Sizes::new();
-    for said in heartbeats.nodes.values().flat_map(|heard| &heard.heartbeat.slices) {
+    for said in heartbeats.nodes.values().flat_map(|last| &last.heartbeat.slices) {
         let (bytes, entries) = sizes.entry(said.slice).or_default();
         *bytes = said.bytes.max(*bytes);
         *entries = said.entries.max(*entries);
@@ -131,7 +131,7 @@ fn sizes(heartbeats: &Heartbeats) -> Sizes {
     sizes
 }
 
-fn index(info: &IndexInfo, sizes: &Sizes) -> Index {
+fn index(info: &IndexInfo, sizes: &Sizes) -> IndexView {
     let slice = |(no, copies)| {
         let no = SliceNo(no as u16);
         let id = SliceId { index: info.id, generation: info.generation, slice: no };
@@ -140,9 +140,9 @@ fn index(info: &IndexInfo, sizes: &Sizes) -> Index {
         let (under_way, done): (Vec<_>, Vec<_>) =
             info.moves.iter().filter(|m| m.slice == no).partition(unfinished);
         let leaving = done.iter().filter_map(|m| m.from).collect();
-        Slice { copies, busy: !under_way.is_empty(), leaving, bytes, load }
+        SliceView { copies, busy: !under_way.is_empty(), leaving, bytes, load }
     };
-    Index {
+    IndexView {
         index: info.id,
         generation: info.generation,
         name: info.spec.name.clone(),

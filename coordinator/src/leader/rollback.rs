@@ -28,16 +28,16 @@ impl Sources {
         self.compared.retain(|bucket| state.bucket(*bucket).is_some());
         self.logs.retain(|bucket, _| state.bucket(*bucket).is_some());
         self.fresh_from.retain(|bucket, _| state.bucket(*bucket).is_some());
-        self.fresh_of.retain(|(bucket, _), _| state.bucket(*bucket).is_some());
+        self.fresh_from_projector.retain(|(bucket, _), _| state.bucket(*bucket).is_some());
         self.started.retain(|bucket| state.bucket(*bucket).is_some());
         for (id, bucket) in state.buckets() {
-            self.keep_history(stability, bucket);
+            self.reset_on_new_history(stability, bucket);
             let stage = bucket.info.rollback.as_ref().map(|rollback| rollback.stage);
-            if self.see_stage(id, stage) {
+            if self.note_stage(id, stage) {
                 // Of what was lost: a source that began no branch goes on with the same history.
                 stability.forget(id);
             }
-            self.drop_late(id, bucket, stage);
+            self.drop_expired(id, bucket, stage);
             if let Some(step) = self.next_step(state, heartbeats, stability, bucket, now_ms) {
                 plan.commands.push(Command::Rollback { bucket: id, step });
             }
@@ -45,7 +45,7 @@ impl Sources {
     }
 
     /// Asks again where a late answer would tell of a loss.
-    fn drop_late(&mut self, id: BucketId, bucket: &BucketState, stage: Option<RollbackStage>) {
+    fn drop_expired(&mut self, id: BucketId, bucket: &BucketState, stage: Option<RollbackStage>) {
         let Some((_, history)) = self.histories.get(&id) else { return };
         let tells_loss = match stage {
             Some(RollbackStage::Started) => true,
@@ -61,7 +61,7 @@ impl Sources {
             short.filter_map(|(vbucket, _)| bucket.info.homes.home(vbucket)).collect();
         if tells_loss && !self.is_fresh(id, &homes) {
             self.histories.remove(&id);
-            self.strange.insert(id);
+            self.suspects.insert(id);
         }
     }
 
@@ -91,12 +91,12 @@ impl Sources {
                 // Its positions count from now on, until the next enquiry.
                 let (_, history) = self.histories.remove(&id)?;
                 if stage.is_none_or(|stage| stage == RollbackStage::Rollback) {
-                    let told = self.report(stability, bucket, history.durable);
+                    let told = self.report_cut(stability, bucket, history.durable);
                     told.err().inspect(|error| tracing::warn!(bucket = %id, %error, "a history"));
                 }
             }
             None if stage == Some(RollbackStage::Started) => {
-                self.strange.insert(id);
+                self.suspects.insert(id);
                 return None;
             }
             None => {}
@@ -127,13 +127,13 @@ fn have_applied(
     let hosts: BTreeSet<NodeId> =
         read.flat_map(|index| index.topology.placement.iter().flatten().copied()).collect();
     hosts.iter().all(|node| {
-        let heard = heartbeats.nodes.get(node);
-        let heard_ms = heard.map_or(0, |heard| heard.at_ms).max(heartbeats.since_ms);
-        let applied = heard.is_some_and(|heard| {
-            let mut buckets = heard.heartbeat.buckets.iter();
+        let last = heartbeats.nodes.get(node);
+        let reported_ms = last.map_or(0, |last| last.at_ms).max(heartbeats.since_ms);
+        let applied = last.is_some_and(|last| {
+            let mut buckets = last.heartbeat.buckets.iter();
             buckets.any(|progress| progress.bucket == bucket && progress.applied >= epoch)
         });
-        applied || now_ms.saturating_sub(heard_ms) >= SILENT_MS_MAX
+        applied || now_ms.saturating_sub(reported_ms) >= SILENT_MS_MAX
     })
 }
 

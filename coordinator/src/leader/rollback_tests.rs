@@ -79,14 +79,14 @@ impl World {
         self.state.bucket(BUCKET).unwrap().epochs.last().epoch
     }
 
-    fn enquired(&mut self) -> usize {
-        self.leader.enquiries_due(&self.state, self.now_ms).len()
+    fn record_history(&mut self) -> usize {
+        self.leader.queries_due(&self.state, self.now_ms).len()
     }
 
     /// The source is asked, and says this.
     fn told(&mut self, history: SourceHistory) {
-        let asked = self.leader.asking();
-        self.leader.enquired(&self.state, BUCKET, asked, history).unwrap();
+        let asked = self.leader.begin_query();
+        self.leader.record_history(&self.state, BUCKET, asked, history).unwrap();
     }
 
     fn says(&mut self, node: u64, applied: u64) {
@@ -106,7 +106,7 @@ impl World {
             leases: vec![],
             scans: None,
         };
-        self.leader.hear(heartbeat, self.now_ms);
+        self.leader.record_heartbeat(heartbeat, self.now_ms);
     }
 
     fn stage(&self) -> Option<RollbackStage> {
@@ -121,21 +121,21 @@ fn a_branch_that_is_not_known_is_enquired_and_then_its_positions_count() {
     world.now_ms += 100;
     let history = branched(5, [8, 5]);
     world.sync(history.durable.clone());
-    assert!(world.leader.is_curious());
+    assert!(world.leader.has_suspects());
     assert_eq!(world.run(), 0, "nothing is known yet");
-    assert_eq!(world.enquired(), 1);
+    assert_eq!(world.record_history(), 1);
     world.told(history.clone());
     world.run();
     assert_eq!((world.last(), world.stage()), (Epoch(3), None), "no rollback");
     assert_eq!(*world.state.bucket(BUCKET).unwrap().epochs.last().cut, history.durable);
-    assert!(!world.leader.is_curious());
+    assert!(!world.leader.has_suspects());
 }
 
 #[test]
 fn a_source_that_ends_earlier_is_enquired_though_its_branch_is_known() {
     let mut world = World::new();
     world.sync(cut(7, [4, 5]));
-    assert!(world.leader.is_curious());
+    assert!(world.leader.has_suspects());
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn a_loss_is_rolled_back_and_ends_when_each_living_indexer_has_applied_what_surv
     world.told(branched(3, [4, 5]));
     world.run();
     assert_eq!(world.stage(), Some(RollbackStage::Started), "what has survived is asked for now");
-    assert!(world.leader.is_curious());
+    assert!(world.leader.has_suspects());
     world.told(branched(3, [4, 5]));
     world.run();
     assert_eq!((world.last(), world.stage()), (Epoch(3), Some(RollbackStage::Rollback)));
@@ -177,7 +177,7 @@ fn a_new_leader_goes_on_with_a_rollback_and_a_dead_indexer_does_not_hold_it_up()
     world.leader = Leader::new(2, world.now_ms, 20, MoveSettings::default());
     world.run();
     assert_eq!(world.stage(), Some(RollbackStage::Started), "it does not know the history");
-    assert!(world.leader.is_curious());
+    assert!(world.leader.has_suspects());
     world.told(lost);
     world.run();
     assert_eq!(world.stage(), Some(RollbackStage::Rollback));
@@ -204,17 +204,17 @@ fn cuts_of_a_history_that_is_no_more_are_not_promoted() {
 #[test]
 fn a_late_answer_is_not_taken_for_a_loss() {
     let mut world = World::new();
-    let asked = world.leader.asking();
+    let asked = world.leader.begin_query();
     let mut late = branched(5, [5, 5]);
     late.logs = Arc::clone(&world.state.bucket(BUCKET).unwrap().logs);
     // While it is on its way, SYNC tells more, and an epoch ends there.
     world.sync(cut(7, [5, 6]));
     world.run();
     for history in [late, branched(5, [5, 5])] {
-        world.leader.enquired(&world.state, BUCKET, asked, history).unwrap();
+        world.leader.record_history(&world.state, BUCKET, asked, history).unwrap();
         world.run();
         assert_eq!((world.last(), world.stage()), (Epoch(3), None), "nothing is lost");
-        assert!(world.leader.is_curious(), "it is asked again");
+        assert!(world.leader.has_suspects(), "it is asked again");
     }
     world.told(branched(5, [5, 6]));
     world.run();
@@ -224,9 +224,9 @@ fn a_late_answer_is_not_taken_for_a_loss() {
 #[test]
 fn an_answer_to_an_earlier_term_tells_nothing() {
     let mut world = World::new();
-    let asked = world.leader.asking();
+    let asked = world.leader.begin_query();
     world.leader = Leader::new(2, world.now_ms, 20, MoveSettings::default());
-    world.leader.enquired(&world.state, BUCKET, asked, branched(3, [4, 5])).unwrap();
+    world.leader.record_history(&world.state, BUCKET, asked, branched(3, [4, 5])).unwrap();
     assert_eq!((world.run(), world.stage()), (0, None));
 }
 
@@ -235,8 +235,8 @@ fn a_history_of_another_shape_is_refused() {
     let mut world = World::new();
     let (durable, kept) = (Cut::zero(1), VbucketSet::all(1));
     let narrow = SourceHistory { durable, logs: Arc::default(), kept };
-    let asked = world.leader.asking();
-    assert!(world.leader.enquired(&world.state, BUCKET, asked, narrow).is_err());
+    let asked = world.leader.begin_query();
+    assert!(world.leader.record_history(&world.state, BUCKET, asked, narrow).is_err());
     assert_eq!(world.run(), 0);
 }
 
@@ -286,7 +286,7 @@ fn a_loss_without_a_branch_is_rolled_back_once_whatever_other_projectors_say_mea
             seqno += 1;
             world.sync_of(0, cut(7, [seqno, 0]));
         }
-        if world.leader.is_curious() {
+        if world.leader.has_suspects() {
             world.told(ends(cut(7, [seqno, 3])));
         }
         world.sync_of(1, cut(7, [0, 3]));

@@ -33,25 +33,25 @@ use crate::state::{BucketState, StateContext};
 pub(super) const SYNC_SILENCE_MS: u64 = 1_000;
 
 /// Between two enquiries of a bucket that something is strange about.
-const ENQUIRE_EVERY_MS: u64 = 20;
+const QUERY_EVERY_MS: u64 = 20;
 
 /// What is known of the sources.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
     /// What each said last when it was enquired, until the state agrees; and which question that answers.
-    pub(super) histories: BTreeMap<BucketId, (Asked, SourceHistory)>,
+    pub(super) histories: BTreeMap<BucketId, (HistoryQuery, SourceHistory)>,
     /// Counts questions, and what makes answers to earlier ones late.
     pub(super) sequence: u64,
     /// Answers to questions before this one do not tell what is lost.
     pub(super) fresh_from: BTreeMap<BucketId, u64>,
     /// The same of the vbuckets of one projector.
-    pub(super) fresh_of: BTreeMap<(BucketId, NodeId), u64>,
+    pub(super) fresh_from_projector: BTreeMap<(BucketId, NodeId), u64>,
     /// Those whose rollback has been seen in `started`.
     pub(super) started: BTreeSet<BucketId>,
     /// Those that are to be enquired now.
-    pub(super) strange: BTreeSet<BucketId>,
+    pub(super) suspects: BTreeSet<BucketId>,
     /// When each was heard of by each projector, or enquired.
-    pub(super) heard_ms: BTreeMap<(BucketId, NodeId), u64>,
+    pub(super) reported_ms: BTreeMap<(BucketId, NodeId), u64>,
     /// Those that were enquired and agreed with, in this term.
     pub(super) compared: BTreeSet<BucketId>,
     /// The history that the closed cuts of a bucket belong to.
@@ -60,49 +60,50 @@ pub(super) struct Sources {
 
 /// When a source was asked: the term of the leader, and a number that grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct HistoryQuery {
     pub(super) term: u64,
     sequence: u64,
 }
 
 impl Sources {
     /// What is answered to the questions so far is late.
-    pub(super) fn make_late(&mut self, bucket: BucketId) {
+    pub(super) fn expire_answers(&mut self, bucket: BucketId) {
         self.sequence += 1;
         self.fresh_from.insert(bucket, self.sequence);
     }
 
     /// What is answered to the questions so far is late for a projector's vbuckets.
-    pub(super) fn make_late_of(&mut self, bucket: BucketId, projector: NodeId) {
+    pub(super) fn expire_answers_of(&mut self, bucket: BucketId, projector: NodeId) {
         self.sequence += 1;
-        self.fresh_of.insert((bucket, projector), self.sequence);
+        self.fresh_from_projector.insert((bucket, projector), self.sequence);
     }
 
     /// Does what was said last of a bucket answer a question that is not late for the vbuckets of these
     /// projectors?
     pub(super) fn is_fresh(&self, bucket: BucketId, projectors: &[NodeId]) -> bool {
-        let of_each = projectors.iter().filter_map(|id| self.fresh_of.get(&(bucket, *id)));
+        let of_each =
+            projectors.iter().filter_map(|id| self.fresh_from_projector.get(&(bucket, *id)));
         let from = of_each.chain(self.fresh_from.get(&bucket)).max().copied().unwrap_or(0);
         self.histories.get(&bucket).is_some_and(|(asked, _)| asked.sequence > from)
     }
 
     /// Of a bucket whose rollback begins only what is asked from now on tells what has survived. Says if it begins.
-    pub(super) fn see_stage(&mut self, bucket: BucketId, stage: Option<RollbackStage>) -> bool {
+    pub(super) fn note_stage(&mut self, bucket: BucketId, stage: Option<RollbackStage>) -> bool {
         if stage != Some(RollbackStage::Started) {
             self.started.remove(&bucket);
             return false;
         }
         let begins = self.started.insert(bucket);
         if begins {
-            self.make_late(bucket);
+            self.expire_answers(bucket);
         }
         begins
     }
 
     /// A source is about to be asked for its history.
-    pub(super) fn asking(&mut self, term: u64) -> Asked {
+    pub(super) fn begin_query(&mut self, term: u64) -> HistoryQuery {
         self.sequence += 1;
-        Asked { term, sequence: self.sequence }
+        HistoryQuery { term, sequence: self.sequence }
     }
 
     /// SYNC: the durable history of a bucket reaches a cut in the vbuckets that the projector keeps. Dropped
@@ -118,27 +119,27 @@ impl Sources {
         let Some(known) = state.bucket(bucket) else { return Ok(()) };
         let last = &known.epochs.last().cut;
         if cut.vbuckets() == last.vbuckets() {
-            let is_strange = |vbucket| {
+            let is_suspect = |vbucket| {
                 let at = cut.get(vbucket);
                 at.seqno < last.get(vbucket).seqno || !known.logs.includes(vbucket, at)
             };
-            if kept.iter().any(is_strange) {
-                self.strange.insert(bucket);
+            if kept.iter().any(is_suspect) {
+                self.suspects.insert(bucket);
                 return Ok(());
             }
         }
-        self.heard_ms.insert((bucket, projector), now_ms);
+        self.reported_ms.insert((bucket, projector), now_ms);
         if known.info.readable_from().is_none() {
             // What would be put together with it of other projectors is about to be taken back. It is told again.
             return Ok(());
         }
-        self.make_late_of(bucket, projector);
+        self.expire_answers_of(bucket, projector);
         if cut.vbuckets() != last.vbuckets() {
-            return self.report(stability, known, cut);
+            return self.report_cut(stability, known, cut);
         }
         // The vbuckets of other projectors are where these have said. Any such cut is closed: the mutations of a
         // bucket that several projectors keep stand alone.
-        self.keep_history(stability, known);
+        self.reset_on_new_history(stability, known);
         let newest = stability.newest(bucket).unwrap_or(last);
         let cut = newest.with_of(&kept, &cut);
         // The last epoch may be of a history that was lost and is not known to be: then an enquiry tells where the
@@ -146,52 +147,52 @@ impl Sources {
         if !known.logs.includes_cut(&cut) {
             return Ok(());
         }
-        self.report(stability, known, cut)
+        self.report_cut(stability, known, cut)
     }
 
     /// A source was enquired and said this.
-    pub(super) fn enquired(
+    pub(super) fn record_history(
         &mut self,
         stability: &mut Stability,
         state: &StateContext,
         bucket: BucketId,
-        asked: Asked,
+        asked: HistoryQuery,
         history: SourceHistory,
     ) -> Result<()> {
         let Some(known) = state.bucket(bucket) else {
             return Ok(());
         };
-        self.strange.remove(&bucket);
+        self.suspects.remove(&bucket);
         known.check(&history)?;
         if known.logs == history.logs && history.has(&known.epochs.last().cut) {
-            self.report(stability, known, history.durable.clone())?;
+            self.report_cut(stability, known, history.durable.clone())?;
         }
         self.histories.insert(bucket, (asked, history));
         Ok(())
     }
 
     /// Has the source of each bucket been compared with the state, in this term?
-    pub(super) fn are_heard(&self, state: &StateContext) -> bool {
+    pub(super) fn all_compared(&self, state: &StateContext) -> bool {
         state.buckets().all(|(id, _)| self.compared.contains(&id))
     }
 
     /// Is there a source to be enquired at once?
-    pub(super) fn is_curious(&self) -> bool {
-        !self.strange.is_empty()
+    pub(super) fn has_suspects(&self) -> bool {
+        !self.suspects.is_empty()
     }
 
-    pub(super) fn report(
+    pub(super) fn report_cut(
         &mut self,
         stability: &mut Stability,
         known: &BucketState,
         cut: Cut,
     ) -> Result<()> {
-        self.keep_history(stability, known);
+        self.reset_on_new_history(stability, known);
         stability.report(known.info.id, cut, &known.epochs.last().cut)
     }
 
     /// Forgets cuts of another history.
-    pub(super) fn keep_history(&mut self, stability: &mut Stability, known: &BucketState) {
+    pub(super) fn reset_on_new_history(&mut self, stability: &mut Stability, known: &BucketState) {
         let id = known.info.id;
         if self.logs.get(&id).is_none_or(|logs| *logs != known.logs) {
             stability.forget(id);
@@ -201,25 +202,25 @@ impl Sources {
 
     /// The buckets whose sources are to be enquired. What was told to an earlier leader
     /// is lost with it, and a source that has nothing new says nothing.
-    pub(super) fn enquiries_due(&mut self, state: &StateContext, now_ms: u64) -> Vec<BucketId> {
-        self.heard_ms.retain(|(bucket, _), _| state.bucket(*bucket).is_some());
-        self.strange.retain(|bucket| state.bucket(*bucket).is_some());
+    pub(super) fn queries_due(&mut self, state: &StateContext, now_ms: u64) -> Vec<BucketId> {
+        self.reported_ms.retain(|(bucket, _), _| state.bucket(*bucket).is_some());
+        self.suspects.retain(|bucket| state.bucket(*bucket).is_some());
         let mut found = Vec::new();
         for (id, bucket) in state.buckets() {
-            let pause_ms = match self.strange.contains(&id) {
-                true => ENQUIRE_EVERY_MS,
+            let pause_ms = match self.suspects.contains(&id) {
+                true => QUERY_EVERY_MS,
                 false => SYNC_SILENCE_MS,
             };
             let projectors = bucket.info.homes.projectors();
-            let is_heard = |projector: &NodeId| {
-                let heard = self.heard_ms.get(&(id, *projector));
+            let is_reported = |projector: &NodeId| {
+                let heard = self.reported_ms.get(&(id, *projector));
                 heard.is_some_and(|at_ms| now_ms.saturating_sub(*at_ms) < pause_ms)
             };
-            if projectors.iter().all(is_heard) {
+            if projectors.iter().all(is_reported) {
                 continue;
             }
             let now = projectors.into_iter().map(|projector| ((id, projector), now_ms));
-            self.heard_ms.extend(now);
+            self.reported_ms.extend(now);
             found.push(id);
         }
         found

@@ -31,13 +31,13 @@ const HOLD_MS_MAX: u64 = 500;
 /// What SYNC has told, and who waits for what.
 #[derive(Debug, Default)]
 pub struct Stability {
-    buckets: BTreeMap<BucketId, Closed>,
-    wants: BTreeMap<u64, (BucketId, Cut)>,
-    last_want: u64,
+    buckets: BTreeMap<BucketId, ClosedCuts>,
+    waiters: BTreeMap<u64, (BucketId, Cut)>,
+    last_waiter: u64,
 }
 
 #[derive(Debug, Default)]
-struct Closed {
+struct ClosedCuts {
     /// Ascending; none of them is covered by an epoch.
     cuts: VecDeque<Cut>,
     held_since_ms: Option<u64>,
@@ -95,15 +95,15 @@ impl Stability {
     }
 
     /// Somebody waits for an epoch that covers a cut, until [`Stability::unwant`].
-    pub fn want(&mut self, bucket: BucketId, cut: Cut) -> u64 {
-        self.last_want += 1;
-        self.wants.insert(self.last_want, (bucket, cut));
-        self.last_want
+    pub fn add_waiter(&mut self, bucket: BucketId, cut: Cut) -> u64 {
+        self.last_waiter += 1;
+        self.waiters.insert(self.last_waiter, (bucket, cut));
+        self.last_waiter
     }
 
     /// Nobody waits any more.
-    pub fn unwant(&mut self, want: u64) {
-        self.wants.remove(&want);
+    pub fn remove_waiter(&mut self, waiter: u64) {
+        self.waiters.remove(&waiter);
     }
 
     /// The cuts of a bucket are of a history that is no more.
@@ -140,7 +140,7 @@ impl Stability {
         let waited_for = |(wanted_bucket, cut): &(BucketId, Cut)| {
             *wanted_bucket == bucket && newest.reaches(cut) && !published.reaches(cut)
         };
-        if self.wants.values().any(waited_for) {
+        if self.waiters.values().any(waited_for) {
             closed.held_since_ms = None;
             return Choice::PromoteNow(newest.clone());
         }

@@ -47,11 +47,11 @@ fn a_report_of_another_shape_is_refused() {
 #[test]
 fn who_waits_gets_it_at_once_but_only_what_sync_has_told() {
     let mut stability = told(&[[5, 5]]);
-    let beyond = stability.want(BUCKET, cut([6, 5]));
+    let beyond = stability.add_waiter(BUCKET, cut([6, 5]));
     assert_eq!(stability.choose(BUCKET, &Cut::zero(2), &[], 0), Choice::Promote(cut([5, 5])));
     stability.report(BUCKET, cut([6, 6]), &Cut::zero(2)).unwrap();
     assert_eq!(stability.choose(BUCKET, &Cut::zero(2), &[], 0), Choice::PromoteNow(cut([6, 6])));
-    stability.unwant(beyond);
+    stability.remove_waiter(beyond);
     assert_eq!(stability.choose(BUCKET, &Cut::zero(2), &[], 0), Choice::Promote(cut([6, 6])));
 }
 
@@ -76,9 +76,9 @@ fn a_bound_holds_epochs_back_for_a_while_only() {
     assert_eq!(stability.choose(BUCKET, &zero, &[&slow], 1000 + HOLD_MS_MAX - 1), Choice::Hold);
     let choice = stability.choose(BUCKET, &zero, &[&slow], 1000 + HOLD_MS_MAX);
     assert_eq!(choice, Choice::Promote(cut([8, 8])));
-    let want = stability.want(BUCKET, cut([8, 0]));
+    let want = stability.add_waiter(BUCKET, cut([8, 0]));
     assert_eq!(stability.choose(BUCKET, &zero, &[&slow], 0), Choice::PromoteNow(cut([8, 8])));
-    stability.unwant(want);
+    stability.remove_waiter(want);
 }
 
 #[test]

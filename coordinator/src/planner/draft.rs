@@ -14,23 +14,23 @@ use proto::model::ids::{IndexId, NodeId, SliceNo};
 use proto::model::moves::{PlannedLoad, PlannedMove, RebalancePlan};
 
 use super::place::replace_copy;
-use super::view::{Health, Index, Node, Slice, View};
+use super::view::{ClusterView, Health, IndexView, NodeView, SliceView};
 
 /// A plan in the making.
 pub(super) struct Draft<'a> {
     /// The nodes.
-    pub nodes: BTreeMap<NodeId, Held<'a>>,
+    pub nodes: BTreeMap<NodeId, NodeDraft<'a>>,
     /// All slices of all indexes.
-    pub pieces: Vec<Piece<'a>>,
+    pub pieces: Vec<SliceDraft<'a>>,
     /// Void moves leave a gap.
     planned: Vec<Option<PlannedMove>>,
     before: BTreeMap<NodeId, (u64, u64)>,
 }
 
 /// A node with what it has.
-pub(super) struct Held<'a> {
+pub(super) struct NodeDraft<'a> {
     /// The node.
-    pub node: &'a Node,
+    pub node: &'a NodeView,
     /// Its copies, by position in [`Draft::pieces`].
     pub pieces: BTreeSet<usize>,
     /// Of all its copies.
@@ -43,7 +43,7 @@ pub(super) struct Held<'a> {
     pub by_index: BTreeMap<IndexId, u64>,
 }
 
-impl Held<'_> {
+impl NodeDraft<'_> {
     /// May it get slices?
     pub fn receives(&self) -> bool {
         self.node.health == Health::Alive && !self.node.draining
@@ -51,13 +51,13 @@ impl Held<'_> {
 }
 
 /// A slice with where its copies are.
-pub(super) struct Piece<'a> {
+pub(super) struct SliceDraft<'a> {
     /// Its index.
-    pub index: &'a Index,
+    pub index: &'a IndexView,
     /// Its number.
     pub no: SliceNo,
     /// As the view has it.
-    pub slice: &'a Slice,
+    pub slice: &'a SliceView,
     /// The nodes that have a copy.
     pub copies: Vec<NodeId>,
     /// Of a copy.
@@ -69,8 +69,8 @@ pub(super) struct Piece<'a> {
 }
 
 impl<'a> Draft<'a> {
-    pub fn new(view: &'a View) -> Self {
-        let held = |node: &'a Node| Held {
+    pub fn new(view: &'a ClusterView) -> Self {
+        let held = |node: &'a NodeView| NodeDraft {
             node,
             pieces: BTreeSet::new(),
             weight: 0,
@@ -114,7 +114,7 @@ impl<'a> Draft<'a> {
     }
 
     fn loads(&self) -> BTreeMap<NodeId, (u64, u64)> {
-        let load = |held: &Held<'_>| (held.pieces.len() as u64, held.bytes);
+        let load = |held: &NodeDraft<'_>| (held.pieces.len() as u64, held.bytes);
         self.nodes.iter().map(|(node, held)| (*node, load(held))).collect()
     }
 
@@ -145,7 +145,7 @@ impl<'a> Draft<'a> {
     /// May a node get a copy of a slice?
     pub fn may_get(&self, at: usize, node: NodeId) -> bool {
         let piece = &self.pieces[at];
-        self.nodes.get(&node).is_some_and(Held::receives)
+        self.nodes.get(&node).is_some_and(NodeDraft::receives)
             && !piece.copies.contains(&node)
             && !piece.leaving.contains(&node)
     }
@@ -168,7 +168,13 @@ impl<'a> Draft<'a> {
     }
 
     /// Plans a move.
-    pub fn carry(&mut self, at: usize, from: Option<NodeId>, to: Option<NodeId>, reason: String) {
+    pub fn plan_move(
+        &mut self,
+        at: usize,
+        from: Option<NodeId>,
+        to: Option<NodeId>,
+        reason: String,
+    ) {
         self.count(at, false);
         let piece = &mut self.pieces[at];
         replace_copy(&mut piece.copies, from, to);
@@ -209,18 +215,18 @@ impl<'a> Draft<'a> {
     }
 }
 
-fn pieces(view: &View) -> Vec<Piece<'_>> {
+fn pieces(view: &ClusterView) -> Vec<SliceDraft<'_>> {
     let slices = || view.indexes.iter().flat_map(|index| &index.slices);
     let bytes: u128 = slices().map(|slice| u128::from(slice.bytes)).sum();
     let load: u128 = slices().map(|slice| u128::from(slice.load)).sum::<u128>().max(1);
     let count = (slices().count() as u128).max(1);
     let unit = (bytes / count).max(1);
     let all = unit.saturating_mul(count);
-    let weight = |slice: &Slice| {
+    let weight = |slice: &SliceView| {
         let asked = u128::from(slice.load).saturating_mul(all) / load;
         unit + u128::from(slice.bytes) + asked
     };
-    let piece = |index, (no, slice)| Piece {
+    let piece = |index, (no, slice)| SliceDraft {
         index,
         no: SliceNo(no as u16),
         slice,

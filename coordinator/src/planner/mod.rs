@@ -10,4 +10,4 @@ mod view;
 
 pub use place::{Load, check_enough, choose, place, replace_copy};
 pub use rebalance::{Goal, plan};
-pub use view::{Health, Index, Node, Slice, View};
+pub use view::{ClusterView, Health, IndexView, NodeView, SliceView};

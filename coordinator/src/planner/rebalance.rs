@@ -16,8 +16,8 @@ use std::cmp::Reverse;
 use proto::model::ids::NodeId;
 use proto::model::moves::RebalancePlan;
 
-use super::draft::{Draft, Held};
-use super::view::{Health, View};
+use super::draft::{Draft, NodeDraft};
+use super::view::{ClusterView, Health};
 
 /// What a plan is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,11 +29,11 @@ pub enum Goal {
 }
 
 /// Plans moves.
-pub fn plan(view: &View, goal: Goal) -> RebalancePlan {
+pub fn plan(view: &ClusterView, goal: Goal) -> RebalancePlan {
     let mut draft = Draft::new(view);
     let mut order: Vec<usize> = (0..draft.pieces.len()).collect();
     order.sort_by_key(|at| (Reverse(draft.pieces[*at].weight), *at));
-    for step in [give_up, add_missing, replace_gone, empty_drained] {
+    for step in [remove_surplus, add_missing, replace_gone, empty_drained] {
         for at in &order {
             if draft.is_free(*at) && has_living_copy(&draft, *at) {
                 step(&mut draft, *at);
@@ -41,7 +41,7 @@ pub fn plan(view: &View, goal: Goal) -> RebalancePlan {
         }
     }
     if goal == Goal::Balance {
-        order.iter().for_each(|at| part_zones(&mut draft, *at));
+        order.iter().for_each(|at| spread_zones(&mut draft, *at));
         balance(&mut draft);
     }
     draft.finish()
@@ -53,7 +53,7 @@ fn has_living_copy(draft: &Draft<'_>, at: usize) -> bool {
 
 /// Takes off the copies that are too many: those on nodes that are gone or on their way first, then those
 /// that share a zone, then those on the heaviest nodes. One that lives stays.
-fn give_up(draft: &mut Draft<'_>, at: usize) {
+fn remove_surplus(draft: &mut Draft<'_>, at: usize) {
     let wanted = draft.pieces[at].index.copies.max(1);
     while draft.pieces[at].copies.len() > wanted {
         let copies = &draft.pieces[at].copies;
@@ -67,7 +67,7 @@ fn give_up(draft: &mut Draft<'_>, at: usize) {
         });
         let Some((_, worst)) = worst else { return };
         let (worst, there) = (*worst, copies.len());
-        draft.carry(at, Some(worst), None, format!("{there} copies, {wanted} are wanted"));
+        draft.plan_move(at, Some(worst), None, format!("{there} copies, {wanted} are wanted"));
     }
 }
 
@@ -75,7 +75,7 @@ fn add_missing(draft: &mut Draft<'_>, at: usize) {
     let (there, wanted) = (draft.pieces[at].copies.len(), draft.pieces[at].index.copies);
     if there < wanted {
         let reason = format!("{there} of {wanted} copies");
-        bring(draft, at, None, reason);
+        add_copy(draft, at, None, reason);
     }
 }
 
@@ -83,7 +83,7 @@ fn replace_gone(draft: &mut Draft<'_>, at: usize) {
     let copies = &draft.pieces[at].copies;
     let gone = copies.iter().copied().find(|node| draft.health(*node) == Health::Gone);
     if let Some(gone) = gone {
-        bring(draft, at, Some(gone), format!("node {gone} has been silent for long"));
+        add_copy(draft, at, Some(gone), format!("node {gone} has been silent for long"));
     }
 }
 
@@ -91,27 +91,27 @@ fn empty_drained(draft: &mut Draft<'_>, at: usize) {
     let copies = &draft.pieces[at].copies;
     let drained = copies.iter().copied().find(|node| draft.is_draining(*node));
     if let Some(drained) = drained {
-        bring(draft, at, Some(drained), format!("node {drained} is being drained"));
+        add_copy(draft, at, Some(drained), format!("node {drained} is being drained"));
     }
 }
 
 /// Brings a copy to the best node that may get it, if there is any.
-fn bring(draft: &mut Draft<'_>, at: usize, from: Option<NodeId>, reason: String) {
+fn add_copy(draft: &mut Draft<'_>, at: usize, from: Option<NodeId>, reason: String) {
     let best = draft
         .candidates(at)
         .min_by_key(|to| (draft.conflicts(at, from, Some(*to)), draft.weight_of(*to), *to));
     if best.is_some() {
-        draft.carry(at, from, best, reason);
+        draft.plan_move(at, from, best, reason);
     }
 }
 
 /// Moves a copy out of a zone that has another one.
-fn part_zones(draft: &mut Draft<'_>, at: usize) {
+fn spread_zones(draft: &mut Draft<'_>, at: usize) {
     let now = draft.conflicts(at, None, None);
     if now == 0 || !draft.is_free(at) {
         return;
     }
-    let gives = |node: &&NodeId| draft.nodes.get(*node).is_some_and(Held::receives);
+    let gives = |node: &&NodeId| draft.nodes.get(*node).is_some_and(NodeDraft::receives);
     let best = draft.pieces[at]
         .copies
         .iter()
@@ -127,7 +127,7 @@ fn part_zones(draft: &mut Draft<'_>, at: usize) {
     {
         let zone = draft.nodes.get(&from).map_or("", |held| held.node.zone.as_str());
         let reason = format!("zone \"{zone}\" has another copy, the zone of node {to} has none");
-        draft.carry(at, Some(from), Some(to), reason);
+        draft.plan_move(at, Some(from), Some(to), reason);
     }
 }
 
@@ -140,12 +140,13 @@ fn balance(draft: &mut Draft<'_>) {
             format!("node {node} has {} copies of {}", held.pieces.len(), size(held.bytes))
         };
         let reason = format!("{}, {}", what(from), what(to));
-        draft.carry(at, Some(from), Some(to), reason);
+        draft.plan_move(at, Some(from), Some(to), reason);
     }
 }
 
 fn next_to_balance(draft: &Draft<'_>) -> Option<(usize, NodeId, NodeId)> {
-    let mut nodes: Vec<&Held<'_>> = draft.nodes.values().filter(|held| held.receives()).collect();
+    let mut nodes: Vec<&NodeDraft<'_>> =
+        draft.nodes.values().filter(|held| held.receives()).collect();
     nodes.sort_by_key(|held| (held.weight, held.node.node));
     for from in nodes.iter().rev() {
         for to in &nodes {
@@ -161,7 +162,7 @@ fn next_to_balance(draft: &Draft<'_>) -> Option<(usize, NodeId, NodeId)> {
 }
 
 /// The slice whose move from one node to another brings the two nearest to each other.
-fn best_between(draft: &Draft<'_>, from: &Held<'_>, to: &Held<'_>) -> Option<usize> {
+fn best_between(draft: &Draft<'_>, from: &NodeDraft<'_>, to: &NodeDraft<'_>) -> Option<usize> {
     let apart = from.weight - to.weight;
     let (from_id, to_id) = (from.node.node, to.node.node);
     let may = |at: &usize| {
@@ -174,7 +175,8 @@ fn best_between(draft: &Draft<'_>, from: &Held<'_>, to: &Held<'_>) -> Option<usi
     };
     from.pieces.iter().copied().filter(may).max_by_key(|at| {
         let piece = &draft.pieces[*at];
-        let index = |held: &Held<'_>| held.by_index.get(&piece.index.index).copied().unwrap_or(0);
+        let index =
+            |held: &NodeDraft<'_>| held.by_index.get(&piece.index.index).copied().unwrap_or(0);
         let spreads = |from: u64, to: u64| i128::from(from) - i128::from(to);
         let first = piece.copies.first() == Some(&from_id);
         let firsts = if first { spreads(from.firsts, to.firsts) } else { 0 };

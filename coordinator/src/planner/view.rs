@@ -4,16 +4,16 @@ use proto::model::ids::{Generation, IndexId, NodeId};
 
 /// The cluster, as far as a plan looks at it. Moves under way count as if they were done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct View {
+pub struct ClusterView {
     /// The registered indexers.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<NodeView>,
     /// The indexes.
-    pub indexes: Vec<Index>,
+    pub indexes: Vec<IndexView>,
 }
 
 /// An indexer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct NodeView {
     /// The node.
     pub node: NodeId,
     /// Its zone; empty is a zone of its own.
@@ -37,7 +37,7 @@ pub enum Health {
 
 /// An index.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Index {
+pub struct IndexView {
     /// Its number.
     pub index: IndexId,
     /// Its generation.
@@ -49,12 +49,12 @@ pub struct Index {
     /// May its slices move? Else they only weigh.
     pub movable: bool,
     /// Its slices by number.
-    pub slices: Vec<Slice>,
+    pub slices: Vec<SliceView>,
 }
 
 /// A slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Slice {
+pub struct SliceView {
     /// The nodes that have a copy, the one that is asked first at the front.
     pub copies: Vec<NodeId>,
     /// It has a move under way and gets no other one.

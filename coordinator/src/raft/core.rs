@@ -37,10 +37,10 @@ use raft::eraftpb::{Entry, HardState, Message};
 use raft::{Config, RawNode, SnapshotStatus, StateRole};
 
 use super::config::RaftConfig;
-use super::guard::makes_sense;
+use super::guard::is_valid;
 use super::log_write::{LogOp, LogWrite};
 use super::memory_log::MemoryLog;
-use super::role::{Role, not_leader};
+use super::role::{RaftRole, not_leader};
 use super::state_machine::StateMachine;
 use super::wire::{LogSnapshot, MessageKind, RaftMessage};
 
@@ -187,7 +187,7 @@ impl<M: StateMachine> RaftCore<M> {
     pub fn step(&mut self, message: RaftMessage) -> Result<()> {
         let last = self.node.raft.raft_log.last_index();
         let (member, voters) = (self.config.member, &self.node.store().voters);
-        if !makes_sense(&message, member, voters, last) {
+        if !is_valid(&message, member, voters, last) {
             tracing::debug!(from = %message.from, kind = ?message.kind, "drop a raft message");
             return Ok(());
         }
@@ -248,11 +248,11 @@ impl<M: StateMachine> RaftCore<M> {
     }
 
     /// Where this member stands.
-    pub fn role(&self) -> Role {
+    pub fn role(&self) -> RaftRole {
         let raft = &self.node.raft;
         let leader = (raft.leader_id != 0).then_some(NodeId(raft.leader_id));
         let leads = raft.state == StateRole::Leader && raft.apply_to_current_term();
-        Role { term: raft.term, leader, leads }
+        RaftRole { term: raft.term, leader, leads }
     }
 
     /// Does it lead, ready to decide or not?

@@ -6,7 +6,7 @@ use proto::model::ids::NodeId;
 use super::wire::{MessageKind, RaftMessage};
 
 /// May the message be given to the crate? `last_index` is the end of this member's log.
-pub(super) fn makes_sense(
+pub(super) fn is_valid(
     message: &RaftMessage,
     member: NodeId,
     voters: &[u64],

@@ -28,7 +28,7 @@ pub mod transport;
 pub mod wire;
 
 pub use self::config::RaftConfig;
-pub use self::role::{Role, not_leader};
+pub use self::role::{RaftRole, not_leader};
 pub use self::service::{RaftHandle, RaftService};
 pub use self::state_machine::StateMachine;
 pub use self::transport::PeerTransport;

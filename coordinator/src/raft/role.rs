@@ -5,7 +5,7 @@ use proto::{Error, ErrorCode};
 
 /// Where a member stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Role {
+pub struct RaftRole {
     /// The term it is in.
     pub term: u64,
     /// The leader that it knows of.

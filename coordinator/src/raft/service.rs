@@ -26,7 +26,7 @@ use super::config::RaftConfig;
 use super::core::{Applied, RaftCore};
 use super::log_store::LogStore;
 use super::log_write::LogWrite;
-use super::role::Role;
+use super::role::RaftRole;
 use super::state_machine::StateMachine;
 use super::transport::PeerTransport;
 use super::wire::{QUEUE_BYTES_MAX, RaftMessage};
@@ -56,7 +56,7 @@ struct Waiter<O> {
 }
 
 #[derive(Default)]
-struct Progress {
+struct LogProgress {
     committed: AtomicU64,
     applied: AtomicU64,
 }
@@ -70,24 +70,24 @@ pub struct RaftService<M: StateMachine> {
     tick: Duration,
     messages: Receiver<(RaftMessage, Reservation)>,
     proposals: Receiver<Proposal<M::Outcome>>,
-    role: watch::Sender<Role>,
-    progress: Arc<Progress>,
+    role: watch::Sender<RaftRole>,
+    progress: Arc<LogProgress>,
     /// Tells the proposals of this run from those of an earlier one.
     session: u64,
     sequence: u64,
     waiters: BTreeMap<u64, Waiter<M::Outcome>>,
     writes: Vec<LogWrite>,
-    writing: Option<Writing>,
+    writing: Option<PendingWrite>,
 }
 
 /// A write that is under way.
-struct Writing {
+struct PendingWrite {
     since: Instant,
     /// The number of the last of what it writes; closed where it has panicked.
     done: oneshot::Receiver<Result<u64>>,
 }
 
-impl Writing {
+impl PendingWrite {
     /// Does it take so long that the others had better go on without this member?
     fn hangs(&self) -> bool {
         self.since.elapsed() > WRITE_PATIENCE
@@ -108,8 +108,8 @@ pub struct RaftHandle<O> {
     message_bytes: Budget,
     proposals: Sender<Proposal<O>>,
     proposal_bytes: Budget,
-    role: watch::Receiver<Role>,
-    progress: Arc<Progress>,
+    role: watch::Receiver<RaftRole>,
+    progress: Arc<LogProgress>,
 }
 
 impl<O> Clone for RaftHandle<O> {
@@ -144,7 +144,7 @@ impl<O: Send + 'static> RaftHandle<O> {
     }
 
     /// Where the member stands, now and at each change; closed when the member has stopped.
-    pub fn role(&self) -> watch::Receiver<Role> {
+    pub fn role(&self) -> watch::Receiver<RaftRole> {
         self.role.clone()
     }
 
@@ -175,7 +175,7 @@ impl<M: StateMachine> RaftService<M> {
         let (messages_in, messages) = async_channel::bounded(MESSAGES_MAX);
         let (proposals_in, proposals) = async_channel::bounded(PROPOSALS_MAX);
         let (role, role_out) = watch::channel(core.role());
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(LogProgress::default());
         let handle = RaftHandle {
             messages: messages_in,
             message_bytes: Budget::new(QUEUE_BYTES_MAX),
@@ -223,7 +223,7 @@ impl<M: StateMachine> RaftService<M> {
         loop {
             tokio::select! {
                 biased;
-                number = Writing::end(&mut self.writing) => {
+                number = PendingWrite::end(&mut self.writing) => {
                     self.writing = None;
                     self.core.persisted(number?);
                 }
@@ -284,7 +284,7 @@ impl<M: StateMachine> RaftService<M> {
         let output = self.core.poll()?;
         // Messages first: followers write while this member does. One whose disk hangs falls silent: what it leads would
         // be committed by the others, and it could apply nothing of it.
-        if !self.writing.as_ref().is_some_and(Writing::hangs) {
+        if !self.writing.as_ref().is_some_and(PendingWrite::hangs) {
             for message in output.messages {
                 self.transport.send(message.to, message);
             }
@@ -304,7 +304,7 @@ impl<M: StateMachine> RaftService<M> {
 
     fn write(&mut self) {
         let (written, done) = oneshot::channel();
-        self.writing = Some(Writing { since: Instant::now(), done });
+        self.writing = Some(PendingWrite { since: Instant::now(), done });
         let writes = std::mem::take(&mut self.writes);
         let number = writes.iter().map(|write| write.number).max().unwrap_or(0);
         let store = self.store.clone();

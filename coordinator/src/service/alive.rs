@@ -11,10 +11,10 @@ use crate::leader::driver::member::Member;
 /// How often a member says that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-pub(super) async fn say_alive(inner: Arc<Member>) {
+pub(super) async fn send_heartbeats(member: Arc<Member>) {
     loop {
         tokio::time::sleep(HEARTBEAT).await;
-        let node = inner.config.node;
+        let node = member.config.node;
         let nothing = Heartbeat {
             node,
             buckets: vec![],
@@ -24,7 +24,7 @@ pub(super) async fn say_alive(inner: Arc<Member>) {
             scans: None,
         };
         // Between two leaders there is nobody to tell.
-        if let Err(error) = heartbeat(&inner, nothing).await {
+        if let Err(error) = heartbeat(&member, nothing).await {
             tracing::debug!(%node, %error, "say that a coordinator is alive");
         }
     }

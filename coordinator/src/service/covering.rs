@@ -12,16 +12,16 @@ use proto::model::ids::BucketId;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::{Instant, timeout_at};
 
-use crate::leader::driver::enquiries::enquire;
 use crate::leader::driver::member::Member;
+use crate::leader::driver::queries::query_history;
 
 /// Takes a want back when its waiter is gone, however it went.
-struct Want<'a>(&'a Member, u64);
+struct EpochWaiter<'a>(&'a Member, u64);
 
-impl Drop for Want<'_> {
+impl Drop for EpochWaiter<'_> {
     fn drop(&mut self) {
         if let Some(leader) = self.0.leader().as_mut() {
-            leader.stability.unwant(self.1);
+            leader.stability.remove_waiter(self.1);
         }
     }
 }
@@ -74,7 +74,7 @@ async fn check_in_history(
         }
     }
     // While the source does not answer nobody knows.
-    let Ok(history) = enquire(member, bucket).await else {
+    let Ok(history) = query_history(member, bucket).await else {
         return Ok(());
     };
     if wanted.is_some_and(|wanted| wanted != history.logs.fingerprint()) {
@@ -118,8 +118,9 @@ pub(super) async fn wait_for_epoch(
         if let Ok(checked) = timeout_at(deadline, check).await {
             checked?;
         }
-        let want = member.as_leader(|leader| Ok(leader.stability.want(bucket, cut.clone())))?;
-        let _want = Want(member, want);
+        let want =
+            member.as_leader(|leader| Ok(leader.stability.add_waiter(bucket, cut.clone())))?;
+        let _want = EpochWaiter(member, want);
         member.wake.notify_one();
         let change = async {
             tokio::select! {

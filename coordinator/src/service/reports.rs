@@ -16,8 +16,8 @@ pub(super) async fn sync(member: &Member, report: SyncReport) -> Result<()> {
         // One bad bucket does not keep the others from being heard.
         told.map(|told| leader.sync(&view.state, report.projector, told, now_ms))
             .fold(Ok(()), Result::and)?;
-        if leader.is_curious() {
-            member.strange.notify_one();
+        if leader.has_suspects() {
+            member.suspect_found.notify_one();
         }
         Ok(())
     })?;
@@ -35,7 +35,7 @@ pub(super) async fn heartbeat(member: &Member, heartbeat: Heartbeat) -> Result<(
             let what = format!("node {} is not registered", heartbeat.node);
             return Err(Error::new(ErrorCode::Unknown, what).with_hint("register it first"));
         }
-        Ok(leader.hear(heartbeat, now_ms))
+        Ok(leader.record_heartbeat(heartbeat, now_ms))
     })?;
     if news {
         member.wake.notify_one();

@@ -171,9 +171,9 @@ impl World {
     /// The leader, when it is ready to decide.
     async fn leader(&self) -> (NodeId, Arc<Coordinator>) {
         for _ in 0..1000 {
-            let leads = |member: &Arc<Coordinator>| member.inner.leader().is_some();
+            let leads = |member: &Arc<Coordinator>| member.member.leader().is_some();
             if let Some(member) = self.any().into_iter().find(leads) {
-                return (member.inner.config.node, member);
+                return (member.member.config.node, member);
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -182,7 +182,7 @@ impl World {
 
     async fn follower(&self) -> Arc<Coordinator> {
         let (leader, _) = self.leader().await;
-        self.any().into_iter().find(|member| member.inner.config.node != leader).unwrap()
+        self.any().into_iter().find(|member| member.member.config.node != leader).unwrap()
     }
 
     /// Sends a request until somebody answers it, as a client does.
@@ -262,20 +262,20 @@ async fn ddl_survives_the_leader_and_is_done_once() {
     world.requests -= 1;
     assert_eq!(world.propose(create_index(spec("i"))).await, outcome);
     let (_, leader) = world.leader().await;
-    assert_eq!(leader.inner.replica.view().catalog.indexes.len(), 1);
+    assert_eq!(leader.member.replica.view().catalog.indexes.len(), 1);
 
     // The old leader comes back and catches up.
     world.start(first).await;
-    let cas = leader.inner.replica.view().state.cas();
+    let cas = leader.member.replica.view().state.cas();
     let behind = || {
         let members = world.any();
-        members.iter().any(|member| member.inner.replica.view().state.cas() < cas)
+        members.iter().any(|member| member.member.replica.view().state.cas() < cas)
     };
     while behind() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let states: Vec<_> =
-        world.any().iter().map(|member| member.inner.replica.view().catalog.clone()).collect();
+        world.any().iter().map(|member| member.member.replica.view().catalog.clone()).collect();
     assert!(states.len() == 3 && states.iter().all(|state| *state == states[0]));
 }
 
@@ -311,7 +311,7 @@ async fn epochs_reach_every_watcher_and_waiters_get_theirs_at_once() {
 
     // Who waits for a catalog this new waits for nothing that no watcher is told of.
     let status = follower.status().await.unwrap();
-    assert_eq!(status.catalog_cas, follower.inner.replica.view().catalog.cas);
+    assert_eq!(status.catalog_cas, follower.member.replica.view().catalog.cas);
 
     let covered = follower.epoch_covering(BucketId(1), cut(4), None, 5_000).await.unwrap();
     assert_eq!(covered, mark, "the oldest that covers it, and no new one");
@@ -366,13 +366,13 @@ async fn an_index_is_served_when_its_slices_are() {
         scans: None,
     };
     assert_eq!(follower.heartbeat(stranger).await.unwrap_err().code, ErrorCode::Unknown);
-    let catalog = follower.inner.replica.view().catalog.clone();
+    let catalog = follower.member.replica.view().catalog.clone();
     assert_eq!(catalog.nodes[&NodeId(2)].role, Role::Coordinator, "members are nodes too");
 }
 
 /// Indexers 20, 21 and 22 say that they are alive; 22 that it shows whatever goes to it.
 async fn beat(member: &Coordinator) -> Arc<Catalog> {
-    let catalog = member.inner.replica.view().catalog.clone();
+    let catalog = member.member.replica.view().catalog.clone();
     let moves = catalog.index("i").map_or(&[][..], |index| &index.moves);
     let shown = |m: &SliceMove| MoveProgress {
         index: IndexId(1),
@@ -421,7 +421,7 @@ async fn slices_move_to_a_new_node_when_the_copies_agree() {
     let request = |dry_run| RebalanceRequest { index: Some("i".into()), dry_run };
     let planned = follower.rebalance(request(true)).await.unwrap();
     assert_eq!(planned.moves.len(), 2);
-    assert!(follower.inner.replica.view().catalog.index("i").unwrap().moves.is_empty());
+    assert!(follower.member.replica.view().catalog.index("i").unwrap().moves.is_empty());
 
     *world.cluster.differs.lock().unwrap() = Some(NodeId(22));
     assert_eq!(follower.rebalance(request(false)).await.unwrap(), planned);
@@ -464,7 +464,7 @@ async fn calls_that_make_no_sense_are_refused() {
     let bad = SyncReport { projector: NodeId(10), buckets };
     assert_eq!(leader.sync(bad).await.unwrap_err().code, ErrorCode::InvalidParameter);
 
-    let config = leader.inner.config.clone();
+    let config = leader.member.config.clone();
     let directory = Arc::new(Local(world.cluster.clone()));
     let second = Coordinator::start(config, Env::real(), directory).await.err().unwrap();
     assert!(second.message.contains("in use"), "{second}");

@@ -21,7 +21,7 @@ use proto::rpc::api::{ResultStream, WatchMessage};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use crate::raft::Role;
+use crate::raft::RaftRole;
 use crate::raft::not_leader;
 use crate::replica::Replica;
 
@@ -38,7 +38,7 @@ struct Watch {
     replica: Arc<Replica>,
     changes: watch::Receiver<u64>,
     /// Closed when the member stops.
-    role: watch::Receiver<Role>,
+    role: watch::Receiver<RaftRole>,
     /// Since when the member has known no leader.
     leaderless: Option<Instant>,
     catalog_cas: Option<u64>,
@@ -47,7 +47,7 @@ struct Watch {
 }
 
 /// A watch of a member, which ends with an error when the member stops, or has had no leader for long.
-pub fn watch(replica: Arc<Replica>, role: watch::Receiver<Role>) -> ResultStream<WatchMessage> {
+pub fn watch(replica: Arc<Replica>, role: watch::Receiver<RaftRole>) -> ResultStream<WatchMessage> {
     let watch = Watch {
         changes: replica.changes(),
         replica,
@@ -158,7 +158,7 @@ mod tests {
     use crate::state::StateContext;
     use crate::state::tests::{apply, one_branch, with_bucket};
 
-    const LED: Role = Role { term: 1, leader: Some(NodeId(1)), leads: false };
+    const LED: RaftRole = RaftRole { term: 1, leader: Some(NodeId(1)), leads: false };
 
     fn replica(state: &StateContext) -> Arc<Replica> {
         let replica = Replica::new();
@@ -217,13 +217,13 @@ mod tests {
         quiet(second / 10).await;
         // An election, with a candidate that stands again and again.
         for term in 2..5 {
-            role.send_replace(Role { term, leader: None, leads: false });
+            role.send_replace(RaftRole { term, leader: None, leads: false });
             quiet(second / 2).await;
         }
-        role.send_replace(Role { term: 5, ..LED });
+        role.send_replace(RaftRole { term: 5, ..LED });
         quiet(second / 10).await;
         for term in 6..9 {
-            role.send_replace(Role { term, leader: None, leads: false });
+            role.send_replace(RaftRole { term, leader: None, leads: false });
             quiet(second / 2).await;
         }
         let ended = timeout(second, watch.next()).await.unwrap().unwrap();

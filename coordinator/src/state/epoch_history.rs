@@ -79,7 +79,7 @@ impl EpochHistory {
     }
 
     /// What is above an epoch (zero: everything) is dead; the next epoch follows that one and ends at `cut`.
-    pub(super) fn go_back(&mut self, to: Epoch, cut: Arc<Cut>, steady_ms: u64) -> EpochMark {
+    pub(super) fn roll_back(&mut self, to: Epoch, cut: Arc<Cut>, steady_ms: u64) -> EpochMark {
         let last = self.last().clone();
         self.marks.retain(|(mark, _)| mark.epoch <= to);
         if self.marks.is_empty() {

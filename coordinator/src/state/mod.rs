@@ -15,7 +15,7 @@
 //! | [`context`], `lookup`, [`placement`] | the state, and what is asked of it |
 //! | [`effect`] | what a command comes to |
 //! | `buckets`, `indexes` | DDL |
-//! | `homes` | where the vbuckets of a bucket are kept |
+//! | `vbucket_owners` | where the vbuckets of a bucket are kept |
 //! | `epochs` | stability timestamps |
 //! | `nodes` | registration, draining, removal |
 //! | `moves` | moves of slices |
@@ -35,7 +35,6 @@ pub mod context;
 pub mod effect;
 pub mod epoch_history;
 mod epochs;
-mod homes;
 pub mod index_record;
 mod indexes;
 mod invariants;
@@ -47,6 +46,7 @@ pub mod placement;
 mod requests;
 mod rollback;
 mod snapshot;
+mod vbucket_owners;
 
 pub use bucket::BucketState;
 pub use context::StateContext;

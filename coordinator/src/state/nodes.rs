@@ -107,7 +107,7 @@ impl StateContext {
                     );
                 }
             }
-            Role::Indexer => self.give_up_copies(node)?,
+            Role::Indexer => self.remove_copies(node)?,
             Role::Router => {}
         }
         self.nodes.remove(&node);
@@ -116,7 +116,7 @@ impl StateContext {
     }
 
     /// Takes a node out of all topologies and moves; all or nothing.
-    fn give_up_copies(&mut self, node: NodeId) -> Result<()> {
+    fn remove_copies(&mut self, node: NodeId) -> Result<()> {
         let mut loads = self.loads_without(node);
         let mut placements: Vec<(IndexId, Placement)> = Vec::new();
         for (id, record) in &self.indexes {

@@ -53,7 +53,7 @@ impl StateContext {
                 catalog_changed()
             }
             (RollbackStep::Rollback, Some(RollbackStage::Restart)) => {
-                let mark = known.go_back(self.steady_ms)?;
+                let mark = known.roll_back(self.steady_ms)?;
                 Ok((Outcome::Done, vec![Effect::CatalogChanged, Effect::EpochPublished(mark)]))
             }
             (RollbackStep::End { resumed }, Some(RollbackStage::Rollback)) => {
@@ -126,7 +126,7 @@ impl BucketState {
     }
 
     /// `restart` → `rollback`: the epochs above the point are dead, and the next one shows what survived.
-    fn go_back(&mut self, steady_ms: u64) -> Result<EpochMark> {
+    fn roll_back(&mut self, steady_ms: u64) -> Result<EpochMark> {
         let rollback = self.info.rollback.as_ref();
         let survived =
             rollback.and_then(|rollback| Some((rollback.point, rollback.failover.clone()?)));
@@ -134,7 +134,7 @@ impl BucketState {
             survived.ok_or_else(|| Error::internal("a rollback without a failover timestamp"))?;
         let dead =
             DeadEpochs { point: self.epochs.mark(point).cloned(), to: self.epochs.last().epoch };
-        let mark = self.epochs.go_back(dead.above(), failover, steady_ms);
+        let mark = self.epochs.roll_back(dead.above(), failover, steady_ms);
         let info = Arc::make_mut(&mut self.info);
         let ranges = Arc::make_mut(&mut info.dead);
         // Going further back takes in what earlier rollbacks have taken back since.

@@ -45,7 +45,7 @@ pub struct Backfill {
 }
 
 /// What is still to be sent.
-struct Rest {
+struct BackfillCursor {
     snapshot: Box<dyn DocumentSnapshot>,
     /// Documents that were read and are in no message yet.
     read: std::vec::IntoIter<StoredDocument>,
@@ -64,7 +64,7 @@ impl Backfill {
             return;
         }
         let this = Arc::new(self);
-        let mut next = Some(Rest { snapshot, read: Vec::new().into_iter() });
+        let mut next = Some(BackfillCursor { snapshot, read: Vec::new().into_iter() });
         while let Some(mut rest) = next.take() {
             let chunk = Arc::clone(&this);
             let env = &this.context.env;
@@ -94,7 +94,7 @@ impl Backfill {
     }
 
     /// The next documents, packed; None behind the last.
-    fn next_chunk(&self, rest: &mut Rest) -> Result<Option<bytes::Bytes>> {
+    fn next_chunk(&self, rest: &mut BackfillCursor) -> Result<Option<bytes::Bytes>> {
         if self.bucket.is_removed() {
             return Err(self.bucket.removed_error());
         }
@@ -105,8 +105,11 @@ impl Backfill {
             return Ok(None);
         }
         let context = &self.context;
-        let maker =
-            KeyMaker { node: self.node, router: &*context.router, left_out: &context.left_out };
+        let maker = KeyMaker {
+            node: self.node,
+            router: &*context.router,
+            skipped_documents: &context.skipped_documents,
+        };
         let mut out = KeyVersionsWriter::default();
         while out.len() < MESSAGE_BYTES
             && let Some(stored) = rest.read.next()

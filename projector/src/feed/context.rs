@@ -23,5 +23,5 @@ pub struct StreamContext {
     /// How far a stream runs ahead of the newest stability timestamp that it has sent.
     pub frames_ahead_bytes_max: usize,
     /// Counts documents that were left out because they are over a limit.
-    pub left_out: AtomicU64,
+    pub skipped_documents: AtomicU64,
 }

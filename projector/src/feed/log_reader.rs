@@ -54,7 +54,7 @@ pub async fn read(
     };
     let found: Result<std::result::Result<_, LogExtent>> = context.env.blocking(read).await;
     found?.map_err(|LogExtent { purged, .. }| {
-        if range.after < purged || !bucket.keeping().kept.contains(range.vbucket) {
+        if range.after < purged || !bucket.ownership().owned.contains(range.vbucket) {
             return gone(bucket, range.vbucket, range.after, purged);
         }
         let what = format!(
@@ -67,7 +67,7 @@ pub async fn read(
 
 fn gone(bucket: &Bucket, vbucket: VbucketId, after: Seqno, purged: Seqno) -> Error {
     // What is removed is not kept any more before it goes.
-    if !bucket.keeping().kept.contains(vbucket) {
+    if !bucket.ownership().owned.contains(vbucket) {
         return Error::unavailable(format!("vbucket {vbucket} is kept elsewhere"));
     }
     let text = format!(
@@ -113,10 +113,10 @@ mod tests {
         let mut record = BucketRecord {
             info,
             branches,
-            keeping: Default::default(),
+            ownership: Default::default(),
             given_up: Default::default(),
         };
-        record.keeping.kept = [VbucketId(0)].into_iter().collect();
+        record.ownership.owned = [VbucketId(0)].into_iter().collect();
         let store = MemoryStore::default();
         store.apply_catalog(1, std::slice::from_ref(&record), &[]).expect("a bucket");
         let entry = |n: u64| {
@@ -134,7 +134,7 @@ mod tests {
             store: Arc::new(store),
             router: Arc::new(NoRouter),
             frames_ahead_bytes_max: 1 << 20,
-            left_out: AtomicU64::new(0),
+            skipped_documents: AtomicU64::new(0),
         };
         (context, Bucket::new(record, &[Seqno(10); 2], 1 << 20))
     }

@@ -37,8 +37,8 @@ use super::context::{MESSAGE_BYTES, StreamContext};
 use super::frames::frames;
 use super::log_reader;
 use crate::keys::KeyMaker;
-use crate::source::bucket::{Began, Bucket, HeadPosition};
-use crate::source::ownership::Keeping;
+use crate::source::bucket::{Bucket, HeadPosition, JoinedAt};
+use crate::source::ownership::Ownership;
 use crate::source::{LogRange, Mutation};
 
 /// Mutations turned into frames at once, by what they take in memory: about a thousand small documents,
@@ -73,9 +73,9 @@ pub struct MaintenanceStream {
     /// The vbuckets that the stream brings.
     vbuckets: VbucketSet,
     /// What the projector kept when they were last compared.
-    keeping: Arc<Keeping>,
+    ownership: Arc<Ownership>,
     /// Where those vbuckets began that were not always kept.
-    began: Began,
+    joined_at: JoinedAt,
     at: Cut,
     /// What was told of the history; it ends with the next loss.
     logs: Option<Arc<FailoverLogs>>,
@@ -87,8 +87,8 @@ pub struct MaintenanceStream {
     batch: std::vec::IntoIter<Arc<Mutation>>,
     last_epoch: Epoch,
     /// The cut of the newest timestamp that the node has heard of; `None` where that is not known.
-    heard: Option<Arc<Cut>>,
-    /// Ends of frames that `heard` does not cover, and what they weigh.
+    announced: Option<Arc<Cut>>,
+    /// Ends of frames that `announced` does not cover, and what they weigh.
     ahead: VecDeque<(VbucketId, Position, usize)>,
     ahead_bytes: usize,
 }
@@ -122,8 +122,8 @@ impl MaintenanceStream {
     ) -> Result<Self> {
         let changed = bucket.watch();
         let (_, losses) = bucket.logs();
-        let (end, then, (keeping, began)) = bucket.end();
-        let vbuckets = keeping.kept.clone();
+        let (end, then, (ownership, joined_at)) = bucket.end();
+        let vbuckets = ownership.owned.clone();
         let mut last_epoch = request.last_epoch;
         let (at, reading) = match &request.from {
             Some(from) => {
@@ -139,7 +139,7 @@ impl MaintenanceStream {
             }
         };
         // After a break the node knows timestamps whose frames it has not taken yet.
-        let heard = bucket.newest_epoch_until(last_epoch).map(|mark| mark.cut);
+        let announced = bucket.newest_epoch_until(last_epoch).map(|mark| mark.cut);
         Ok(Self {
             context,
             bucket,
@@ -150,8 +150,8 @@ impl MaintenanceStream {
             catalog_cas: 0,
             indexes: BTreeMap::new(),
             vbuckets,
-            keeping,
-            began,
+            ownership,
+            joined_at,
             at,
             logs: None,
             losses,
@@ -159,7 +159,7 @@ impl MaintenanceStream {
             goal: None,
             batch: Vec::new().into_iter(),
             last_epoch,
-            heard,
+            announced,
             ahead: VecDeque::new(),
             ahead_bytes: 0,
         })
@@ -240,26 +240,26 @@ impl MaintenanceStream {
     /// Follows the hand-overs of vbuckets. One that the projector has taken over begins where it did so, and
     /// all its mutations since come by the head; the reading side sees to it that none was passed over.
     async fn send_vbucket_changes(&mut self) -> Sent<()> {
-        let (keeping, began) = self.bucket.began();
-        if Arc::ptr_eq(&keeping, &self.keeping) {
+        let (ownership, joined_at) = self.bucket.joined_at();
+        if Arc::ptr_eq(&ownership, &self.ownership) {
             return Ok(());
         }
-        self.keeping = Arc::clone(&keeping);
+        self.ownership = Arc::clone(&ownership);
         // One that has gone away and come back has a past that this stream has not seen.
-        let before = std::mem::replace(&mut self.began, began.clone());
-        if let Some(vbucket) = self.vbuckets.iter().find(|v| before.get(v) != began.get(v)) {
+        let before = std::mem::replace(&mut self.joined_at, joined_at.clone());
+        if let Some(vbucket) = self.vbuckets.iter().find(|v| before.get(v) != joined_at.get(v)) {
             let what = format!("vbucket {vbucket} was kept elsewhere meanwhile");
             return Err(Error::unavailable(what).into());
         }
         self.send_ends().await?;
-        if let Some(vbucket) = self.vbuckets.iter().find(|v| !keeping.kept.contains(*v)) {
+        if let Some(vbucket) = self.vbuckets.iter().find(|v| !ownership.owned.contains(*v)) {
             let what =
                 format!("vbucket {vbucket} is kept elsewhere; ask its new home for the rest");
             return Err(Error::unavailable(what).into());
         }
-        for vbucket in keeping.kept.iter().filter(|vbucket| keeping.takes(*vbucket)) {
+        for vbucket in ownership.owned.iter().filter(|vbucket| ownership.is_writable(*vbucket)) {
             if !self.vbuckets.contains(vbucket) {
-                let at = began.get(&vbucket).copied().unwrap_or_default();
+                let at = joined_at.get(&vbucket).copied().unwrap_or_default();
                 self.vbuckets.insert(vbucket);
                 self.at.set(vbucket, at);
                 self.send(StreamMessage::StreamBegin { vbucket, at }).await?;
@@ -270,12 +270,12 @@ impl MaintenanceStream {
 
     /// Ends the vbuckets that are released and of which all was sent.
     async fn send_ends(&mut self) -> Sent<()> {
-        if self.keeping.released.is_empty() {
+        if self.ownership.released.is_empty() {
             return Ok(());
         }
         let durable = self.bucket.durable();
         let here = |vbucket: &VbucketId| self.vbuckets.contains(*vbucket);
-        let released: Vec<_> = self.keeping.released.iter().filter(here).collect();
+        let released: Vec<_> = self.ownership.released.iter().filter(here).collect();
         for vbucket in released {
             let at = self.at.get(vbucket);
             if at.seqno == durable.get(vbucket).seqno {
@@ -329,7 +329,7 @@ impl MaintenanceStream {
                 self.ahead_bytes -= bytes;
                 self.ahead.pop_front();
             }
-            self.heard = Some(cut);
+            self.announced = Some(cut);
         }
         Ok(())
     }
@@ -351,8 +351,8 @@ impl MaintenanceStream {
             let position = Position { vbuuid: frame.vbuuid, seqno: frame.to };
             let bytes = frame.bytes();
             self.at.set(frame.vbucket, position);
-            let heard = self.heard.as_ref();
-            if heard.is_none_or(|cut| cut.get(frame.vbucket).seqno < position.seqno) {
+            let announced = self.announced.as_ref();
+            if announced.is_none_or(|cut| cut.get(frame.vbucket).seqno < position.seqno) {
                 self.ahead.push_back((frame.vbucket, position, bytes));
                 self.ahead_bytes += bytes;
             }
@@ -413,7 +413,7 @@ impl MaintenanceStream {
         let maker = KeyMaker {
             node: self.node,
             router: &*self.context.router,
-            left_out: &self.context.left_out,
+            skipped_documents: &self.context.skipped_documents,
         };
         let logs = self.logs.clone().unwrap_or_default();
         frames(&maker, &indexes, &mut self.batch, (&self.at, &self.vbuckets), &logs)

@@ -15,7 +15,7 @@ use super::retry::{Retry, report};
 use crate::projector::Projector;
 use crate::source::BucketRecord;
 use crate::source::bucket::Bucket;
-use crate::source::ownership::Keeping;
+use crate::source::ownership::Ownership;
 
 /// Follows catalog and stability timestamps. Runs until cancelled, at any await without harm.
 pub async fn follow_catalog(projector: Arc<Projector>) {
@@ -114,7 +114,9 @@ async fn keep(projector: &Projector, info: &BucketInfo) -> Result<()> {
         return Ok(());
     }
     let (homes, node) = (Arc::clone(&info.homes), projector.config.node.id);
-    projector.alone(bucket, move |writer, bucket| writer.keep(bucket, &homes, node)).await
+    projector
+        .exclusively(bucket, move |writer, bucket| writer.change_ownership(bucket, &homes, node))
+        .await
 }
 
 async fn store_catalog(
@@ -132,7 +134,7 @@ async fn store_catalog(
     let (made, stored) = projector
         .env
         .blocking(move || {
-            let _agree = gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let _gate = gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             let stored = store.apply_catalog(cas, &made, &removed);
             (made, stored)
         })
@@ -153,7 +155,7 @@ fn new_record(projector: &Projector, info: &BucketInfo) -> BucketRecord {
         SourceKind::Embedded => vec![(Vbuuid(projector.env.random.next_u64().max(1)), 0)],
         SourceKind::Push => Vec::new(),
     });
-    let keeping = Keeping::default().with_homes(&info.homes, projector.config.node.id);
+    let ownership = Ownership::default().with_homes(&info.homes, projector.config.node.id);
     let (info, branches) = (info.clone(), branches.collect());
-    BucketRecord { info, branches, keeping, given_up: BTreeMap::new() }
+    BucketRecord { info, branches, ownership, given_up: BTreeMap::new() }
 }

@@ -26,13 +26,13 @@ pub async fn sync_positions(projector: Arc<Projector>) {
     loop {
         tokio::select! {
             biased;
-            () = projector.moved.wait() => {}
+            () = projector.changed_buckets.wait() => {}
             () = tokio::time::sleep_until(all_at) => {
                 all_at = tokio::time::Instant::now() + SYNC_ALL;
                 due.extend(projector.bucket_ids());
             }
         }
-        due.append(&mut projector.moved.take());
+        due.append(&mut projector.changed_buckets.take());
         let buckets: Vec<_> = due
             .iter()
             .filter_map(|id| projector.find(*id))

@@ -5,7 +5,7 @@
 //! purge point on beside them. A document that was read at some moment lacks no mutation before it; and as those
 //! behind come by the log, in their order, all documents are right as soon as the log has come to where the vbucket
 //! ended when the last of them was read. Only then the vbucket gets its branches, in the batch with which that is
-//! so; until then it is here in part ([`is_part`]), and a process that finds it like that begins anew.
+//! so; until then it is here in part ([`is_partial`]), and a process that finds it like that begins anew.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use proto::{Error, Result};
 
 use crate::source::bucket::Bucket;
 use crate::source::mutation::Mutation;
-use crate::source::record::is_part;
+use crate::source::record::is_partial;
 use crate::source::store::document_store::{Batch, BucketChanges, StoredDocument};
 use crate::source::writer::Writer;
 
@@ -39,14 +39,14 @@ impl Writer {
         handing: &HandOver,
         purged: Seqno,
     ) -> Result<()> {
-        let _agree = self.agree();
-        check_comes(bucket, handing)?;
+        let _gate = self.lock_gate();
+        check_joining(bucket, handing)?;
         let vbucket = handing.vbucket;
         let mut branches = bucket.branches();
         branches[usize::from(vbucket.0)].clear();
-        let record = bucket.record_with(branches.clone(), (*bucket.keeping()).clone());
+        let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
         self.store.begin_purged(&record, vbucket, purged)?;
-        bucket.copied(branches, (vbucket, purged));
+        bucket.set_copied(branches, (vbucket, purged));
         Ok(())
     }
 
@@ -57,10 +57,10 @@ impl Writer {
         handing: &HandOver,
         documents: &[StoredDocument],
     ) -> Result<()> {
-        let _agree = self.agree();
-        check_comes(bucket, handing)?;
+        let _gate = self.lock_gate();
+        check_joining(bucket, handing)?;
         let end = bucket.durable().get(handing.vbucket).seqno;
-        if !is_part(&bucket.branches()[usize::from(handing.vbucket.0)], end) {
+        if !is_partial(&bucket.branches()[usize::from(handing.vbucket.0)], end) {
             return Err(Error::internal("documents of a vbucket that is here as a whole"));
         }
         self.store.put_documents(bucket.info.id, documents)
@@ -68,8 +68,8 @@ impl Writer {
 
     /// A piece of its log.
     pub fn copy(&self, bucket: &Bucket, handing: &HandOver, piece: LogPiece) -> Result<()> {
-        let _agree = self.agree();
-        check_comes(bucket, handing)?;
+        let _gate = self.lock_gate();
+        check_joining(bucket, handing)?;
         let vbucket = handing.vbucket;
         let LogPiece { mutations, branches: of_vbucket, given_up } = piece;
         let end = bucket.durable().get(vbucket).seqno;
@@ -81,7 +81,7 @@ impl Writer {
         }
         let mut branches = bucket.branches();
         branches[usize::from(vbucket.0)] = of_vbucket;
-        let mut record = bucket.record_with(branches.clone(), (*bucket.keeping()).clone());
+        let mut record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
         record.given_up.insert(vbucket, given_up);
         let given_up = record.given_up.clone();
         let mutations: Vec<_> = mutations.into_iter().map(Arc::new).collect();
@@ -90,17 +90,17 @@ impl Writer {
         let changes = BucketChanges { mutations, last, record: Some(record) };
         let batch = Batch { buckets: BTreeMap::from([(bucket.info.id, changes)]) };
         self.store.commit(&batch).inspect_err(|_| self.failed.notify_one())?;
-        bucket.give_up(given_up);
-        bucket.copied(branches, (vbucket, end));
+        bucket.set_given_up(given_up);
+        bucket.set_copied(branches, (vbucket, end));
         Ok(())
     }
 }
 
 /// Is this hand-over still under way?
-fn check_comes(bucket: &Bucket, handing: &HandOver) -> Result<()> {
+fn check_joining(bucket: &Bucket, handing: &HandOver) -> Result<()> {
     let vbucket = handing.vbucket;
     let is_pending = bucket.homes().handing_of(vbucket) == Some(handing);
-    if bucket.is_removed() || !is_pending || bucket.keeping().kept.contains(vbucket) {
+    if bucket.is_removed() || !is_pending || bucket.ownership().owned.contains(vbucket) {
         return Err(Error::unavailable(format!("vbucket {vbucket} is not on its way here")));
     }
     Ok(())

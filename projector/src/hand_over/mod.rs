@@ -10,12 +10,12 @@
 //! begin anew.
 
 mod copying;
-mod home;
+mod owner;
 mod ownership;
 mod remove;
 mod removing;
 mod target;
 
-pub use home::give;
+pub use owner::serve;
 pub use remove::remove_gone;
-pub use target::take_all;
+pub use target::take_over_all;

@@ -19,61 +19,66 @@ use proto::model::homes::{HandOver, Homes};
 use proto::model::ids::{NodeId, Seqno, VbucketId};
 
 use crate::source::bucket::Bucket;
-use crate::source::ownership::Keeping;
-use crate::source::record::is_part;
+use crate::source::ownership::Ownership;
+use crate::source::record::is_partial;
 use crate::source::writer::Writer;
 
 impl Writer {
     /// The catalog says where the vbuckets are: what is kept changes.
-    pub fn keep(&self, bucket: &Bucket, homes: &Arc<Homes>, projector: NodeId) -> Result<()> {
-        let _agree = self.agree();
+    pub fn change_ownership(
+        &self,
+        bucket: &Bucket,
+        homes: &Arc<Homes>,
+        projector: NodeId,
+    ) -> Result<()> {
+        let _gate = self.lock_gate();
         if bucket.is_removed() {
             return Ok(());
         }
-        let before = bucket.keeping();
-        let keeping = before.with_homes(homes, projector);
-        self.empty_parts(bucket, &keeping)?;
-        if keeping != *before {
-            self.store.put_records(&[bucket.record_with(bucket.branches(), keeping.clone())])?;
+        let before = bucket.ownership();
+        let ownership = before.with_homes(homes, projector);
+        self.empty_parts(bucket, &ownership)?;
+        if ownership != *before {
+            self.store.put_records(&[bucket.record_with(bucket.branches(), ownership.clone())])?;
         }
-        bucket.keep(keeping, Arc::clone(homes));
-        (self.moved)(bucket.info.id);
+        bucket.set_ownership(ownership, Arc::clone(homes));
+        (self.on_change)(bucket.info.id);
         Ok(())
     }
 
     /// What is to be kept is not shown in part. Of a vbucket whose home this is there is a part only where the disk
     /// is an older copy than the catalog: then nothing of it is here, and its producer pushes it again.
-    fn empty_parts(&self, bucket: &Bucket, keeping: &Keeping) -> Result<()> {
+    fn empty_parts(&self, bucket: &Bucket, ownership: &Ownership) -> Result<()> {
         let (durable, branches) = (bucket.durable(), bucket.branches());
         let part = |vbucket: &VbucketId| {
-            is_part(&branches[usize::from(vbucket.0)], durable.get(*vbucket).seqno)
+            is_partial(&branches[usize::from(vbucket.0)], durable.get(*vbucket).seqno)
         };
-        let parts: Vec<_> = keeping.kept.iter().filter(part).map(|v| (v, Seqno(0))).collect();
+        let parts: Vec<_> = ownership.owned.iter().filter(part).map(|v| (v, Seqno(0))).collect();
         if parts.is_empty() {
             return Ok(());
         }
         tracing::warn!(bucket = %bucket.info.name, ?parts, "kept here, and here in part: emptied");
         self.store
-            .rewind(&bucket.record_with(branches.clone(), (*bucket.keeping()).clone()), &parts)?;
-        parts.iter().for_each(|part| bucket.copied(branches.clone(), *part));
+            .rewind(&bucket.record_with(branches.clone(), (*bucket.ownership()).clone()), &parts)?;
+        parts.iter().for_each(|part| bucket.set_copied(branches.clone(), *part));
         Ok(())
     }
 
     /// From now on a vbucket takes no mutations, for as long as the hand-over lasts.
     pub fn release(&self, bucket: &Bucket, handing: &HandOver) -> Result<()> {
-        let _agree = self.agree();
-        let mut keeping = Keeping::clone(&bucket.keeping());
+        let _gate = self.lock_gate();
+        let mut ownership = Ownership::clone(&bucket.ownership());
         if bucket.homes().handing_of(handing.vbucket) != Some(handing)
-            || !keeping.kept.contains(handing.vbucket)
+            || !ownership.owned.contains(handing.vbucket)
         {
-            return Err(bucket.not_home(handing.vbucket));
+            return Err(bucket.not_owned(handing.vbucket));
         }
-        if keeping.released.contains(handing.vbucket) {
+        if ownership.released.contains(handing.vbucket) {
             return Ok(());
         }
-        keeping.released.insert(handing.vbucket);
-        self.store.put_records(&[bucket.record_with(bucket.branches(), keeping.clone())])?;
-        bucket.keep(keeping, bucket.homes());
+        ownership.released.insert(handing.vbucket);
+        self.store.put_records(&[bucket.record_with(bucket.branches(), ownership.clone())])?;
+        bucket.set_ownership(ownership, bucket.homes());
         Ok(())
     }
 }

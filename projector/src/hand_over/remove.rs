@@ -6,7 +6,7 @@ use std::time::Duration;
 use proto::Result;
 use proto::model::ids::VbucketId;
 
-use super::removing::{Removal, is_coming};
+use super::removing::{Removal, is_joining};
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;
 use crate::source::writer::Writer;
@@ -33,8 +33,8 @@ async fn remove_all_gone(projector: &Projector) -> Result<()> {
         for vbucket in (0..bucket.info.vbuckets).map(VbucketId) {
             let homes = bucket.homes();
             let is_elsewhere = homes.home(vbucket).is_some_and(|home| home != me);
-            if is_elsewhere && !is_coming(&homes, vbucket, me) {
-                let removal = Removal { vbucket, projector: me, comes: false };
+            if is_elsewhere && !is_joining(&homes, vbucket, me) {
+                let removal = Removal { vbucket, projector: me, for_new_copy: false };
                 remove(projector, &bucket, removal).await?;
             }
         }
@@ -48,11 +48,11 @@ pub(super) async fn remove(
     bucket: &Arc<Bucket>,
     removal: Removal,
 ) -> Result<()> {
-    if !bucket.has_some(removal.vbucket) {
+    if !bucket.has_data(removal.vbucket) {
         return Ok(());
     }
     let at = || Arc::clone(bucket);
-    if !projector.alone(at(), move |writer, b| writer.begin_removal(b, removal)).await? {
+    if !projector.exclusively(at(), move |writer, b| writer.begin_removal(b, removal)).await? {
         return Ok(());
     }
     let mut next: Option<String> = None;
@@ -61,11 +61,11 @@ pub(super) async fn remove(
         let some = move |writer: &Writer, b: &Bucket| {
             writer.remove_documents(b, removal, behind.as_deref())
         };
-        next = projector.alone(at(), some).await?;
+        next = projector.exclusively(at(), some).await?;
         if next.is_none() {
             break;
         }
     }
-    while !projector.alone(at(), move |writer, b| writer.remove_log(b, removal)).await? {}
+    while !projector.exclusively(at(), move |writer, b| writer.remove_log(b, removal)).await? {}
     Ok(())
 }

@@ -32,16 +32,16 @@ const RETRY: Duration = Duration::from_millis(200);
 
 /// How far a hand-over has come, as far as this process knows.
 #[derive(Default)]
-struct Progress {
+struct TransferProgress {
     /// Its documents are being copied.
-    documents: Option<Documents>,
+    documents: Option<DocumentCopy>,
     /// All is here, and the home takes nothing more.
     is_whole: bool,
 }
 
 /// A vbucket that comes by its documents, and is here in part.
 #[derive(Default)]
-struct Documents {
+struct DocumentCopy {
     /// Where the log has come to, when there is one.
     after: Option<Position>,
     /// All of them are here that were at the home; else they go on behind an id, or begin.
@@ -52,29 +52,30 @@ struct Documents {
 }
 
 /// Takes one vbucket over after another. Runs until cancelled, at any await without harm.
-pub async fn take_all(projector: Arc<Projector>) {
+pub async fn take_over_all(projector: Arc<Projector>) {
     let mut catalogs = projector.catalog.subscribe();
     let client = projector.env.random.next_u64();
     let (mut sequence, mut failures) = (0, 0);
-    let mut progress: BTreeMap<u64, Progress> = BTreeMap::new();
+    let mut progress: BTreeMap<u64, TransferProgress> = BTreeMap::new();
     loop {
-        let mut coming = coming(&projector);
-        progress.retain(|number, _| coming.iter().any(|coming| coming.handing.number == *number));
+        let mut incoming = incoming_transfers(&projector);
+        progress
+            .retain(|number, _| incoming.iter().any(|incoming| incoming.handing.number == *number));
         // One that cannot be carried out does not hold up the others.
-        let Some(next) = usize::checked_rem(failures, coming.len()) else {
+        let Some(next) = usize::checked_rem(failures, incoming.len()) else {
             if catalogs.changed().await.is_err() {
                 return;
             }
             continue;
         };
-        let Coming { bucket, handing, home } = coming.swap_remove(next);
+        let IncomingTransfer { bucket, handing, home } = incoming.swap_remove(next);
         sequence += 1;
         let request = RequestId { client, sequence };
         let known = progress.entry(handing.number).or_default();
-        match take(&projector, (bucket, handing, &home), known, request).await {
+        match take_over(&projector, (bucket, handing, &home), known, request).await {
             Ok(()) => {
                 tracing::info!(%bucket, vbucket = %handing.vbucket, from = %home.id, "a vbucket was handed over");
-                wait_settled(&projector, bucket, handing).await;
+                wait_for_catalog(&projector, bucket, handing).await;
             }
             Err(error) => {
                 failures += 1;
@@ -86,7 +87,7 @@ pub async fn take_all(projector: Arc<Projector>) {
 }
 
 /// Waits a little until the catalog that is known here has heard of the end of a hand-over.
-async fn wait_settled(projector: &Projector, bucket: BucketId, handing: HandOver) {
+async fn wait_for_catalog(projector: &Projector, bucket: BucketId, handing: HandOver) {
     let look = |catalog: Option<&proto::model::catalog::Catalog>| {
         let homes = catalog.and_then(|catalog| catalog.buckets.get(&bucket)).map(|b| &b.homes);
         let pending = homes.is_some_and(|h| h.handing_of(handing.vbucket) == Some(&handing));
@@ -97,30 +98,30 @@ async fn wait_settled(projector: &Projector, bucket: BucketId, handing: HandOver
 }
 
 /// A hand-over to this projector, and where it comes from.
-struct Coming {
+struct IncomingTransfer {
     bucket: BucketId,
     handing: HandOver,
     home: Arc<NodeInfo>,
 }
 
-fn coming(projector: &Projector) -> Vec<Coming> {
+fn incoming_transfers(projector: &Projector) -> Vec<IncomingTransfer> {
     let Some(catalog) = projector.catalog.borrow().clone() else { return Vec::new() };
     let me = projector.config.node.id;
-    let mut coming = Vec::new();
+    let mut incoming = Vec::new();
     for bucket in catalog.buckets.values() {
         for handing in bucket.homes.handing().iter().filter(|handing| handing.to == me) {
             let home = bucket.homes.home(handing.vbucket).and_then(|id| catalog.nodes.get(&id));
-            let of = |home| Coming { bucket: bucket.id, handing: *handing, home };
-            coming.extend(home.cloned().map(of));
+            let of = |home| IncomingTransfer { bucket: bucket.id, handing: *handing, home };
+            incoming.extend(home.cloned().map(of));
         }
     }
-    coming
+    incoming
 }
 
-async fn take(
+async fn take_over(
     projector: &Projector,
     (id, handing, home): (BucketId, HandOver, &NodeInfo),
-    progress: &mut Progress,
+    progress: &mut TransferProgress,
     request: RequestId,
 ) -> Result<()> {
     let bucket = projector.bucket(id).await?;
@@ -149,8 +150,8 @@ struct Target<'p> {
 
 impl Target<'_> {
     /// Copies pieces until the home has released the vbucket and all of it is here.
-    async fn copy_all(&mut self, progress: &mut Progress) -> Result<()> {
-        if progress.documents.is_none() && self.bucket.has_part(self.handing.vbucket) {
+    async fn copy_all(&mut self, progress: &mut TransferProgress) -> Result<()> {
+        if progress.documents.is_none() && self.bucket.is_partial(self.handing.vbucket) {
             self.begin_anew().await?;
         }
         let mut release = false;
@@ -166,7 +167,7 @@ impl Target<'_> {
             progress.documents = None;
             self.begin_anew().await?;
             let is_purged = error.code == ErrorCode::HistoryPurged;
-            progress.documents = is_purged.then(Documents::default);
+            progress.documents = is_purged.then(DocumentCopy::default);
         }
         // One that is overtaken again and again must not keep the others waiting.
         Err(error)
@@ -174,12 +175,12 @@ impl Target<'_> {
 
     async fn begin_anew(&self) -> Result<()> {
         let (vbucket, projector) = (self.handing.vbucket, self.projector.config.node.id);
-        let removal = Removal { vbucket, projector, comes: true };
+        let removal = Removal { vbucket, projector, for_new_copy: true };
         remove(self.projector, &self.bucket, removal).await
     }
 
     /// The next piece, or two; true when all is here.
-    async fn copy_some(&self, progress: &mut Progress, release: &mut bool) -> Result<bool> {
+    async fn copy_some(&self, progress: &mut TransferProgress, release: &mut bool) -> Result<bool> {
         if let Some(documents) = &mut progress.documents {
             if !documents.are_read {
                 self.copy_documents(documents).await?;
@@ -220,7 +221,7 @@ impl Target<'_> {
     }
 
     /// The next documents; the first come with the purge point.
-    async fn copy_documents(&self, known: &mut Documents) -> Result<()> {
+    async fn copy_documents(&self, known: &mut DocumentCopy) -> Result<()> {
         let place = (known.after.unwrap_or_default(), known.seen);
         let piece = self.ask(place, Some(known.behind.clone()), false).await?;
         let handing = self.handing;
@@ -231,20 +232,20 @@ impl Target<'_> {
             if purged.0 == 0 {
                 return Ok(());
             }
-            self.alone(move |writer, b| writer.begin_documents(b, &handing, purged)).await?;
+            self.exclusively(move |writer, b| writer.begin_documents(b, &handing, purged)).await?;
             known.after =
                 Some(Position { vbuuid: branch_of(&piece.branches, purged), seqno: purged });
         }
         let stored =
             |HandedDocument { id, seqno, document }| StoredDocument { id, seqno, document };
         let documents: Vec<_> = documents.into_iter().map(stored).collect();
-        self.alone(move |writer, b| writer.copy_documents(b, &handing, &documents)).await?;
+        self.exclusively(move |writer, b| writer.copy_documents(b, &handing, &documents)).await?;
         (known.are_read, known.behind, known.seen) = (next.is_none(), next, piece.end);
         Ok(())
     }
 
     /// A piece of the log, beside the documents; true when the vbucket is here as a whole, up to some place.
-    async fn copy_beside(&self, known: &mut Documents, after: Position) -> Result<bool> {
+    async fn copy_beside(&self, known: &mut DocumentCopy, after: Position) -> Result<bool> {
         let piece = self.ask((after, known.seen), None, false).await?;
         let reached = piece.mutations.last().map_or(after, |last| last.position);
         let is_whole = known.are_read && reached.seqno >= known.seen.seqno;
@@ -268,13 +269,13 @@ impl Target<'_> {
         let (mut branches, given_up) = (piece.branches, piece.given_up);
         branches.retain(|(_, began)| is_whole && Seqno(*began) <= end);
         let (piece, handing) = (LogPiece { mutations, branches, given_up }, self.handing);
-        self.alone(move |writer, b| writer.copy(b, &handing, piece)).await
+        self.exclusively(move |writer, b| writer.copy(b, &handing, piece)).await
     }
 
-    async fn alone<T: Send + 'static>(
+    async fn exclusively<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Writer, &Bucket) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        self.projector.alone(Arc::clone(&self.bucket), work).await
+        self.projector.exclusively(Arc::clone(&self.bucket), work).await
     }
 }

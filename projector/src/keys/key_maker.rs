@@ -23,11 +23,11 @@ pub struct KeyMaker<'r> {
     /// Says which slices they go to.
     pub router: &'r dyn MutationRouter,
     /// Counts documents that were left out because they are over a limit.
-    pub left_out: &'r AtomicU64,
+    pub skipped_documents: &'r AtomicU64,
 }
 
 /// The state of a document in one index, and the slice that it goes to; no slice where it has none.
-struct State {
+struct DocumentState {
     slice: SliceNo,
     keys: DocumentKeys,
 }
@@ -94,8 +94,8 @@ impl KeyMaker<'_> {
         index: &IndexInfo,
         id: &str,
         doc: impl FnOnce() -> Result<Option<&'d Value>>,
-    ) -> Result<Option<State>> {
-        let nothing = || State { slice: SliceNo(0), keys: DocumentKeys::default() };
+    ) -> Result<Option<DocumentState>> {
+        let nothing = || DocumentState { slice: SliceNo(0), keys: DocumentKeys::default() };
         match &index.spec.partition {
             PartitionBy::DocumentId => {
                 match self.router.route(self.node, index, Some(PartitionKey::Id(id))) {
@@ -103,7 +103,7 @@ impl KeyMaker<'_> {
                     Route::EmptyState => Ok(Some(nothing())),
                     Route::Owner(slice) => {
                         let keys = doc()?.map(|doc| self.keys(index, id, doc));
-                        Ok(Some(State { slice, keys: keys.unwrap_or_default() }))
+                        Ok(Some(DocumentState { slice, keys: keys.unwrap_or_default() }))
                     }
                 }
             }
@@ -119,7 +119,7 @@ impl KeyMaker<'_> {
                 match self.router.route(self.node, index, Some(PartitionKey::Encoded(&partition))) {
                     Route::Elsewhere => Ok(None),
                     Route::EmptyState => Ok(Some(nothing())),
-                    Route::Owner(slice) => Ok(Some(State { slice, keys })),
+                    Route::Owner(slice) => Ok(Some(DocumentState { slice, keys })),
                 }
             }
         }
@@ -132,14 +132,14 @@ impl KeyMaker<'_> {
 
     fn keys(&self, index: &IndexInfo, id: &str, doc: &Value) -> DocumentKeys {
         document_keys(&index.spec, id, doc).unwrap_or_else(|error| {
-            let count = self.left_out.fetch_add(1, Ordering::Relaxed) + 1;
+            let count = self.skipped_documents.fetch_add(1, Ordering::Relaxed) + 1;
             tracing::warn!(index = %index.spec.name, document = id, count, %error, "left out");
             DocumentKeys::default()
         })
     }
 }
 
-fn write_state(index: &IndexInfo, state: &State, out: &mut KeyVersionsWriter) {
+fn write_state(index: &IndexInfo, state: &DocumentState, out: &mut KeyVersionsWriter) {
     out.index(index.id, index.generation, state.keys.keys.len());
     for key in &state.keys.keys {
         out.entry(state.slice, key, &state.keys.include);

@@ -50,10 +50,10 @@ impl ProjectorApi for Projector {
         let read = move || store.get(at.info.id, &wanted, GET_BYTES_MAX);
         let found = self.env.blocking(read).await?;
         // What is removed is not kept any more before it goes.
-        let keeping = bucket.keeping();
+        let ownership = bucket.ownership();
         let vbuckets = ids.iter().map(|id| vbucket_of(id, bucket.info.vbuckets));
-        match vbuckets.into_iter().find(|vbucket| !keeping.kept.contains(*vbucket)) {
-            Some(vbucket) => Err(bucket.not_home(vbucket)),
+        match vbuckets.into_iter().find(|vbucket| !ownership.owned.contains(*vbucket)) {
+            Some(vbucket) => Err(bucket.not_owned(vbucket)),
             None => Ok(found),
         }
     }
@@ -66,7 +66,7 @@ impl ProjectorApi for Projector {
             self.wait_published(&bucket).await?;
             let begin =
                 move |writer: &Writer, bucket: &Bucket| begin_branches(writer, bucket, &branches);
-            self.alone(Arc::clone(&bucket), begin).await?;
+            self.exclusively(Arc::clone(&bucket), begin).await?;
         }
         let limit = self.config.document_bytes_max;
         let (mutations, error, bytes) = pushes(&bucket.info, request.mutations, limit);
@@ -83,13 +83,13 @@ impl ProjectorApi for Projector {
 
     async fn place(&self, bucket: BucketId) -> Result<SourcePlace> {
         let bucket = self.bucket(bucket).await?;
-        let keeping = bucket.keeping();
+        let ownership = bucket.ownership();
         let SourceHistory { durable, logs, mut kept } = bucket.history();
-        if keeping.released.is_empty() {
+        if ownership.released.is_empty() {
             return Ok(SourcePlace { durable, history: logs.fingerprint(), kept });
         }
         // What was released may be written elsewhere already.
-        keeping.released.iter().for_each(|vbucket| kept.remove(vbucket));
+        ownership.released.iter().for_each(|vbucket| kept.remove(vbucket));
         let (durable, history) = (durable.of(&kept), logs.of(&kept).fingerprint());
         Ok(SourcePlace { durable, history, kept })
     }
@@ -119,14 +119,14 @@ impl ProjectorApi for Projector {
         let (snapshot, cut, kept) = self
             .env
             .blocking(move || {
-                let _agree = gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                let (cut, kept) = (at.durable(), at.keeping().kept.clone());
+                let _gate = gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                let (cut, kept) = (at.durable(), at.ownership().owned.clone());
                 store.snapshot(at.info.id).map(|snapshot| (snapshot, cut, kept))
             })
             .await?;
         let vbuckets = request.vbuckets.unwrap_or_else(|| VbucketSet::all(bucket.info.vbuckets));
         if let Some(vbucket) = vbuckets.iter().find(|vbucket| !kept.contains(*vbucket)) {
-            return Err(bucket.not_home(vbucket));
+            return Err(bucket.not_owned(vbucket));
         }
         let cut = cut.of(&vbuckets);
         let context = Arc::clone(&self.streams);
@@ -138,7 +138,7 @@ impl ProjectorApi for Projector {
     }
 
     async fn hand_over(&self, request: HandOverRequest) -> Result<HandOverPiece> {
-        hand_over::give(self, request).await
+        hand_over::serve(self, request).await
     }
 }
 

@@ -19,8 +19,8 @@ use tokio::sync::watch;
 
 use super::backlog::{self, Unpublished};
 use super::mutation::Mutation;
-use super::ownership::Keeping;
-use super::record::{BucketRecord, is_part};
+use super::ownership::Ownership;
+use super::record::{BucketRecord, is_partial};
 
 /// Timestamps that are kept at most, however old the horizon is: as many as the coordinator keeps, more
 /// than a minute of them.
@@ -31,7 +31,7 @@ const EPOCH_POSITIONS_MAX: usize = 1 << 20;
 const EPOCHS_MIN: usize = 256;
 
 /// Where vbuckets began that were not always kept, or were released once.
-pub type Began = BTreeMap<VbucketId, Position>;
+pub type JoinedAt = BTreeMap<VbucketId, Position>;
 
 /// A place in the head: all mutations that this process published are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,20 +42,20 @@ pub struct Bucket {
     /// Its definition.
     pub info: BucketInfo,
     head_bytes_max: usize,
-    state: Mutex<State>,
+    state: Mutex<SourceState>,
     changed: watch::Sender<u64>,
 }
 
-struct State {
+struct SourceState {
     durable: Cut,
     /// Of all vbuckets that are here.
     logs: FailoverLogs,
     /// Of those that are kept.
-    told: Arc<FailoverLogs>,
-    keeping: Arc<Keeping>,
+    owned_logs: Arc<FailoverLogs>,
+    ownership: Arc<Ownership>,
     homes: Arc<Homes>,
     /// Where vbuckets began that this process did not keep, or had released, when it started.
-    began: Began,
+    joined_at: JoinedAt,
     given_up: BTreeMap<VbucketId, Branches>,
     /// Counts the losses of history.
     losses: u64,
@@ -68,10 +68,10 @@ struct State {
     removed: bool,
 }
 
-impl State {
+impl SourceState {
     fn set_logs(&mut self, branches: Vec<Branches>) {
         self.logs = FailoverLogs::new(branches);
-        self.told = Arc::new(self.logs.of(&self.keeping.kept));
+        self.owned_logs = Arc::new(self.logs.of(&self.ownership.owned));
     }
 
     fn set_end(&mut self, vbucket: VbucketId, seqno: Seqno) {
@@ -83,19 +83,19 @@ impl State {
 impl Bucket {
     /// A bucket whose logs end at these seqnos.
     pub fn new(record: BucketRecord, ends: &[Seqno], head_bytes_max: usize) -> Self {
-        let BucketRecord { info, branches, keeping, given_up } = record;
+        let BucketRecord { info, branches, ownership, given_up } = record;
         let positions = ends.iter().zip(&branches).map(|(seqno, branches)| Position {
             vbuuid: branch_of(branches, *seqno),
             seqno: *seqno,
         });
-        let state = State {
+        let state = SourceState {
             durable: Cut::from_positions(positions.collect()),
-            told: Arc::new(FailoverLogs::new(branches.clone()).of(&keeping.kept)),
+            owned_logs: Arc::new(FailoverLogs::new(branches.clone()).of(&ownership.owned)),
             logs: FailoverLogs::new(branches),
-            keeping: Arc::new(keeping),
+            ownership: Arc::new(ownership),
             // The catalog tells of them before anybody depends on them.
             homes: Arc::default(),
-            began: BTreeMap::new(),
+            joined_at: BTreeMap::new(),
             given_up,
             losses: 0,
             head: VecDeque::new(),
@@ -109,7 +109,7 @@ impl Bucket {
         Self { info, head_bytes_max, state: Mutex::new(state), changed }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SourceState> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -128,17 +128,17 @@ impl Bucket {
     }
 
     /// Is something of a vbucket here?
-    pub fn has_some(&self, vbucket: VbucketId) -> bool {
+    pub fn has_data(&self, vbucket: VbucketId) -> bool {
         let state = self.state();
         let has_branches = state.logs.get(vbucket).is_some_and(|branches| !branches.is_empty());
         has_branches || state.durable.get(vbucket).seqno.0 > 0
     }
 
     /// Is a vbucket here in part?
-    pub fn has_part(&self, vbucket: VbucketId) -> bool {
+    pub fn is_partial(&self, vbucket: VbucketId) -> bool {
         let state = self.state();
         let end = state.durable.get(vbucket).seqno;
-        state.logs.get(vbucket).is_some_and(|branches| is_part(branches, end))
+        state.logs.get(vbucket).is_some_and(|branches| is_partial(branches, end))
     }
 
     /// The branches of all vbuckets that are here.
@@ -147,14 +147,14 @@ impl Bucket {
     }
 
     /// Which vbuckets are kept.
-    pub fn keeping(&self) -> Arc<Keeping> {
-        Arc::clone(&self.state().keeping)
+    pub fn ownership(&self) -> Arc<Ownership> {
+        Arc::clone(&self.state().ownership)
     }
 
     /// Which vbuckets are kept, and where those began that were not always.
-    pub fn began(&self) -> (Arc<Keeping>, Began) {
+    pub fn joined_at(&self) -> (Arc<Ownership>, JoinedAt) {
         let state = self.state();
-        (Arc::clone(&state.keeping), state.began.clone())
+        (Arc::clone(&state.ownership), state.joined_at.clone())
     }
 
     /// Where the catalog says that the vbuckets are.
@@ -162,43 +162,47 @@ impl Bucket {
         Arc::clone(&self.state().homes)
     }
 
-    /// The end of the durable history, as far as it is kept, and of the head, as one; with [`Self::began`].
-    pub fn end(&self) -> (Cut, HeadPosition, (Arc<Keeping>, Began)) {
+    /// The end of the durable history, as far as it is kept, and of the head, as one; with [`Self::joined_at`].
+    pub fn end(&self) -> (Cut, HeadPosition, (Arc<Ownership>, JoinedAt)) {
         let state = self.state();
         let head = HeadPosition(state.head_begin + state.head.len() as u64);
-        let began = (Arc::clone(&state.keeping), state.began.clone());
-        (state.durable.of(&state.keeping.kept), head, began)
+        let joined_at = (Arc::clone(&state.ownership), state.joined_at.clone());
+        (state.durable.of(&state.ownership.owned), head, joined_at)
     }
 
     /// The failover logs and where the durable history ends, as one, of the vbuckets that are kept.
     pub fn history(&self) -> SourceHistory {
         let state = self.state();
-        let kept = state.keeping.kept.clone();
-        SourceHistory { durable: state.durable.of(&kept), logs: Arc::clone(&state.told), kept }
+        let kept = state.ownership.owned.clone();
+        SourceHistory {
+            durable: state.durable.of(&kept),
+            logs: Arc::clone(&state.owned_logs),
+            kept,
+        }
     }
 
     /// The failover logs of the vbuckets that are kept, and how often a piece of the history was lost.
     pub fn logs(&self) -> (Arc<FailoverLogs>, u64) {
         let state = self.state();
-        (Arc::clone(&state.told), state.losses)
+        (Arc::clone(&state.owned_logs), state.losses)
     }
 
     /// What the store keeps of the bucket besides its contents.
     pub fn record(&self) -> BucketRecord {
         let state = self.state();
         let branches = state.logs.iter().map(|(_, branches)| branches.clone()).collect();
-        let keeping = Keeping::clone(&state.keeping);
+        let ownership = Ownership::clone(&state.ownership);
         let given_up = state.given_up.clone();
-        BucketRecord { info: self.info.clone(), branches, keeping, given_up }
+        BucketRecord { info: self.info.clone(), branches, ownership, given_up }
     }
 
     /// The same with these branches, and this kept.
-    pub fn record_with(&self, branches: Vec<Branches>, keeping: Keeping) -> BucketRecord {
-        BucketRecord { branches, keeping, ..self.record() }
+    pub fn record_with(&self, branches: Vec<Branches>, ownership: Ownership) -> BucketRecord {
+        BucketRecord { branches, ownership, ..self.record() }
     }
 
     /// Remembers the branches of which nothing is left.
-    pub fn give_up(&self, given_up: BTreeMap<VbucketId, Branches>) {
+    pub fn set_given_up(&self, given_up: BTreeMap<VbucketId, Branches>) {
         self.state().given_up = given_up;
     }
 
@@ -217,7 +221,7 @@ impl Bucket {
     /// projector's disk has lost what it had told of.
     pub fn reaches(&self, vbuckets: &VbucketSet, cut: &Cut) -> bool {
         let state = self.state();
-        let takes = |vbucket: &VbucketId| state.keeping.takes(*vbucket);
+        let takes = |vbucket: &VbucketId| state.ownership.is_writable(*vbucket);
         let has = |vbucket| state.durable.get(vbucket).seqno >= cut.get(vbucket).seqno;
         vbuckets.iter().filter(takes).all(has)
     }
@@ -228,7 +232,7 @@ impl Bucket {
     }
 
     /// The error for a vbucket that is kept elsewhere, or soon will be.
-    pub fn not_home(&self, vbucket: VbucketId) -> Error {
+    pub fn not_owned(&self, vbucket: VbucketId) -> Error {
         let what = format!("vbucket {vbucket} of bucket {} is not kept here", self.info.name);
         Error::new(ErrorCode::NotHome, what)
             .with_hint("ask again: another projector keeps it, or soon will")
@@ -264,7 +268,7 @@ impl Bucket {
 
     /// A piece of the history is gone: these vbuckets end earlier now, and others of these branches go on from
     /// there. All streams end.
-    pub fn lose(&self, branches: Vec<Branches>, ends: &[(VbucketId, Seqno)]) {
+    pub fn lose_history(&self, branches: Vec<Branches>, ends: &[(VbucketId, Seqno)]) {
         let mut state = self.state();
         state.set_logs(branches);
         ends.iter().for_each(|(vbucket, seqno)| state.set_end(*vbucket, *seqno));
@@ -278,23 +282,23 @@ impl Bucket {
     }
 
     /// Which vbuckets are kept has changed.
-    pub fn keep(&self, keeping: Keeping, homes: Arc<Homes>) {
+    pub fn set_ownership(&self, ownership: Ownership, homes: Arc<Homes>) {
         let mut state = self.state();
         for vbucket in (0..self.info.vbuckets).map(VbucketId) {
-            if keeping.takes(vbucket) && !state.keeping.takes(vbucket) {
+            if ownership.is_writable(vbucket) && !state.ownership.is_writable(vbucket) {
                 let at = state.durable.get(vbucket);
-                state.began.insert(vbucket, at);
+                state.joined_at.insert(vbucket, at);
             }
         }
-        state.keeping = Arc::new(keeping);
+        state.ownership = Arc::new(ownership);
         state.homes = homes;
-        state.told = Arc::new(state.logs.of(&state.keeping.kept));
+        state.owned_logs = Arc::new(state.logs.of(&state.ownership.owned));
         drop(state);
         self.wake();
     }
 
     /// A vbucket that is not kept ends elsewhere.
-    pub fn copied(&self, branches: Vec<Branches>, (vbucket, end): (VbucketId, Seqno)) {
+    pub fn set_copied(&self, branches: Vec<Branches>, (vbucket, end): (VbucketId, Seqno)) {
         let mut state = self.state();
         state.set_logs(branches);
         state.set_end(vbucket, end);
@@ -334,7 +338,7 @@ impl Bucket {
         let horizon = mark.horizon;
         let vbuckets = usize::from(self.info.vbuckets).max(1);
         let epochs_max = (EPOCH_POSITIONS_MAX / vbuckets).clamp(EPOCHS_MIN, EPOCHS_MAX);
-        let State { epochs, unpublished, durable, .. } = &mut *state;
+        let SourceState { epochs, unpublished, durable, .. } = &mut *state;
         unpublished.publish(&mark.cut, durable);
         epochs.push_back(mark);
         backlog::forget(epochs, horizon, epochs_max);
@@ -386,11 +390,11 @@ impl Bucket {
             ));
         }
         for (vbucket, position) in cut.iter() {
-            if !state.keeping.kept.contains(vbucket) {
+            if !state.ownership.owned.contains(vbucket) {
                 continue;
             }
             let end = state.durable.get(vbucket).seqno;
-            if position.seqno > end && state.keeping.released.contains(vbucket) {
+            if position.seqno > end && state.ownership.released.contains(vbucket) {
                 let what = format!("vbucket {vbucket} may have another home already");
                 return Err(Error::unavailable(what));
             }

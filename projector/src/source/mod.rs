@@ -15,7 +15,7 @@
 //!   (`crate::purge`). The point and the removal are one batch, and the last entry always stays;
 //! - a vbucket of which something is here has a log or a purge point, and so an end beyond zero. One that is copied
 //!   from elsewhere by its documents begins with the purge point, and one that is removed ends with it. A vbucket
-//!   that is not here *as a whole* is known by that: it has an end and no branches ([`is_part`]).
+//!   that is not here *as a whole* is known by that: it has an end and no branches ([`is_partial`]).
 //!
 //! The calls block; they are made inside `Env::blocking`. Numbering, duplicate ids and the order of
 //! writers are not the store's business but [`writer`]'s, and what is published to readers is

@@ -6,25 +6,25 @@ use serde::{Deserialize, Serialize};
 
 /// What a projector keeps of a bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Keeping {
+pub struct Ownership {
     /// The vbuckets whose home it is.
-    pub kept: VbucketSet,
+    pub owned: VbucketSet,
     /// Of these, those that take no more mutations: they are being handed over.
     pub released: VbucketSet,
 }
 
-impl Keeping {
+impl Ownership {
     /// What is kept when the homes are these.
     pub fn with_homes(&self, homes: &Homes, projector: NodeId) -> Self {
-        let kept = homes.kept_by(projector);
+        let owned = homes.kept_by(projector);
         let is_pending =
-            |vbucket: &VbucketId| kept.contains(*vbucket) && homes.handing_of(*vbucket).is_some();
+            |vbucket: &VbucketId| owned.contains(*vbucket) && homes.handing_of(*vbucket).is_some();
         let released = self.released.iter().filter(is_pending).collect();
-        Self { kept, released }
+        Self { owned, released }
     }
 
     /// Does a vbucket take mutations?
-    pub fn takes(&self, vbucket: VbucketId) -> bool {
-        self.kept.contains(vbucket) && !self.released.contains(vbucket)
+    pub fn is_writable(&self, vbucket: VbucketId) -> bool {
+        self.owned.contains(vbucket) && !self.released.contains(vbucket)
     }
 }

@@ -7,7 +7,7 @@ use proto::model::history::Branches;
 use proto::model::ids::{Seqno, VbucketId};
 use serde::{Deserialize, Serialize};
 
-use super::ownership::Keeping;
+use super::ownership::Ownership;
 
 /// What a store keeps of a bucket besides its contents.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub struct BucketRecord {
     /// For each vbucket, its branches.
     pub branches: Vec<Branches>,
     /// Which vbuckets the projector keeps.
-    pub keeping: Keeping,
+    pub ownership: Ownership,
     /// Of vbuckets that a producer numbers, the branches that were begun and are no part of the history any more,
     /// newest first and at most [`BRANCHES_MAX`](proto::model::history::BRANCHES_MAX).
     pub given_up: BTreeMap<VbucketId, Branches>,
@@ -25,6 +25,6 @@ pub struct BucketRecord {
 
 /// Is a vbucket with these branches and this end not here as a whole? It is being copied by its documents, or
 /// removed: nobody may see it, and what is left of it goes before anything else comes.
-pub fn is_part(branches: &Branches, end: Seqno) -> bool {
+pub fn is_partial(branches: &Branches, end: Seqno) -> bool {
     end.0 > 0 && branches.is_empty()
 }

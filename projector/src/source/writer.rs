@@ -25,7 +25,7 @@ use tokio::sync::{Notify, oneshot};
 use super::bucket::Bucket;
 use super::embedded::check::CheckedWrite;
 use super::embedded::numbering;
-use super::pending::Pending;
+use super::pending::PendingChanges;
 use super::push::check::CheckedPush;
 use super::push::order;
 use super::store::document_store::{Batch, DocumentStore};
@@ -47,7 +47,7 @@ pub struct Job {
 }
 
 /// What is done between two groups.
-pub type Alone = Box<dyn FnOnce(&Writer, &Bucket) + Send>;
+pub type Exclusive = Box<dyn FnOnce(&Writer, &Bucket) + Send>;
 
 /// What a job asks.
 pub enum Work {
@@ -57,7 +57,7 @@ pub enum Work {
     /// request has met already, if any.
     Push(Vec<CheckedPush>, Option<Error>, oneshot::Sender<Result<PushReply>>),
     /// Something that is done alone, between two groups: what came before it is of before.
-    Alone(Alone),
+    Exclusive(Exclusive),
 }
 
 /// What the commit loop needs.
@@ -70,7 +70,7 @@ pub struct Writer {
     /// Told when the store has failed: it takes no more until it is opened again.
     pub failed: Arc<Notify>,
     /// Told of each bucket that has moved on.
-    pub moved: Box<dyn Fn(BucketId) + Send + Sync>,
+    pub on_change: Box<dyn Fn(BucketId) + Send + Sync>,
 }
 
 impl Writer {
@@ -80,7 +80,7 @@ impl Writer {
         while let Ok(first) = jobs.recv().await {
             let mut bytes = 0;
             let (mut group, mut then) = (Vec::new(), Some(first));
-            while let Some(job) = then.take_if(|job| !matches!(job.work, Work::Alone(_))) {
+            while let Some(job) = then.take_if(|job| !matches!(job.work, Work::Exclusive(_))) {
                 bytes += job.bytes;
                 group.push(job);
                 then = if bytes < GROUP_BYTES_MAX { jobs.try_recv().ok() } else { None };
@@ -90,7 +90,7 @@ impl Writer {
                 if !group.is_empty() {
                     writer.commit_group(group);
                 }
-                if let Some(Job { bucket, work: Work::Alone(work), .. }) = then {
+                if let Some(Job { bucket, work: Work::Exclusive(work), .. }) = then {
                     work(&writer, &bucket);
                 }
             })
@@ -99,12 +99,12 @@ impl Writer {
     }
 
     /// Store and buckets agree while this is held.
-    pub(crate) fn agree(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn lock_gate(&self) -> MutexGuard<'_, ()> {
         self.gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     fn commit_group(&self, jobs: Vec<Job>) {
-        let agree = self.agree();
+        let agree = self.lock_gate();
         let mut group = Group { store: &*self.store, buckets: BTreeMap::new() };
         let mut answers = Vec::new();
         for job in jobs {
@@ -112,7 +112,7 @@ impl Writer {
         }
         let mut batch = Batch::default();
         let mut publish = Vec::new();
-        for (id, Pending { bucket, changes, .. }) in group.buckets {
+        for (id, PendingChanges { bucket, changes, .. }) in group.buckets {
             if !changes.mutations.is_empty() {
                 let branches = changes.record.as_ref().map(|record| record.branches.clone());
                 publish.push((bucket, changes.mutations.clone(), branches));
@@ -124,7 +124,7 @@ impl Writer {
             Ok(()) => {
                 for (bucket, mutations, branches) in publish {
                     bucket.publish(mutations, branches);
-                    (self.moved)(bucket.info.id);
+                    (self.on_change)(bucket.info.id);
                 }
             }
             Err(error) => {
@@ -153,13 +153,15 @@ fn answer<T: Send + 'static>(reply: oneshot::Sender<Result<T>>, outcome: Result<
 /// The batch that is being put together.
 struct Group<'s> {
     store: &'s dyn DocumentStore,
-    buckets: BTreeMap<BucketId, Pending>,
+    buckets: BTreeMap<BucketId, PendingChanges>,
 }
 
 impl Group<'_> {
     fn stage(&mut self, bucket: Arc<Bucket>, work: Work) -> Answer {
-        let pending =
-            self.buckets.entry(bucket.info.id).or_insert_with(|| Pending::new(Arc::clone(&bucket)));
+        let pending = self
+            .buckets
+            .entry(bucket.info.id)
+            .or_insert_with(|| PendingChanges::new(Arc::clone(&bucket)));
         let removed = bucket.is_removed().then(|| bucket.removed_error());
         match work {
             Work::Write(writes, reply) => {
@@ -170,7 +172,7 @@ impl Group<'_> {
                 answer(reply, outcome)
             }
             // The loop does not put it into a group.
-            Work::Alone(_) => Box::new(|_| ()),
+            Work::Exclusive(_) => Box::new(|_| ()),
             Work::Push(mutations, error, reply) => {
                 let outcome = match removed {
                     Some(error) => Err(error),

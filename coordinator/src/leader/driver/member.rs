@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::config::Config;
-use crate::leader::{Check, Leader};
+use crate::leader::{CopyCheck, Leader};
 use crate::raft::{RaftHandle, not_leader};
 use crate::replica::{Replica, encode_record};
 
@@ -26,9 +26,9 @@ pub(crate) struct Member {
     /// Wakes the leader's loop.
     pub(crate) wake: Notify,
     /// Wakes who enquires sources.
-    pub(crate) strange: Notify,
+    pub(crate) suspect_found: Notify,
     /// Checks that the leader's loop orders.
-    pub(crate) checks: (async_channel::Sender<Check>, async_channel::Receiver<Check>),
+    pub(crate) checks: (async_channel::Sender<CopyCheck>, async_channel::Receiver<CopyCheck>),
     pub(crate) started: Instant,
 }
 

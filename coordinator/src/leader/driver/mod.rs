@@ -4,10 +4,10 @@
 //! |---|---|
 //! | [`member`] | what the tasks share |
 //! | [`lead`] | the loop: plan, propose, sleep |
-//! | [`enquiries`] | asks sources for their histories |
+//! | [`queries`] | asks sources for their histories |
 //! | [`checks`] | compares the two ends of moves |
 
 pub(crate) mod checks;
-pub(crate) mod enquiries;
 pub(crate) mod lead;
 pub(crate) mod member;
+pub(crate) mod queries;

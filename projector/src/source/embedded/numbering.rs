@@ -11,12 +11,12 @@ use proto::{Error, ErrorCode, Result};
 
 use super::check::{CheckedKind, CheckedWrite};
 use crate::source::mutation::Mutation;
-use crate::source::pending::Pending;
+use crate::source::pending::PendingChanges;
 use crate::source::store::document_store::DocumentStore;
 
 /// Numbers the writes of a request, all or none.
 pub(in crate::source) fn write(
-    pending: &mut Pending,
+    pending: &mut PendingChanges,
     store: &dyn DocumentStore,
     writes: Vec<CheckedWrite>,
 ) -> Result<WriteReply> {
@@ -50,7 +50,7 @@ pub(in crate::source) fn write(
 /// `DuplicateId` where one makes a document that is there, perhaps by an earlier write of the same
 /// request.
 fn check_writes(
-    pending: &Pending,
+    pending: &PendingChanges,
     store: &dyn DocumentStore,
     writes: &[CheckedWrite],
 ) -> Result<Vec<bool>> {
@@ -81,7 +81,7 @@ fn check_writes(
     Ok(effective)
 }
 
-fn exists(pending: &Pending, store: &dyn DocumentStore, id: &str) -> Result<bool> {
+fn exists(pending: &PendingChanges, store: &dyn DocumentStore, id: &str) -> Result<bool> {
     match pending.changes.last.get(id) {
         Some(at) => Ok(pending.changes.mutations[*at].kind == MutationKind::Upsert),
         None => store.contains(pending.bucket.info.id, id),
@@ -89,7 +89,7 @@ fn exists(pending: &Pending, store: &dyn DocumentStore, id: &str) -> Result<bool
 }
 
 /// The next place in a vbucket of an embedded bucket.
-fn number(pending: &mut Pending, vbucket: VbucketId) -> Position {
+fn number(pending: &mut PendingChanges, vbucket: VbucketId) -> Position {
     let at = usize::from(vbucket.0);
     let newest = pending.branches[at].first().map_or(Vbuuid(0), |(vbuuid, _)| *vbuuid);
     pending.next[at] = Position { vbuuid: newest, seqno: Seqno(pending.next[at].seqno.0 + 1) };

@@ -20,7 +20,7 @@ pub fn begin_branches(
     bucket: &Bucket,
     begun: &[(VbucketId, Position)],
 ) -> Result<()> {
-    let _agree = writer.agree();
+    let _gate = writer.lock_gate();
     if bucket.is_removed() {
         return Err(bucket.removed_error());
     }
@@ -28,8 +28,8 @@ pub fn begin_branches(
     let mut record = bucket.record();
     let (mut ends, mut begins) = (Vec::new(), false);
     for (vbucket, at) in begun {
-        if vbucket.0 < bucket.info.vbuckets && !record.keeping.takes(*vbucket) {
-            return Err(bucket.not_home(*vbucket));
+        if vbucket.0 < bucket.info.vbuckets && !record.ownership.is_writable(*vbucket) {
+            return Err(bucket.not_owned(*vbucket));
         }
         let named = begun.iter().filter(|(other, _)| other == vbucket).count();
         let end = durable.get(*vbucket).seqno;
@@ -46,10 +46,10 @@ pub fn begin_branches(
         bucket.publish(Vec::new(), Some(record.branches));
     } else {
         writer.store.rewind(&record, &ends)?;
-        bucket.lose(record.branches, &ends);
+        bucket.lose_history(record.branches, &ends);
     }
-    bucket.give_up(record.given_up);
-    (writer.moved)(bucket.info.id);
+    bucket.set_given_up(record.given_up);
+    (writer.on_change)(bucket.info.id);
     Ok(())
 }
 

@@ -8,19 +8,19 @@ use proto::rpc::api::PushReply;
 use proto::{Error, ErrorCode, Result};
 
 use super::check::CheckedPush;
-use crate::source::pending::Pending;
+use crate::source::pending::PendingChanges;
 use crate::source::record::BucketRecord;
 
 /// Takes pushed mutations up to the first that does not fit; then comes the error that the request has met already.
 pub(in crate::source) fn push(
-    pending: &mut Pending,
+    pending: &mut PendingChanges,
     mutations: Vec<CheckedPush>,
     error: Option<Error>,
 ) -> Result<PushReply> {
     // All or nothing: whoever sends it to the wrong place can send it again as it is.
-    let elsewhere = |push: &&CheckedPush| !pending.keeping.takes(push.mutation.vbucket);
+    let elsewhere = |push: &&CheckedPush| !pending.ownership.is_writable(push.mutation.vbucket);
     if let Some(push) = mutations.iter().find(elsewhere) {
-        return Err(pending.bucket.not_home(push.mutation.vbucket));
+        return Err(pending.bucket.not_owned(push.mutation.vbucket));
     }
     let mut durable = BTreeMap::new();
     for CheckedPush { vbuuid, mutation } in mutations {
@@ -40,7 +40,7 @@ pub(in crate::source) fn push(
 }
 
 /// Does a pushed mutation follow the last one? The first of a vbucket names its branch.
-fn check_order(pending: &Pending, vbucket: VbucketId, position: Position) -> Result<()> {
+fn check_order(pending: &PendingChanges, vbucket: VbucketId, position: Position) -> Result<()> {
     let at = usize::from(vbucket.0);
     let (last, expected) = (pending.next[at], pending.next[at].seqno.0 + 1);
     let branch = pending.branches[at].first().map(|(vbuuid, _)| *vbuuid);

@@ -15,7 +15,7 @@ use super::document_store::*;
 use super::fjall::FjallStore;
 use super::memory::MemoryStore;
 use crate::source::mutation::Mutation;
-use crate::source::ownership::Keeping;
+use crate::source::ownership::Ownership;
 use crate::source::record::BucketRecord;
 
 const BUCKET: BucketId = BucketId(7);
@@ -156,9 +156,9 @@ impl Model {
 
 fn record() -> BucketRecord {
     let info = BucketInfo::new(BUCKET, "b", VBUCKETS, SourceKind::Push, NodeId(1));
-    let keeping = Keeping { kept: VbucketSet::all(VBUCKETS), ..Keeping::default() };
+    let ownership = Ownership { owned: VbucketSet::all(VBUCKETS), ..Ownership::default() };
     let branches = vec![vec![(Vbuuid(1), 0)]; usize::from(VBUCKETS)];
-    BucketRecord { info, branches, keeping, given_up: Default::default() }
+    BucketRecord { info, branches, ownership, given_up: Default::default() }
 }
 
 /// `open` is called again only after the store before was dropped.

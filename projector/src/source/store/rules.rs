@@ -14,7 +14,7 @@ use crate::source::mutation::Mutation;
 /// What taking a vbucket back to a place does to its documents: for each id that was changed beyond it, the
 /// mutation that it goes back to, if it had one. The vbucket's log is read in two parts, what goes first. Where
 /// neither part says what a document was, purged entries may have.
-pub(super) fn undone(
+pub(super) fn documents_before(
     beyond: impl Iterator<Item = Result<Arc<Mutation>>>,
     before: impl Iterator<Item = Result<Arc<Mutation>>>,
     vbucket: VbucketId,

@@ -18,7 +18,7 @@ use super::fjall::FjallStore;
 use super::memory::MemoryStore;
 use crate::source::bucket::Bucket;
 use crate::source::mutation::Mutation;
-use crate::source::ownership::Keeping;
+use crate::source::ownership::Ownership;
 use crate::source::record::BucketRecord;
 
 const BUCKET: BucketId = BucketId(7);
@@ -27,8 +27,8 @@ const VBUCKETS: u16 = 4;
 fn record() -> BucketRecord {
     let info = BucketInfo::new(BUCKET, "b", VBUCKETS, SourceKind::Embedded, NodeId(1));
     let branches = (1..=4).map(|n| vec![(Vbuuid(n), 0)]).collect();
-    let keeping = Keeping { kept: VbucketSet::all(VBUCKETS), ..Default::default() };
-    BucketRecord { info, branches, keeping, given_up: BTreeMap::new() }
+    let ownership = Ownership { owned: VbucketSet::all(VBUCKETS), ..Default::default() };
+    BucketRecord { info, branches, ownership, given_up: BTreeMap::new() }
 }
 
 /// Numbers changes as the writer does, and keeps the numbers.

@@ -18,7 +18,7 @@ use super::format::{
 };
 use crate::source::mutation::{Mutation, entry_bytes};
 use crate::source::store::document_store::{LogExtent, LogRange};
-use crate::source::store::rules::{check_empty, check_rewind, undone};
+use crate::source::store::rules::{check_empty, check_rewind, documents_before};
 
 /// The log of a bucket.
 pub struct Log {
@@ -236,7 +236,8 @@ impl Log {
         let beyond = log_key(vbucket, Seqno(to.0 + 1))..=log_key(vbucket, Seqno(u64::MAX));
         let before = log_key(vbucket, Seqno(purged.0 + 1))..=log_key(vbucket, to);
         let gone = self.tree.range(beyond).map(read);
-        for (id, was) in undone(gone, self.tree.range(before).map(read), vbucket, purged)? {
+        for (id, was) in documents_before(gone, self.tree.range(before).map(read), vbucket, purged)?
+        {
             match was {
                 Some(was) => {
                     batch.insert(documents, id.as_bytes(), stored(was.seqno, &was.document));

@@ -11,7 +11,7 @@ use proto::rpc::mutation::MutationKind;
 use crate::source::mutation::{Mutation, entry_bytes};
 use crate::source::record::BucketRecord;
 use crate::source::store::document_store::LogExtent;
-use crate::source::store::rules::undone;
+use crate::source::store::rules::documents_before;
 
 pub(super) struct Contents {
     pub(super) record: BucketRecord,
@@ -39,7 +39,7 @@ impl Contents {
             self.remove_all_of(vbucket);
             return Ok(());
         }
-        for (id, was) in self.undone(vbucket, to, self.absent[at])? {
+        for (id, was) in self.documents_before(vbucket, to, self.absent[at])? {
             match was {
                 Some(was) => self.documents.insert(id, was),
                 None => self.documents.remove(&id),
@@ -57,8 +57,8 @@ impl Contents {
         (self.purged[at], self.absent[at]) = (Seqno(0), Seqno(0));
     }
 
-    /// See [`undone`]; of entries up to `purged` nothing is known.
-    pub(super) fn undone(
+    /// See [`documents_before`]; of entries up to `purged` nothing is known.
+    pub(super) fn documents_before(
         &self,
         vbucket: VbucketId,
         to: Seqno,
@@ -67,7 +67,7 @@ impl Contents {
         let log = &self.log[usize::from(vbucket.0)];
         let (before, beyond) = log.split_at((to.0 as usize).min(log.len()));
         let [before, beyond] = [before, beyond].map(|part| part.iter().cloned().map(Ok));
-        undone(beyond, before.skip(purged.0 as usize), vbucket, purged)
+        documents_before(beyond, before.skip(purged.0 as usize), vbucket, purged)
     }
 
     pub(super) fn extent(&self, at: usize) -> LogExtent {

@@ -19,10 +19,10 @@ use crate::source::store::rules::{check_empty, check_rewind, get_each, no_bucket
 
 /// The store in memory. A clone is the same store.
 #[derive(Clone, Default)]
-pub struct MemoryStore(Arc<Mutex<State>>);
+pub struct MemoryStore(Arc<Mutex<MemoryState>>);
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct MemoryState {
     cas: u64,
     pub(super) buckets: BTreeMap<BucketId, Contents>,
     sync_fails: bool,
@@ -30,7 +30,7 @@ pub(super) struct State {
     in_doubt: Option<Vec<(BucketId, Doubtful)>>,
 }
 
-impl State {
+impl MemoryState {
     fn bucket(&self, bucket: BucketId) -> Result<&Contents> {
         self.buckets.get(&bucket).ok_or_else(|| no_bucket(bucket))
     }
@@ -55,7 +55,7 @@ impl State {
 }
 
 impl MemoryStore {
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, MemoryState> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -129,7 +129,7 @@ impl DocumentStore for MemoryStore {
             let purged = contents.purged[usize::from(vbucket.0)];
             check_rewind(*vbucket, purged, *to)?;
             if to.0 > 0 {
-                contents.undone(*vbucket, *to, purged)?;
+                contents.documents_before(*vbucket, *to, purged)?;
             }
         }
         contents.keep_history();

@@ -15,14 +15,14 @@ use super::member::Member;
 use crate::leader::Leader;
 
 /// How often the leader looks for buckets that it has not heard of.
-const ENQUIRE_EVERY: Duration = Duration::from_millis(250);
+const QUERY_EVERY: Duration = Duration::from_millis(250);
 
 /// A projector that does not answer for this long is asked again later.
-const ENQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Enquires the sources of which something strange was heard, or nothing, while this member leads; each by itself,
 /// so that one that does not answer keeps nobody waiting.
-pub(crate) async fn enquire_sources(inner: Arc<Member>) {
+pub(crate) async fn query_sources(member: Arc<Member>) {
     let mut asked = FuturesUnordered::new();
     let mut busy = BTreeSet::new();
     loop {
@@ -32,19 +32,19 @@ pub(crate) async fn enquire_sources(inner: Arc<Member>) {
                 busy.remove(&bucket);
                 continue;
             }
-            () = inner.strange.notified() => {}
-            () = tokio::time::sleep(ENQUIRE_EVERY) => {}
+            () = member.suspect_found.notified() => {}
+            () = tokio::time::sleep(QUERY_EVERY) => {}
         }
-        let now_ms = inner.now_ms();
+        let now_ms = member.now_ms();
         let found = {
-            let mut leader = inner.leader();
-            let view = inner.replica.view();
-            leader.as_mut().map(|l| l.enquiries_due(&view.state, now_ms)).unwrap_or_default()
+            let mut leader = member.leader();
+            let view = member.replica.view();
+            leader.as_mut().map(|l| l.queries_due(&view.state, now_ms)).unwrap_or_default()
         };
         for bucket in found.into_iter().filter(|bucket| busy.insert(*bucket)) {
-            let inner = &*inner;
+            let member = &*member;
             asked.push(async move {
-                if let Err(error) = enquire(inner, bucket).await {
+                if let Err(error) = query_history(member, bucket).await {
                     tracing::debug!(%bucket, %error, "enquire a source");
                 }
                 bucket
@@ -54,23 +54,23 @@ pub(crate) async fn enquire_sources(inner: Arc<Member>) {
 }
 
 /// Asks a source for its history.
-pub(crate) async fn enquire(inner: &Member, bucket: BucketId) -> Result<SourceHistory> {
+pub(crate) async fn query_history(member: &Member, bucket: BucketId) -> Result<SourceHistory> {
     let source = {
-        let view = inner.replica.view();
+        let view = member.replica.view();
         let gone = || Error::unavailable(format!("bucket {bucket} is gone"));
         let info = &view.state.bucket(bucket).ok_or_else(gone)?.info;
-        source_of(&*inner.directory, info, |node| view.state.node(node).cloned())?
+        source_of(&*member.directory, info, |node| view.state.node(node).cloned())?
     };
-    let asked = inner.leader().as_mut().map(Leader::asking);
-    let answer = tokio::time::timeout(ENQUIRE_TIMEOUT, source.history(bucket)).await;
+    let asked = member.leader().as_mut().map(Leader::begin_query);
+    let answer = tokio::time::timeout(QUERY_TIMEOUT, source.history(bucket)).await;
     let history = answer.map_err(|_| Error::unavailable("no answer in time"))??;
     {
-        let mut leader = inner.leader();
-        let view = inner.replica.view();
+        let mut leader = member.leader();
+        let view = member.replica.view();
         if let (Some(leader), Some(asked)) = (leader.as_mut(), asked) {
-            leader.enquired(&view.state, bucket, asked, history.clone())?;
+            leader.record_history(&view.state, bucket, asked, history.clone())?;
         }
     }
-    inner.wake.notify_one();
+    member.wake.notify_one();
     Ok(history)
 }

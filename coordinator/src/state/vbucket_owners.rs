@@ -21,7 +21,7 @@ const SEVERAL: &str = "only a bucket made FROM PUSH can be on several projectors
 
 impl StateContext {
     /// The projectors with the fewest buckets, as many as a new bucket wants.
-    pub(super) fn projectors_for(
+    pub(super) fn choose_projectors(
         &self,
         source: SourceKind,
         vbuckets: u16,
@@ -118,5 +118,5 @@ impl StateContext {
 }
 
 #[cfg(test)]
-#[path = "homes_tests.rs"]
+#[path = "vbucket_owners_tests.rs"]
 mod tests;

@@ -23,20 +23,20 @@ const LOOK_AT_BYTES: usize = 16 << 20;
 const CHUNK_BYTES: usize = 512 << 10;
 
 /// The next piece.
-pub async fn give(projector: &Projector, request: HandOverRequest) -> Result<HandOverPiece> {
+pub async fn serve(projector: &Projector, request: HandOverRequest) -> Result<HandOverPiece> {
     let HandOverRequest { bucket, handing, after, seen, wanted, release } = request;
     let bucket = projector.bucket(bucket).await?;
     let vbucket = handing.vbucket;
     // The target may have heard of it before.
     let look = |_: Option<&_>| (bucket.homes().handing_of(vbucket) == Some(&handing)).then_some(());
-    projector.wait_for(look, || bucket.not_home(vbucket)).await?;
+    projector.wait_for(look, || bucket.not_owned(vbucket)).await?;
     if release {
         let home = Arc::clone(&bucket);
-        projector.alone(home, move |writer, bucket| writer.release(bucket, &handing)).await?;
+        projector.exclusively(home, move |writer, bucket| writer.release(bucket, &handing)).await?;
     }
     let (_, losses) = bucket.logs();
     // In this order: what was released before it was looked at has its end.
-    let keeping = bucket.keeping();
+    let ownership = bucket.ownership();
     let (history, documents) = match wanted {
         HandOverWanted::Mutations => (bucket.history(), None),
         HandOverWanted::Documents(behind) => {
@@ -54,8 +54,8 @@ pub async fn give(projector: &Projector, request: HandOverRequest) -> Result<Han
         Some(_) => Vec::new(),
     };
     // What is removed is not kept any more before it goes.
-    if !bucket.keeping().kept.contains(vbucket) || !keeping.kept.contains(vbucket) {
-        return Err(bucket.not_home(vbucket));
+    if !bucket.ownership().owned.contains(vbucket) || !ownership.owned.contains(vbucket) {
+        return Err(bucket.not_owned(vbucket));
     }
     if bucket.logs().1 != losses {
         return Err(Error::unavailable("a piece of the history was lost meanwhile"));
@@ -71,7 +71,7 @@ pub async fn give(projector: &Projector, request: HandOverRequest) -> Result<Han
         kind: mutation.kind,
         document: mutation.document.clone(),
     });
-    let released = keeping.released.contains(vbucket);
+    let released = ownership.released.contains(vbucket);
     Ok(HandOverPiece {
         mutations: mutations.collect(),
         documents,
@@ -121,7 +121,7 @@ async fn documents(
         let extents = store.extents(at.info.id)?;
         let purged = extents.get(usize::from(vbucket.0)).map_or(Seqno(0), |extent| extent.purged);
         let (history, snapshot) = {
-            let _agree = gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let _gate = gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             (at.history(), store.snapshot_after(at.info.id, behind.as_deref())?)
         };
         let is_wanted = |id: &str| vbucket_of(id, at.info.vbuckets) == vbucket;
