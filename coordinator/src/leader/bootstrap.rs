@@ -1,19 +1,19 @@
-//! The beginning of a term (seed 003, "Index-Coordinator bootstrap"): what a new leader must hear before it is
+//! The beginning of a term (seed 003, "Index-Coordinator bootstrap"): what a new leader must know before it is
 //! *active*.
 //!
 //! | handshake | what it gives |
 //! |---|---|
-//! | with the replicas | the newest StateContext: Raft elects nobody who lacks a committed entry |
+//! | with the replicas | the newest StateContext: Raft elects no member that lacks a committed entry |
 //! | with each indexer | its slices, which are compared with the topology ([`differences`]), and its high watermarks |
 //! | with each bucket's projector | the failover logs, which are compared with the last epoch's cut ([`super::sources`]) |
 //!
-//! A node that says nothing for `SILENT_MS_MAX` is not waited for. Until then commands that change the
-//! membership wait; DDL and promotions do not, since they need nobody's word. The *restart timestamp* of a
-//! bucket is the lowest high watermark of its indexers: where its source must be able to begin. Streams are
-//! asked for by the indexers themselves, each from its own watermark, so nothing is restarted by it.
+//! The leader does not wait for a node that is silent for `SILENT_MS_MAX`. Commands that change the membership wait
+//! until the leader is active. DDL and promotions do not wait, because they depend on no node's report. The *restart
+//! timestamp* of a bucket is the lowest high watermark of its indexers: the position from which its source must be
+//! able to start. It restarts nothing, because each indexer asks for its stream from its own watermark.
 //!
-//! What differs is repaired by the node that it is about: slices that the catalog does not have there are
-//! dropped, slices that it has and the node has not are built.
+//! Each node repairs its own differences: it drops slices that the catalog does not assign to it, and builds assigned
+//! slices that it lacks.
 
 use std::collections::BTreeMap;
 
@@ -28,17 +28,17 @@ use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use super::sources::Sources;
 use crate::state::StateContext;
 
-/// Is a command one that changes who is of the cluster?
+/// True if the command adds a node to the cluster, removes one, or drains one.
 pub fn changes_membership(state: &StateContext, command: &Command) -> bool {
     match command {
-        // One that comes back elsewhere is whom the leader waits for.
+        // A known node that returns under another address does not wait: the leader waits for its report.
         Command::RegisterNode(node) => state.node(node.id).is_none(),
         Command::RemoveNode { .. } | Command::DrainNode { .. } => true,
         _ => false,
     }
 }
 
-/// Has the leader heard of everybody whom it waits for?
+/// True if all nodes and sources that the leader waits for have reported.
 pub(super) fn is_complete(
     state: &StateContext,
     heartbeats: &Heartbeats,
@@ -64,7 +64,7 @@ pub(super) fn log_findings(state: &StateContext, heartbeats: &Heartbeats) {
     }
 }
 
-/// For each bucket with indexers that were heard of, the lowest high watermark of each vbucket.
+/// Returns for each bucket with reporting indexers the lowest high watermark of each vbucket.
 pub(super) fn restart_timestamps(
     state: &StateContext,
     heartbeats: &Heartbeats,
@@ -86,8 +86,7 @@ pub(super) fn restart_timestamps(
     state.buckets().filter_map(|(id, bucket)| lowest(id, bucket.info.vbuckets)).collect()
 }
 
-/// Where what the indexers have told of their slices is not what the topology has on them, in words. A node
-/// of which nothing was heard is not judged.
+/// Describes where the reported slices differ from the topology. Nodes that have not reported are skipped.
 pub(super) fn differences(state: &StateContext, heartbeats: &Heartbeats) -> Vec<String> {
     let mut found = Vec::new();
     let has = |node: NodeId| -> Option<BTreeMap<SliceId, &SliceProgress>> {
@@ -125,7 +124,7 @@ pub(super) fn differences(state: &StateContext, heartbeats: &Heartbeats) -> Vec<
     found
 }
 
-/// What a slice is built from that is not readable.
+/// Describes what an unreadable slice is built from.
 fn built_from(told: &SliceProgress) -> Option<String> {
     match (told.floor, told.copied_from) {
         (Some(_), _) => None,

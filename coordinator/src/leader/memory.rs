@@ -1,4 +1,4 @@
-//! The leader's memory as a whole.
+//! The leader's memory: all parts together.
 
 use proto::Result;
 use proto::model::cut::Cut;
@@ -27,18 +27,18 @@ pub struct Leader {
     term: u64,
     pub(super) heartbeats: Heartbeats,
     slices_reported: bool,
-    /// The cuts that SYNC has told, and those who wait for more.
+    /// The cuts that SYNC reported, and the callers that wait for an epoch.
     pub stability: Stability,
     sources: Sources,
     promotions: Promotions,
-    /// The term is past its bootstrap.
+    /// True once the term's bootstrap is complete.
     active: bool,
     pub(super) moves: Moves,
     pub(super) repairs: Repairs,
 }
 
 impl Leader {
-    /// The memory of a leader whose term begins.
+    /// Creates the memory of a leader whose term begins.
     pub fn new(term: u64, now_ms: u64, tick_ms: u64, settings: MoveSettings) -> Self {
         Self {
             term,
@@ -53,7 +53,7 @@ impl Leader {
         }
     }
 
-    /// A node is alive. True if that may change what is to be done.
+    /// Records a node's heartbeat. Returns true if the heartbeat may change the plan.
     pub fn record_heartbeat(&mut self, heartbeat: Heartbeat, now_ms: u64) -> bool {
         let of_slices = !heartbeat.slices.is_empty();
         let news = of_slices || !heartbeat.moves.is_empty();
@@ -62,12 +62,12 @@ impl Leader {
         news
     }
 
-    /// What it knows of the nodes.
+    /// The status of each node that has reported.
     pub fn node_status(&self, now_ms: u64) -> Vec<NodeStatus> {
         self.heartbeats.status(now_ms)
     }
 
-    /// What to propose now. The service reports each promotion's end with [`Leader::promoted`].
+    /// Plans the next commands and checks. The driver reports the end of each promotion with [`Leader::promoted`].
     pub fn plan(&mut self, state: &StateContext, now_ms: u64) -> Plan {
         let mut plan = Plan::default();
         let Self { heartbeats, stability, .. } = self;
@@ -81,18 +81,18 @@ impl Leader {
         plan
     }
 
-    /// A promotion that was begun at `begun_ms` is committed, or failed.
+    /// Records that the promotion that began at `begun_ms` was committed or failed.
     pub fn promoted(&mut self, begun_ms: u64, now_ms: u64) {
         self.promotions.promoted(begun_ms, now_ms);
     }
 
-    /// A source is about to be asked for its history.
+    /// Starts a query of a source's history.
     pub fn begin_query(&mut self) -> HistoryQuery {
         self.sources.begin_query(self.term)
     }
 
-    /// SYNC: the durable history of a bucket reaches a cut in the vbuckets that the projector keeps. Dropped
-    /// buckets are ignored: the projector will hear of it.
+    /// Handles SYNC: the durable history of a bucket reaches a cut in the vbuckets that the projector owns. Reports
+    /// about dropped buckets are ignored; the projector will see the drop in the catalog.
     pub fn sync(
         &mut self,
         state: &StateContext,
@@ -103,7 +103,7 @@ impl Leader {
         self.sources.sync(&mut self.stability, state, projector, told, now_ms)
     }
 
-    /// A source was enquired and said this.
+    /// Records a source's answer to a query. Answers to an earlier term are ignored.
     pub fn record_history(
         &mut self,
         state: &StateContext,
@@ -117,17 +117,17 @@ impl Leader {
         self.sources.record_history(&mut self.stability, state, bucket, asked, history)
     }
 
-    /// Is there a source to be enquired at once?
+    /// True if some source must be queried at once.
     pub fn has_suspects(&self) -> bool {
         self.sources.has_suspects()
     }
 
-    /// The buckets whose sources are to be enquired.
+    /// The buckets whose sources are due for a query.
     pub fn queries_due(&mut self, state: &StateContext, now_ms: u64) -> Vec<BucketId> {
         self.sources.queries_due(state, now_ms)
     }
 
-    /// What came out of a check.
+    /// Records the result of a check.
     pub fn finish_check(
         &mut self,
         check: &CopyCheck,
@@ -137,7 +137,7 @@ impl Leader {
         self.moves.finish_check(check, result, now_ms);
     }
 
-    /// Plans a rebalance; of one index, then only what that has on the nodes weighs.
+    /// Plans a rebalance of all indexes or of one. With one index, only the load of that index counts.
     pub fn rebalance(
         &self,
         state: &StateContext,
@@ -147,7 +147,7 @@ impl Leader {
         repair::rebalance(state, &self.heartbeats, &self.moves.settings, request, now_ms)
     }
 
-    /// Has it heard of everybody whom it waits for? Once it has, the term stays active.
+    /// True once the leader knows all it must know. The term then stays active.
     pub fn is_active(&mut self, state: &StateContext, now_ms: u64) -> bool {
         if !self.active {
             self.active = bootstrap::is_complete(state, &self.heartbeats, &self.sources, now_ms);
@@ -158,7 +158,7 @@ impl Leader {
         self.active
     }
 
-    /// Where what the indexers have told of their slices is not what the topology has on them, in words.
+    /// Describes where the slices that indexers report differ from the topology.
     pub fn differences(&self, state: &StateContext) -> Vec<String> {
         bootstrap::differences(state, &self.heartbeats)
     }

@@ -1,20 +1,20 @@
-//! The leader takes moves from stage to stage.
+//! Takes moves from stage to stage.
 //!
-//! What it needs to know of a move is in the StateContext (its stage) and in the heartbeats of its ends
-//! (how far they are); what it remembers by itself is only when it saw something first and which checks
-//! are under way. So a new leader goes on where the old one was, a heartbeat later.
+//! The StateContext has the stage of a move, and the heartbeats of its two ends have their progress. The leader
+//! itself remembers only when it first saw something and which checks are running. So a new leader continues where
+//! the old one stopped, one heartbeat later.
 //!
-//! - `start` → `pending`: both ends live, and neither they nor the cluster have too much to do. In the
-//!   order of their numbers; one that must wait lets those behind it pass.
-//! - `pending` → `catchup`: the target says that it has a copy.
-//! - `catchup` → `done`: the target says that it shows the slice, and it and a copy that the topology names
-//!   gave one checksum at one epoch. The service asks for the two and says what came out
-//!   ([`Moves::checked`]).
-//! - `done` → forgotten: no scan can ask for an epoch from before, or none does; and a copy that the
-//!   topology names can be read, so that the old one is not missed.
+//! - `start` → `pending`: both ends are alive, and neither they nor the cluster have too many moves. Moves begin in
+//!   the order of their ids; a move that must wait lets later ones pass.
+//! - `pending` → `catchup`: the target reports a copy.
+//! - `catchup` → `done`: the target reports that it shows the slice, and the target and a copy that the topology
+//!   names have the same checksum at the same epoch. The driver collects the two checksums and reports them
+//!   ([`Moves::finish_check`]).
+//! - `done` → forgotten: no scan can ask for an epoch before the move, or none does, and a copy that the topology
+//!   names is readable, so that the old copy is not missed.
 //!
-//! A move is undone when its target is silent for long, makes no headway, or gives another checksum. A
-//! source that dies is replaced by another copy; if there is none, the move waits for it.
+//! A move is undone when its target is silent for long, makes no progress, or has another checksum. A dead source is
+//! replaced by another copy. Without another copy the move waits for the source.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,37 +34,37 @@ use super::move_settings::MoveSettings;
 use super::plan::Plan;
 use crate::state::StateContext;
 
-/// While moves are under way the leader looks at them at least this often.
+/// The leader looks at unfinished moves at least this often.
 const LOOK_EVERY_MS: u64 = 500;
-/// A check that failed is tried again after this.
+/// The delay before a failed check is repeated.
 const CHECK_AGAIN_MS: u64 = 1_000;
-/// A source can be read for so long in any case: a scan that just began has told of its lease, and
-/// the routers know the new topology.
+/// The source stays readable for at least this long. By then a scan that began just before has reported its lease,
+/// and the routers know the new topology.
 const DONE_MS_MIN: u64 = 5_000;
-/// After a move was undone nothing is repaired for so long: what failed may fail again.
+/// The pause of repairs after a move was undone, because the same move may fail again.
 const REPAIR_AFTER_UNDONE_MS: u64 = 30_000;
 
-/// What the leader remembers of all moves.
+/// The leader's memory of all moves.
 #[derive(Debug, Default)]
 pub(super) struct Moves {
     pub settings: MoveSettings,
-    /// No repairs are planned before.
+    /// Repairs are not planned before this time.
     pub repair_not_before_ms: u64,
     tracked: BTreeMap<MoveId, TrackedMove>,
 }
 
-/// What the leader remembers of a move.
+/// The leader's memory of one move.
 #[derive(Debug)]
 struct TrackedMove {
     stage: MoveStage,
-    /// Since when it has been in this stage, as far as this leader knows.
+    /// The time at which this leader first saw the move in its stage.
     since_ms: u64,
     check: CheckState,
-    /// How far the target was when it began to have trouble, and when that was.
+    /// The target's phase and bytes when its trouble began, and that time.
     stuck: Option<(MovePhase, u64, u64)>,
 }
 
-/// How far the comparison of the two ends is.
+/// The progress of the comparison of the two ends.
 #[derive(Debug, PartialEq)]
 enum CheckState {
     Not,
@@ -74,7 +74,7 @@ enum CheckState {
     Different(String),
 }
 
-/// What to do about a move now.
+/// The next action for a move.
 enum NextStep {
     Wait,
     To(MoveStage),
@@ -88,7 +88,7 @@ impl Moves {
         Self { settings, ..Self::default() }
     }
 
-    /// What came out of a check.
+    /// Records the result of a check. Results of an older check are ignored.
     pub(super) fn finish_check(
         &mut self,
         check: &CopyCheck,
@@ -211,8 +211,8 @@ impl Moves {
     ) -> NextStep {
         let Some(bucket) = state.bucket(info.bucket) else { return NextStep::Wait };
         let done_ms = now_ms.saturating_sub(tracked.since_ms);
-        // The horizon moves with new epochs only; in a bucket that rests the leases themselves say whether
-        // a scan may have begun before. Where one is always renewed, no scan is older than this.
+        // The horizon moves only with new epochs. In an idle bucket the leases themselves tell whether a scan may
+        // have begun before the move. A lease may be renewed again and again, but no scan lives longer than this.
         let over = bucket.epochs.last().horizon > m.epoch
             || done_ms >= LEASE_AGE_MS_MAX
             || !is_leased(heartbeats, info.bucket, m.epoch, now_ms);
@@ -234,7 +234,7 @@ impl Moves {
         if is_missed { NextStep::Wait } else { NextStep::Forget }
     }
 
-    /// Why a target is given up that has had trouble, and come no further, for long.
+    /// Returns why a target that reports trouble without progress for too long is abandoned.
     fn stuck(
         &self,
         progress: &MoveProgress,
@@ -261,8 +261,8 @@ impl Moves {
     }
 }
 
-/// The comparison that can be made now: at the newest epoch that both ends have applied, if that is one
-/// of this stage, and above their floors.
+/// Returns the check that is possible now: at the newest epoch that both ends have applied, if the epoch belongs to
+/// this stage and is above both floors.
 fn check(
     state: &StateContext,
     heartbeats: &Heartbeats,
@@ -287,7 +287,7 @@ fn check(
     )
 }
 
-/// May a scan read this epoch of a bucket, or an older one?
+/// True if a scan may read this epoch of a bucket, or an older one.
 fn is_leased(heartbeats: &Heartbeats, bucket: BucketId, epoch: Epoch, now_ms: u64) -> bool {
     let term_ms = heartbeats.term_ms(now_ms);
     term_ms < LEASE_MS || heartbeats.leases(bucket, now_ms).any(|leased| leased <= epoch)

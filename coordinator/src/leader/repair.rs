@@ -1,4 +1,4 @@
-//! What the leader gives the planner, and the repairs that it orders by itself.
+//! Builds the planner's input, and plans repairs.
 
 use std::collections::BTreeMap;
 
@@ -16,21 +16,22 @@ use super::plan::Plan;
 use crate::planner::{self, ClusterView, Goal, Health, IndexView, NodeView, SliceView};
 use crate::state::{StateContext, placement::settled};
 
-/// How often the leader looks whether a node is to be emptied or a copy is missing.
+/// The time between two looks for nodes to empty and copies to add. Faster makes no sense, because the input comes
+/// with the heartbeats.
 const REPAIR_EVERY_MS: u64 = 3_000;
 
-/// What the nodes say of a slice: the most bytes, and the most entries.
+/// The largest size and the largest number of entries that any node reports for a slice.
 type Sizes = BTreeMap<SliceId, (u64, u64)>;
 
-/// When the leader has repaired.
+/// The leader's memory of its repairs.
 #[derive(Debug, Default)]
 pub(super) struct Repairs {
-    /// When repairs were planned last.
+    /// The time of the last planned repairs.
     repaired_ms: Option<u64>,
 }
 
 impl Repairs {
-    /// Orders what must be: every few seconds, since what it sees comes with the heartbeats.
+    /// Plans repairs every few seconds.
     pub(super) fn plan(
         &mut self,
         state: &StateContext,
@@ -60,7 +61,7 @@ impl Repairs {
     }
 }
 
-/// Plans a rebalance; of one index, then only what that has on the nodes weighs.
+/// Plans a rebalance of all indexes or of one. With one index, only the load of that index counts.
 pub(super) fn rebalance(
     state: &StateContext,
     heartbeats: &Heartbeats,
@@ -76,7 +77,7 @@ pub(super) fn rebalance(
     Ok(planner::plan(&view(state, heartbeats, settings, index, now_ms), Goal::Balance))
 }
 
-/// An indexer that may be alive though this leader, which has just begun, has not heard of it.
+/// Returns an indexer that has not reported since the term began and may still be alive.
 fn unreported(state: &StateContext, heartbeats: &Heartbeats, now_ms: u64) -> Option<NodeId> {
     let may_be_silent = heartbeats.term_ms(now_ms) >= SILENT_MS_MAX;
     let mut indexers = state.nodes().filter(|node| node.role == Role::Indexer);

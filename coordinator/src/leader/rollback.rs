@@ -1,5 +1,5 @@
-//! Takes rollbacks from stage to stage, as far as the sources and the indexers have come ([`super::sources`] says what
-//! is known of them).
+//! Takes rollbacks from stage to stage, as the reports of sources and indexers allow ([`super::sources`] collects the
+//! former).
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use super::stability::Stability;
 use crate::state::{BucketState, StateContext};
 
 impl Sources {
-    /// Compares what sources have said with the state, and takes rollbacks on.
+    /// Compares the sources' histories with the state, and plans the next step of each rollback.
     pub(super) fn plan(
         &mut self,
         state: &StateContext,
@@ -34,7 +34,8 @@ impl Sources {
             self.reset_on_new_history(stability, bucket);
             let stage = bucket.info.rollback.as_ref().map(|rollback| rollback.stage);
             if self.note_stage(id, stage) {
-                // Of what was lost: a source that began no branch goes on with the same history.
+                // The lost positions are among these cuts. A source that began no branch continues the same history,
+                // so the history does not tell.
                 stability.forget(id);
             }
             self.drop_expired(id, bucket, stage);
@@ -44,7 +45,7 @@ impl Sources {
         }
     }
 
-    /// Asks again where a late answer would tell of a loss.
+    /// Queries the source again if its last answer reports a loss and may be late.
     fn drop_expired(&mut self, id: BucketId, bucket: &BucketState, stage: Option<RollbackStage>) {
         let Some((_, history)) = self.histories.get(&id) else { return };
         let tells_loss = match stage {
@@ -52,7 +53,7 @@ impl Sources {
             None | Some(RollbackStage::Rollback) => !history.has(&bucket.epochs.last().cut),
             Some(_) => false,
         };
-        // Another projector's news make nobody's loss late.
+        // Reports of other projectors do not make the answer late.
         let last = &bucket.epochs.last().cut;
         let short = last.iter().filter(|(vbucket, at)| {
             history.durable.get(*vbucket).seqno < at.seqno || !history.logs.includes(*vbucket, *at)
@@ -88,7 +89,7 @@ impl Sources {
                     return Some(RollbackStep::Compare(history.clone()));
                 }
                 self.compared.insert(id);
-                // Its positions count from now on, until the next enquiry.
+                // The positions of this answer count until the next query.
                 let (_, history) = self.histories.remove(&id)?;
                 if stage.is_none_or(|stage| stage == RollbackStage::Rollback) {
                     let told = self.report_cut(stability, bucket, history.durable);
@@ -114,7 +115,7 @@ impl Sources {
     }
 }
 
-/// Has each living indexer with slices of a bucket applied an epoch?
+/// True if each live indexer with slices of the bucket has applied the epoch.
 fn have_applied(
     state: &StateContext,
     heartbeats: &Heartbeats,

@@ -1,15 +1,14 @@
-//! Which slices of indexes that serve scans move, and where to.
+//! Plans moves of slices whose indexes serve scans.
 //!
-//! First what must be: slices with too many copies give one up, those with too few get one, copies on
-//! nodes that are gone are made elsewhere, and nodes that are drained are emptied; the heaviest slices
-//! first, each to the node that has the least, in a zone that has no copy yet while there is one. Then, if
-//! it is asked for, what is better: copies in one zone part, and the heaviest node gives to the lightest,
-//! as long as that brings the two clearly nearer to each other. Each move of the second kind is taken for
-//! the most that a single one can do, so that few are made; among equals the one that spreads its index
-//! and the first copies better.
+//! First come the necessary moves. Slices with surplus copies lose one, slices with missing copies gain one, copies
+//! on gone nodes are replaced, and draining nodes are emptied. The heaviest slices come first; each goes to the
+//! lightest node, in a zone without a copy if there is one. Then, on request, come the improving moves. Copies in the
+//! same zone are separated, and the heaviest node gives to the lightest, as long as this clearly brings the two
+//! closer together. Each improving move is the most effective single one, so that few are made. Among equals, the
+//! planner prefers the move that spreads the index and the first copies better.
 //!
-//! Copies of a slice never share a node. A move never brings more copies into one zone, unless it must be.
-//! Nothing is planned for a slice of which no copy lives: there is nobody to copy from.
+//! Copies of a slice never share a node. A move never puts more copies into one zone unless it is necessary. A slice
+//! without a live copy gets no move, because there is no copy to read from.
 
 use std::cmp::Reverse;
 
@@ -19,12 +18,12 @@ use proto::model::moves::RebalancePlan;
 use super::draft::{Draft, NodeDraft};
 use super::view::{ClusterView, Health};
 
-/// What a plan is for.
+/// The purpose of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
-    /// What must be: drained nodes are emptied, and each slice has its copies.
+    /// Necessary moves only: draining nodes are emptied, and each slice has its copies.
     Repair,
-    /// That, and balance.
+    /// Necessary moves, then balance.
     Balance,
 }
 
@@ -51,8 +50,8 @@ fn has_living_copy(draft: &Draft<'_>, at: usize) -> bool {
     draft.pieces[at].copies.iter().any(|node| draft.health(*node) == Health::Alive)
 }
 
-/// Takes off the copies that are too many: those on nodes that are gone or on their way first, then those
-/// that share a zone, then those on the heaviest nodes. One that lives stays.
+/// Removes surplus copies: first those on gone or draining nodes, then those that share a zone, then those on the
+/// heaviest nodes. The last live copy stays.
 fn remove_surplus(draft: &mut Draft<'_>, at: usize) {
     let wanted = draft.pieces[at].index.copies.max(1);
     while draft.pieces[at].copies.len() > wanted {
@@ -95,7 +94,7 @@ fn empty_drained(draft: &mut Draft<'_>, at: usize) {
     }
 }
 
-/// Brings a copy to the best node that may get it, if there is any.
+/// Adds a copy on the best node that may receive one.
 fn add_copy(draft: &mut Draft<'_>, at: usize, from: Option<NodeId>, reason: String) {
     let best = draft
         .candidates(at)
@@ -105,7 +104,7 @@ fn add_copy(draft: &mut Draft<'_>, at: usize, from: Option<NodeId>, reason: Stri
     }
 }
 
-/// Moves a copy out of a zone that has another one.
+/// Moves a copy out of a zone that has another copy.
 fn spread_zones(draft: &mut Draft<'_>, at: usize) {
     let now = draft.conflicts(at, None, None);
     if now == 0 || !draft.is_free(at) {
@@ -131,8 +130,7 @@ fn spread_zones(draft: &mut Draft<'_>, at: usize) {
     }
 }
 
-/// Moves copies from heavy nodes to light ones. Each move lowers the sum of the squared weights, so that
-/// this ends.
+/// Moves copies from heavy nodes to light ones. Each move lowers the sum of the squared weights, so the loop ends.
 fn balance(draft: &mut Draft<'_>) {
     while let Some((at, from, to)) = next_to_balance(draft) {
         let what = |node: NodeId| {
@@ -161,13 +159,13 @@ fn next_to_balance(draft: &Draft<'_>) -> Option<(usize, NodeId, NodeId)> {
     None
 }
 
-/// The slice whose move from one node to another brings the two nearest to each other.
+/// The slice whose move brings the weights of two nodes closest to each other.
 fn best_between(draft: &Draft<'_>, from: &NodeDraft<'_>, to: &NodeDraft<'_>) -> Option<usize> {
     let apart = from.weight - to.weight;
     let (from_id, to_id) = (from.node.node, to.node.node);
     let may = |at: &usize| {
         let weight = draft.pieces[*at].weight;
-        // By less than a quarter of what moves is not worth the move.
+        // An improvement of less than a quarter of the moved weight is not worth the move.
         apart > weight.saturating_add(weight / 4)
             && draft.may_move(*at, from_id)
             && draft.may_get(*at, to_id)
@@ -185,7 +183,7 @@ fn best_between(draft: &Draft<'_>, from: &NodeDraft<'_>, to: &NodeDraft<'_>) -> 
     })
 }
 
-/// Bytes for people.
+/// Formats a number of bytes for people.
 fn size(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let unit =

@@ -1,12 +1,12 @@
 //! The task that owns a member's core, disk and clock, and the handle to it.
 //!
-//! The loop sleeps until something happens: a write was made durable, a tick, a message, a proposal. It
-//! then takes all that is there, polls the core once, and starts one write, if none is on its way, with
-//! everything that gathered meanwhile: many proposals share one sync, and none waits for a tick.
+//! The loop sleeps until a write is durable, a tick comes, or a message or a proposal arrives. It then takes all
+//! waiting inputs, polls the core once, and starts one write if none is in flight. The write contains everything that
+//! gathered meanwhile, so many proposals share one sync and no proposal waits for a tick.
 //!
-//! When the task is cancelled, what was not acknowledged is lost, as in a crash. When it fails (a full
-//! disk, a log that does not pass its checks) it ends with the error, and every call of the handle says
-//! so: the other members go on without this one. While its disk hangs it says nothing, with the same effect.
+//! Cancelling the task loses what was not acknowledged, as a crash does. When the task fails (a full disk, a corrupt
+//! log) it ends with the error, and every call of the handle returns an error. The other members go on without this
+//! one. While its disk hangs, the member sends nothing, with the same effect.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,21 +31,21 @@ use super::state_machine::StateMachine;
 use super::transport::PeerTransport;
 use super::wire::{QUEUE_BYTES_MAX, RaftMessage};
 
-/// Messages that may wait for the loop, and no more than [`QUEUE_BYTES_MAX`] of them; more are dropped, and Raft
-/// repeats them.
+/// Messages that may wait for the loop, besides the limit of [`QUEUE_BYTES_MAX`] bytes. Further messages are dropped;
+/// Raft repeats them.
 const MESSAGES_MAX: usize = 1024;
-/// Proposals that may wait for the loop; the next proposer waits.
+/// Proposals that may wait for the loop. The next proposer waits.
 const PROPOSALS_MAX: usize = 1024;
-/// And so many bytes of them: as many as Raft takes before they are committed.
+/// Bytes of proposals that may wait: as many as Raft accepts before they are committed.
 const PROPOSALS_BYTES_MAX: usize = 64 << 20;
-/// A member whose write takes longer is silent until it has ended.
+/// A member is silent while one write takes longer than this.
 const WRITE_PATIENCE: Duration = Duration::from_secs(2);
-/// Inputs taken at once, so that the outputs of the first do not wait for ever.
+/// Inputs that are taken at once. More would delay the outputs of the first input.
 const BATCH_MAX: usize = 256;
 
 struct Proposal<O> {
     command: Bytes,
-    /// Given back when the loop takes it.
+    /// Released when the loop takes the proposal.
     room: Reservation,
     reply: oneshot::Sender<Result<O>>,
 }
@@ -61,7 +61,7 @@ struct LogProgress {
     applied: AtomicU64,
 }
 
-/// A member, ready to run.
+/// A member that is ready to run.
 pub struct RaftService<M: StateMachine> {
     core: RaftCore<M>,
     store: Arc<LogStore>,
@@ -72,7 +72,7 @@ pub struct RaftService<M: StateMachine> {
     proposals: Receiver<Proposal<M::Outcome>>,
     role: watch::Sender<RaftRole>,
     progress: Arc<LogProgress>,
-    /// Tells the proposals of this run from those of an earlier one.
+    /// Distinguishes the proposals of this run from those of an earlier run.
     session: u64,
     sequence: u64,
     waiters: BTreeMap<u64, Waiter<M::Outcome>>,
@@ -80,20 +80,20 @@ pub struct RaftService<M: StateMachine> {
     writing: Option<PendingWrite>,
 }
 
-/// A write that is under way.
+/// A write in flight.
 struct PendingWrite {
     since: Instant,
-    /// The number of the last of what it writes; closed where it has panicked.
+    /// Yields the number of the last write in it; closed if the write panicked.
     done: oneshot::Receiver<Result<u64>>,
 }
 
 impl PendingWrite {
-    /// Does it take so long that the others had better go on without this member?
+    /// True if the write takes so long that the other members should go on without this one.
     fn hangs(&self) -> bool {
         self.since.elapsed() > WRITE_PATIENCE
     }
 
-    /// Waits for its end; for ever where there is none.
+    /// Waits for the end of the write; never returns if there is none.
     async fn end(writing: &mut Option<Self>) -> Result<u64> {
         match writing {
             Some(writing) => (&mut writing.done).await.map_err(|_| stopped())?,
@@ -102,7 +102,7 @@ impl PendingWrite {
     }
 }
 
-/// Access to a running member; cheap to clone.
+/// A handle to a running member; cheap to clone.
 pub struct RaftHandle<O> {
     messages: Sender<(RaftMessage, Reservation)>,
     message_bytes: Budget,
@@ -126,8 +126,8 @@ impl<O> Clone for RaftHandle<O> {
 }
 
 impl<O: Send + 'static> RaftHandle<O> {
-    /// Proposes a command and waits for its outcome. `NotLeader` means that nothing was done; after
-    /// `Unavailable` the command may still come to be applied.
+    /// Proposes a command and waits for its outcome. `NotLeader` means that nothing was done. After `Unavailable` the
+    /// command may still be applied later.
     pub async fn propose(&self, command: Bytes) -> Result<O> {
         let (reply, outcome) = oneshot::channel();
         let room = self.proposal_bytes.reserve(command.len()).await;
@@ -135,20 +135,20 @@ impl<O: Send + 'static> RaftHandle<O> {
         outcome.await.map_err(|_| stopped())?
     }
 
-    /// Hands over a message of another member; dropped if the member cannot keep up.
+    /// Delivers a message from another member. The message is dropped if this member cannot keep up.
     pub fn deliver(&self, message: RaftMessage) {
-        // Full or closed: to Raft both are a lost message.
+        // A full or closed queue is a lost message to Raft.
         if let Some(room) = self.message_bytes.try_reserve(message.bytes()) {
             let _ = self.messages.try_send((message, room));
         }
     }
 
-    /// Where the member stands, now and at each change; closed when the member has stopped.
+    /// The member's role now and at each change; closed when the member has stopped.
     pub fn role(&self) -> watch::Receiver<RaftRole> {
         self.role.clone()
     }
 
-    /// The last log positions committed and applied.
+    /// The indexes of the last committed and the last applied entry.
     pub fn progress(&self) -> (u64, u64) {
         let load = |value: &AtomicU64| value.load(Ordering::Relaxed);
         (load(&self.progress.committed), load(&self.progress.applied))
@@ -161,7 +161,7 @@ fn stopped() -> Error {
 }
 
 impl<M: StateMachine> RaftService<M> {
-    /// Opens a member's log in `dir` and recovers its state; blocks.
+    /// Opens the log in `dir` and recovers the state. Blocks.
     pub fn open(
         config: RaftConfig,
         dir: &Path,
@@ -217,7 +217,7 @@ impl<M: StateMachine> RaftService<M> {
 
     async fn serve(&mut self) -> Result<()> {
         let mut ticks = tokio::time::interval(self.tick);
-        // A loop that was held up must not count the lost time as silence of the leader.
+        // A delayed loop must not count the lost time as silence of the leader.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         self.pump()?;
         loop {
@@ -279,11 +279,11 @@ impl<M: StateMachine> RaftService<M> {
         }
     }
 
-    /// Does what the core asks for.
+    /// Carries out the outputs of the core.
     fn pump(&mut self) -> Result<()> {
         let output = self.core.poll()?;
-        // Messages first: followers write while this member does. One whose disk hangs falls silent: what it leads would
-        // be committed by the others, and it could apply nothing of it.
+        // Messages go first, so that followers write while this member does. A member whose disk hangs falls silent.
+        // Otherwise the others would commit entries of a leader that can apply none of them.
         if !self.writing.as_ref().is_some_and(PendingWrite::hangs) {
             for message in output.messages {
                 self.transport.send(message.to, message);
@@ -310,7 +310,7 @@ impl<M: StateMachine> RaftService<M> {
         let store = self.store.clone();
         self.env.spawner.spawn_blocking(Box::new(move || {
             let result = store.commit(&writes).map(|()| number);
-            // The loop is gone when the member was stopped: nobody wants to know.
+            // The receiver is gone when the member was stopped.
             let _ = written.send(result);
         }));
     }
@@ -326,7 +326,7 @@ impl<M: StateMachine> RaftService<M> {
         }
     }
 
-    /// Tells of a change of leader, and those who wait that their proposals may be lost.
+    /// Publishes a change of leader, and tells waiting proposers that their proposals may be lost.
     fn publish_role(&mut self) {
         let role = self.core.role();
         let changed = self.role.send_if_modified(|known| {
@@ -356,8 +356,8 @@ impl<M: StateMachine> RaftService<M> {
 }
 
 impl<M: StateMachine> Drop for RaftService<M> {
-    /// What waits in a channel is kept as long as there are senders: without this, whoever proposed at
-    /// the last moment would wait for ever. And a member that has stopped leads no more.
+    /// A channel keeps its items as long as it has senders. Without this, a proposer of the last moment would wait
+    /// for ever. A stopped member leads no more.
     fn drop(&mut self) {
         self.role.send_modify(|role| (role.leader, role.leads) = (None, false));
         self.proposals.close();

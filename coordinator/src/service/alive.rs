@@ -1,4 +1,4 @@
-//! Says that the member is alive.
+//! Sends the member's own heartbeats.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use proto::rpc::api::Heartbeat;
 use super::reports::heartbeat;
 use crate::leader::driver::member::Member;
 
-/// How often a member says that it is alive.
+/// The interval of a member's heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
 pub(super) async fn send_heartbeats(member: Arc<Member>) {
@@ -23,7 +23,7 @@ pub(super) async fn send_heartbeats(member: Arc<Member>) {
             leases: vec![],
             scans: None,
         };
-        // Between two leaders there is nobody to tell.
+        // There is no leader to reach between two terms.
         if let Err(error) = heartbeat(&member, nothing).await {
             tracing::debug!(%node, %error, "say that a coordinator is alive");
         }

@@ -1,4 +1,4 @@
-//! The calls that come in.
+//! The incoming calls of a member.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,10 +23,10 @@ use crate::leader::bootstrap::changes_membership;
 use crate::leader::driver::member::Member;
 use crate::raft::{RaftMessage, not_leader};
 
-/// While a leader is in its bootstrap, how often what waits for its end looks again.
+/// How often a waiting command looks whether the leader's bootstrap is complete.
 const BOOTSTRAP_LOOK: Duration = Duration::from_millis(20);
 
-/// Lets what changes the membership wait until the leader is past its bootstrap.
+/// Delays a command that changes the membership until the leader's bootstrap is complete.
 async fn wait_active(member: &Member, command: &Command) -> Result<()> {
     let waits = |member: &Member| {
         let now_ms = member.now_ms();
@@ -47,7 +47,7 @@ async fn wait_active(member: &Member, command: &Command) -> Result<()> {
     Ok(())
 }
 
-/// Plans a rebalance from the leader's memory, and begins it.
+/// Plans a rebalance from the leader's memory, and starts its moves.
 async fn rebalance_here(member: &Member, request: RebalanceRequest) -> Result<RebalancePlan> {
     let now_ms = member.now_ms();
     let plan = member.as_leader(|leader| {
@@ -100,7 +100,7 @@ impl CoordinatorApi for Coordinator {
 
     async fn watch(&self) -> Result<ResultStream<WatchMessage>> {
         let role = self.member.raft.role();
-        // A member that is cut off is not who to watch.
+        // A member that is cut off would show a stale state.
         if role.borrow().leader.is_none() {
             return Err(not_leader(None));
         }
@@ -117,7 +117,7 @@ impl CoordinatorApi for Coordinator {
         let active = leader.as_mut().is_some_and(|l| l.is_active(&view.state, now_ms));
         let differences = leader.as_ref().map_or_else(Vec::new, |l| l.differences(&view.state));
         drop(leader);
-        // One that was removed was heard of, but is no longer of the cluster.
+        // A removed node may still have a heartbeat in the leader's memory.
         nodes.retain(|status| view.state.node(status.node).is_some());
         Ok(CoordinatorStatus {
             node: self.member.config.node,
@@ -151,7 +151,7 @@ impl CoordinatorApi for Coordinator {
     }
 }
 
-/// Does the leader alone propose such commands, from what it has heard?
+/// True if only the leader may propose the command.
 fn is_leaders_own(command: &Command) -> bool {
     matches!(
         command,

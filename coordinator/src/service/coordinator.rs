@@ -1,4 +1,4 @@
-//! A member: what it opens and which tasks it starts.
+//! Starts a member: opens its log and spawns its tasks.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,13 +16,13 @@ use crate::leader::driver::{checks, lead, queries};
 use crate::raft::RaftService;
 use crate::replica::{Machine, Replica};
 
-/// Checks that may wait: more than there are moves at a time.
+/// Checks that may wait: more than the limit of concurrent moves.
 const CHECKS_MAX: usize = 64;
 
 /// A running member.
 pub struct Coordinator {
     pub(super) member: Arc<Member>,
-    // In this order: tasks end before the directory is free for another process.
+    // Drop order: the tasks end before the directory is free for another process.
     _tasks: Vec<Task>,
     _lock: Box<dyn Send + Sync>,
 }

@@ -1,8 +1,9 @@
-//! What asks for an epoch that covers a place in a bucket's history (`request_plus`, `at_plus`): where none is published
-//! yet the leader hears of it, promotes one when SYNC has come so far, and all members answer from their own copies.
+//! Waits for an epoch that covers a position in a bucket's history (`request_plus`, `at_plus`). If no published epoch
+//! covers it, the leader registers the waiter and promotes an epoch as soon as SYNC reaches the position. Every
+//! member answers from its own copy of the state.
 //!
-//! A place that is not in the history that is known here may be on a branch that is not known yet: the source is asked
-//! before anybody is told that it is lost.
+//! A position outside of the known history may lie on a branch that is not known yet. The source is asked before the
+//! position is reported as lost.
 
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::leader::driver::member::Member;
 use crate::leader::driver::queries::query_history;
 
-/// Takes a want back when its waiter is gone, however it went.
+/// Removes the waiter from the leader when the call ends, however it ends.
 struct EpochWaiter<'a>(&'a Member, u64);
 
 impl Drop for EpochWaiter<'_> {
@@ -26,8 +27,7 @@ impl Drop for EpochWaiter<'_> {
     }
 }
 
-/// The oldest epoch published that covers a cut. On a member that may be behind, an unknown bucket
-/// is only not known yet.
+/// The oldest published epoch that covers a cut. On a member that may be behind, an unknown bucket may be a new one.
 fn covering(
     member: &Member,
     bucket: BucketId,
@@ -50,7 +50,7 @@ fn covering(
             ),
         ));
     }
-    // What a rollback is about to take back covers nothing.
+    // A rollback is about to remove the newest epochs.
     let frozen = bucket.info.readable_from().is_none();
     if frozen || !is_known(&bucket.logs, cut, history) {
         return Ok(None);
@@ -58,8 +58,8 @@ fn covering(
     Ok(bucket.epochs.covering(cut).cloned())
 }
 
-/// Is each position a place in the bucket's history? One that is not may be on a branch that is not known
-/// here yet: the source is asked.
+/// Checks that each position is in the bucket's history. A position that is not may be on a branch that is not known
+/// yet, so the source is asked.
 async fn check_in_history(
     member: &Member,
     bucket: BucketId,
@@ -73,7 +73,7 @@ async fn check_in_history(
             return Ok(());
         }
     }
-    // While the source does not answer nobody knows.
+    // Without an answer of the source, the position may be valid.
     let Ok(history) = query_history(member, bucket).await else {
         return Ok(());
     };
@@ -140,7 +140,7 @@ pub(super) async fn wait_for_epoch(
     }
 }
 
-/// Is this the history in which somebody asks for a place, and has it the place?
+/// True if the history is the wanted one and contains the cut.
 fn is_known(logs: &FailoverLogs, cut: &Cut, history: Option<u64>) -> bool {
     history.is_none_or(|wanted| wanted == logs.fingerprint()) && logs.includes_cut(cut)
 }

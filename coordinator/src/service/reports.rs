@@ -1,4 +1,4 @@
-//! SYNC and heartbeats, on their way to the leader.
+//! Forwards SYNC and heartbeats to the leader, or records them if this member leads.
 
 use proto::rpc::api::{Heartbeat, SyncReport};
 use proto::{Error, ErrorCode, Result};
@@ -13,7 +13,7 @@ pub(super) async fn sync(member: &Member, report: SyncReport) -> Result<()> {
     member.as_leader(|leader| {
         let view = member.replica.view();
         let told = report.buckets.into_iter();
-        // One bad bucket does not keep the others from being heard.
+        // An invalid report of one bucket does not suppress the others.
         told.map(|told| leader.sync(&view.state, report.projector, told, now_ms))
             .fold(Ok(()), Result::and)?;
         if leader.has_suspects() {

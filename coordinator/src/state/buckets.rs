@@ -1,4 +1,4 @@
-//! DDL of buckets. One namespace for buckets and indexes; numbers are never used twice.
+//! DDL of buckets. Buckets and indexes share one namespace. Ids are never reused.
 
 use std::sync::Arc;
 

@@ -1,14 +1,14 @@
-//! What names and declarations must be.
+//! Validates names and declarations.
 
 use proto::model::index::{COLUMNS_MAX, IndexSpec, PartitionBy, REPLICAS_MAX, SLICES_MAX};
 use proto::{Error, ErrorCode, Result, expr::Expr};
 
 use super::context::StateContext;
 
-/// No name is longer; PostgreSQL's clients show about half of that.
+/// The length limit of a name. PostgreSQL's clients show about half of it.
 const NAME_BYTES_MAX: usize = 128;
 
-/// No declaration is longer; it travels with the catalog.
+/// The length limit of a declaration, which travels with the catalog.
 const SQL_BYTES_MAX: usize = 64 << 10;
 
 impl StateContext {

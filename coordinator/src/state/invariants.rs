@@ -1,24 +1,24 @@
-//! What holds of the state after each command; debug builds check it ([`StateContext::check`]).
+//! The invariants of the state after each command; debug builds check them ([`StateContext::check`]).
 //!
 //! **Present**
 //!
-//! - Every index belongs to a known bucket. Every vbucket is owned by a registered projector, and every vbucket that is
-//!   handed over goes to one.
+//! - Every index belongs to a known bucket. The owner of every vbucket, and the target of every vbucket that is
+//!   handed over, is a registered projector.
 //! - Every slice has at least one copy. The copies of a slice are on distinct registered indexers.
-//! - The newest remembered topology of an index is the one that holds, and the numbers of topologies grow.
-//! - Epochs grow, and an epoch follows an older one. The horizon is never above the newest epoch.
-//! - What a rollback needs is known from the stage on that needs it.
+//! - The newest kept topology of an index is its current one, and the numbers of topologies grow.
+//! - Epochs grow, and each epoch follows an older one. The horizon is never above the newest epoch.
+//! - A rollback has the data that its stage needs.
 //!
 //! **Absent**
 //!
-//! - A number (of a bucket, an index or a move) that is above the last number given.
-//! - Two buckets or indexes of one name.
-//! - A move of a slice that does not exist; two unfinished moves of one slice; a move of an index that is not in
-//!   maintenance; an unfinished move in a bucket that is rolled back.
-//! - An unfinished move whose source has no copy, whose target has one already, or whose target is not an indexer that
-//!   may receive slices.
+//! - An id (of a bucket, an index or a move) above the last id that was given.
+//! - Two buckets or indexes with the same name.
+//! - A move of an unknown slice; two unfinished moves of one slice; a move of an index that is not in maintenance; an
+//!   unfinished move in a bucket that is rolled back.
+//! - An unfinished move whose source has no copy, whose target has one already, or whose target is not an indexer
+//!   that may receive slices.
 //! - A copy on a node that a finished move has just left.
-//! - A dead epoch among the epochs that are kept.
+//! - A dead epoch among the retained epochs.
 //! - A draining node that is not a registered indexer.
 
 use std::collections::BTreeSet;
@@ -41,7 +41,7 @@ fn require(holds: bool, what: impl FnOnce() -> String) -> Checked {
 }
 
 impl StateContext {
-    /// Checks all invariants; the error names the first one that is broken.
+    /// Checks all invariants. The error describes the first broken one.
     pub fn check(&self) -> Checked {
         self.numbers_were_given()?;
         self.names_are_unique()?;
@@ -167,7 +167,7 @@ fn topologies_grow(record: &IndexRecord) -> Checked {
     require(newest == Some(info.topology.number), || {
         format!("index {name:?} does not remember the topology that holds")
     })?;
-    // The earlier ones were compared when they were the newest.
+    // Earlier topologies were compared when they were the newest.
     let grows = match &remembered[..] {
         [.., before, last] => before.topology.number < last.topology.number,
         _ => true,

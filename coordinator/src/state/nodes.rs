@@ -1,9 +1,8 @@
-//! Which processes belong to the cluster: they register, indexers are drained, and who is gone for good
-//! is removed.
+//! The nodes of the cluster: registration, draining of indexers, and removal.
 //!
-//! A node that is drained gets no more slices; what it has is moved away by the leader, as moves. A node
-//! that is removed loses its copies at once, without moves: so it must not have the only one of any slice.
-//! Indexes that are not being built yet have nothing to be moved: their slices are just given to others.
+//! A draining node receives no more slices, and the leader moves its slices away. A removed node loses its copies at
+//! once, without moves, so it must not have the only copy of any slice. Indexes that are not being built yet have
+//! nothing to move: their slices are simply assigned to other nodes.
 
 use std::sync::Arc;
 
@@ -19,10 +18,10 @@ use super::effect::{Change, Effect};
 use super::placement::change_placement;
 use crate::planner::{self, Load, replace_copy};
 
-/// No address and no zone is longer.
+/// The length limit of an address and of a zone.
 const NAME_BYTES_MAX: usize = 255;
 
-/// The places of an index's slices.
+/// The nodes of each slice of an index.
 type Placement = Vec<Vec<NodeId>>;
 
 impl StateContext {
@@ -67,7 +66,7 @@ impl StateContext {
         Ok((Outcome::Done, vec![Effect::CatalogChanged]))
     }
 
-    /// Would there be a place for each copy that the node has?
+    /// Checks that there is room elsewhere for each copy on the node.
     fn check_drain(&self, node: NodeId) -> Result<()> {
         let left: Vec<NodeId> = self.receiving_indexers().filter(|id| *id != node).collect();
         if left.is_empty() {
@@ -115,7 +114,7 @@ impl StateContext {
         Ok((Outcome::Done, vec![Effect::CatalogChanged]))
     }
 
-    /// Takes a node out of all topologies and moves; all or nothing.
+    /// Removes a node from all topologies and moves, or changes nothing.
     fn remove_copies(&mut self, node: NodeId) -> Result<()> {
         let mut loads = self.loads_without(node);
         let mut placements: Vec<(IndexId, Placement)> = Vec::new();
@@ -129,7 +128,7 @@ impl StateContext {
             self.end_moves(id, None, left);
             if self.indexes[&id].info.moves.iter().any(|m| m.from == Some(node)) {
                 self.change_index(id, |info| {
-                    // The target's copy is one more then; another copy is its source.
+                    // The target's copy then comes as an additional one, copied from another source.
                     let leaves = |m: &&mut SliceMove| m.from == Some(node);
                     info.moves.iter_mut().filter(leaves).for_each(|m| m.from = None);
                 });
@@ -150,14 +149,14 @@ impl StateContext {
         }
     }
 
-    /// Gives the slices of indexes that nobody builds yet to other nodes.
+    /// Assigns the node's slices of unbuilt indexes to other nodes.
     fn place_unbuilt_elsewhere(&mut self, node: NodeId) {
         let mut loads = self.loads_without(node);
         let ids: Vec<IndexId> = self.indexes.keys().copied().collect();
         for id in ids {
             let info = &self.indexes[&id].info;
             let unbuilt = info.state == IndexState::Pending;
-            // It may stay where nobody else can have it.
+            // A slice stays if no other node can take it.
             let placement = Some(info)
                 .filter(|_| unbuilt)
                 .and_then(|info| placement_without(info, node, &mut loads).ok().flatten());
@@ -178,8 +177,8 @@ impl StateContext {
     }
 }
 
-/// The places of an index's slices without a node, if it has any of them. Only slices that are not being
-/// built can be given to another node at once.
+/// The placement of an index without a node; `None` if the node has no slice of it. Only slices that are not being
+/// built can change their node at once.
 fn placement_without(
     info: &IndexInfo,
     node: NodeId,

@@ -1,4 +1,4 @@
-//! Where buckets are kept: which projectors a new one gets, and the hand-overs of vbuckets ([`proto::model::homes`]).
+//! The owners of vbuckets: the projectors of a new bucket, and hand-overs of vbuckets ([`proto::model::homes`]).
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn bad(what: String, hint: &str) -> Error {
 const SEVERAL: &str = "only a bucket made FROM PUSH can be on several projectors: the statements of others are numbered by one";
 
 impl StateContext {
-    /// The projectors with the fewest buckets, as many as a new bucket wants.
+    /// Chooses as many projectors as a new bucket needs, those with the fewest buckets first.
     pub(super) fn choose_projectors(
         &self,
         source: SourceKind,
@@ -81,7 +81,7 @@ impl StateContext {
                 }
                 None if home == to => {}
                 None => {
-                    // One command's hand-overs differ by their vbuckets.
+                    // The hand-overs of one command differ by their vbuckets.
                     let number = (next << 16) | u64::from(vbucket.0);
                     homes.begin(HandOver { number, vbucket: *vbucket, to });
                     begun += 1;

@@ -1,4 +1,4 @@
-//! Compares the copies that the leader wants compared.
+//! Runs the leader's checks: compares copies by their checksums.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use proto::{Error, Result};
 use super::member::Member;
 use crate::leader::{Checksum, CopyCheck};
 
-/// Checks that run at a time; each reads two slices.
+/// Concurrent checks. Each check reads two slices.
 const CHECKS_AT_ONCE: usize = 8;
 
-/// Hands checks to their own task; where there is no room they failed, for now.
+/// Queues checks for their task. A check that finds the queue full has failed and is planned again.
 pub(super) fn start_checks(member: &Member, checks: Vec<CopyCheck>) {
     for check in checks {
         if let Err(full) = member.checks.0.try_send(check) {
@@ -23,8 +23,7 @@ pub(super) fn start_checks(member: &Member, checks: Vec<CopyCheck>) {
     }
 }
 
-/// Compares copies, several at a time, as the leader's loop wants it. Reading a slice takes its time; the
-/// loop does not wait for it.
+/// Compares copies, several at a time. The leader's loop does not wait, because reading a slice takes long.
 pub(crate) async fn compare_copies(member: Arc<Member>) {
     let checks = member.checks.1.clone();
     checks.for_each_concurrent(CHECKS_AT_ONCE, |check| compare(&member, check)).await;

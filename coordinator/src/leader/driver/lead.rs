@@ -1,9 +1,9 @@
-//! The leader's loop: runs on every member, and does something on the one that leads.
+//! The leader's loop. It runs on every member and acts only on the one that leads.
 //!
-//! A term begins with an empty [`Leader`] and with the registration of the members, so that they show
-//! among the nodes. Then the loop asks for a plan, proposes what it says, and sleeps until something
-//! was heard or the tick comes. One promotion is on its way at a time: whoever waits meanwhile is served
-//! by it or by the next one. The loop never ends; when leadership is lost the memory goes with it.
+//! A term begins with an empty [`Leader`] and with the registration of the members, so that they appear among the
+//! nodes. Then the loop asks for a plan, proposes the plan's commands, and sleeps until a report or the next tick.
+//! Only one promotion is in flight; a caller that waits meanwhile is served by it or by the next one. The loop never
+//! ends. Losing leadership drops the memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::leader::{Leader, Plan};
 use crate::raft::RaftRole;
 
-/// After a proposal failed, and the member still leads, the next one waits this long.
+/// The delay after a failed proposal, if the member still leads.
 const RETRY: Duration = Duration::from_millis(50);
 
 /// Runs until the member's log has stopped.
@@ -73,7 +73,7 @@ async fn lead(member: &Member, role: &mut watch::Receiver<RaftRole>, term: u64) 
     }
 }
 
-/// Does what the plan says. Answers after how many milliseconds to look again.
+/// Carries out one plan. Returns the milliseconds until the next one.
 async fn act(member: &Member) -> Result<Option<u64>> {
     let now_ms = member.now_ms();
     let Plan { commands, checks, next_ms } = {
@@ -106,7 +106,8 @@ async fn propose(member: &Member, command: Command) -> Result<()> {
     }
 }
 
-/// The members are nodes like any others. One whose number another process has goes unregistered.
+/// Registers the members, which are nodes like any others. A member whose id another process has taken stays
+/// unregistered.
 async fn register_members(member: &Member) -> Result<()> {
     for (id, address) in &member.config.members {
         let known = member.replica.view().state.node(*id).cloned();

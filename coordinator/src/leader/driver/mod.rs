@@ -1,8 +1,8 @@
-//! Carries out what the leader plans: the tasks that run on each member and do something on the one that leads.
+//! Carries out the leader's plans: tasks that run on each member and act on the one that leads.
 //!
 //! | file | what it is |
 //! |---|---|
-//! | [`member`] | what the tasks share |
+//! | [`member`] | the state that the tasks share |
 //! | [`lead`] | the loop: plan, propose, sleep |
 //! | [`queries`] | asks sources for their histories |
 //! | [`checks`] | compares the two ends of moves |

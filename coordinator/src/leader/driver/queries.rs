@@ -14,14 +14,14 @@ use proto::{Error, Result};
 use super::member::Member;
 use crate::leader::Leader;
 
-/// How often the leader looks for buckets that it has not heard of.
+/// The time between two looks for buckets without reports.
 const QUERY_EVERY: Duration = Duration::from_millis(250);
 
-/// A projector that does not answer for this long is asked again later.
+/// A projector that does not answer within this time is queried again later.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Enquires the sources of which something strange was heard, or nothing, while this member leads; each by itself,
-/// so that one that does not answer keeps nobody waiting.
+/// Queries suspect and silent sources while this member leads. Each query runs by itself, so that a slow source
+/// delays no other.
 pub(crate) async fn query_sources(member: Arc<Member>) {
     let mut asked = FuturesUnordered::new();
     let mut busy = BTreeSet::new();
@@ -53,7 +53,7 @@ pub(crate) async fn query_sources(member: Arc<Member>) {
     }
 }
 
-/// Asks a source for its history.
+/// Queries a source for its history.
 pub(crate) async fn query_history(member: &Member, bucket: BucketId) -> Result<SourceHistory> {
     let source = {
         let view = member.replica.view();
