@@ -1,4 +1,4 @@
-//! What the calls and the tasks of a projector work on.
+//! The state that the calls and the tasks of a projector share.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -19,10 +19,10 @@ use crate::source::DocumentStore;
 use crate::source::bucket::Bucket;
 use crate::source::writer::{Job, Work, Writer};
 
-/// How long a call waits for a bucket or an index that the coordinator has made a moment ago.
+/// How long a call waits for a bucket or an index that was created a moment ago.
 const CATALOG_WAIT: Duration = Duration::from_secs(2);
 
-/// What the calls and the tasks of a projector work on.
+/// The state that the calls and the tasks of a projector share.
 pub struct Projector {
     pub(crate) config: Config,
     pub(crate) env: Env,
@@ -36,7 +36,7 @@ pub struct Projector {
     pub(crate) write_budget: Budget,
 }
 
-/// The buckets that have moved on since they were last asked for.
+/// The buckets that have changed since the last look.
 #[derive(Default)]
 pub(crate) struct ChangedBuckets {
     buckets: Mutex<BTreeSet<BucketId>>,
@@ -87,7 +87,7 @@ impl Projector {
         }
     }
 
-    /// Waits a little until the catalog shows something that its user has seen already.
+    /// Waits a little until the catalog shows what the caller expects.
     pub(crate) async fn wait_for<T>(
         &self,
         look: impl Fn(Option<&Catalog>) -> Option<T> + Send,
@@ -118,7 +118,7 @@ impl Projector {
         self.wait_for(|_| self.find(bucket), missing).await
     }
 
-    /// Has the writer do something between two groups.
+    /// Runs `work` in the writer, between two groups.
     pub(crate) async fn exclusively<T: Send + 'static>(
         &self,
         bucket: Arc<Bucket>,
@@ -126,7 +126,7 @@ impl Projector {
     ) -> Result<T> {
         self.queue(bucket, 0, |reply| {
             Work::Exclusive(Box::new(move |writer, bucket| {
-                // Whoever asked may have gone; what was done stands all the same.
+                // The caller may be gone; the work stands all the same.
                 let _gone = reply.send(work(writer, bucket));
             }))
         })

@@ -1,9 +1,9 @@
-//! Reads the change log for a stream, and tells what was purged from what is damaged.
+//! Reads the change log for a stream, and distinguishes purged entries from damage.
 //!
-//! A gap in the log would become a gap in the index that nobody notices. A purge removes entries while streams read,
-//! so whoever finds a gap asks the store how far it has purged: the store knows that no later than the gap is there.
-//! A vbucket that has another home now is removed the same way; that is no purge to its readers, since the new home has
-//! its log.
+//! An unnoticed gap in the log would become a gap in the index. A purge removes entries while streams read. So a
+//! reader that finds a gap asks the store how far the log is purged, which the store knows as soon as the gap exists.
+//! A vbucket that moved to another owner is removed in the same way. Its readers do not see a purge, because the new
+//! owner has the log.
 
 use std::sync::Arc;
 
@@ -16,10 +16,11 @@ use super::context::StreamContext;
 use crate::source::bucket::Bucket;
 use crate::source::{LogExtent, LogRange, Mutation};
 
-/// Bytes read from a vbucket's log at once.
+/// The size of one read from a vbucket's log.
 const LOG_READ_BYTES: usize = 256 << 10;
 
-/// Is all that comes after a place in some vbuckets still in the log? `HistoryPurged` names one of which it is not.
+/// Checks that the log has everything after a position in some vbuckets. `HistoryPurged` names a vbucket that it
+/// lacks.
 pub async fn check_kept(
     context: &StreamContext,
     bucket: &Bucket,
@@ -66,7 +67,7 @@ pub async fn read(
 }
 
 fn gone(bucket: &Bucket, vbucket: VbucketId, after: Seqno, purged: Seqno) -> Error {
-    // What is removed is not kept any more before it goes.
+    // A vbucket is disowned before its data is removed.
     if !bucket.ownership().owned.contains(vbucket) {
         return Error::unavailable(format!("vbucket {vbucket} is kept elsewhere"));
     }
@@ -106,7 +107,8 @@ mod tests {
         }
     }
 
-    /// A bucket of two vbuckets, the first of which is kept here; each has ten entries, and the older half has gone.
+    /// A bucket of two vbuckets, the first of which is owned here. Each has ten entries, and the older half is
+    /// purged.
     fn half_gone() -> (StreamContext, Bucket) {
         let info = BucketInfo::new(BucketId(1), "b", 2, SourceKind::Push, NodeId(1));
         let branches = vec![vec![(Vbuuid(1), 0)]; 2];

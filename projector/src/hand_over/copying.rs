@@ -1,11 +1,11 @@
-//! What the writer does with a vbucket that is handed over to this projector.
+//! The writer's part in receiving a vbucket from another projector.
 //!
-//! Mutations follow on what is here. Where the home's log was purged the documents come first, or rather
-//! meanwhile: they are read at the home a piece at a time, each as of its own moment, and the log is copied from the
-//! purge point on beside them. A document that was read at some moment lacks no mutation before it; and as those
-//! behind come by the log, in their order, all documents are right as soon as the log has come to where the vbucket
-//! ended when the last of them was read. Only then the vbucket gets its branches, in the batch with which that is
-//! so; until then it is here in part ([`is_partial`]), and a process that finds it like that begins anew.
+//! Mutations are appended to what is here. If the owner's log was purged, the documents are needed too. They are read
+//! from the owner piece by piece, each piece as of its own moment, while the log is copied from the purge point on. A
+//! document includes all mutations before the moment at which it was read, and the log brings all later ones in
+//! order. So all documents are right once the log has reached the end that the vbucket had when the last document was
+//! read. The batch that reaches it gives the vbucket its branches. Until then the vbucket is partial
+//! ([`is_partial`]), and a process that finds it partial starts again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,16 +23,16 @@ use crate::source::writer::Writer;
 
 /// A piece of a vbucket's log.
 pub struct LogPiece {
-    /// They follow on what is here.
+    /// Mutations that follow the vbucket's end here.
     pub mutations: Vec<Mutation>,
-    /// Those of the vbucket that begin at or before the last of them; none where the vbucket is here in part with it.
+    /// The branches that begin at or before the last mutation; empty while the vbucket stays partial.
     pub branches: Branches,
     /// Branches that were begun and of which nothing is left.
     pub given_up: Branches,
 }
 
 impl Writer {
-    /// A vbucket of whose log the home has purged all up to a seqno: its documents follow.
+    /// Begins a vbucket whose log the owner has purged up to a seqno. Its documents follow.
     pub fn begin_documents(
         &self,
         bucket: &Bucket,
@@ -50,7 +50,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Some of its documents, as they were at the home at one moment.
+    /// Stores documents as they were at the owner at one moment.
     pub fn copy_documents(
         &self,
         bucket: &Bucket,
@@ -66,7 +66,7 @@ impl Writer {
         self.store.put_documents(bucket.info.id, documents)
     }
 
-    /// A piece of its log.
+    /// Stores a piece of the log.
     pub fn copy(&self, bucket: &Bucket, handing: &HandOver, piece: LogPiece) -> Result<()> {
         let _gate = self.lock_gate();
         check_joining(bucket, handing)?;
@@ -96,7 +96,7 @@ impl Writer {
     }
 }
 
-/// Is this hand-over still under way?
+/// Checks that the hand-over is still in progress.
 fn check_joining(bucket: &Bucket, handing: &HandOver) -> Result<()> {
     let vbucket = handing.vbucket;
     let is_pending = bucket.homes().handing_of(vbucket) == Some(handing);

@@ -1,16 +1,15 @@
-//! What the writer does when it changes which vbuckets of a bucket are kept
-//! ([`proto::model::homes`] has the steps of a hand-over).
+//! The writer's part in changing the ownership of vbuckets ([`proto::model::homes`] has the steps of a hand-over).
 //!
-//! What is kept follows from the catalog alone, and is durable with the bucket's record, so that a projector that
-//! starts while no coordinator answers goes on with what it had. What is *released* is the projector's own word to the
-//! target of a hand-over: it is durable before the word is given, and holds for as long as the catalog has the
-//! hand-over.
+//! The set of *owned* vbuckets follows from the catalog alone. It is durable in the bucket's record, so that a
+//! projector that starts without a coordinator continues with its last ownership. A *released* vbucket is the
+//! projector's own promise to the target of a hand-over. The release is durable before the promise is given, and
+//! holds while the catalog has the hand-over.
 //!
-//! A vbucket that is being copied here (`copying.rs`) is in documents and log like any other, and nobody sees it
-//! before it is kept: streams, snapshots and histories are of what is kept. Copies that were given up, and vbuckets
-//! that went elsewhere, are removed when the catalog says so (`removing.rs`).
+//! A vbucket that is being copied here (`copying.rs`) is stored like any other, but nobody sees it before it is
+//! owned: streams, snapshots and histories cover only owned vbuckets. Abandoned copies, and vbuckets that moved away,
+//! are removed when the catalog allows it (`removing.rs`).
 //!
-//! All this runs between the writer's groups, alone.
+//! All of this runs exclusively, between the writer's groups.
 
 use std::sync::Arc;
 
@@ -24,7 +23,7 @@ use crate::source::record::is_partial;
 use crate::source::writer::Writer;
 
 impl Writer {
-    /// The catalog says where the vbuckets are: what is kept changes.
+    /// Applies the owners of the vbuckets in the catalog.
     pub fn change_ownership(
         &self,
         bucket: &Bucket,
@@ -46,8 +45,8 @@ impl Writer {
         Ok(())
     }
 
-    /// What is to be kept is not shown in part. Of a vbucket whose home this is there is a part only where the disk
-    /// is an older copy than the catalog: then nothing of it is here, and its producer pushes it again.
+    /// Empties partial vbuckets before they become visible. An owned vbucket is partial only if the disk is an older
+    /// copy than the catalog. Then its producer pushes it again.
     fn empty_parts(&self, bucket: &Bucket, ownership: &Ownership) -> Result<()> {
         let (durable, branches) = (bucket.durable(), bucket.branches());
         let part = |vbucket: &VbucketId| {
@@ -64,7 +63,7 @@ impl Writer {
         Ok(())
     }
 
-    /// From now on a vbucket takes no mutations, for as long as the hand-over lasts.
+    /// Makes a vbucket refuse mutations while its hand-over lasts.
     pub fn release(&self, bucket: &Bucket, handing: &HandOver) -> Result<()> {
         let _gate = self.lock_gate();
         let mut ownership = Ownership::clone(&bucket.ownership());

@@ -1,4 +1,4 @@
-//! Removes what is here of vbuckets, a small batch at a time ([`crate::source`] says how a part is known).
+//! The task that removes vbuckets in small batches ([`crate::source`] explains how a partial vbucket is recognized).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use crate::projector::Projector;
 use crate::source::bucket::Bucket;
 use crate::source::writer::Writer;
 
-/// Between two tries.
+/// The pause after a failure.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Removes what has gone elsewhere, and copies that were given up, whenever the catalog tells of some. Runs until
-/// cancelled, at any await without harm: what is left is removed by the next process.
+/// Removes vbuckets that moved away and abandoned copies after each change of the catalog. Runs until cancelled; safe
+/// to cancel at any await, because the next process removes the rest.
 pub async fn remove_gone(projector: Arc<Projector>) {
     let mut catalogs = projector.catalog.subscribe();
     while catalogs.changed().await.is_ok() {
@@ -42,7 +42,7 @@ async fn remove_all_gone(projector: &Projector) -> Result<()> {
     Ok(())
 }
 
-/// Removes what is here of a vbucket, if anything. Cancelled: it is here in part, and the rest goes later.
+/// Removes the stored data of a vbucket. Cancelling leaves it partial, and the rest is removed later.
 pub(super) async fn remove(
     projector: &Projector,
     bucket: &Arc<Bucket>,

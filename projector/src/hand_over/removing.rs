@@ -1,9 +1,9 @@
-//! What the writer does with a vbucket that goes: one that has another home now, a copy that was given up, or one
-//! that is to be copied anew.
+//! The writer's part in removing a vbucket: one that has another owner now, an abandoned copy, or one that is copied
+//! again.
 //!
-//! First it loses its branches, durably: from then on it is here in part ([`is_partial`](crate::source::record::is_part)), and stays so
-//! until its last entry goes, whoever crashes. Then its documents go, and its log, in small batches; writers commit
-//! their groups between them.
+//! First the vbucket durably loses its branches. From then on it is partial
+//! ([`is_partial`](crate::source::record::is_partial)), whatever crashes, until its last entry is gone. Then its
+//! documents and its log are removed in small batches; writers commit their groups between them.
 
 use proto::model::homes::Homes;
 use proto::model::ids::{NodeId, Seqno, VbucketId};
@@ -12,20 +12,20 @@ use proto::{Error, Result};
 use crate::source::bucket::Bucket;
 use crate::source::writer::Writer;
 
-/// Documents that are looked at for one batch: a few milliseconds.
+/// Documents that one batch looks at: a few milliseconds.
 const LOOK_AT: usize = 4096;
-/// Entries of the log that go in one batch: a millisecond of work.
+/// Log entries that one batch removes: a millisecond of work.
 const ENTRIES: u64 = 2048;
 
-/// What is removed, and for whom.
+/// A vbucket to remove, and the purpose.
 #[derive(Clone, Copy, Debug)]
 pub struct Removal {
     /// The vbucket.
     pub vbucket: VbucketId,
     /// This projector.
     pub projector: NodeId,
-    /// Is the vbucket on its way here, to be copied anew? Each of the two that remove begins only where the
-    /// other does not.
+    /// True to make room for a new copy of a vbucket that is on its way here; false to clean up. Each of the two
+    /// begins only where the other does not.
     pub for_new_copy: bool,
 }
 
@@ -42,13 +42,13 @@ impl Removal {
     }
 }
 
-/// Is a vbucket on its way to a projector?
+/// True if the vbucket is on its way to the projector.
 pub fn is_joining(homes: &Homes, vbucket: VbucketId, projector: NodeId) -> bool {
     homes.handing_of(vbucket).is_some_and(|handing| handing.to == projector)
 }
 
 impl Writer {
-    /// From now on the vbucket is here in part, if at all; false where nothing of it is here.
+    /// Makes the vbucket partial. Returns false if nothing of it is stored.
     pub fn begin_removal(&self, bucket: &Bucket, removal: Removal) -> Result<bool> {
         let _gate = self.lock_gate();
         removal.check(bucket)?;
@@ -67,7 +67,7 @@ impl Writer {
         Ok(end.0 > 0)
     }
 
-    /// Removes some of its documents, behind an id; the id to go on behind, none at the end.
+    /// Removes some of its documents after an id. Returns the id to continue after; `None` at the end.
     pub fn remove_documents(
         &self,
         bucket: &Bucket,
@@ -79,7 +79,7 @@ impl Writer {
         self.store.remove_documents(bucket.info.id, removal.vbucket, after, LOOK_AT)
     }
 
-    /// Removes some of its log, when its documents have gone; true at the end.
+    /// Removes some of its log after all its documents. Returns true at the end.
     pub fn remove_log(&self, bucket: &Bucket, removal: Removal) -> Result<bool> {
         let _gate = self.lock_gate();
         removal.check(bucket)?;

@@ -1,4 +1,4 @@
-//! The target's end: takes over what the catalog says is on its way here.
+//! The target's side of a hand-over: it takes over the vbuckets that the catalog sends here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,33 +25,33 @@ use crate::source::bucket::Bucket;
 use crate::source::writer::Writer;
 use crate::source::{Mutation, StoredDocument};
 
-/// Mutations that may be missing when the home is asked to release the vbucket: what takes milliseconds.
+/// The owner is asked to release a vbucket when at most this many mutations are missing: a few milliseconds of work.
 const LAST_PIECE_MUTATIONS: u64 = 1_000;
-/// Between two tries.
+/// The pause after a failure.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// How far a hand-over has come, as far as this process knows.
+/// The progress of a hand-over, as far as this process knows.
 #[derive(Default)]
 struct TransferProgress {
-    /// Its documents are being copied.
+    /// Present while the documents are copied.
     documents: Option<DocumentCopy>,
-    /// All is here, and the home takes nothing more.
+    /// True if everything is stored here and the owner accepts no more mutations.
     is_whole: bool,
 }
 
-/// A vbucket that comes by its documents, and is here in part.
+/// A partial vbucket whose documents are being copied.
 #[derive(Default)]
 struct DocumentCopy {
-    /// Where the log has come to, when there is one.
+    /// The end of the copied log; `None` before the purge point is known.
     after: Option<Position>,
-    /// All of them are here that were at the home; else they go on behind an id, or begin.
+    /// True if all documents were read. Otherwise the copy continues after `behind`.
     are_read: bool,
     behind: Option<String>,
-    /// Where the vbucket ended when some were read last.
+    /// The end of the vbucket when documents were last read.
     seen: Position,
 }
 
-/// Takes one vbucket over after another. Runs until cancelled, at any await without harm.
+/// Takes over one vbucket after another. Runs until cancelled; safe to cancel at any await.
 pub async fn take_over_all(projector: Arc<Projector>) {
     let mut catalogs = projector.catalog.subscribe();
     let client = projector.env.random.next_u64();
@@ -61,7 +61,7 @@ pub async fn take_over_all(projector: Arc<Projector>) {
         let mut incoming = incoming_transfers(&projector);
         progress
             .retain(|number, _| incoming.iter().any(|incoming| incoming.handing.number == *number));
-        // One that cannot be carried out does not hold up the others.
+        // A hand-over that fails does not block the others.
         let Some(next) = usize::checked_rem(failures, incoming.len()) else {
             if catalogs.changed().await.is_err() {
                 return;
@@ -86,7 +86,7 @@ pub async fn take_over_all(projector: Arc<Projector>) {
     }
 }
 
-/// Waits a little until the catalog that is known here has heard of the end of a hand-over.
+/// Waits a little until the catalog shows the end of a hand-over.
 async fn wait_for_catalog(projector: &Projector, bucket: BucketId, handing: HandOver) {
     let look = |catalog: Option<&proto::model::catalog::Catalog>| {
         let homes = catalog.and_then(|catalog| catalog.buckets.get(&bucket)).map(|b| &b.homes);
@@ -97,7 +97,7 @@ async fn wait_for_catalog(projector: &Projector, bucket: BucketId, handing: Hand
     late.err().inspect(|error| tracing::debug!(%error, "a hand-over"));
 }
 
-/// A hand-over to this projector, and where it comes from.
+/// A hand-over to this projector, and its owner.
 struct IncomingTransfer {
     bucket: BucketId,
     handing: HandOver,
@@ -127,7 +127,8 @@ async fn take_over(
     let bucket = projector.bucket(id).await?;
     let source = projector.directory.projector(home);
     let mut target = Target { projector, bucket, handing, source };
-    // What is whole stays: the request to be the home may be on its way, whatever becomes of the old one.
+    // A complete copy stays, whatever becomes of the old owner, because the request to become the owner may be in
+    // flight.
     if !progress.is_whole {
         target.copy_all(progress).await?;
         progress.is_whole = true;
@@ -140,7 +141,7 @@ async fn take_over(
     }
 }
 
-/// What copies one vbucket.
+/// The copy of one vbucket.
 struct Target<'p> {
     projector: &'p Projector,
     bucket: Arc<Bucket>,
@@ -149,7 +150,7 @@ struct Target<'p> {
 }
 
 impl Target<'_> {
-    /// Copies pieces until the home has released the vbucket and all of it is here.
+    /// Copies pieces until the owner has released the vbucket and all of it is stored here.
     async fn copy_all(&mut self, progress: &mut TransferProgress) -> Result<()> {
         if progress.documents.is_none() && self.bucket.is_partial(self.handing.vbucket) {
             self.begin_anew().await?;
@@ -169,7 +170,7 @@ impl Target<'_> {
             let is_purged = error.code == ErrorCode::HistoryPurged;
             progress.documents = is_purged.then(DocumentCopy::default);
         }
-        // One that is overtaken again and again must not keep the others waiting.
+        // A hand-over that is overtaken again and again must not block the others.
         Err(error)
     }
 
@@ -179,7 +180,7 @@ impl Target<'_> {
         remove(self.projector, &self.bucket, removal).await
     }
 
-    /// The next piece, or two; true when all is here.
+    /// Copies the next one or two pieces. Returns true when everything is stored here.
     async fn copy_some(&self, progress: &mut TransferProgress, release: &mut bool) -> Result<bool> {
         if let Some(documents) = &mut progress.documents {
             if !documents.are_read {
@@ -187,7 +188,7 @@ impl Target<'_> {
             }
             let is_whole = match documents.after {
                 Some(after) => self.copy_beside(documents, after).await?,
-                // Nothing is purged any more.
+                // The log has no purge point any more.
                 None => true,
             };
             if is_whole {
@@ -220,7 +221,7 @@ impl Target<'_> {
         self.source.hand_over(request).await
     }
 
-    /// The next documents; the first come with the purge point.
+    /// Copies the next documents. The first piece also has the purge point.
     async fn copy_documents(&self, known: &mut DocumentCopy) -> Result<()> {
         let place = (known.after.unwrap_or_default(), known.seen);
         let piece = self.ask(place, Some(known.behind.clone()), false).await?;
@@ -244,7 +245,7 @@ impl Target<'_> {
         Ok(())
     }
 
-    /// A piece of the log, beside the documents; true when the vbucket is here as a whole, up to some place.
+    /// Copies a piece of the log beside the documents. Returns true once the vbucket is complete up to some position.
     async fn copy_beside(&self, known: &mut DocumentCopy, after: Position) -> Result<bool> {
         let piece = self.ask((after, known.seen), None, false).await?;
         let reached = piece.mutations.last().map_or(after, |last| last.position);
@@ -257,14 +258,14 @@ impl Target<'_> {
         Ok(is_whole)
     }
 
-    /// Writes a piece of the log behind a place.
+    /// Stores a piece of the log after a position.
     async fn copy(&self, piece: HandOverPiece, after: Seqno, is_whole: bool) -> Result<()> {
         let of =
             |PushMutation { vbucket, position: Position { seqno, .. }, id, kind, document }| {
                 Mutation::new((vbucket, seqno), Arc::from(id), kind, document)
             };
         let mutations: Vec<_> = piece.mutations.into_iter().map(of).collect();
-        // The branches that begin beyond the copy's end come again with the next piece.
+        // Branches that begin after the end of this piece come again with the next one.
         let end = mutations.last().map_or(after, |mutation| mutation.seqno);
         let (mut branches, given_up) = (piece.branches, piece.given_up);
         branches.retain(|(_, began)| is_whole && Seqno(*began) <= end);

@@ -1,4 +1,4 @@
-//! The calls that others make.
+//! The incoming calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,10 +29,10 @@ use crate::source::push::branches::begin_branches;
 use crate::source::push::check::pushes;
 use crate::source::writer::{Work, Writer};
 
-/// How long a writer waits for a stability timestamp, where too much has none: an election, and then some.
+/// How long a writer waits for the next stability timestamp: an election, and some more.
 const PUBLISHED_WAIT: Duration = Duration::from_secs(10);
-/// Documents that one call may ask for, together: half of what a message between processes may have, so
-/// that ids and framing have room beside them; never less than one document.
+/// The size limit of the documents of one call: half a message between processes, so that ids and framing have room.
+/// Never less than one document.
 const GET_BYTES_MAX: usize = 32 << 20;
 
 #[async_trait]
@@ -49,7 +49,7 @@ impl ProjectorApi for Projector {
         let wanted = ids.clone();
         let read = move || store.get(at.info.id, &wanted, GET_BYTES_MAX);
         let found = self.env.blocking(read).await?;
-        // What is removed is not kept any more before it goes.
+        // A vbucket is disowned before its data is removed.
         let ownership = bucket.ownership();
         let vbuckets = ids.iter().map(|id| vbucket_of(id, bucket.info.vbuckets));
         match vbuckets.into_iter().find(|vbucket| !ownership.owned.contains(*vbucket)) {
@@ -88,7 +88,7 @@ impl ProjectorApi for Projector {
         if ownership.released.is_empty() {
             return Ok(SourcePlace { durable, history: logs.fingerprint(), kept });
         }
-        // What was released may be written elsewhere already.
+        // A released vbucket may be written elsewhere already.
         ownership.released.iter().for_each(|vbucket| kept.remove(vbucket));
         let (durable, history) = (durable.of(&kept), logs.of(&kept).fingerprint());
         Ok(SourcePlace { durable, history, kept })
@@ -100,7 +100,7 @@ impl ProjectorApi for Projector {
 
     async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
         let bucket = self.bucket(request.bucket).await?;
-        // Without a catalog nobody knows which indexes the frames are for.
+        // Without a catalog the indexes of the frames are unknown.
         let missing = || Error::unavailable("the projector has not heard from the coordinator yet");
         self.wait_for(|catalog| catalog.map(|_| ()), missing).await?;
         let (out, messages) = byte_channel(self.config.stream_bytes_max);
@@ -143,7 +143,7 @@ impl ProjectorApi for Projector {
 }
 
 impl Projector {
-    /// A bucket that is written in this way, and no other.
+    /// Returns a bucket of the given kind, or an error that names the right call.
     async fn writable(&self, bucket: BucketId, kind: SourceKind) -> Result<Arc<Bucket>> {
         let bucket = self.bucket(bucket).await?;
         if bucket.info.source == kind {
@@ -157,8 +157,8 @@ impl Projector {
         Err(Error::new(ErrorCode::Unsupported, message).with_hint(hint))
     }
 
-    /// Waits while too much of a bucket waits for a timestamp: one that covered it all would be more than an
-    /// indexer can gather.
+    /// Waits while too many mutations of a bucket are not covered by a timestamp. A timestamp that covers more would
+    /// exceed what an indexer can collect.
     async fn wait_published(&self, bucket: &Bucket) -> Result<()> {
         let most = self.config.unpublished_bytes_max;
         if bucket.unpublished_bytes() < most {

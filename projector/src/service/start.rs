@@ -1,4 +1,4 @@
-//! Starts a projector: its buckets and its tasks.
+//! Starts a projector: opens its buckets and spawns its tasks.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -19,10 +19,10 @@ use crate::source::embedded::branches::begin_branches;
 use crate::source::writer::Writer;
 use crate::{follow, hand_over, purge};
 
-/// Writers in the queue; what bounds it in practice is their bytes.
+/// Jobs in the writer's queue. In practice their bytes are the limit.
 const WRITE_JOBS: usize = 4096;
 
-/// A running projector; dropping it ends its tasks, and with them its streams.
+/// A running projector. Dropping it ends its tasks and streams.
 pub struct Service {
     projector: Arc<Projector>,
     failed: Arc<Notify>,
@@ -81,13 +81,12 @@ impl Service {
         Ok(Self { projector, failed, _tasks: tasks })
     }
 
-    /// Waits until the store has failed: a disk that is full or broken. It takes no writes until the process is started
-    /// again.
+    /// Waits until the store has failed (a full or broken disk). It accepts no writes until the process is restarted.
     pub async fn stopped(&self) {
         self.failed.notified().await;
     }
 
-    /// What others call.
+    /// The projector that serves the calls.
     pub fn projector(&self) -> Arc<Projector> {
         Arc::clone(&self.projector)
     }

@@ -1,20 +1,20 @@
-//! Which vbuckets of a bucket a projector keeps.
+//! The vbuckets of a bucket that a projector owns.
 
 use proto::model::homes::{Homes, VbucketSet};
 use proto::model::ids::{NodeId, VbucketId};
 use serde::{Deserialize, Serialize};
 
-/// What a projector keeps of a bucket.
+/// The vbuckets of a bucket that a projector owns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ownership {
-    /// The vbuckets whose home it is.
+    /// The vbuckets that the projector owns.
     pub owned: VbucketSet,
-    /// Of these, those that take no more mutations: they are being handed over.
+    /// Owned vbuckets that accept no more mutations, because they are being handed over.
     pub released: VbucketSet,
 }
 
 impl Ownership {
-    /// What is kept when the homes are these.
+    /// Computes the ownership under the catalog's owners.
     pub fn with_homes(&self, homes: &Homes, projector: NodeId) -> Self {
         let owned = homes.kept_by(projector);
         let is_pending =
@@ -23,7 +23,7 @@ impl Ownership {
         Self { owned, released }
     }
 
-    /// Does a vbucket take mutations?
+    /// True if the vbucket accepts mutations.
     pub fn is_writable(&self, vbucket: VbucketId) -> bool {
         self.owned.contains(vbucket) && !self.released.contains(vbucket)
     }

@@ -1,4 +1,4 @@
-//! What a group of writers does to one bucket.
+//! The changes of a commit group in one bucket.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::mutation::Mutation;
 use super::ownership::Ownership;
 use super::store::document_store::BucketChanges;
 
-/// What the group does to one bucket.
+/// The changes of a commit group in one bucket.
 pub(super) struct PendingChanges {
     pub(super) bucket: Arc<Bucket>,
     pub(super) next: Vec<Position>,

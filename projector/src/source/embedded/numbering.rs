@@ -14,7 +14,7 @@ use crate::source::mutation::Mutation;
 use crate::source::pending::PendingChanges;
 use crate::source::store::document_store::DocumentStore;
 
-/// Numbers the writes of a request, all or none.
+/// Numbers the writes of a request: all of them or none.
 pub(in crate::source) fn write(
     pending: &mut PendingChanges,
     store: &dyn DocumentStore,
@@ -46,15 +46,14 @@ pub(in crate::source) fn write(
     Ok(WriteReply { affected, position: WritePosition { bucket, positions } })
 }
 
-/// Looks at a request as a whole before any of it is done: which of its writes change something.
-/// `DuplicateId` where one makes a document that is there, perhaps by an earlier write of the same
-/// request.
+/// Validates a request as a whole before any of it is executed. Returns for each write whether it changes anything.
+/// `DuplicateId` if an insert finds the document, perhaps from an earlier write of the same request.
 fn check_writes(
     pending: &PendingChanges,
     store: &dyn DocumentStore,
     writes: &[CheckedWrite],
 ) -> Result<Vec<bool>> {
-    // Bulk loads replace; they need to know of nothing that is there.
+    // A bulk load replaces documents, so it needs no lookups.
     if writes.iter().all(|write| matches!(write.kind, CheckedKind::Upsert(..))) {
         return Ok(vec![true; writes.len()]);
     }
@@ -88,7 +87,7 @@ fn exists(pending: &PendingChanges, store: &dyn DocumentStore, id: &str) -> Resu
     }
 }
 
-/// The next place in a vbucket of an embedded bucket.
+/// The next position in a vbucket.
 fn number(pending: &mut PendingChanges, vbucket: VbucketId) -> Position {
     let at = usize::from(vbucket.0);
     let newest = pending.branches[at].first().map_or(Vbuuid(0), |(vbuuid, _)| *vbuuid);

@@ -1,8 +1,8 @@
 //! Branches that a producer begins.
 //!
-//! A producer that has lost a piece of its history says after which place its new branch begins; what the
-//! vbucket has beyond is lost. The request may come twice, and the second time late: so each branch is begun
-//! once, and those of which nothing is left are remembered for that.
+//! A producer that has lost part of its history names the position after which its new branch begins. The vbucket
+//! loses what it has beyond. The request may arrive twice, the second time late. So each branch is begun once, and
+//! branches of which nothing is left are remembered for that purpose.
 
 use proto::model::cut::Position;
 use proto::model::history::{BRANCHES_MAX, Branches, begin_branch};
@@ -13,8 +13,8 @@ use crate::source::bucket::Bucket;
 use crate::source::record::BucketRecord;
 use crate::source::writer::Writer;
 
-/// Branches that a producer has begun: what the vbuckets have beyond is lost, here too. Said again it
-/// changes nothing.
+/// Begins the producer's branches. The vbuckets lose what they have beyond the beginnings. A repeated request changes
+/// nothing.
 pub fn begin_branches(
     writer: &Writer,
     bucket: &Bucket,
@@ -53,8 +53,8 @@ pub fn begin_branches(
     Ok(())
 }
 
-/// Begins a branch of a vbucket, that ends at `end` and is `named` so often, in a record; false if it is on that
-/// branch or was on it already. Whoever says it again, late, must not take back what has come since.
+/// Begins a branch of a vbucket in a record. The vbucket ends at `end`, and the request names it `named` times.
+/// Returns false if the vbucket is or was on that branch already: a late repetition must not remove newer mutations.
 fn stage_branch(
     record: &mut BucketRecord,
     (vbucket, Position { vbuuid, seqno }): (VbucketId, Position),

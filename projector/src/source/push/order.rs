@@ -1,4 +1,4 @@
-//! Takes mutations that their producer has numbered, in their order.
+//! Accepts mutations in the order that their producer has numbered.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,14 @@ use super::check::CheckedPush;
 use crate::source::pending::PendingChanges;
 use crate::source::record::BucketRecord;
 
-/// Takes pushed mutations up to the first that does not fit; then comes the error that the request has met already.
+/// Accepts pushed mutations up to the first that does not fit. Then returns `error`, which validation has found in
+/// the same request.
 pub(in crate::source) fn push(
     pending: &mut PendingChanges,
     mutations: Vec<CheckedPush>,
     error: Option<Error>,
 ) -> Result<PushReply> {
-    // All or nothing: whoever sends it to the wrong place can send it again as it is.
+    // A request to the wrong projector is refused as a whole, so that it can be sent again unchanged.
     let elsewhere = |push: &&CheckedPush| !pending.ownership.is_writable(push.mutation.vbucket);
     if let Some(push) = mutations.iter().find(elsewhere) {
         return Err(pending.bucket.not_owned(push.mutation.vbucket));
@@ -39,7 +40,7 @@ pub(in crate::source) fn push(
     error.map_or(Ok(PushReply { durable: durable.into_iter().collect() }), Err)
 }
 
-/// Does a pushed mutation follow the last one? The first of a vbucket names its branch.
+/// Checks that a pushed mutation follows the last one. The first mutation of a vbucket names its branch.
 fn check_order(pending: &PendingChanges, vbucket: VbucketId, position: Position) -> Result<()> {
     let at = usize::from(vbucket.0);
     let (last, expected) = (pending.next[at], pending.next[at].seqno.0 + 1);

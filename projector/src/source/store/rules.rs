@@ -1,4 +1,4 @@
-//! What all stores do alike.
+//! The rules that all stores share.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use proto::{Error, ErrorCode, Result};
 use super::document_store::LogExtent;
 use crate::source::mutation::Mutation;
 
-/// What taking a vbucket back to a place does to its documents: for each id that was changed beyond it, the
-/// mutation that it goes back to, if it had one. The vbucket's log is read in two parts, what goes first. Where
-/// neither part says what a document was, purged entries may have.
+/// Computes the documents of a vbucket at an earlier position: for each id that changed after it, the mutation that
+/// is current there, if any. The vbucket's log comes in two parts, the entries after the position first. An error if
+/// purged entries may have had an earlier version.
 pub(super) fn documents_before(
     beyond: impl Iterator<Item = Result<Arc<Mutation>>>,
     before: impl Iterator<Item = Result<Arc<Mutation>>>,
@@ -35,12 +35,12 @@ pub(super) fn documents_before(
     Ok(changed.into_iter().map(|(id, was)| (id, was.filter(upsert))).collect())
 }
 
-/// Is the place to which a vbucket goes back still in its log, or its very beginning?
+/// Checks that a rewind goes to a position that is still in the log, or to the very beginning.
 pub(super) fn check_rewind(vbucket: VbucketId, purged: Seqno, to: Seqno) -> Result<()> {
     if to.0 > 0 && to <= purged { Err(versions_purged(vbucket, purged)) } else { Ok(()) }
 }
 
-/// Is nothing here of a vbucket that is to be copied?
+/// Checks that nothing is stored of a vbucket that is to be copied.
 pub(super) fn check_empty(vbucket: VbucketId, extent: &LogExtent) -> Result<()> {
     let LogExtent { end, .. } = extent;
     match end.0 {
@@ -57,7 +57,7 @@ fn versions_purged(vbucket: VbucketId, purged: Seqno) -> Error {
         .with_hint("begin the branch at seqno 0 and push everything again")
 }
 
-/// Looks up each id, as long as what is found is within a bound.
+/// Looks up each id, up to a total size.
 pub(super) fn get_each(
     ids: &[String],
     bytes_max: usize,

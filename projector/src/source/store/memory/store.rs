@@ -1,4 +1,4 @@
-//! The store over its buckets.
+//! The document store in memory.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -17,7 +17,7 @@ use crate::source::store::document_store::{
 };
 use crate::source::store::rules::{check_empty, check_rewind, get_each, no_bucket};
 
-/// The store in memory. A clone is the same store.
+/// The document store in memory. A clone is the same store.
 #[derive(Clone, Default)]
 pub struct MemoryStore(Arc<Mutex<MemoryState>>);
 
@@ -59,12 +59,12 @@ impl MemoryStore {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The next commit's sync fails.
+    /// Makes the next commit's sync fail.
     pub fn fail_next_sync(&self) {
         self.state().sync_fails = true;
     }
 
-    /// The machine crashed and starts again: a batch in doubt has reached the disk, or is gone.
+    /// Simulates a crash and a restart of the machine. A batch in doubt has reached the disk or is gone.
     pub fn lose_unsynced(&self, reached_disk: bool) {
         let mut state = self.state();
         state.sync_fails = false;
@@ -286,7 +286,7 @@ impl DocumentStore for MemoryStore {
     }
 }
 
-/// The ids behind one, or all.
+/// The range after an id, or of all ids.
 fn ids_after(after: Option<&str>) -> (Bound<&str>, Bound<&str>) {
     (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded)
 }
