@@ -44,7 +44,7 @@ fn decode_record(bytes: &[u8]) -> Result<Record> {
         version => Err(Error::new(
             ErrorCode::Version,
             format!(
-                "a command of version {:?}, this build reads {RECORD_VERSION}",
+                "a command of version {:?}, this build reads version {RECORD_VERSION}",
                 version.map(|v| v.0)
             ),
         )

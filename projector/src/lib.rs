@@ -23,7 +23,7 @@
 //! | `follow`, `hand_over`, `purge` | the tasks |
 //! | `service` | starts the tasks, and answers the calls |
 //!
-//! Imports run upwards in this table only.
+//! A module imports only modules above it in this table.
 
 mod config;
 mod feed;

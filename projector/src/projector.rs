@@ -112,8 +112,8 @@ impl Projector {
             return Ok(found);
         }
         let missing = || {
-            Error::new(ErrorCode::Unknown, format!("this projector keeps no bucket {bucket}"))
-                .with_hint("it was dropped, or another projector keeps it")
+            Error::new(ErrorCode::Unknown, format!("this projector does not have bucket {bucket}"))
+                .with_hint("the bucket was dropped, or another projector owns it")
         };
         self.wait_for(|_| self.find(bucket), missing).await
     }
@@ -141,7 +141,7 @@ impl Projector {
     ) -> Result<T> {
         let room = self.write_budget.reserve(bytes).await;
         let (reply, answer) = oneshot::channel();
-        let ending = || Error::unavailable("the projector is ending");
+        let ending = || Error::unavailable("the projector is stopping");
         let job = Job { bucket, bytes, work: work(reply), room };
         self.jobs.send(job).await.map_err(|_| ending())?;
         answer.await.map_err(|_| ending())?

@@ -39,7 +39,7 @@ pub(crate) async fn purge_logs(projector: Arc<Projector>) {
             if let Err(error) = bound(&projector, &bucket).await
                 && !bucket.is_removed()
             {
-                tracing::warn!(bucket = %bucket.info.name, %error, "purging a change log");
+                tracing::warn!(bucket = %bucket.info.name, %error, "a purge of a change log failed");
             }
         }
     }

@@ -56,11 +56,11 @@ fn all_indexers_reported(state: &StateContext, heartbeats: &Heartbeats) -> bool 
 
 pub(super) fn log_findings(state: &StateContext, heartbeats: &Heartbeats) {
     for difference in differences(state, heartbeats) {
-        tracing::info!(%difference, "an indexer and the topology differ");
+        tracing::info!(%difference, "the slices of an indexer differ from the topology");
     }
     for (bucket, cut) in restart_timestamps(state, heartbeats) {
         let mutations: u64 = cut.iter().map(|(_, position)| position.seqno.0).sum();
-        tracing::debug!(%bucket, mutations, "the restart timestamp");
+        tracing::debug!(%bucket, mutations, "restart timestamp");
     }
 }
 
@@ -103,12 +103,12 @@ pub(super) fn differences(state: &StateContext, heartbeats: &Heartbeats) -> Vec<
                 let there = told.is_some();
                 let serves = index.state == IndexState::Maintenance;
                 if let Some(from) = told.filter(|_| serves).and_then(built_from) {
-                    let what = format!("node {} builds slice {slice} of {name:?}", node.id);
-                    found.push(format!("{what} anew, from {from}"));
+                    let what = format!("node {} rebuilds slice {slice} of {name:?}", node.id);
+                    found.push(format!("{what} from {from}"));
                 }
                 if there && !index.may_keep(node.id, slice) {
                     found.push(format!(
-                        "node {} has slice {slice} of {name:?}, which is not its own",
+                        "node {} has slice {slice} of {name:?}, which is not assigned to it",
                         node.id
                     ));
                 }
@@ -119,7 +119,7 @@ pub(super) fn differences(state: &StateContext, heartbeats: &Heartbeats) -> Vec<
         }
         let unknown = slices.into_keys();
         found
-            .extend(unknown.map(|slice| format!("node {} has {slice}, which is unknown", node.id)));
+            .extend(unknown.map(|slice| format!("node {} has the unknown slice {slice}", node.id)));
     }
     found
 }

@@ -85,7 +85,10 @@ fn differences_are_said_and_the_restart_timestamp_is_the_lowest_high_watermark()
     let found = leader.differences(&state);
     assert_eq!(
         found,
-        ["node 20 has slice 1 of \"i\", which is not its own", "node 20 lacks slice 2 of \"i\""]
+        [
+            "node 20 has slice 1 of \"i\", which is not assigned to it",
+            "node 20 lacks slice 2 of \"i\""
+        ]
     );
     let mut heartbeat = leader.heartbeats.nodes[&NodeId(21)].heartbeat.clone();
     heartbeat.slices.iter_mut().for_each(|slice| slice.floor = None);
@@ -94,8 +97,8 @@ fn differences_are_said_and_the_restart_timestamp_is_the_lowest_high_watermark()
     assert_eq!(
         leader.differences(&state)[2..],
         [
-            "node 21 builds slice 1 of \"i\" anew, from the source",
-            "node 21 builds slice 3 of \"i\" anew, from the copy on node 22"
+            "node 21 rebuilds slice 1 of \"i\" from the source",
+            "node 21 rebuilds slice 3 of \"i\" from the copy on node 22"
         ]
     );
     let [(_, cut)] = &restart_timestamps(&state, &leader.heartbeats)[..] else {

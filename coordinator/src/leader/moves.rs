@@ -174,7 +174,7 @@ impl Moves {
         let silent_ms = heartbeats.silent_ms(target, now_ms);
         if silent_ms >= self.settings.target_silent_ms {
             let s = silent_ms / 1_000;
-            return NextStep::Undo(format!("node {target}, the target, has been silent for {s} s"));
+            return NextStep::Undo(format!("target node {target} has been silent for {s} s"));
         }
         let progress = heartbeats.progress_of(target, info.id, m.id);
         if let Some(trouble) = progress.and_then(|p| self.stuck(p, tracked, now_ms))
@@ -257,7 +257,7 @@ impl Moves {
         let stuck_ms = now_ms.saturating_sub(since_ms);
         let s = stuck_ms / 1_000;
         let gave_up = stuck_ms >= self.settings.stuck_ms;
-        gave_up.then(|| format!("the target has come no further for {s} s: {trouble}"))
+        gave_up.then(|| format!("the target has made no progress for {s} s: {trouble}"))
     }
 }
 
@@ -304,10 +304,11 @@ fn pairs(info: &IndexInfo) -> impl Iterator<Item = (&IndexInfo, &SliceMove)> {
 }
 
 fn difference(check: &CopyCheck, source: Checksum, target: Checksum) -> String {
-    format!(
-        "checksum {:016x} of {} entries on node {} and {:016x} of {} on node {} differ at epoch {}",
-        source.0, source.1, check.source, target.0, target.1, check.target, check.epoch
-    )
+    let on = |(sum, entries): Checksum, node: NodeId| {
+        format!("{sum:016x} of {entries} entries on node {node}")
+    };
+    let (source, target) = (on(source, check.source), on(target, check.target));
+    format!("checksums differ at epoch {}: {source}, {target}", check.epoch)
 }
 
 #[cfg(test)]

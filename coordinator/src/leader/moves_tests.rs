@@ -226,7 +226,7 @@ fn a_target_that_dies_is_given_up_in_every_stage() {
         assert_eq!(world.stages(), [stage], "it may come back");
         world.pass(SECOND);
         assert_eq!(world.stages(), []);
-        assert_eq!(world.undone(), ["node 22, the target, has been silent for 60 s"]);
+        assert_eq!(world.undone(), ["target node 22 has been silent for 60 s"]);
         assert_eq!(copies(&world.state, 0), [20]);
     }
 }
@@ -282,8 +282,8 @@ fn copies_that_differ_undo_the_move_and_say_how() {
     assert_eq!((world.stages(), copies(&world.state, 0)), (vec![], vec![20]));
     assert_eq!(
         world.undone(),
-        ["checksum 00000000000000ab of 9 entries on node 20 and 00000000000000cd of 8 on node 22 \
-          differ at epoch 1"]
+        ["checksums differ at epoch 1: 00000000000000ab of 9 entries on node 20, \
+          00000000000000cd of 8 entries on node 22"]
     );
 }
 
@@ -367,7 +367,7 @@ fn a_target_that_comes_no_further_is_given_up_with_its_trouble() {
     assert_eq!(trouble(MovePhase::Copying, Some("the disk is full"), 59), none);
     assert_eq!(trouble(MovePhase::Copying, None, 1), none, "somebody made room");
     assert_eq!(trouble(MovePhase::Copying, Some("the disk is full"), 60), none);
-    let why = ["the target has come no further for 60 s: the disk is full"];
+    let why = ["the target has made no progress for 60 s: the disk is full"];
     assert_eq!(trouble(MovePhase::Copying, Some("the disk is full"), 1), why);
 }
 

@@ -71,7 +71,7 @@ pub(super) fn rebalance(
 ) -> Result<RebalancePlan> {
     let index = request.index.as_deref().map(|name| movable(state, name)).transpose()?;
     if let Some(node) = unreported(state, heartbeats, now_ms) {
-        let what = format!("the leading coordinator has not heard of node {node} yet");
+        let what = format!("node {node} has not reported to the new leading coordinator yet");
         return Err(Error::unavailable(what).with_hint("try again in a few seconds"));
     }
     Ok(planner::plan(&view(state, heartbeats, settings, index, now_ms), Goal::Balance))
@@ -161,9 +161,10 @@ fn movable(state: &StateContext, name: &str) -> Result<IndexId> {
     if info.state == IndexState::Maintenance {
         return Ok(info.id);
     }
-    let what = format!("index \"{name}\" is in {}: its slices do not move", info.state.name());
+    let what =
+        format!("index \"{name}\" is in {}; slices move only in maintenance", info.state.name());
     Err(Error::new(ErrorCode::InvalidParameter, what)
-        .with_hint("BUILD INDEX it, or wait until it serves scans"))
+        .with_hint("use BUILD INDEX, or wait until the index serves scans"))
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ impl Sources {
                 let (_, history) = self.histories.remove(&id)?;
                 if stage.is_none_or(|stage| stage == RollbackStage::Rollback) {
                     let told = self.report_cut(stability, bucket, history.durable);
-                    told.err().inspect(|error| tracing::warn!(bucket = %id, %error, "a history"));
+                    told.err().inspect(|error| tracing::warn!(bucket = %id, %error, "the history of a source does not fit its bucket"));
                 }
             }
             None if stage == Some(RollbackStage::Started) => {

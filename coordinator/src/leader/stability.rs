@@ -63,7 +63,7 @@ impl Stability {
             return Err(Error::new(
                 ErrorCode::InvalidParameter,
                 format!(
-                    "bucket {bucket} has {} vbuckets, the report {}",
+                    "bucket {bucket} has {} vbuckets, the report has {}",
                     published.vbuckets(),
                     cut.vbuckets()
                 ),

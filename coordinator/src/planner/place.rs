@@ -47,8 +47,9 @@ pub fn check_enough(replicas: u8, nodes: &[NodeId]) -> Result<()> {
     }
     let there: Vec<String> = nodes.iter().map(NodeId::to_string).collect();
     let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
-    let what =
-        format!("replicas = {replicas} needs {copies} indexers; those that get slices: {there}");
+    let what = format!(
+        "replicas = {replicas} needs {copies} indexers; indexers that receive slices: {there}"
+    );
     Err(Error::new(ErrorCode::Unavailable, what)
         .with_hint("start more indexers, or ask for fewer replicas"))
 }
@@ -136,7 +137,10 @@ mod tests {
     #[test]
     fn too_few_nodes_are_an_error_that_says_who_is_there() {
         let error = place(1, 1, &[node(7, "")]).unwrap_err();
-        assert!(error.message.contains("needs 2 indexers; those that get slices: 7"), "{error}");
+        assert!(
+            error.message.contains("needs 2 indexers; indexers that receive slices: 7"),
+            "{error}"
+        );
     }
 
     #[test]

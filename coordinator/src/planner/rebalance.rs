@@ -66,14 +66,19 @@ fn remove_surplus(draft: &mut Draft<'_>, at: usize) {
         });
         let Some((_, worst)) = worst else { return };
         let (worst, there) = (*worst, copies.len());
-        draft.plan_move(at, Some(worst), None, format!("{there} copies, {wanted} are wanted"));
+        draft.plan_move(
+            at,
+            Some(worst),
+            None,
+            format!("the slice has {there} copies, {wanted} are wanted"),
+        );
     }
 }
 
 fn add_missing(draft: &mut Draft<'_>, at: usize) {
     let (there, wanted) = (draft.pieces[at].copies.len(), draft.pieces[at].index.copies);
     if there < wanted {
-        let reason = format!("{there} of {wanted} copies");
+        let reason = format!("the slice has {there} of {wanted} copies");
         add_copy(draft, at, None, reason);
     }
 }
@@ -82,7 +87,7 @@ fn replace_gone(draft: &mut Draft<'_>, at: usize) {
     let copies = &draft.pieces[at].copies;
     let gone = copies.iter().copied().find(|node| draft.health(*node) == Health::Gone);
     if let Some(gone) = gone {
-        add_copy(draft, at, Some(gone), format!("node {gone} has been silent for long"));
+        add_copy(draft, at, Some(gone), format!("node {gone} has been silent for too long"));
     }
 }
 

@@ -155,7 +155,7 @@ fn a_node_that_is_silent_is_waited_for_and_one_that_is_gone_is_replaced() {
     view.nodes[1].health = Health::Gone;
     let result = plan(&view, Goal::Repair);
     assert_eq!(moves(&result), [(1, 0, 2, 3), (1, 1, 2, 3)]);
-    assert_eq!(result.moves[0].reason, "node 2 has been silent for long");
+    assert_eq!(result.moves[0].reason, "node 2 has been silent for too long");
     view.nodes[0].health = Health::Silent;
     assert_eq!(moves(&plan(&view, Goal::Repair)), [], "nobody to copy from");
 }

@@ -187,7 +187,7 @@ impl<M: StateMachine> RaftCore<M> {
         let last = self.node.raft.raft_log.last_index();
         let (member, voters) = (self.config.member, &self.node.store().voters);
         if !is_valid(&message, member, voters, last) {
-            tracing::debug!(from = %message.from, kind = ?message.kind, "drop a raft message");
+            tracing::debug!(from = %message.from, kind = ?message.kind, "dropped an invalid raft message");
             return Ok(());
         }
         if message.kind == MessageKind::Heartbeat
@@ -197,7 +197,7 @@ impl<M: StateMachine> RaftCore<M> {
             return Err(Error::new(
                 ErrorCode::Corrupt,
                 format!(
-                    "the leader knows entry {} of this log, which ends at {last}",
+                    "the leader has acknowledgements of this log up to entry {}, but the log ends at {last}",
                     message.commit
                 ),
             )
@@ -206,7 +206,7 @@ impl<M: StateMachine> RaftCore<M> {
             ));
         }
         if let Err(error) = self.node.step(message.into_raft()) {
-            tracing::debug!(%error, "raft refuses a message");
+            tracing::debug!(%error, "the raft crate refused a message");
         }
         self.draw_election_timeout();
         Ok(())
@@ -221,7 +221,7 @@ impl<M: StateMachine> RaftCore<M> {
         if command.is_empty() || command.len() > COMMAND_BYTES_MAX {
             return Err(Error::new(
                 ErrorCode::OverLimit,
-                format!("a command of {} bytes; at most {COMMAND_BYTES_MAX}", command.len()),
+                format!("a command of {} bytes, the limit is {COMMAND_BYTES_MAX}", command.len()),
             ));
         }
         self.node.propose(context.into(), command.into()).map_err(raft_error)

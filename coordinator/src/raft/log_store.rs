@@ -157,7 +157,7 @@ impl LogStore {
         log.hard_state.commit = log.hard_state.commit.max(snapshot_index);
         if snapshot_index < log.start.0 || log.hard_state.commit > log.last() {
             return Err(corrupt(format!(
-                "entries {}..={} do not join snapshot {snapshot_index} and commit {}",
+                "entries {}..={} do not fit snapshot {snapshot_index} and commit index {}",
                 log.start.0 + 1,
                 log.last(),
                 log.hard_state.commit
@@ -239,14 +239,14 @@ fn check_identity(identity: Option<Identity>, member: NodeId, voters: &[u64]) ->
     if identity.format != FORMAT {
         return Err(Error::new(
             ErrorCode::Version,
-            format!("log format {}, this build reads {FORMAT}", identity.format),
+            format!("log of format {}, this build reads format {FORMAT}", identity.format),
         ));
     }
     if identity.member != member.0 || identity.voters != voters {
         return Err(Error::new(
             ErrorCode::InvalidParameter,
             format!(
-                "it belongs to member {} of {:?}, not to member {member} of {voters:?}",
+                "the log belongs to member {} of {:?}, not to member {member} of {voters:?}",
                 identity.member, identity.voters
             ),
         )
@@ -257,7 +257,7 @@ fn check_identity(identity: Option<Identity>, member: NodeId, voters: &[u64]) ->
 
 fn corrupt(what: String) -> Error {
     Error::new(ErrorCode::Corrupt, what)
-        .with_hint("check this member's disk; the others go on while they are a majority")
+        .with_hint("check this member's disk; the other members continue while they are a majority")
 }
 
 fn failed(error: impl Into<redb::Error>) -> Error {

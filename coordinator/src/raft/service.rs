@@ -157,7 +157,7 @@ impl<O: Send + 'static> RaftHandle<O> {
 
 fn stopped() -> Error {
     Error::unavailable("this coordinator member has stopped")
-        .with_hint("its log says why; the other members go on")
+        .with_hint("see its log for the cause; the other members continue")
 }
 
 impl<M: StateMachine> RaftService<M> {
@@ -347,9 +347,9 @@ impl<M: StateMachine> RaftService<M> {
         for sequence in lost {
             if let Some(waiter) = self.waiters.remove(&sequence) {
                 let _ = waiter.reply.send(Err(Error::unavailable(
-                    "the leading coordinator changed while the command was on its way",
+                    "the leading coordinator changed while the command was in flight",
                 )
-                .with_hint("send the same request again; it is not done twice")));
+                .with_hint("send the same request again; it is never executed twice")));
             }
         }
     }

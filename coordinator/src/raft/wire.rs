@@ -118,7 +118,7 @@ impl RaftMessage {
         let bytes = postcard::to_extend(self, vec![WIRE_VERSION])
             .map_err(|error| Error::internal(format!("encode a raft message: {error}")))?;
         if bytes.len() > MESSAGE_BYTES_MAX {
-            let what = format!("a raft message of {} bytes, more than fit in a call", bytes.len());
+            let what = format!("a raft message of {} bytes does not fit in a call", bytes.len());
             return Err(Error::new(ErrorCode::OverLimit, what));
         }
         Ok(bytes)
@@ -129,17 +129,19 @@ impl RaftMessage {
         let bad =
             |what: String| Error::new(ErrorCode::InvalidParameter, format!("raft message: {what}"));
         if bytes.len() > MESSAGE_BYTES_MAX {
-            return Err(bad(format!("{} bytes, more than {MESSAGE_BYTES_MAX}", bytes.len())));
+            return Err(bad(format!("{} bytes, the limit is {MESSAGE_BYTES_MAX}", bytes.len())));
         }
         match bytes.split_first() {
             Some((&WIRE_VERSION, body)) => match postcard::take_from_bytes(body) {
                 Ok((message, [])) => Ok(message),
-                Ok((_, rest)) => Err(bad(format!("{} bytes too many", rest.len()))),
+                Ok((_, rest)) => Err(bad(format!("{} bytes left over", rest.len()))),
                 Err(error) => Err(bad(error.to_string())),
             },
             Some((version, _)) => Err(Error::new(
                 ErrorCode::Version,
-                format!("raft message of version {version}, this member speaks {WIRE_VERSION}"),
+                format!(
+                    "raft message of version {version}, this build reads version {WIRE_VERSION}"
+                ),
             )),
             None => Err(bad("empty".into())),
         }
@@ -180,7 +182,12 @@ impl RaftMessage {
             .iter()
             .find(|(_, msg_type)| *msg_type == message.msg_type)
             .map(|(kind, _)| *kind)
-            .ok_or_else(|| Error::internal(format!("raft sends {:?}", message.msg_type)))?;
+            .ok_or_else(|| {
+                Error::internal(format!(
+                    "the raft crate sent an unexpected message of type {:?}",
+                    message.msg_type
+                ))
+            })?;
         let snapshot =
             message.has_snapshot().then(|| LogSnapshot::from_raft(message.take_snapshot()));
         Ok(Self {
@@ -220,7 +227,10 @@ impl LogEntry {
 
     pub(crate) fn from_raft(entry: eraftpb::Entry) -> Result<Self> {
         if entry.entry_type != EntryType::EntryNormal {
-            return Err(Error::internal(format!("raft entry of type {:?}", entry.entry_type)));
+            return Err(Error::internal(format!(
+                "the raft crate made an unexpected entry of type {:?}",
+                entry.entry_type
+            )));
         }
         let eraftpb::Entry { index, term, data, context, .. } = entry;
         Ok(Self { index, term, data, context })

@@ -25,7 +25,7 @@ pub(super) async fn send_heartbeats(member: Arc<Member>) {
         };
         // There is no leader to reach between two terms.
         if let Err(error) = heartbeat(&member, nothing).await {
-            tracing::debug!(%node, %error, "say that a coordinator is alive");
+            tracing::debug!(%node, %error, "a heartbeat of a coordinator failed");
         }
     }
 }

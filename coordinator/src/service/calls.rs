@@ -68,7 +68,7 @@ async fn rebalance_here(member: &Member, request: RebalanceRequest) -> Result<Re
 impl CoordinatorApi for Coordinator {
     async fn propose(&self, request: CommandRequest) -> Result<Outcome> {
         if is_leaders_own(&request.command) {
-            let what = "this command is the leading coordinator's own";
+            let what = "only the leading coordinator may propose this command";
             return Err(Error::new(ErrorCode::InvalidParameter, what));
         }
         match self.member.forward_to()? {

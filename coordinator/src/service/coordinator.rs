@@ -64,7 +64,7 @@ impl Coordinator {
         let node = member.config.node;
         tasks.push(env.spawn("coordinator-log", async move {
             if let Err(error) = service.run().await {
-                tracing::error!(%node, %error, "a coordinator member stops");
+                tracing::error!(%node, %error, "the coordinator member stops");
             }
         }));
         tasks.push(env.spawn("coordinator-leader", lead::run(member.clone())));

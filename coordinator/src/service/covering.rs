@@ -43,7 +43,7 @@ fn covering(
         return Err(Error::new(
             ErrorCode::InvalidParameter,
             format!(
-                "the position names {} vbuckets, bucket \"{}\" has {}",
+                "the position has {} vbuckets, bucket \"{}\" has {}",
                 cut.vbuckets(),
                 bucket.info.name,
                 bucket.info.vbuckets
@@ -79,7 +79,8 @@ async fn check_in_history(
     };
     if wanted.is_some_and(|wanted| wanted != history.logs.fingerprint()) {
         let what = format!("the history of bucket {bucket} has changed");
-        return Err(Error::new(ErrorCode::InvalidParameter, what).with_hint("ask again"));
+        return Err(Error::new(ErrorCode::InvalidParameter, what)
+            .with_hint("repeat the request with a new position"));
     }
     let lost = cut.iter().find(|(vbucket, at)| !history.logs.includes(*vbucket, *at));
     let Some((vbucket, Position { vbuuid, seqno })) = lost else { return Ok(()) };
@@ -87,8 +88,9 @@ async fn check_in_history(
         "vbucket {vbucket} of bucket {bucket}: {:x}/{seqno} is not in the source's history",
         vbuuid.0
     );
-    Err(Error::new(ErrorCode::InvalidParameter, what)
-        .with_hint("the source has lost it in a failover, or it is a position of another bucket"))
+    Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(
+        "the source has lost the position in a failover, or the position belongs to another bucket",
+    ))
 }
 
 /// Waits for an epoch that covers a cut.
@@ -132,7 +134,7 @@ pub(super) async fn wait_for_epoch(
             Ok(true) => {}
             Ok(false) => return Err(Error::unavailable("this coordinator member has stopped")),
             Err(_) => {
-                let what = format!("no epoch of bucket {bucket} covers the position in time");
+                let what = format!("no epoch of bucket {bucket} covered the position in time");
                 return Err(Error::new(ErrorCode::Cancelled, what)
                     .with_hint("the source or its projector may be behind; try again"));
             }

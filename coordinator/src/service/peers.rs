@@ -71,9 +71,9 @@ async fn send_all(directory: Arc<dyn Directory>, peer: NodeId, queue: Receiver<W
             Ok(()) => {}
             // A snapshot over the size limit can never arrive.
             Err(error) if error.code == ErrorCode::OverLimit => {
-                tracing::error!(%peer, %error, "a member cannot be brought up to date");
+                tracing::error!(%peer, %error, "the state is too large to send to a coordinator member");
             }
-            Err(error) => tracing::debug!(%peer, %error, "send raft messages"),
+            Err(error) => tracing::debug!(%peer, %error, "raft messages were lost"),
         }
     }
 }
@@ -97,6 +97,8 @@ async fn send_some(
     let member = directory.coordinator_member(peer)?;
     match tokio::time::timeout(timeout, member.raft(messages)).await {
         Ok(result) => result,
-        Err(_) => Err(proto::Error::unavailable(format!("coordinator {peer} does not answer"))),
+        Err(_) => {
+            Err(proto::Error::unavailable(format!("coordinator {peer} did not answer in time")))
+        }
     }
 }

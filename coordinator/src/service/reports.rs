@@ -33,7 +33,7 @@ pub(super) async fn heartbeat(member: &Member, heartbeat: Heartbeat) -> Result<(
     let news = member.as_leader(|leader| {
         if member.replica.view().state.node(heartbeat.node).is_none() {
             let what = format!("node {} is not registered", heartbeat.node);
-            return Err(Error::new(ErrorCode::Unknown, what).with_hint("register it first"));
+            return Err(Error::new(ErrorCode::Unknown, what).with_hint("register the node first"));
         }
         Ok(leader.record_heartbeat(heartbeat, now_ms))
     })?;

@@ -43,7 +43,7 @@ impl StateContext {
     }
 
     pub(super) fn role_of(&self, node: NodeId) -> Result<Role> {
-        let unknown = || Error::new(ErrorCode::Unknown, format!("no node {node} is registered"));
+        let unknown = || Error::new(ErrorCode::Unknown, format!("node {node} is not registered"));
         self.nodes.get(&node).map(|info| info.role).ok_or_else(unknown)
     }
 }

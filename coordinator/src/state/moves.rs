@@ -64,12 +64,12 @@ impl StateContext {
                 .with_hint("slices move when the index serves scans"));
         }
         if let Some(m) = self.unfinished(info, planned.slice) {
-            return Err(wait(format!("move {} of the slice is under way", m.id))
-                .with_hint("wait until it has ended (SHOW MOVES), or CANCEL REBALANCE"));
+            return Err(wait(format!("move {} of the slice has not ended", m.id))
+                .with_hint("wait until the move has ended (SHOW MOVES), or use CANCEL REBALANCE"));
         }
         let hosts = info.topology.replicas(planned.slice);
         match (planned.from, planned.to) {
-            (None, None) => return Err(bad("a move has a source or a target".into())),
+            (None, None) => return Err(bad("a move needs a source or a target".into())),
             (Some(from), _) if !hosts.contains(&from) => {
                 return Err(bad(format!("node {from} has no copy")));
             }
@@ -84,8 +84,8 @@ impl StateContext {
     /// Checks that slices of the bucket may move now.
     fn check_not_rolling_back(&self, bucket: BucketId) -> Result<()> {
         match self.buckets.get(&bucket).and_then(|known| known.info.rollback.as_ref()) {
-            Some(_) => Err(Error::unavailable("the bucket is rolled back")
-                .with_hint("SHOW ROLLBACKS tells when that has ended")),
+            Some(_) => Err(Error::unavailable("the bucket is being rolled back")
+                .with_hint("wait until the rollback has ended (SHOW ROLLBACKS)")),
             None => Ok(()),
         }
     }
@@ -94,7 +94,7 @@ impl StateContext {
         let bad = |what: String| Err(Error::new(ErrorCode::InvalidParameter, what));
         match self.nodes.get(&to) {
             None => {
-                return Err(Error::new(ErrorCode::Unknown, format!("no node {to} is registered")));
+                return Err(Error::new(ErrorCode::Unknown, format!("node {to} is not registered")));
             }
             Some(node) if node.role != Role::Indexer => {
                 return bad(format!("node {to} is a {}, not an indexer", node.role.name()));
@@ -112,7 +112,7 @@ impl StateContext {
         if info.moves.iter().any(|m| m.slice == slice && m.from == Some(to)) {
             let what = format!("scans may still read the copy that node {to} had");
             return Err(
-                Error::unavailable(what).with_hint("try again when its last move has ended")
+                Error::unavailable(what).with_hint("try again when the node's last move has ended")
             );
         }
         Ok(())

@@ -28,15 +28,18 @@ impl StateContext {
     pub(super) fn register_node(&mut self, node: &NodeInfo) -> Change {
         let bad = |what: String| Err(Error::new(ErrorCode::InvalidParameter, what));
         if node.id.0 == 0 {
-            return bad("node 0 does not exist".into());
+            return bad("0 is not a valid node id".into());
         }
         let lengths = [node.address.len(), node.zone.len()];
         if node.address.is_empty() || lengths.iter().any(|len| *len > NAME_BYTES_MAX) {
-            return bad(format!("node {}: the address or the zone has no valid length", node.id));
+            return bad(format!(
+                "node {}: the address is empty, or the address or the zone is too long",
+                node.id
+            ));
         }
         match self.nodes.get(&node.id) {
             Some(known) if known.role != node.role => {
-                bad(format!("node {} is a {} already", node.id, known.role.name()))
+                bad(format!("node {} is registered as a {}", node.id, known.role.name()))
             }
             Some(known) if **known == *node => Ok((Outcome::Done, Vec::new())),
             _ => {
@@ -70,7 +73,7 @@ impl StateContext {
     fn check_drain(&self, node: NodeId) -> Result<()> {
         let left: Vec<NodeId> = self.receiving_indexers().filter(|id| *id != node).collect();
         if left.is_empty() {
-            let what = format!("node {node} is the last indexer that gets slices");
+            let what = format!("node {node} is the last indexer that receives slices");
             return Err(Error::new(ErrorCode::InvalidParameter, what)
                 .with_hint("start another indexer first, or stop draining one"));
         }
@@ -94,15 +97,19 @@ impl StateContext {
         match role {
             Role::Coordinator => {
                 let what = format!("node {node} is a coordinator");
-                return refuse(what, "the coordinators are those that their settings name");
+                return refuse(
+                    what,
+                    "coordinators are named in their settings and cannot be removed",
+                );
             }
             Role::Projector => {
                 let kept = self.buckets.values().find(|bucket| bucket.info.homes.concerns(node));
                 if let Some(bucket) = kept {
-                    let what = format!("node {node} keeps bucket \"{}\"", bucket.info.name);
+                    let what =
+                        format!("node {node} owns vbuckets of bucket \"{}\"", bucket.info.name);
                     return refuse(
                         what,
-                        "ALTER BUCKET … MOVE VBUCKET what it keeps elsewhere, or DROP BUCKET it",
+                        "move its vbuckets with ALTER BUCKET … MOVE VBUCKET, or use DROP BUCKET",
                     );
                 }
             }
@@ -141,7 +148,7 @@ impl StateContext {
     }
 
     fn undo_moves_to(&mut self, node: NodeId, why: &str) {
-        let why = format!("node {node}, the target, {why}");
+        let why = format!("target node {node} {why}");
         let ids: Vec<IndexId> = self.indexes.keys().copied().collect();
         let goes_there = |m: &SliceMove| m.stage < MoveStage::Done && m.to == Some(node);
         for id in ids {
@@ -201,7 +208,7 @@ fn placement_without(
                 info.spec.name
             );
             return Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(
-                "DRAIN NODE it first; if it is gone for good, DROP INDEX and make it again",
+                "use DRAIN NODE first; if the node is gone for good, use DROP INDEX and create the index again",
             ));
         }
         replace_copy(copies, Some(node), to);

@@ -37,7 +37,7 @@ fn a_node_that_is_drained_gets_nothing_until_it_is_no_longer() {
     assert_eq!(state.catalog().draining, [NodeId(22)].into());
     let ended = &state.catalog().ended_moves[0];
     assert_eq!(ended.was.id, to_22);
-    assert_eq!(ended.undone.as_deref(), Some("node 22, the target, is being drained"));
+    assert_eq!(ended.undone.as_deref(), Some("target node 22 is being drained"));
     done(&mut state, create_index(IndexSpec { slices: 64, replicas: 2, ..spec("j") }));
     assert!(!state.catalog().index("j").unwrap().topology.nodes().contains(&NodeId(22)));
     let cas = state.cas();

@@ -82,7 +82,7 @@ impl StateContext {
         let indexes: Vec<IndexId> = of_bucket.map(|record| record.info.id).collect();
         let unfinished = |m: &SliceMove| m.stage < MoveStage::Done;
         for index in indexes {
-            self.end_moves(index, Some("the bucket is rolled back"), unfinished);
+            self.end_moves(index, Some("the bucket is being rolled back"), unfinished);
         }
         catalog_changed()
     }

@@ -180,7 +180,7 @@ fn moves_are_undone_and_none_begins_until_it_has_ended() {
     assert!(state.indexes[&IndexId(1)].info.moves.is_empty());
     assert_eq!(
         state.ended_moves.last().unwrap().undone.as_deref(),
-        Some("the bucket is rolled back")
+        Some("the bucket is being rolled back")
     );
     let start = Command::StartMoves(vec![planned(1, 21, 22)]);
     assert_eq!(refused(&mut state, start.clone()), ErrorCode::Unavailable);

@@ -69,15 +69,14 @@ pub async fn read(
 fn gone(bucket: &Bucket, vbucket: VbucketId, after: Seqno, purged: Seqno) -> Error {
     // A vbucket is disowned before its data is removed.
     if !bucket.ownership().owned.contains(vbucket) {
-        return Error::unavailable(format!("vbucket {vbucket} is kept elsewhere"));
+        return Error::unavailable(format!("another projector owns vbucket {vbucket}"));
     }
     let text = format!(
-        "bucket {}: the log of vbucket {vbucket} was purged up to seqno {purged}, {after} is the last that is here",
+        "bucket {}: the log of vbucket {vbucket} was purged up to seqno {purged}, the stream stands at {after}",
         bucket.info.name
     );
-    Error::new(ErrorCode::HistoryPurged, text).with_hint(
-        "the copy is brought up to date from a snapshot; --log-mb says how much log is kept",
-    )
+    Error::new(ErrorCode::HistoryPurged, text)
+        .with_hint("the copy is resynced from a snapshot; --log-mb sets the size of the log")
 }
 
 #[cfg(test)]

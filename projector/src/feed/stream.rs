@@ -203,7 +203,7 @@ impl MaintenanceStream {
     }
 
     fn still_there(&self, changed: std::result::Result<(), watch::error::RecvError>) -> Sent<()> {
-        changed.map_err(|_| Error::unavailable("the projector is ending").into())
+        changed.map_err(|_| Error::unavailable("the projector is stopping").into())
     }
 
     async fn send(&self, message: StreamMessage) -> Sent<()> {
@@ -227,7 +227,7 @@ impl MaintenanceStream {
         let (logs, losses) = self.bucket.logs();
         if losses != self.losses {
             let name = &self.bucket.info.name;
-            let what = format!("a piece of the history of bucket {name} was lost");
+            let what = format!("part of the history of bucket {name} was lost");
             return Err(Error::unavailable(what).into());
         }
         if self.logs.as_ref() != Some(&logs) {
@@ -248,13 +248,14 @@ impl MaintenanceStream {
         // A vbucket that left and came back has mutations that this stream has not seen.
         let before = std::mem::replace(&mut self.joined_at, joined_at.clone());
         if let Some(vbucket) = self.vbuckets.iter().find(|v| before.get(v) != joined_at.get(v)) {
-            let what = format!("vbucket {vbucket} was kept elsewhere meanwhile");
+            let what = format!("another projector owned vbucket {vbucket} meanwhile");
             return Err(Error::unavailable(what).into());
         }
         self.send_ends().await?;
         if let Some(vbucket) = self.vbuckets.iter().find(|v| !ownership.owned.contains(*v)) {
-            let what =
-                format!("vbucket {vbucket} is kept elsewhere; ask its new home for the rest");
+            let what = format!(
+                "another projector owns vbucket {vbucket}; it has the rest of the mutations"
+            );
             return Err(Error::unavailable(what).into());
         }
         for vbucket in ownership.owned.iter().filter(|vbucket| ownership.is_writable(*vbucket)) {

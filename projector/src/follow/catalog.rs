@@ -29,13 +29,13 @@ pub async fn follow_catalog(projector: Arc<Projector>) {
                     match apply(&projector, message, &mut early).await {
                         Ok(()) => retry = Retry::new(),
                         Err(error) => {
-                            report("following the coordinator", &error);
+                            report("the watch of the coordinator", &error);
                             break;
                         }
                     }
                 }
             }
-            Err(error) => report("watching the coordinator", &error),
+            Err(error) => report("the watch of the coordinator", &error),
         }
         retry.pause().await;
     }
@@ -141,7 +141,7 @@ async fn store_catalog(
         .await;
     stored?;
     for record in made {
-        tracing::info!(bucket = %record.info.name, "keeping a new bucket");
+        tracing::info!(bucket = %record.info.name, "a new bucket was created");
         let ends = vec![Default::default(); usize::from(record.info.vbuckets)];
         projector.add(Bucket::new(record, &ends, projector.config.head_bytes_max));
     }

@@ -54,7 +54,7 @@ pub async fn stay_registered(projector: Arc<Projector>) {
                 tokio::time::sleep(HEARTBEAT).await;
             }
             Err(error) => {
-                let doing = if registered { "heartbeat" } else { "registering" };
+                let doing = if registered { "a heartbeat" } else { "the registration" };
                 if error.code == ErrorCode::Unknown {
                     registered = false;
                 }

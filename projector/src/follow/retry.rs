@@ -24,8 +24,8 @@ impl Retry {
 
 pub(super) fn report(doing: &str, error: &Error) {
     if error.is_retry() {
-        tracing::debug!(%error, "{doing}; trying again");
+        tracing::debug!(%error, "{doing} failed; retrying");
     } else {
-        tracing::warn!(%error, "{doing}; trying again");
+        tracing::warn!(%error, "{doing} failed; retrying");
     }
 }

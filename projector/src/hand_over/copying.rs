@@ -61,7 +61,7 @@ impl Writer {
         check_joining(bucket, handing)?;
         let end = bucket.durable().get(handing.vbucket).seqno;
         if !is_partial(&bucket.branches()[usize::from(handing.vbucket.0)], end) {
-            return Err(Error::internal("documents of a vbucket that is here as a whole"));
+            return Err(Error::internal("documents of a vbucket that is not partial"));
         }
         self.store.put_documents(bucket.info.id, documents)
     }
@@ -76,7 +76,7 @@ impl Writer {
         let follows = |(m, seqno): (&Mutation, u64)| m.seqno.0 == seqno && m.vbucket == vbucket;
         if !mutations.iter().zip(end.0 + 1..).all(follows) {
             let what =
-                format!("what was handed over of vbucket {vbucket} does not follow seqno {end}");
+                format!("the received mutations of vbucket {vbucket} do not follow seqno {end}");
             return Err(Error::internal(what));
         }
         let mut branches = bucket.branches();
@@ -101,7 +101,9 @@ fn check_joining(bucket: &Bucket, handing: &HandOver) -> Result<()> {
     let vbucket = handing.vbucket;
     let is_pending = bucket.homes().handing_of(vbucket) == Some(handing);
     if bucket.is_removed() || !is_pending || bucket.ownership().owned.contains(vbucket) {
-        return Err(Error::unavailable(format!("vbucket {vbucket} is not on its way here")));
+        return Err(Error::unavailable(format!(
+            "vbucket {vbucket} is not being handed over to this projector"
+        )));
     }
     Ok(())
 }

@@ -58,7 +58,7 @@ pub async fn serve(projector: &Projector, request: HandOverRequest) -> Result<Ha
         return Err(bucket.not_owned(vbucket));
     }
     if bucket.logs().1 != losses {
-        return Err(Error::unavailable("a piece of the history was lost meanwhile"));
+        return Err(Error::unavailable("part of the history was lost meanwhile"));
     }
     if read.first().is_some_and(|first| first.seqno.0 > after.seqno.0 + 1) {
         let what = format!("the log of vbucket {vbucket} was purged behind seqno {}", after.seqno);
@@ -91,7 +91,10 @@ fn check_place(history: &SourceHistory, vbucket: VbucketId, at: Position) -> Res
     if is_there {
         return Ok(());
     }
-    let what = format!("vbucket {vbucket}: {:x}/{} is not in its history", at.vbuuid.0, at.seqno);
+    let what = format!(
+        "position {:x}/{} is not in the history of vbucket {vbucket}",
+        at.vbuuid.0, at.seqno
+    );
     Err(Error::new(ErrorCode::OutOfOrder, what))
 }
 

@@ -56,7 +56,7 @@ impl Writer {
         if parts.is_empty() {
             return Ok(());
         }
-        tracing::warn!(bucket = %bucket.info.name, ?parts, "kept here, and here in part: emptied");
+        tracing::warn!(bucket = %bucket.info.name, ?parts, "emptied partial vbuckets that this projector owns");
         self.store
             .rewind(&bucket.record_with(branches.clone(), (*bucket.ownership()).clone()), &parts)?;
         parts.iter().for_each(|part| bucket.set_copied(branches.clone(), *part));

@@ -20,7 +20,7 @@ pub async fn remove_gone(projector: Arc<Projector>) {
     let mut catalogs = projector.catalog.subscribe();
     while catalogs.changed().await.is_ok() {
         while let Err(error) = remove_all_gone(&projector).await {
-            tracing::debug!(%error, "removing vbuckets that have gone; trying again");
+            tracing::debug!(%error, "removing vbuckets failed; retrying");
             tokio::time::sleep(RETRY).await;
         }
     }

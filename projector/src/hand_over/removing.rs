@@ -36,7 +36,7 @@ impl Removal {
         let fits = homes.home(vbucket).is_some_and(|home| home != projector)
             && is_joining(&homes, vbucket, projector) == for_new_copy;
         if bucket.is_removed() || bucket.ownership().owned.contains(vbucket) || !fits {
-            return Err(Error::unavailable(format!("vbucket {vbucket} is not to be removed now")));
+            return Err(Error::unavailable(format!("vbucket {vbucket} must not be removed now")));
         }
         Ok(())
     }

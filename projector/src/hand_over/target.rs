@@ -79,7 +79,7 @@ pub async fn take_over_all(projector: Arc<Projector>) {
             }
             Err(error) => {
                 failures += 1;
-                tracing::debug!(%bucket, vbucket = %handing.vbucket, %error, "a hand-over; trying again");
+                tracing::debug!(%bucket, vbucket = %handing.vbucket, %error, "a hand-over failed; retrying");
                 tokio::time::sleep(RETRY).await;
             }
         }
@@ -93,8 +93,12 @@ async fn wait_for_catalog(projector: &Projector, bucket: BucketId, handing: Hand
         let pending = homes.is_some_and(|h| h.handing_of(handing.vbucket) == Some(&handing));
         (!pending).then_some(())
     };
-    let late = projector.wait_for(look, || Error::unavailable("the catalog is late")).await;
-    late.err().inspect(|error| tracing::debug!(%error, "a hand-over"));
+    let late = projector
+        .wait_for(look, || {
+            Error::unavailable("the catalog does not show the end of the hand-over yet")
+        })
+        .await;
+    late.err().inspect(|error| tracing::debug!(%error, "a hand-over has ended"));
 }
 
 /// A hand-over to this projector, and its owner.
@@ -164,7 +168,7 @@ impl Target<'_> {
             }
         };
         if matches!(error.code, ErrorCode::OutOfOrder | ErrorCode::HistoryPurged) {
-            tracing::debug!(vbucket = %self.handing.vbucket, %error, "what is here of it goes");
+            tracing::debug!(vbucket = %self.handing.vbucket, %error, "a partial copy of a vbucket is dropped");
             progress.documents = None;
             self.begin_anew().await?;
             let is_purged = error.code == ErrorCode::HistoryPurged;
@@ -203,7 +207,7 @@ impl Target<'_> {
         let is_last = (piece.released || plant::is(Plant::NotReleased)) && left == 0;
         self.copy(piece, after.seqno, true).await?;
         if reached == after.seqno && left > 0 {
-            return Err(Error::unavailable("the home has no more of the log than that"));
+            return Err(Error::unavailable("the owner has no more of the log yet"));
         }
         *release |= left <= LAST_PIECE_MUTATIONS && !plant::is(Plant::NotReleased);
         Ok(is_last)
@@ -227,7 +231,7 @@ impl Target<'_> {
         let piece = self.ask(place, Some(known.behind.clone()), false).await?;
         let handing = self.handing;
         let Some(HandOverDocuments { documents, next, purged }) = piece.documents else {
-            return Err(Error::internal("the home gave no documents"));
+            return Err(Error::internal("the owner sent no documents"));
         };
         if known.after.is_none() {
             if purged.0 == 0 {
@@ -251,7 +255,7 @@ impl Target<'_> {
         let reached = piece.mutations.last().map_or(after, |last| last.position);
         let is_whole = known.are_read && reached.seqno >= known.seen.seqno;
         if !is_whole && known.are_read && reached == after {
-            return Err(Error::unavailable("the home has no more of the log than that"));
+            return Err(Error::unavailable("the owner has no more of the log yet"));
         }
         self.copy(piece, after.seqno, is_whole).await?;
         known.after = Some(reached);

@@ -73,13 +73,13 @@ impl KeyParts {
             }
         };
         check_length("a key", around + longest, KEY_BYTES_MAX)?;
-        check_length("what is included", include_bytes, INCLUDE_BYTES_MAX)?;
+        check_length("the set of included values", include_bytes, INCLUDE_BYTES_MAX)?;
         if count > ENTRIES_MAX {
-            let message = format!("it has {count} entries, the limit is {ENTRIES_MAX}");
+            let message = format!("the document has {count} entries, the limit is {ENTRIES_MAX}");
             return Err(Error::new(ErrorCode::OverLimit, message));
         }
         let bytes = sum + count * (around + include_bytes);
-        check_length(&format!("all of its {count} entries"), bytes, ENTRIES_BYTES_MAX)
+        check_length(&format!("the set of its {count} entries"), bytes, ENTRIES_BYTES_MAX)
     }
 
     /// Returns one key per distinct element of the array part, or one key without an array part.

@@ -101,7 +101,7 @@ impl ProjectorApi for Projector {
     async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
         let bucket = self.bucket(request.bucket).await?;
         // Without a catalog the indexes of the frames are unknown.
-        let missing = || Error::unavailable("the projector has not heard from the coordinator yet");
+        let missing = || Error::unavailable("the projector has no catalog yet");
         self.wait_for(|catalog| catalog.map(|_| ()), missing).await?;
         let (out, messages) = byte_channel(self.config.stream_bytes_max);
         let context = Arc::clone(&self.streams);
@@ -153,7 +153,7 @@ impl Projector {
             SourceKind::Push => ("pushed", "documents", "push mutations with their positions"),
             SourceKind::Embedded => ("embedded", "numbered mutations", "write documents"),
         };
-        let message = format!("bucket {} is {name} and takes no {how}", bucket.info.name);
+        let message = format!("bucket {} is {name} and accepts no {how}", bucket.info.name);
         Err(Error::new(ErrorCode::Unsupported, message).with_hint(hint))
     }
 
@@ -174,9 +174,10 @@ impl Projector {
         };
         tokio::time::timeout(PUBLISHED_WAIT, room).await.map_err(|_| {
             let (name, most) = (&bucket.info.name, most >> 10);
-            let message = format!("bucket {name}: {most} KiB of writes wait for their epoch");
+            let message =
+                format!("bucket {name}: more than {most} KiB of writes wait for an epoch");
             Error::unavailable(message)
-                .with_hint("no coordinator leads; writes go on when one does")
+                .with_hint("no coordinator leads; writes continue when one does")
         })
     }
 
@@ -199,7 +200,7 @@ impl Projector {
         let missing = || {
             let BackfillRequest { index, generation, revision, .. } = request;
             let message = format!(
-                "the catalog has no index {index} of generation {generation}, revision {revision} or later"
+                "the catalog has no index {index} of generation {generation} with revision {revision} or later"
             );
             Error::new(ErrorCode::Unknown, message)
         };

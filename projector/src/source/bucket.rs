@@ -234,9 +234,12 @@ impl Bucket {
 
     /// The error for a vbucket that another projector owns, or soon will.
     pub fn not_owned(&self, vbucket: VbucketId) -> Error {
-        let what = format!("vbucket {vbucket} of bucket {} is not kept here", self.info.name);
+        let what = format!(
+            "vbucket {vbucket} of bucket {} is not owned by this projector",
+            self.info.name
+        );
         Error::new(ErrorCode::NotHome, what)
-            .with_hint("ask again: another projector keeps it, or soon will")
+            .with_hint("retry: another projector owns the vbucket, or soon will")
     }
 
     /// Publishes a committed group.
@@ -397,14 +400,14 @@ impl Bucket {
             }
             let end = state.durable.get(vbucket).seqno;
             if position.seqno > end && state.ownership.released.contains(vbucket) {
-                let what = format!("vbucket {vbucket} may have another home already");
+                let what = format!("vbucket {vbucket} may have another owner already");
                 return Err(Error::unavailable(what));
             }
             if position.seqno > end || !state.logs.includes(vbucket, position) {
                 return Err(Error::new(
                     ErrorCode::OutOfOrder,
                     format!(
-                        "vbucket {vbucket} of bucket {}: {:x}/{} is not in its history, which ends at seqno {end}",
+                        "vbucket {vbucket} of bucket {}: position {:x}/{} is not in the history, which ends at seqno {end}",
                         self.info.name, position.vbuuid.0, position.seqno
                     ),
                 ));

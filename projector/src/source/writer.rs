@@ -127,7 +127,7 @@ impl Writer {
                 }
             }
             Err(error) => {
-                tracing::error!(%error, "committing documents failed");
+                tracing::error!(%error, "the commit of a group failed");
                 self.failed.notify_one();
             }
         }

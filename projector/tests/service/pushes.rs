@@ -31,8 +31,8 @@ async fn pushed_mutations_keep_the_producers_positions() {
     assert_eq!(reply.durable, [(vbucket, durable)]);
     world.start().await;
     for (bad, says) in [
-        (pushed("a", 5, 2), "3 is the next"),
-        (pushed("a", 5, 4), "leaves a gap, 3 is the next"),
+        (pushed("a", 5, 2), "the next is 3"),
+        (pushed("a", 5, 4), "leaves a gap, the next is 3"),
         (pushed("a", 6, 3), "its branch is 5"),
     ] {
         let error = push(&world, vec![bad]).await.expect_err("out of order");

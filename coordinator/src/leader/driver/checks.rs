@@ -18,7 +18,7 @@ pub(super) fn start_checks(member: &Member, checks: Vec<CopyCheck>) {
     for check in checks {
         if let Err(full) = member.checks.0.try_send(check) {
             let check = full.into_inner();
-            report_check(member, &check, Err(Error::unavailable("too many checks at once")));
+            report_check(member, &check, Err(Error::unavailable("the queue of checks is full")));
         }
     }
 }
@@ -36,7 +36,7 @@ async fn compare(member: &Member, check: CopyCheck) {
     );
     let result = match tokio::time::timeout(checksum_patience(check.bytes), sums).await {
         Ok(result) => result,
-        Err(_) => Err(Error::unavailable("no answer in time")),
+        Err(_) => Err(Error::unavailable("no checksum in time")),
     };
     report_check(member, &check, result);
     member.wake.notify_one();
@@ -51,7 +51,7 @@ async fn checksum(member: &Member, check: &CopyCheck, node: NodeId) -> Result<Ch
 
 fn report_check(member: &Member, check: &CopyCheck, result: Result<(Checksum, Checksum)>) {
     if let Err(error) = &result {
-        tracing::debug!(id = %check.id, slice = %check.slice, %error, "compare the ends of a move");
+        tracing::debug!(id = %check.id, slice = %check.slice, %error, "a check of a move failed");
     }
     let now_ms = member.now_ms();
     if let Some(leader) = member.leader().as_mut() {

@@ -50,7 +50,7 @@ async fn lead(member: &Member, role: &mut watch::Receiver<RaftRole>, term: u64) 
                 next_ms
             }
             Err(error) => {
-                tracing::debug!(node = %member.config.node, %error, "propose as the leader");
+                tracing::debug!(node = %member.config.node, %error, "a proposal of the leader failed");
                 tokio::time::sleep(RETRY).await;
                 continue;
             }
@@ -122,7 +122,7 @@ async fn register_members(member: &Member) -> Result<()> {
         };
         let request = CommandRequest { request: None, command: Command::RegisterNode(node) };
         if let Outcome::Refused(error) = member.propose_here(request).await? {
-            tracing::warn!(member = %id, %error, "register a coordinator member");
+            tracing::warn!(member = %id, %error, "a coordinator member cannot be registered");
         }
     }
     Ok(())

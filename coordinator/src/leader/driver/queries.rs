@@ -45,7 +45,7 @@ pub(crate) async fn query_sources(member: Arc<Member>) {
             let member = &*member;
             asked.push(async move {
                 if let Err(error) = query_history(member, bucket).await {
-                    tracing::debug!(%bucket, %error, "enquire a source");
+                    tracing::debug!(%bucket, %error, "a query of a source failed");
                 }
                 bucket
             });
@@ -57,13 +57,13 @@ pub(crate) async fn query_sources(member: Arc<Member>) {
 pub(crate) async fn query_history(member: &Member, bucket: BucketId) -> Result<SourceHistory> {
     let source = {
         let view = member.replica.view();
-        let gone = || Error::unavailable(format!("bucket {bucket} is gone"));
+        let gone = || Error::unavailable(format!("bucket {bucket} was dropped"));
         let info = &view.state.bucket(bucket).ok_or_else(gone)?.info;
         source_of(&*member.directory, info, |node| view.state.node(node).cloned())?
     };
     let asked = member.leader().as_mut().map(Leader::begin_query);
     let answer = tokio::time::timeout(QUERY_TIMEOUT, source.history(bucket)).await;
-    let history = answer.map_err(|_| Error::unavailable("no answer in time"))??;
+    let history = answer.map_err(|_| Error::unavailable("the source did not answer in time"))??;
     {
         let mut leader = member.leader();
         let view = member.replica.view();

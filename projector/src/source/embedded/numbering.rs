@@ -68,7 +68,10 @@ fn check_writes(
             CheckedKind::Insert(..) if exists => {
                 return Err(Error::new(
                     ErrorCode::DuplicateId,
-                    format!("bucket {} has a document {:?}", pending.bucket.info.name, write.id),
+                    format!(
+                        "bucket {} already has a document {:?}",
+                        pending.bucket.info.name, write.id
+                    ),
                 )
                 .with_hint("ON CONFLICT (id) DO UPDATE SET doc = excluded.doc replaces it"));
             }

@@ -66,24 +66,27 @@ fn stage_branch(
         Err(Error::new(code, format!("vbucket {vbucket} of bucket {}: {what}", info.name)))
     };
     let Some(known) = record.branches.get_mut(usize::from(vbucket.0)) else {
-        return bad(ErrorCode::InvalidParameter, format!("the bucket has {}", info.vbuckets));
+        return bad(
+            ErrorCode::InvalidParameter,
+            format!("the bucket has {} vbuckets", info.vbuckets),
+        );
     };
     let given_up = record.given_up.get(&vbucket).into_iter().flatten();
     if let Some((_, began)) = known.iter().chain(given_up).find(|(other, _)| *other == vbuuid) {
         if *began == seqno.0 {
             return Ok(false);
         }
-        let what = format!("{:x} is no new branch, it began after seqno {began}", vbuuid.0);
+        let what = format!("branch {:x} is not new, it began after seqno {began}", vbuuid.0);
         return bad(ErrorCode::InvalidParameter, what);
     }
     if named > 1 {
-        return bad(ErrorCode::InvalidParameter, "it is named twice".into());
+        return bad(ErrorCode::InvalidParameter, "the request names the vbucket twice".into());
     }
     if vbuuid.0 == 0 {
-        return bad(ErrorCode::InvalidParameter, "a branch of zero is none".into());
+        return bad(ErrorCode::InvalidParameter, "vbuuid must not be 0".into());
     }
     if seqno > end {
-        let what = format!("a branch after seqno {seqno}; the vbucket ends at {end}");
+        let what = format!("a branch cannot begin after seqno {seqno}, the vbucket ends at {end}");
         return bad(ErrorCode::OutOfOrder, what);
     }
     let before = known.clone();

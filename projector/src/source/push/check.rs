@@ -49,7 +49,7 @@ fn push(
     let right = vbucket_of(&id, bucket.vbuckets);
     if right != vbucket {
         let message = format!(
-            "document {id:?} belongs to vbucket {right} of {}, the producer says {vbucket}",
+            "document {id:?} belongs to vbucket {right} of {}, the request names vbucket {vbucket}",
             bucket.vbuckets
         );
         return Err(Error::new(ErrorCode::InvalidParameter, message)

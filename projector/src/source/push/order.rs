@@ -47,16 +47,21 @@ fn check_order(pending: &PendingChanges, vbucket: VbucketId, position: Position)
     let branch = pending.branches[at].first().map(|(vbuuid, _)| *vbuuid);
     let name = &pending.bucket.info.name;
     let what = if branch.is_some_and(|branch| branch != position.vbuuid) {
-        format!("branch {:x} is unknown, its branch is {:x}", position.vbuuid.0, last.vbuuid.0)
+        format!(
+            "branch {:x} is unknown, the current branch is {:x}",
+            position.vbuuid.0, last.vbuuid.0
+        )
     } else if position.vbuuid.0 == 0 {
-        "a branch of zero is none".to_owned()
+        "vbuuid must not be 0".to_owned()
     } else if position.seqno.0 < expected {
-        format!("seqno {} is here already, {expected} is the next", position.seqno)
+        format!("seqno {} is stored already, the next is {expected}", position.seqno)
     } else if position.seqno.0 > expected {
-        format!("seqno {} leaves a gap, {expected} is the next", position.seqno)
+        format!("seqno {} leaves a gap, the next is {expected}", position.seqno)
     } else {
         return Ok(());
     };
     Err(Error::new(ErrorCode::OutOfOrder, format!("vbucket {vbucket} of bucket {name}: {what}"))
-        .with_hint("go on from the durable position; what came before in the request is kept"))
+        .with_hint(
+            "continue from the durable position; the earlier mutations of the request are stored",
+        ))
 }

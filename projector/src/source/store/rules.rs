@@ -45,13 +45,15 @@ pub(super) fn check_empty(vbucket: VbucketId, extent: &LogExtent) -> Result<()> 
     let LogExtent { end, .. } = extent;
     match end.0 {
         0 => Ok(()),
-        _ => Err(Error::internal(format!("vbucket {vbucket} is here already, up to seqno {end}"))),
+        _ => {
+            Err(Error::internal(format!("vbucket {vbucket} is stored already, up to seqno {end}")))
+        }
     }
 }
 
 fn versions_purged(vbucket: VbucketId, purged: Seqno) -> Error {
     let text = format!(
-        "vbucket {vbucket} cannot go back: its log was purged up to seqno {purged}, and with it what documents were"
+        "vbucket {vbucket} cannot go back: its log was purged up to seqno {purged}, so earlier versions of its documents are gone"
     );
     Error::new(ErrorCode::OutOfOrder, text)
         .with_hint("begin the branch at seqno 0 and push everything again")
@@ -68,7 +70,7 @@ pub(super) fn get_each(
         let document = get(id)?;
         bytes += document.as_ref().map_or(0, Bytes::len);
         if bytes > bytes_max {
-            let message = format!("{} documents take over {bytes_max} bytes together", ids.len());
+            let message = format!("{} documents together exceed {bytes_max} bytes", ids.len());
             return Err(Error::new(ErrorCode::OverLimit, message)
                 .with_hint("ask for fewer documents at once"));
         }
@@ -79,5 +81,5 @@ pub(super) fn get_each(
 
 /// The error for a bucket that a store does not have.
 pub(super) fn no_bucket(bucket: BucketId) -> Error {
-    Error::new(ErrorCode::Unknown, format!("this projector keeps no bucket {bucket}"))
+    Error::new(ErrorCode::Unknown, format!("this projector does not have bucket {bucket}"))
 }

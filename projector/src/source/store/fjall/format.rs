@@ -45,17 +45,21 @@ pub fn check_version(fs: &dyn FileSystem, directory: &Path) -> Result<()> {
             Err(Error::new(
                 ErrorCode::Version,
                 format!(
-                    "the data directory is of version {:?}, this build reads {:?}",
+                    "the data directory has version {:?}, this build reads {:?}",
                     found.trim(),
                     VERSION.trim()
                 ),
             )
-            .with_hint("start the build that made it, or name another data directory"))
+            .with_hint(
+                "start the build that created the directory, or choose another data directory",
+            ))
         };
     }
     if fs.exists(&directory.join(DATABASE_DIR)) {
         return Err(Error::new(ErrorCode::Version, "the data directory has no version file")
-            .with_hint("it is damaged or not Sextant's: name another data directory"));
+            .with_hint(
+                "the directory is damaged or not Sextant's; choose another data directory",
+            ));
     }
     let draft = directory.join("VERSION.draft");
     let file = fs.open(&draft, OpenMode::Create)?;
@@ -164,12 +168,12 @@ pub fn store_error(error: fjall::Error) -> Error {
     match error {
         fjall::Error::Io(error) => error.into(),
         fjall::Error::Locked => Error::unavailable("another process has the document store open")
-            .with_hint("end that process, or name another data directory"),
+            .with_hint("end that process, or choose another data directory"),
         fjall::Error::Poisoned => Error::new(
             ErrorCode::Io,
-            "the document store takes no writes: an earlier one could not be made durable",
+            "the document store accepts no writes, because an earlier write could not be made durable",
         )
-        .with_hint("look at the disk, then start the process again"),
+        .with_hint("check the disk, then restart the process"),
         fjall::Error::InvalidVersion(_) => {
             Error::new(ErrorCode::Version, format!("the document store: {error}"))
         }

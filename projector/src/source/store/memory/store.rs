@@ -48,7 +48,7 @@ impl MemoryState {
             None => Ok(()),
             Some(_) => Err(Error::new(
                 ErrorCode::Io,
-                "the document store takes no writes: an earlier one could not be made durable",
+                "the document store accepts no writes, because an earlier write could not be made durable",
             )),
         }
     }
