@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_purged_at_the_oldest_timestamp_that_leaves_no_more_than_the_low_mark() {
+    fn a_log_is_purged_at_the_oldest_timestamp_that_reaches_the_low_mark() {
         let (store, bucket) = world();
         for (epoch, seqnos) in
             [(1, [500, 0]), (2, [1000, 200]), (3, [1000, 300]), (4, [1000, 1000])]
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_timestamp_that_is_old_enough_each_vbucket_gives_its_share() {
+    fn without_an_old_timestamp_each_vbucket_gives_up_the_same_share() {
         let (store, bucket) = world();
         bucket.add_epoch(mark(9, [1000, 990]));
         assert_eq!(purge(&store, &bucket, 160_000), [300, 300]);

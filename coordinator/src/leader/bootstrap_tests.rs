@@ -1,4 +1,4 @@
-//! What a new leader waits for, and what it finds.
+//! The bootstrap of a term: when a leader is active, and which differences it finds.
 
 use proto::model::history::{FailoverLogs, SourceHistory};
 use proto::model::homes::VbucketSet;
@@ -45,7 +45,7 @@ fn history() -> SourceHistory {
 }
 
 #[test]
-fn a_leader_is_active_when_it_has_heard_of_all_or_has_waited_long_enough() {
+fn a_leader_is_active_after_all_reports_or_after_a_timeout() {
     let state = serving(0);
     let new = || Leader::new(1, 0, 20, MoveSettings::default());
     let mut leader = new();
@@ -64,7 +64,7 @@ fn a_leader_is_active_when_it_has_heard_of_all_or_has_waited_long_enough() {
 }
 
 #[test]
-fn only_what_changes_the_membership_waits() {
+fn only_changes_of_the_membership_wait() {
     let state = serving(0);
     let known = (**state.node(NodeId(20)).unwrap()).clone();
     assert!(!changes_membership(&state, &Command::RegisterNode(known.clone())));
@@ -76,7 +76,7 @@ fn only_what_changes_the_membership_waits() {
 }
 
 #[test]
-fn differences_are_said_and_the_restart_timestamp_is_the_lowest_high_watermark() {
+fn differences_are_described_and_the_restart_timestamp_is_the_lowest_high_watermark() {
     let state = serving(0);
     let mut leader = Leader::new(1, 0, 20, MoveSettings::default());
     // Slices 0 and 2 are on node 20, 1 and 3 on node 21.

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn it_follows_the_present_at_a_distance() {
+    fn the_horizon_follows_the_newest_epoch_at_a_distance() {
         let state = history();
         assert_eq!(horizon(&state, 10_000, empty(), empty()), Epoch(6));
         assert_eq!(horizon(&state, 100, empty(), empty()), Epoch(1), "not before the first");
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn leases_and_slices_that_are_behind_hold_it_back() {
+    fn leases_and_slices_that_are_behind_hold_the_horizon_back() {
         let state = history();
         assert_eq!(horizon(&state, 10_000, once(Epoch(3)), empty()), Epoch(3));
         assert_eq!(horizon(&state, 10_000, once(Epoch(9)), empty()), Epoch(6));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_that_was_idle_for_long_keeps_what_a_new_scan_reads() {
+    fn a_long_idle_bucket_keeps_the_epoch_that_a_new_scan_reads() {
         let mut state = history();
         let morning = 10_000 + 3 * LEASE_AGE_MS_MAX;
         assert_eq!(horizon(&state, morning, once(Epoch(11)), empty()), Epoch(11));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn it_never_goes_back_and_epochs_below_it_are_forgotten() {
+    fn the_horizon_never_goes_back_and_older_epochs_are_dropped() {
         let mut state = history();
         promote(&mut state, 11, 11_000, Epoch(6));
         assert_eq!(horizon(&state, 11_000, empty(), once(Epoch(2))), Epoch(6));

@@ -25,7 +25,7 @@ fn of_term(term: u64) -> Leader {
     Leader::new(term, 0, TICK_MS, MoveSettings::default())
 }
 
-/// Of a node that has nothing to say.
+/// The heartbeat of a node without content.
 pub(in crate::leader) fn heartbeat(node: u64) -> Heartbeat {
     Heartbeat {
         node: NodeId(node),
@@ -37,7 +37,7 @@ pub(in crate::leader) fn heartbeat(node: u64) -> Heartbeat {
     }
 }
 
-/// Says that a node has slices of index 1, each readable or not.
+/// The heartbeat of a node with slices of index 1, each readable or not.
 fn slices(node: u64, slices: &[(u16, bool)]) -> Heartbeat {
     let progress = |(slice, readable): &(u16, bool)| SliceProgress {
         slice: SliceId { index: IndexId(1), generation: Generation(1), slice: SliceNo(*slice) },
@@ -70,7 +70,7 @@ fn promotions(plan: &Plan) -> Vec<Promotion> {
     }
 }
 
-/// Plans, and does what the plan says, in no time.
+/// Plans, and carries the plan out immediately.
 fn run(leader: &mut Leader, state: &mut StateContext, now_ms: u64) -> Plan {
     let plan = leader.plan(state, now_ms);
     for command in &plan.commands {
@@ -85,7 +85,7 @@ fn run(leader: &mut Leader, state: &mut StateContext, now_ms: u64) -> Plan {
 }
 
 #[test]
-fn epochs_come_a_tick_apart_and_at_once_when_somebody_waits() {
+fn epochs_are_a_tick_apart_or_immediate_for_a_waiter() {
     let mut state = with_bucket();
     let mut leader = of_term(1);
     assert_eq!(run(&mut leader, &mut state, 0), Plan::default(), "nothing is new");
@@ -102,7 +102,7 @@ fn epochs_come_a_tick_apart_and_at_once_when_somebody_waits() {
 }
 
 #[test]
-fn the_tick_stretches_with_the_log() {
+fn the_tick_grows_with_the_latency_of_the_log() {
     let state = with_bucket();
     let mut leader = of_term(1);
     leader.promoted(100, 150);
@@ -113,7 +113,7 @@ fn the_tick_stretches_with_the_log() {
 }
 
 #[test]
-fn a_promotion_holds_what_changed_and_nothing_else() {
+fn a_promotion_has_only_the_changed_positions() {
     let mut state = with_bucket();
     let mut leader = of_term(1);
     leader.sync(&state, NodeId(10), all(BUCKET, cut(5)), 0).unwrap();
@@ -164,7 +164,7 @@ fn the_horizon_waits_for_leases_and_for_slices_that_are_behind() {
     // Epochs 2 to 11 at seconds 1 to 10.
     let horizons: Vec<u64> = (1..=10).map(|s| promote(s * 1_000, &[applied(20, s)])).collect();
     assert!(horizons[..9].iter().all(|horizon| *horizon == 1), "a new leader knows no leases");
-    // Each is seen with the next plan, a second later.
+    // Each epoch is seen with the next plan, a second later.
     assert_eq!(horizons[9], 5, "five seconds are kept; node 20 serves all slices");
     let lease = Heartbeat { leases: vec![(BUCKET, Epoch(7))], ..heartbeat(30) };
     assert_eq!(promote(13_000, &[applied(20, 11), lease]), 7);
@@ -173,7 +173,7 @@ fn the_horizon_waits_for_leases_and_for_slices_that_are_behind() {
 }
 
 #[test]
-fn a_bucket_that_nobody_speaks_of_is_enquired() {
+fn a_bucket_without_reports_is_queried() {
     let state = with_bucket();
     let mut leader = of_term(1);
     let asked = |leader: &mut Leader, now_ms| leader.queries_due(&state, now_ms);
@@ -186,7 +186,7 @@ fn a_bucket_that_nobody_speaks_of_is_enquired() {
 }
 
 #[test]
-fn status_tells_who_was_heard_when() {
+fn the_status_has_the_last_report_of_each_node() {
     let mut leader = of_term(1);
     assert!(!leader.record_heartbeat(applied(20, 3), 100), "no news of slices");
     let status = leader.node_status(350);

@@ -23,7 +23,7 @@ fn nodes_report(leader: &mut Leader, nodes: impl IntoIterator<Item = u64>, now_m
     }
 }
 
-/// What the leader orders by itself now, as (slice, from, to), and does.
+/// Plans repairs and carries them out; returns them as (slice, from, to).
 fn repairs(leader: &mut Leader, state: &mut StateContext, now_ms: u64) -> Vec<(u16, u64, u64)> {
     let mut plan = Plan::default();
     leader.repairs.plan(state, &leader.heartbeats, &leader.moves, now_ms, &mut plan);
@@ -44,7 +44,7 @@ fn rebalance(leader: &Leader, state: &StateContext, index: Option<&str>) -> Resu
 }
 
 #[test]
-fn a_drained_node_is_emptied_without_being_asked() {
+fn a_draining_node_is_emptied_without_a_request() {
     let (mut state, mut leader) = (serving(0), leader());
     nodes_report(&mut leader, 20..24, 0);
     assert_eq!(repairs(&mut leader, &mut state, 0), [], "balance is not ordered");
@@ -56,7 +56,7 @@ fn a_drained_node_is_emptied_without_being_asked() {
 }
 
 #[test]
-fn copies_are_made_and_taken_off_as_they_are_wished_for() {
+fn copies_follow_the_wanted_number_of_replicas() {
     let (mut state, mut leader) = (serving(0), leader());
     nodes_report(&mut leader, 20..24, 0);
     let replicas = |replicas| Command::SetReplicas { index: "i".into(), replicas };
@@ -75,7 +75,7 @@ fn copies_are_made_and_taken_off_as_they_are_wished_for() {
 }
 
 #[test]
-fn the_copies_of_a_node_that_is_gone_are_made_elsewhere() {
+fn the_copies_of_a_gone_node_are_made_elsewhere() {
     let (mut state, mut leader) = (serving(1), leader());
     let mut ordered = Vec::new();
     for minute in 0..=10 {
@@ -89,7 +89,7 @@ fn the_copies_of_a_node_that_is_gone_are_made_elsewhere() {
 }
 
 #[test]
-fn a_leader_that_has_just_begun_hears_all_first() {
+fn a_new_leader_waits_for_all_reports_before_repairs() {
     let (mut state, mut leader) = (serving(0), leader());
     done(&mut state, Command::DrainNode { node: NodeId(20), drain: true });
     nodes_report(&mut leader, 20..23, 0);
@@ -109,7 +109,7 @@ fn a_leader_that_has_just_begun_hears_all_first() {
 }
 
 #[test]
-fn what_failed_is_not_ordered_again_at_once() {
+fn a_failed_repair_is_not_repeated_at_once() {
     let (mut state, mut leader) = (serving(0), leader());
     done(&mut state, Command::DrainNode { node: NodeId(20), drain: true });
     leader.moves.settings.target_silent_ms = 2 * SECOND;
@@ -128,7 +128,7 @@ fn what_failed_is_not_ordered_again_at_once() {
 }
 
 #[test]
-fn a_rebalance_of_one_index_looks_at_that_alone() {
+fn a_rebalance_of_one_index_ignores_the_others() {
     let (mut state, mut leader) = (serving(0), leader());
     done(&mut state, create_index(proto::model::index::IndexSpec { replicas: 0, ..spec("j") }));
     nodes_report(&mut leader, 20..24, 0);

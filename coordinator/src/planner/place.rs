@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_keeps_much_gets_less() {
+    fn a_node_with_many_copies_receives_fewer() {
         let mut nodes: Vec<Load> = (1..=2).map(|id| node(id, "")).collect();
         (nodes[0].copies, nodes[0].first_copies) = (6, 6);
         let placement = place(4, 0, &nodes).unwrap();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_nodes_are_an_error_that_says_who_is_there() {
+    fn too_few_nodes_are_an_error_that_lists_the_nodes() {
         let error = place(1, 1, &[node(7, "")]).unwrap_err();
         assert!(
             error.message.contains("needs 2 indexers; indexers that receive slices: 7"),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_replaced_in_its_place_added_or_taken_off() {
+    fn a_copy_is_replaced_in_place_or_added_or_removed() {
         let changed = |from: u64, to: u64| {
             let mut copies = [1, 2, 3].map(NodeId).to_vec();
             let node = |id: u64| Some(NodeId(id)).filter(|node| node.0 > 0);

@@ -17,7 +17,7 @@ fn nodes(ids: impl IntoIterator<Item = u64>) -> Vec<NodeView> {
     ids.into_iter().map(|id| node(id, "")).collect()
 }
 
-/// An index of equal slices, on these nodes.
+/// An index of equal slices on these nodes.
 fn index(id: u64, wanted: usize, placement: &[&[u64]]) -> IndexView {
     let slice = |copies: &&[u64]| SliceView {
         copies: copies.iter().copied().map(NodeId).collect(),
@@ -35,7 +35,7 @@ fn index(id: u64, wanted: usize, placement: &[&[u64]]) -> IndexView {
     }
 }
 
-/// The moves as (index, slice, from, to), 0 for nobody.
+/// The moves as (index, slice, from, to); 0 stands for no node.
 fn moves(plan: &RebalancePlan) -> Vec<(u64, u16, u64, u64)> {
     let id = |node: Option<NodeId>| node.map_or(0, |node| node.0);
     let row = |m: &PlannedMove| (m.index.0, m.slice.0, id(m.from), id(m.to));
@@ -76,15 +76,15 @@ fn a_new_node_gets_its_share_and_no_more() {
 }
 
 #[test]
-fn bytes_weigh_besides_the_number_of_copies() {
-    // Three copies against two are balanced, by their number.
+fn bytes_count_besides_the_number_of_copies() {
+    // Three copies against two are balanced by number.
     let placement: Vec<&[u64]> = vec![&[1], &[1], &[1], &[2], &[2]];
     let mut large = index(1, 1, &placement);
     (large.slices[0].bytes, large.slices[1].bytes) = (100 * MIB, 100 * MIB);
     let view = ClusterView { nodes: nodes(1..=2), indexes: vec![large] };
     let result = plan(&view, Goal::Balance);
     assert_eq!(moves(&result), [(1, 0, 1, 2)], "one of the large ones");
-    // The load of one slice alone is no reason to move it to and fro.
+    // The load of a single slice is no reason to move it back and forth.
     let mut busy = index(1, 1, &[&[1], &[2]]);
     busy.slices[0].load = 1_000_000;
     let view = ClusterView { nodes: nodes(1..=2), indexes: vec![busy] };
@@ -92,7 +92,7 @@ fn bytes_weigh_besides_the_number_of_copies() {
 }
 
 #[test]
-fn each_index_is_spread_where_the_nodes_weigh_the_same() {
+fn each_index_is_spread_over_nodes_of_equal_weight() {
     let first = index(1, 1, &[&[1], &[1], &[1], &[1]]);
     let second = index(2, 1, &[&[2], &[2], &[1], &[1]]);
     let view = ClusterView { nodes: nodes(1..=2), indexes: vec![first, second] };
@@ -110,7 +110,7 @@ fn first_copies_move_where_there_are_few() {
 }
 
 #[test]
-fn a_drained_node_is_emptied_and_balance_is_not_asked_for() {
+fn a_draining_node_is_emptied_without_balancing() {
     let placement: Vec<&[u64]> = vec![&[1], &[1], &[2], &[1], &[1]];
     let mut view = ClusterView { nodes: nodes(1..=3), indexes: vec![index(1, 1, &placement)] };
     view.nodes[1].draining = true;
@@ -121,7 +121,7 @@ fn a_drained_node_is_emptied_and_balance_is_not_asked_for() {
 }
 
 #[test]
-fn missing_copies_are_made_and_those_too_many_taken_off() {
+fn missing_copies_are_added_and_surplus_copies_removed() {
     let view = ClusterView {
         nodes: nodes(1..=3),
         indexes: vec![index(1, 2, &[&[1], &[1, 2], &[1, 2, 3]])],
@@ -133,7 +133,7 @@ fn missing_copies_are_made_and_those_too_many_taken_off() {
 }
 
 #[test]
-fn of_too_many_copies_those_go_that_are_worth_least_and_a_living_one_stays() {
+fn the_least_useful_surplus_copies_go_and_a_live_one_stays() {
     let mut view =
         ClusterView { nodes: nodes(1..=4), indexes: vec![index(1, 1, &[&[1, 2, 3, 4]])] };
     view.nodes[0].draining = true;
@@ -147,7 +147,7 @@ fn of_too_many_copies_those_go_that_are_worth_least_and_a_living_one_stays() {
 }
 
 #[test]
-fn a_node_that_is_silent_is_waited_for_and_one_that_is_gone_is_replaced() {
+fn a_silent_node_is_kept_and_a_gone_node_is_replaced() {
     let mut view =
         ClusterView { nodes: nodes(1..=3), indexes: vec![index(1, 2, &[&[1, 2], &[2, 1]])] };
     view.nodes[1].health = Health::Silent;
@@ -161,7 +161,7 @@ fn a_node_that_is_silent_is_waited_for_and_one_that_is_gone_is_replaced() {
 }
 
 #[test]
-fn copies_in_one_zone_part_and_do_not_meet_for_balance() {
+fn copies_in_one_zone_are_separated_and_balancing_keeps_them_apart() {
     let mut view = ClusterView {
         nodes: vec![node(1, "a"), node(2, "a"), node(3, "b")],
         indexes: vec![index(1, 2, &[&[1, 2], &[1, 3], &[1, 3]])],
@@ -177,7 +177,7 @@ fn copies_in_one_zone_part_and_do_not_meet_for_balance() {
 }
 
 #[test]
-fn slices_that_move_or_do_not_serve_only_weigh_and_places_that_are_left_are_not_gone_back_to() {
+fn moving_and_unserved_slices_only_count_as_weight() {
     let mut busy = index(1, 1, &[&[1], &[1], &[1], &[1]]);
     busy.slices[0].busy = true;
     busy.slices[1].leaving = vec![NodeId(2)];
@@ -197,10 +197,10 @@ fn numbers_from_a_broken_node_do_no_harm() {
     assert_eq!([0, 1023, 1536, u64::MAX].map(size), ["0 B", "1023 B", "1.5 KiB", "16383.9 PiB"]);
 }
 
-// ---- what holds of every plan -------------------------------------------------------------------
+// ---- properties of every plan -------------------------------------------------------------------
 
-/// A cluster: some indexes were placed on some nodes, then nodes came, are drained or went silent, and
-/// other numbers of copies were asked for.
+/// A random cluster: indexes were placed on some nodes, then nodes joined, drain or went silent, and numbers of
+/// copies changed.
 fn random_view(random: &mut fastrand::Rng, copies_max: usize) -> ClusterView {
     let zones = ["", "a", "b", "c"];
     let zone = |random: &mut fastrand::Rng, zoned: bool| {
@@ -247,7 +247,7 @@ fn shared_zones(view: &ClusterView, copies: &[NodeId]) -> usize {
     zones.len() - zones.iter().collect::<BTreeSet<_>>().len()
 }
 
-/// Plans and carries out until nothing is left to do; says how often.
+/// Plans and carries out until nothing is left to do; returns the number of rounds.
 fn settle(view: &mut ClusterView, goal: Goal) -> usize {
     for round in 0..20 {
         let result = plan(view, goal);
@@ -268,14 +268,14 @@ fn settle(view: &mut ClusterView, goal: Goal) -> usize {
 }
 
 #[test]
-fn what_a_plan_comes_to_is_right_and_is_left_as_it_is() {
+fn a_settled_plan_is_valid_and_stable() {
     for seed in 0..400 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut view = random_view(&mut random, 3);
         for index in &mut view.indexes {
             index.copies = random.usize(1..=2);
         }
-        // So many as leave a node for each copy.
+        // As many as leave a node for each copy.
         for _ in 0..random.usize(..=view.nodes.len() - 3) {
             let node = random.usize(..view.nodes.len());
             view.nodes[node].draining = true;
@@ -318,7 +318,7 @@ fn without_replicas_one_plan_is_enough() {
 }
 
 #[test]
-fn equal_slices_are_spread_evenly_with_as_few_moves_as_can_be() {
+fn equal_slices_are_spread_evenly_with_the_fewest_moves() {
     for seed in 0..400 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut view = random_view(&mut random, 2);
@@ -342,19 +342,19 @@ fn equal_slices_are_spread_evenly_with_as_few_moves_as_can_be() {
         let bounds = above(share + 1)..=above(share);
         assert!(bounds.contains(&made), "seed {seed}: {made} moves, {before:?} {after:?}");
         let spread = |counts: &[usize]| counts.iter().max().unwrap() - counts.iter().min().unwrap();
-        // A node has at most one copy of each slice, which may keep it from its share.
+        // A node has at most one copy of each slice, which may keep it below its share.
         let most = view.indexes.iter().map(|index| index.slices.len()).sum::<usize>();
         assert!(spread(&after) <= 1 || share + 1 >= most, "seed {seed}: {before:?} {after:?}");
     }
 }
 
-/// The sum of the squared weights: the less, the more even.
+/// The sum of the squared weights: lower means more even.
 fn unevenness(view: &ClusterView) -> u128 {
     Draft::new(view).nodes.values().map(|held| held.weight.pow(2)).sum()
 }
 
 #[test]
-fn each_move_brings_nodes_nearer_to_each_other() {
+fn each_move_reduces_the_imbalance() {
     for seed in 0..400 {
         let mut random = fastrand::Rng::with_seed(seed);
         let view = random_view(&mut random, 1);

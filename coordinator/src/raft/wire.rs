@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_message_are_refused() {
+    fn invalid_bytes_are_refused() {
         let good = message().encode().unwrap();
         for len in 0..good.len() {
             assert!(RaftMessage::decode(&good[..len]).is_err(), "cut at {len}");

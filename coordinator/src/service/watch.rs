@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_long_history_comes_in_messages_of_bounded_size() {
+    async fn a_long_history_is_sent_in_messages_of_bounded_size() {
         let (_role, role) = watch::channel(LED);
         let mut watch = super::watch(replica(&wide(600)), role);
         let mut epochs = Vec::new();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_member_that_knows_no_leader_for_long_ends_its_watches() {
+    async fn a_member_without_a_leader_ends_its_watches() {
         let (role, role_out) = watch::channel(LED);
         let mut watch = super::watch(replica(&with_bucket()), role_out);
         for _ in 0..2 {

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_a_thousand_others_overtook_is_still_done() {
+    fn a_request_that_a_thousand_others_overtook_is_still_executed() {
         let mut requests = Requests::default();
         (2..=1000).for_each(|sequence| requests.keep(id(1, sequence), sequence, Outcome::Done));
         assert_eq!(requests.answer(id(1, 1)), None, "it was never done");
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_that_was_silent_longest_is_forgotten_first() {
+    fn the_least_recently_active_client_is_dropped_first() {
         let mut requests = Requests::default();
         let many = CLIENTS_MAX as u64;
         (1..=many).for_each(|client| requests.keep(id(client, 1), client, Outcome::Done));

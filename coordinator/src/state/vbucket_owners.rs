@@ -17,7 +17,7 @@ fn bad(what: String, hint: &str) -> Error {
     Error::new(ErrorCode::InvalidParameter, what).with_hint(hint)
 }
 
-const SEVERAL: &str = "only a bucket made FROM PUSH can be on several projectors: the statements of others are numbered by one";
+const SEVERAL: &str = "only a bucket made FROM PUSH can have several projectors; a single projector numbers all mutations of an embedded bucket";
 
 impl StateContext {
     /// Chooses as many projectors as a new bucket needs, those with the fewest buckets first.

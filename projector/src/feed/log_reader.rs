@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_vbucket_that_is_removed_was_not_purged() {
+    async fn removing_a_vbucket_is_not_reported_as_a_purge() {
         let (context, bucket) = half_gone();
         let place = Cut::zero(2);
         for (vbucket, expected) in [(0, ErrorCode::HistoryPurged), (1, ErrorCode::Unavailable)] {

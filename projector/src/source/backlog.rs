@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn below_the_horizon_no_two_timestamps_are_further_apart_than_a_stride_and_few_are_kept() {
+    fn timestamps_below_the_horizon_are_thinned_to_about_one_per_stride() {
         let mut epochs = VecDeque::new();
         let step = STRIDE / 64;
         for n in 1..=2_000 {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_timestamps_the_old_ones_become_fewer_and_the_new_ones_stay() {
+    fn old_surplus_timestamps_are_thinned_and_new_ones_stay() {
         let mut epochs: VecDeque<_> = (1..=100).map(|n| mark(n, [n * STRIDE, 0])).collect();
         forget(&mut epochs, Epoch(90), 60);
         let expected = (1..=44).map(|n| n * 2).chain(90..=100);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_goes_to_the_newest_timestamp_within_a_stride_or_to_the_next() {
+    fn a_reader_reads_to_the_newest_timestamp_within_a_stride_or_to_the_next() {
         let far = STRIDE * 3;
         let epochs = [mark(1, [10, 0]), mark(2, [10, 20]), mark(3, [10, far]), mark(4, [11, far])];
         let epochs = VecDeque::from(epochs);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_of_some_vbuckets_goes_its_own_way_however_much_there_is_of_others() {
+    fn a_reader_of_some_vbuckets_ignores_the_distance_in_others() {
         let epochs: VecDeque<_> =
             (1..=4).map(|n| mark(n, [n * STRIDE, n * 100 * STRIDE])).collect();
         let first = [VbucketId(0)].into_iter().collect();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_timestamp_covers_or_what_is_lost_waits_no_more() {
+    fn covered_and_lost_mutations_are_no_longer_unpublished() {
         let mut unpublished = Unpublished::default();
         for n in 1..=4 {
             unpublished.add(VbucketId(0), Seqno(n), ENTRY_BYTES);
