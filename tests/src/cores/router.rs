@@ -170,8 +170,7 @@ impl World {
     /// Does a node know that the epoch is dead?
     fn is_refused(&self, node: NodeId, epoch: Epoch) -> bool {
         let indexer = self.indexers.iter().find(|indexer| indexer.id == node && indexer.up);
-        let bucket = indexer.and_then(|indexer| indexer.catalog.buckets.get(&BUCKET));
-        bucket.is_some_and(|bucket| bucket.is_dead(epoch))
+        indexer.is_some_and(|indexer| indexer.is_dead(epoch))
     }
 
     /// Can a node read a slice at the scan's epoch?
