@@ -5,7 +5,7 @@ mod common;
 
 use bytes::Bytes;
 use common::*;
-use projector::source::DocumentStore;
+use projector::testing::DocumentStore;
 use proto::ErrorCode;
 use proto::model::cut::{Cut, Position};
 use proto::model::ids::{Seqno, VbucketId, Vbuuid, vbucket_of};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use projector::source::fjall::FjallStore;
+use projector::FjallStore;
 use proto::Result;
 use proto::env::Env;
 use proto::model::ids::NodeId;

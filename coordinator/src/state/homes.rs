@@ -9,8 +9,9 @@ use proto::model::node::Role;
 use proto::rpc::command::Outcome;
 use proto::{Error, ErrorCode, Result};
 
-use super::ddl::no_bucket;
-use super::{Change, Effect, StateContext};
+use super::context::StateContext;
+use super::effect::{Change, Effect};
+use super::lookup::no_bucket;
 
 fn bad(what: String, hint: &str) -> Error {
     Error::new(ErrorCode::InvalidParameter, what).with_hint(hint)

@@ -19,24 +19,13 @@ use proto::model::topology::TopologyProvider;
 use proto::rpc::command::Outcome;
 use proto::{Error, ErrorCode, Result};
 
-use super::ddl::no_index;
-use super::history::change_copies;
-use super::{Change, Effect, StateContext};
-use crate::planner::replace_copy;
+use super::context::StateContext;
+use super::effect::{Change, Effect};
+use super::lookup::no_index;
+use super::placement::change_copies;
 
 /// Ended moves that are remembered.
 const ENDED_MAX: usize = 64;
-
-/// Where the slices of an index are when its moves are done.
-pub fn settled(info: &IndexInfo) -> Vec<Vec<NodeId>> {
-    let mut placement = info.topology.placement.clone();
-    for m in info.moves.iter().filter(|m| m.stage < MoveStage::Done) {
-        if let Some(copies) = placement.get_mut(usize::from(m.slice.0)) {
-            replace_copy(copies, m.from, m.to);
-        }
-    }
-    placement
-}
 
 impl StateContext {
     pub(super) fn start_moves(&mut self, moves: &[PlannedMove]) -> Change {
@@ -91,6 +80,15 @@ impl StateContext {
             _ => {}
         }
         planned.to.map_or(Ok(()), |to| self.check_target(info, planned.slice, to).map_err(of))
+    }
+
+    /// Why slices of a bucket do not move now.
+    fn check_not_rolling_back(&self, bucket: BucketId) -> Result<()> {
+        match self.buckets.get(&bucket).and_then(|known| known.info.rollback.as_ref()) {
+            Some(_) => Err(Error::unavailable("the bucket is rolled back")
+                .with_hint("SHOW ROLLBACKS tells when that has ended")),
+            None => Ok(()),
+        }
     }
 
     fn check_target(&self, info: &IndexInfo, slice: SliceNo, to: NodeId) -> Result<()> {

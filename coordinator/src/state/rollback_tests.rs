@@ -6,6 +6,8 @@ use proto::rpc::command::{Command, CommandRequest, Promotion};
 
 use super::*;
 use crate::state::tests::{advance, apply, done, planned, refused, serving, with_bucket};
+use proto::ErrorCode;
+use proto::model::bucket::BucketInfo;
 
 const BUCKET: BucketId = BucketId(1);
 

@@ -11,6 +11,14 @@ use proto::model::topology::TopologyProvider;
 use proto::rpc::command::{Promotion, RequestId};
 use proto::value::path::Step;
 
+use std::sync::Arc;
+
+use proto::ErrorCode;
+use proto::model::history::FailoverLogs;
+use proto::model::ids::{BucketId, IndexId, NodeId};
+use proto::model::node::NodeInfo;
+use proto::rpc::command::{Command, CommandRequest, Outcome};
+
 use super::*;
 
 /// Applies commands at growing positions, a millisecond apart.

@@ -9,8 +9,11 @@
 //! that ends before the documents are complete, and a loss or a purge that overtakes them, has the next one
 //! begin anew.
 
+mod copying;
 mod home;
+mod ownership;
 mod remove;
+mod removing;
 mod target;
 
 pub use home::give;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use proto::Result;
 use proto::model::ids::VbucketId;
 
-use crate::service::Projector;
+use super::removing::{Removal, is_coming};
+use crate::projector::Projector;
 use crate::source::bucket::Bucket;
 use crate::source::writer::Writer;
-use crate::source::{Removal, is_coming};
 
 /// Between two tries.
 const RETRY: Duration = Duration::from_millis(200);

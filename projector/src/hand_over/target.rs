@@ -17,14 +17,14 @@ use proto::rpc::api::{
 use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::{Error, ErrorCode, Result};
 
+use super::copying::LogPiece;
 use super::remove::remove;
-use crate::service::Projector;
+use super::removing::Removal;
+use crate::projector::Projector;
 use crate::source::bucket::Bucket;
 use crate::source::writer::Writer;
-use crate::source::{LogPiece, Mutation, Removal, StoredDocument};
+use crate::source::{Mutation, StoredDocument};
 
-/// Bytes of a piece, about.
-pub(super) const PIECE_BYTES: usize = 4 << 20;
 /// Mutations that may be missing when the home is asked to release the vbucket: what takes milliseconds.
 const LAST_PIECE_MUTATIONS: u64 = 1_000;
 /// Between two tries.

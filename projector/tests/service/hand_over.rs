@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::common::*;
 use bytes::Bytes;
 use futures::StreamExt;
-use projector::source::DocumentStore;
+use projector::testing::DocumentStore;
 use proto::ErrorCode;
 use proto::client::source::source_of;
 use proto::model::bucket::*;

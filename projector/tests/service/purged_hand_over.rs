@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::StreamExt;
-use projector::source::{BucketRecord, DocumentStore, StoredDocument};
+use projector::testing::{BucketRecord, DocumentStore, StoredDocument};
 use proto::ErrorCode;
 use proto::model::cut::Cut;
 use proto::model::homes::VbucketSet;

@@ -3,9 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use coordinator::leader::moves::Check;
-use coordinator::leader::rollback::Asked;
-use coordinator::raft::RaftMessage;
+use coordinator::testing::{Asked, Check, RaftMessage};
 use proto::model::cut::Cut;
 use proto::model::history::SourceHistory;
 use proto::model::homes::VbucketSet;
@@ -381,7 +379,7 @@ impl World {
         }
         let silent = self.source.down_until_ms > self.now_ms || self.is_cut(MEMBERS[at]);
         let Some((leading, replica, now_ms)) = self.leading(at) else { return };
-        let found = leading.leader.to_enquire(&replica.view().state, now_ms);
+        let found = leading.leader.enquiries_due(&replica.view().state, now_ms);
         if !found.is_empty() && !silent {
             let asked = leading.leader.asking();
             let history = self.source.told();

@@ -12,9 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use coordinator::raft::log_store::{LogStore, LogWrite};
-use coordinator::raft::memory_log::MemoryLog;
-use coordinator::raft::{RaftConfig, RaftCore, RaftMessage, StateMachine};
+use coordinator::RaftConfig;
+use coordinator::testing::{LogStore, LogWrite, MemoryLog, RaftCore, RaftMessage, StateMachine};
 use proto::Result;
 use proto::env::{real::SystemRandom, sim::SimFs};
 use proto::model::ids::NodeId;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coordinator::raft::log_store::LogStore;
+use coordinator::testing::LogStore;
 use proto::env::sim::SimClock;
 use proto::model::cut::{Cut, Position, WritePosition};
 use proto::model::ids::{BucketId, Epoch, NodeId, VbucketId};

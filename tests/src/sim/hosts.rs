@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures::future::BoxFuture;
-use projector::source::memory::MemoryStore;
+use projector::testing::MemoryStore;
 use proto::ErrorCode;
 use proto::env::sim::{InlineSpawner, SimClock, SimFs};
 use proto::env::{Clock, Env, real::SystemRandom};

@@ -18,7 +18,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use projector::source::Mutation;
+use projector::testing::Mutation;
 use proto::model::bucket::BucketInfo;
 use proto::model::cut::Position;
 use proto::model::history::{Branches, SourceHistory, begin_branch, branch_of};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use projector::source::Mutation;
-use projector::source::memory::MemoryStore;
+use projector::testing::MemoryStore;
+use projector::testing::Mutation;
 use proto::model::cut::Position;
 use proto::model::ids::{BucketId, VbucketId};
 
