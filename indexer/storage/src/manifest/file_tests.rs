@@ -11,10 +11,12 @@ use proto::env::{FileSystem, OpenMode, sim};
 use proto::ids::{BucketId, Epoch, Generation, IndexId, Seqno, SliceNo, Vbuuid};
 use proto::{ErrorCode, Result};
 
-use super::super::versions::Protected;
 use super::file::{Kind, decode, encode, index_name};
 use super::testing::manifest;
 use super::*;
+use crate::file_id::FileId;
+use crate::retention::Protected;
+use crate::rows::columns::Columns;
 
 const GOLDEN_INDEX: &[u8] = include_bytes!("../../testdata/index-7.3.manifest");
 const GOLDEN_NODE: &[u8] = include_bytes!("../../testdata/node.manifest");
