@@ -196,7 +196,7 @@ impl SliceStore for FragmentStore {
     async fn drop_index(&self, index: IndexId) -> Result<()> {
         self.drop_rebuild(index).await?;
         let Some(slot) = self.inner.state.get(index) else { return Ok(()) };
-        self.on_slot(slot, |slot, files| drop_all(slot, files)).await?;
+        self.on_slot(slot, drop_all).await?;
         self.inner.state.remove(index);
         Ok(())
     }
@@ -220,7 +220,7 @@ impl SliceStore for FragmentStore {
     async fn flush(&self) -> Result<()> {
         self.inner.log.sync().await?;
         for slot in self.inner.state.slots() {
-            self.on_slot(slot, |slot, files| flush(slot, files)).await?;
+            self.on_slot(slot, flush).await?;
         }
         self.inner.log.sync().await?;
         release_log(&self.inner).await
@@ -229,7 +229,7 @@ impl SliceStore for FragmentStore {
     async fn compact(&self) -> Result<()> {
         self.flush().await?;
         for slot in self.inner.state.slots() {
-            self.on_slot(slot, |slot, files| compact_everything(slot, files)).await?;
+            self.on_slot(slot, compact_everything).await?;
         }
         self.inner.files.collect();
         Ok(())
