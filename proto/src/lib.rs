@@ -5,6 +5,7 @@
 
 pub mod aggregate;
 pub mod api;
+pub mod client;
 pub mod command;
 pub mod cut;
 pub mod env;

@@ -11,7 +11,7 @@ use proto::aggregate::Partial;
 use proto::scan::{Row, RowBlock, RowBlockBuilder, RowIter, ShardBatch};
 use proto::{Error, Result, key};
 
-use super::shard::ShardStream;
+use super::shard_stream::ShardStream;
 
 /// A block is handed on when it has this many bytes.
 pub(crate) const BLOCK_BYTES: usize = 64 << 10;

@@ -9,7 +9,7 @@ use proto::api::Heartbeat;
 use proto::ids::{Epoch, NodeId, SliceId, SliceNo};
 use proto::index::{Catalog, IndexInfo, IndexState};
 use proto::topology::TopologyProvider;
-use router::applied::{Applied, readable_from};
+use router::epochs::applied::{AppliedEpochs, readable_from};
 use router::virtual_scan::{Part, Progress};
 
 use super::world::{BUCKET, Event, ROUTER, World};
@@ -34,7 +34,7 @@ pub struct RouterModel {
     /// What it knows of the cluster.
     pub catalog: Arc<Catalog>,
     /// What the indexers say.
-    pub applied: Applied,
+    pub applied: AppliedEpochs,
     /// Scans under way, by number.
     scans: BTreeMap<u64, Scan>,
     last_scan: u64,

@@ -187,9 +187,9 @@ impl Host {
             }
             Role::Projector => {
                 let config = projector::Config::new(self.info.clone());
-                let inward = Arc::new(router::Inward);
+                let slice_router = Arc::new(router::SliceRouter);
                 let service =
-                    projector::Service::start(config, env, self.store, directory, inward).await?;
+                    projector::Service::start(config, env, self.store, directory, slice_router).await?;
                 let service = Arc::new(service);
                 peers.add_projector(id, service.projector());
                 let ended = Arc::clone(&service);
