@@ -6,8 +6,8 @@ use proto::homes::Homes;
 use proto::ids::{NodeId, SliceId, SliceNo};
 use proto::index::{Catalog, SourceKind};
 
-use super::value::Datum;
 use super::{show_moves, show_rollbacks};
+use crate::rows::value::Datum;
 use crate::sql::ast::Show;
 use crate::sql::plan::ColumnInfo;
 

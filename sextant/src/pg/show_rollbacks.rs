@@ -10,7 +10,7 @@ use proto::index::{BucketInfo, Catalog, IndexState};
 use proto::rollback::DeadEpochs;
 
 use super::show::named;
-use super::value::Datum;
+use crate::rows::value::Datum;
 use crate::sql::plan::ColumnInfo;
 
 use ColumnType::{Int8, Text};

@@ -9,7 +9,7 @@ use proto::ids::NodeId;
 use proto::index::{NodeInfo, Role};
 use router::Router;
 use sextant::backend::ClusterBackend;
-use sextant::http::Counters;
+use sextant::backend::Counters;
 use sextant::wire::{PeerDirectory, Peers};
 
 use super::hosts::{env, members};
