@@ -10,7 +10,7 @@ use proto::model::ids::{Epoch, NodeId, SliceId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::model::topology::TopologyProvider;
 use proto::rpc::api::Heartbeat;
-use router::applied::{Applied, readable_from};
+use router::epochs::applied::{AppliedEpochs, readable_from};
 use router::virtual_scan::{Part, Progress};
 
 use super::world::{BUCKET, Event, ROUTER, World};
@@ -35,7 +35,7 @@ pub struct RouterModel {
     /// What it knows of the cluster.
     pub catalog: Arc<Catalog>,
     /// What the indexers say.
-    pub applied: Applied,
+    pub applied: AppliedEpochs,
     /// Scans under way, by number.
     scans: BTreeMap<u64, Scan>,
     last_scan: u64,

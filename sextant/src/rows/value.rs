@@ -5,11 +5,11 @@ use proto::expr::ColumnType;
 use proto::expr::eval::cast;
 use proto::value::{Number, Value};
 
-use super::types::Format;
+use super::format::Format;
 
 /// A value of a result that does not come straight from an entry.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Datum {
+pub(crate) enum Datum {
     /// A JSON value; NULL and MISSING are SQL's NULL.
     Value(Value),
     /// An exact decimal: sums and averages.
@@ -17,18 +17,18 @@ pub(super) enum Datum {
 }
 
 impl Datum {
-    pub(super) fn text(text: impl Into<String>) -> Self {
+    pub(crate) fn text(text: impl Into<String>) -> Self {
         Self::Value(Value::String(text.into()))
     }
 
-    pub(super) fn int(int: i64) -> Self {
+    pub(crate) fn int(int: i64) -> Self {
         Self::Value(Value::int(int))
     }
 
-    pub(super) const NULL: Self = Self::Value(Value::Null);
+    pub(crate) const NULL: Self = Self::Value(Value::Null);
 
     /// The datum as another type; NULL where it cannot be one.
-    pub(super) fn cast(self, to: ColumnType) -> Self {
+    pub(crate) fn cast(self, to: ColumnType) -> Self {
         match (self, to) {
             (Self::Value(value), to) => Self::Value(cast(&value, to)),
             (decimal, ColumnType::Numeric) => decimal,
@@ -40,7 +40,7 @@ impl Datum {
     }
 
     /// Appends the datum in a column's type and format; false, and nothing appended, where it is NULL.
-    pub(super) fn write(&self, column_type: ColumnType, format: Format, out: &mut Vec<u8>) -> bool {
+    pub(crate) fn write(&self, column_type: ColumnType, format: Format, out: &mut Vec<u8>) -> bool {
         match self {
             Self::Value(value) => write_value(value, column_type, format, out),
             Self::Decimal(decimal) => {
@@ -61,7 +61,7 @@ fn plain(decimal: &BigDecimal) -> String {
 
 /// Appends a value in a column's type and format; false, and nothing appended, where it is NULL or
 /// cannot be of the type.
-pub(super) fn write_value(
+pub(crate) fn write_value(
     value: &Value,
     column_type: ColumnType,
     format: Format,
@@ -139,7 +139,7 @@ fn numeric_to_binary(text: &str, out: &mut Vec<u8>) {
 }
 
 /// Reads PostgreSQL's binary numeric as decimal text; `None` where it is none, or is not finite.
-pub(super) fn numeric_from_binary(bytes: &[u8]) -> Option<String> {
+pub(crate) fn numeric_from_binary(bytes: &[u8]) -> Option<String> {
     let mut words = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
     let (count, weight) = (usize::from(words.next()?), words.next()? as i16);
     let (sign, scale) = (words.next()?, words.next()?);

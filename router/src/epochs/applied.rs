@@ -24,7 +24,7 @@ pub fn readable_from(catalog: &Catalog, bucket: BucketId) -> Option<Epoch> {
 
 /// What the indexers have.
 #[derive(Clone)]
-pub struct Applied {
+pub struct AppliedEpochs {
     nodes: Arc<DashMap<NodeId, NodeApplied>>,
     changed: watch::Sender<u64>,
 }
@@ -35,13 +35,13 @@ struct NodeApplied {
     readable: BTreeMap<SliceId, Epoch>,
 }
 
-impl Default for Applied {
+impl Default for AppliedEpochs {
     fn default() -> Self {
         Self { nodes: Arc::default(), changed: watch::Sender::new(0) }
     }
 }
 
-impl Applied {
+impl AppliedEpochs {
     /// Takes in what a node says.
     pub fn report(&self, report: AppliedReport) {
         let mut node = self.nodes.entry(report.node).or_default();
@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    fn tell(applied: &Applied, node: u64, floor: u64, newest: u64) {
+    fn tell(applied: &AppliedEpochs, node: u64, floor: u64, newest: u64) {
         let slice = slice_id(&index(), SliceNo(node as u16 - 1));
         applied.report(AppliedReport {
             node: NodeId(node),
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn no_epoch_is_chosen_below_the_floor_of_a_slice() {
-        let (applied, index) = (Applied::default(), index());
+        let (applied, index) = (AppliedEpochs::default(), index());
         tell(&applied, 1, 12, 12);
         assert_eq!(applied.oldest_common(&index), None, "slice 1 has no copy yet");
         tell(&applied, 2, 3, 11);

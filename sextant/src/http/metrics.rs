@@ -1,13 +1,11 @@
-//! The HTTP port: `/status` as JSON, `/metrics` in the OpenMetrics text format, `/healthz`.
+//! `/metrics`: figures in the OpenMetrics text format.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Weak};
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::{Json, Router, routing::get};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -17,92 +15,11 @@ use prometheus_client::registry::{Registry, Unit};
 use proto::flow::AdmissionStatus;
 use proto::model::catalog::Catalog;
 use proto::model::ids::NodeId;
-use proto::model::index::IndexInfo;
-use proto::rpc::api::{CoordinatorStatus, Directory};
-use serde_json::json;
+use proto::rpc::api::CoordinatorStatus;
 
-/// What the port tells of.
-#[derive(Clone)]
-pub struct Observed {
-    /// The router of this process.
-    pub router: Arc<router::Router>,
-    /// The other services.
-    pub directory: Arc<dyn Directory>,
-    /// The indexers of this process, as long as they run: the port keeps none of them alive.
-    pub indexers: Vec<Weak<indexer::Indexer>>,
-    /// What the SQL and gRPC ports count.
-    pub counters: Arc<Counters>,
-}
+use super::observed::Observed;
 
-/// What the ports count, since the process began.
-#[derive(Debug, Default)]
-pub struct Counters {
-    /// Scans begun.
-    pub scans: Counter<u64, AtomicU64>,
-    /// Rows handed out by scans.
-    pub scan_rows: Counter<u64, AtomicU64>,
-    /// Documents written or removed.
-    pub documents: Counter<u64, AtomicU64>,
-    /// Replicated commands.
-    pub commands: Counter<u64, AtomicU64>,
-}
-
-impl Observed {
-    fn running(&self) -> impl Iterator<Item = Arc<indexer::Indexer>> {
-        self.indexers.iter().filter_map(Weak::upgrade)
-    }
-}
-
-/// The routes.
-pub fn routes(observed: Observed) -> Router {
-    Router::new()
-        .route("/status", get(status))
-        .route("/metrics", get(metrics))
-        .route("/healthz", get(healthz))
-        .with_state(observed)
-}
-
-async fn healthz(State(observed): State<Observed>) -> Response {
-    if observed.router.catalog().cas == 0 {
-        let why = "no catalog yet: no coordinator has answered\n";
-        return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
-    }
-    "ok\n".into_response()
-}
-
-async fn status(State(observed): State<Observed>) -> Json<serde_json::Value> {
-    let catalog = observed.router.catalog();
-    let coordinator = match observed.directory.coordinator().status().await {
-        Ok(status) => json!(status),
-        Err(error) => json!({ "error": error.to_string() }),
-    };
-    let local: Vec<_> = observed.running().map(|indexer| indexer.status()).collect();
-    Json(json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "cas": catalog.cas,
-        "nodes": catalog.nodes.values().collect::<Vec<_>>(),
-        "buckets": catalog.buckets.values().collect::<Vec<_>>(),
-        "indexes": catalog.indexes.values().map(|index| index_json(index)).collect::<Vec<_>>(),
-        "coordinator": coordinator,
-        "local_indexers": local,
-        "scans": observed.router.scans(),
-    }))
-}
-
-fn index_json(index: &IndexInfo) -> serde_json::Value {
-    json!({
-        "id": index.id,
-        "name": index.spec.name,
-        "bucket": index.spec.bucket,
-        "state": index.state.name(),
-        "generation": index.generation,
-        "definition": index.spec.sql,
-        "topology": index.topology.number,
-        "placement": index.topology.placement,
-    })
-}
-
-async fn metrics(State(observed): State<Observed>) -> Response {
+pub(super) async fn metrics(State(observed): State<Observed>) -> Response {
     let status = observed.directory.coordinator().status().await.ok();
     let mut text = String::new();
     match encode(&mut text, &registry(&observed, status.as_ref())) {

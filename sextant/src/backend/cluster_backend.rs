@@ -25,7 +25,7 @@ use proto::{Error, ErrorCode, Result};
 use router::{EpochLease, Router, ScanBatch, ScanStream};
 use tokio::time::{Instant, timeout};
 
-use crate::http::Counters;
+use super::counters::Counters;
 use crate::sql::backend::{Backend, BatchSource, EpochPin};
 use crate::sql::plan::Relation;
 

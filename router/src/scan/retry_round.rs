@@ -12,20 +12,20 @@ use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
 /// The stage of the first round.
-pub(super) const STAGE: Duration = Duration::from_secs(1);
+pub(super) const FIRST_BATCH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Who was asked in vain, and why.
-pub(super) struct Round {
+pub(super) struct RetryRound {
     failed: Vec<NodeId>,
     last_error: Option<Error>,
     began: Instant,
     stage: Duration,
 }
 
-impl Round {
+impl RetryRound {
     /// The first round; these have just failed a scan that this one is a part of.
     pub fn first(failed: Vec<NodeId>) -> Self {
-        Self { failed, last_error: None, began: Instant::now(), stage: STAGE }
+        Self { failed, last_error: None, began: Instant::now(), stage: FIRST_BATCH_TIMEOUT }
     }
 
     /// Nodes that are not asked again in this round.

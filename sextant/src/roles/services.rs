@@ -57,6 +57,6 @@ pub async fn start_projector(
 ) -> Result<projector::Service> {
     let fs = Arc::clone(&env.fs);
     let store = env.blocking(move || FjallStore::open(&*fs, &data_dir)).await?;
-    let inward = Arc::new(router::Inward);
-    projector::Service::start(config, env.clone(), Arc::new(store), directory, inward).await
+    let slice_router = Arc::new(router::SliceRouter);
+    projector::Service::start(config, env.clone(), Arc::new(store), directory, slice_router).await
 }

@@ -6,25 +6,19 @@ use std::time::Duration;
 
 use proto::env::{Env, Task};
 use proto::rpc::api::Directory;
-use proto::{Error, ErrorCode, Result};
+use proto::{Error, Result};
 use tokio::net::TcpListener;
-use tonic::transport::server::TcpIncoming;
 
-use crate::backend::ClusterBackend;
-use crate::cluster::Cluster;
+use super::cluster::Cluster;
+use crate::backend::{ClusterBackend, Counters};
 use crate::grpc;
-use crate::http::{self, Counters, Observed};
+use crate::http::{self, Observed};
+use crate::listen::{bind, connections};
 use crate::pg;
 use crate::wire::Peers;
 
 /// How long a cluster may take until it can run a command.
 const READY_WITHIN: Duration = Duration::from_secs(60);
-
-/// A connection that has been quiet for so long is asked whether its other end is still there, again after
-/// [`PROBE_EVERY`], and is closed after [`PROBES`] without an answer: within two minutes in all.
-const QUIET_MAX: Duration = Duration::from_secs(60);
-const PROBE_EVERY: Duration = Duration::from_secs(10);
-const PROBES: u32 = 6;
 
 /// Where to listen, `host:port`; port 0 is any free one.
 #[derive(Clone, Debug)]
@@ -38,7 +32,7 @@ pub struct Ports {
 }
 
 /// Ports that this process has taken.
-pub struct Bound {
+pub struct Listeners {
     sql: TcpListener,
     grpc: TcpListener,
     http: TcpListener,
@@ -52,8 +46,8 @@ impl Ports {
     }
 
     /// Takes the ports.
-    pub async fn bind(&self) -> Result<Bound> {
-        Ok(Bound {
+    pub async fn bind(&self) -> Result<Listeners> {
+        Ok(Listeners {
             sql: bind(&self.sql, "--sql-port").await?,
             grpc: bind(&self.grpc, "--grpc-port").await?,
             http: bind(&self.http, "--http-port").await?,
@@ -61,26 +55,8 @@ impl Ports {
     }
 }
 
-/// Listens on an address.
-pub async fn bind(address: &str, option: &str) -> Result<TcpListener> {
-    TcpListener::bind(address).await.map_err(|error| {
-        Error::new(ErrorCode::Io, format!("listening on {address}: {error}"))
-            .with_hint(format!("choose another one with {option}; port 0 is any free one"))
-    })
-}
-
-/// The connections that a listener accepts. What is small leaves at once, and one whose other end has vanished
-/// without a word comes to an end.
-pub fn connections(listener: TcpListener) -> TcpIncoming {
-    TcpIncoming::from(listener)
-        .with_nodelay(Some(true))
-        .with_keepalive(Some(QUIET_MAX))
-        .with_keepalive_interval(Some(PROBE_EVERY))
-        .with_keepalive_retries(Some(PROBES))
-}
-
 /// The services of a process that its ports are for.
-pub struct Served {
+pub struct ServerParts {
     /// Runs scans.
     pub router: Arc<router::Router>,
     /// The other services.
@@ -92,7 +68,7 @@ pub struct Served {
 }
 
 /// Ports being served until this is dropped.
-pub struct Serving {
+pub struct Server {
     addresses: [SocketAddr; 3],
     router: Arc<router::Router>,
     /// How many indexers this process runs.
@@ -100,24 +76,27 @@ pub struct Serving {
     _tasks: Vec<Task>,
 }
 
-impl Serving {
+impl Server {
     /// Serves the ports of a whole cluster.
-    pub fn start(cluster: &Cluster, env: &Env, bound: Bound) -> Result<Self> {
-        let served = Served {
+    pub fn start(cluster: &Cluster, env: &Env, listeners: Listeners) -> Result<Self> {
+        let parts = ServerParts {
             router: cluster.router(),
             directory: cluster.directory(),
             peers: cluster.peers(),
             indexers: cluster.indexers(),
         };
-        Self::serve(served, env, bound)
+        Self::serve(parts, env, listeners)
     }
 
     /// Serves ports.
-    pub fn serve(served: Served, env: &Env, bound: Bound) -> Result<Self> {
-        let Served { router, directory, peers, indexers } = served;
+    pub fn serve(parts: ServerParts, env: &Env, listeners: Listeners) -> Result<Self> {
+        let ServerParts { router, directory, peers, indexers } = parts;
         let joining = indexers.len();
-        let addresses =
-            [bound.sql.local_addr()?, bound.grpc.local_addr()?, bound.http.local_addr()?];
+        let addresses = [
+            listeners.sql.local_addr()?,
+            listeners.grpc.local_addr()?,
+            listeners.http.local_addr()?,
+        ];
         let counters = Arc::new(Counters::default());
         let backend = Arc::new(ClusterBackend::new(
             Arc::clone(&router),
@@ -129,11 +108,11 @@ impl Serving {
         let public = grpc::services(backend, peers);
         let indexers = indexers.iter().map(Arc::downgrade).collect();
         let observed = Observed { router: Arc::clone(&router), directory, indexers, counters };
-        let http = axum::serve(bound.http, http::routes(observed));
+        let http = axum::serve(listeners.http, http::routes(observed));
         let tasks = vec![
-            env.spawn("sql", async move { sql.serve(bound.sql).await }),
+            env.spawn("sql", async move { sql.serve(listeners.sql).await }),
             env.spawn("grpc", async move {
-                if let Err(error) = public.serve_with_incoming(connections(bound.grpc)).await {
+                if let Err(error) = public.serve_with_incoming(connections(listeners.grpc)).await {
                     tracing::error!(%error, "serving gRPC");
                 }
             }),
@@ -181,37 +160,5 @@ impl Serving {
     pub fn ready_line(&self) -> String {
         let [sql, grpc, http] = self.addresses;
         format!("ready sql={sql} grpc={grpc} http={http}")
-    }
-}
-
-#[cfg(all(test, target_os = "linux"))]
-mod tests {
-    use futures::StreamExt;
-    use tokio::net::TcpStream;
-
-    use super::*;
-
-    /// The timer of a connection as the system shows it, by the ports of its two ends.
-    fn timer(local: SocketAddr, remote: SocketAddr) -> Option<String> {
-        let ends = [local, remote].map(|end| format!(":{:04X}", end.port()));
-        let table = std::fs::read_to_string("/proc/net/tcp").expect("a table of connections");
-        let found = table
-            .lines()
-            .map(|line| line.split_whitespace().collect::<Vec<_>>())
-            .find(|fields| fields[1].ends_with(&ends[0]) && fields[2].ends_with(&ends[1]))?;
-        found[5].split(':').next().map(str::to_owned)
-    }
-
-    #[tokio::test]
-    async fn a_connection_that_is_quiet_is_asked_after() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = listener.local_addr().expect("an address");
-        let client = TcpStream::connect(address).await.expect("a connection");
-        let mut accepting = connections(listener);
-        let accepted = accepting.next().await.expect("one").expect("a connection");
-        let remote = client.local_addr().expect("an address");
-        assert_eq!(timer(address, remote).as_deref(), Some("02"), "keepalive");
-        assert_eq!(timer(remote, address).as_deref(), Some("00"), "the client's end has none");
-        assert!(accepted.nodelay().expect("an option"));
     }
 }

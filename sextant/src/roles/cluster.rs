@@ -12,7 +12,7 @@ use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::{CoordinatorApi, Directory};
 use proto::{Error, ErrorCode, Result};
 
-use crate::node;
+use super::services;
 use crate::wire::{LOCAL, PeerDirectory, Peers, tcp_connect};
 
 /// The first node number of each role; `dev` has at most 99 of each.
@@ -63,7 +63,7 @@ impl Cluster {
         let usual = projector_config.log_bytes_max;
         projector_config.log_bytes_max = config.log_bytes_max.unwrap_or(usual);
         let projector =
-            node::start_projector(projector_config, dir, &env, directory.clone()).await?;
+            services::start_projector(projector_config, dir, &env, directory.clone()).await?;
         peers.add_projector(projector_info.id, projector.projector());
         let mut indexers = BTreeMap::new();
         for n in 0..config.indexers {
@@ -168,7 +168,8 @@ async fn start_coordinator(
     id: NodeId,
 ) -> Result<Arc<coordinator::Coordinator>> {
     let dir = node_dir(&config.data_dir, "coordinator", id.0);
-    let member = node::start_coordinator(id, members(config), dir, env, directory(peers)).await?;
+    let member =
+        services::start_coordinator(id, members(config), dir, env, directory(peers)).await?;
     peers.add_coordinator(id, Arc::clone(&member) as _);
     Ok(member)
 }
@@ -181,7 +182,8 @@ async fn start_indexer(
 ) -> Result<Arc<indexer::Indexer>> {
     let dir = node_dir(&config.data_dir, "indexer", id.0 - INDEXER + 1);
     let indexer =
-        node::start_indexer(info(id.0, Role::Indexer), dir, None, env, directory(peers)).await?;
+        services::start_indexer(info(id.0, Role::Indexer), dir, None, env, directory(peers))
+            .await?;
     peers.add_indexer(id, Arc::clone(&indexer) as _);
     Ok(indexer)
 }

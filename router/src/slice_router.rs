@@ -1,4 +1,4 @@
-//! Inward: takes key-versions to the slices that own them.
+//! Routes key-versions to the slices that own them.
 
 use proto::model::ids::NodeId;
 use proto::model::index::IndexInfo;
@@ -10,9 +10,9 @@ use proto::rpc::routing::{MutationRouter, Route};
 /// with a slice hears of it: the owner gets the entries, the others an empty state. A node has a slice here
 /// from when a move's target catches up until a move's source is no longer read.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Inward;
+pub struct SliceRouter;
 
-impl MutationRouter for Inward {
+impl MutationRouter for SliceRouter {
     fn route(&self, node: NodeId, index: &IndexInfo, key: Option<PartitionKey<'_>>) -> Route {
         match key {
             Some(key @ PartitionKey::Id(_)) => {
