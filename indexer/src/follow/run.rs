@@ -206,9 +206,6 @@ impl Follower {
                 // The merge of several projectors' streams consumes these messages.
                 return Err(Error::unavailable(format!("vbucket {vbucket} has another home now")));
             }
-            StreamMessage::DropData => {
-                return Err(Error::new(ErrorCode::DropData, "the node fell behind the stream"));
-            }
         }
         Ok(())
     }

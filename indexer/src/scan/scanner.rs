@@ -36,9 +36,10 @@ pub struct ShardScanner {
     snapshot: Option<Arc<dyn Snapshot>>,
     spec: Arc<IndexSpec>,
     scan: ShardScan,
-    /// The remaining work: groups of slices that are merged, each with a range; the next one is last.
-    ahead: Vec<(Vec<SliceNo>, KeyRange)>,
-    current: Option<(Vec<SliceNo>, KeyRange, Box<dyn Rows>)>,
+    /// The remaining ranges; the next one is last.
+    ahead: Vec<KeyRange>,
+    /// The range that is read, and its rows from all slices, merged.
+    current: Option<(KeyRange, Box<dyn Rows>)>,
     builder: RowBlockBuilder,
     batch_bytes: usize,
     rows_left: u64,
@@ -72,7 +73,7 @@ impl ShardScanner {
             _ => None,
         };
         Ok(Self {
-            ahead: walks(&scan),
+            ahead: ranges_ahead(&scan),
             include: needs_include(&scan, spec.keys.len()),
             current: None,
             builder: RowBlockBuilder::with_capacity(FIRST_BATCH_BYTES),
@@ -135,12 +136,12 @@ impl ShardScanner {
     pub fn park(&mut self) {
         self.memory_bytes();
         self.snapshot = None;
-        let Some((slices, mut range, rows)) = self.current.take() else { return };
+        let Some((mut range, rows)) = self.current.take() else { return };
         // Before its first entry a scan has no place to resume from.
         if !rows.entry().is_empty() {
             go_behind(&mut range, rows.entry(), self.scan.reverse);
         }
-        self.ahead.push((slices, range));
+        self.ahead.push(range);
     }
 
     /// Continues with another snapshot of the same epoch.
@@ -160,9 +161,9 @@ impl ShardScanner {
 
     /// Processes one entry; false if there is none left.
     fn advance(&mut self) -> Result<bool> {
-        let Some((_, _, rows)) = &mut self.current else {
-            let Some((slices, range)) = self.ahead.pop() else { return Ok(false) };
-            self.walk(slices, range)?;
+        let Some((_, rows)) = &mut self.current else {
+            let Some(range) = self.ahead.pop() else { return Ok(false) };
+            self.walk(range)?;
             return Ok(true);
         };
         if !rows.next()? {
@@ -206,7 +207,7 @@ impl ShardScanner {
 
     /// Continues behind all entries that begin with `prefix`.
     fn skip_prefix(&mut self, prefix: &[u8]) -> Result<()> {
-        let Some((slices, mut range, _)) = self.current.take() else { return Ok(()) };
+        let Some((mut range, _)) = self.current.take() else { return Ok(()) };
         if self.scan.reverse {
             range.high = Some(Bytes::copy_from_slice(prefix));
         } else {
@@ -215,37 +216,27 @@ impl ShardScanner {
                 None => return Ok(()),
             }
         }
-        self.walk(slices, range)
+        self.walk(range)
     }
 
-    fn walk(&mut self, slices: Vec<SliceNo>, range: KeyRange) -> Result<()> {
+    fn walk(&mut self, range: KeyRange) -> Result<()> {
         let Some(snapshot) = &self.snapshot else {
             return Err(Error::internal("a step of a scan that is parked"));
         };
-        let rows = snapshot.rows(&slices, &range, self.scan.reverse, self.include)?;
-        self.current = Some((slices, range, rows));
+        let rows = snapshot.rows(&self.scan.slices, &range, self.scan.reverse, self.include)?;
+        self.current = Some((range, rows));
         Ok(())
     }
 }
 
-/// The work of a scan, in reverse order: all slices merged if the order counts, else one slice after another; the ranges in the
-/// scan's direction, without the part before the resume point.
-fn walks(scan: &ShardScan) -> Vec<(Vec<SliceNo>, KeyRange)> {
-    let together = scan.ordered || scan.distinct_parts.is_some();
-    let groups: Vec<Vec<SliceNo>> = match together {
-        true => vec![scan.slices.clone()],
-        false => scan.slices.iter().map(|slice| vec![*slice]).collect(),
-    };
+/// The ranges that a scan reads, the first one last, without the part before the resume point.
+fn ranges_ahead(scan: &ShardScan) -> Vec<KeyRange> {
     let mut ranges: Vec<KeyRange> =
         scan.ranges.iter().filter_map(|range| clip(range, scan)).collect();
     if !scan.reverse {
         ranges.reverse();
     }
-    let mut walks = Vec::new();
-    for group in groups.into_iter().rev() {
-        walks.extend(ranges.iter().map(|range| (group.clone(), range.clone())));
-    }
-    walks
+    ranges
 }
 
 fn clip(range: &KeyRange, scan: &ShardScan) -> Option<KeyRange> {

@@ -348,9 +348,7 @@ impl Indexer {
                 self.queue()?.epoch(mark);
                 return self.apply_ready();
             }
-            StreamMessage::DropData
-            | StreamMessage::StreamBegin { .. }
-            | StreamMessage::StreamEnd { .. } => {
+            StreamMessage::StreamBegin { .. } | StreamMessage::StreamEnd { .. } => {
                 return Err(Error::unavailable("the stream ended"));
             }
         }

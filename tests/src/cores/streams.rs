@@ -226,7 +226,9 @@ impl World {
             _ => true,
         });
         if random.u32(..400) < loss {
-            messages.push(StreamMessage::DropData);
+            // One stream has one projector, so this ends it.
+            let end = StreamMessage::StreamEnd { vbucket: VbucketId(0), at: Position::default() };
+            messages.push(end);
         }
         lost
     }

@@ -174,7 +174,6 @@ impl Merge {
                 self.stream_end(part, vbucket, at)?;
                 Ok(Vec::new())
             }
-            StreamMessage::DropData => Ok(vec![StreamMessage::DropData]),
         }
     }
 
