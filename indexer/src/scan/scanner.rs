@@ -9,7 +9,6 @@ use bytes::Bytes;
 use proto::expr::Expr;
 use proto::expr::aggregate::Partial;
 use proto::expr::eval::{self, Scope};
-use proto::model::ids::SliceNo;
 use proto::model::index::IndexSpec;
 use proto::rpc::rows::RowBlockBuilder;
 use proto::rpc::scan::{KeyRange, Output, ShardBatch, ShardScan};

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use proto::model::cut::{Cut, EpochMark};
-use proto::model::ids::{Epoch, IndexId, MoveId};
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::ids::{Epoch, IndexId, MoveId, VbucketId};
 use proto::model::moves::{MovePhase, MoveStage};
 use proto::model::topology::TopologyProvider;
 use proto::rpc::mutation::StreamMessage;
