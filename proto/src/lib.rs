@@ -1,7 +1,16 @@
-//! What Sextant's services share: names, values, keys, messages, errors, and the seams to the world.
+//! The types that Sextant's services share: identifiers, values, keys, messages, errors, and the seams to the operating
+//! system.
 //!
-//! Nothing here decides anything about a cluster; the services do, and meet through these types. The
-//! services never import each other.
+//! Nothing here decides anything about a cluster: the services do, and they communicate through these types. The services
+//! never import each other.
+//!
+//! | module | contents | imports |
+//! |---|---|---|
+//! | [`rpc`], [`client`] | interfaces and messages of services; a service's side of the others | all below |
+//! | [`model`] | the cluster's data: cuts, histories, buckets, indexes, topology, moves, rollbacks | `expr`, `value` |
+//! | [`expr`] | expressions: tree, text, evaluation, aggregates | `value` |
+//! | [`value`] | JSON values, numbers, the key encoding | |
+//! | [`flow`], [`env`](mod@env), [`error`], [`nesting`], [`plant`] | budgets and admission; the seams; errors; decoding limits; known bugs for tests | |
 
 pub mod client;
 pub mod env;
@@ -17,11 +26,13 @@ pub mod value;
 
 pub use error::{Error, ErrorCode, ErrorKind, Result};
 
-/// The gRPC services, generated from `sextant/v1/*.proto`.
+/// The gRPC services. Generated from `sextant/v1/*.proto` into `generated/`, so that no build has to compile a protobuf
+/// compiler; a test compares the two.
 #[allow(missing_docs, clippy::all, clippy::disallowed_types)]
+#[rustfmt::skip]
 pub mod grpc {
-    tonic::include_proto!("sextant.v1");
+    include!("../generated/sextant.v1.rs");
 
     /// The services' descriptors, for reflection.
-    pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+    pub const DESCRIPTORS: &[u8] = include_bytes!("../generated/descriptors.bin");
 }

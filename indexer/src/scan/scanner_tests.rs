@@ -92,7 +92,6 @@ fn scan(ranges: Vec<KeyRange>) -> ShardScan {
         ranges,
         filter: None,
         reverse: false,
-        ordered: true,
         distinct_parts: None,
         resume_after: None,
         limit: None,

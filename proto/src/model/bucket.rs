@@ -8,12 +8,12 @@ use crate::model::homes::Homes;
 use crate::model::ids::{BucketId, Epoch, NodeId};
 use crate::model::rollback::{DeadEpochs, Rollback};
 
-/// Vbuckets of a bucket that does not say how many it wants.
+/// Default number of vbuckets of a bucket.
 pub const VBUCKETS_DEFAULT: u16 = 64;
-/// Most vbuckets of a bucket: every cut carries a position for each.
+/// Maximum number of vbuckets of a bucket: every cut carries a position for each of them.
 pub const VBUCKETS_MAX: u16 = 1024;
 
-/// Who writes a bucket; a bucket has one kind of writer.
+/// The kind of source that numbers a bucket's mutations; a bucket has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SourceKind {
     /// Documents written through SQL or the ingest service; Sextant numbers the mutations.
@@ -31,18 +31,18 @@ pub struct BucketInfo {
     pub name: String,
     /// How many change streams it has.
     pub vbuckets: u16,
-    /// Who writes it.
+    /// The kind of its source.
     pub source: SourceKind,
     /// The projectors that keep its documents and stream them.
     pub homes: Arc<Homes>,
-    /// The rollback that is under way.
+    /// The rollback in progress, if any.
     pub rollback: Option<Arc<Rollback>>,
-    /// Epochs that rollbacks have taken back, the newest range last; a bounded number of ranges.
+    /// Ranges of epochs that rollbacks have undone, oldest first; a bounded number of ranges.
     pub dead: Arc<Vec<DeadEpochs>>,
 }
 
 impl BucketInfo {
-    /// A new bucket, at one projector.
+    /// Creates a bucket whose vbuckets are all at one projector.
     pub fn new(
         id: BucketId,
         name: impl Into<String>,
@@ -55,19 +55,19 @@ impl BucketInfo {
         Self { id, name, vbuckets, source, homes, rollback: None, dead: Arc::default() }
     }
 
-    /// The same bucket with other homes.
+    /// Returns the bucket with another assignment of its vbuckets.
     pub fn with_homes(mut self, homes: Homes) -> Self {
         self.homes = Arc::new(homes);
         self
     }
 
-    /// Was an epoch taken back by a rollback?
+    /// True if a rollback has undone the epoch.
     pub fn is_dead(&self, epoch: Epoch) -> bool {
         self.dead.iter().any(|dead| dead.contains(epoch))
     }
 
-    /// Nothing below this epoch is chosen for a new scan: it may lack what has survived a rollback. `None`
-    /// while that is not known yet.
+    /// The oldest epoch that a new scan may read: an older one may lack mutations that survived a rollback. `None`
+    /// while a rollback has not determined it yet.
     pub fn readable_from(&self) -> Option<Epoch> {
         if self.rollback.as_ref().is_some_and(|rollback| rollback.resumes.is_none()) {
             return None;

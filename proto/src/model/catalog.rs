@@ -11,14 +11,14 @@ use crate::model::index::IndexInfo;
 use crate::model::moves::EndedMove;
 use crate::model::node::NodeInfo;
 
-/// What every service knows of the cluster: one state of the StateContext, without the coordinator's
-/// own bookkeeping.
+/// The cluster as every service sees it: one state of the StateContext, without the coordinator's own
+/// bookkeeping.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Catalog {
     /// Grows with each change of the catalog: the StateContext's `cas` after the last one.
     pub cas: u64,
-    /// The largest index number given out so far: an index that is not in `indexes` and not above this
-    /// was dropped, others may not be known here yet.
+    /// The largest index number ever assigned. An index that is missing from `indexes` was dropped if its number is at most
+    /// this one; with a larger number it is not known here yet.
     pub newest_index: IndexId,
     /// Buckets by number.
     pub buckets: BTreeMap<BucketId, Arc<BucketInfo>>,
@@ -26,19 +26,19 @@ pub struct Catalog {
     pub indexes: BTreeMap<IndexId, Arc<IndexInfo>>,
     /// Registered processes by number.
     pub nodes: BTreeMap<NodeId, Arc<NodeInfo>>,
-    /// Indexers that get no more slices and give away those that they have.
+    /// Indexers that receive no new slices and give their slices away.
     pub draining: BTreeSet<NodeId>,
-    /// Moves that have ended, the newest last; a bounded number of them.
+    /// Moves that have ended, oldest first; a bounded number of them.
     pub ended_moves: Vec<EndedMove>,
 }
 
 impl Catalog {
-    /// The bucket of a name.
+    /// Finds a bucket by name.
     pub fn bucket(&self, name: &str) -> Option<&Arc<BucketInfo>> {
         self.buckets.values().find(|bucket| bucket.name == name)
     }
 
-    /// The index of a name.
+    /// Finds an index by name.
     pub fn index(&self, name: &str) -> Option<&Arc<IndexInfo>> {
         self.indexes.values().find(|index| index.spec.name == name)
     }

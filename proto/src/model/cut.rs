@@ -16,9 +16,9 @@ use crate::model::ids::{BucketId, Epoch, Seqno, VbucketId, Vbuuid};
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct Position {
-    /// The branch.
+    /// The branch of history.
     pub vbuuid: Vbuuid,
-    /// The last mutation that is included; zero is none.
+    /// The last mutation included; zero includes none.
     pub seqno: Seqno,
 }
 
@@ -27,17 +27,17 @@ pub struct Position {
 pub struct Cut(Vec<Position>);
 
 impl Cut {
-    /// The beginning of a bucket's history: nothing of any vbucket.
+    /// The beginning of a bucket's history, before the first mutation of any vbucket.
     pub fn zero(vbuckets: u16) -> Self {
         Self(vec![Position::default(); usize::from(vbuckets)])
     }
 
-    /// A cut from its positions, in the order of the vbuckets.
+    /// Builds a cut from one position for each vbucket, in their order.
     pub fn from_positions(positions: Vec<Position>) -> Self {
         Self(positions)
     }
 
-    /// How many vbuckets it has.
+    /// The number of vbuckets.
     pub fn vbuckets(&self) -> u16 {
         self.0.len() as u16
     }
@@ -59,23 +59,23 @@ impl Cut {
         self.0.iter().enumerate().map(|(n, position)| (VbucketId(n as u16), *position))
     }
 
-    /// Does this cut include all that `other` includes? Both must be places in one history, where seqnos
-    /// alone decide ([`crate::model::history`]).
+    /// True if this cut includes every mutation that `other` includes. Both must be places in one history, where
+    /// seqnos alone decide ([`crate::model::history`]).
     pub fn reaches(&self, other: &Cut) -> bool {
         other.iter().all(|(vbucket, position)| self.get(vbucket).seqno >= position.seqno)
     }
 
-    /// How many mutations lie between `older` and this cut.
+    /// The number of mutations between `older` and this cut.
     pub fn distance_from(&self, older: &Cut) -> u64 {
         self.iter().map(|(v, p)| p.seqno.0.saturating_sub(older.get(v).seqno.0)).sum()
     }
 
-    /// What changed since `older`, for a replicated log that keeps deltas.
+    /// The positions that differ from `older`, for a replicated log that keeps deltas.
     pub fn delta_from(&self, older: &Cut) -> Vec<(VbucketId, Position)> {
         self.iter().filter(|(v, p)| older.get(*v) != *p).collect()
     }
 
-    /// The positions of some vbuckets; the others are at their beginning.
+    /// This cut with all vbuckets outside the set reset to their beginning.
     pub fn of(&self, vbuckets: &VbucketSet) -> Self {
         let of_each = self.iter().map(|(vbucket, position)| match vbuckets.contains(vbucket) {
             true => position,
@@ -84,7 +84,7 @@ impl Cut {
         Self(of_each.collect())
     }
 
-    /// This cut with the positions that another has of some vbuckets.
+    /// This cut with the positions of a set of vbuckets taken from another cut.
     pub fn with_of(&self, vbuckets: &VbucketSet, other: &Cut) -> Self {
         let mut next = self.clone();
         vbuckets.iter().for_each(|vbucket| next.set(vbucket, other.get(vbucket)));
@@ -108,18 +108,18 @@ pub struct EpochMark {
     pub bucket: BucketId,
     /// Its number.
     pub epoch: Epoch,
-    /// The epoch that it follows; zero for the first. A copy that applies this epoch on any other one
-    /// cannot answer for epochs in between: this epoch is its new floor.
+    /// The epoch that it follows; zero for the first. A copy that applies this epoch on top of any other one
+    /// cannot answer for the epochs in between, so this epoch becomes its floor.
     pub parent: Epoch,
-    /// Where it ends.
+    /// The cut at which it ends.
     pub cut: Arc<Cut>,
-    /// No scan asks for an epoch below this one any more; versions that only such epochs need may go.
+    /// The oldest epoch that a scan may still read; versions needed only by older epochs may be dropped.
     pub horizon: Epoch,
-    /// Below the horizon, ascending: the epochs that a rollback may go back to.
+    /// Rollback points below the horizon, ascending: older epochs that a rollback may return to.
     pub points: Arc<Vec<Epoch>>,
 }
 
-/// Positions that a writer reached, as text for `SHOW write_position` and `SET at_plus`:
+/// The positions of a writer's last mutations, as text for `SHOW write_position` and `SET at_plus`:
 /// `bucket:vbucket/vbuuid/seqno,…`, numbers in decimal, branches in hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WritePosition {
@@ -130,7 +130,7 @@ pub struct WritePosition {
 }
 
 impl WritePosition {
-    /// Takes in a later position of the same bucket.
+    /// Merges a later position of the same bucket.
     pub fn merge(&mut self, later: &WritePosition) {
         for (vbucket, position) in &later.positions {
             match self.positions.binary_search_by_key(vbucket, |(v, _)| *v) {

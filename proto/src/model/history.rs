@@ -1,10 +1,9 @@
 //! The history of a source: for each vbucket the branches that it was made on, newest first.
 //!
-//! A branch begins at a seqno with a new vbuuid, and all older branches end for it there: what they had
-//! beyond is another history, which is gone if the source goes on with the new branch. So a position
-//! (vbuuid, seqno) is a place in the history that these branches describe if and only if the seqno
-//! lies on the branch of that vbuuid (seed 003, "kv-rollback": "check for vbucket branch
-//! histories").
+//! A branch begins after a seqno, with a new vbuuid. Older branches end there: their mutations beyond that seqno
+//! belong to another history, which is lost when the source continues on the new branch. A position
+//! (vbuuid, seqno) is therefore a place in this history if and only if the seqno lies on the branch of that
+//! vbuuid (seed 003, "kv-rollback": "check for vbucket branch histories").
 //!
 //! Two positions of one history are compared by their seqnos alone, whatever their branches.
 
@@ -20,18 +19,18 @@ use crate::model::ids::{Seqno, VbucketId, Vbuuid};
 /// first mutation of a pushed vbucket.
 pub type Branches = Vec<(Vbuuid, u64)>;
 
-/// Branches that are remembered of a vbucket. Positions on older ones count as lost: a copy that is so far
-/// behind is built anew.
+/// Maximum number of branches remembered for a vbucket. Positions on older branches count as lost, and a copy that
+/// far behind is rebuilt.
 pub const BRANCHES_MAX: usize = 24;
 
-/// The branch that a seqno is on.
+/// Returns the branch that a seqno is on.
 pub fn branch_of(branches: &Branches, seqno: Seqno) -> Vbuuid {
     let branch = branches.iter().find(|(_, began)| *began < seqno.0);
     branch.map_or(Vbuuid(0), |(vbuuid, _)| *vbuuid)
 }
 
-/// A branch begins after `seqno`: what older branches have beyond is forgotten, and those of which nothing
-/// is left are too, so that a branch without mutations leaves no trace.
+/// Begins a branch after `seqno`. Older branches are cut there, and those that become empty are removed, so that a
+/// branch without mutations leaves no trace.
 pub fn begin_branch(branches: &mut Branches, vbuuid: Vbuuid, seqno: Seqno) {
     branches.retain(|(_, began)| *began < seqno.0);
     branches.insert(0, (vbuuid, seqno.0));
@@ -55,7 +54,7 @@ fn hash(vbucket: u64, branches: &Branches) -> u64 {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailoverLogs {
     branches: Vec<Branches>,
-    /// Tells histories apart: the sum of the hashes of the vbuckets' branches, so that those of parts add up.
+    /// Identifies the history: the sum of the hashes of all vbuckets' branches, so that the fingerprints of parts add up.
     fingerprint: u64,
 }
 
@@ -67,7 +66,7 @@ impl FailoverLogs {
         Self { branches, fingerprint }
     }
 
-    /// Those of some vbuckets; the others are empty.
+    /// The logs of a set of vbuckets; the others are empty.
     pub fn of(&self, vbuckets: &VbucketSet) -> Self {
         let of_each = self.iter().map(|(vbucket, branches)| match vbuckets.contains(vbucket) {
             true => branches.clone(),
@@ -76,56 +75,56 @@ impl FailoverLogs {
         Self::new(of_each.collect())
     }
 
-    /// Two histories with the same fingerprint are the same.
+    /// The fingerprint of the history; equal fingerprints mean equal histories.
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
-    /// Those of a vbucket.
+    /// The branches of one vbucket.
     pub fn get(&self, vbucket: VbucketId) -> Option<&Branches> {
         self.branches.get(usize::from(vbucket.0))
     }
 
-    /// All of them, by vbucket.
+    /// The branches of all vbuckets, in their order.
     pub fn iter(&self) -> impl Iterator<Item = (VbucketId, &Branches)> {
         self.branches.iter().enumerate().map(|(n, branches)| (VbucketId(n as u16), branches))
     }
 
-    /// The branch that a seqno of a vbucket is on; zero where there is none.
+    /// The branch that a seqno of a vbucket is on; zero if there is none.
     pub fn branch_of(&self, vbucket: VbucketId, seqno: Seqno) -> Vbuuid {
         self.get(vbucket).map_or(Vbuuid(0), |branches| branch_of(branches, seqno))
     }
 
-    /// Is this a place in the history? The beginning always is.
+    /// True if the position is a place in the history; the beginning always is.
     pub fn includes(&self, vbucket: VbucketId, position: Position) -> bool {
         position.seqno.0 == 0
             || (position.vbuuid.0 != 0
                 && self.branch_of(vbucket, position.seqno) == position.vbuuid)
     }
 
-    /// Is each position of these vbuckets a place in the history?
+    /// True if the positions of all vbuckets in the set are places in the history.
     pub fn includes_of(&self, vbuckets: &VbucketSet, cut: &Cut) -> bool {
         vbuckets.iter().all(|vbucket| self.includes(vbucket, cut.get(vbucket)))
     }
 
-    /// Is each position of a cut a place in the history?
+    /// True if every position of the cut is a place in the history.
     pub fn includes_cut(&self, cut: &Cut) -> bool {
         cut.iter().all(|(vbucket, position)| self.includes(vbucket, position))
     }
 }
 
-/// Where a source is, in few bytes.
+/// A source's durable end and the fingerprint of its history, in few bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourcePlace {
     /// Where the durable history ends: a participant-closed cut.
     pub durable: Cut,
-    /// [`FailoverLogs::fingerprint`] of the history that this is a place of.
+    /// [`FailoverLogs::fingerprint`] of the history that the cut belongs to.
     pub history: u64,
-    /// The vbuckets that this tells of; the others are at their beginning, with no branches.
+    /// The vbuckets that the answer covers; the others are at their beginning, without branches.
     pub kept: VbucketSet,
 }
 
-/// What a source says of its history, at one moment.
+/// A source's durable end and its whole history, at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceHistory {
     /// Where the durable history ends: a participant-closed cut.
@@ -137,7 +136,7 @@ pub struct SourceHistory {
 }
 
 impl SourceHistory {
-    /// Has the source still all that a cut includes?
+    /// True if the source still has every mutation that the cut includes.
     pub fn has(&self, cut: &Cut) -> bool {
         self.logs.includes_cut(cut) && self.durable.reaches(cut)
     }

@@ -1,19 +1,19 @@
-//! Which projector keeps which vbucket of a bucket, and how one is handed over to another.
+//! The assignment of a bucket's vbuckets to projectors, and the hand-over of a vbucket from one to another.
 //!
-//! A bucket's vbuckets may be spread over several projectors; each vbucket has one *home*. A hand-over
-//! (the seed's kv-rebalance, 003 "kv-rebalance") takes it to another:
+//! The vbuckets of a bucket may be spread over several projectors; each vbucket has one *owner*. A hand-over
+//! (seed 003, "kv-rebalance") transfers it to another projector:
 //!
-//! 1. the catalog names it (`Homes::handing`), and its target copies the vbucket's log from the home; where the log was
-//!    purged, the purge point, the documents, and the log behind the point;
-//! 2. the home *releases* the vbucket: durably, it takes no more mutations, and its streams end the vbucket with
-//!    STREAM_END where it ends;
-//! 3. the target copies the rest, and then asks for the catalog to name it as the home;
-//! 4. when that is so it takes mutations, and its streams begin the vbucket with STREAM_BEGIN where the other
-//!    ended; the old home removes its copy.
+//! 1. The catalog lists the transfer (`VbucketAssignment::transfers`). The target copies the vbucket's log from the owner;
+//!    if the log was purged, it copies the purge point, the documents, and the log behind the purge point.
+//! 2. The owner *releases* the vbucket: durably, it accepts no more mutations of it, and its streams end the vbucket
+//!    with STREAM_END at its last mutation.
+//! 3. The target copies the rest, and asks the coordinator to make it the owner.
+//! 4. When the catalog names it, the target accepts mutations, and its streams begin the vbucket with STREAM_BEGIN where
+//!    the old owner's ended. The old owner removes its copy.
 //!
-//! So of a vbucket no mutation is ever numbered in two places, whoever crashes: a hand-over that is cancelled before
-//! the third step finds the vbucket whole at its home, which takes mutations again. Its branches go with
-//! it: a hand-over begins none.
+//! No mutation of a vbucket is ever numbered in two places, whichever process crashes. A hand-over that is cancelled before
+//! the third step leaves the vbucket whole at its owner, which accepts mutations again. The branches of the vbucket
+//! move with it: a hand-over begins no branch.
 
 use std::collections::BTreeSet;
 
@@ -26,18 +26,18 @@ use crate::model::ids::{NodeId, VbucketId};
 pub struct VbucketSet(Vec<u64>);
 
 impl VbucketSet {
-    /// All of a bucket's.
+    /// All vbuckets of a bucket.
     pub fn all(vbuckets: u16) -> Self {
         (0..vbuckets).map(VbucketId).collect()
     }
 
-    /// Is it in the set?
+    /// True if the vbucket is in the set.
     pub fn contains(&self, vbucket: VbucketId) -> bool {
         let word = self.0.get(usize::from(vbucket.0 / 64)).copied().unwrap_or(0);
         word >> (vbucket.0 % 64) & 1 == 1
     }
 
-    /// Puts one in.
+    /// Adds a vbucket.
     pub fn insert(&mut self, vbucket: VbucketId) {
         let word = usize::from(vbucket.0 / 64);
         if self.0.len() <= word {
@@ -46,28 +46,28 @@ impl VbucketSet {
         self.0[word] |= 1 << (vbucket.0 % 64);
     }
 
-    /// Takes one out.
+    /// Removes a vbucket.
     pub fn remove(&mut self, vbucket: VbucketId) {
         if let Some(word) = self.0.get_mut(usize::from(vbucket.0 / 64)) {
             *word &= !(1 << (vbucket.0 % 64));
         }
-        // Equal sets look alike.
+        // Trailing zeros go, so that equal sets have equal representations.
         while self.0.last() == Some(&0) {
             self.0.pop();
         }
     }
 
-    /// How many there are.
+    /// The number of vbuckets in the set.
     pub fn len(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Is there none?
+    /// True if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All that are in it, ascending.
+    /// The vbuckets of the set, ascending.
     pub fn iter(&self) -> impl Iterator<Item = VbucketId> + '_ {
         (0..(self.0.len() * 64) as u16).map(VbucketId).filter(|vbucket| self.contains(*vbucket))
     }
@@ -81,82 +81,82 @@ impl FromIterator<VbucketId> for VbucketSet {
     }
 }
 
-/// A vbucket that is on its way to another projector.
+/// The transfer of one vbucket to another projector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandOver {
-    /// Tells the hand-overs of a cluster apart; it grows.
+    /// The number of the hand-over, unique in the cluster and growing.
     pub number: u64,
     /// The vbucket.
     pub vbucket: VbucketId,
-    /// Where it goes.
+    /// The projector that receives it.
     pub to: NodeId,
 }
 
-/// The homes of a bucket's vbuckets.
+/// The owner of each vbucket of a bucket, and the transfers in progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Homes {
-    /// By vbucket.
+    /// The owner of each vbucket, in their order.
     of: Vec<NodeId>,
-    /// At most one of each vbucket, by vbucket.
+    /// At most one transfer of each vbucket, ordered by vbucket.
     handing: Vec<HandOver>,
 }
 
 impl Homes {
-    /// All vbuckets at one projector.
+    /// Assigns all vbuckets to one projector.
     pub fn one(vbuckets: u16, projector: NodeId) -> Self {
         Self { of: vec![projector; usize::from(vbuckets)], handing: Vec::new() }
     }
 
-    /// Vbuckets dealt out to projectors, in turn.
+    /// Assigns the vbuckets to projectors in turn.
     pub fn dealt(vbuckets: u16, projectors: &[NodeId]) -> Self {
         let of = projectors.iter().copied().cycle().take(usize::from(vbuckets)).collect();
         Self { of, handing: Vec::new() }
     }
 
-    /// The home of a vbucket, if the bucket has it.
+    /// The owner of a vbucket, if the bucket has that vbucket.
     pub fn home(&self, vbucket: VbucketId) -> Option<NodeId> {
         self.of.get(usize::from(vbucket.0)).copied()
     }
 
-    /// The vbuckets whose home a projector is.
+    /// The vbuckets that a projector owns.
     pub fn kept_by(&self, projector: NodeId) -> VbucketSet {
         let all = (0..self.of.len() as u16).map(VbucketId);
         all.filter(|vbucket| self.home(*vbucket) == Some(projector)).collect()
     }
 
-    /// The homes, ascending, each once.
+    /// The projectors that own vbuckets, ascending, each once.
     pub fn projectors(&self) -> Vec<NodeId> {
         self.of.iter().copied().collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Projectors that keep nothing yet and to which a vbucket goes, ascending.
+    /// Projectors that own no vbucket yet and are the target of a transfer, ascending.
     pub fn coming(&self) -> Vec<NodeId> {
         let targets: BTreeSet<NodeId> = self.handing.iter().map(|handing| handing.to).collect();
         targets.into_iter().filter(|target| !self.of.contains(target)).collect()
     }
 
-    /// Does a projector keep a vbucket, or will it?
+    /// True if a projector owns a vbucket or is the target of a transfer.
     pub fn concerns(&self, projector: NodeId) -> bool {
         self.of.contains(&projector) || self.handing.iter().any(|handing| handing.to == projector)
     }
 
-    /// The hand-overs under way.
+    /// The transfers in progress.
     pub fn handing(&self) -> &[HandOver] {
         &self.handing
     }
 
-    /// The hand-over of a vbucket that is under way.
+    /// The transfer of one vbucket, if it is in progress.
     pub fn handing_of(&self, vbucket: VbucketId) -> Option<&HandOver> {
         self.handing.iter().find(|handing| handing.vbucket == vbucket)
     }
 
-    /// A hand-over begins.
+    /// Begins a transfer.
     pub fn begin(&mut self, handing: HandOver) {
         let at = self.handing.partition_point(|known| known.vbucket < handing.vbucket);
         self.handing.insert(at, handing);
     }
 
-    /// A hand-over is done: its target is the home now.
+    /// Ends a transfer: its target becomes the owner.
     pub fn finish(&mut self, handing: HandOver) {
         self.handing.retain(|known| known.number != handing.number);
         if let Some(home) = self.of.get_mut(usize::from(handing.vbucket.0)) {
@@ -164,7 +164,7 @@ impl Homes {
         }
     }
 
-    /// All hand-overs are given up.
+    /// Cancels all transfers.
     pub fn cancel(&mut self) {
         self.handing.clear();
     }

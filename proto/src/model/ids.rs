@@ -1,5 +1,5 @@
-//! Names for the things that the services talk about. Each is a newtype, so that a seqno is never
-//! taken for an epoch, and each has a total order, so that it can key an ordered map.
+//! Identifiers. Each one is a newtype, so that a seqno is never mistaken for an epoch, and has a total order, so that it
+//! can key an ordered map.
 
 use std::fmt;
 
@@ -44,7 +44,7 @@ id!(/// The number of one state of an index's topology in the replicated topolog
 id!(/// One move of one slice; numbers are never used twice.
     MoveId(u64));
 
-/// Which slice, of which generation of which index.
+/// A slice: its index, the generation of that index, and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SliceId {
     /// The index.

@@ -9,21 +9,21 @@ use crate::model::ids::{BucketId, Generation, IndexId, NodeId, SliceNo, Topology
 use crate::model::moves::SliceMove;
 use crate::model::topology::IndexTopology;
 
-/// Slices of an index that does not say how many it wants.
+/// Default number of slices of an index.
 pub const SLICES_DEFAULT: u16 = 8;
-/// Most slices of an index: a scan opens a cursor for each.
+/// Maximum number of slices of an index: a scan opens a cursor for each.
 pub const SLICES_MAX: u16 = 1024;
-/// Most replicas of an index besides the first copy.
+/// Maximum number of replicas of an index besides the first copy.
 pub const REPLICAS_MAX: u8 = 7;
-/// Most key parts and included expressions of an index together.
+/// Maximum number of key parts and included expressions of an index, together.
 pub const COLUMNS_MAX: usize = 32;
 
 /// The states of an index, as the index-manager design names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum IndexState {
-    /// Defined, not being built; BUILD INDEX moves it on.
+    /// Declared and not built yet; BUILD INDEX starts the build.
     Pending,
-    /// Being built; the coordinator moves it on when every slice is readable.
+    /// Being built; the coordinator ends this state when every slice is readable.
     Backfill,
     /// Serves scans and follows the maintenance stream.
     Maintenance,
@@ -43,23 +43,23 @@ impl IndexState {
 /// One part of an index key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeyPart {
-    /// What is evaluated for each document; `Expr::Unnest` for an array key.
+    /// The expression evaluated for each document; `Expr::Unnest` for an array key.
     pub expr: Expr,
     /// The name of its column in results.
     pub name: String,
     /// The type of its column in results.
     pub column_type: ColumnType,
-    /// DESC.
+    /// True if the part is in descending order (DESC).
     pub descending: bool,
-    /// On the leading part: documents where it is MISSING are indexed too. On later parts it changes
-    /// nothing, since these are indexed with MISSING in any case.
+    /// True if a document whose leading part is MISSING is indexed too. It has no effect on later parts, which are
+    /// indexed with MISSING in any case.
     pub include_missing: bool,
 }
 
 /// An included expression: kept beside the key, not part of the order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IncludedColumn {
-    /// What is evaluated for each document.
+    /// The expression evaluated for each document.
     pub expr: Expr,
     /// The name of its column in results.
     pub name: String,
@@ -67,7 +67,7 @@ pub struct IncludedColumn {
     pub column_type: ColumnType,
 }
 
-/// What decides which slice an entry belongs to.
+/// The rule that assigns entries to slices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum PartitionBy {
     /// The hash of the document's id: a mutation concerns one slice.
@@ -76,7 +76,7 @@ pub enum PartitionBy {
     Exprs(Vec<Expr>),
 }
 
-/// What the user declared.
+/// The definition of an index, as the user declared it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IndexSpec {
     /// The name, folded as SQL folds it.
@@ -93,19 +93,18 @@ pub struct IndexSpec {
     pub predicate: Option<Expr>,
     /// How entries are spread over slices.
     pub partition: PartitionBy,
-    /// How many slices.
+    /// The number of slices.
     pub slices: u16,
-    /// How many copies besides the first.
+    /// The number of copies of each slice besides the first.
     pub replicas: u8,
-    /// The included values have fragments of their own, which scans that do not ask for them never read.
+    /// True if the included values are kept in fragments of their own, which a scan that does not ask for them never reads.
     pub include_apart: bool,
     /// The statement that declared it, for SHOW INDEXES.
     pub sql: String,
 }
 
 impl IndexSpec {
-    /// A primary index of one slice without copies, partitioned by document: what a definition begins
-    /// with.
+    /// Creates the definition of a primary index with one slice and no replicas, partitioned by document id.
     pub fn new(name: impl Into<String>, bucket: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -122,18 +121,18 @@ impl IndexSpec {
         }
     }
 
-    /// Is there an array key, and which part is it?
+    /// The key part that is an array key, if there is one.
     pub fn array_part(&self) -> Option<usize> {
         self.keys.iter().position(|part| matches!(part.expr, Expr::Unnest(_)))
     }
 
-    /// DESC flags of the key parts, as the key decoders want them.
+    /// The descending flag of each key part, as the key decoders take them.
     pub fn descending(&self) -> Vec<bool> {
         self.keys.iter().map(|part| part.descending).collect()
     }
 }
 
-/// An index with all that the services must know of it.
+/// An index as all services know it: definition, state and topology.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IndexInfo {
     /// Its number.
@@ -142,33 +141,33 @@ pub struct IndexInfo {
     pub bucket: BucketId,
     /// What the user declared.
     pub spec: Arc<IndexSpec>,
-    /// Where it is in its life.
+    /// The state of its life cycle.
     pub state: IndexState,
-    /// The generation that is built or served.
+    /// The generation that is being built or served.
     pub generation: Generation,
-    /// Where its slices are.
+    /// The nodes that keep its slices.
     pub topology: Arc<IndexTopology>,
-    /// The moves of its slices that are under way, by number.
+    /// The moves of its slices in progress, by number.
     pub moves: Vec<SliceMove>,
-    /// Grows with each change of all this: who knows a larger one does not go by a smaller one.
+    /// Grows with each change of this record: a service that knows a larger revision ignores a smaller one.
     pub revision: u64,
 }
 
 impl IndexInfo {
-    /// Does a node get the mutations of a slice: because it keeps a copy, is about to have one, or still
-    /// has one that scans may need?
+    /// True if a node receives the mutations of a slice, because it keeps a copy, is about to receive one, or still has
+    /// one that scans may need.
     pub fn feeds(&self, node: NodeId, slice: SliceNo) -> bool {
         self.topology.hosts(node, slice)
             || self.moves.iter().any(|m| m.slice == slice && m.feeds(node))
     }
 
-    /// Does a node get the mutations of any slice?
+    /// True if a node receives the mutations of any slice.
     pub fn feeds_any(&self, node: NodeId) -> bool {
         self.topology.placement.iter().flatten().any(|host| *host == node)
             || self.moves.iter().any(|m| m.feeds(node))
     }
 
-    /// May a node have a copy of a slice: what it has else can go?
+    /// True if a node may keep a copy of a slice; any other copy may be deleted.
     pub fn may_keep(&self, node: NodeId, slice: SliceNo) -> bool {
         self.topology.hosts(node, slice)
             || self.moves.iter().any(|m| m.slice == slice && m.concerns(node))
@@ -176,7 +175,7 @@ impl IndexInfo {
 }
 
 impl IndexInfo {
-    /// The first generation of an index, before it is built; for each slice, the nodes that have it.
+    /// Creates the first generation of an index, before its build. `placement` has the nodes of each slice.
     pub fn new(
         id: IndexId,
         bucket: BucketId,

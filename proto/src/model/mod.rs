@@ -1,6 +1,7 @@
-//! The cluster's nouns: identifiers, positions in a source's history, definitions, and where everything is.
+//! The data model of the cluster: identifiers, positions in a source's history, definitions, and placement.
 //!
-//! Plain data with the questions that the data alone can answer. No module here knows a message or a service.
+//! The types are plain data, with the questions that the data alone can answer. No module here knows a message or a
+//! service.
 
 pub mod bucket;
 pub mod catalog;

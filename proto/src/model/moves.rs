@@ -1,30 +1,29 @@
-//! Moves of slices from node to node: what the StateContext keeps of them, what is asked for, and what the
-//! two ends tell each other.
+//! Moves of slices between nodes: their record in the StateContext, plans, and progress reports.
 //!
 //! A move passes the stages of the index-manager design (`index rebalance`):
 //!
-//! | stage | what happens | who moves it on |
+//! | stage | what happens | the leader ends the stage when |
 //! |---|---|---|
-//! | `start` | it waits for its turn: each node takes part in a bounded number of moves | the leader |
-//! | `pending` | the target copies the fragments of a copy, byte for byte | the leader, when the target says that it has them |
-//! | `catchup` | the slice's mutations go to the target too; at an epoch that it has applied it takes what is missing up to that epoch, and shows the slice | the leader, when both ends have shown one checksum at one epoch |
-//! | `done` | the topology names the target; the source can still be read | the leader, when no scan can ask for an epoch from before |
+//! | `start` | the move waits: each node takes part in a bounded number of moves | both nodes have room |
+//! | `pending` | the target copies the fragments of an existing copy, byte for byte | the target reports that it has them |
+//! | `catchup` | the target receives the slice's mutations too; between two epochs it fetches the changes up to the epoch that it has applied, and then shows the slice | both ends report the same checksum at one epoch |
+//! | `done` | the topology names the target; the source can still be read | no scan can ask for an epoch from before |
 //!
-//! Until `done` the source is what counts: whoever fails, the move is begun again where it stands, or undone,
-//! and then nothing has changed.
+//! Until `done` the source keeps the authoritative copy. After a failure of either end the move goes on from its stage, or
+//! it is undone and nothing has changed.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::ids::{Epoch, Generation, IndexId, MoveId, NodeId, SliceNo};
 
-/// How far a move is.
+/// The stage of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum MoveStage {
-    /// It waits for its turn.
+    /// The move waits for its turn.
     Start,
-    /// Fragments are copied.
+    /// The target copies fragments.
     Pending,
-    /// The target takes part in the maintenance stream and comes to an epoch.
+    /// The target receives the maintenance stream and catches up to an epoch.
     Catchup,
     /// The topology has changed; the source's copy is kept for scans that began before.
     Done,
@@ -49,23 +48,23 @@ pub struct SliceMove {
     pub id: MoveId,
     /// The slice.
     pub slice: SliceNo,
-    /// The copy that goes; `None` where the target's is one more.
+    /// The node whose copy is removed; `None` if the move adds a copy.
     pub from: Option<NodeId>,
-    /// The node that gets a copy; `None` where one only goes, which is at once `done`.
+    /// The node that receives a copy; `None` if the move only removes one, which is `done` at once.
     pub to: Option<NodeId>,
-    /// How far it is.
+    /// The current stage.
     pub stage: MoveStage,
-    /// The bucket's newest epoch when the stage began; for `pending` that is the rebalance timestamp.
+    /// The bucket's newest epoch when the stage began; in `pending` this is the rebalance timestamp.
     pub epoch: Epoch,
 }
 
 impl SliceMove {
-    /// Is the node one of its ends?
+    /// True if the node is the source or the target.
     pub fn concerns(&self, node: NodeId) -> bool {
         self.from == Some(node) || self.to == Some(node)
     }
 
-    /// Does it make the node get the slice's mutations?
+    /// True if the move makes the node receive the slice's mutations.
     pub fn feeds(&self, node: NodeId) -> bool {
         match self.stage {
             MoveStage::Start | MoveStage::Pending => false,
@@ -80,13 +79,13 @@ impl SliceMove {
 pub struct EndedMove {
     /// The index.
     pub index: IndexId,
-    /// The move, in the stage that it was in.
+    /// The move, with the last stage that it reached.
     pub was: SliceMove,
-    /// Why it was undone; `None` where it was carried out.
+    /// The reason for undoing it; `None` if it was completed.
     pub undone: Option<String>,
 }
 
-/// A move to be made.
+/// A move that the planner proposes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedMove {
     /// The index.
@@ -95,33 +94,33 @@ pub struct PlannedMove {
     pub generation: Generation,
     /// The slice.
     pub slice: SliceNo,
-    /// The copy that goes.
+    /// The node whose copy is removed, if any.
     pub from: Option<NodeId>,
-    /// The node that gets a copy.
+    /// The node that receives a copy, if any.
     pub to: Option<NodeId>,
-    /// What it is good for, in words.
+    /// The reason for the move, as text for the operator.
     pub reason: String,
 }
 
-/// What a rebalance is to come to.
+/// A request for a rebalance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RebalanceRequest {
-    /// Only this index; all without.
+    /// The name of the only index to move; `None` moves slices of all indexes.
     pub index: Option<String>,
-    /// Say what would be done, and do nothing.
+    /// True to return the plan without carrying it out.
     pub dry_run: bool,
 }
 
-/// What a rebalance does.
+/// The plan of a rebalance.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RebalancePlan {
     /// The moves, in their order.
     pub moves: Vec<PlannedMove>,
-    /// What each node has before and would have afterwards.
+    /// The load of each node before and after the plan.
     pub loads: Vec<PlannedLoad>,
 }
 
-/// What a node has before a rebalance and would have afterwards.
+/// The load of a node before and after a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedLoad {
     /// The node.
@@ -132,33 +131,33 @@ pub struct PlannedLoad {
     pub bytes: (u64, u64),
 }
 
-/// What the target of a move says of it.
+/// The progress of a move, as its target reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MoveProgress {
     /// The index.
     pub index: IndexId,
     /// The move.
     pub id: MoveId,
-    /// How far the target is.
+    /// The phase of the target.
     pub phase: MovePhase,
     /// Bytes copied.
     pub bytes: u64,
-    /// Bytes to copy in all, as far as is known.
+    /// Total bytes to copy, as far as known.
     pub bytes_total: u64,
     /// Bytes copied in the last second or so.
     pub bytes_per_s: u64,
-    /// What went wrong last; it is tried again.
+    /// The last error; the target retries after it.
     pub trouble: Option<String>,
 }
 
-/// How far the target of a move is.
+/// The phase of a move's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum MovePhase {
-    /// It copies.
+    /// The target copies files.
     Copying,
-    /// It has a copy as of the rebalance timestamp or later, and waits to take part in the stream.
+    /// The target has a copy as of the rebalance timestamp or later, and waits for the stream to feed it.
     Copied,
-    /// It shows the slice.
+    /// The target serves the slice.
     Installed,
 }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::ids::NodeId;
 
-/// A process's part in the cluster.
+/// The role of a process in the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Role {
     /// A member of the replicated coordinator.
@@ -34,10 +34,10 @@ impl Role {
 pub struct NodeInfo {
     /// Its number; unique over all roles, kept in its data directory.
     pub id: NodeId,
-    /// What it does.
+    /// The role of the process.
     pub role: Role,
     /// Where its gRPC service listens, `host:port`; in one process any unique name.
     pub address: String,
-    /// Replicas avoid sharing a zone; empty is a zone of its own.
+    /// The failure zone: copies of a slice avoid sharing one. Empty means a zone of its own.
     pub zone: String,
 }

@@ -1,24 +1,24 @@
 //! Rollback: what the cluster does when a source has lost a piece of its history (seed 003, "kv-rollback").
 //!
-//! A source that comes back with less than it had, or with another history, says so by its failover logs
-//! ([`crate::model::history`]). The coordinator compares them with the last stability timestamp. If that is no
-//! place in the new history, the bucket goes through these stages, each a command of the log:
+//! A source that comes back with less than it had, or with another history, shows this in its failover logs
+//! ([`crate::model::history`]). The coordinator compares them with the last stability timestamp. If that timestamp is not a
+//! place in the new history, the bucket passes through these stages, each one a command in the replicated log:
 //!
-//! | stage | what it means | who moves it on |
+//! | stage | meaning | the leader ends the stage |
 //! |---|---|---|
-//! | `started` | a loss was seen: no epochs are published, new scans wait, moves are undone | the leader, with the source's history as it is now |
-//! | `prepare` | the *failover timestamp* is known (what has survived), and the rollback point: the newest kept epoch that lies within the new history in every vbucket | the leader |
-//! | `restart` | the *restart timestamp* is known: the cut from which mutations are applied again | the leader |
-//! | `rollback` | the epochs above the point are dead, the next one is published | the leader, when each living indexer has applied it |
+//! | `started` | a loss was seen: no epochs are published, new scans wait, moves are undone | with the source's present history |
+//! | `prepare` | the *failover timestamp* (the end of the surviving history) is known, and the rollback point: the newest retained epoch that lies within the new history in every vbucket | at once |
+//! | `restart` | the *restart timestamp* is known: the cut from which mutations are applied again | at once |
+//! | `rollback` | the epochs above the rollback point are dead, and the next epoch is published | when each live indexer has applied it |
 //!
-//! The epoch that is then published ends at the failover timestamp, has the rollback point as its parent and
-//! a number above all ever used. An indexer that stands above the point goes back to it before it applies
-//! anything else, whenever it hears of the rollback: what it knows is in the catalog ([`DeadEpochs`]), so
-//! it may have been down all the while. A slice that cannot go back so far is dropped there and fetched from a copy
-//! that could; where there is none, the node builds it from the source.
+//! That next epoch ends at the failover timestamp, has the rollback point as its parent, and a number above all numbers
+//! ever used. An indexer whose newest epoch is above the point goes back to the point before it applies anything else. It
+//! learns of the rollback from the catalog ([`DeadEpochs`]), so it may have been down during all of it. A slice that
+//! cannot go back that far is dropped and fetched from a copy that could; without such a copy the node rebuilds it from
+//! the source.
 //!
-//! Scans read nothing below that epoch any more: all that survived is in it, so a rollback never un-shows
-//! what survived. The dead epochs are refused for ever, in tokens and elsewhere.
+//! From then on scans read nothing below that epoch. It contains every surviving mutation, so a rollback never hides one.
+//! Dead epochs are refused for ever, also in tokens.
 
 use std::sync::Arc;
 
@@ -28,8 +28,8 @@ use crate::model::cut::{Cut, EpochMark};
 use crate::model::history::SourceHistory;
 use crate::model::ids::Epoch;
 
-/// Ranges of dead epochs that a bucket remembers. A node that was away for longer than that many rollbacks
-/// finds that its epoch is no place in the history, and begins without slices.
+/// Maximum number of ranges of dead epochs that a bucket remembers. A node that was away for more rollbacks than that
+/// finds its epoch outside the source's history, and starts without slices.
 pub const DEAD_MAX: usize = 16;
 
 /// The stages of a rollback.
@@ -37,9 +37,9 @@ pub const DEAD_MAX: usize = 16;
 pub enum RollbackStage {
     /// A loss was seen.
     Started,
-    /// What survived and the rollback point are known.
+    /// The end of the surviving history and the rollback point are known.
     Prepare,
-    /// Where mutations are applied again is known.
+    /// The cut from which mutations are applied again is known.
     Restart,
     /// Indexers go back.
     Rollback,
@@ -57,27 +57,25 @@ impl RollbackStage {
     }
 }
 
-/// A rollback of a bucket that is under way.
+/// The rollback of a bucket in progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rollback {
-    /// Where it is.
+    /// The current stage.
     pub stage: RollbackStage,
-    /// The failover timestamp: what has survived. From `prepare` on.
+    /// The failover timestamp, the end of the surviving history. Set from `prepare` on.
     pub failover: Option<Arc<Cut>>,
-    /// The epoch to go back to; zero where no kept epoch fits, and everything is built anew. From `prepare`
-    /// on.
+    /// The rollback point; zero if no retained epoch fits and all slices are rebuilt. Set from `prepare` on.
     pub point: Epoch,
-    /// The restart timestamp: mutations behind it are applied again. From `restart` on.
+    /// The restart timestamp: mutations behind it are applied again. Set from `restart` on.
     pub restart: Option<Arc<Cut>>,
-    /// The first epoch after the rollback, which shows all that has survived. In `rollback`.
+    /// The first epoch after the rollback, which shows all surviving mutations. Set in `rollback`.
     pub resumes: Option<Epoch>,
 }
 
 /// A step of a rollback, as a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RollbackStep {
-    /// The source says that its history is this. Where nothing was lost its branches are taken over, and no
-    /// rollback begins.
+    /// Reports the source's history. If nothing was lost, its branches are adopted and no rollback begins.
     Compare(SourceHistory),
     /// `started` → `prepare`, with the history as it is now.
     Prepare(SourceHistory),
@@ -87,27 +85,27 @@ pub enum RollbackStep {
     Rollback,
     /// Each living indexer has applied the first epoch after the rollback.
     End {
-        /// That epoch: another rollback may have begun meanwhile.
+        /// The first epoch after the rollback: the step is ignored if another rollback has begun meanwhile.
         resumed: Epoch,
     },
 }
 
-/// Epochs of a bucket that a rollback has taken back.
+/// A range of epochs that a rollback has undone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadEpochs {
-    /// The epoch that it went back to; `None` where no kept epoch fitted.
+    /// The rollback point; `None` if no retained epoch fitted.
     pub point: Option<EpochMark>,
-    /// The newest epoch that was taken back.
+    /// The newest epoch of the range.
     pub to: Epoch,
 }
 
 impl DeadEpochs {
-    /// The newest epoch that is not dead: zero where all are.
+    /// The newest epoch below the range; zero if there is none.
     pub fn above(&self) -> Epoch {
         self.point.as_ref().map(|mark| mark.epoch).unwrap_or_default()
     }
 
-    /// Was an epoch taken back?
+    /// True if the epoch is in the range.
     pub fn contains(&self, epoch: Epoch) -> bool {
         self.above() < epoch && epoch <= self.to
     }

@@ -1,27 +1,26 @@
-//! Where the slices of an index are, and which slice a document or an entry belongs to.
+//! The placement of an index's slices on nodes, and the assignment of documents to slices.
 //!
-//! The words of the index-manager design: the partition algorithm names a *partition*, a partition
-//! has *replicas*, and for a replica a key lies in a *slice* on a *shard* (all slices of one index on
-//! one node). Here a partition is a slice number, and a replica is a place in the slice's list of
-//! nodes, the first being the one that is asked first.
+//! In the index-manager design the partition algorithm names a *partition*; a partition has *replicas*; and in a
+//! replica a key lies in a *slice* on a *shard* (all slices of one index on one node). Here a partition is a slice
+//! number, and a replica is a place in the slice's list of nodes, of which scans ask the first one first.
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::model::ids::{NodeId, SliceNo, TopologyNo, hash_id};
 
-/// The partition algorithm of an index: which slice, on which nodes.
+/// The partition algorithm of an index: the slice of a key, and the nodes of a slice.
 pub trait TopologyProvider: Send + Sync {
-    /// The slice that holds the entries of a document: of its id where the index is partitioned by
-    /// id, else of the encoded values of the partition expressions.
+    /// Returns the slice that holds the entries of a document, from its id if the index is partitioned by id, else from the
+    /// encoded values of the partition expressions.
     fn partition(&self, key: PartitionKey<'_>) -> SliceNo;
     /// The nodes that keep a slice, the preferred one first.
     fn replicas(&self, slice: SliceNo) -> &[NodeId];
-    /// How many slices there are.
+    /// The number of slices.
     fn slices(&self) -> u16;
 }
 
-/// What an index is partitioned by, for one document.
+/// The partition key of one document.
 #[derive(Clone, Copy, Debug)]
 pub enum PartitionKey<'a> {
     /// The document's id.
@@ -59,7 +58,7 @@ impl TopologyProvider for IndexTopology {
 }
 
 impl IndexTopology {
-    /// Does a node keep a slice?
+    /// True if a node keeps a slice.
     pub fn hosts(&self, node: NodeId, slice: SliceNo) -> bool {
         self.replicas(slice).contains(&node)
     }

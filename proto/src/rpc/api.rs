@@ -1,9 +1,9 @@
-//! How the services meet: one trait for each role. A service implements its own trait and is given
-//! the others behind `Arc<dyn …>` by a [`Directory`]; behind it is a direct call where both ends share
-//! a process, gRPC otherwise. Nobody can tell which, and the simulation uses gRPC.
+//! The service interfaces: one trait for each role. A service implements its own trait and receives the others
+//! as `Arc<dyn …>` from a [`Directory`]. A call is a direct call if both ends share a process, and gRPC otherwise; a
+//! service cannot tell the difference. The simulation always uses gRPC.
 //!
-//! Every call may fail with a retryable error at any time; whoever calls says what it then does.
-//! Streams are bounded: a sender waits for its reader.
+//! Every call may fail with a retryable error at any time, and the caller handles it. Streams are bounded: a sender waits
+//! for its reader.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -46,19 +46,18 @@ pub trait CoordinatorApi: Send + Sync + 'static {
     /// request id again gives the first answer.
     async fn propose(&self, request: CommandRequest) -> Result<Outcome>;
 
-    /// SYNC: a projector says how far its buckets are. Moves the mutation timestamps in the leader's
-    /// memory; a promotion follows within a tick.
+    /// SYNC: a projector reports the durable positions of its buckets. The leader keeps them in memory and promotes them
+    /// to a stability timestamp within a tick.
     async fn sync(&self, report: SyncReport) -> Result<()>;
 
-    /// A process is alive and says what it has; kept in the leader's memory. Also renews leases.
+    /// A process reports that it is alive and what it has; the leader keeps the report in memory. It also renews leases.
     async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<()>;
 
-    /// The oldest published epoch that covers a cut, promoting one at once if there is none yet. All
-    /// who wait for a bucket at the same time share one promotion. The positions may be ahead of what
-    /// SYNC has told: then the answer waits for SYNC, `Cancelled` after `timeout_ms`. With `history`, the
-    /// fingerprint of the source's failover logs, it waits until the coordinator knows that history: an epoch
-    /// of before a loss is no answer to who asks after it. A position that is not in the source's history (any
-    /// more), and a history that the source does not have (any more): `InvalidParameter`.
+    /// Returns the oldest published epoch that covers a cut, and promotes one at once if there is none. All callers that
+    /// wait for a bucket at the same time share one promotion. The positions may be ahead of the last SYNC: the call then waits
+    /// for SYNC, and fails with `Cancelled` after `timeout_ms`. With `history`, the fingerprint of the source's failover
+    /// logs, the call waits until the coordinator knows that history, because an epoch from before a loss does not answer a
+    /// question asked after it. `InvalidParameter` if a position or the history no longer exists at the source.
     async fn epoch_covering(
         &self,
         bucket: BucketId,
@@ -67,18 +66,18 @@ pub trait CoordinatorApi: Send + Sync + 'static {
         timeout_ms: u64,
     ) -> Result<EpochMark>;
 
-    /// The catalog now and after each change, and all epochs that are still kept and then each new
-    /// one, in order; every message is of an applied state of this member.
+    /// Streams the catalog (now and after each change) and the epochs (all retained ones, then each new one, in
+    /// order). Every message describes an applied state of this member.
     async fn watch(&self) -> Result<ResultStream<WatchMessage>>;
 
-    /// What this member knows of itself and its leader.
+    /// The status of this member and of its leader.
     async fn status(&self) -> Result<CoordinatorStatus>;
 
-    /// Plans a rebalance from what the nodes have said of their slices, and begins it unless it is a dry
-    /// run. Asked again it plans what is then still to be done.
+    /// Plans a rebalance from the nodes' heartbeats, and begins it unless it is a dry run. A repeated call plans the
+    /// moves that are still missing.
     async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan>;
 
-    /// A state of an index's topology; `SnapshotTooOld` if it is no longer remembered.
+    /// Returns a past or present state of an index's topology; `SnapshotTooOld` if it is no longer remembered.
     async fn topology(&self, index: IndexId, number: TopologyNo) -> Result<Arc<IndexTopology>>;
 
     /// Raft's messages from another member, unreliable; packed by the coordinator crate.
@@ -89,21 +88,20 @@ pub trait CoordinatorApi: Send + Sync + 'static {
 /// transaction has mutations on both sides of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncReport {
-    /// Who reports.
+    /// The projector that reports.
     pub projector: NodeId,
-    /// Durable positions of the vbuckets that changed since the last report to this leader, or of
-    /// all vbuckets; whole, so that a lost report does no harm. Of a bucket on several projectors each
-    /// reports the vbuckets that it keeps.
+    /// Durable positions by bucket: absolute values, so that a lost report does no harm. A projector reports the vbuckets that
+    /// it owns.
     pub buckets: Vec<(BucketId, VbucketSet, Cut)>,
 }
 
-/// No scan holds the horizon back for longer after its epoch was superseded, renewed or not.
+/// A lease holds the horizon back for at most this time after its epoch was superseded, even if it is renewed.
 pub const LEASE_AGE_MS_MAX: u64 = 10 * 60 * 1000;
 
-/// What a process says of itself, about once a second and when something important changed.
+/// The heartbeat of a process, sent about once a second and at important changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heartbeat {
-    /// Who it is; an unknown one is to be registered first (`ErrorCode::Unknown`).
+    /// The node; an unknown node must register first (`ErrorCode::Unknown`).
     pub node: NodeId,
     /// An indexer's buckets.
     pub buckets: Vec<BucketProgress>,
@@ -118,12 +116,12 @@ pub struct Heartbeat {
     pub scans: Option<AdmissionStatus>,
 }
 
-/// How far an indexer is with a bucket.
+/// The progress of an indexer in one bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BucketProgress {
     /// The bucket.
     pub bucket: BucketId,
-    /// The end of what it has received without a gap.
+    /// The end of the mutations received without a gap.
     pub high_watermark: Cut,
     /// The newest epoch applied.
     pub applied: Epoch,
@@ -131,11 +129,11 @@ pub struct BucketProgress {
     pub durable: Epoch,
     /// Bytes waiting to be applied.
     pub queue_bytes: u64,
-    /// Bytes that the queue may hold.
+    /// Maximum bytes that may wait.
     pub queue_bytes_max: u64,
 }
 
-/// What an indexer has of a slice.
+/// The state of a slice on an indexer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SliceProgress {
     /// The slice.
@@ -146,9 +144,9 @@ pub struct SliceProgress {
     pub entries: u64,
     /// Bytes in memory and on disk.
     pub bytes: u64,
-    /// While it is being built: the node whose copy its files come from; `None` where it is built from the source.
+    /// During a build: the node whose copy the files come from; `None` if it is built from the source.
     pub copied_from: Option<NodeId>,
-    /// Why its build cannot go on, if it cannot.
+    /// The reason that blocks its build, if any.
     pub trouble: Option<String>,
 }
 
@@ -161,7 +159,7 @@ pub enum WatchMessage {
     Epochs(Vec<EpochMark>),
 }
 
-/// What a coordinator member knows of itself.
+/// The status of a coordinator member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoordinatorStatus {
     /// Itself.
@@ -176,21 +174,21 @@ pub struct CoordinatorStatus {
     pub applied: u64,
     /// The `cas` of the catalog that it tells its watchers.
     pub catalog_cas: u64,
-    /// On the leader: has it heard of everybody since its term began? Until then it is in `bootstrap`, and the
-    /// membership does not change.
+    /// On the leader: true once it has heard from every node since its term began. Until then it is in `bootstrap`, and
+    /// nodes neither join nor leave.
     pub active: bool,
-    /// On the leader: where what indexers have and what the topology says is not the same, in words.
+    /// On the leader: differences between the topology and the slices that indexers report, as text.
     pub differences: Vec<String>,
-    /// On the leader: last heartbeat of each node, milliseconds ago, and what it said of its slices.
+    /// On the leader: the last heartbeat of each node.
     pub nodes: Vec<NodeStatus>,
 }
 
-/// What the leader knows of a node.
+/// The leader's knowledge of one node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeStatus {
     /// The node.
     pub node: NodeId,
-    /// Milliseconds since it was heard of.
+    /// Milliseconds since its last heartbeat.
     pub silent_ms: u64,
     /// Its buckets, if it is an indexer.
     pub buckets: Vec<BucketProgress>,
@@ -204,16 +202,15 @@ pub struct NodeStatus {
 
 // ---- projector ---------------------------------------------------------------------------------
 
-/// A projector: keeps the documents of the embedded and pushed buckets that the catalog gives it, and
-/// streams key-versions of them. Only durable mutations are streamed.
+/// A projector: keeps the documents of the buckets that the catalog assigns to it, and streams their key-versions. Only
+/// durable mutations are streamed.
 #[async_trait]
 pub trait ProjectorApi: Send + Sync + 'static {
-    /// Writes documents; all of a request or nothing of it, durable when it answers.
+    /// Writes documents atomically: the whole request or nothing. The writes are durable when the call returns.
     async fn write(&self, request: WriteRequest) -> Result<WriteReply>;
 
-    /// The documents of some ids, `None` for those that are not there: all as they are at one moment,
-    /// so that a request of [`Self::write`] is seen as a whole or not at all. `OverLimit` where they
-    /// are too long for one answer together; one document never is.
+    /// Returns documents by id, `None` for a missing one. All are read at one moment, so a request of [`Self::write`] is seen
+    /// whole or not at all. `OverLimit` if they are too long together for one answer; one document never is.
     async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>>;
 
     /// Takes mutations that the producer numbered, for a bucket made FROM PUSH; durable when it
@@ -221,57 +218,55 @@ pub trait ProjectorApi: Send + Sync + 'static {
     /// producer that has lost a piece of its history says where its new branch begins.
     async fn push(&self, request: PushRequest) -> Result<PushReply>;
 
-    /// Where the durable history of a bucket ends, and which history that is.
+    /// Returns the end of a bucket's durable history, and the fingerprint of that history.
     async fn place(&self, bucket: BucketId) -> Result<SourcePlace>;
 
-    /// Where the durable history of a bucket ends: a participant-closed cut.
+    /// Returns the end of a bucket's durable history: a participant-closed cut.
     async fn positions(&self, bucket: BucketId) -> Result<Cut> {
         Ok(self.place(bucket).await?.durable)
     }
 
-    /// The failover logs of a bucket and where its durable history ends, at one moment.
+    /// Returns the failover logs of a bucket and the end of its durable history, at one moment.
     async fn history(&self, bucket: BucketId) -> Result<SourceHistory>;
 
-    /// Follows a bucket from the node's watermarks: first from the store (catch-up), then from the
-    /// shared head of the stream. A slow reader never holds up others: it falls back to the store, or
-    /// gets `DropData`. Begins with `Begin`. Ends with `HistoryPurged` where the store has no more what would
-    /// come next.
+    /// Streams a bucket from the node's watermarks: first from the change log (catch-up), then from the shared head of
+    /// the stream. A slow consumer slows no other consumer: it falls back to the change log. The stream begins with
+    /// `Begin`. It ends with `HistoryPurged` if the next mutations were purged.
     async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>>;
 
-    /// A consistent snapshot of a bucket as key-versions of one index, for one node.
+    /// Streams a consistent snapshot of a bucket as key-versions of one index, for one node.
     async fn backfill(&self, request: BackfillRequest) -> Result<ResultStream<BackfillMessage>>;
 
-    /// The next piece of a vbucket for the target of its hand-over; and, if asked, the last piece. `HistoryPurged`
-    /// where the mutations that are wanted were purged.
+    /// Returns the next piece of a vbucket to the target of its hand-over, or the last piece if asked for it. `HistoryPurged`
+    /// if the requested mutations were purged.
     async fn hand_over(&self, request: HandOverRequest) -> Result<HandOverPiece>;
 }
 
-/// The target of a hand-over asks a vbucket's home for more of it.
+/// A request of a hand-over's target to the owner of the vbucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandOverRequest {
     /// The bucket.
     pub bucket: BucketId,
     /// The hand-over.
     pub handing: HandOver,
-    /// What the target has of the log. Not a place in the vbucket's history (any more): `OutOfOrder`, and it begins
-    /// anew.
+    /// The end of the log that the target has. If this is not a place in the vbucket's history, the call fails with
+    /// `OutOfOrder` and the target begins again.
     pub after: Position,
-    /// Where the vbucket ended when documents of it were read last; the beginning where none were. The same holds of
-    /// it.
+    /// The vbucket's end when its documents were last read; its beginning if none were. `OutOfOrder` as above.
     pub seen: Position,
-    /// What is wanted.
+    /// The kind of piece that the target needs.
     pub wanted: HandOverWanted,
-    /// From now on the home takes no mutations of the vbucket, unless the hand-over is cancelled. Asked again
-    /// it changes nothing.
+    /// True to release the vbucket: the owner accepts no more mutations of it unless the hand-over is cancelled. A repeated
+    /// request changes nothing.
     pub release: bool,
 }
 
-/// What the target of a hand-over wants next.
+/// The next piece that the target of a hand-over needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HandOverWanted {
-    /// The mutations behind `after`. `HistoryPurged` where the log begins later: then documents are wanted first.
+    /// The mutations behind `after`. `HistoryPurged` if the log begins later; the target then asks for documents first.
     Mutations,
-    /// Documents behind an id, or the first ones.
+    /// Documents behind an id, or the first documents.
     Documents(Option<String>),
 }
 
@@ -280,26 +275,26 @@ pub enum HandOverWanted {
 pub struct HandOverPiece {
     /// The vbucket's branches.
     pub branches: Branches,
-    /// Branches that were begun and of which nothing is left: a late duplicate of them begins nothing.
+    /// Branches that were begun and are empty by now: a late duplicate of their beginning has no effect.
     pub given_up: Branches,
-    /// The mutations behind `after`, all or some megabytes of them.
+    /// The mutations behind `after`, at most a few megabytes.
     pub mutations: Vec<PushMutation>,
-    /// The documents, where they were wanted.
+    /// The documents, if the target asked for them.
     pub documents: Option<HandOverDocuments>,
-    /// Where the vbucket ends, or ended when the documents were read.
+    /// The vbucket's end, or its end when the documents were read.
     pub end: Position,
-    /// Is that its end for as long as the hand-over lasts?
+    /// True if the vbucket is released, so that this end is final.
     pub released: bool,
 }
 
-/// Documents of a vbucket as they were at one place, all or some megabytes of them.
+/// Documents of a vbucket at one moment, at most a few megabytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandOverDocuments {
-    /// In the order of their ids.
+    /// The documents, ordered by id.
     pub documents: Vec<HandedDocument>,
-    /// The id behind which there may be more; none where these were the last.
+    /// The id behind which more documents may follow; `None` after the last ones.
     pub next: Option<String>,
-    /// Up to where the log was purged shortly before they were read: what they lack is in the log behind it.
+    /// The purge point shortly before the documents were read: later changes are in the log behind it.
     pub purged: Seqno,
 }
 
@@ -310,7 +305,7 @@ pub struct HandedDocument {
     pub id: String,
     /// The seqno of its last change.
     pub seqno: Seqno,
-    /// The document as it was given.
+    /// The document, as it was written.
     pub document: Bytes,
 }
 
@@ -319,7 +314,7 @@ pub struct HandedDocument {
 pub struct WriteRequest {
     /// The bucket; an embedded one.
     pub bucket: BucketId,
-    /// What is written, in order; a later write of the same id wins.
+    /// The writes, in order; a later write of the same id wins.
     pub writes: Vec<Write>,
 }
 
@@ -328,37 +323,37 @@ pub struct WriteRequest {
 pub struct Write {
     /// The document's id.
     pub id: String,
-    /// What is done.
+    /// The kind of write.
     pub kind: WriteKind,
 }
 
-/// What a write does.
+/// The kinds of writes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WriteKind {
-    /// Makes a document; `DuplicateId` if there is one.
+    /// Creates a document; `DuplicateId` if the id exists.
     Insert(Bytes),
-    /// Makes or replaces a document.
+    /// Creates or replaces a document.
     Upsert(Bytes),
-    /// Removes a document; nothing if there is none.
+    /// Removes a document; no effect if the id does not exist.
     Delete,
 }
 
-/// What was written.
+/// The result of a write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteReply {
-    /// How many documents were made, replaced or removed.
+    /// The number of documents created, replaced or removed.
     pub affected: u64,
-    /// Where the writes are in the bucket's history.
+    /// The positions of the writes in the bucket's history.
     pub position: WritePosition,
 }
 
-/// Mutations that a producer numbered, of one bucket.
+/// Mutations of one bucket, numbered by their producer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushRequest {
     /// The bucket; one made FROM PUSH.
     pub bucket: BucketId,
-    /// Branches that begin, before the mutations: the vbucket goes on with this branch after this seqno, and
-    /// what it had beyond is lost.
+    /// Branches to begin before the mutations are taken: the vbucket continues on the branch after the seqno, and its older
+    /// mutations beyond that seqno are lost.
     pub branches: Vec<(VbucketId, Position)>,
     /// The mutations, in the order of their seqnos within each vbucket.
     pub mutations: Vec<PushMutation>,
@@ -379,11 +374,11 @@ pub struct PushMutation {
     pub document: Bytes,
 }
 
-/// What of a bucket is durable after a push.
+/// The result of a push.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushReply {
-    /// Durable positions of the vbuckets that the request named. Where several projectors were asked, one that is
-    /// missing was not taken: its home was not where the caller's catalog says (`NotHome`).
+    /// Durable positions of the vbuckets in the request. If several projectors were asked, a missing vbucket was not taken,
+    /// because its owner is not the one in the caller's catalog (`NotHome`).
     pub durable: Vec<(VbucketId, Position)>,
 }
 
@@ -392,14 +387,14 @@ pub struct PushReply {
 /// An indexer: keeps slices and reads them.
 #[async_trait]
 pub trait IndexerApi: Send + Sync + 'static {
-    /// Scans a shard at one epoch. An epoch that is not applied yet is waited for; one below a
-    /// slice's floor is `SnapshotTooOld`.
+    /// Scans a shard at one epoch. The call waits for an epoch that is not applied yet; `SnapshotTooOld` if the epoch is below
+    /// the floor of a slice.
     async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>>;
 
-    /// What the node has applied, now and at each change (changes may be folded together).
+    /// Streams the epochs that the node has applied: now, and at each change (several changes may be combined).
     async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>>;
 
-    /// The additive checksum of what a slice shows at an epoch, and how many entries that is.
+    /// Returns the additive checksum of a slice's entries at an epoch, and their number.
     async fn checksum(&self, slice: SliceId, epoch: Epoch) -> Result<(u64, u64)>;
 
     /// Sends a slice's files to the target of a move.
@@ -408,9 +403,9 @@ pub trait IndexerApi: Send + Sync + 'static {
 
 // ---- who is where ------------------------------------------------------------------------------
 
-/// Gives access to the other processes. Handles are cheap and reconnect by themselves.
+/// Access to the other processes of the cluster. Handles are cheap and reconnect by themselves.
 pub trait Directory: Send + Sync + 'static {
-    /// The coordinator, through whichever member answers.
+    /// The coordinator, through any member that answers.
     fn coordinator(&self) -> Arc<dyn CoordinatorApi>;
     /// One member of the coordinator.
     fn coordinator_member(&self, node: NodeId) -> Result<Arc<dyn CoordinatorApi>>;

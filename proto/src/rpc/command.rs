@@ -1,6 +1,6 @@
-//! The replicated commands: all that changes the StateContext. A command is applied in the order of
-//! the coordinators' log, on every member alike; what it answers is part of the replicated state, so
-//! that a client that sends a request again gets the first answer.
+//! The replicated commands, the only changes of the StateContext. Every member applies them in the order of the
+//! coordinators' log. The outcome of a request is part of the replicated state, so that a client that repeats a request
+//! receives the first outcome.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,25 +13,25 @@ use crate::model::moves::{MoveStage, PlannedMove};
 use crate::model::node::NodeInfo;
 use crate::model::rollback::RollbackStep;
 
-/// Names one request of one client; sending it again does not do it again.
+/// Identifies one request of one client, so that a repeated request is not executed twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RequestId {
     /// The client, a random number.
     pub client: u64,
-    /// Its requests, counted.
+    /// The number of the request, counted by the client.
     pub sequence: u64,
 }
 
-/// A command with the name of its request; commands of the leader itself have none.
+/// A command with the identity of its request; commands of the leader itself have none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CommandRequest {
-    /// Who asks, for retries.
+    /// The identity of the request, for retries.
     pub request: Option<RequestId>,
-    /// What is asked.
+    /// The command.
     pub command: Command,
 }
 
-/// All that changes the StateContext.
+/// A change of the StateContext.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Command {
     /// CREATE BUCKET. The new bucket has epoch 1 from the start, with a cut at the beginning of its
@@ -40,35 +40,35 @@ pub enum Command {
     CreateBucket {
         /// Its name.
         name: String,
-        /// Its change streams.
+        /// The number of its vbuckets.
         vbuckets: u16,
-        /// Who writes it.
+        /// The kind of its source.
         source: SourceKind,
-        /// Over how many projectors its vbuckets are dealt out: more than one for a pushed bucket alone, whose
-        /// mutations stand alone. The statements of an embedded one are whole because one process numbers them.
+        /// The number of projectors that share its vbuckets. Only a pushed bucket may have several, since its mutations are
+        /// independent; the statements of an embedded bucket are atomic because one process numbers them.
         projectors: u16,
         /// Not an error if there is one of that name.
         if_not_exists: bool,
     },
-    /// ALTER BUCKET … MOVE VBUCKET …: a projector is to keep some vbuckets of a pushed bucket. Those
-    /// that it keeps already are left out; a vbucket that is on its way elsewhere is refused.
+    /// ALTER BUCKET … MOVE VBUCKET …: transfers vbuckets of a pushed bucket to a projector. Vbuckets that it owns already are
+    /// left out; a vbucket that is being transferred elsewhere is refused.
     HandOver {
         /// The bucket's name.
         bucket: String,
         /// The vbuckets.
         vbuckets: Vec<VbucketId>,
-        /// Where they go.
+        /// The projector that receives them.
         to: NodeId,
     },
-    /// A vbucket is all at the target of its hand-over, which becomes its home. From the target; refused
-    /// where the hand-over was cancelled.
+    /// The target of a hand-over has the whole vbucket and becomes its owner. Sent by the target; refused if the hand-over was
+    /// cancelled.
     HandedOver {
         /// The bucket.
         bucket: BucketId,
         /// [`HandOver::number`](crate::model::homes::HandOver::number).
         number: u64,
     },
-    /// ALTER BUCKET … CANCEL MOVES: vbuckets that are on their way stay where they are.
+    /// ALTER BUCKET … CANCEL MOVES: cancels all transfers of a bucket's vbuckets.
     CancelHandOver {
         /// The bucket's name.
         bucket: String,
@@ -83,9 +83,9 @@ pub enum Command {
     /// CREATE INDEX. Slices are placed at once, by a pure planner over the registered indexers
     /// (replicas on different nodes and zones); too few of them is refused with what is there.
     CreateIndex {
-        /// What is declared.
+        /// The definition.
         spec: IndexSpec,
-        /// Leave it `pending`.
+        /// True to leave the index `pending`.
         defer_build: bool,
         /// Not an error if there is one of that name.
         if_not_exists: bool,

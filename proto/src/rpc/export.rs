@@ -1,4 +1,4 @@
-//! What the two ends of a slice move tell each other: the files of a copy, piece by piece.
+//! The messages between the two ends of a slice move: the files of a copy, piece by piece.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,34 +9,34 @@ use serde::{Deserialize, Serialize};
 use crate::model::ids::{Epoch, MoveId, SliceId};
 use crate::model::index::IndexInfo;
 
-/// How long a copy of so many bytes may take to tell the checksum of what it shows: a minute, and a second for every
-/// 4 MiB, while others read from the same disk.
+/// Time limit for the checksum of a copy of this size: a minute, and a second for every 4 MiB, since others read from the
+/// same disk.
 pub fn checksum_patience(bytes: u64) -> Duration {
     Duration::from_secs(60 + bytes / (4 << 20))
 }
 
-/// What a target asks of a copy.
+/// A request of a move's target to a node that has a copy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExportRequest {
     /// The slice.
     pub slice: SliceId,
-    /// The move: the copy's files are kept together for it from the first request until it ends. `None` where the
-    /// target has lost its own copy: then a later request may name other files.
+    /// The move, for whose duration the source keeps the copy's files. `None` if the target restores a lost copy: a later
+    /// answer may then name other files.
     pub id: Option<MoveId>,
-    /// All epochs up to this one must be in what comes; waited for until `timeout_ms`.
+    /// The answer must include all epochs up to this one; the source waits for it until `timeout_ms`.
     pub epoch: Epoch,
-    /// Files, by their numbers on the source, that the target has already.
+    /// Files that the target already has, by their numbers on the source.
     pub have: Vec<u64>,
-    /// The [`ExportHead::opening`] under which it got them.
+    /// The [`ExportHead::opening`] under which the target received them.
     pub opening: Option<u64>,
-    /// Give up after so long without having applied the epoch.
+    /// Time limit for applying the epoch, in milliseconds.
     pub timeout_ms: u64,
 }
 
-/// What a copy answers: a head, the files that the target has not, and an end.
+/// The answer: a head, the files that the target lacks, and an end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ExportMessage {
-    /// What comes.
+    /// The description of the copy.
     Head(ExportHead),
     /// A piece of a file.
     Piece(FilePiece),
@@ -44,25 +44,25 @@ pub enum ExportMessage {
     End,
 }
 
-/// A slice as a copy has it in files.
+/// A slice as the files of a copy contain it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExportHead {
     /// The index as the source has it.
     pub info: Arc<IndexInfo>,
-    /// Random, drawn whenever the source opens its store: it may give a file's number again after a restart, and a
-    /// node that comes back empty begins with the first.
+    /// A random number, drawn each time the source opens its store: file numbers may be reused after a restart, and a node
+    /// that comes back empty starts again with the first number.
     pub opening: u64,
-    /// The oldest epoch that the copy answers.
+    /// The oldest epoch that the copy can answer.
     pub floor: Epoch,
-    /// Below that, ascending: the epochs to which it can go back all the same.
+    /// Rollback points below the floor that the copy can still return to, ascending.
     pub points: Vec<Epoch>,
-    /// All epochs up to this one are in the files.
+    /// The newest epoch in the files, which contain all epochs up to it.
     pub epoch: Epoch,
     /// Entries at that epoch.
     pub entries: u64,
     /// The slice's lists, packed by the slice store.
     pub lists: Bytes,
-    /// The files that the lists name, with their lengths in bytes, also those that are not sent.
+    /// The files named by the lists, with their lengths in bytes, including those that are not sent.
     pub files: Vec<(u64, u64)>,
 }
 
@@ -86,7 +86,7 @@ impl FilePiece {
         Self { file, offset, crc, bytes }
     }
 
-    /// Is it as it was sent?
+    /// True if the checksum matches.
     pub fn is_whole(&self) -> bool {
         self.crc == Self::checksum(self.file, self.offset, &self.bytes)
     }

@@ -1,4 +1,4 @@
-//! What services say to each other: the traits of their interfaces, commands, and the messages of streams and scans.
+//! The interfaces between services: one trait for each role, replicated commands, and the messages of streams and scans.
 
 pub mod api;
 pub mod command;

@@ -30,7 +30,7 @@ impl RowBlock {
         RowIter { rest: &self.data }
     }
 
-    /// Checks a block that came over a wire: its rows can be read and are as many as it says.
+    /// Checks a block received from the network: its rows are readable and their number is right.
     pub fn validate(&self) -> Result<()> {
         let mut rest = &self.data[..];
         for _ in 0..self.rows {
@@ -46,8 +46,8 @@ impl RowBlock {
     }
 }
 
-/// The row that begins at an offset of a block's data, and where the next one begins: for merges, which
-/// keep a place in each of several blocks.
+/// Returns the row at an offset of a block's data and the offset of the next row, for merges that keep a place in
+/// each of several blocks.
 pub fn row_at(data: &[u8], at: usize) -> Option<(Row<'_>, usize)> {
     let mut rest = data.get(at..).filter(|rest| !rest.is_empty())?;
     let row = Row { entry: take_short(&mut rest)?, include: take_short(&mut rest)? };
@@ -60,12 +60,12 @@ pub struct RowIter<'a> {
 }
 
 impl<'a> RowIter<'a> {
-    /// Reads packed rows from where a reader stopped before.
+    /// Reads packed rows from the place where an earlier reader stopped.
     pub fn new(rest: &'a [u8]) -> Self {
         Self { rest }
     }
 
-    /// How many bytes of the block are not read yet: a reader that stops here goes on from there.
+    /// The number of bytes not read yet, from which a later reader can continue.
     pub fn rest_bytes(&self) -> usize {
         self.rest.len()
     }
@@ -98,9 +98,9 @@ fn take_short<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(head)
 }
 
-/// Most bytes of a length.
+/// Maximum bytes of an encoded length.
 const LEN_BYTES_MAX: usize = 10;
-/// Room is made for at least so many bytes at a time.
+/// Minimum growth of the buffer, in bytes.
 const ROOM_BYTES: usize = 1 << 10;
 
 /// Packs rows.
@@ -141,8 +141,8 @@ impl RowBlockBuilder {
         self.len += at + bytes.len();
     }
 
-    /// Room for at least so many bytes behind the rows, to write encoded rows into: entry and included
-    /// values, each behind its length. They count once [`Self::commit`] has said so.
+    /// Returns a buffer of at least so many bytes behind the rows, for encoded rows (entry and included values, each
+    /// preceded by its length). [`Self::commit`] adds them to the block.
     #[inline]
     pub fn room(&mut self, bytes: usize) -> &mut [u8] {
         let end = self.len + bytes;
@@ -152,7 +152,7 @@ impl RowBlockBuilder {
         &mut self.data[self.len..]
     }
 
-    /// So many rows, of so many bytes together, were written into the [`Self::room`].
+    /// Adds rows that were written into [`Self::room`]: their number and their total length in bytes.
     #[inline]
     pub fn commit(&mut self, rows: u32, bytes: usize) {
         debug_assert!(self.len + bytes <= self.data.len(), "there was room for it");
@@ -170,7 +170,7 @@ impl RowBlockBuilder {
         self.len
     }
 
-    /// Is it empty?
+    /// True if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }

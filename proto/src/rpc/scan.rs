@@ -1,5 +1,4 @@
-//! Scans: what the SQL front end and the gRPC service ask of a router, what a router asks of a shard,
-//! and the packed rows that come back.
+//! Scans: the requests of a front end to a router and of a router to a shard, and their answers.
 //!
 //! An *entry* is the encoded key parts followed by the raw bytes of the document id (`key` says how);
 //! its bytes are its order and its identity, so a range, a resume point and a merge are byte
@@ -17,25 +16,25 @@ use crate::rpc::rows::RowBlock;
 /// A half-open range of entry bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRange {
-    /// Inclusive; empty is the beginning.
+    /// The inclusive lower bound; empty means the beginning.
     pub low: Bytes,
-    /// Exclusive; `None` is the end.
+    /// The exclusive upper bound; `None` means the end.
     pub high: Option<Bytes>,
 }
 
 impl KeyRange {
-    /// Everything.
+    /// The range of all entries.
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// Is an entry inside?
+    /// True if the entry lies in the range.
     pub fn contains(&self, entry: &[u8]) -> bool {
         entry >= &self.low[..] && self.high.as_ref().is_none_or(|high| entry < &high[..])
     }
 }
 
-/// Which moment a scan reads.
+/// The moment that a scan reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Consistency {
     /// The newest epoch that all slices have applied.
@@ -43,18 +42,18 @@ pub enum Consistency {
     Any,
     /// An epoch that covers these positions.
     AtPlus(Vec<(VbucketId, Position)>),
-    /// An epoch that covers what the source has at the time of the request.
+    /// An epoch that covers the source's durable end at the time of the request.
     RequestPlus,
-    /// This epoch: the other scans of a transaction.
+    /// The given epoch, for the later scans of a transaction.
     Epoch(Epoch),
 }
 
-/// What a scan returns.
+/// The result of a scan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Output {
     /// Entries, with the included values if asked for.
     Rows {
-        /// Are the included values needed?
+        /// True if the included values are needed.
         include: bool,
     },
     /// One row of aggregates over all matching entries.
@@ -64,40 +63,40 @@ pub enum Output {
 /// One aggregate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AggregateCall {
-    /// Which.
+    /// The function.
     pub function: AggregateFunction,
-    /// Over what; `None` is `count(*)`.
+    /// The argument; `None` for `count(*)`.
     pub argument: Option<Expr>,
 }
 
-/// A scan of one index, as asked of a router.
+/// A scan of one index, as a front end requests it from a router.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScanRequest {
     /// The index.
     pub index: IndexId,
-    /// What is read: ascending, disjoint ranges; none is an empty result.
+    /// The ranges to read, ascending and disjoint; an empty list gives an empty result.
     pub ranges: Vec<KeyRange>,
-    /// What must hold for an entry besides, over `Expr::Column` and `Expr::DocumentId`.
+    /// A further condition on each entry, over `Expr::Column` and `Expr::DocumentId`.
     pub filter: Option<Expr>,
-    /// From the last entry to the first.
+    /// True to read from the last entry to the first.
     pub reverse: bool,
-    /// Must rows come in the index's order (or its reverse)? If not, slices follow each other.
+    /// True if rows must be in the index's order (or its reverse). Otherwise slices follow each other.
     pub ordered: bool,
-    /// Only the first row of each run of equal leading key parts: how many parts. Implies `ordered`.
+    /// Returns only the first row of each run of equal leading key parts; the number of these parts. Implies `ordered`.
     pub distinct_parts: Option<u16>,
-    /// At most so many rows.
+    /// Maximum number of rows.
     pub limit: Option<u64>,
-    /// After leaving out so many.
+    /// Number of rows to skip first.
     pub offset: u64,
-    /// What is returned.
+    /// The kind of result.
     pub output: Output,
-    /// Which moment.
+    /// The moment to read.
     pub consistency: Consistency,
-    /// Give up after so long without being able to serve.
+    /// Time limit for starting to serve the scan, in milliseconds.
     pub timeout_ms: u64,
 }
 
-/// A scan of one shard, as a router asks it of an indexer.
+/// A scan of one shard, as a router requests it from an indexer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ShardScan {
     /// The bucket, in which the epoch is counted.
@@ -106,36 +105,34 @@ pub struct ShardScan {
     pub index: IndexId,
     /// Its generation.
     pub generation: Generation,
-    /// The slices to read, ascending; if one is not here, the answer is `ShardBatch::Moved` alone.
+    /// The slices to read, ascending. If the node lacks one of them, the answer is `ShardBatch::Moved` alone.
     pub slices: Vec<SliceNo>,
-    /// The epoch to read; waited for until `timeout_ms`, refused below the floor of a slice.
+    /// The epoch to read. The indexer waits for it until `timeout_ms`, and refuses it below the floor of a slice.
     pub epoch: Epoch,
-    /// What is read.
+    /// The ranges to read, ascending and disjoint.
     pub ranges: Vec<KeyRange>,
-    /// What must hold besides.
+    /// A further condition on each entry.
     pub filter: Option<Expr>,
-    /// From the last entry to the first.
+    /// True to read from the last entry to the first.
     pub reverse: bool,
-    /// Must rows come in order over all the slices?
-    pub ordered: bool,
-    /// Only the first row of each run of equal leading key parts.
+    /// Returns only the first row of each run of equal leading key parts; the number of these parts.
     pub distinct_parts: Option<u16>,
-    /// The entry after which (in the scan's direction) to begin.
+    /// The entry after which to begin, in the scan's direction.
     pub resume_after: Option<Bytes>,
-    /// At most so many rows of this shard.
+    /// Maximum number of rows of this shard.
     pub limit: Option<u64>,
-    /// What is returned.
+    /// The kind of result.
     pub output: Output,
-    /// Give up after so long without being able to serve.
+    /// Time limit for starting to serve the scan, in milliseconds.
     pub timeout_ms: u64,
 }
 
-/// What a shard returns: some batches, the last of which is `done`.
+/// A part of a shard's answer; the last one is `Done`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ShardBatch {
-    /// Rows in the scan's order; none of them is a sign of life, for any scan.
+    /// Rows in the scan's order. An empty batch tells the router that the scan is still running.
     Rows(RowBlock),
-    /// These slices are not here, and where they may be: nothing else was read, and nothing follows.
+    /// Slices that the node does not have, each with a node that may have it. Nothing was read, and nothing follows.
     Moved(Vec<(SliceNo, NodeId)>),
     /// Partial aggregates of the whole shard, in the order of the calls.
     Partials(Vec<Partial>),
@@ -155,13 +152,13 @@ impl ShardBatch {
     }
 }
 
-/// What a node has applied: routers choose epochs by it.
+/// The epochs that a node has applied, by which routers choose the epoch of a scan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppliedReport {
     /// The node.
     pub node: NodeId,
     /// The newest epoch applied, by bucket; only changed buckets, all of them in the first report.
     pub applied: Vec<(BucketId, Epoch)>,
-    /// For each slice that can be read, the oldest epoch it answers; all slices, if any changed.
+    /// The oldest epoch that each readable slice can answer; all slices if any changed, else `None`.
     pub readable: Option<Vec<(crate::model::ids::SliceId, Epoch)>>,
 }

@@ -1,4 +1,4 @@
-//! Integers and strings of bytes as they are packed: LEB128, and a length before what it counts.
+//! Packed integers (LEB128) and byte strings (length, then bytes).
 
 use crate::error::{Error, ErrorCode, Result};
 

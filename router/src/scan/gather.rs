@@ -13,7 +13,7 @@ use proto::rpc::scan::ShardBatch;
 use proto::value::key;
 use proto::{Error, Result};
 
-use super::shard::ShardStream;
+use super::shard_stream::ShardStream;
 
 /// A block is handed on when it has this many bytes.
 pub(crate) const BLOCK_BYTES: usize = 64 << 10;

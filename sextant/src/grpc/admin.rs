@@ -12,7 +12,7 @@ use proto::model::index::IndexInfo;
 use proto::{Error, ErrorCode, Result};
 use tonic::{Request, Response, Status};
 
-use super::status;
+use super::status::status;
 use crate::backend::ClusterBackend;
 use crate::sql::backend::Backend;
 use crate::sql::ddl;

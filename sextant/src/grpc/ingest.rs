@@ -18,7 +18,7 @@ use proto::{Error, ErrorCode, Result};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::status;
+use super::status::status;
 use crate::backend::ClusterBackend;
 use crate::sql::backend::Backend;
 

@@ -14,9 +14,10 @@ use proto::{Error, ErrorCode, Result};
 use router::{ScanBatch, ScanStream};
 use tonic::{Request, Response, Status};
 
-use super::status;
+use super::status::status;
 use crate::backend::ClusterBackend;
-use crate::pg::{EntryPrinter, Park, Suspended};
+use crate::rows::entry::EntryPrinter;
+use crate::rows::suspended::{Park, Suspended};
 use crate::sql::ast::Statement;
 use crate::sql::backend::Backend;
 use crate::sql::parse::parse;
@@ -216,8 +217,8 @@ mod tests {
     use tonic::transport::{Channel, Server};
 
     use super::*;
-    use crate::pg::SUSPENDED_RUNS;
-    use crate::serve::connections;
+    use crate::listen::connections;
+    use crate::rows::suspended::SUSPENDED_RUNS;
 
     /// Together more than is on its way to a client.
     const REPLIES: u64 = 200;

@@ -7,8 +7,8 @@ use proto::model::homes::Homes;
 use proto::model::ids::{NodeId, SliceId, SliceNo};
 use proto::rpc::api::{CoordinatorStatus, NodeStatus, SliceProgress};
 
-use super::value::Datum;
 use super::{show_moves, show_rollbacks};
+use crate::rows::value::Datum;
 use crate::sql::ast::Show;
 use crate::sql::plan::ColumnInfo;
 

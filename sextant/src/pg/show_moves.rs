@@ -7,7 +7,7 @@ use proto::model::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
 use proto::rpc::api::CoordinatorStatus;
 
 use super::show::named;
-use super::value::Datum;
+use crate::rows::value::Datum;
 use crate::sql::plan::ColumnInfo;
 
 use ColumnType::{Int4, Int8, Text};

@@ -12,7 +12,7 @@ use proto::model::rollback::DeadEpochs;
 use proto::rpc::api::{CoordinatorStatus, NodeStatus};
 
 use super::show::named;
-use super::value::Datum;
+use crate::rows::value::Datum;
 use crate::sql::plan::ColumnInfo;
 
 use ColumnType::{Int8, Text};

@@ -47,11 +47,15 @@ pub struct Incoming {
     pub begun: bool,
 }
 
+/// Epochs that an applied one does not follow on, since a rollback took them back: above the first, below the second.
+type Skipped = (Epoch, Epoch);
+
 /// What a crash leaves.
 #[derive(Clone, Default)]
 struct Saved {
     applied: Option<EpochMark>,
     copies: BTreeMap<SliceId, Rc<Copy>>,
+    skipped: Vec<Skipped>,
 }
 
 /// An indexer.
@@ -70,6 +74,8 @@ pub struct Indexer {
     pub applied: Option<EpochMark>,
     /// Its slices.
     pub copies: BTreeMap<SliceId, Rc<Copy>>,
+    /// Epochs that were never here: it reads none of them, whatever its catalog says.
+    skipped: Vec<Skipped>,
     /// What the stream brings.
     pub fed: BTreeMap<IndexId, Fed>,
     /// Moves to it.
@@ -100,6 +106,7 @@ impl Indexer {
             catalog: Arc::default(),
             applied: None,
             copies: BTreeMap::new(),
+            skipped: Vec::new(),
             fed: BTreeMap::new(),
             incoming: BTreeMap::new(),
             to_fetch: Vec::new(),
@@ -125,6 +132,7 @@ impl Indexer {
             last_build: self.last_build,
             applied: saved.applied.clone(),
             copies: saved.copies.clone(),
+            skipped: saved.skipped.clone(),
             saved,
             ..fresh
         };
@@ -132,7 +140,11 @@ impl Indexer {
 
     /// What it has is durable now.
     pub fn save(&mut self) {
-        self.saved = Saved { applied: self.applied.clone(), copies: self.copies.clone() };
+        self.saved = Saved {
+            applied: self.applied.clone(),
+            copies: self.copies.clone(),
+            skipped: self.skipped.clone(),
+        };
     }
 
     /// The newest epoch applied.
@@ -239,6 +251,12 @@ impl Indexer {
         policy::dead_range(self.bucket()?, epochs)
     }
 
+    /// Is an epoch known here to be dead: by the catalog, or because an applied one does not follow on it?
+    pub fn is_dead(&self, epoch: Epoch) -> bool {
+        self.skipped.iter().any(|(above, below)| *above < epoch && epoch < *below)
+            || self.bucket().is_some_and(|bucket| bucket.is_dead(epoch))
+    }
+
     /// Does something here stand in a range of dead epochs?
     pub fn must_go_back(&self) -> bool {
         self.dead_range().is_some()
@@ -330,9 +348,7 @@ impl Indexer {
                 self.queue()?.epoch(mark);
                 return self.apply_ready();
             }
-            StreamMessage::DropData
-            | StreamMessage::StreamBegin { .. }
-            | StreamMessage::StreamEnd { .. } => {
+            StreamMessage::StreamBegin { .. } | StreamMessage::StreamEnd { .. } => {
                 return Err(Error::unavailable("the stream ended"));
             }
         }
@@ -414,6 +430,9 @@ impl Indexer {
     fn apply(&mut self, batch: &EpochBatch) {
         let epoch = batch.mark.epoch;
         let gap = self.applied.as_ref().is_some_and(|mark| mark.epoch != batch.mark.parent);
+        if batch.mark.parent.0 + 1 < epoch.0 {
+            self.skipped.push((batch.mark.parent, epoch));
+        }
         for piece in &batch.pieces {
             for packed in Packed::read(&piece.body) {
                 let seqno = piece.base.0 + packed.seqno_minus_base;

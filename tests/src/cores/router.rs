@@ -10,7 +10,7 @@ use proto::model::ids::{Epoch, NodeId, SliceId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::model::topology::TopologyProvider;
 use proto::rpc::api::Heartbeat;
-use router::applied::{Applied, readable_from};
+use router::epochs::applied::{AppliedEpochs, readable_from};
 use router::virtual_scan::{Part, Progress};
 
 use super::world::{BUCKET, Event, ROUTER, World};
@@ -35,7 +35,7 @@ pub struct RouterModel {
     /// What it knows of the cluster.
     pub catalog: Arc<Catalog>,
     /// What the indexers say.
-    pub applied: Applied,
+    pub applied: AppliedEpochs,
     /// Scans under way, by number.
     scans: BTreeMap<u64, Scan>,
     last_scan: u64,
@@ -170,8 +170,7 @@ impl World {
     /// Does a node know that the epoch is dead?
     fn is_refused(&self, node: NodeId, epoch: Epoch) -> bool {
         let indexer = self.indexers.iter().find(|indexer| indexer.id == node && indexer.up);
-        let bucket = indexer.and_then(|indexer| indexer.catalog.buckets.get(&BUCKET));
-        bucket.is_some_and(|bucket| bucket.is_dead(epoch))
+        indexer.is_some_and(|indexer| indexer.is_dead(epoch))
     }
 
     /// Can a node read a slice at the scan's epoch?

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use proto::model::cut::{Cut, EpochMark};
-use proto::model::ids::{Epoch, IndexId, MoveId};
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::ids::{Epoch, IndexId, MoveId, VbucketId};
 use proto::model::moves::{MovePhase, MoveStage};
 use proto::model::topology::TopologyProvider;
 use proto::rpc::mutation::StreamMessage;
@@ -226,7 +226,9 @@ impl World {
             _ => true,
         });
         if random.u32(..400) < loss {
-            messages.push(StreamMessage::DropData);
+            // One stream has one projector, so this ends it.
+            let end = StreamMessage::StreamEnd { vbucket: VbucketId(0), at: Position::default() };
+            messages.push(end);
         }
         lost
     }

@@ -365,8 +365,9 @@ impl World {
         self.each_leader(|world, at| {
             let true_ms = world.now_ms;
             let Some((leading, _, now_ms)) = world.leading(at) else { return };
-            for (_, epoch) in &heartbeat.leases {
-                leading.told.insert(*epoch, true_ms);
+            // Only a router has leases; the newest heartbeat that a leader heard is what binds it.
+            if heartbeat.node == ROUTER {
+                leading.told = heartbeat.leases.iter().map(|(_, e)| (*e, true_ms)).collect();
             }
             if leading.leader.record_heartbeat(heartbeat.clone(), now_ms) {
                 world.wake(at, 1);

@@ -9,7 +9,7 @@ use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::Directory;
 use router::Router;
 use sextant::backend::ClusterBackend;
-use sextant::http::Counters;
+use sextant::backend::Counters;
 use sextant::wire::{PeerDirectory, Peers};
 
 use super::hosts::{env, members};

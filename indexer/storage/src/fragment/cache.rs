@@ -7,7 +7,7 @@ use proto::Result;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 
-use crate::block::Block;
+use crate::rows::block::Block;
 
 /// About what a block of the usual size costs.
 const BLOCK_BYTES_TYPICAL: u64 = 4 << 10;

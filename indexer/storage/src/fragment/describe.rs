@@ -9,14 +9,15 @@ use proto::env::Env;
 use proto::model::ids::{Epoch, SliceNo};
 use serde::Serialize;
 
-use super::cache::BlockCache;
-use super::filter::{Filter, filter_hash};
-use super::read::Fragment;
-use super::stored::{self, Compression};
-use crate::block::Block;
-use crate::block_index::Section;
-use crate::manifest::Columns;
-use crate::table::{Table, TableStats};
+use crate::fragment::cache::BlockCache;
+use crate::fragment::compression::Compression;
+use crate::fragment::filter::{Filter, filter_hash};
+use crate::fragment::reader::{Fragment, OpenFragment};
+use crate::fragment::stored_block as stored;
+use crate::rows::block::Block;
+use crate::rows::block_index::Section;
+use crate::rows::columns::Columns;
+use crate::rows::stats::TableStats;
 
 /// A fragment as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -89,9 +90,7 @@ pub struct BlockInfo {
 /// among the findings, damage outside them an error. Blocks.
 pub fn describe(env: &Env, path: &Path, each: &mut dyn FnMut(&BlockInfo)) -> Result<FragmentInfo> {
     let table = Fragment::open_path(&*env.fs, path, 0, &Arc::new(BlockCache::new(0)))?;
-    let Some(fragment) = table.fragment() else {
-        return Err(proto::Error::internal("an opened fragment is not in a file"));
-    };
+    let fragment = &table.fragment;
     let mut check = Check::new(&table, fragment.filter());
     for (n, section) in table.index.sections().iter().enumerate() {
         (check.rows, check.bytes, check.last) = (0, 0, None);
@@ -106,7 +105,7 @@ pub fn describe(env: &Env, path: &Path, each: &mut dyn FnMut(&BlockInfo)) -> Res
         id: fragment.written_id(),
         columns: Columns(fragment.columns()).to_string(),
         file_bytes: fragment.file_bytes(),
-        block_bytes: table.bytes(),
+        block_bytes: table.block_bytes,
         raw_bytes: check.raw_bytes,
         filter_bytes: fragment.filter().map_or(0, Filter::size) as u64,
         stats: table.stats.clone(),
@@ -115,7 +114,7 @@ pub fn describe(env: &Env, path: &Path, each: &mut dyn FnMut(&BlockInfo)) -> Res
     })
 }
 
-fn describe_section(table: &Table, section: &Section) -> SectionInfo {
+fn describe_section(table: &OpenFragment, section: &Section) -> SectionInfo {
     SectionInfo {
         slice: section.slice,
         blocks: section.end_block - section.first_block,
@@ -132,7 +131,7 @@ fn hex(bytes: &[u8]) -> String {
 
 /// Compares the rows with what is said of them, in one walk.
 struct Check<'a> {
-    table: &'a Table,
+    table: &'a OpenFragment,
     filter: Option<&'a Filter>,
     /// What the rows of all blocks so far amount to.
     found: TableStats,
@@ -151,7 +150,7 @@ struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    fn new(table: &'a Table, filter: Option<&'a Filter>) -> Self {
+    fn new(table: &'a OpenFragment, filter: Option<&'a Filter>) -> Self {
         Self {
             table,
             filter,

@@ -3,9 +3,9 @@
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 
-use super::filter::LINE_BYTES;
-use crate::block_index::BlockIndex;
-use crate::table::TableStats;
+use crate::fragment::filter::LINE_BYTES;
+use crate::rows::block_index::BlockIndex;
+use crate::rows::stats::TableStats;
 
 const MAGIC: &[u8; 4] = b"SXFR";
 const TRAILER_MAGIC: &[u8; 4] = b"RFXS";

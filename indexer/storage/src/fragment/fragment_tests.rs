@@ -11,10 +11,11 @@ use proto::env::sim::SimFs;
 use proto::model::ids::{Epoch, SliceNo};
 
 use super::*;
-use crate::block::Version;
 use crate::layout;
-use crate::manifest::Columns;
-use crate::table::{Table, TableBuilder};
+use crate::rows::columns::Columns;
+use crate::rows::row::Version;
+use crate::rows::table_builder::TableBuilder;
+use crate::tables::table::Table;
 
 /// Slice, key, id, value, epoch, tombstone.
 pub(super) type Row = (u16, Vec<u8>, Vec<u8>, Vec<u8>, u64, bool);
@@ -48,7 +49,18 @@ pub(super) fn write(
         let (slice, epoch, tombstone) = (SliceNo(*slice), Epoch(*epoch), *tombstone);
         builder.push(&Version { slice, key, id, value, epoch, tombstone }).unwrap();
     }
-    FragmentWriter::finish(builder).unwrap()
+    finish(builder).unwrap()
+}
+
+/// Ends a fragment; `None` if it has no rows.
+pub(super) fn finish(builder: TableBuilder<FragmentWriter>) -> proto::Result<Option<Table>> {
+    let Some((writer, stats, index)) = builder.finish_parts()? else { return Ok(None) };
+    Ok(Some(Table::from_fragment(writer.finish(stats, index)?)))
+}
+
+/// Opens a fragment.
+fn open(fs: &dyn FileSystem, id: u64, cache: &Arc<BlockCache>) -> proto::Result<Table> {
+    Fragment::open(fs, Path::new("data"), id, cache).map(Table::from_fragment)
 }
 
 /// The rows of a table, read block by block.
@@ -84,7 +96,7 @@ fn a_fragment_gives_back_what_was_written_at_once_and_when_opened_again() {
         let options =
             FragmentOptions { compression, filter_rows: Some(3000), columns: Columns::ENTRY.0 };
         let written = write(&fs, 9, &cache(1 << 20), &options, &rows).expect("rows");
-        let opened = Fragment::open(&fs, Path::new("data"), 9, &cache(1 << 20)).unwrap();
+        let opened = open(&fs, 9, &cache(1 << 20)).unwrap();
         assert_eq!((&written.stats, &written.index), (&opened.stats, &opened.index));
         assert_eq!((written.bytes(), read(&written)), (opened.bytes(), rows.clone()));
         assert_eq!(read(&opened), rows);
@@ -165,7 +177,7 @@ fn readers_go_on_when_the_file_is_removed() {
     let (slice, key, epoch) = (SliceNo(0), b"key", Epoch(1));
     let row = Version { slice, key, id: b"id", value: b"", epoch, tombstone: false };
     builder.push(&row).unwrap();
-    let table = FragmentWriter::finish(builder).unwrap().unwrap();
+    let table = finish(builder).unwrap().unwrap();
     RealFs.remove_file(&layout::fragment_path(dir.path(), 1)).unwrap();
     assert_eq!(read(&table).len(), 1);
 }
@@ -181,7 +193,7 @@ fn a_finished_fragment_survives_a_crash_once_its_directory_is_synced() {
         fs.sync_dir(&layout::fragment_dir(data)).unwrap();
         fs.crash();
         fs.restart();
-        assert_eq!(read(&Fragment::open(&fs, data, 1, &cache(0)).unwrap()), rows(2000));
+        assert_eq!(read(&open(&fs, 1, &cache(0)).unwrap()), rows(2000));
     }
 }
 
@@ -214,7 +226,7 @@ fn a_failed_write_or_sync_is_an_error_and_never_a_table() {
                     Version { slice, key: &[n], id: b"", value: &value, epoch, tombstone: false };
                 builder.push(&row)?;
             }
-            FragmentWriter::finish(builder)
+            finish(builder)
         };
         (write(), fs.operations() - before)
     };

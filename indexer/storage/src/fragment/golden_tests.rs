@@ -9,7 +9,7 @@ use proto::env::{Env, OpenMode, real::RealFs, sim};
 
 use super::tests::{Row, disk, write};
 use super::*;
-use crate::manifest::Columns;
+use crate::rows::columns::Columns;
 
 const DIR: &str = "data";
 

@@ -1,7 +1,7 @@
 //! Makes the checksums of a damaged fragment right again, so that a fuzzer comes past them.
 
-use super::format::{HEADER_BYTES, Header, Meta, TRAILER_BYTES, Trailer};
-use super::stored::checksum;
+use crate::fragment::format::{HEADER_BYTES, Header, Meta, TRAILER_BYTES, Trailer};
+use crate::fragment::stored_block::checksum;
 
 /// Computes all checksums anew, as far as the parts can be found; `None` if the trailer's lengths do
 /// not fit.

@@ -25,27 +25,30 @@
 //! The file stays open as long as the [`Fragment`] lives, so that those who read it go on when its name is
 //! gone.
 
-mod cache;
-mod describe;
-mod filter;
-mod format;
-mod mend;
-mod read;
-mod stored;
-mod write;
+pub(crate) mod cache;
+pub(crate) mod compression;
+pub(crate) mod describe;
+pub(crate) mod filter;
+pub(crate) mod format;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod mend;
+pub(crate) mod reader;
+pub(crate) mod stored_block;
+pub(crate) mod writer;
 
 pub use cache::BlockCache;
+pub use compression::Compression;
 pub use describe::{BlockInfo, FragmentInfo, SectionInfo, describe};
 pub use filter::{FILTER_BYTES, Filter, filter_hash};
+#[cfg(any(test, feature = "testing"))]
 pub(crate) use mend::mend;
-pub use read::Fragment;
-pub use stored::Compression;
-pub use write::{FragmentOptions, FragmentWriter};
+pub use reader::{Fragment, OpenFragment};
+pub use writer::{FragmentOptions, FragmentWriter};
 
 #[cfg(test)]
 #[path = "fragment_tests.rs"]
-mod tests;
+pub(crate) mod tests;
 
 #[cfg(test)]
 #[path = "golden_tests.rs"]
-mod golden_tests;
+pub(crate) mod golden_tests;

@@ -12,10 +12,17 @@ use proto::Result;
 use proto::env::{Env, OpenMode, sim};
 use proto::rpc::mutation::KeyVersionsReader;
 
-use super::block::Block;
-use super::fragment::{self, BlockCache, Fragment, filter_hash};
-use super::log::{self, CommitLog, LogOptions};
-use super::manifest::{self, Described};
+use crate::fragment;
+use crate::fragment::cache::BlockCache;
+use crate::fragment::filter::filter_hash;
+use crate::fragment::reader::Fragment;
+use crate::log;
+use crate::log::commit_log::CommitLog;
+use crate::log::options::LogOptions;
+use crate::manifest;
+use crate::manifest::describe::Described;
+use crate::rows::block::Block;
+use crate::tables::table::Table;
 
 const DIR: &str = "fuzz";
 
@@ -100,7 +107,7 @@ fn read_fragment(data: &[u8]) -> Result<()> {
     let path = Path::new(DIR).join("fragment");
     let _ = fragment::describe(&env, &path, &mut |_| ());
     let cache = Arc::new(BlockCache::new(1 << 16));
-    let table = Fragment::open_path(&*env.fs, &path, 1, &cache)?;
+    let table = Table::from_fragment(Fragment::open_path(&*env.fs, &path, 1, &cache)?);
     let bound = &data[..data.len().min(16)];
     let mut ahead = VecDeque::new();
     let _ = table.read_ahead(0..table.index.blocks(), &mut ahead);

@@ -8,7 +8,8 @@ use proto::model::ids::{Epoch, Generation, IndexId, SliceNo};
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
 use super::*;
-use crate::block::{BlockBuilder, Version};
+use crate::rows::block_builder::BlockBuilder;
+use crate::rows::row::Version;
 
 /// The golden files whose names end so.
 fn golden(extension: &str) -> Vec<Vec<u8>> {

@@ -6,9 +6,9 @@ use proto::env::{Env, OpenMode};
 use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
 
-use super::Lsn;
-use super::format::{SEGMENT_HEADER_BYTES, parse_segment_header};
-use super::reader::{Found, SegmentReader};
+use crate::log::format::{SEGMENT_HEADER_BYTES, parse_segment_header};
+use crate::log::lsn::Lsn;
+use crate::log::reader::{Found, SegmentReader};
 
 /// What of a record is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

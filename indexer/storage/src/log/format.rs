@@ -2,7 +2,7 @@
 
 use proto::{Error, ErrorCode, Result};
 
-use super::Lsn;
+use crate::log::lsn::Lsn;
 
 const SEGMENT_MAGIC: &[u8; 4] = b"SXLG";
 /// Version 1 was one file without segments.

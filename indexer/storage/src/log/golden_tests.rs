@@ -1,5 +1,6 @@
 //! The format does not change by accident, and damage of any kind is answered, not suffered.
 
+use proto::{ErrorCode, Result};
 use std::path::PathBuf;
 
 use proptest::prelude::*;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use proto::Result;
 use proto::env::File;
 
-use super::Lsn;
-use super::format::{Header, MAGIC_PREFIX, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES};
+use crate::log::format::{Header, MAGIC_PREFIX, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES};
+use crate::log::lsn::Lsn;
 
 /// The window grows above this only for a longer record whose header is right.
 const WINDOW_BYTES: usize = 1 << 20;

@@ -8,10 +8,10 @@ use proto::env::{File, FileSystem, OpenMode, create_dir_durably};
 use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 
-use super::Lsn;
-use super::format::{SEGMENT_HEADER_BYTES, parse_segment_header};
-use super::reader::{Found, SegmentReader};
-use super::segment::{begin_segment, segment_base, segment_path};
+use crate::log::format::{SEGMENT_HEADER_BYTES, parse_segment_header};
+use crate::log::lsn::Lsn;
+use crate::log::reader::{Found, SegmentReader};
+use crate::log::segment::{begin_segment, segment_base, segment_path};
 
 const HINT: &str = "restore the file, or remove the node's data directory: its slices are rebuilt";
 

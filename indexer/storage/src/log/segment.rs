@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex};
 use proto::env::{File, FileSystem, OpenMode};
 use proto::{Error, Result};
 
-use super::format::{SEGMENT_HEADER_BYTES, segment_header};
-use super::{Lsn, lock};
+use crate::lock::lock;
+use crate::log::format::{SEGMENT_HEADER_BYTES, segment_header};
+use crate::log::lsn::Lsn;
 
 /// The file of the segment that begins at `base`.
 pub(super) fn segment_path(dir: &Path, base: Lsn) -> PathBuf {

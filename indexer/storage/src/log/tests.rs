@@ -1,6 +1,8 @@
 //! What comes back, what is cut off, and what is refused.
 
+use std::path::Path;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use proto::env::{Env, File, OpenMode, sim};
 use proto::{Error, ErrorCode, Result};
@@ -8,6 +10,8 @@ use proto::{Error, ErrorCode, Result};
 use super::format::{RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES};
 use super::segment::segment_path;
 use super::*;
+
+use crate::log::commit_log::PENDING_BYTES_MAX;
 
 pub(super) fn small(segment_bytes: u64) -> LogOptions {
     LogOptions { segment_bytes, sync: SyncPolicy::EachGroup, ..LogOptions::default() }

@@ -1,61 +1,21 @@
 //! The one task that writes the log.
 
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use proto::Error;
-use proto::env::{File, FileSystem, OpenMode};
 
-use super::segment::{Segments, begin_segment};
-use super::{Lsn, Shared, SyncPolicy};
+use crate::log::lsn::Lsn;
+use crate::log::options::SyncPolicy;
+use crate::log::shared::Shared;
+use crate::log::tail::{Group, Stop};
 
 /// A group's buffer is kept for the next one up to this size; a larger one was a burst.
 const KEPT_BUFFER_BYTES_MAX: usize = 8 << 20;
 
 /// How often the disk is tried again while it is full.
 const FULL_RETRY: Duration = Duration::from_millis(100);
-
-/// Why a group was not written.
-enum Stop {
-    /// The disk was full before anything was synced: the same write may be done again.
-    Full(io::Error),
-    /// All else. What a disk keeps after a failed sync is not known.
-    Failed(io::Error),
-}
-
-impl Stop {
-    fn of_write(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full(error),
-            _ => Self::Failed(error),
-        }
-    }
-}
-
-/// The last segment, as the writer has it.
-pub(super) struct Tail {
-    file: Arc<dyn File>,
-    /// The segment's size at which it is closed.
-    segment_bytes: u64,
-    base: Lsn,
-    /// Where the written records end.
-    written: Lsn,
-    /// Where the synced ones end.
-    synced: Lsn,
-    closed: bool,
-    /// The next segment was begun and not finished.
-    rolling: bool,
-}
-
-/// What is written at once.
-struct Group {
-    bytes: Vec<u8>,
-    sync: bool,
-    /// Does it begin a new segment, if this one is full?
-    rolls: bool,
-}
 
 /// The writer's own.
 pub(super) struct Writer {
@@ -153,65 +113,5 @@ impl Writer {
         tracing::error!(%error, "the commit log stops; no epoch is applied before the process is started again");
         self.shared.durable.send_modify(|durable| durable.failed = Some(error));
         self.shared.wake_appenders.notify_waiters();
-    }
-}
-
-impl Tail {
-    /// The last segment, synced up to its end.
-    pub(super) fn new((file, base): (Arc<dyn File>, Lsn), segment_bytes: u64, end: Lsn) -> Self {
-        Self { file, segment_bytes, base, written: end, synced: end, closed: false, rolling: false }
-    }
-
-    /// Nothing is written from now on.
-    pub(super) fn close(&mut self) {
-        self.closed = true;
-    }
-
-    /// Writes a group, in a new segment if this one is full, and says how far the log is durable;
-    /// `None` if it is closed.
-    fn write(
-        &mut self,
-        group: &Group,
-        fs: &dyn FileSystem,
-        dir: &Path,
-        segments: &Segments,
-    ) -> Result<Option<Lsn>, Stop> {
-        if self.closed {
-            return Ok(None);
-        }
-        if group.rolls && self.written - self.base >= self.segment_bytes {
-            self.roll(fs, dir, segments)?;
-        }
-        if !group.bytes.is_empty() {
-            let header_bytes = super::format::SEGMENT_HEADER_BYTES as u64;
-            let at = self.written - self.base + header_bytes;
-            self.file.write_all_at(&group.bytes, at).map_err(Stop::of_write)?;
-            self.written += group.bytes.len() as u64;
-        }
-        if group.sync {
-            self.sync().map_err(Stop::Failed)?;
-        }
-        Ok(Some(self.synced))
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        if self.synced < self.written {
-            self.file.sync()?;
-            self.synced = self.written;
-        }
-        Ok(())
-    }
-
-    /// Begins the next segment. All of this one is synced before: only the last can be torn.
-    fn roll(&mut self, fs: &dyn FileSystem, dir: &Path, segments: &Segments) -> Result<(), Stop> {
-        self.sync().map_err(Stop::Failed)?;
-        // One that a full disk left begun holds nothing and is begun anew.
-        let mode = if self.rolling { OpenMode::Create } else { OpenMode::CreateNew };
-        self.rolling = true;
-        self.file = begin_segment(fs, dir, self.written, mode).map_err(Stop::of_write)?;
-        self.rolling = false;
-        self.base = self.written;
-        segments.push(self.base);
-        Ok(())
     }
 }

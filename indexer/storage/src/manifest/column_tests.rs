@@ -12,6 +12,9 @@ use super::file::{Kind, decode, encode};
 use super::testing::manifest;
 use super::*;
 
+use crate::file_id::FileId;
+use crate::rows::columns::Columns;
+
 const A: Columns = Columns(1);
 const B: Columns = Columns(2);
 const C: Columns = Columns(4);

@@ -9,8 +9,11 @@ use proto::model::cut::EpochMark;
 use proto::model::ids::{BucketId, Epoch, Generation, IndexId, SliceNo};
 use serde::Serialize;
 
-use super::file::{Kind, decode, parse, read_bytes};
-use super::list::{DeadEpochs, FileId, GroupList, IndexManifest, ListItem, NodeManifest};
+use crate::file_id::FileId;
+use crate::manifest::file::{Kind, decode, parse, read_bytes};
+use crate::manifest::index_manifest::IndexManifest;
+use crate::manifest::lists::{GroupList, ListItem};
+use crate::manifest::node_manifest::{DeadEpochs, NodeManifest};
 
 /// A manifest that has passed its checks.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -5,9 +5,13 @@ use proto::model::ids::{Epoch, SliceNo};
 use proto::rpc::scan::KeyRange;
 use proto::{Error, ErrorCode, Result};
 
-use super::super::versions::Protected;
-use super::list::{EpochRange, FileId, IndexManifest, ListItem, SliceLists};
-use super::{Columns, regroup};
+use crate::file_id::FileId;
+use crate::manifest::index_manifest::IndexManifest;
+use crate::manifest::key_ranges::{intersection, is_empty};
+use crate::manifest::lists::{EpochRange, ListItem, SliceLists};
+use crate::manifest::regroup::regroup;
+use crate::retention::Protected;
+use crate::rows::columns::Columns;
 
 /// Where new items go in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,20 +203,6 @@ impl SliceLists {
         }
         lists
     }
-}
-
-/// The entries that lie in both.
-fn intersection(a: &KeyRange, b: &KeyRange) -> KeyRange {
-    let high = match (&a.high, &b.high) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.as_ref().or(b.as_ref()),
-    };
-    KeyRange { low: a.low.clone().max(b.low.clone()), high: high.cloned() }
-}
-
-/// Can no entry lie inside?
-pub(super) fn is_empty(range: &KeyRange) -> bool {
-    range.high.as_ref().is_some_and(|high| *high <= range.low)
 }
 
 fn exists(slice: SliceNo) -> Error {

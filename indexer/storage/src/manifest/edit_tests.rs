@@ -6,6 +6,9 @@ use proto::model::ids::{Epoch, SliceNo};
 use super::testing::manifest;
 use super::*;
 
+use crate::file_id::FileId;
+use crate::rows::columns::Columns;
+
 const ENTRIES: Columns = Columns(Columns::ENTRY.0 | Columns::INCLUDE.0);
 
 fn slice(n: u16) -> SliceNo {

@@ -15,7 +15,9 @@ use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::list::{IndexManifest, NodeManifest, damaged};
+use crate::manifest::damage::damaged;
+use crate::manifest::index_manifest::IndexManifest;
+use crate::manifest::node_manifest::NodeManifest;
 
 const MAGIC: &[u8; 4] = b"SXMF";
 const VERSION: u32 = 4;

@@ -11,10 +11,12 @@ use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::ids::{BucketId, Epoch, Generation, IndexId, Seqno, SliceNo, Vbuuid};
 use proto::{ErrorCode, Result};
 
-use super::super::versions::Protected;
 use super::file::{Kind, decode, encode, index_name};
 use super::testing::manifest;
 use super::*;
+use crate::file_id::FileId;
+use crate::retention::Protected;
+use crate::rows::columns::Columns;
 
 const GOLDEN_INDEX: &[u8] = include_bytes!("../../testdata/index-7.3.manifest");
 const GOLDEN_NODE: &[u8] = include_bytes!("../../testdata/node.manifest");

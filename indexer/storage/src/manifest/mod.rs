@@ -24,23 +24,28 @@
 //!
 //! The edits here are pure; `file` makes a manifest durable. An edit counts when its file is written:
 //! first the fragments are synced, then the manifest that names them, then the log is released and what
-//! no manifest names any more becomes garbage (`super::garbage`).
+//! no manifest names any more becomes garbage (`crate::files::pending`).
 
-mod columns;
-mod describe;
-mod edit;
-mod file;
-mod list;
+pub(crate) mod damage;
+pub(crate) mod describe;
+pub(crate) mod edit;
+pub(crate) mod file;
+pub(crate) mod index_manifest;
+pub(crate) mod key_ranges;
+pub(crate) mod lists;
+pub(crate) mod node_manifest;
+pub(crate) mod order;
+pub(crate) mod regroup;
 
-pub use columns::{Columns, Grouping, regroup};
 pub use describe::{Described, describe};
 pub use edit::Place;
 pub use file::{
     Manifests, index_path, read_all, read_index, read_node, remove_index, write_index, write_node,
 };
-pub use list::{
-    DeadEpochs, EpochRange, FileId, GroupList, IndexManifest, ListItem, NodeManifest, SliceLists,
-};
+pub use index_manifest::IndexManifest;
+pub use lists::{EpochRange, GroupList, ListItem, SliceLists};
+pub use node_manifest::{DeadEpochs, NodeManifest};
+pub use regroup::regroup;
 
 #[cfg(test)]
 mod column_tests;

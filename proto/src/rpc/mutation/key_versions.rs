@@ -7,13 +7,12 @@ use crate::error::Result;
 use crate::model::ids::{Generation, IndexId, SliceNo};
 use crate::rpc::varint::{corrupt, put_bytes, put_varint, take, take_bytes, take_varint};
 
-/// What happened to the document.
+/// The kind of a mutation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MutationKind {
-    /// It was written. With entries in an index this is the design's Upsert, without any its
-    /// UpsertDeletion.
+    /// The document was written. With entries in an index this is the design's Upsert, without entries its UpsertDeletion.
     Upsert,
-    /// It was removed.
+    /// The document was removed.
     Deletion,
 }
 
@@ -73,12 +72,12 @@ impl KeyVersionsWriter {
         self.out.len()
     }
 
-    /// Has nothing been written?
+    /// True if nothing was written.
     pub fn is_empty(&self) -> bool {
         self.out.is_empty()
     }
 
-    /// Takes what was written.
+    /// Returns the packed bytes.
     pub fn finish(&mut self) -> Bytes {
         std::mem::take(&mut self.out).into()
     }
@@ -89,7 +88,7 @@ impl KeyVersionsWriter {
 pub struct KeyVersions<'a> {
     /// Its seqno, relative to the base.
     pub seqno_minus_base: u64,
-    /// What happened to the document.
+    /// The kind of the mutation.
     pub kind: MutationKind,
     /// The document's id.
     pub id: &'a str,
@@ -104,7 +103,7 @@ pub struct IndexKeys<'a> {
     pub index: IndexId,
     /// Its generation.
     pub generation: Generation,
-    /// How many entries follow; zero is the empty state.
+    /// The number of entries; zero is the empty state.
     pub entries: usize,
     rest: &'a [u8],
 }

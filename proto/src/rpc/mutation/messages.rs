@@ -18,25 +18,25 @@ pub struct Frame {
     pub vbucket: VbucketId,
     /// The branch that its end is on.
     pub vbuuid: Vbuuid,
-    /// Where it begins; the node's watermark must be here.
+    /// The seqno before its first mutation; the node's watermark must stand here.
     pub from: Seqno,
-    /// Where it ends; the node's watermark afterwards.
+    /// Its last seqno, which becomes the node's watermark.
     pub to: Seqno,
     /// Packed key-versions, seqnos relative to `from`.
     pub body: Bytes,
 }
 
-/// What an indexer asks for to follow a bucket.
+/// The request of an indexer to follow a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubscribeRequest {
-    /// Who asks; the stream carries what its slices need.
+    /// The indexer; the stream carries the entries of its slices.
     pub node: NodeId,
     /// The bucket.
     pub bucket: BucketId,
-    /// The node's watermarks: the stream goes on from there. `None` for a node that has nothing of
-    /// the bucket yet: the stream begins at the source's present.
+    /// The node's watermarks, from which the stream continues. `None` if the node has nothing of the bucket: the stream then
+    /// begins at the source's present.
     pub from: Option<Cut>,
-    /// The newest epoch that the node has applied; newer ones come with the stream.
+    /// The newest epoch that the node has applied; the stream carries the newer ones.
     pub last_epoch: crate::model::ids::Epoch,
 }
 
@@ -48,27 +48,27 @@ pub enum StreamMessage {
     Begin {
         /// Where the frames begin, in each vbucket.
         at: Cut,
-        /// What the frames are evaluated for.
+        /// The indexes for which frames are evaluated.
         indexes: Vec<Arc<IndexInfo>>,
-        /// The vbuckets that it brings: STREAM_BEGIN for each.
+        /// The vbuckets of the stream: a STREAM_BEGIN for each.
         vbuckets: VbucketSet,
     },
-    /// STREAM_BEGIN: from here on the stream brings a vbucket more, which was handed over to its projector.
+    /// STREAM_BEGIN: the stream continues with one more vbucket, which was handed over to its projector.
     StreamBegin {
         /// The vbucket.
         vbucket: VbucketId,
         /// Where its frames begin.
         at: Position,
     },
-    /// STREAM_END: the stream has brought all of a vbucket that its projector had, and hands it over.
+    /// STREAM_END: the stream has sent the whole vbucket, and its projector has handed it over.
     StreamEnd {
         /// The vbucket.
         vbucket: VbucketId,
         /// Where its frames end.
         at: Position,
     },
-    /// The history that the stream belongs to: after `Begin`, and when a branch began. All positions of the
-    /// stream, before and after, are places in it: when a piece of the history is lost the stream ends.
+    /// The history that the stream belongs to, sent after `Begin` and when a branch begins. All positions of the stream are
+    /// places in it: the stream ends when the source loses a piece of its history.
     History(Arc<FailoverLogs>),
     /// From here on the frames are evaluated for one more index (or for a new topology of one).
     IndexJoin {
@@ -84,20 +84,17 @@ pub enum StreamMessage {
     },
     /// Frames, in the order of their seqnos within each vbucket.
     Frames(Vec<Frame>),
-    /// A stability timestamp; it comes after the frames that it covers, or before some of them. The
-    /// newest one that is known comes soon after `Begin`, also on an idle bucket. A sender keeps at
-    /// most a bounded number of bytes of frames ahead of the newest stability timestamp that it has
-    /// sent, so that a receiver, which gathers until the cut is known, is bounded too.
+    /// A stability timestamp, sent after the frames that it covers or before some of them. The newest known one follows soon
+    /// after `Begin`, also on an idle bucket. A sender limits the bytes of frames ahead of the newest timestamp that it
+    /// has sent, so that the memory of a receiver, which gathers frames until their cut is known, is bounded too.
     Epoch(EpochMark),
-    /// The node fell behind what the stream keeps: it opens a new one from its watermarks.
-    DropData,
 }
 
-/// What a frame takes besides its body.
+/// Bytes of a frame besides its body.
 const FRAME_BYTES: usize = 64;
-/// What a position of a cut takes.
+/// Bytes of one position of a cut.
 const POSITION_BYTES: usize = 16;
-/// What the definition of an index takes besides its topology, about.
+/// Approximate bytes of an index definition besides its topology.
 const INDEX_BYTES: usize = 2 << 10;
 
 impl Frame {
@@ -117,10 +114,7 @@ impl StreamMessage {
             Self::Frames(frames) => frames.iter().map(Frame::bytes).sum(),
             Self::Epoch(mark) => cut(&mark.cut),
             Self::History(logs) => logs.iter().map(|(_, b)| (1 + b.len()) * POSITION_BYTES).sum(),
-            Self::IndexLeave { .. }
-            | Self::DropData
-            | Self::StreamBegin { .. }
-            | Self::StreamEnd { .. } => 0,
+            Self::IndexLeave { .. } | Self::StreamBegin { .. } | Self::StreamEnd { .. } => 0,
         }
     }
 }
@@ -136,18 +130,18 @@ impl BackfillMessage {
     }
 }
 
-/// What an indexer asks for to build its slices of an index.
+/// The request of an indexer for a snapshot from which it builds its slices of an index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackfillRequest {
-    /// Who asks; the stream carries the entries of its slices.
+    /// The indexer; the stream carries the entries of its slices.
     pub node: NodeId,
     /// The index.
     pub index: IndexId,
     /// Its generation.
     pub generation: Generation,
-    /// The oldest revision of its definition that will do: an older one may know less of the node's slices.
+    /// The minimum revision of the index's record: an older one may lack slices of the node.
     pub revision: u64,
-    /// The documents of these vbuckets; `None` where one projector keeps all.
+    /// Restricts the snapshot to these vbuckets; `None` if one projector owns all of them.
     pub vbuckets: Option<VbucketSet>,
 }
 

@@ -1,14 +1,13 @@
-//! Key-versions: what a projector makes of mutations, and the streams that carry them.
+//! Key-versions, the index entries that a projector derives from mutations, and the streams that carry them.
 //!
-//! A *frame* covers `(vbucket, vbuuid, from-exclusive, to-inclusive]` and holds what these mutations
-//! mean for one node; it covers the range also when it holds nothing, so that a stream is gap-free by
-//! construction (I2). For each mutation that concerns the node it says, per index, which entries the
-//! document has *from now on*; a document that is left out of an index is an empty state, never
-//! silence. So applying the same key-versions twice changes nothing, and the last state of a document
-//! is all that matters between two epochs.
+//! A *frame* covers the range `(vbucket, vbuuid, from-exclusive, to-inclusive]` and contains the key-versions of these
+//! mutations for one node. An empty frame covers its range too, so a stream is gap-free by construction (I2). For each
+//! mutation that concerns the node, a frame states for each index which entries the document has *from now on*. A
+//! document that is left out of an index has an empty state, which is sent too. Applying the same key-versions twice
+//! therefore changes nothing, and between two epochs only the last state of a document matters.
 //!
-//! Key-versions are packed: one buffer from the projector through the wire, the indexer's commit log
-//! and its queues, read in place. The format, version 1, integers as LEB128:
+//! Key-versions are packed into one buffer, which travels from the projector over the network into the indexer's commit log
+//! and queues, and is read in place. The format, version 1, with integers as LEB128:
 //!
 //! ```text
 //! mutation := seqno-minus-base  kind:u8  len(id) id  indexes  index*

@@ -9,12 +9,12 @@ use proto::value::Value;
 use proto::value::path::Step;
 
 use super::order::Order;
-use super::parameters::{ParameterTypes, constant};
-use super::{ColumnInfo, Window, bind};
+use super::parameters::{ParameterTypes, bind, constant};
+use super::relation::ColumnInfo;
+use super::window::Window;
 use crate::sql::ast::{Select, SelectExpr, SelectItem};
 use crate::sql::error::unsupported;
-use crate::sql::parse::ids_of;
-use crate::sql::walk::is_id_path;
+use crate::sql::walk::{ids_of, is_id_path};
 
 /// A SELECT over a bucket with its names resolved.
 #[derive(Debug)]

@@ -5,7 +5,8 @@ use proto::model::index::PartitionBy;
 use proto::rpc::scan::Output;
 
 use super::columns::Columns;
-use super::{IndexPlan, Plan};
+use super::index::IndexPlan;
+use super::select::Plan;
 
 impl Plan {
     /// The plan, one line after the other.

@@ -11,10 +11,12 @@ use proto::value::Value;
 use proto::value::path::Step;
 
 use super::columns::Columns;
+use super::names::{aggregate_name, default_name};
 use super::order::{Order, direction, distinct_parts};
-use super::parameters::ParameterTypes;
+use super::parameters::{ParameterTypes, bind};
 use super::ranges::access;
-use super::{ColumnInfo, Window, aggregate_name, bind, default_name};
+use super::relation::ColumnInfo;
+use super::window::Window;
 use crate::sql::ast::{OrderItem, Select, SelectExpr, SelectItem};
 use crate::sql::error::unsupported;
 

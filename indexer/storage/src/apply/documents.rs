@@ -1,0 +1,116 @@
+//! An epoch's mutations as the store reads them, and as they stand in the commit log.
+//!
+//! Of several mutations of one document only the last one within the epoch counts. The log keeps the
+//! packed key-versions as they came, so that nothing is encoded anew, and a replay does the same work
+//! as the first time.
+//!
+//! ```text
+//! record := kind:u8  len(header) header  body*        header: postcard; a body is a piece's
+//! ```
+
+use hashbrown::HashTable;
+use proto::Result;
+use proto::model::ids::hash_id;
+use proto::rpc::mutation::{KeyVersions, KeyVersionsReader};
+
+use crate::batch::{EpochBatch, Piece};
+
+/// Few packed mutations have fewer bytes.
+const MUTATION_BYTES: usize = 24;
+
+/// The last state of a document in an epoch.
+#[derive(Clone, Copy, Debug)]
+pub struct Document<'a> {
+    /// The hash of its id.
+    pub hash: u64,
+    /// Its key-versions.
+    pub versions: KeyVersions<'a>,
+}
+
+/// The last state of each document of an epoch, in the order in which the documents came first.
+pub fn documents(batch: &EpochBatch) -> Result<Vec<Document<'_>>> {
+    let mutations = |piece: &Piece| {
+        let most = piece.body.len() / MUTATION_BYTES;
+        piece.to.0.saturating_sub(piece.after.0).min(most as u64) as usize
+    };
+    let count = batch.pieces.iter().map(mutations).sum();
+    let mut documents: Vec<Document<'_>> = Vec::with_capacity(count);
+    let mut places: HashTable<u32> = HashTable::with_capacity(count);
+    for Piece { body, base, after, to } in &batch.pieces {
+        for versions in KeyVersionsReader::new(body) {
+            let versions = versions?;
+            let seqno = base.0.saturating_add(versions.seqno_minus_base);
+            if seqno <= after.0 || seqno > to.0 {
+                continue;
+            }
+            let hash = hash_id(versions.id);
+            let same = |at: &u32| documents[*at as usize].versions.id == versions.id;
+            match places.find(hash, same) {
+                Some(at) => documents[*at as usize].versions = versions,
+                None => {
+                    let at = documents.len() as u32;
+                    documents.push(Document { hash, versions });
+                    let documents = &documents;
+                    places.insert_unique(hash, at, |at| documents[*at as usize].hash);
+                }
+            }
+        }
+    }
+    Ok(documents)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proto::model::cut::{Cut, EpochMark};
+    use proto::model::ids::{BucketId, Epoch, Seqno};
+    use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
+
+    use super::*;
+    use crate::log_record::Record;
+
+    fn batch() -> EpochBatch {
+        let mark = EpochMark {
+            bucket: BucketId(1),
+            epoch: Epoch(5),
+            parent: Epoch(4),
+            cut: Arc::new(Cut::zero(2)),
+            horizon: Epoch(3),
+            points: Arc::default(),
+        };
+        let piece = |ids: &[(u64, &str)], after, to| {
+            let mut writer = KeyVersionsWriter::default();
+            for (seqno, id) in ids {
+                writer.mutation(*seqno, MutationKind::Upsert, id, 0);
+            }
+            Piece { body: writer.finish(), base: Seqno(10), after: Seqno(after), to: Seqno(to) }
+        };
+        let first = piece(&[(1, "old"), (2, "a"), (3, "b"), (4, "a"), (5, "late")], 11, 14);
+        EpochBatch { mark, pieces: vec![first, piece(&[(1, "c")], 0, 99)] }
+    }
+
+    #[test]
+    fn the_last_state_within_the_epoch_counts() {
+        let batch = batch();
+        let documents = documents(&batch).unwrap();
+        let found: Vec<_> =
+            documents.iter().map(|d| (d.versions.id, d.versions.seqno_minus_base)).collect();
+        assert_eq!(found, [("a", 4), ("b", 3), ("c", 1)]);
+    }
+
+    #[test]
+    fn records_come_back_and_damage_is_an_error() {
+        let bytes = Record::Epoch(batch()).encode().unwrap();
+        let Record::Epoch(read) = Record::decode(&bytes).unwrap() else { panic!("an epoch") };
+        assert_eq!(read.mark, batch().mark);
+        assert_eq!(documents(&read).unwrap().len(), 3);
+        for cut in 0..bytes.len() {
+            assert!(Record::decode(&bytes[..cut]).is_err(), "cut at {cut}");
+        }
+        let bytes = Record::Truncate(batch().mark, Epoch(9)).encode().unwrap();
+        assert!(
+            matches!(Record::decode(&bytes), Ok(Record::Truncate(mark, Epoch(9))) if mark.epoch.0 == 5)
+        );
+    }
+}

@@ -1,0 +1,5 @@
+//! Applying epochs.
+
+pub(crate) mod apply_epoch;
+pub(crate) mod delta;
+pub(crate) mod documents;

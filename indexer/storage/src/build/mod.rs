@@ -1,0 +1,7 @@
+//! Building slices from a snapshot of the source.
+
+pub(crate) mod backfill;
+pub(crate) mod compare;
+pub(crate) mod corrections;
+pub(crate) mod finish;
+pub(crate) mod rebuild;

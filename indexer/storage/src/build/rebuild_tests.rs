@@ -1,0 +1,201 @@
+//! Rebuilds beside what stays of an index: what stays answers all the while, and what is built is what it was.
+
+use proptest::prelude::*;
+use proto::model::ids::Generation;
+use proto::model::ids::SliceId;
+use proto::model::ids::SliceNo;
+use proto::model::index::IndexInfo;
+
+use super::*;
+use crate::build::compare::tests::{Changes, INDEX, NODE, Row, Source, built, changes, rows};
+use crate::engine::storage_engine::FragmentStore;
+use crate::options::StoreOptions;
+use crate::rows::columns::Grouping;
+use crate::slice_store::SliceStore;
+
+const GENERATION: Generation = Generation(0);
+const LOST: SliceNo = SliceNo(1);
+
+fn open(dir: &tempfile::TempDir) -> FragmentStore {
+    let env = proto::env::Env::real();
+    let store = FragmentStore::open(&env, NODE, dir.path(), StoreOptions::default());
+    let store = store.expect("the store opens");
+    store.load_all();
+    store
+}
+
+/// The epochs that are applied, and what slice 0 shows at each.
+struct Played {
+    source: Source,
+    shown: Vec<Vec<Row>>,
+}
+
+impl Played {
+    async fn epoch(&mut self, store: &FragmentStore, changes: &Changes) {
+        let body = self.source.change(changes);
+        self.apply(store, body).await;
+    }
+
+    async fn apply(&mut self, store: &FragmentStore, body: bytes::Bytes) {
+        let epoch = self.shown.len() as u64 + 1;
+        store.apply(self.source.batch(epoch, body)).await.expect("an epoch");
+        self.shown.push(self.source.rows(&[0]));
+        self.stays(store);
+    }
+
+    fn newest(&self) -> u64 {
+        self.shown.len() as u64
+    }
+
+    fn stays(&self, store: &FragmentStore) {
+        for (shown, epoch) in self.shown.iter().zip(1..) {
+            assert_eq!(rows(store, epoch, &[0]), *shown, "slice 0 at epoch {epoch}");
+        }
+    }
+
+    async fn backfill(&self, store: &FragmentStore) {
+        store.begin_backfill(INDEX, GENERATION).await.expect("a backfill");
+        for body in self.source.snapshot() {
+            store.backfill(INDEX, GENERATION, body).await.expect("documents");
+        }
+    }
+}
+
+fn info(store: &FragmentStore) -> Arc<IndexInfo> {
+    Arc::clone(&store.indexes()[0].info)
+}
+
+fn entries(store: &FragmentStore) -> Vec<(SliceNo, bool, u64)> {
+    let told = store.progress().into_iter();
+    told.map(|told| (told.slice.slice, told.floor.is_some(), told.entries)).collect()
+}
+
+async fn lost(dir: &tempfile::TempDir, first: &Changes) -> (FragmentStore, Played) {
+    let mut source = Source::default();
+    let store = built(dir, &mut source, first).await;
+    let shown = vec![source.rows(&[0])];
+    let info = info(&store);
+    let slice = SliceId { index: INDEX, generation: GENERATION, slice: LOST };
+    store.drop_slice(slice).await.expect("it goes");
+    store.begin_rebuild(info, &[LOST], Grouping::Together).await.expect("a rebuild");
+    (store, Played { source, shown })
+}
+
+/// Both slices, at the newest epoch and after another one.
+async fn is_whole(store: &FragmentStore, played: &mut Played, more: &Changes) {
+    assert_eq!(rows(store, played.newest(), &[0, 1]), played.source.rows(&[0, 1]));
+    played.epoch(store, more).await;
+    assert_eq!(rows(store, played.newest(), &[0, 1]), played.source.rows(&[0, 1]));
+    let count = |slice| played.source.rows(&[slice]).len() as u64;
+    let expected = [(SliceNo(0), true, count(0)), (LOST, true, count(1))];
+    assert_eq!(entries(store), expected);
+}
+
+async fn rebuilt(all: [Changes; 5], flushes: bool) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let [first, before, beside, after, more] = all;
+    let (store, mut played) = lost(&dir, &first).await;
+    played.epoch(&store, &before).await;
+    // The snapshot is ahead of what is applied.
+    let body = played.source.change(&beside);
+    played.backfill(&store).await;
+    if flushes {
+        store.flush().await.expect("a flush");
+    }
+    played.apply(&store, body).await;
+    played.epoch(&store, &after).await;
+    let mark = played.source.mark(played.newest());
+    assert!(store.snapshot(INDEX, GENERATION, mark.epoch).is_ok_and(|shown| !shown.has(LOST)));
+    store.finish_build(INDEX, GENERATION, &mark).await.expect("the end of the build");
+    is_whole(&store, &mut played, &more).await;
+    played.stays(&store);
+    assert_eq!(store.rebuilds(), []);
+    assert_eq!(store.indexes()[0].slices, [(SliceNo(0), Epoch(1)), (LOST, mark.epoch)]);
+    store.wait_durable(mark.bucket, Epoch(played.newest())).await.expect("durable");
+    drop(store);
+    let store = open(&dir);
+    played.stays(&store);
+    is_whole(&store, &mut played, &first).await;
+    store.compact().await.expect("a compaction");
+    is_whole(&store, &mut played, &before).await;
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn what_is_rebuilt_is_what_it_was_and_what_stays_answers_all_the_while(
+        all in [changes(), changes(), changes(), changes(), changes()],
+        flushes: bool,
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(rebuilt(all, flushes));
+    }
+}
+
+fn some(from: u8) -> Changes {
+    (from..from + 12).map(|n| (n, [(0, n % 6, 0), (1, n % 5, 1)].into())).collect()
+}
+
+#[tokio::test]
+async fn a_crash_before_its_end_leaves_what_stayed_and_no_files() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (store, mut played) = lost(&dir, &some(0)).await;
+    played.epoch(&store, &some(4)).await;
+    played.backfill(&store).await;
+    store.flush().await.expect("a flush");
+    store.wait_durable(played.source.mark(1).bucket, Epoch(2)).await.expect("durable");
+    drop(store);
+    let store = open(&dir);
+    played.stays(&store);
+    assert_eq!(entries(&store).len(), 1);
+    let named = store.inner.state.get(INDEX).map(|slot| lock(&slot.structure).manifest.files());
+    let listed = store.inner.files.list().expect("the files");
+    assert_eq!(listed.into_iter().collect::<std::collections::BTreeSet<_>>(), named.unwrap());
+}
+
+#[tokio::test]
+async fn one_that_is_given_up_or_ends_late_leaves_nothing_and_the_next_one_does() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (store, mut played) = lost(&dir, &some(0)).await;
+    played.backfill(&store).await;
+    played.epoch(&store, &some(4)).await;
+    let late = store.finish_build(INDEX, GENERATION, &played.source.mark(1)).await;
+    assert!(late.is_err_and(|error| error.is_retry()));
+    for ends in [false, true] {
+        store.begin_rebuild(info(&store), &[LOST], Grouping::Together).await.expect("a rebuild");
+        played.backfill(&store).await;
+        played.epoch(&store, &some(7)).await;
+        if !ends {
+            store.drop_rebuild(INDEX).await.expect("given up");
+            assert!(store.backfill(INDEX, GENERATION, Default::default()).await.is_err());
+        }
+    }
+    let mark = played.source.mark(played.newest());
+    store.finish_build(INDEX, GENERATION, &mark).await.expect("the end of the build");
+    is_whole(&store, &mut played, &some(2)).await;
+    store.compact().await.expect("a compaction");
+    let files = store.inner.files.list().expect("the files").len();
+    let named = store.inner.state.get(INDEX).map(|slot| lock(&slot.structure).manifest.files());
+    assert_eq!(Some(files), named.map(|named| named.len()));
+}
+
+#[tokio::test]
+async fn where_nothing_of_an_index_is_here_its_rebuild_brings_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut source = Source::default();
+    let store = built(&dir, &mut source, &some(0)).await;
+    let info = info(&store);
+    store.drop_index(INDEX).await.expect("it goes");
+    store.begin_rebuild(info, &[SliceNo(0), LOST], Grouping::Together).await.expect("a rebuild");
+    let mut played = Played { source, shown: Vec::new() };
+    played.backfill(&store).await;
+    let body = played.source.change(&some(4));
+    store.apply(played.source.batch(2, body)).await.expect("an epoch");
+    assert!(store.indexes().is_empty());
+    store.finish_build(INDEX, GENERATION, &played.source.mark(2)).await.expect("its end");
+    assert_eq!(rows(&store, 2, &[0, 1]), played.source.rows(&[0, 1]));
+    drop(store);
+    let store = open(&dir);
+    assert_eq!(rows(&store, 2, &[0, 1]), played.source.rows(&[0, 1]));
+    assert_eq!(store.indexes()[0].slices, [(SliceNo(0), Epoch(2)), (LOST, Epoch(2))]);
+}

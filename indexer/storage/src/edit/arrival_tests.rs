@@ -1,0 +1,106 @@
+//! Slices that arrive while the disk fails.
+
+use proto::env::sim;
+use proto::model::ids::SliceId;
+use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
+
+use super::*;
+use crate::batch::{EpochBatch, Piece};
+use crate::edit::install::tests::{info, round};
+use crate::engine::storage_engine::FragmentStore;
+use crate::maintain::release::release_log;
+use crate::recover::load::tests::{GENERATION, INDEXES, NODE, apply, mark, node, open};
+use crate::slice_store::SliceStore;
+use proto::model::ids::Seqno;
+
+const HERE: SliceId = SliceId { index: INDEXES[0], generation: GENERATION, slice: SliceNo(0) };
+const ARRIVES: SliceId = SliceId { slice: SliceNo(1), ..HERE };
+
+/// Ten documents that nobody has seen, in the slice that arrives.
+async fn epoch_of_arrived(store: &FragmentStore, epoch: u64) {
+    let mut writer = KeyVersionsWriter::default();
+    for n in 0..10u64 {
+        writer.mutation(n + 1, MutationKind::Upsert, &format!("new{epoch}-{n}"), 1);
+        writer.index(ARRIVES.index, GENERATION, 1);
+        writer.entry(ARRIVES.slice, &n.to_be_bytes(), b"");
+    }
+    let (base, after, to) = (Seqno(0), Seqno(0), Seqno(u64::MAX));
+    let piece = Piece { body: writer.finish(), base, after, to };
+    store.apply(EpochBatch { mark: mark(epoch), pieces: vec![piece] }).await.unwrap();
+}
+
+/// Where the disk fails.
+#[derive(Clone, Copy, Debug)]
+struct Faults {
+    /// At this operation of the installation,
+    at: u64,
+    /// at so many more behind it,
+    more: u64,
+    /// and when the log is let go of the first time.
+    later: bool,
+}
+
+/// A node to which a slice comes, of an index that is here or not; `false` if no fault struck.
+async fn arrives(source: &FragmentStore, beside: bool, faults: Faults) -> bool {
+    let (env, _, fs) = sim::world(4);
+    let target = open(&env);
+    for epoch in 1..=3 {
+        apply(&target, epoch, 0..0).await;
+    }
+    target.wait_durable(mark(3).bucket, Epoch(3)).await.unwrap();
+    if beside {
+        let mut received = target.receive(NODE);
+        round(source, HERE, &mut received).await;
+        assert!(target.install(received, HERE, info(), &mark(3)).await.is_ok());
+    }
+    let mut received = target.receive(NODE);
+    round(source, ARRIVES, &mut received).await;
+    let first = fs.operations() + faults.at;
+    (first..=first + faults.more).for_each(|operation| fs.fail_at(operation));
+    let installed = target.install(received, ARRIVES, info(), &mark(3)).await;
+    let (installed, struck) = (installed.is_ok(), fs.operations() >= first);
+    assert!(installed || struck, "without faults it is installed");
+    fs.forget_faults();
+    epoch_of_arrived(&target, 4).await;
+    target.wait_durable(mark(4).bucket, Epoch(4)).await.unwrap();
+    if faults.later {
+        fs.fail_at(fs.operations() + 1);
+        let _may_fail_too = release_log(&target.inner).await;
+        fs.forget_faults();
+    } else {
+        target.flush().await.unwrap();
+        assert_eq!(target.inner.files.doubts(), []);
+    }
+    assert_eq!(entries(&target), installed.then_some(30), "{faults:?}");
+    // The process is killed.
+    drop(target);
+    let target = open(&env);
+    assert!(entries(&target).is_none_or(|entries| entries == 30), "{faults:?}, beside: {beside}");
+    struck
+}
+
+/// What the slice shows at the newest epoch; `None` if it is not here.
+fn entries(store: &FragmentStore) -> Option<u64> {
+    store.load_all();
+    let shown = store.snapshot(ARRIVES.index, GENERATION, Epoch(4)).ok()?;
+    shown.has(ARRIVES.slice).then(|| shown.checksum(ARRIVES.slice).unwrap().1)
+}
+
+/// Each file operation of an installation fails, alone or with some of those behind it; epochs go on, and then the
+/// process is killed.
+#[tokio::test]
+async fn a_slice_that_comes_back_after_all_lacks_no_epoch() {
+    let (env, _fs) = node().await;
+    let source = open(&env);
+    source.load_all();
+    source.clone_slice(HERE, ARRIVES.slice).await.unwrap();
+    for (beside, later) in [(false, false), (false, true), (true, false), (true, true)] {
+        for more in 0..8 {
+            let mut at = 1;
+            while arrives(&source, beside, Faults { at, more, later }).await {
+                at += 1;
+            }
+            assert!(at > 6, "an installation has file operations");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What goes wrong between the two ends of a move.
+
+use proto::ErrorCode;
+use proto::model::ids::Epoch;
+use proto::model::ids::SliceNo;
+use std::path::Path;
+
+use proto::env::{Env, sim};
+use proto::model::ids::SliceId;
+use proto::model::index::IndexSpec;
+
+use proto::rpc::export::FilePiece;
+
+use super::*;
+use crate::engine::storage_engine::FragmentStore;
+use crate::recover::load::tests::{
+    DIR, GENERATION, Hold, INDEXES, NODE, apply, body, entries, mark, node, open,
+};
+use crate::rows::columns::Grouping;
+use crate::slice_store::SliceStore;
+use crate::verify::check::verify;
+
+const SLICE: SliceId = SliceId { index: INDEXES[0], generation: GENERATION, slice: SliceNo(0) };
+
+pub(crate) fn info() -> Arc<IndexInfo> {
+    Arc::new(IndexInfo::new(INDEXES[0], mark(1).bucket, IndexSpec::new("i", "b"), vec![vec![NODE]]))
+}
+
+/// One round of a move: what the source has and the target has not.
+pub(crate) async fn round(source: &FragmentStore, slice: SliceId, received: &mut Received) {
+    let export = source.export(slice).await.unwrap();
+    received.begin(export.head.clone()).await.unwrap();
+    let have = received.have();
+    for (file, len) in export.head.files.iter().filter(|(file, _)| !have.contains(file)) {
+        let bytes = export.read(*file, 0, *len as usize).await.unwrap();
+        received.piece(FilePiece::new(*file, 0, bytes)).await.unwrap();
+    }
+    assert!(received.is_whole());
+}
+
+/// The number of a file means something only while its store is open.
+#[tokio::test]
+async fn files_of_a_source_that_came_back_empty_are_not_taken_for_its_new_ones() {
+    let (env, _fs) = node().await;
+    let (target, _, _target_fs) = sim::world(4);
+    let target = open(&target);
+    let mut received = target.receive(NODE);
+    round(&open(&env), SLICE, &mut received).await;
+    let before = received.have();
+    // Another directory, other documents, files of the same numbers.
+    let (env, _, _fs) = sim::world(5);
+    let source = open(&env);
+    source.begin_build(info(), Grouping::Together).await.unwrap();
+    source.begin_backfill(INDEXES[0], GENERATION).await.unwrap();
+    source.backfill(INDEXES[0], GENERATION, body(100..140)).await.unwrap();
+    apply(&source, 1, 0..0).await;
+    source.finish_build(INDEXES[0], GENERATION, &mark(1)).await.unwrap();
+    apply(&target, 1, 0..0).await;
+    round(&source, SLICE, &mut received).await;
+    assert!(received.have().iter().any(|file| before.contains(file)), "numbers are given again");
+    assert!(target.install(received, SLICE, info(), &mark(1)).await.is_ok());
+    let shown = |store: &FragmentStore| {
+        let snapshot = store.snapshot(INDEXES[0], GENERATION, Epoch(1)).unwrap();
+        snapshot.checksum(SliceNo(0)).unwrap()
+    };
+    assert_eq!(shown(&target), shown(&source));
+    assert_eq!(shown(&target).1, 40);
+}
+
+/// Until it is counted a manifest does not say how many entries it has, also not how many have come since.
+#[tokio::test]
+async fn a_slice_that_a_crash_has_left_uncounted_is_counted_when_it_is_loaded() {
+    let (env, _fs) = node().await;
+    let source = open(&env);
+    let (env, _, _target_fs) = sim::world(4);
+    let target = open(&env);
+    for epoch in 1..=3 {
+        apply(&target, epoch, 0..0).await;
+    }
+    let mut received = target.receive(NODE);
+    round(&source, SLICE, &mut received).await;
+    assert!(target.install(received, SLICE, info(), &mark(3)).await.is_ok());
+    apply(&target, 4, 18..25).await;
+    target.wait_durable(mark(4).bucket, Epoch(4)).await.unwrap();
+    drop(target);
+    let held = Arc::new(Hold::default());
+    let target = open(&Env { spawner: held.clone(), ..env.clone() });
+    target.flush().await.unwrap();
+    let loader = lock(&held.first).take().expect("the loader");
+    loader();
+    target.wait_loaded(INDEXES[0]).await.unwrap();
+    assert_eq!(entries(&target, INDEXES[0], 4).unwrap(), 25);
+    assert_eq!(target.progress()[0].entries, 25);
+    target.flush().await.unwrap();
+    drop(target);
+    // The store alone is here, not the file that says what the directory is.
+    let findings = verify(&env, Path::new(DIR)).findings;
+    assert!(findings.iter().all(|finding| finding.path.ends_with("VERSION")), "{findings:?}");
+}
+
+/// A slice that has come from elsewhere can go back to before anything that its node has applied.
+#[tokio::test]
+async fn what_has_gone_back_to_before_its_node_s_first_epoch_is_there_after_a_crash() {
+    let (env, _fs) = node().await;
+    let source = open(&env);
+    let (env, _, _target_fs) = sim::world(4);
+    let target = open(&env);
+    for epoch in 2..=3 {
+        apply(&target, epoch, 0..0).await;
+    }
+    let mut received = target.receive(NODE);
+    round(&source, SLICE, &mut received).await;
+    assert!(target.install(received, SLICE, info(), &mark(3)).await.is_ok());
+    target.truncate(&mark(1), Epoch(3)).await.unwrap();
+    assert_eq!(target.applied(), [mark(1)]);
+    drop(target);
+    let target = open(&env);
+    assert_eq!(target.applied(), [mark(1)], "the stream goes on behind it");
+    target.wait_loaded(INDEXES[0]).await.unwrap();
+    assert_eq!(entries(&target, INDEXES[0], 1).unwrap(), 10);
+}
+
+#[tokio::test]
+async fn a_checksum_that_nobody_waits_for_is_not_read_to_its_end() {
+    let (env, _fs) = node().await;
+    let store = open(&env);
+    apply(&store, 4, 100..10_100).await;
+    store.wait_loaded(INDEXES[0]).await.unwrap();
+    let snapshot = store.snapshot(INDEXES[0], GENERATION, Epoch(4)).unwrap();
+    let asked = std::cell::Cell::new(0);
+    let wanted = || {
+        asked.set(asked.get() + 1);
+        asked.get() < 2
+    };
+    let error = snapshot.checksum_while(SliceNo(0), &wanted).expect_err("it has gone");
+    assert_eq!((error.code, asked.get()), (ErrorCode::Cancelled, 2), "long before the end");
+    assert!(snapshot.checksum(SliceNo(0)).unwrap().1 > 10_000);
+}

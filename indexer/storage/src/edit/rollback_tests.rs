@@ -1,0 +1,185 @@
+//! Going back beside other work, and going back that is cut short.
+
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+use proto::env::{Env, sim};
+use proto::model::ids::{BucketId, Generation, IndexId};
+use proto::model::index::IndexInfo;
+
+use super::*;
+use crate::apply::apply_epoch::apply_epoch;
+use crate::batch::EpochBatch;
+use crate::engine::storage_engine::FragmentStore;
+use crate::engine::storage_engine::tests::{INDEX, NODE, State, batch, body, info, mark};
+use crate::options::StoreOptions;
+use crate::rows::columns::Grouping;
+use crate::slice_store::SliceStore;
+
+const OTHER: IndexId = IndexId(2);
+const BUCKET: BucketId = BucketId(1);
+/// Where the tests go back to.
+const POINT: Epoch = Epoch(3);
+/// The newest epoch before that.
+const NEWEST: Epoch = Epoch(5);
+
+fn open(env: &Env, dir: &Path) -> FragmentStore {
+    let store = FragmentStore::open(env, NODE, dir, StoreOptions::default());
+    let store = store.expect("the store opens");
+    store.load_all();
+    store
+}
+
+/// An epoch that gives a document of its own to the index, and moves another one.
+fn epoch(n: u64) -> EpochBatch {
+    let seqno = 100 + n;
+    let own = format!("own{n}");
+    let states: [State<'_>; 2] =
+        [(seqno - 1, own.as_str(), &[("own", n as i64)]), (seqno, "moved", &[("moved", n as i64)])];
+    let mut epoch = batch(n, seqno, body(&states));
+    epoch.mark.horizon = Epoch(n);
+    epoch.mark.points = [POINT].into_iter().filter(|point| point.0 < n).collect::<Vec<_>>().into();
+    epoch
+}
+
+/// Two indexes at epoch 5, the first of them with documents; and what the rollback point shows of it.
+async fn stored(env: &Env, dir: &Path) -> (FragmentStore, (u64, u64)) {
+    let store = open(env, dir);
+    for index in [INDEX, OTHER] {
+        let info = IndexInfo { id: index, ..IndexInfo::clone(&info()) };
+        store.begin_build(Arc::new(info), Grouping::Together).await.unwrap();
+        store.begin_backfill(index, Generation(0)).await.unwrap();
+    }
+    store.apply(batch(1, 100, Bytes::new())).await.unwrap();
+    for index in [INDEX, OTHER] {
+        store.finish_build(index, Generation(0), &mark(1, 100)).await.unwrap();
+    }
+    let mut at_point = (0, 0);
+    for n in 2..=NEWEST.0 {
+        store.apply(epoch(n)).await.unwrap();
+        if Epoch(n) == POINT {
+            at_point = shown(&store, POINT);
+        }
+    }
+    (store, at_point)
+}
+
+/// What an epoch shows.
+fn shown(store: &FragmentStore, epoch: Epoch) -> (u64, u64) {
+    let snapshot = store.snapshot(INDEX, Generation(0), epoch).expect("it is shown");
+    snapshot.checksum(proto::model::ids::SliceNo(0)).unwrap()
+}
+
+/// The newest epoch of each index.
+fn newest(store: &FragmentStore) -> Vec<Epoch> {
+    store.indexes().iter().map(|stored| stored.newest).collect()
+}
+
+/// Does something on another thread, while a bucket is held; it must have come as far as the log before that is
+/// let go, and must not have changed what the bucket shows.
+async fn held_up(
+    store: &Arc<FragmentStore>,
+    work: impl Future<Output = Result<()>> + Send + 'static,
+) {
+    let env = Env::real();
+    let (end, before) = (store.inner.log.end(), (store.committed(BUCKET), newest(store)));
+    let (ended, outcome) = tokio::sync::oneshot::channel();
+    let alone = store.inner.state.alone(BUCKET);
+    {
+        let _held = lock(&alone);
+        let run = async move { drop(ended.send(work.await)) };
+        env.spawn("beside", run).detach();
+        while store.inner.log.end() == end {
+            env.spawner.pause(Duration::from_millis(1));
+        }
+        env.spawner.pause(Duration::from_millis(50));
+        assert_eq!((store.committed(BUCKET), newest(store)), before, "another is at work");
+    }
+    outcome.await.expect("it ends").expect("it succeeds");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_epoch_and_a_rollback_of_a_bucket_wait_for_each_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, _) = stored(&Env::real(), dir.path()).await;
+    let store = Arc::new(store);
+    let of = Arc::clone(&store);
+    held_up(&store, async move { of.apply(epoch(6)).await }).await;
+    assert_eq!(store.committed(BUCKET), Epoch(6));
+    let of = Arc::clone(&store);
+    held_up(&store, async move { of.truncate(&epoch(POINT.0).mark, Epoch(6)).await }).await;
+    assert_eq!((store.committed(BUCKET), newest(&store)), (POINT, vec![POINT; 2]));
+}
+
+#[tokio::test]
+async fn an_epoch_that_was_on_its_way_when_its_bucket_went_back_is_not_applied() {
+    let (env, _, _fs) = sim::world(7);
+    let (store, before) = stored(&env, Path::new("/node")).await;
+    let late = epoch(6);
+    let lsn = store.log_epoch(&late).await.unwrap();
+    store.truncate(&epoch(POINT.0).mark, Epoch(6)).await.unwrap();
+    apply_epoch(&store.inner.state, &late, lsn).unwrap();
+    assert_eq!((store.committed(BUCKET), newest(&store)), (POINT, vec![POINT; 2]));
+    assert_eq!(shown(&store, POINT), before);
+}
+
+/// Going back fails at each of its file operations in turn, with runs in memory and below the floor of what is
+/// in files. What goes on behind it is not held up, and then the process is killed.
+#[tokio::test]
+async fn a_rollback_that_was_cut_short_leaves_nothing_ahead_of_its_bucket() {
+    let dir = Path::new("/node");
+    for in_files in [false, true] {
+        for place in 1.. {
+            let (env, _, fs) = sim::world(7);
+            let (store, before) = stored(&env, dir).await;
+            if in_files {
+                store.compact().await.unwrap();
+                assert_eq!(store.indexes()[0].floor, Some(NEWEST), "only a point is left below");
+            }
+            store.wait_durable(BUCKET, NEWEST).await.unwrap();
+            let at = fs.operations() + place;
+            fs.fail_at(at);
+            let went = store.truncate(&epoch(POINT.0).mark, NEWEST).await;
+            if fs.operations() < at {
+                assert!(place > 10, "going back has file operations");
+                break;
+            }
+            let _may_fail_too = store.flush().await;
+            drop(store);
+            let store = open(&env, dir);
+            let stands = store.committed(BUCKET);
+            let what = format!("operation {place}, in files: {in_files}");
+            assert!(newest(&store).iter().all(|newest| *newest <= stands), "{what}");
+            if stands == POINT {
+                assert_eq!(shown(&store, POINT), before, "{what}");
+            } else {
+                assert!(went.is_err(), "{what}");
+            }
+        }
+    }
+}
+
+/// The log has two rollbacks, and the second goes back further than the first. A restart replays both.
+#[tokio::test]
+async fn a_restart_after_two_rollbacks_stands_where_the_second_led() {
+    let dir = Path::new("/node");
+    let (env, _, _fs) = sim::world(7);
+    let (store, before) = stored(&env, dir).await;
+    let follows = |n: u64, parent: Epoch| {
+        let mut epoch = epoch(n);
+        epoch.mark.parent = parent;
+        epoch
+    };
+    store.truncate(&epoch(4).mark, NEWEST).await.unwrap();
+    store.apply(follows(6, Epoch(4))).await.unwrap();
+    store.truncate(&epoch(POINT.0).mark, Epoch(6)).await.unwrap();
+    store.apply(follows(7, POINT)).await.unwrap();
+    store.wait_durable(BUCKET, Epoch(7)).await.unwrap();
+    let floor = store.indexes()[0].floor;
+    drop(store);
+    let store = open(&env, dir);
+    assert_eq!(store.committed(BUCKET), Epoch(7));
+    assert_eq!(store.indexes()[0].floor, floor, "no epoch was skipped");
+    assert_eq!(shown(&store, POINT), before);
+}

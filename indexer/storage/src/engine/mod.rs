@@ -1,0 +1,8 @@
+//! The storage engine.
+
+pub(crate) mod builds;
+pub(crate) mod moves;
+pub(crate) mod storage_engine;
+
+#[cfg(test)]
+mod concurrency_tests;

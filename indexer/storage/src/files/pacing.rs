@@ -1,0 +1,251 @@
+//! The pace of compactions: so slow that epochs, flushes and scans keep processor and disk, and never so
+//! slow that fragments pile up for ever.
+//!
+//! What a compaction writes is taken from a token bucket. Its rate doubles with every few fragments that
+//! the longest list of the index has too many, and above [`UNLIMITED_FRAGMENTS`] there is no limit at
+//! all: so however fast fragments come, the list stops growing at the latest where the merges are as
+//! fast as they can be. As long as the list is short, a compaction also waits while a flush writes.
+//!
+//! The wall clock may jump. A jump forth fills the bucket once, a jump back costs what one step would
+//! have brought.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use proto::Result;
+use proto::env::Env;
+
+use crate::files::group_writer::GroupWriter;
+use crate::lock::lock;
+use crate::merge_policy::FRAGMENTS_MIN;
+use crate::rows::row::Version;
+use crate::rows::sinks::RowSink;
+
+/// With so many fragments more the rate is twice as high: each one too many costs every short scan a seek.
+const DOUBLING_FRAGMENTS: usize = 1;
+/// From so many on there is no limit.
+const UNLIMITED_FRAGMENTS: usize = FRAGMENTS_MIN + 4 * DOUBLING_FRAGMENTS;
+/// Below so many a compaction gives way to flushes.
+const YIELD_FRAGMENTS: usize = FRAGMENTS_MIN + 2 * DOUBLING_FRAGMENTS;
+/// The bucket holds what comes in this part of a second.
+const BURST_PARTS: u64 = 8;
+/// A compaction is held up after so many bytes: often enough that it never hogs the disk for long.
+const STEP_BYTES: u64 = 256 << 10;
+/// Looks at its bytes after so many rows.
+const STEP_ROWS: u32 = 256;
+/// The longest pause at a time.
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+/// How long it gives way at a time, and how often in a step.
+const YIELD: Duration = Duration::from_millis(2);
+const YIELDS_MAX: usize = 50;
+
+/// Holds compactions up.
+pub struct Pacer {
+    env: Env,
+    bytes_per_s: u64,
+    bucket: Mutex<Bucket>,
+    flushes: AtomicUsize,
+}
+
+impl Pacer {
+    /// A pace of so many bytes a second while lists are short.
+    pub fn new(env: &Env, bytes_per_s: u64) -> Self {
+        let at_ms = env.clock.unix_ms();
+        Self {
+            env: env.clone(),
+            bytes_per_s: bytes_per_s.max(1),
+            bucket: Mutex::new(Bucket { tokens: 0, at_ms }),
+            flushes: AtomicUsize::new(0),
+        }
+    }
+
+    /// A flush begins; it ends when what is returned goes.
+    pub fn flushing(&self) -> Flushing<'_> {
+        self.flushes.fetch_add(1, Ordering::Relaxed);
+        Flushing(self)
+    }
+
+    /// A compaction of an index whose longest list has so many fragments has written so many bytes.
+    fn wrote(&self, bytes: u64, fragments: usize) {
+        let Some(rate) = rate(self.bytes_per_s, fragments) else { return };
+        let wait = lock(&self.bucket).spend(self.env.clock.unix_ms(), bytes, rate);
+        if !wait.is_zero() {
+            self.env.spawner.pause(wait.min(PAUSE_MAX));
+        }
+        for _ in 0..YIELDS_MAX {
+            if fragments >= YIELD_FRAGMENTS || self.flushes.load(Ordering::Relaxed) == 0 {
+                break;
+            }
+            self.env.spawner.pause(YIELD);
+        }
+    }
+}
+
+/// A flush goes on.
+pub struct Flushing<'a>(&'a Pacer);
+
+impl Drop for Flushing<'_> {
+    fn drop(&mut self) {
+        self.0.flushes.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Bytes a second; `None` is without a limit.
+fn rate(bytes_per_s: u64, fragments: usize) -> Option<u64> {
+    let doublings = fragments.saturating_sub(FRAGMENTS_MIN) / DOUBLING_FRAGMENTS;
+    (fragments < UNLIMITED_FRAGMENTS).then(|| bytes_per_s << doublings)
+}
+
+/// Bytes that may be written at once; below zero, bytes that were written too early.
+#[derive(Debug)]
+struct Bucket {
+    tokens: i64,
+    at_ms: u64,
+}
+
+impl Bucket {
+    /// Takes bytes out; says for how long they are too many.
+    fn spend(&mut self, now_ms: u64, bytes: u64, rate: u64) -> Duration {
+        let passed_ms = now_ms.saturating_sub(self.at_ms);
+        self.at_ms = now_ms;
+        let came = u128::from(rate) * u128::from(passed_ms) / 1000;
+        let burst = (rate / BURST_PARTS) as i64;
+        let came = i64::try_from(came).unwrap_or(i64::MAX);
+        self.tokens = self.tokens.saturating_add(came).min(burst).saturating_sub(bytes as i64);
+        let debt = u128::from(self.tokens.min(0).unsigned_abs());
+        Duration::from_millis((debt * 1000 / u128::from(rate)) as u64)
+    }
+}
+
+/// Rows on their way to fragments, at the pace of a compaction.
+pub struct Paced<'a, F> {
+    out: &'a mut GroupWriter,
+    pacer: &'a Pacer,
+    /// How many fragments the longest list has.
+    fragments: F,
+    rows: u32,
+    bytes: u64,
+}
+
+impl<'a, F: Fn() -> usize> Paced<'a, F> {
+    /// Writes on to `out`.
+    pub fn new(out: &'a mut GroupWriter, pacer: &'a Pacer, fragments: F) -> Self {
+        let bytes = out.bytes();
+        Self { out, pacer, fragments, rows: 0, bytes }
+    }
+}
+
+impl<F: Fn() -> usize> RowSink for Paced<'_, F> {
+    #[inline]
+    fn push(&mut self, row: &Version<'_>) -> Result<()> {
+        self.out.push(row)?;
+        self.rows += 1;
+        if self.rows == STEP_ROWS {
+            self.rows = 0;
+            let written = self.out.bytes() - self.bytes;
+            if written >= STEP_BYTES {
+                self.bytes += written;
+                self.pacer.wrote(written, (self.fragments)());
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proto::env::sim::{InlineSpawner, SimClock, world};
+    use proto::env::{BoxFuture, Spawner, Task};
+
+    use super::*;
+
+    const MB: u64 = 1 << 20;
+
+    /// A flush that goes on for so many pauses, and its end.
+    type Flush = (usize, Box<dyn FnOnce() + Send>);
+
+    /// Pauses move the clock on; a flush goes on for some of them.
+    struct Pauses {
+        clock: Arc<SimClock>,
+        flush: Mutex<Option<Flush>>,
+    }
+
+    impl Spawner for Pauses {
+        fn spawn(&self, name: &'static str, future: BoxFuture<()>) -> Task {
+            InlineSpawner.spawn(name, future)
+        }
+
+        fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>) {
+            work();
+        }
+
+        fn pause(&self, time: Duration) {
+            self.clock.advance(time.as_millis() as u64);
+            let mut flush = lock(&self.flush);
+            match flush.take() {
+                Some((0, end)) => end(),
+                Some((left, end)) => *flush = Some((left - 1, end)),
+                None => {}
+            }
+        }
+    }
+
+    fn paced() -> (Arc<Pacer>, Arc<Pauses>) {
+        let (env, clock, _) = world(1);
+        let pauses = Arc::new(Pauses { clock, flush: Mutex::default() });
+        let env = Env { spawner: pauses.clone(), ..env };
+        (Arc::new(Pacer::new(&env, 64 * MB)), pauses)
+    }
+
+    /// How long it takes to write so much.
+    fn seconds(bytes: u64, fragments: usize) -> f64 {
+        let (pacer, pauses) = paced();
+        let begin = proto::env::Clock::unix_ms(&*pauses.clock);
+        (0..bytes / STEP_BYTES).for_each(|_| pacer.wrote(STEP_BYTES, fragments));
+        (proto::env::Clock::unix_ms(&*pauses.clock) - begin) as f64 / 1000.0
+    }
+
+    #[test]
+    fn a_compaction_writes_no_faster_than_it_may() {
+        let time = seconds(640 * MB, FRAGMENTS_MIN);
+        assert!((9.5..10.5).contains(&time), "640 MB in {time} s");
+    }
+
+    #[test]
+    fn the_more_fragments_there_are_the_faster_it_may_be_and_in_the_end_as_fast_as_it_can() {
+        let times: Vec<f64> = (0..40).map(|fragments| seconds(256 * MB, fragments)).collect();
+        assert!(times.is_sorted_by(|less, more| less >= more), "{times:?}");
+        assert!(times[FRAGMENTS_MIN + DOUBLING_FRAGMENTS] < 0.6 * times[FRAGMENTS_MIN]);
+        assert!(times[UNLIMITED_FRAGMENTS..].iter().all(|time| *time == 0.0), "{times:?}");
+    }
+
+    #[test]
+    fn a_compaction_gives_way_to_a_flush_while_fragments_are_few() {
+        for (fragments, gives_way) in [(FRAGMENTS_MIN, true), (YIELD_FRAGMENTS, false)] {
+            let (pacer, pauses) = paced();
+            let ended = Arc::clone(&pacer);
+            std::mem::forget(pacer.flushing());
+            let end = move || drop(Flushing(&ended));
+            *lock(&pauses.flush) = Some((7, Box::new(end)));
+            pauses.clock.advance(1000);
+            let begin = proto::env::Clock::unix_ms(&*pauses.clock);
+            pacer.wrote(STEP_BYTES, fragments);
+            let waited = proto::env::Clock::unix_ms(&*pauses.clock) - begin;
+            assert_eq!(waited, if gives_way { 8 * YIELD.as_millis() as u64 } else { 0 });
+        }
+    }
+
+    #[test]
+    fn a_clock_that_jumps_neither_stops_it_nor_lets_it_loose() {
+        let mut bucket = Bucket { tokens: 0, at_ms: 1_000_000 };
+        let rate = 64 * MB;
+        assert!(bucket.spend(1_000_100, rate, rate) < Duration::from_secs(1));
+        let after = bucket.spend(5, MB, rate);
+        assert!(after < Duration::from_secs(2), "a jump back: {after:?}");
+        bucket.spend(u64::MAX, MB, rate);
+        assert!(!bucket.spend(u64::MAX, rate, rate).is_zero(), "a jump forth fills it once");
+    }
+}

@@ -1,0 +1,158 @@
+//! A block as it stands in a file: its checksum, how it is compressed, its bytes.
+
+use std::cell::RefCell;
+
+use proto::{Error, Result};
+use zstd::bulk::{Compressor, Decompressor};
+
+use crate::fragment::compression::Compression;
+use crate::fragment::format::corrupt;
+use crate::rows::block::Block;
+
+const PLAIN: u8 = 0;
+const LZ4: u8 = 1;
+const ZSTD: u8 = 2;
+/// Checksum and codec.
+const PLAIN_HEADER_BYTES: usize = 5;
+/// A block that would shrink to less than this part is kept plain, so that a length that passes its
+/// checksum and lies nevertheless cannot ask for more memory than a multiple of the file.
+const RATIO_MAX: usize = 1024;
+/// The level that zstd is usually run at: above it, writing slows faster than blocks shrink.
+const ZSTD_LEVEL: i32 = 3;
+
+/// Writes blocks as they are stored.
+pub(super) struct Encoder {
+    codec: Codec,
+    /// Reused from block to block.
+    packed: Vec<u8>,
+}
+
+enum Codec {
+    Plain,
+    Lz4,
+    Zstd(Compressor<'static>),
+}
+
+impl Encoder {
+    pub fn new(compression: Compression) -> Result<Self> {
+        let codec = match compression {
+            Compression::None => Codec::Plain,
+            Compression::Lz4 => Codec::Lz4,
+            Compression::Zstd => Codec::Zstd(Compressor::new(ZSTD_LEVEL)?),
+        };
+        Ok(Self { codec, packed: Vec::new() })
+    }
+
+    /// Appends a block that will stand at `offset` in a file whose header gave `seed`.
+    pub fn put(&mut self, seed: u32, offset: u64, block: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let from = out.len();
+        out.extend_from_slice(&[0; 4]);
+        match self.pack(block)? {
+            Some((codec, packed)) => {
+                out.push(codec);
+                // A block has less than 2 GiB: `Block::parse` refuses others.
+                out.extend_from_slice(&(block.len() as u32).to_le_bytes());
+                out.extend_from_slice(packed);
+            }
+            None => {
+                out.push(PLAIN);
+                out.extend_from_slice(block);
+            }
+        }
+        let crc = checksum(seed, offset, &out[from + 4..]);
+        out[from..from + 4].copy_from_slice(&crc.to_le_bytes());
+        Ok(())
+    }
+
+    /// The block compressed, if that pays.
+    fn pack(&mut self, block: &[u8]) -> Result<Option<(u8, &[u8])>> {
+        let room = match self.codec {
+            Codec::Plain => return Ok(None),
+            Codec::Lz4 => lz4_flex::block::get_maximum_output_size(block.len()),
+            Codec::Zstd(_) => zstd::zstd_safe::compress_bound(block.len()),
+        };
+        if self.packed.len() < room {
+            self.packed.resize(room, 0);
+        }
+        let (codec, len) = match &mut self.codec {
+            Codec::Plain => return Ok(None),
+            Codec::Lz4 => {
+                let len = lz4_flex::block::compress_into(block, &mut self.packed)
+                    .map_err(|error| Error::internal(format!("LZ4 fails: {error}")))?;
+                (LZ4, len)
+            }
+            Codec::Zstd(zstd) => (ZSTD, zstd.compress_to_buffer(block, &mut self.packed[..])?),
+        };
+        let pays = len + 4 <= block.len() - block.len() / 8 && block.len() <= len * RATIO_MAX;
+        Ok(pays.then(|| (codec, &self.packed[..len])))
+    }
+}
+
+pub(super) fn checksum(seed: u32, offset: u64, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c_append(seed, &offset.to_le_bytes()), bytes)
+}
+
+thread_local! {
+    /// Its tables are larger than a block: made once per thread.
+    static UNZSTD: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+fn unzstd(packed: &[u8], out: &mut [u8]) -> std::io::Result<usize> {
+    UNZSTD.with_borrow_mut(|zstd| {
+        if zstd.is_none() {
+            *zstd = Some(Decompressor::new()?);
+        }
+        match zstd {
+            Some(zstd) => zstd.decompress_to_buffer(packed, out),
+            None => Ok(0),
+        }
+    })
+}
+
+/// Checks and reads a block that stands at `offset` in a file whose header gave `seed`.
+pub(super) fn decode(seed: u32, offset: u64, stored: &[u8]) -> Result<Block> {
+    if stored.len() < PLAIN_HEADER_BYTES {
+        return Err(corrupt("its length"));
+    }
+    let crc = u32::from_le_bytes([stored[0], stored[1], stored[2], stored[3]]);
+    if crc != checksum(seed, offset, &stored[4..]) {
+        return Err(corrupt("its checksum does not match"));
+    }
+    let codec = codec(stored);
+    let bytes: Box<[u8]> = match codec {
+        PLAIN => stored[PLAIN_HEADER_BYTES..].into(),
+        LZ4 | ZSTD => {
+            let [_, _, _, _, _, a, b, c, d, packed @ ..] = stored else {
+                return Err(corrupt("its length"));
+            };
+            let len = u32::from_le_bytes([*a, *b, *c, *d]) as usize;
+            if len > packed.len().saturating_mul(RATIO_MAX) {
+                return Err(corrupt("its length when uncompressed"));
+            }
+            let mut bytes = vec![0; len].into_boxed_slice();
+            let done = match codec {
+                LZ4 => lz4_flex::block::decompress_into(packed, &mut bytes).ok(),
+                _ => unzstd(packed, &mut bytes).ok(),
+            };
+            if done != Some(len) {
+                return Err(corrupt("its compressed bytes"));
+            }
+            bytes
+        }
+        _ => return Err(corrupt("how it is compressed is not known")),
+    };
+    Block::parse(bytes)
+}
+
+/// How a stored block that was read is compressed.
+pub(super) fn compression(stored: &[u8]) -> Compression {
+    match codec(stored) {
+        LZ4 => Compression::Lz4,
+        ZSTD => Compression::Zstd,
+        _ => Compression::None,
+    }
+}
+
+fn codec(stored: &[u8]) -> u8 {
+    stored[4]
+}

@@ -1,0 +1,233 @@
+//! Writing a fragment.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use proto::env::{File, FileSystem, OpenMode};
+use proto::plant::{self, Plant};
+use proto::{Error, ErrorCode, Result};
+
+use crate::fragment::cache::BlockCache;
+use crate::fragment::compression::Compression;
+use crate::fragment::filter::{Filter, LINE_BYTES, filter_hash};
+use crate::fragment::format::{HEADER_BYTES, Header, MetaRef, Trailer};
+use crate::fragment::reader::{Fragment, OpenFragment};
+use crate::fragment::stored_block::Encoder;
+use crate::layout;
+use crate::rows::block::Block;
+use crate::rows::block_index::BlockIndex;
+use crate::rows::row::Version;
+use crate::rows::sinks::BlockSink;
+use crate::rows::stats::TableStats;
+
+/// Blocks are gathered until there are so many bytes: enough that the system call costs nothing beside
+/// the copy, little enough for many writers at once.
+const WRITE_BYTES: usize = 256 << 10;
+
+/// The filter takes so many keys at once.
+const FILTER_BATCH: usize = 64;
+
+/// How a fragment is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FragmentOptions {
+    /// How its blocks are compressed.
+    pub compression: Compression,
+    /// Whether it gets a filter over the keys of its rows, and for about how many of them.
+    pub filter_rows: Option<u64>,
+    /// Which columns its rows have, as in [`crate::manifest::Columns`].
+    pub columns: u64,
+}
+
+/// Writes the blocks of a table into a new file.
+///
+/// One that is dropped before [`Self::finish`] leaves a file that no manifest names, which is deleted
+/// with the other garbage.
+pub struct FragmentWriter {
+    path: PathBuf,
+    id: u64,
+    file: Arc<dyn File>,
+    cache: Arc<BlockCache>,
+    seed: u32,
+    encoder: Encoder,
+    filter: Option<Filter>,
+    /// Hashes of keys that the filter does not have yet.
+    hashes: Vec<u64>,
+    columns: u64,
+    /// What is not written yet, and where it will stand.
+    buffer: Vec<u8>,
+    buffer_offset: u64,
+    /// So many blocks were written.
+    blocks: u32,
+    /// Do all blocks go into the cache?
+    warm: bool,
+}
+
+impl FragmentWriter {
+    /// Begins a fragment in an indexer's directory; its blocks will be read through `cache`. It is an error
+    /// if there is a file of that id.
+    pub fn create(
+        fs: &dyn FileSystem,
+        dir: &Path,
+        id: u64,
+        cache: &Arc<BlockCache>,
+        options: &FragmentOptions,
+    ) -> Result<Self> {
+        let path = layout::fragment_path(dir, id);
+        let file = fs
+            .open(&path, OpenMode::CreateNew)
+            .map_err(|error| Error::from(error).context(format!("create {}", path.display())))?;
+        let (header, seed) = Header { id }.encode();
+        let mut buffer = Vec::with_capacity(WRITE_BYTES + WRITE_BYTES / 8);
+        buffer.extend_from_slice(&header);
+        Ok(Self {
+            path,
+            id,
+            file,
+            cache: Arc::clone(cache),
+            seed,
+            encoder: Encoder::new(options.compression)?,
+            filter: options.filter_rows.map(Filter::for_keys),
+            hashes: Vec::with_capacity(FILTER_BATCH),
+            columns: options.columns,
+            buffer,
+            buffer_offset: 0,
+            blocks: 0,
+            warm: false,
+        })
+    }
+
+    /// The file's id.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// From now on the blocks go into the cache as well: for what takes the place of blocks that were
+    /// there.
+    pub fn set_warm(&mut self) {
+        self.warm = true;
+    }
+
+    /// Writes a block; says where it is.
+    fn put(&mut self, block: &[u8]) -> Result<(u64, u32)> {
+        let offset = self.offset();
+        let from = self.buffer.len();
+        self.encoder.put(self.seed, offset, block, &mut self.buffer)?;
+        let len = u32::try_from(self.buffer.len() - from).map_err(|_| {
+            let what = format!("a block of {} is above 4 GiB", self.path.display());
+            Error::new(ErrorCode::OverLimit, what)
+        })?;
+        if self.buffer.len() >= WRITE_BYTES {
+            self.write_buffer()?;
+        }
+        self.blocks += 1;
+        Ok((offset, len))
+    }
+
+    fn offset(&self) -> u64 {
+        self.buffer_offset + self.buffer.len() as u64
+    }
+
+    fn write_buffer(&mut self) -> Result<()> {
+        self.file.write_all_at(&self.buffer, self.buffer_offset).map_err(|error| {
+            Error::from(error).context(format!(
+                "write {} at offset {}",
+                self.path.display(),
+                self.buffer_offset
+            ))
+        })?;
+        self.buffer_offset = self.offset();
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Writes what is left of a table, syncs the file, and opens it. The name is not durable before the
+    /// caller has synced the directory, once for all that it wrote.
+    pub fn finish(self, stats: TableStats, index: BlockIndex) -> Result<OpenFragment> {
+        let mut writer = self;
+        let meta_offset = writer.offset();
+        let meta = MetaRef { columns: writer.columns, stats: &stats, index: &index };
+        let meta = postcard::to_allocvec(&meta)
+            .map_err(|error| Error::internal(format!("a meta section: {error}")))?;
+        let meta_bytes = u32::try_from(meta.len()).map_err(|_| {
+            let what = format!("the sparse index of {} is above 4 GiB", writer.path.display());
+            Error::new(ErrorCode::OverLimit, what)
+        })?;
+        writer.buffer.extend_from_slice(&meta);
+        writer.fill_filter();
+        let filter = writer.filter.take();
+        let trailer = Trailer {
+            meta_offset,
+            meta_bytes,
+            filter_lines: filter.as_ref().map_or(0, |filter| filter.lines() as u32),
+            meta_crc: crc32c::crc32c_append(writer.seed, &meta),
+            filter_crc: writer.put_filter(filter.as_ref())?,
+        };
+        writer.buffer.extend_from_slice(&trailer.encode(writer.seed));
+        writer.write_buffer()?;
+        if !plant::is(Plant::FragmentsNotSynced) {
+            writer.file.sync().map_err(|error| {
+                Error::from(error).context(format!("sync {}", writer.path.display()))
+            })?;
+        }
+        let Self { path, id, file, cache, seed, columns, buffer_offset: bytes, .. } = writer;
+        let written_id = id;
+        let blocks = index.blocks();
+        let fragment =
+            Fragment { path, id, written_id, file, cache, seed, columns, bytes, blocks, filter };
+        let block_bytes = meta_offset - HEADER_BYTES;
+        Ok(OpenFragment { fragment: Arc::new(fragment), stats, index, block_bytes })
+    }
+
+    fn fill_filter(&mut self) {
+        if let Some(filter) = &mut self.filter {
+            filter.insert_all(&self.hashes);
+        }
+        self.hashes.clear();
+    }
+
+    /// Appends the filter; says its checksum.
+    fn put_filter(&mut self, filter: Option<&Filter>) -> Result<u32> {
+        let mut crc = self.seed;
+        let Some(filter) = filter else { return Ok(crc) };
+        for lines in filter.chunks(WRITE_BYTES / LINE_BYTES) {
+            let from = self.buffer.len();
+            lines.for_each(|word| self.buffer.extend_from_slice(&word.to_le_bytes()));
+            crc = crc32c::crc32c_append(crc, &self.buffer[from..]);
+            self.write_buffer()?;
+        }
+        Ok(crc)
+    }
+}
+
+impl BlockSink for FragmentWriter {
+    fn row(&mut self, row: &Version<'_>) {
+        if self.filter.is_some() {
+            self.hashes.push(filter_hash(row.key));
+            if self.hashes.len() == FILTER_BATCH {
+                self.fill_filter();
+            }
+        }
+    }
+
+    fn block(&mut self, block: Vec<u8>) -> Result<(u64, u32)> {
+        let place = self.put(&block)?;
+        if self.warm {
+            let block = Block::parse(block.into_boxed_slice())?;
+            self.cache.put(self.id, self.blocks - 1, Arc::new(block));
+        }
+        Ok(place)
+    }
+
+    /// It is in memory as it is: the cache may have it, too.
+    fn shared_block(&mut self, block: &Arc<Block>) -> Result<(u64, u32)> {
+        let place = self.put(block.bytes())?;
+        self.cache.put(self.id, self.blocks - 1, Arc::clone(block));
+        Ok(place)
+    }
+}
+
+impl std::fmt::Debug for FragmentWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "FragmentWriter({})", self.path.display())
+    }
+}

@@ -1,0 +1,316 @@
+//! The newest part of the back index, in memory: document → what it has in each slice, found by the
+//! hash of the document's id.
+//!
+//! States are appended to an arena of chunks and never changed; a later state of a document points to
+//! the one before it. The hash table holds 32 bits of a document's hash and the place of its newest
+//! state, so a look-up seldom touches a wrong one, and growing the table touches none.
+//!
+//! ```text
+//! record := before:u32 slice:u16 len(id) epoch-base len(state)  id state       (integers LEB128)
+//! ```
+//! A place is the number of a chunk and an offset in it; zero is no place.
+
+use std::cmp::Ordering;
+use std::hint::black_box;
+
+use hashbrown::HashTable;
+use proto::model::ids::{Epoch, SliceNo};
+use proto::rpc::varint::put_varint;
+
+use crate::rows::bytes::{common, head_of};
+
+/// Bytes of the first chunk; each is twice as large as the one before,
+const CHUNK_BYTES_MIN: usize = 4 << 10;
+/// up to this; a state that is larger has a chunk of its own.
+const CHUNK_BYTES: usize = 1 << 20;
+const CHUNK_BITS: u32 = 20;
+/// Above so many chunks it is full: half of what can be told apart, the rest is for the epoch at hand.
+const CHUNKS_MAX: usize = 1 << (31 - CHUNK_BITS);
+/// Memory that sorting takes per state.
+pub const SORT_BYTES: u64 = 28;
+/// So many states are read at a time in their order.
+const BATCH: usize = 32;
+/// Most bytes of a state besides its id and its value.
+const HEADER_BYTES_MAX: usize = 36;
+
+/// States of documents, by id.
+#[derive(Debug, Default)]
+pub struct BackMemtable {
+    places: HashTable<(u32, u32)>,
+    chunks: Vec<Vec<u8>>,
+    bytes: usize,
+    /// The first epoch; others are stored relative to it.
+    base: Epoch,
+    states: u64,
+    /// A bit for each slice that has states.
+    slices: Vec<u64>,
+}
+
+/// A state of a document in one slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackState<'a> {
+    /// The slice.
+    pub slice: SliceNo,
+    /// The document's id.
+    pub id: &'a [u8],
+    /// Since when.
+    pub epoch: Epoch,
+    /// Its packed entries; none if it is gone.
+    pub state: &'a [u8],
+    /// The place of the state before, of the same document in any slice.
+    before: u32,
+}
+
+fn short(hash: u64) -> u32 {
+    (hash >> 32) as u32
+}
+
+impl BackMemtable {
+    /// Is it empty?
+    pub fn is_empty(&self) -> bool {
+        self.states == 0
+    }
+
+    /// Has it a state in a slice?
+    pub fn has(&self, slice: SliceNo) -> bool {
+        let word = self.slices.get(usize::from(slice.0) / 64);
+        word.is_some_and(|word| word >> (slice.0 % 64) & 1 == 1)
+    }
+
+    /// How many states it has.
+    pub fn states(&self) -> u64 {
+        self.states
+    }
+
+    /// Bytes of memory.
+    pub fn size(&self) -> usize {
+        self.bytes + self.places.capacity() * 9 * 8 / 7
+    }
+
+    /// Has it as many states as places can tell apart?
+    pub fn is_full(&self) -> bool {
+        self.chunks.len() >= CHUNKS_MAX
+    }
+
+    /// Appends the state that a document has in a slice from an epoch on.
+    pub fn set(&mut self, hash: u64, id: &[u8], slice: SliceNo, epoch: Epoch, state: &[u8]) {
+        if self.states == 0 {
+            self.base = epoch;
+        }
+        self.states += 1;
+        let (word, bit) = (usize::from(slice.0) / 64, slice.0 % 64);
+        if self.slices.len() <= word {
+            self.slices.resize(word + 1, 0);
+        }
+        self.slices[word] |= 1 << bit;
+        let place = self.next_place(id.len() + state.len() + HEADER_BYTES_MAX);
+        let (short, chunks, base) = (short(hash), &self.chunks, self.base);
+        let same = |(other, at): &(u32, u32)| {
+            *other == short && read(chunks, base, *at).is_some_and(|(state, _)| state.id == id)
+        };
+        let before = match self.places.find_mut(spread(short), same) {
+            Some(found) => std::mem::replace(&mut found.1, place),
+            None => {
+                self.places.insert_unique(spread(short), (short, place), |(h, _)| spread(*h));
+                0
+            }
+        };
+        if let Some(chunk) = self.chunks.last_mut() {
+            chunk.extend_from_slice(&before.to_le_bytes());
+            chunk.extend_from_slice(&slice.0.to_le_bytes());
+            put_varint(chunk, id.len() as u64);
+            put_varint(chunk, epoch.0.wrapping_sub(self.base.0));
+            put_varint(chunk, state.len() as u64);
+            chunk.extend_from_slice(id);
+            chunk.extend_from_slice(state);
+        }
+    }
+
+    /// Where the next state of at most so many bytes will be.
+    fn next_place(&mut self, bytes: usize) -> u32 {
+        let fits = self.chunks.last().is_some_and(|last| last.len() + bytes <= last.capacity());
+        if !fits {
+            // Small at first: there may be thousands of indexes with little to remember.
+            let size = CHUNK_BYTES.min(CHUNK_BYTES_MIN << self.chunks.len().min(20));
+            self.chunks.push(Vec::with_capacity(bytes.max(size)));
+            self.bytes += bytes.max(size);
+        }
+        let used = self.chunks.last().map_or(0, Vec::len);
+        (self.chunks.len() as u32) << CHUNK_BITS | used as u32
+    }
+
+    /// Has the processor load what [`Self::set`] will look at for some documents, side by side.
+    pub fn prefetch(&self, hashes: impl Iterator<Item = u64>) {
+        for hash in hashes.map(short) {
+            black_box(self.places.find(spread(hash), |(other, _)| *other == hash));
+        }
+    }
+
+    /// Has the processor load a state.
+    fn touch(&self, place: u32) {
+        let chunk = self.chunks.get(((place >> CHUNK_BITS) as usize).wrapping_sub(1));
+        let at = (place & ((1 << CHUNK_BITS) - 1)) as usize;
+        black_box(chunk.and_then(|chunk| chunk.get(at).copied()));
+    }
+
+    fn get(&self, place: u32) -> Option<BackState<'_>> {
+        Some(read(&self.chunks, self.base, place)?.0)
+    }
+
+    /// The states of a document, the newest first, in whichever slices.
+    pub fn history(&self, hash: u64, id: &[u8]) -> impl Iterator<Item = BackState<'_>> {
+        let short = short(hash);
+        let same = |(other, at): &(u32, u32)| {
+            *other == short && self.get(*at).is_some_and(|state| state.id == id)
+        };
+        let mut place = self.places.find(spread(short), same).map_or(0, |(_, at)| *at);
+        std::iter::from_fn(move || {
+            let state = self.get(place)?;
+            place = state.before;
+            Some(state)
+        })
+    }
+
+    /// The newest state of a document in a slice.
+    pub fn newest(&self, hash: u64, id: &[u8], slice: SliceNo) -> Option<BackState<'_>> {
+        self.history(hash, id).find(|state| state.slice == slice)
+    }
+
+    /// All states with their places, in the order in which they came.
+    fn all(&self) -> impl Iterator<Item = (u32, BackState<'_>)> {
+        (1..).zip(&self.chunks).flat_map(move |(chunk, bytes)| {
+            let mut at = 0;
+            std::iter::from_fn(move || {
+                let place = (at < bytes.len()).then_some(chunk << CHUNK_BITS | at as u32)?;
+                let (state, len) = read(&self.chunks, self.base, place)?;
+                at += len;
+                Some((place, state))
+            })
+        })
+    }
+
+    /// All states by slice, id, and the newest first.
+    pub fn sorted(&self) -> Sorted<'_> {
+        let mut shared: Option<&[u8]> = None;
+        for (_, BackState { id, .. }) in self.all() {
+            let len = shared.map_or(id.len(), |shared| common(shared, id));
+            shared = Some(&id[..len]);
+        }
+        let skip = shared.map_or(0, <[u8]>::len);
+        // Slices and the heads of ids decide nearly all; the ids themselves are far away in memory.
+        let mut all = Vec::with_capacity(self.states as usize);
+        all.extend(
+            self.all().map(|(place, state)| (state.slice, head_of(&[&state.id[skip..]]), place)),
+        );
+        all.sort_unstable_by(|left, right| {
+            let order = (left.0, left.1).cmp(&(right.0, right.1));
+            order.then_with(|| match (self.get(left.2), self.get(right.2)) {
+                (Some(one), Some(other)) => one.id.cmp(other.id).then(other.epoch.cmp(&one.epoch)),
+                _ => Ordering::Equal,
+            })
+        });
+        let places = all.into_iter().map(|(_, _, place)| place).collect();
+        Sorted { table: self, places, at: 0, batch: Vec::with_capacity(BATCH) }
+    }
+
+    /// Takes in the states of another one up to an epoch, all of them newer than its own.
+    pub fn append(&mut self, newer: &Self, up_to: Epoch) {
+        let states: Vec<_> = newer.sorted().filter(|state| state.epoch <= up_to).collect();
+        for state in states.into_iter().rev() {
+            let hash = xxhash_rust::xxh3::xxh3_64(state.id);
+            self.set(hash, state.id, state.slice, state.epoch, state.state);
+        }
+    }
+}
+
+/// The states of a table in their order. They lie anywhere in memory: some are read at a time, so that
+/// the processor loads them side by side.
+pub struct Sorted<'a> {
+    table: &'a BackMemtable,
+    places: Vec<u32>,
+    at: usize,
+    /// The next ones, the last first.
+    batch: Vec<BackState<'a>>,
+}
+
+impl<'a> Iterator for Sorted<'a> {
+    type Item = BackState<'a>;
+
+    fn next(&mut self) -> Option<BackState<'a>> {
+        if self.batch.is_empty() {
+            let end = self.places.len().min(self.at + BATCH);
+            let next = &self.places[std::mem::replace(&mut self.at, end)..end];
+            next.iter().for_each(|place| self.table.touch(*place));
+            self.batch.extend(next.iter().rev().filter_map(|place| self.table.get(*place)));
+        }
+        self.batch.pop()
+    }
+}
+
+/// The state at a place, and the bytes of its record.
+#[inline]
+fn read(chunks: &[Vec<u8>], base: Epoch, place: u32) -> Option<(BackState<'_>, usize)> {
+    let chunk = chunks.get(((place >> CHUNK_BITS) as usize).checked_sub(1)?)?;
+    let record = chunk.get((place & ((1 << CHUNK_BITS) - 1)) as usize..)?;
+    let (before, rest) = record.split_first_chunk::<4>()?;
+    let (slice, mut rest) = rest.split_first_chunk::<2>()?;
+    let id_len = quick_varint(&mut rest)? as usize;
+    let epoch = Epoch(base.0.wrapping_add(quick_varint(&mut rest)?));
+    let state_len = quick_varint(&mut rest)? as usize;
+    let (id, rest) = rest.split_at_checked(id_len)?;
+    let (state, rest) = rest.split_at_checked(state_len)?;
+    let slice = SliceNo(u16::from_le_bytes(*slice));
+    let before = u32::from_le_bytes(*before);
+    Some((BackState { slice, id, epoch, state, before }, record.len() - rest.len()))
+}
+
+/// The table takes the upper bits for its tags and the lower ones for places; 32 are spread over both.
+fn spread(short: u32) -> u64 {
+    u64::from(short).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+fn quick_varint(rest: &mut &[u8]) -> Option<u64> {
+    let (first, tail) = rest.split_first()?;
+    if *first < 0x80 {
+        *rest = tail;
+        return Some(u64::from(*first));
+    }
+    proto::rpc::varint::take_varint(rest).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use xxhash_rust::xxh3::xxh3_64;
+
+    use super::*;
+
+    #[test]
+    fn the_newest_state_is_found_and_all_come_out_sorted() {
+        let mut table = BackMemtable::default();
+        let mut set = |id: &str, slice: u16, epoch: u64, state: &[u8]| {
+            table.set(xxh3_64(id.as_bytes()), id.as_bytes(), SliceNo(slice), Epoch(epoch), state);
+        };
+        for n in 0..20_000u64 {
+            set(&format!("user{:06}", n * 7919 % 20_000), 1, 3 + n / 1000, &n.to_le_bytes());
+        }
+        set("user000007", 1, 90, b"");
+        set("user000007", 0, 91, &[7; CHUNK_BYTES + 1]);
+        set("user000007", 1, 2, b"before the base");
+        let newest = |slice| table.newest(xxh3_64(b"user000007"), b"user000007", SliceNo(slice));
+        assert_eq!(newest(0).map(|state| state.state.len()), Some(CHUNK_BYTES + 1));
+        assert_eq!(newest(1).map(|state| state.epoch), Some(Epoch(2)));
+        assert_eq!(newest(2), None);
+        assert_eq!(table.newest(xxh3_64(b"nobody"), b"nobody", SliceNo(1)), None);
+        let sorted: Vec<_> = table
+            .sorted()
+            .map(|state| (state.slice, state.id, std::cmp::Reverse(state.epoch)))
+            .collect();
+        assert_eq!(sorted.len(), 20_003);
+        assert!(sorted.is_sorted());
+        let mut kept = BackMemtable::default();
+        kept.append(&table, Epoch(90));
+        let state = kept.newest(xxh3_64(b"user000007"), b"user000007", SliceNo(1));
+        assert_eq!(state.map(|state| state.epoch), Some(Epoch(90)));
+        assert_eq!(kept.states(), 20_002);
+    }
+}

@@ -1,0 +1,8 @@
+//! One index on this node.
+
+pub(crate) mod backfill;
+pub(crate) mod fragment_lists;
+pub(crate) mod load_state;
+pub(crate) mod local_index;
+pub(crate) mod memtable;
+pub(crate) mod writer_state;

@@ -1,0 +1,90 @@
+//! What the engine writes into the commit log.
+//!
+//! The log keeps the packed key-versions as they came, so that nothing is encoded anew, and a replay does the same work
+//! as the first time.
+//!
+//! ```text
+//! record := kind:u8  len(header) header  body*        header: postcard; a body is a piece's
+//! ```
+
+use bytes::Bytes;
+use proto::model::cut::EpochMark;
+use proto::model::ids::{Epoch, Seqno};
+use proto::rpc::varint::{put_varint, take_bytes};
+use proto::{Error, ErrorCode, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::batch::{EpochBatch, Piece};
+
+/// A record of the commit log.
+#[derive(Clone, Debug)]
+pub enum Record {
+    /// An epoch was applied.
+    Epoch(EpochBatch),
+    /// The bucket went back to an epoch; the number is the newest that was taken back.
+    Truncate(EpochMark, Epoch),
+}
+
+const EPOCH: u8 = 1;
+const TRUNCATE: u8 = 2;
+
+#[derive(Serialize, Deserialize)]
+struct EpochHeader {
+    mark: EpochMark,
+    /// For each piece: base, after, to, bytes.
+    pieces: Vec<(Seqno, Seqno, Seqno, u64)>,
+}
+
+impl Record {
+    /// Its bytes.
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        match self {
+            Self::Epoch(EpochBatch { mark, pieces }) => {
+                let of =
+                    |piece: &Piece| (piece.base, piece.after, piece.to, piece.body.len() as u64);
+                let header =
+                    EpochHeader { mark: mark.clone(), pieces: pieces.iter().map(of).collect() };
+                let bodies: usize = pieces.iter().map(|piece| piece.body.len()).sum();
+                let mut out = head(EPOCH, &header, bodies)?;
+                pieces.iter().for_each(|piece| out.extend_from_slice(&piece.body));
+                Ok(out)
+            }
+            Self::Truncate(mark, to) => head(TRUNCATE, &(mark, to), 0),
+        }
+    }
+
+    /// Reads it back.
+    pub fn decode(record: &[u8]) -> Result<Self> {
+        let corrupt = |what: &str| Error::new(ErrorCode::Corrupt, format!("a log record: {what}"));
+        let (kind, mut rest) = record.split_first().ok_or_else(|| corrupt("it is empty"))?;
+        let header = take_bytes(&mut rest)?;
+        match *kind {
+            EPOCH => {
+                let EpochHeader { mark, pieces } =
+                    postcard::from_bytes(header).map_err(|error| corrupt(&error.to_string()))?;
+                let mut read = Vec::new();
+                for (base, after, to, len) in pieces {
+                    let len = usize::try_from(len).unwrap_or(usize::MAX);
+                    let (body, tail) =
+                        rest.split_at_checked(len).ok_or_else(|| corrupt("it ends too soon"))?;
+                    rest = tail;
+                    read.push(Piece { body: Bytes::copy_from_slice(body), base, after, to });
+                }
+                Ok(Self::Epoch(EpochBatch { mark, pieces: read }))
+            }
+            TRUNCATE => postcard::from_bytes(header)
+                .map(|(mark, to)| Self::Truncate(mark, to))
+                .map_err(|error| corrupt(&error.to_string())),
+            other => Err(corrupt(&format!("kind {other}"))),
+        }
+    }
+}
+
+fn head(kind: u8, header: &impl Serialize, more: usize) -> Result<Vec<u8>> {
+    let header = postcard::to_stdvec(header).map_err(|error| Error::internal(error.to_string()))?;
+    let mut out = Vec::with_capacity(header.len() + more + 11);
+    out.push(kind);
+    put_varint(&mut out, header.len() as u64);
+    out.extend_from_slice(&header);
+    Ok(out)
+}

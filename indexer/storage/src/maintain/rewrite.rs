@@ -1,0 +1,109 @@
+//! Writes what some sources show, together, into one table: for merges of runs, flushes and compactions.
+
+use proto::Result;
+use proto::model::ids::{Epoch, SliceNo};
+
+use crate::read::merge::Merge;
+use crate::read::source::Source;
+use crate::retention::Protected;
+use crate::rows::packed;
+use crate::rows::row::Version;
+use crate::rows::sinks::RowSink;
+
+/// How to rewrite.
+#[derive(Clone, Debug)]
+pub struct Rewrite {
+    /// What must stay visible.
+    pub protected: Protected,
+    /// Are the values packed states of the back index?
+    pub back: bool,
+}
+
+/// A version of the entry at hand.
+struct Kept {
+    epoch: Epoch,
+    tombstone: bool,
+    value: std::ops::Range<usize>,
+}
+
+impl Rewrite {
+    /// Appends the rows of one slice; slices come in ascending order. `at_bottom`: nothing older than
+    /// the sources is stored anywhere (see [`crate::retention`]).
+    pub fn slice(
+        &self,
+        slice: SliceNo,
+        sources: Vec<Source>,
+        at_bottom: bool,
+        out: &mut impl RowSink,
+    ) -> Result<()> {
+        if let [only] = &sources[..]
+            && !at_bottom
+            && out.takes_blocks()
+            && self.keeps_whole(only)
+        {
+            return copy_blocks(only, slice, out);
+        }
+        let mut merge = Merge::new(sources, false)?;
+        let (mut entry, mut values) = (Vec::new(), Vec::new());
+        let mut versions: Vec<Kept> = Vec::new();
+        loop {
+            values.clear();
+            versions.clear();
+            let mut key_len = 0;
+            let found = merge.next_versions(&mut entry, |cursor| {
+                let (block, row) = cursor.place();
+                key_len = block.key_len(row);
+                let from = values.len();
+                block.put_value(row, &mut values);
+                if self.back && (cursor.keys.high.is_some() || !cursor.keys.low.is_empty()) {
+                    let state = values.split_off(from);
+                    let mut id = Vec::new();
+                    block.put_key(row, &mut id);
+                    packed::put_range(&mut values, &state, &id, &cursor.keys);
+                }
+                let gone = block.is_tombstone(row) || self.back && values.len() == from;
+                let (epoch, value) = (block.epoch(row), from..values.len());
+                versions.push(Kept { epoch, tombstone: gone, value });
+            })?;
+            if !found {
+                return Ok(());
+            }
+            if versions.len() > 1 {
+                versions.sort_unstable_by_key(|version| std::cmp::Reverse(version.epoch));
+            }
+            let of = |version: &Kept| (version.epoch, version.tombstone);
+            self.protected.retain(&mut versions, at_bottom, of);
+            for version in &versions {
+                let (key, id) = entry.split_at(key_len);
+                let value = &values[version.value.clone()];
+                let epoch = match at_bottom {
+                    true => self.protected.rounded_down(version.epoch),
+                    false => version.epoch,
+                };
+                let tombstone = version.tombstone;
+                out.push(&Version { slice, key, id, value, epoch, tombstone })?;
+            }
+        }
+    }
+
+    /// Does every row of a run stay as it is, away from the bottom? The back index does not: its filter
+    /// is told of each row.
+    fn keeps_whole(&self, run: &Source) -> bool {
+        let Source { table, range, epochs, .. } = run;
+        !self.back
+            && table.fragment().is_none()
+            && !table.stats.versions
+            && range.low.is_empty()
+            && range.high.is_none()
+            && epochs.contains(&table.stats.oldest)
+            && epochs.contains(&table.stats.newest)
+    }
+}
+
+fn copy_blocks(run: &Source, slice: SliceNo, out: &mut impl RowSink) -> Result<()> {
+    let index = &run.table.index;
+    let Some(section) = index.section(run.rows_of) else { return Ok(()) };
+    let section = &index.sections()[section];
+    (section.first_block..section.end_block)
+        .try_for_each(|block| out.push_block(slice, &run.table.block(block)?))
+}

@@ -1,0 +1,94 @@
+//! The common order of a slice's fragments.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proto::Result;
+
+use crate::manifest::damage::damaged;
+use crate::manifest::lists::{ListItem, SliceLists};
+use crate::rows::columns::Columns;
+
+/// A fragment, as all lists of a slice together name it.
+pub(super) struct Node<'a> {
+    /// Some item that names it.
+    pub(super) item: &'a ListItem,
+    /// The columns of all items that name it.
+    pub(super) columns: Columns,
+}
+
+/// All fragments of a slice, so that each list keeps its order; an error if there is no such order.
+pub(super) fn common_order(lists: &SliceLists) -> Result<Vec<Node<'_>>> {
+    let mut nodes = Nodes::default();
+    for group in &lists.groups {
+        let named: Vec<usize> = group.items.iter().map(|item| nodes.add(item)).collect();
+        nodes.chain(named.into_iter());
+    }
+    nodes.sorted()
+}
+
+/// Fragments and which must come before which.
+#[derive(Default)]
+struct Nodes<'a> {
+    nodes: Vec<Node<'a>>,
+    /// The nodes of each file: as many as restrictions it is named with, one as a rule.
+    by_file: BTreeMap<u64, Vec<usize>>,
+    /// Pairs of a node and one that comes after it.
+    edges: BTreeSet<(usize, usize)>,
+}
+
+impl<'a> Nodes<'a> {
+    /// The node of an item. A file that is named with different keys or epochs is several fragments.
+    fn add(&mut self, item: &'a ListItem) -> usize {
+        let same_file = self.by_file.entry(item.file.0).or_default();
+        let is_same = |n: &&usize| {
+            let other = self.nodes[**n].item;
+            (other.rows_of, other.epochs, &other.range) == (item.rows_of, item.epochs, &item.range)
+        };
+        if let Some(&n) = same_file.iter().find(is_same) {
+            self.nodes[n].columns = self.nodes[n].columns.union(item.columns);
+            return n;
+        }
+        same_file.push(self.nodes.len());
+        self.nodes.push(Node { item, columns: item.columns });
+        self.nodes.len() - 1
+    }
+
+    /// These come one after another.
+    fn chain(&mut self, chain: impl Iterator<Item = usize>) {
+        let mut before = None;
+        for node in chain {
+            if let Some(before) = before {
+                self.edges.insert((before, node));
+            }
+            before = Some(node);
+        }
+    }
+
+    /// All in order; among those that may come next, the oldest file first.
+    fn sorted(self) -> Result<Vec<Node<'a>>> {
+        let mut waits_for = vec![0usize; self.nodes.len()];
+        self.edges.iter().for_each(|(_, after)| waits_for[*after] += 1);
+        let key = |n: usize| (self.nodes[n].item.file, n);
+        let mut free: BTreeSet<_> =
+            (0..self.nodes.len()).filter(|n| waits_for[*n] == 0).map(key).collect();
+        let mut order = Vec::with_capacity(self.nodes.len());
+        while let Some((_, node)) = free.pop_first() {
+            order.push(node);
+            for (_, after) in self.edges.range((node, 0)..=(node, usize::MAX)) {
+                waits_for[*after] -= 1;
+                if waits_for[*after] == 0 {
+                    free.insert(key(*after));
+                }
+            }
+        }
+        if order.len() < self.nodes.len() {
+            let stuck = (0..self.nodes.len()).find(|n| waits_for[*n] > 0);
+            let file = stuck.map_or(0, |n| self.nodes[n].item.file.0);
+            return Err(damaged(format!(
+                "the column groups disagree about the order of fragment {file}"
+            )));
+        }
+        let mut nodes: Vec<Option<Node<'a>>> = self.nodes.into_iter().map(Some).collect();
+        Ok(order.into_iter().filter_map(|n| nodes[n].take()).collect())
+    }
+}

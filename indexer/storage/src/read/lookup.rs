@@ -1,0 +1,234 @@
+//! Looks up what documents have, in the fragments of the back index: for many documents together.
+//!
+//! The documents are asked for in the order of the fragments, slice by slice and by id, so that each
+//! block is read once; a fragment whose filter says that it never saw a document is not asked. Newer
+//! fragments are asked first, and whatever one says of a document is the newest there is. Versions of a
+//! document may straddle two blocks: the search begins at the last block whose first row is before the
+//! document, so that the newest version is met first.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use proto::Result;
+use proto::model::ids::SliceNo;
+
+use crate::read::slice_fragments::Fragments;
+use crate::read::source::Source;
+use crate::rows::block::Block;
+use crate::rows::packed;
+
+/// A document whose state in a slice is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// Its number among those that are asked for.
+    pub document: u32,
+    /// The hash of its id.
+    pub hash: u64,
+    /// The slice.
+    pub slice: SliceNo,
+    /// Its id.
+    pub id: &'a [u8],
+}
+
+/// What a document has in a slice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its number among those that were asked for.
+    pub document: u32,
+    /// The slice.
+    pub slice: SliceNo,
+    /// Where its packed state is in the buffer of states.
+    pub state: Range<usize>,
+}
+
+/// Looks up the newest states of some documents; those that no fragment knows are not among the found.
+pub fn look_up(
+    slices: &BTreeMap<SliceNo, Arc<Fragments>>,
+    wanted: Vec<Wanted<'_>>,
+    found: &mut Vec<Found>,
+    states: &mut Vec<u8>,
+) -> Result<()> {
+    if slices.values().all(|fragments| fragments.back.is_empty()) {
+        return Ok(());
+    }
+    // Nearly all that is asked for is either new, or in one fragment: the filters are asked first, each
+    // for all documents.
+    let mut asked: Vec<Asked<'_>> =
+        wanted.into_iter().map(|wanted| Asked { wanted, fragments: 0 }).collect();
+    asked.sort_unstable_by_key(|asked| asked.wanted.slice);
+    for of_slice in asked.chunk_by_mut(|left, right| left.wanted.slice == right.wanted.slice) {
+        for (n, source) in back_of(slices, of_slice).iter().enumerate() {
+            for asked in &mut *of_slice {
+                asked.fragments |= u64::from(may_contain(source, asked.wanted.hash)) << bit(n);
+            }
+        }
+    }
+    asked.retain(|asked| asked.fragments != 0);
+    asked.sort_unstable_by(|Asked { wanted: left, .. }, Asked { wanted: right, .. }| {
+        left.slice.cmp(&right.slice).then_with(|| left.id.cmp(right.id))
+    });
+    for of_slice in asked.chunk_by_mut(|left, right| left.wanted.slice == right.wanted.slice) {
+        for (n, source) in back_of(slices, of_slice).iter().enumerate().rev() {
+            let mut reader = Reader::new(source);
+            for asked in of_slice.iter_mut().filter(|asked| asked.fragments >> bit(n) & 1 == 1) {
+                let Wanted { document, slice, id, .. } = asked.wanted;
+                if let Some(state) = reader.newest(id, states)? {
+                    found.push(Found { document, slice, state });
+                    asked.fragments = 0;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A document, and the fragments of its slice that may know it: a bit for each.
+struct Asked<'a> {
+    wanted: Wanted<'a>,
+    fragments: u64,
+}
+
+/// The back index of the slice that some documents are asked for in.
+fn back_of<'a>(
+    slices: &'a BTreeMap<SliceNo, Arc<Fragments>>,
+    of_slice: &[Asked<'_>],
+) -> &'a [Source] {
+    let slice = of_slice.first().and_then(|asked| slices.get(&asked.wanted.slice));
+    slice.map_or(&[], |fragments| &fragments.back)
+}
+
+/// The bit of a fragment of a list. More than there are bits share the last one: they are asked in vain,
+/// no more.
+fn bit(fragment: usize) -> usize {
+    fragment.min(63)
+}
+
+fn may_contain(source: &Source, hash: u64) -> bool {
+    source.table.fragment().is_none_or(|fragment| fragment.may_contain(hash))
+}
+
+/// Reads one fragment, keeping the block that it read last.
+struct Reader<'a> {
+    source: &'a Source,
+    section: Option<usize>,
+    last: Option<(u32, Arc<Block>)>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(source: &'a Source) -> Self {
+        Self { source, section: source.table.index.section(source.rows_of), last: None }
+    }
+
+    fn block(&mut self, block: u32) -> Result<Arc<Block>> {
+        match &self.last {
+            Some((last, found)) if *last == block => Ok(Arc::clone(found)),
+            _ => {
+                let found = self.source.table.block(block)?;
+                self.last = Some((block, Arc::clone(&found)));
+                Ok(found)
+            }
+        }
+    }
+
+    /// Appends the newest state of a document to `states`; `None` if the fragment does not know it.
+    fn newest(&mut self, id: &[u8], states: &mut Vec<u8>) -> Result<Option<Range<usize>>> {
+        let Some(section) = self.section else { return Ok(None) };
+        let index = &self.source.table.index;
+        let bounds = &index.sections()[section];
+        let mut at = index.lower_bound(section, id).saturating_sub(1).max(bounds.first_block);
+        let mut block = self.block(at)?;
+        let mut row = block.lower_bound(id);
+        loop {
+            if row == block.rows() {
+                at += 1;
+                if at >= bounds.end_block {
+                    return Ok(None);
+                }
+                block = self.block(at)?;
+                row = 0;
+            }
+            if !block.compare(row, id).is_eq() {
+                return Ok(None);
+            }
+            if self.source.epochs.contains(&block.epoch(row)) {
+                let (from, keys) = (states.len(), &self.source.keys);
+                block.put_value(row, states);
+                if !keys.low.is_empty() || keys.high.is_some() {
+                    let state = states.split_off(from);
+                    packed::put_range(states, &state, id, keys);
+                }
+                return Ok(Some(from..states.len()));
+            }
+            row += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::model::ids::Epoch;
+    use xxhash_rust::xxh3::xxh3_64;
+
+    use super::*;
+    use crate::rows::row::Version;
+    use crate::rows::table_builder::TableBuilder;
+
+    /// A table in which the document "m" has so many versions that they straddle blocks.
+    fn many_versions() -> Source {
+        let mut builder = TableBuilder::default();
+        let value = [7u8; 300];
+        let mut push = |id: &[u8], epoch: u64| {
+            let mut state = Vec::new();
+            let key = [&epoch.to_be_bytes()[..], &value].concat();
+            packed::put(&mut state, packed::PackedEntry { key: &key, include_hash: 0 });
+            let row = Version {
+                slice: SliceNo(1),
+                key: id,
+                id: b"",
+                value: &state,
+                epoch: Epoch(epoch),
+                tombstone: false,
+            };
+            builder.push(&row).unwrap();
+        };
+        push(b"a", 1);
+        (1..200).rev().for_each(|epoch| push(b"m", epoch));
+        push(b"z", 1);
+        let table = builder.finish().unwrap().expect("rows");
+        assert!(table.index.blocks() > 3, "the versions straddle blocks");
+        Source::whole(&Arc::new(table), SliceNo(1))
+    }
+
+    fn epochs_found(source: Source, ids: &[&str]) -> Vec<(u32, u64)> {
+        let fragments = Fragments { back: vec![source], ..Fragments::default() };
+        let slices = BTreeMap::from([(SliceNo(1), Arc::new(fragments))]);
+        let wanted = ids.iter().enumerate().map(|(n, id)| Wanted {
+            document: n as u32,
+            hash: xxh3_64(id.as_bytes()),
+            slice: SliceNo(1),
+            id: id.as_bytes(),
+        });
+        let (mut found, mut states) = (Vec::new(), Vec::new());
+        look_up(&slices, wanted.collect(), &mut found, &mut states).unwrap();
+        let epoch = |found: &Found| {
+            let state = &states[found.state.clone()];
+            let key = packed::entries(state).next().map(|entry| entry.key.to_vec());
+            let head = key.map(|key| crate::rows::bytes::head_of(&[&key]));
+            (found.document, head.unwrap_or_default())
+        };
+        found.iter().map(epoch).collect()
+    }
+
+    #[test]
+    fn of_versions_that_straddle_blocks_the_newest_is_found() {
+        let ids = ["z", "m", "nobody", "a"];
+        assert_eq!(epochs_found(many_versions(), &ids), [(3, 1), (1, 199), (0, 1)]);
+    }
+
+    #[test]
+    fn epochs_that_a_restriction_leaves_out_are_overlooked() {
+        let source = Source { epochs: Epoch(0)..=Epoch(57), ..many_versions() };
+        assert_eq!(epochs_found(source, &["m"]), [(0, 57)]);
+    }
+}

@@ -1,0 +1,13 @@
+//! Reading rows at an epoch.
+
+pub(crate) mod count;
+pub(crate) mod cursor;
+pub(crate) mod index_snapshot;
+pub(crate) mod index_version;
+pub(crate) mod lookup;
+pub(crate) mod merge;
+pub(crate) mod rows;
+pub(crate) mod slice_fragments;
+pub(crate) mod snapshot;
+pub(crate) mod source;
+pub(crate) mod visible_rows;

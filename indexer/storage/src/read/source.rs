@@ -1,0 +1,66 @@
+//! What a cursor reads: a restriction of a table.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use proto::model::ids::{Epoch, SliceNo};
+use proto::rpc::scan::KeyRange;
+
+use crate::rows::table_builder::BLOCK_BYTES;
+use crate::tables::table::Table;
+
+/// What a cursor reads.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The table.
+    pub table: Arc<Table>,
+    /// The slice that the rows count for.
+    pub slice: SliceNo,
+    /// The slice under whose number they stand in the table.
+    pub rows_of: SliceNo,
+    /// Which entries count.
+    pub range: KeyRange,
+    /// Which epochs count; rows of others are to be overlooked.
+    pub epochs: RangeInclusive<Epoch>,
+    /// In a back table: which entries of the packed states count.
+    pub keys: KeyRange,
+}
+
+impl Source {
+    /// All rows of a slice.
+    pub fn whole(table: &Arc<Table>, slice: SliceNo) -> Self {
+        Self {
+            table: Arc::clone(table),
+            slice,
+            rows_of: slice,
+            range: KeyRange::all(),
+            epochs: Epoch(0)..=Epoch(u64::MAX),
+            keys: KeyRange::all(),
+        }
+    }
+
+    /// Bytes of one of its blocks, about; none where the blocks are in memory anyway.
+    pub fn block_bytes(&self) -> usize {
+        let index = &self.table.index;
+        let Some(section) = index.section(self.rows_of) else { return 0 };
+        if self.table.fragment().is_none() {
+            return 0;
+        }
+        let section = &index.sections()[section];
+        let blocks = u64::from(section.end_block - section.first_block).max(1);
+        (section.bytes / blocks).max(BLOCK_BYTES as u64) as usize
+    }
+
+    /// Narrows the range.
+    pub fn clip(mut self, range: &KeyRange) -> Self {
+        if range.low > self.range.low {
+            self.range.low = range.low.clone();
+        }
+        if let Some(high) = &range.high
+            && self.range.high.as_ref().is_none_or(|own| high < own)
+        {
+            self.range.high = Some(high.clone());
+        }
+        self
+    }
+}

@@ -1,0 +1,194 @@
+//! The entries that an epoch shows, of some sources.
+
+use proto::Result;
+use proto::model::ids::Epoch;
+use proto::rpc::rows::RowBlockBuilder;
+
+use crate::read::merge::Merge;
+use crate::read::rows::Rows;
+use crate::read::source::Source;
+
+/// The entries that an epoch shows.
+pub struct VisibleRows {
+    merge: Merge,
+    epoch: Epoch,
+    with_values: bool,
+    /// There is one source, and all of its rows show.
+    whole: bool,
+    entry: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl VisibleRows {
+    /// The entries that an epoch shows of some sources, with their values if asked for.
+    pub fn new(
+        sources: impl IntoIterator<Item = Source>,
+        epoch: Epoch,
+        reverse: bool,
+        with_values: bool,
+    ) -> Result<Self> {
+        let merge = Merge::new(sources, reverse)?;
+        let whole = match &merge.cursors[..] {
+            [only] => {
+                let stats = &only.table().stats;
+                stats.shows_whole_at(epoch.min(*only.epochs.end()))
+                    && only.epochs.start() <= &stats.oldest
+            }
+            _ => false,
+        };
+        Ok(Self { merge, epoch, with_values, whole, entry: Vec::new(), value: Vec::new() })
+    }
+
+    /// The same with at most so many blocks of each source read at once.
+    pub fn with_ahead_max(mut self, blocks: u32) -> Self {
+        self.merge.set_ahead_max(blocks);
+        self
+    }
+
+    /// The next entry, where every row shows.
+    fn next_whole(&mut self) -> Result<bool> {
+        let Some((winner, _)) = self.merge.winner() else { return Ok(false) };
+        let (block, row) = self.merge.cursors[winner].place();
+        self.entry.clear();
+        block.put_entry(row, &mut self.entry);
+        if self.with_values {
+            self.value.clear();
+            block.put_value(row, &mut self.value);
+        }
+        self.merge.advance(winner)?;
+        Ok(true)
+    }
+
+    /// Packs what one block still has, forward, where every row shows; says how many rows that were.
+    fn pack_block(
+        &mut self,
+        block: &mut RowBlockBuilder,
+        bytes_max: usize,
+        rows_max: u64,
+    ) -> Result<u64> {
+        let Some((winner, _)) = self.merge.winner() else { return Ok(0) };
+        let cursor = &mut self.merge.cursors[winner];
+        let (from, rows) = cursor.rest_of_block();
+        let row_bytes = from.entry_len(rows.start) + 2;
+        let fit = (bytes_max - block.len()).div_ceil(row_bytes) as u64;
+        let count = u64::from(rows.end - rows.start).min(rows_max).min(fit) as u32;
+        let count = from.pack(rows.start..rows.start + count, block);
+        if count > 1 {
+            cursor.skip(count - 1);
+        }
+        if count > 0 {
+            self.merge.advance(winner)?;
+        }
+        Ok(u64::from(count))
+    }
+
+    /// Packs the next entry, without its value, if the epoch shows it: true if so, `None` behind the
+    /// last.
+    #[inline]
+    fn pack_entry(&mut self, out: &mut RowBlockBuilder) -> Result<Option<bool>> {
+        let Self { merge, epoch, .. } = self;
+        let Some((winner, head)) = merge.winner() else { return Ok(None) };
+        let cursor = &merge.cursors[winner];
+        let (block, row) = cursor.place();
+        // It is written at once, and counts if it turns out to show.
+        let Some(bytes) = block.put_row(row, out) else {
+            let found = self.next_entry()?;
+            if found == Some(true) {
+                out.push(&self.entry, &[]);
+            }
+            return Ok(found);
+        };
+        let (slice, mut best) = (cursor.slice, cursor.version_at(*epoch));
+        merge.advance(winner)?;
+        while let Some(next) = merge.same_entry(head, slice, &out.room(bytes)[1..bytes - 1]) {
+            let version = merge.cursors[next].version_at(*epoch);
+            if version.map(|version| version.0) > best.map(|best| best.0) {
+                best = version;
+            }
+            merge.advance(next)?;
+        }
+        let shows = matches!(best, Some((_, false)));
+        if shows {
+            out.commit(1, bytes);
+        }
+        Ok(Some(shows))
+    }
+
+    /// Goes past all versions of the next entry; true if the epoch shows it, false if not, `None`
+    /// behind the last.
+    fn next_entry(&mut self) -> Result<Option<bool>> {
+        let Self { merge, epoch, with_values, entry, value, .. } = self;
+        let mut best: Option<(Epoch, bool)> = None;
+        let found = merge.next_versions(entry, |cursor| {
+            let (block, row) = cursor.place();
+            let version = block.epoch(row);
+            if version <= *epoch && best.is_none_or(|(newest, _)| version > newest) {
+                let tombstone = block.is_tombstone(row);
+                best = Some((version, tombstone));
+                if *with_values && !tombstone {
+                    value.clear();
+                    block.put_value(row, value);
+                }
+            }
+        })?;
+        Ok(found.then_some(matches!(best, Some((_, false)))))
+    }
+}
+
+impl Rows for VisibleRows {
+    fn next(&mut self) -> Result<bool> {
+        if self.whole {
+            return self.next_whole();
+        }
+        loop {
+            match self.next_entry()? {
+                Some(true) => return Ok(true),
+                Some(false) => {}
+                None => return Ok(false),
+            }
+        }
+    }
+
+    fn entry(&self) -> &[u8] {
+        &self.entry
+    }
+
+    fn include(&self) -> &[u8] {
+        if self.with_values { &self.value } else { &[] }
+    }
+
+    fn pack(
+        &mut self,
+        block: &mut RowBlockBuilder,
+        bytes_max: usize,
+        rows_max: u64,
+    ) -> Result<bool> {
+        let in_blocks = self.whole && !self.with_values && !self.merge.reverse;
+        let mut left = rows_max;
+        while left > 0 && block.len() < bytes_max {
+            let packed = if in_blocks { self.pack_block(block, bytes_max, left)? } else { 0 };
+            if packed > 0 {
+                left -= packed;
+                continue;
+            }
+            if self.with_values {
+                if !self.next()? {
+                    return Ok(false);
+                }
+                block.push(self.entry(), self.include());
+                left -= 1;
+                continue;
+            }
+            match self.pack_entry(block)? {
+                Some(true) => left -= 1,
+                Some(false) => {}
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+#[path = "visible_rows_tests.rs"]
+mod tests;

@@ -1,0 +1,175 @@
+//! Merges against a naive model: a map from (slice, entry) to its versions.
+
+use proto::model::ids::Epoch;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use proto::rpc::scan::KeyRange;
+
+use proto::model::ids::SliceNo;
+
+use super::*;
+use crate::maintain::rewrite::Rewrite;
+use crate::read::visible_rows::VisibleRows;
+use crate::retention::Protected;
+use crate::rows::row::Version;
+use crate::rows::table_builder::TableBuilder;
+use crate::tables::table::Table;
+
+/// Key, id, epoch, tombstone, value. A key is made self-delimiting by its length.
+type Row = (Vec<u8>, Vec<u8>, u64, bool, u8);
+
+fn rows() -> impl Strategy<Value = Vec<Row>> {
+    let text = |len| proptest::collection::vec(prop_oneof![Just(b'a'), Just(b'b')], len);
+    let key = (0..3usize, text(0..12)).prop_map(|(shared, mut rest)| {
+        rest.truncate(12);
+        let mut key = b"common beginning"[..16 - 8 * (shared / 2)].to_vec();
+        key.extend_from_slice(&rest);
+        key.push(0);
+        key
+    });
+    let row = (key, text(0..3), 0..20u64, any::<bool>(), any::<u8>());
+    proptest::collection::vec(row, 0..80)
+}
+
+fn table(rows: &[Row]) -> Option<Arc<Table>> {
+    let mut sorted: Vec<_> = rows.iter().collect();
+    sorted.sort_by_key(|row| ([&row.0[..], &row.1[..]].concat(), std::cmp::Reverse(row.2)));
+    sorted.dedup_by_key(|row| (row.0.clone(), row.1.clone(), row.2));
+    let mut builder = TableBuilder::default();
+    for (key, id, epoch, tombstone, value) in sorted {
+        let row = Version {
+            slice: SliceNo(3),
+            key,
+            id,
+            value: &[*value],
+            epoch: Epoch(*epoch),
+            tombstone: *tombstone,
+        };
+        builder.push(&row).expect("in memory");
+    }
+    builder.finish().expect("in memory").map(Arc::new)
+}
+
+/// By entry and epoch: is it a tombstone, and its value.
+type Model = BTreeMap<Vec<u8>, BTreeMap<u64, (bool, u8)>>;
+
+/// The tables of some rows, each (entry, epoch) in one table alone.
+fn tables(parts: &[Vec<Row>]) -> (Vec<Arc<Table>>, Model) {
+    let mut model = Model::new();
+    let mut tables = Vec::new();
+    for part in parts {
+        let mut fresh = Vec::new();
+        for row in part {
+            let versions = model.entry([&row.0[..], &row.1[..]].concat()).or_default();
+            if let Entry::Vacant(unknown) = versions.entry(row.2) {
+                unknown.insert((row.3, row.4));
+                fresh.push(row.clone());
+            }
+        }
+        tables.extend(table(&fresh));
+    }
+    (tables, model)
+}
+
+fn shown(mut rows: VisibleRows) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut found = Vec::new();
+    while rows.next().expect("in memory") {
+        found.push((rows.entry().to_vec(), rows.include().to_vec()));
+    }
+    found
+}
+
+/// The same, packed for the wire in blocks of some bytes, so many rows at a time.
+fn packed(mut rows: VisibleRows, bytes_max: usize, rows_max: u64) -> Vec<Vec<u8>> {
+    let mut block = proto::rpc::rows::RowBlockBuilder::default();
+    let (mut found, mut more) = (Vec::new(), true);
+    while more {
+        more = rows.pack(&mut block, bytes_max, rows_max).expect("in memory");
+        let block = block.finish();
+        assert!(u64::from(block.rows) <= rows_max);
+        block.validate().expect("a block that can be read");
+        found.extend(block.iter().map(|row| row.entry.to_vec()));
+    }
+    found
+}
+
+#[test]
+fn rows_of_one_length_are_packed_a_block_at_a_time_and_as_they_are() {
+    let rows: Vec<Row> = (0..3000u64)
+        .map(|n| {
+            (
+                n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec(),
+                b"id".to_vec(),
+                1,
+                false,
+                0,
+            )
+        })
+        .collect();
+    let table = table(&rows).expect("rows");
+    let source = || [Source::whole(&table, SliceNo(3))];
+    for (bytes_max, rows_max) in [(1, 7), (1000, 1 << 40), (1 << 20, 333)] {
+        let visible = VisibleRows::new(source(), Epoch(9), false, false).unwrap();
+        let expected = shown(VisibleRows::new(source(), Epoch(9), false, false).unwrap());
+        let expected: Vec<_> = expected.into_iter().map(|(entry, _)| entry).collect();
+        assert_eq!(packed(visible, bytes_max, rows_max), expected);
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_merge_shows_what_a_map_shows(
+        parts in proptest::collection::vec(rows(), 0..6),
+        epoch in 0..22u64,
+        reverse: bool,
+        low in prop_oneof![Just(Vec::new()), rows().prop_map(|r| r.first().map_or(vec![], |r| r.0.clone()))],
+        high in proptest::option::of(rows().prop_map(|r| r.last().map_or(vec![], |r| r.0.clone()))),
+    ) {
+        let (tables, model) = tables(&parts);
+        let range = KeyRange { low: low.into(), high: high.map(Into::into) };
+        let sources = tables.iter().map(|t| Source::whole(t, SliceNo(3)).clip(&range));
+        let found = shown(VisibleRows::new(sources, Epoch(epoch), reverse, true).unwrap());
+        let mut expected: Vec<_> = model.iter().filter_map(|(entry, versions)| {
+            let (_, (tombstone, value)) = versions.range(..=epoch).next_back()?;
+            (!tombstone && range.contains(entry)).then(|| (entry.clone(), vec![*value]))
+        }).collect();
+        if reverse {
+            expected.reverse();
+        }
+        prop_assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_rewrite_changes_nothing_that_can_be_asked_for(
+        parts in proptest::collection::vec(rows(), 1..6),
+        from in 0..5usize,
+        len in 1..5usize,
+        horizon in 0..20u64,
+    ) {
+        // Each part has newer epochs than those before it, as the lists of slices have.
+        let parts: Vec<Vec<Row>> = parts.into_iter().enumerate().map(|(n, part)| {
+            part.into_iter().map(|r| (r.0, r.1, r.2 + 20 * n as u64, r.3, r.4)).collect()
+        }).collect();
+        let (before, _) = tables(&parts);
+        let from = from.min(before.len());
+        let until = (from + len).min(before.len());
+        let protected = Protected { horizon: Epoch(horizon * parts.len() as u64), points: vec![] };
+        let rewrite = Rewrite { protected: protected.clone(), back: false };
+        let mut out = TableBuilder::default();
+        let inputs = before[from..until].iter().map(|t| Source::whole(t, SliceNo(3))).collect();
+        rewrite.slice(SliceNo(3), inputs, from == 0, &mut out).unwrap();
+        let mut after = before[..from].to_vec();
+        after.extend(out.finish().unwrap().map(Arc::new));
+        after.extend_from_slice(&before[until..]);
+        for epoch in protected.horizon.0..20 * parts.len() as u64 + 1 {
+            let at = |tables: &[Arc<Table>]| {
+                let sources = tables.iter().map(|t| Source::whole(t, SliceNo(3)));
+                shown(VisibleRows::new(sources, Epoch(epoch), false, true).unwrap())
+            };
+            prop_assert_eq!(at(&before), at(&after), "at epoch {}", epoch);
+        }
+    }
+}

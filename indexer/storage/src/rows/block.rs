@@ -1,0 +1,438 @@
+//! A block: some rows of a table, sorted, in columns that are read in place. The same bytes stand in
+//! memory and in fragments.
+//!
+//! A row is a *key*, an *id*, a *value*, an epoch, and whether it is a tombstone. In a forward table the
+//! key is an index key, the id a document's, the value its included values; in a back table the key is
+//! a document's id, the id is empty, and the value is what the document has in the index. The *entry*
+//! of a row is its key and id back to back; rows are ordered by entry, versions of one entry from the
+//! newest to the oldest.
+//!
+//! Keys, ids and values are columns of their own, each without the beginning that all of its strings
+//! share, and either of one width or with an offset table: so any row is reached without reading those
+//! before it. Epochs are stored as differences to the smallest, as narrow as they can be: most blocks
+//! need no byte for them.
+//!
+//! ```text
+//! block  := rows:u16 flags:u8 epoch-width:u8 epoch-base:u64 column{3} prefix{3} data{3} epochs bits
+//! column := prefix-len:u16 shape:u16         shape: width, or 0xffff/0xfffe: offsets of 16/32 bits
+//! data   := width*rows bytes | (rows+1) offsets, then bytes
+//! epochs := epoch-width*rows bytes            bits := ceil(rows/8) bytes, if flags & 1: tombstones
+//! ```
+//! Integers are little endian. [`Block::parse`] checks all that reading relies on; `block_builder` writes.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use proto::model::ids::Epoch;
+use proto::rpc::rows::RowBlockBuilder;
+use proto::{Error, Result};
+
+use crate::rows::block_format::{
+    BLOCK_ROWS_MAX, HEADER_BYTES, OFFSETS_16, OFFSETS_32, TOMBSTONES, WIDTH_MAX, corrupt, u16_at,
+    u32_at,
+};
+use crate::rows::bytes::{WIDE_BYTES, head_of, put_wide};
+use crate::rows::heads::Heads;
+
+/// A parsed block.
+#[derive(Debug)]
+pub struct Block {
+    bytes: Box<[u8]>,
+    rows: u32,
+    key: Column,
+    id: Column,
+    value: Column,
+    epochs: Epochs,
+    /// Where the bitmap of tombstones begins; zero if there is none.
+    tombstones: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Column {
+    prefix: (u32, u32),
+    shape: Shape,
+    /// Where the strings without their prefix begin.
+    data: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    Fixed(u32),
+    /// Where the offsets begin.
+    Offsets16(u32),
+    Offsets32(u32),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Epochs {
+    base: u64,
+    width: u8,
+    at: u32,
+}
+
+impl Block {
+    /// Reads a block, checking all that the other methods rely on.
+    pub fn parse(bytes: Box<[u8]>) -> Result<Self> {
+        if bytes.len() < HEADER_BYTES || bytes.len() > u32::MAX as usize / 2 {
+            return Err(corrupt("its length"));
+        }
+        let rows = u32::from(u16_at(&bytes, 0));
+        if rows == 0 || rows as usize > BLOCK_ROWS_MAX {
+            return Err(corrupt("its number of rows"));
+        }
+        let mut at = HEADER_BYTES;
+        let mut take = |len: usize| -> Result<usize> {
+            let from = at;
+            at = at.checked_add(len).filter(|end| *end <= bytes.len()).ok_or_else(short)?;
+            Ok(from)
+        };
+        let mut prefixes = [(0u32, 0u32); 3];
+        for (n, prefix) in prefixes.iter_mut().enumerate() {
+            let len = usize::from(u16_at(&bytes, 12 + 4 * n));
+            let from = take(len)?;
+            *prefix = (from as u32, (from + len) as u32);
+        }
+        let mut columns = [Column { prefix: (0, 0), shape: Shape::Fixed(0), data: 0 }; 3];
+        for (n, column) in columns.iter_mut().enumerate() {
+            let (shape, data) = match u16_at(&bytes, 14 + 4 * n) {
+                OFFSETS_16 => read_offsets(&bytes, rows, 2, &mut take)?,
+                OFFSETS_32 => read_offsets(&bytes, rows, 4, &mut take)?,
+                width if usize::from(width) <= WIDTH_MAX => {
+                    let data = take(rows as usize * usize::from(width))?;
+                    (Shape::Fixed(u32::from(width)), data)
+                }
+                _ => return Err(corrupt("the shape of a column")),
+            };
+            *column = Column { prefix: prefixes[n], shape, data: data as u32 };
+        }
+        let width = bytes[3];
+        if !matches!(width, 0 | 1 | 2 | 4 | 8) {
+            return Err(corrupt("the width of its epochs"));
+        }
+        let base = u64::from(u32_at(&bytes, 4)) | u64::from(u32_at(&bytes, 8)) << 32;
+        let epochs_at = take(rows as usize * usize::from(width))? as u32;
+        let tombstones = match bytes[2] {
+            0 => 0,
+            TOMBSTONES => take((rows as usize).div_ceil(8))? as u32,
+            _ => return Err(corrupt("its flags")),
+        };
+        if at != bytes.len() {
+            return Err(corrupt("bytes behind its end"));
+        }
+        let [key, id, value] = columns;
+        let epochs = Epochs { base, width, at: epochs_at };
+        Ok(Self { bytes, rows, key, id, value, epochs, tombstones })
+    }
+
+    /// How many rows.
+    pub fn rows(&self) -> u32 {
+        self.rows
+    }
+
+    /// Bytes of memory.
+    pub fn size(&self) -> usize {
+        self.bytes.len() + std::mem::size_of::<Self>()
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    #[inline]
+    fn prefix(&self, column: &Column) -> &[u8] {
+        &self.bytes[column.prefix.0 as usize..column.prefix.1 as usize]
+    }
+
+    #[inline(always)]
+    fn range(&self, column: &Column, row: u32) -> Range<usize> {
+        let data = column.data as usize;
+        match column.shape {
+            Shape::Fixed(width) => {
+                let from = data + (row * width) as usize;
+                from..from + width as usize
+            }
+            Shape::Offsets16(at) => {
+                let at = at as usize + 2 * row as usize;
+                let offset = |at| usize::from(u16_at(&self.bytes, at));
+                data + offset(at)..data + offset(at + 2)
+            }
+            Shape::Offsets32(at) => {
+                let at = at as usize + 4 * row as usize;
+                let offset = |at| u32_at(&self.bytes, at) as usize;
+                data + offset(at)..data + offset(at + 4)
+            }
+        }
+    }
+
+    #[inline]
+    fn suffix(&self, column: &Column, row: u32) -> &[u8] {
+        &self.bytes[self.range(column, row)]
+    }
+
+    /// The four pieces whose bytes, back to back, are the entry of a row.
+    #[inline]
+    fn pieces(&self, row: u32) -> [&[u8]; 4] {
+        [
+            self.prefix(&self.key),
+            self.suffix(&self.key, row),
+            self.prefix(&self.id),
+            self.suffix(&self.id, row),
+        ]
+    }
+
+    /// Appends the entry of a row.
+    #[inline]
+    pub fn put_entry(&self, row: u32, out: &mut Vec<u8>) {
+        let pieces = self.pieces(row);
+        out.reserve(pieces.iter().map(|piece| piece.len()).sum());
+        for piece in pieces {
+            out.extend_from_slice(piece);
+        }
+    }
+
+    /// Appends the key of a row.
+    pub fn put_key(&self, row: u32, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.prefix(&self.key));
+        out.extend_from_slice(self.suffix(&self.key, row));
+    }
+
+    /// Bytes of the entry of a row.
+    pub fn entry_len(&self, row: u32) -> usize {
+        self.pieces(row).iter().map(|piece| piece.len()).sum()
+    }
+
+    /// Bytes of the key of a row.
+    #[inline]
+    pub fn key_len(&self, row: u32) -> usize {
+        self.prefix(&self.key).len() + self.range(&self.key, row).len()
+    }
+
+    /// Appends the value of a row.
+    #[inline]
+    pub fn put_value(&self, row: u32, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.prefix(&self.value));
+        out.extend_from_slice(self.suffix(&self.value, row));
+    }
+
+    /// The epoch of a row.
+    #[inline]
+    pub fn epoch(&self, row: u32) -> Epoch {
+        let Epochs { base, width, at } = self.epochs;
+        let at = at as usize + usize::from(width) * row as usize;
+        let delta = match width {
+            0 => 0,
+            1 => u64::from(self.bytes[at]),
+            2 => u64::from(u16_at(&self.bytes, at)),
+            4 => u64::from(u32_at(&self.bytes, at)),
+            _ => u64::from(u32_at(&self.bytes, at)) | u64::from(u32_at(&self.bytes, at + 4)) << 32,
+        };
+        Epoch(base.wrapping_add(delta))
+    }
+
+    /// Is a row a tombstone?
+    #[inline]
+    pub fn is_tombstone(&self, row: u32) -> bool {
+        self.tombstones != 0
+            && self.bytes[self.tombstones as usize + row as usize / 8] >> (row % 8) & 1 == 1
+    }
+
+    /// Compares the entry of a row with bytes.
+    #[inline]
+    pub fn compare(&self, row: u32, mut other: &[u8]) -> Ordering {
+        for piece in self.pieces(row) {
+            let len = piece.len().min(other.len());
+            match piece[..len].cmp(&other[..len]) {
+                Ordering::Equal if len < piece.len() => return Ordering::Greater,
+                Ordering::Equal => other = &other[len..],
+                unequal => return unequal,
+            }
+        }
+        if other.is_empty() { Ordering::Equal } else { Ordering::Less }
+    }
+
+    /// Compares the entries of two rows.
+    pub fn compare_rows(&self, row: u32, other: &Self, other_row: u32) -> Ordering {
+        let (left, right) = (self.pieces(row), other.pieces(other_row));
+        let (mut lefts, mut rights) = (left.into_iter(), right.into_iter());
+        let (mut one, mut two): (&[u8], &[u8]) = (&[], &[]);
+        loop {
+            while one.is_empty()
+                && let Some(next) = lefts.next()
+            {
+                one = next;
+            }
+            while two.is_empty()
+                && let Some(next) = rights.next()
+            {
+                two = next;
+            }
+            let len = one.len().min(two.len());
+            if len == 0 {
+                return one.len().cmp(&two.len());
+            }
+            match one[..len].cmp(&two[..len]) {
+                Ordering::Equal => (one, two) = (&one[len..], &two[len..]),
+                unequal => return unequal,
+            }
+        }
+    }
+
+    /// Writes a row as it goes over the wire, without its value, into the room of a block; says how many
+    /// bytes that are, which do not count yet. `None`, and nothing is written, if the entry is long.
+    #[inline]
+    pub fn put_row(&self, row: u32, out: &mut RowBlockBuilder) -> Option<usize> {
+        let prefix = |column: &Column| column.prefix.0 as usize..column.prefix.1 as usize;
+        let key = self.range(&self.key, row);
+        let id = self.range(&self.id, row);
+        let pieces = [prefix(&self.key), key, prefix(&self.id), id];
+        let len: usize = pieces.iter().map(Range::len).sum();
+        if len >= 0x80 {
+            return None;
+        }
+        // The length of the entry, the entry, the length of no value.
+        let room = out.room(len + 2 + WIDE_BYTES);
+        room[0] = len as u8;
+        let mut at = 1;
+        for piece in pieces {
+            at = put_wide(&self.bytes, piece, room, at);
+        }
+        room[at] = 0;
+        Some(at + 1)
+    }
+
+    /// Packs rows without their values into a block for the wire; says how many, less than wanted where
+    /// one is too long for [`Self::put_row`].
+    pub fn pack(&self, rows: Range<u32>, out: &mut RowBlockBuilder) -> u32 {
+        let from = rows.start;
+        for row in rows.clone() {
+            match self.put_row(row, out) {
+                Some(bytes) => out.commit(1, bytes),
+                None => return row - from,
+            }
+        }
+        rows.end - from
+    }
+
+    /// The first row whose entry is at or behind `bound`; the number of rows if there is none.
+    pub fn lower_bound(&self, bound: &[u8]) -> u32 {
+        let prefix = self.prefix(&self.key);
+        let shared = prefix.len().min(bound.len());
+        match bound[..shared].cmp(&prefix[..shared]) {
+            Ordering::Less => return 0,
+            Ordering::Greater => return self.rows,
+            Ordering::Equal if shared < prefix.len() => return 0,
+            Ordering::Equal => {}
+        }
+        // Up to eight bytes of the keys decide nearly all; only where they are equal the entries are
+        // compared.
+        let width = match self.key.shape {
+            Shape::Fixed(width) => width as usize,
+            _ => 0,
+        };
+        let mask = !u64::MAX.checked_shr(8 * width.min(8) as u32).unwrap_or(0);
+        let head = head_of(&[&bound[shared..]]) & mask;
+        let (mut low, mut high) = (0, self.rows);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let at = self.key.data as usize + width * middle as usize;
+            let word = self.bytes[at..].first_chunk().map(|word| u64::from_be_bytes(*word));
+            let other = word.unwrap_or_else(|| head_of(&[&self.bytes[at..]])) & mask;
+            let before = match other.cmp(&head) {
+                Ordering::Equal => self.compare(middle, bound) == Ordering::Less,
+                unequal => unequal == Ordering::Less,
+            };
+            if before {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// How to read the heads of this block's rows quickly: see [`Heads`].
+    pub fn heads(&self, skip: usize) -> Heads {
+        let prefix = self.prefix(&self.key);
+        let Shape::Fixed(width) = self.key.shape else { return Heads::slow(skip) };
+        let (width, data) = (width as usize, self.key.data as usize);
+        if skip >= prefix.len() {
+            let from = skip - prefix.len();
+            let whole = from + 8 <= width;
+            return if whole {
+                Heads::fast(skip, 0, 0, data + from, width)
+            } else {
+                Heads::slow(skip)
+            };
+        }
+        let shared = &prefix[skip..];
+        if shared.len() >= 8 {
+            return Heads::fast(skip, head_of(&[shared]), 64, data, width);
+        }
+        if width < 8 - shared.len() {
+            return Heads::slow(skip);
+        }
+        Heads::fast(skip, head_of(&[shared]), 8 * shared.len() as u32, data, width)
+    }
+
+    /// The head of a row.
+    #[inline]
+    pub fn head(&self, heads: &Heads, row: u32) -> u64 {
+        if heads.shift >= 64 {
+            return heads.shared;
+        }
+        let at = heads.data + heads.width * row as usize;
+        match self.bytes.get(at..at + 8) {
+            Some(chunk) if heads.fast => {
+                let mut word = [0; 8];
+                word.copy_from_slice(chunk);
+                heads.shared | u64::from_be_bytes(word) >> heads.shift
+            }
+            _ => {
+                let mut skip = heads.skip;
+                let pieces = self.pieces(row).map(|piece| {
+                    let rest = &piece[skip.min(piece.len())..];
+                    skip -= skip.min(piece.len());
+                    rest
+                });
+                head_of(&pieces)
+            }
+        }
+    }
+}
+
+fn short() -> Error {
+    corrupt("it ends too soon")
+}
+
+/// Checks an offset table and says where its strings begin.
+fn read_offsets(
+    bytes: &[u8],
+    rows: u32,
+    width: usize,
+    take: &mut impl FnMut(usize) -> Result<usize>,
+) -> Result<(Shape, usize)> {
+    let at = take((rows as usize + 1) * width)?;
+    let offset = |n: usize| match width {
+        2 => u32::from(u16_at(bytes, at + 2 * n)),
+        _ => u32_at(bytes, at + 4 * n),
+    };
+    let mut last = offset(0);
+    if last != 0 {
+        return Err(corrupt("an offset"));
+    }
+    for n in 1..=rows as usize {
+        let next = offset(n);
+        if next < last {
+            return Err(corrupt("an offset"));
+        }
+        last = next;
+    }
+    let data = take(last as usize)?;
+    let shape = if width == 2 { Shape::Offsets16(at as u32) } else { Shape::Offsets32(at as u32) };
+    Ok((shape, data))
+}
+
+#[cfg(test)]
+#[path = "block_tests.rs"]
+mod tests;

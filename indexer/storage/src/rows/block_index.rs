@@ -1,0 +1,208 @@
+//! The sparse index of a table: where each of its blocks begins, by entry and in the file.
+//!
+//! Versions of one entry may stand in two neighbouring blocks: a search for an entry therefore begins at the last block
+//! whose first entry is *before* it.
+
+use std::cmp::Ordering;
+
+use proto::model::ids::SliceNo;
+use serde::{Deserialize, Serialize};
+
+use crate::rows::bytes::{common, head_of};
+
+/// The rows of one slice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Section {
+    /// The slice.
+    pub slice: SliceNo,
+    /// The first block.
+    pub first_block: u32,
+    /// The block behind the last.
+    pub end_block: u32,
+    /// How many rows.
+    pub rows: u64,
+    /// Bytes of its blocks.
+    pub bytes: u64,
+    /// The last entry.
+    pub last: Vec<u8>,
+}
+
+/// The sparse index: where each block begins, by entry and in the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockIndex {
+    /// By slice, ascending.
+    sections: Vec<Section>,
+    /// The first entries of the blocks, back to back.
+    entries: Vec<u8>,
+    /// Where each of them ends.
+    ends: Vec<u32>,
+    /// For each block its place in the file (zeros in memory): offset and bytes as stored.
+    places: Vec<(u64, u32)>,
+    /// For each section the bytes that its entries share.
+    #[serde(skip)]
+    shared: Vec<u32>,
+    /// For each block the head of its first entry behind what its section shares.
+    #[serde(skip)]
+    heads: Vec<u64>,
+}
+
+impl BlockIndex {
+    /// The sections, by slice.
+    pub fn sections(&self) -> &[Section] {
+        &self.sections
+    }
+
+    /// The section of a slice.
+    pub fn section(&self, slice: SliceNo) -> Option<usize> {
+        self.sections.binary_search_by_key(&slice, |section| section.slice).ok()
+    }
+
+    /// How many blocks.
+    pub fn blocks(&self) -> u32 {
+        self.ends.len() as u32
+    }
+
+    /// Where a block is in its file: offset and bytes.
+    pub fn place(&self, block: u32) -> Option<(u64, u32)> {
+        self.places.get(block as usize).copied()
+    }
+
+    /// The first entry of a block.
+    pub fn first_entry(&self, block: u32) -> &[u8] {
+        let n = block as usize;
+        let from = if n == 0 { 0 } else { self.ends[n - 1] as usize };
+        &self.entries[from..self.ends[n] as usize]
+    }
+
+    /// What all entries of a section share at their beginning.
+    pub fn beginning(&self, section: usize) -> &[u8] {
+        match self.shared[section] as usize {
+            0 => &[],
+            shared => &self.first_entry(self.sections[section].first_block)[..shared],
+        }
+    }
+
+    /// The first block of a section whose first entry is at or behind `bound`; the block behind the
+    /// section if there is none.
+    pub fn lower_bound(&self, section: usize, bound: &[u8]) -> u32 {
+        let Section { first_block, end_block, .. } = self.sections[section];
+        let shared = self.shared[section] as usize;
+        let len = shared.min(bound.len());
+        match bound[..len].cmp(&self.beginning(section)[..len]) {
+            Ordering::Less => return first_block,
+            Ordering::Greater => return end_block,
+            Ordering::Equal if bound.len() <= shared => return first_block,
+            Ordering::Equal => {}
+        }
+        let head = head_of(&[&bound[shared..]]);
+        let heads = &self.heads[first_block as usize..end_block as usize];
+        let mut at = first_block + heads.partition_point(|other| *other < head) as u32;
+        // Equal heads decide nothing: search among them by whole entries.
+        if at < end_block && self.heads[at as usize] == head {
+            let same = &self.heads[at as usize..end_block as usize];
+            let (mut low, mut high) =
+                (at, at + same.partition_point(|other| *other == head) as u32);
+            while low < high {
+                let middle = low + (high - low) / 2;
+                if self.first_entry(middle) < bound {
+                    low = middle + 1;
+                } else {
+                    high = middle;
+                }
+            }
+            at = low;
+        }
+        at
+    }
+
+    /// Bytes of memory.
+    pub fn size(&self) -> usize {
+        self.entries.len() + 28 * self.ends.len() + 96 * self.sections.len()
+    }
+
+    /// Computes what is not stored; false when the parts do not fit together.
+    pub fn prepare(&mut self) -> bool {
+        let blocks = self.ends.len();
+        let ascending = self.ends.windows(2).all(|pair| pair[0] <= pair[1]);
+        let whole = self.ends.last().map_or(0, |end| *end as usize) == self.entries.len();
+        let mut next = 0;
+        let mut slices = self.sections.windows(2);
+        let contiguous = self.sections.iter().all(|section| {
+            let fits = section.first_block == next && section.end_block > next;
+            next = section.end_block;
+            fits
+        });
+        let ordered = slices.all(|pair| pair[0].slice < pair[1].slice);
+        if !(ascending && whole && contiguous && ordered)
+            || next as usize != blocks
+            || self.places.len() != blocks
+        {
+            return false;
+        }
+        self.heads.clear();
+        self.shared.clear();
+        for n in 0..self.sections.len() {
+            let Section { first_block, end_block, ref last, .. } = self.sections[n];
+            let shared = common(self.first_entry(first_block), last);
+            for block in first_block..end_block {
+                let entry = self.first_entry(block);
+                let rest = &entry[shared.min(entry.len())..];
+                self.heads.push(head_of(&[rest]));
+            }
+            self.shared.push(shared as u32);
+        }
+        true
+    }
+
+    /// A block begins, with an entry given in pieces.
+    pub(crate) fn open_block(&mut self, slice: SliceNo, first: &[&[u8]]) {
+        let block = self.ends.len() as u32;
+        if self.sections.last().is_none_or(|section| section.slice != slice) {
+            self.sections.push(Section {
+                slice,
+                first_block: block,
+                end_block: block,
+                rows: 0,
+                bytes: 0,
+                last: Vec::new(),
+            });
+        }
+        first.iter().for_each(|piece| self.entries.extend_from_slice(piece));
+        self.ends.push(self.entries.len() as u32);
+    }
+
+    /// The block ends: where it is in the file, how many rows it has, and the last entry.
+    pub(crate) fn close_block(&mut self, place: (u64, u32), rows: u64, last: Vec<u8>) {
+        self.places.push(place);
+        if let Some(section) = self.sections.last_mut() {
+            section.end_block += 1;
+            section.rows += rows;
+            section.bytes += u64::from(place.1);
+            section.last = last;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tables::table::tests::table;
+
+    use super::*;
+
+    #[test]
+    fn an_index_whose_parts_do_not_fit_is_refused() {
+        let rows: Vec<_> = (0..5000).map(|n| (1, n << 32)).collect();
+        let good = table(&rows).index;
+        assert!(good.clone().prepare());
+        let damaged = |change: fn(&mut BlockIndex)| {
+            let mut index = good.clone();
+            change(&mut index);
+            !index.prepare()
+        };
+        assert!(damaged(|index| index.sections[0].end_block += 1));
+        assert!(damaged(|index| index.ends[1] = 0));
+        assert!(damaged(|index| index.entries.truncate(3)));
+        assert!(damaged(|index| index.places.truncate(1)));
+        assert!(damaged(|index| index.sections[0].first_block = index.sections[0].end_block));
+    }
+}

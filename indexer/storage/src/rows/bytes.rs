@@ -1,0 +1,47 @@
+//! Byte strings: what they share, their heads, and copies of short ones.
+
+use std::ops::Range;
+
+/// How many bytes two strings share at their beginning.
+pub fn common(left: &[u8], right: &[u8]) -> usize {
+    let mut shared = 0;
+    let (mut one, mut other) = (left, right);
+    while let (Some((a, rest)), Some((b, other_rest))) =
+        (one.split_first_chunk::<8>(), other.split_first_chunk::<8>())
+    {
+        let differing = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
+        if differing != 0 {
+            return shared + differing.trailing_zeros() as usize / 8;
+        }
+        shared += 8;
+        (one, other) = (rest, other_rest);
+    }
+    shared + one.iter().zip(other).take_while(|(a, b)| a == b).count()
+}
+
+/// The head of a string given in pieces.
+pub fn head_of(pieces: &[&[u8]]) -> u64 {
+    let (mut word, mut len) = ([0; 8], 0);
+    for piece in pieces {
+        let take = piece.len().min(8 - len);
+        word[len..len + take].copy_from_slice(&piece[..take]);
+        len += take;
+    }
+    u64::from_be_bytes(word)
+}
+
+/// Short strings are copied with so many bytes, whatever their length.
+pub const WIDE_BYTES: usize = 16;
+
+/// Copies a string to `at` and says where it ends there. Bytes behind it may be overwritten too: what
+/// comes next is written after it.
+#[inline]
+pub fn put_wide(from: &[u8], range: Range<usize>, out: &mut [u8], at: usize) -> usize {
+    let end = at + range.len();
+    let wide = from[range.start..].first_chunk::<WIDE_BYTES>();
+    match (wide, out[at..].first_chunk_mut::<WIDE_BYTES>()) {
+        (Some(wide), Some(out)) if range.len() <= WIDE_BYTES => *out = *wide,
+        _ => out[at..end].copy_from_slice(&from[range]),
+    }
+    end
+}

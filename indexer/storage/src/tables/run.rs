@@ -1,0 +1,48 @@
+//! Builds runs: tables in memory.
+
+use std::sync::Arc;
+
+use proto::Result;
+
+use crate::rows::block::Block;
+use crate::rows::sinks::BlockSink;
+use crate::rows::table_builder::TableBuilder;
+use crate::tables::table::Table;
+
+/// Keeps the blocks of a run in memory.
+#[derive(Debug, Default)]
+pub struct MemorySink {
+    blocks: Vec<Arc<Block>>,
+    bytes: u64,
+}
+
+impl BlockSink for MemorySink {
+    fn block(&mut self, block: Vec<u8>) -> Result<(u64, u32)> {
+        let block = Block::parse(block.into_boxed_slice())?;
+        self.bytes += block.size() as u64;
+        let place = (0, block.bytes().len() as u32);
+        self.blocks.push(Arc::new(block));
+        Ok(place)
+    }
+
+    fn shared_block(&mut self, block: &Arc<Block>) -> Result<(u64, u32)> {
+        self.bytes += block.size() as u64;
+        self.blocks.push(Arc::clone(block));
+        Ok((0, block.bytes().len() as u32))
+    }
+}
+
+impl Default for TableBuilder<MemorySink> {
+    fn default() -> Self {
+        Self::new(MemorySink::default())
+    }
+}
+
+impl TableBuilder<MemorySink> {
+    /// The run, `None` if it has no rows.
+    pub fn finish(self) -> Result<Option<Table>> {
+        let Some((sink, stats, index)) = self.finish_parts()? else { return Ok(None) };
+        let MemorySink { blocks, bytes } = sink;
+        Ok(Some(Table::from_blocks(stats, index, blocks, bytes)))
+    }
+}

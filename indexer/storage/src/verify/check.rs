@@ -1,0 +1,277 @@
+//! Checks all that an indexer has on disk: `sextant verify`.
+//!
+//! Nothing is changed: the node may be down, or its directory a copy. What is damaged or missing is a
+//! *finding*; what is only left over from a crash, and goes at the next start, is a *note*.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use proto::Error;
+use proto::env::{Env, OpenMode};
+use proto::model::ids::{Generation, IndexId};
+use serde::Serialize;
+
+use crate::file_id::FileId;
+use crate::log;
+use crate::log::describe::{RecordInfo, RecordState};
+use crate::log::format::SEGMENT_HEADER_BYTES;
+use crate::log::lsn::Lsn;
+use crate::manifest;
+use crate::manifest::describe::Described;
+use crate::verify::slices;
+use crate::{fragment, layout};
+
+/// The manifests of indexes.
+type Indexes = BTreeMap<(IndexId, Generation), PathBuf>;
+
+/// How the first line of a data directory's VERSION begins.
+const VERSION_BEGINNING: &[u8] = b"sextant indexer data ";
+
+/// What there is in a data directory, and what is wrong with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Segments of the commit log.
+    pub log_segments: u64,
+    /// Whole records in them.
+    pub log_records: u64,
+    /// Manifests.
+    pub manifests: u64,
+    /// Fragments that a manifest names.
+    pub fragments: u64,
+    /// Rows in them.
+    pub rows: u64,
+    /// Bytes of all these files.
+    pub bytes: u64,
+    /// What is damaged or missing.
+    pub findings: Vec<Remark>,
+    /// What is left over.
+    pub notes: Vec<Remark>,
+}
+
+/// Something to say about a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Remark {
+    /// The file.
+    pub path: PathBuf,
+    /// What there is to say.
+    pub message: String,
+}
+
+impl Report {
+    fn finding(&mut self, path: &Path, message: impl Into<String>) {
+        self.findings.push(Remark { path: path.into(), message: message.into() });
+    }
+
+    fn note(&mut self, path: &Path, message: impl Into<String>) {
+        self.notes.push(Remark { path: path.into(), message: message.into() });
+    }
+}
+
+/// Is this the data directory of an indexer?
+pub fn is_data_dir(env: &Env, dir: &Path) -> bool {
+    let read = || -> std::io::Result<bool> {
+        let file = env.fs.open(&layout::version_path(dir), OpenMode::Read)?;
+        let mut begins = [0; VERSION_BEGINNING.len()];
+        file.read_exact_at(&mut begins, 0)?;
+        Ok(begins == VERSION_BEGINNING)
+    };
+    read().unwrap_or(false)
+}
+
+/// Checks the data directory of an indexer. Blocks.
+pub fn verify(env: &Env, dir: &Path) -> Report {
+    let mut verify = Verify { env, report: Report::default() };
+    if !is_data_dir(env, dir) {
+        let path = layout::version_path(dir);
+        verify.report.finding(&path, "it is not there, or does not name an indexer's data");
+    }
+    verify.log(&layout::log_dir(dir));
+    let (named, indexes) = verify.manifests(&layout::manifest_dir(dir));
+    let whole = verify.fragments(dir, &named);
+    for (index, path) in indexes {
+        match slices::check(env, dir, index, |file| whole.contains(&file)) {
+            Ok(findings) => {
+                findings.into_iter().for_each(|finding| verify.report.finding(&path, finding));
+            }
+            Err(error) => verify.report.finding(&path, error.message),
+        }
+    }
+    verify.report
+}
+
+struct Verify<'a> {
+    env: &'a Env,
+    report: Report,
+}
+
+impl Verify<'_> {
+    /// The files of a directory, none if it cannot be read.
+    fn list(&mut self, dir: &Path) -> Vec<PathBuf> {
+        if !self.env.fs.exists(dir) {
+            return Vec::new();
+        }
+        match self.env.fs.list(dir) {
+            Ok(paths) => paths,
+            Err(error) => {
+                self.report.finding(dir, error.to_string());
+                Vec::new()
+            }
+        }
+    }
+
+    fn add_bytes(&mut self, path: &Path) {
+        let len = self.env.fs.open(path, OpenMode::Read).and_then(|file| file.len());
+        self.report.bytes += len.unwrap_or(0);
+    }
+
+    /// Is a segment no longer than its header?
+    fn is_begun(&self, path: &Path) -> bool {
+        let len = self.env.fs.open(path, OpenMode::Read).and_then(|file| file.len());
+        len.is_ok_and(|len| len <= SEGMENT_HEADER_BYTES as u64)
+    }
+
+    fn log(&mut self, dir: &Path) {
+        let (segments, others): (Vec<_>, Vec<_>) =
+            self.list(dir).into_iter().partition(|path| has_extension(path, layout::LOG_EXTENSION));
+        self.foreign(&others);
+        let mut end: Option<Lsn> = None;
+        for (n, path) in segments.iter().enumerate() {
+            end = self.segment(path, n + 1 == segments.len(), end);
+        }
+    }
+
+    /// Checks a segment that must begin at `begin`; says where it ends, if that is known.
+    fn segment(&mut self, path: &Path, is_last: bool, begin: Option<Lsn>) -> Option<Lsn> {
+        self.report.log_segments += 1;
+        self.add_bytes(path);
+        let mut damaged: Vec<RecordInfo> = Vec::new();
+        let mut durable = 0;
+        let described = log::describe(self.env, path, &mut |record| {
+            durable = durable.max(record.durable.unwrap_or(0));
+            if record.state != RecordState::Ok {
+                damaged.push(record.clone());
+            }
+        });
+        let segment = match described {
+            Ok(segment) => segment,
+            Err(_) if is_last && self.is_begun(path) => {
+                self.report.note(path, "a segment that was being created, without records");
+                return None;
+            }
+            Err(error) => {
+                self.report.finding(path, error.message);
+                return None;
+            }
+        };
+        self.report.log_records += segment.records;
+        let named: Option<Lsn> =
+            path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
+        if named != Some(segment.base) || begin.is_some_and(|begin| begin != segment.base) {
+            let message = format!(
+                "it begins at LSN {}, which is not where its name or the segment before says",
+                segment.base
+            );
+            self.report.finding(path, message);
+        }
+        for record in damaged {
+            let place = format!("offset {}, {} bytes", record.offset, record.bytes);
+            if is_last && record.lsn >= durable {
+                self.report
+                    .note(path, format!("{place}: a torn tail, which the next start cuts off"));
+            } else {
+                self.report.finding(path, format!("{place}: a damaged record"));
+            }
+        }
+        Some(segment.end)
+    }
+
+    /// Checks the manifests; says who names which fragment, and which indexes there are.
+    fn manifests(&mut self, dir: &Path) -> (BTreeMap<FileId, PathBuf>, Indexes) {
+        let (mut named, mut indexes) = (BTreeMap::new(), Indexes::new());
+        let (manifests, others): (Vec<_>, Vec<_>) = self
+            .list(dir)
+            .into_iter()
+            .partition(|path| has_extension(path, layout::MANIFEST_EXTENSION));
+        self.foreign(&others);
+        for path in manifests {
+            self.report.manifests += 1;
+            self.add_bytes(&path);
+            match manifest::describe(self.env, &path) {
+                Ok(Described::Index { index, generation, items, .. }) => {
+                    let expected = manifest::index_path(dir, index, generation);
+                    if expected != path {
+                        let message = format!("its name should be {}", expected.display());
+                        self.report.finding(&path, message);
+                    } else {
+                        indexes.insert((index, generation), path.clone());
+                    }
+                    named.extend(items.into_iter().map(|item| (item.file, path.clone())));
+                }
+                Ok(Described::Node { .. }) => {}
+                Err(error) => self.report.finding(&path, error.message),
+            }
+        }
+        (named, indexes)
+    }
+
+    /// Checks the fragments; says which are whole.
+    fn fragments(&mut self, dir: &Path, named: &BTreeMap<FileId, PathBuf>) -> BTreeSet<FileId> {
+        let (mut here, mut whole) = (BTreeSet::new(), BTreeSet::new());
+        for path in self.list(&layout::fragment_dir(dir)) {
+            match layout::fragment_id(&path).map(FileId) {
+                Some(id) if named.contains_key(&id) => {
+                    here.insert(id);
+                    if self.fragment(&path) {
+                        whole.insert(id);
+                    }
+                }
+                Some(_) => {
+                    self.report.note(&path, "no manifest names it: the next start removes it")
+                }
+                None => self.foreign(&[path]),
+            }
+        }
+        for (id, manifest) in named.iter().filter(|(id, _)| !here.contains(id)) {
+            let path = layout::fragment_path(dir, id.0);
+            let message = format!("it is not there, but {} names it", manifest.display());
+            self.report.finding(&path, message);
+        }
+        whole
+    }
+
+    /// Checks a fragment; is it whole?
+    fn fragment(&mut self, path: &Path) -> bool {
+        self.report.fragments += 1;
+        match fragment::describe(self.env, path, &mut |_| ()) {
+            Ok(info) => {
+                self.report.rows += info.stats.rows;
+                self.report.bytes += info.file_bytes;
+                let whole = info.findings.is_empty();
+                info.findings.into_iter().for_each(|finding| self.report.finding(path, finding));
+                whole
+            }
+            Err(Error { message, .. }) => {
+                self.report.finding(path, message);
+                false
+            }
+        }
+    }
+
+    fn foreign(&mut self, paths: &[PathBuf]) {
+        for path in paths {
+            let message = match has_extension(path, "tmp") {
+                true => "a write cut short: the next start removes it",
+                false => "not a file of the store's",
+            };
+            self.report.note(path, message);
+        }
+    }
+}
+
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|found| found == extension)
+}
+
+#[cfg(test)]
+#[path = "check_tests.rs"]
+mod tests;

@@ -1,0 +1,92 @@
+//! Whether the manifest of an index and its fragments say the same: of what counts in a list the file
+//! must have columns and rows, and the entries that a slice shows must be as many as the manifest says.
+//! Where included values have fragments of their own, both chains must show equally many.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use proto::Result;
+use proto::env::Env;
+use proto::model::ids::{Generation, IndexId};
+
+use crate::file_id::FileId;
+use crate::fragment::cache::BlockCache;
+use crate::fragment::reader::Fragment;
+use crate::layout;
+use crate::manifest;
+use crate::manifest::index_manifest::IndexManifest;
+use crate::manifest::lists::ListItem;
+use crate::read::count::count;
+use crate::read::slice_fragments::Unopened;
+use crate::read::slice_fragments::fragments;
+use crate::rows::columns::Columns;
+use crate::tables::table::Table;
+
+/// What is wrong with an index, if its fragments are whole by themselves, which `is_whole` says of each.
+/// Blocks.
+pub fn check(
+    env: &Env,
+    dir: &Path,
+    (index, generation): (IndexId, Generation),
+    is_whole: impl Fn(FileId) -> bool,
+) -> Result<Vec<String>> {
+    let manifests = layout::manifest_dir(dir);
+    let Some(manifest) = manifest::read_index(&*env.fs, &manifests, index, generation)? else {
+        return Ok(Vec::new());
+    };
+    if !manifest.files().into_iter().all(is_whole) {
+        return Ok(Vec::new());
+    }
+    let cache = Arc::new(BlockCache::new(0));
+    let mut tables = BTreeMap::new();
+    for file in manifest.files() {
+        let table = Fragment::open(&*env.fs, dir, file.0, &cache)?;
+        tables.insert(file, Arc::new(Table::from_fragment(table)));
+    }
+    let mut findings = Vec::new();
+    for (slice, lists) in &manifest.slices {
+        for item in lists.groups.iter().flat_map(|group| &group.items) {
+            let finding = tables.get(&item.file).and_then(|table| check_item(table, item));
+            findings.extend(finding.map(|what| format!("slice {slice}: {what}")));
+        }
+    }
+    if findings.is_empty() {
+        check_counts(&manifest, &tables, &mut findings)?;
+    }
+    Ok(findings)
+}
+
+fn check_item(table: &Table, item: &ListItem) -> Option<String> {
+    let file = item.file;
+    let has = Columns(table.fragment()?.columns());
+    if !has.contains(item.columns) {
+        return Some(format!("fragment {file} has columns {has}, of it {} count", item.columns));
+    }
+    if table.index.section(item.rows_of).is_none() {
+        return Some(format!("fragment {file} has no rows of slice {}", item.rows_of));
+    }
+    None
+}
+
+fn check_counts(
+    manifest: &IndexManifest,
+    tables: &BTreeMap<FileId, Arc<Table>>,
+    findings: &mut Vec<String>,
+) -> Result<()> {
+    for (slice, fragments) in fragments(manifest, tables, Unopened::Missing)? {
+        let shown = count(fragments.rows(false).to_vec())?;
+        if let Some(said) = manifest.entries.get(&slice).filter(|said| **said != shown) {
+            findings.push(format!("slice {slice} has {shown} entries, it says {said}"));
+        }
+        if fragments.included.is_some() {
+            let with_values = count(fragments.rows(true).to_vec())?;
+            if with_values != shown {
+                findings.push(format!(
+                    "slice {slice} has {shown} entries, and included values of {with_values}"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
