@@ -128,8 +128,8 @@ fn missing_copies_are_added_and_surplus_copies_removed() {
     };
     let result = plan(&view, Goal::Repair);
     assert_eq!(moves(&result), [(1, 2, 1, 0), (1, 0, 0, 3)]);
-    assert_eq!(result.moves[0].reason, "3 copies, 2 are wanted");
-    assert_eq!(result.moves[1].reason, "1 of 2 copies");
+    assert_eq!(result.moves[0].reason, "the slice has 3 copies, 2 are wanted");
+    assert_eq!(result.moves[1].reason, "the slice has 1 of 2 copies");
 }
 
 #[test]
