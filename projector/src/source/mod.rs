@@ -23,11 +23,14 @@ pub mod backlog;
 pub mod bucket;
 mod check;
 pub mod embedded;
+pub mod kind;
 pub mod mutation;
+pub mod open;
 pub mod ownership;
 mod pending;
 pub mod push;
 pub mod record;
+pub mod registry;
 pub mod store;
 pub mod writer;
 

@@ -1,7 +1,6 @@
 //! The tables of SHOW: pictures of the catalog and of what the coordinator knows of the nodes.
 
 use proto::expr::ColumnType;
-use proto::model::bucket::SourceKind;
 use proto::model::catalog::Catalog;
 use proto::model::homes::Homes;
 use proto::model::ids::{NodeId, SliceId, SliceNo};
@@ -79,10 +78,7 @@ pub(super) fn buckets(catalog: &Catalog) -> Vec<Vec<Datum>> {
         vec![
             Datum::text(&*bucket.name),
             Datum::int(bucket.vbuckets.into()),
-            Datum::text(match bucket.source {
-                SourceKind::Embedded => "embedded",
-                SourceKind::Push => "push",
-            }),
+            Datum::text(bucket.source.name()),
             Datum::int(indexes as i64),
             Datum::text(projectors(&bucket.homes)),
             Datum::int(bucket.homes.handing().len() as i64),

@@ -10,7 +10,7 @@ use futures::future::{join_all, try_join_all};
 
 use super::stream;
 use crate::error::{Error, ErrorCode, Result};
-use crate::model::bucket::{BucketInfo, SourceKind};
+use crate::model::bucket::BucketInfo;
 use crate::model::cut::Cut;
 use crate::model::history::{Branches, FailoverLogs, SourceHistory, SourcePlace};
 use crate::model::homes::{Homes, VbucketSet};
@@ -33,7 +33,7 @@ pub fn source_of(
         Ok(directory.projector(&*node(id).ok_or_else(|| Error::unavailable(what()))?))
     };
     let homes = bucket.homes.projectors();
-    if let (SourceKind::Embedded, [one]) = (bucket.source, &homes[..]) {
+    if let (false, [one]) = (bucket.source.can_span_projectors(), &homes[..]) {
         return find(*one);
     }
     let parts = homes.iter().map(|id| Ok((*id, find(*id)?))).collect::<Result<_>>()?;
