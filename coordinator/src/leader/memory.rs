@@ -4,13 +4,14 @@ use proto::Result;
 use proto::model::cut::Cut;
 use proto::model::history::SourceHistory;
 use proto::model::homes::VbucketSet;
-use proto::model::ids::{BucketId, NodeId};
+use proto::model::ids::{BucketId, Epoch, NodeId};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::rpc::api::{Heartbeat, NodeStatus};
 
 use super::bootstrap;
 use super::builds::ready_indexes;
 use super::check::{Checksum, CopyCheck};
+use super::durability::durable_epoch;
 use super::heartbeats::Heartbeats;
 use super::move_settings::MoveSettings;
 use super::moves::Moves;
@@ -84,6 +85,11 @@ impl Leader {
     /// Records that the promotion that began at `begun_ms` was committed or failed.
     pub fn promoted(&mut self, begun_ms: u64, now_ms: u64) {
         self.promotions.promoted(begun_ms, now_ms);
+    }
+
+    /// Returns the newest epoch of a bucket that is durable on all copies, if the leader knows it.
+    pub fn durable_epoch(&self, state: &StateContext, bucket: BucketId) -> Option<Epoch> {
+        durable_epoch(state, &self.heartbeats, bucket)
     }
 
     /// Starts a query of a source's history.

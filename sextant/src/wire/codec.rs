@@ -5,7 +5,7 @@ use proto::{Error, ErrorCode, Result};
 use serde::{Serialize, de::DeserializeOwned};
 
 /// Processes of another protocol version are refused.
-pub(super) const PROTOCOL_VERSION: u32 = 6;
+pub(super) const PROTOCOL_VERSION: u32 = 7;
 
 pub(super) fn encode<T: Serialize>(value: &T) -> Result<Bytes> {
     let bytes = postcard::to_stdvec(value).map_err(|error| Error::internal(error.to_string()))?;
