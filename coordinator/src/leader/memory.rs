@@ -103,10 +103,10 @@ impl Leader {
         &mut self,
         state: &StateContext,
         projector: NodeId,
-        told: (BucketId, VbucketSet, Cut),
+        reported: (BucketId, VbucketSet, Cut),
         now_ms: u64,
     ) -> Result<()> {
-        self.sources.sync(&mut self.stability, state, projector, told, now_ms)
+        self.sources.sync(&mut self.stability, state, projector, reported, now_ms)
     }
 
     /// Records a source's answer to a query. Answers to an earlier term are ignored.

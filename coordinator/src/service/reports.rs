@@ -13,9 +13,10 @@ pub(super) async fn sync(member: &Member, report: SyncReport) -> Result<SyncRepl
     let reply = member.as_leader(|leader| {
         let view = member.replica.view();
         let ids: Vec<_> = report.buckets.iter().map(|(bucket, ..)| *bucket).collect();
-        let told = report.buckets.into_iter();
+        let reported = report.buckets.into_iter();
         // An invalid report of one bucket does not suppress the others.
-        told.map(|told| leader.sync(&view.state, report.projector, told, now_ms))
+        reported
+            .map(|reported| leader.sync(&view.state, report.projector, reported, now_ms))
             .fold(Ok(()), Result::and)?;
         if leader.has_suspects() {
             member.suspect_found.notify_one();

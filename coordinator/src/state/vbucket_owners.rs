@@ -69,7 +69,7 @@ impl StateContext {
         let mut homes = Homes::clone(&known.info.homes);
         let mut begun = 0;
         for vbucket in vbuckets {
-            let Some(home) = homes.home(*vbucket) else {
+            let Some(owner) = homes.home(*vbucket) else {
                 let (has, hint) = (known.info.vbuckets, "vbuckets are counted from 0");
                 return Err(bad(
                     format!("vbucket {vbucket} does not exist, bucket \"{bucket}\" has {has}"),
@@ -86,7 +86,7 @@ impl StateContext {
                         "wait until the hand-over has ended, or use ALTER BUCKET … CANCEL MOVES",
                     ));
                 }
-                None if home == to => {}
+                None if owner == to => {}
                 None => {
                     // The hand-overs of one command differ by their vbuckets.
                     let number = (next << 16) | u64::from(vbucket.0);

@@ -33,7 +33,7 @@ impl Removal {
     fn check(&self, bucket: &Bucket) -> Result<()> {
         let Self { vbucket, projector, for_new_copy } = *self;
         let homes = bucket.homes();
-        let fits = homes.home(vbucket).is_some_and(|home| home != projector)
+        let fits = homes.home(vbucket).is_some_and(|owner| owner != projector)
             && is_joining(&homes, vbucket, projector) == for_new_copy;
         if bucket.is_removed() || bucket.ownership().owned.contains(vbucket) || !fits {
             return Err(Error::unavailable(format!("vbucket {vbucket} must not be removed now")));

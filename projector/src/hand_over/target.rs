@@ -68,13 +68,13 @@ pub async fn take_over_all(projector: Arc<Projector>) {
             }
             continue;
         };
-        let IncomingTransfer { bucket, handing, home } = incoming.swap_remove(next);
+        let IncomingTransfer { bucket, handing, owner } = incoming.swap_remove(next);
         sequence += 1;
         let request = RequestId { client, sequence };
         let known = progress.entry(handing.number).or_default();
-        match take_over(&projector, (bucket, handing, &home), known, request).await {
+        match take_over(&projector, (bucket, handing, &owner), known, request).await {
             Ok(()) => {
-                tracing::info!(%bucket, vbucket = %handing.vbucket, from = %home.id, "a vbucket was handed over");
+                tracing::info!(%bucket, vbucket = %handing.vbucket, from = %owner.id, "a vbucket was handed over");
                 wait_for_catalog(&projector, bucket, handing).await;
             }
             Err(error) => {
@@ -105,7 +105,7 @@ async fn wait_for_catalog(projector: &Projector, bucket: BucketId, handing: Hand
 struct IncomingTransfer {
     bucket: BucketId,
     handing: HandOver,
-    home: Arc<NodeInfo>,
+    owner: Arc<NodeInfo>,
 }
 
 fn incoming_transfers(projector: &Projector) -> Vec<IncomingTransfer> {
@@ -114,9 +114,9 @@ fn incoming_transfers(projector: &Projector) -> Vec<IncomingTransfer> {
     let mut incoming = Vec::new();
     for bucket in catalog.buckets.values() {
         for handing in bucket.homes.handing().iter().filter(|handing| handing.to == me) {
-            let home = bucket.homes.home(handing.vbucket).and_then(|id| catalog.nodes.get(&id));
-            let of = |home| IncomingTransfer { bucket: bucket.id, handing: *handing, home };
-            incoming.extend(home.cloned().map(of));
+            let owner = bucket.homes.home(handing.vbucket).and_then(|id| catalog.nodes.get(&id));
+            let of = |owner| IncomingTransfer { bucket: bucket.id, handing: *handing, owner };
+            incoming.extend(owner.cloned().map(of));
         }
     }
     incoming
@@ -124,12 +124,12 @@ fn incoming_transfers(projector: &Projector) -> Vec<IncomingTransfer> {
 
 async fn take_over(
     projector: &Projector,
-    (id, handing, home): (BucketId, HandOver, &NodeInfo),
+    (id, handing, owner): (BucketId, HandOver, &NodeInfo),
     progress: &mut TransferProgress,
     request: RequestId,
 ) -> Result<()> {
     let bucket = projector.bucket(id).await?;
-    let source = projector.directory.projector(home);
+    let source = projector.directory.projector(owner);
     let mut target = Target { projector, bucket, handing, source };
     // A complete copy stays, whatever becomes of the old owner, because the request to become the owner may be in
     // flight.

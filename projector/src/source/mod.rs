@@ -16,6 +16,9 @@
 //!   elsewhere by its documents begins with the purge point, and a vbucket that is removed ends with it. A *partial*
 //!   vbucket has an end and no branches ([`record::is_partial`]).
 //!
+//! Everything that depends on the kind of a source (embedded or pushed) lies behind [`kind::Source`]; [`registry`] lists
+//! the kinds.
+//!
 //! The calls block; callers use `Env::blocking`. The [`writer`] is responsible for numbering, duplicate ids and the
 //! order of writes, and [`bucket`] for what readers see.
 
