@@ -36,7 +36,7 @@ use crate::config::Config;
 use crate::moves::Incoming;
 use crate::queue::MutationQueue;
 use crate::rules;
-use storage::{FragmentStore, Grouping, SliceStore};
+use storage::{Grouping, SliceStore, StorageEngine};
 
 /// How often moves that wait to be installed are looked at, when nothing else happens.
 const LOOK_AT_MOVES: std::time::Duration = std::time::Duration::from_millis(100);
@@ -53,7 +53,7 @@ pub struct Shared {
     /// The slices.
     pub store: Arc<dyn SliceStore>,
     /// The slices as files, for moves; the same store.
-    pub fragments: Arc<FragmentStore>,
+    pub fragments: Arc<StorageEngine>,
     /// The moves to this node.
     pub incoming: Incoming,
     /// Counts the catalogs taken.

@@ -30,7 +30,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use crate::follower::Shared;
-use storage::Received;
+use storage::ReceivedFiles;
 
 /// After a round that brought less than this the next one is the last, between two epochs.
 const SMALL_ROUND_BYTES: u64 = 4 << 20;
@@ -54,7 +54,7 @@ pub struct IncomingMove {
     bucket: BucketId,
     state: Mutex<State>,
     /// What has been copied; held while it is worked on.
-    received: tokio::sync::Mutex<Option<Received>>,
+    received: tokio::sync::Mutex<Option<ReceivedFiles>>,
     changed: watch::Sender<u64>,
 }
 
@@ -217,7 +217,7 @@ impl IncomingMove {
         &self,
         shared: &Shared,
         source: &NodeInfo,
-        received: &mut Received,
+        received: &mut ReceivedFiles,
         epoch: Epoch,
         patience: Duration,
     ) -> Result<u64> {
@@ -312,7 +312,7 @@ impl IncomingMove {
     async fn last_round(
         &self,
         shared: &Shared,
-        received: &mut Received,
+        received: &mut ReceivedFiles,
         mark: &EpochMark,
     ) -> Result<()> {
         let sources = self.sources(shared)?;

@@ -30,7 +30,7 @@ use crate::follower::{FollowerState, Shared, follow, grouping};
 use crate::moves::Incoming;
 use crate::scan::check;
 use crate::scans::{Patience, Scans};
-use storage::{FragmentStore, SliceStore, StoredIndex};
+use storage::{SliceStore, StorageEngine, StoredIndex};
 
 /// What the data directory's VERSION file says.
 const DATA_VERSION: &str = "sextant indexer data 4\n";
@@ -72,7 +72,7 @@ impl Indexer {
     pub fn start(config: Config, env: Env, directory: Arc<dyn Directory>) -> Result<Self> {
         let dir_lock = open_data_dir(&env, &config.data_dir)?;
         let store =
-            FragmentStore::open(&env, config.node.id, &config.data_dir, config.store.clone())?;
+            StorageEngine::open(&env, config.node.id, &config.data_dir, config.store.clone())?;
         let store = Arc::new(store);
         let shared = Shared {
             config,

@@ -5,7 +5,7 @@
 //!
 //! 1. the follower forgets what it has received, and its next stream begins at the source's *present*;
 //! 2. each index is compared, document by document, with a snapshot of the source that was taken since
-//!    (`slice/compare.rs`): what differs becomes *corrections*, key-versions as the stream brings them. Meanwhile
+//!    (`storage/src/build/compare.rs`): what differs becomes *corrections*, key-versions as the stream brings them. Meanwhile
 //!    the stream's frames gather, no epoch is applied, and the copies answer for the epochs that they have;
 //! 3. the first epoch whose cut covers all snapshots takes in the corrections, and behind them what the stream has
 //!    brought up to its cut. It is one epoch for the store, the log and a crash, like any other.

@@ -15,7 +15,7 @@ use proto::index::{IndexInfo, IndexSpec, KeyPart};
 use proto::mutation::{KeyVersionsWriter, MutationKind};
 use proto::scan::{KeyRange, RowBlockBuilder};
 use storage::log::{LogOptions, SyncPolicy};
-use storage::{EpochBatch, FragmentStore, Grouping, Piece, SliceStore, StoreOptions};
+use storage::{EpochBatch, Grouping, Piece, SliceStore, StorageEngine, StoreOptions};
 use tokio::sync::mpsc;
 
 use super::workload::{BATCH, Documents, Id, Key};
@@ -50,7 +50,7 @@ impl Sextant {
             // As the peers: what is written is synced once, at the end.
             let log = LogOptions { sync: SyncPolicy::OnDemand, ..LogOptions::default() };
             let options = StoreOptions { memory_bytes, log, ..StoreOptions::default() };
-            Arc::new(FragmentStore::open(&Env::real(), NODE, dir, options)?)
+            Arc::new(StorageEngine::open(&Env::real(), NODE, dir, options)?)
         };
         let mut engine = Self {
             runtime,
