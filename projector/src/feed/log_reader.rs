@@ -74,9 +74,8 @@ fn gone(bucket: &Bucket, vbucket: VbucketId, after: Seqno, purged: Seqno) -> Err
         "bucket {}: the log of vbucket {vbucket} was purged up to seqno {purged}, {after} is the last that is here",
         bucket.info.name
     );
-    Error::new(ErrorCode::HistoryPurged, text).with_hint(
-        "the copy is brought up to date from a snapshot; --log-mb says how much log is kept",
-    )
+    Error::new(ErrorCode::HistoryPurged, text)
+        .with_hint("the copy is brought up to date from a snapshot; --change-log-mb limits the log")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The tables of SHOW: pictures of the catalog and of what the coordinator knows of the nodes.
+//! The tables of SHOW, from the catalog and the coordinator's status.
 
 use proto::expr::ColumnType;
 use proto::model::bucket::SourceKind;
@@ -9,6 +9,7 @@ use proto::rpc::api::{CoordinatorStatus, NodeStatus, SliceProgress};
 
 use super::{show_moves, show_rollbacks};
 use crate::rows::value::Datum;
+use crate::rows::words::index_state;
 use crate::sql::ast::Show;
 use crate::sql::plan::ColumnInfo;
 
@@ -22,7 +23,7 @@ pub(super) fn named(columns: &[(&str, ColumnType)]) -> Vec<ColumnInfo> {
     columns.iter().map(column).collect()
 }
 
-/// The column of EXPLAIN, as PostgreSQL calls it.
+/// The column of EXPLAIN, with PostgreSQL's name.
 pub(super) fn explain_columns() -> Vec<ColumnInfo> {
     named(&[("QUERY PLAN", Text)])
 }
@@ -91,7 +92,7 @@ pub(super) fn buckets(catalog: &Catalog) -> Vec<Vec<Datum>> {
     catalog.buckets.values().map(|bucket| row(bucket)).collect()
 }
 
-/// Each projector; and where there are several, how many vbuckets it keeps.
+/// The projectors of a bucket; if there are several, with their numbers of vbuckets.
 fn projectors(homes: &Homes) -> String {
     match &homes.projectors()[..] {
         [one] => one.to_string(),
@@ -112,7 +113,7 @@ pub(super) fn indexes(catalog: &Catalog) -> Vec<Vec<Datum>> {
         vec![
             Datum::text(&*spec.name),
             Datum::text(&*spec.bucket),
-            Datum::text(index.state.name()),
+            Datum::text(index_state(index.state)),
             Datum::text(columns.join(", ")),
             Datum::int(spec.slices.into()),
             Datum::int(spec.replicas.into()),
@@ -122,7 +123,7 @@ pub(super) fn indexes(catalog: &Catalog) -> Vec<Vec<Datum>> {
     catalog.indexes.values().map(|index| row(index)).collect()
 }
 
-/// SHOW NODES; without the coordinator's word, when each was heard of is unknown.
+/// SHOW NODES. Without the coordinator's status the last column is NULL.
 pub(super) fn nodes(catalog: &Catalog, status: Option<&CoordinatorStatus>) -> Vec<Vec<Datum>> {
     let heard = |id: NodeId| {
         let known = status?.nodes.iter().find(|node| node.node == id)?;
@@ -140,7 +141,7 @@ pub(super) fn nodes(catalog: &Catalog, status: Option<&CoordinatorStatus>) -> Ve
     catalog.nodes.values().map(|node| row(node)).collect()
 }
 
-/// SHOW SLICES: every copy that the topology names, with what its node says of it.
+/// SHOW SLICES: each copy in the topology, with its node's report.
 pub(super) fn slices(catalog: &Catalog, status: &CoordinatorStatus) -> Vec<Vec<Datum>> {
     let mut rows = Vec::new();
     for index in catalog.indexes.values() {

@@ -322,7 +322,7 @@ impl World {
             }
             Event::Copied { at, index, id } => self.copied(at, index, id),
             Event::Report(report) => self.router.applied.report(report),
-            Event::Lost(node) => self.router.applied.lost(node),
+            Event::Lost(node) => self.router.applied.forget(node),
             Event::Upkeep(at) => self.upkeep(at),
             Event::Scan => {
                 let ms = self.random.u64(50..400);
