@@ -7,17 +7,22 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
-use proto::command::{CommandRequest, Outcome};
-use proto::index::Catalog;
+use proto::model::catalog::Catalog;
+use proto::rpc::command::{CommandRequest, Outcome};
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::raft::StateMachine;
+use crate::raft::wire::MESSAGE_BYTES_MAX;
+use crate::state::limits::POSITION_BYTES_IN_ALL_MAX;
 use crate::state::{Effect, StateContext};
 
 /// The version of a record's encoding, its first byte.
 const RECORD_VERSION: u8 = 2;
+
+// A snapshot fits in a message between members, and some megabytes are left for indexes.
+const _: () = assert!(POSITION_BYTES_IN_ALL_MAX < MESSAGE_BYTES_MAX - (8 << 20));
 
 #[derive(Serialize, Deserialize)]
 struct Record {
@@ -120,7 +125,7 @@ impl StateMachine for Machine {
 
 #[cfg(test)]
 mod tests {
-    use proto::command::Command;
+    use proto::rpc::command::Command;
 
     use super::*;
 

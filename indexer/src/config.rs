@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use proto::env::AdmissionLimits;
-use proto::index::NodeInfo;
+use proto::flow::AdmissionLimits;
+use proto::model::node::NodeInfo;
 
 use storage::StoreOptions;
 

@@ -12,13 +12,11 @@
 //! (`storage/src/build/corrections.rs`).
 
 mod config;
-mod export;
-mod follower;
+mod context;
+pub mod follow;
 mod moves;
 pub mod queue;
-pub mod rules;
 mod scan;
-mod scans;
 mod service;
 
 pub use config::Config;

@@ -8,10 +8,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use proto::cut::{Cut, EpochMark, Position};
-use proto::ids::{Epoch, Seqno, VbucketId};
-use proto::mutation::Frame;
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::ids::{Epoch, Seqno, VbucketId};
 use proto::plant::{self, Plant};
+use proto::rpc::mutation::Frame;
 
 use storage::{EpochBatch, Piece};
 
@@ -154,7 +154,7 @@ impl MutationQueue {
 mod tests {
     use std::sync::Arc;
 
-    use proto::ids::{BucketId, Vbuuid};
+    use proto::model::ids::{BucketId, Vbuuid};
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Settings of a projector; plain data. What it works with is handed to `Service::start`.
 
-use proto::index::NodeInfo;
+use proto::model::node::NodeInfo;
 
 /// How a projector is set up.
 #[derive(Clone, Debug)]

@@ -14,18 +14,23 @@
 //!  purge (keeps change logs within their bound) ─▶ DocumentStore
 //! ```
 
-mod backfill;
-mod check;
-pub mod config;
-pub mod document_keys;
+mod config;
+mod feed;
 mod follow;
 mod hand_over;
-mod log_reader;
+mod keys;
+mod projector;
 mod purge;
-pub mod service;
-pub mod source;
-mod stream;
-mod task_stream;
+mod service;
+mod source;
 
 pub use config::Config;
-pub use service::{Projector, Service};
+pub use projector::Projector;
+pub use service::Service;
+pub use source::{DocumentStore, FjallStore};
+
+/// The store in memory and what is in a store, for tests.
+#[cfg(feature = "testing")]
+pub mod testing {
+    pub use crate::source::{BucketRecord, DocumentStore, MemoryStore, Mutation, StoredDocument};
+}

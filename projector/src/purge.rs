@@ -7,16 +7,16 @@
 //! that is old enough; then each vbucket gives the same share of its bytes.
 //!
 //! Entries go in small batches, off the async threads, and the writer commits its groups between them. A stream that
-//! still reads what goes finds that out by itself (`crate::log_reader`).
+//! still reads what goes finds that out by itself (`crate::feed`).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use proto::Result;
-use proto::cut::Cut;
-use proto::ids::{BucketId, Epoch, Seqno, VbucketId};
+use proto::model::cut::Cut;
+use proto::model::ids::{BucketId, Epoch, Seqno, VbucketId};
 
-use crate::service::Projector;
+use crate::projector::Projector;
 use crate::source::bucket::Bucket;
 use crate::source::{DocumentStore, LogExtent};
 
@@ -154,16 +154,15 @@ mod tests {
     use std::collections::BTreeMap;
 
     use bytes::Bytes;
-    use proto::cut::{EpochMark, Position};
-    use proto::homes::VbucketSet;
-    use proto::ids::{NodeId, Vbuuid};
-    use proto::index::{BucketInfo, SourceKind};
-    use proto::mutation::MutationKind;
+    use proto::model::bucket::{BucketInfo, SourceKind};
+    use proto::model::cut::{EpochMark, Position};
+    use proto::model::homes::VbucketSet;
+    use proto::model::ids::{NodeId, Vbuuid};
+    use proto::rpc::mutation::MutationKind;
 
     use super::*;
-    use crate::source::keeping::Keeping;
-    use crate::source::memory::MemoryStore;
-    use crate::source::{Batch, BucketChanges, BucketRecord, Mutation};
+    use crate::source::ownership::Keeping;
+    use crate::source::{Batch, BucketChanges, BucketRecord, MemoryStore, Mutation};
 
     const BUCKET: BucketId = BucketId(1);
 

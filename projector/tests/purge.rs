@@ -5,13 +5,13 @@ mod common;
 
 use bytes::Bytes;
 use common::*;
-use projector::source::DocumentStore;
+use projector::testing::DocumentStore;
 use proto::ErrorCode;
-use proto::api::{ProjectorApi, PushMutation, PushRequest, WatchMessage};
-use proto::cut::{Cut, Position};
-use proto::ids::{Seqno, VbucketId, Vbuuid, vbucket_of};
-use proto::index::PartitionBy;
-use proto::mutation::MutationKind;
+use proto::model::cut::{Cut, Position};
+use proto::model::ids::{Seqno, VbucketId, Vbuuid, vbucket_of};
+use proto::model::index::PartitionBy;
+use proto::rpc::api::{ProjectorApi, PushMutation, PushRequest, WatchMessage};
+use proto::rpc::mutation::MutationKind;
 
 async fn world_with_documents(count: u64, change: impl FnOnce(&mut projector::Config)) -> World {
     let world = World::new(change).await;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, ErrorCode, Result};
-use crate::ids::{Epoch, Generation, IndexId, NodeId, SliceNo, TopologyNo};
+use crate::model::ids::{Epoch, Generation, IndexId, NodeId, SliceNo, TopologyNo};
 
 /// Longest token accepted, in characters: room for the longest resume entry of as many moved slices as an
 /// index can have.

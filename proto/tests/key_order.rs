@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 
 use proptest::prelude::*;
-use proto::key::{decode_part, encode_part, skip_part, write_part_text};
+use proto::value::key::{decode_part, encode_part, skip_part, write_part_text};
 use proto::value::{Value, compare, text};
 use serde_json::Value as Json;
 

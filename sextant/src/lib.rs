@@ -1,12 +1,15 @@
 //! Sextant as a library: what the binary joins, for the tests and the simulation.
+//!
+//! Imports run downwards: `cli`, then `roles` (how a process is put together), then the ports `pg`, `grpc` and `http`
+//! and the transport `wire`, then `backend`, `rows`, `sql` and `listen`, then the services.
 
 pub mod backend;
 pub mod cli;
-pub mod cluster;
 pub mod grpc;
 pub mod http;
-pub mod node;
+mod listen;
 pub mod pg;
-pub mod serve;
+pub mod roles;
+mod rows;
 pub mod sql;
 pub mod wire;

@@ -4,11 +4,17 @@
 
 pub mod bench;
 pub mod chaos;
+#[cfg(feature = "simulation")]
 pub mod cores;
 pub mod harness;
+#[cfg(feature = "simulation")]
 pub mod layers;
 pub mod model;
+#[cfg(feature = "simulation")]
 pub mod raft;
+#[cfg(feature = "simulation")]
 pub mod sim;
+#[cfg(feature = "simulation")]
 pub mod slice_store;
+#[cfg(feature = "simulation")]
 pub mod vscan;

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use proto::ids::NodeId;
+use proto::model::ids::NodeId;
 use tests::harness::{TestCluster, eventually, sql};
 use tokio_postgres::Client;
 

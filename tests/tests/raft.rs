@@ -1,10 +1,9 @@
 //! The Raft core of the coordinators by itself, on a bad network with bad disks. `simulate --layer raft` runs
 //! more seeds.
 
-use coordinator::raft::RaftMessage;
-use coordinator::raft::wire::{LogEntry, MessageKind};
+use coordinator::testing::{LogEntry, MessageKind, RaftMessage};
 use proto::ErrorCode;
-use proto::ids::NodeId;
+use proto::model::ids::NodeId;
 use tests::raft::{MEMBERS, World, config, run};
 
 #[test]

@@ -11,7 +11,7 @@ use std::path::Path;
 use bytes::Bytes;
 use proto::grpc::ingest_client::IngestClient;
 use proto::grpc::{PushMutation, PushReply, PushRequest, VbucketPosition};
-use proto::ids::NodeId;
+use proto::model::ids::NodeId;
 use tests::harness::process::Dev;
 use tests::harness::sql::{self, Rows, simple};
 use tests::harness::{TestCluster, connect, eventually, grpc};

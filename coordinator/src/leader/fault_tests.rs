@@ -5,15 +5,19 @@
 //! loses nothing by a crash, and its copy is good or bad. What is read where is kept apart from the
 //! StateContext, by these rules alone.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use proto::command::CommandRequest;
-use proto::cut::Cut;
-use proto::ids::{Generation, IndexId, MoveId};
-use proto::moves::{MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove};
-use proto::topology::TopologyProvider;
+use proto::model::cut::Cut;
+use proto::model::ids::{BucketId, Epoch, Generation, IndexId, MoveId, NodeId, SliceId, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::model::moves::{MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove};
+use proto::model::topology::TopologyProvider;
+use proto::rpc::api::{BucketProgress, Heartbeat, SliceProgress};
+use proto::rpc::command::{Command, CommandRequest, Promotion};
 
 use super::*;
+use crate::state::StateContext;
 use crate::state::tests::{apply, promotion, serving};
 
 const NODES: std::ops::Range<u64> = 20..24;

@@ -8,8 +8,8 @@
 
 use std::collections::VecDeque;
 
-pub use proto::api::LEASE_AGE_MS_MAX;
-use proto::ids::Epoch;
+use proto::model::ids::Epoch;
+pub use proto::rpc::api::LEASE_AGE_MS_MAX;
 
 use crate::state::EpochHistory;
 
@@ -75,9 +75,9 @@ pub fn horizon(
 mod tests {
     use std::iter::{empty, once};
 
-    use proto::command::{Command, CommandRequest, Promotion};
-    use proto::cut::Position;
-    use proto::ids::{BucketId, Seqno, VbucketId, Vbuuid};
+    use proto::model::cut::Position;
+    use proto::model::ids::{BucketId, Seqno, VbucketId, Vbuuid};
+    use proto::rpc::command::{Command, CommandRequest, Promotion};
 
     use super::*;
     use crate::state::StateContext;

@@ -9,7 +9,7 @@
 //! - `pending` → `catchup`: the target says that it has a copy.
 //! - `catchup` → `done`: the target says that it shows the slice, and it and a copy that the topology names
 //!   gave one checksum at one epoch. The service asks for the two and says what came out
-//!   ([`Leader::checked`]).
+//!   ([`Moves::checked`]).
 //! - `done` → forgotten: no scan can ask for an epoch from before, or none does; and a copy that the
 //!   topology names can be read, so that the old one is not missed.
 //!
@@ -19,16 +19,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proto::Result;
-use proto::api::{Heartbeat, SliceProgress};
-use proto::command::Command;
-use proto::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId};
-use proto::index::IndexInfo;
-use proto::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
-use proto::topology::TopologyProvider;
+use proto::model::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId};
+use proto::model::index::IndexInfo;
+use proto::model::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
+use proto::model::topology::TopologyProvider;
+use proto::rpc::api::SliceProgress;
+use proto::rpc::command::Command;
 
-pub use super::admit::MoveSettings;
+use super::admission::{admitted, source_of};
+use super::check::{Check, Checksum};
+use super::heartbeats::Heartbeats;
 use super::horizon::{LEASE_AGE_MS_MAX, LEASE_MS};
-use super::{Leader, Plan, SILENT_MS_MAX};
+use super::move_settings::MoveSettings;
+use super::plan::Plan;
 use crate::state::StateContext;
 
 /// While moves are under way the leader looks at them at least this often.
@@ -41,43 +44,13 @@ const DONE_MS_MIN: u64 = 5_000;
 /// After a move was undone nothing is repaired for so long: what failed may fail again.
 const REPAIR_AFTER_UNDONE_MS: u64 = 30_000;
 
-/// Two copies to be compared.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
-    /// The index.
-    pub index: IndexId,
-    /// The move.
-    pub id: MoveId,
-    /// The slice.
-    pub slice: SliceId,
-    /// A node with a copy that counts.
-    pub source: NodeId,
-    /// The target of the move.
-    pub target: NodeId,
-    /// An epoch that both can answer.
-    pub epoch: Epoch,
-    /// How large the larger copy is.
-    pub bytes: u64,
-}
-
-/// A checksum and how many entries it is of.
-pub type Checksum = (u64, u64);
-
 /// What the leader remembers of all moves.
 #[derive(Debug, Default)]
 pub(super) struct Moves {
     pub settings: MoveSettings,
-    /// When repairs were planned last.
-    pub repaired_ms: Option<u64>,
     /// No repairs are planned before.
     pub repair_not_before_ms: u64,
     seen: BTreeMap<MoveId, Seen>,
-}
-
-impl Moves {
-    pub fn new(settings: MoveSettings) -> Self {
-        Self { settings, ..Self::default() }
-    }
 }
 
 /// What the leader remembers of a move.
@@ -110,10 +83,19 @@ enum Step {
     Undo(String),
 }
 
-impl Leader {
+impl Moves {
+    pub(super) fn new(settings: MoveSettings) -> Self {
+        Self { settings, ..Self::default() }
+    }
+
     /// What came out of a check.
-    pub fn checked(&mut self, check: &Check, result: Result<(Checksum, Checksum)>, now_ms: u64) {
-        let Some(seen) = self.moves.seen.get_mut(&check.id) else { return };
+    pub(super) fn checked(
+        &mut self,
+        check: &Check,
+        result: Result<(Checksum, Checksum)>,
+        now_ms: u64,
+    ) {
+        let Some(seen) = self.seen.get_mut(&check.id) else { return };
         if seen.check != Checked::UnderWay(check.clone()) {
             return;
         }
@@ -124,25 +106,31 @@ impl Leader {
         };
     }
 
-    pub(super) fn plan_moves(&mut self, state: &StateContext, now_ms: u64, plan: &mut Plan) {
+    pub(super) fn plan(
+        &mut self,
+        state: &StateContext,
+        heartbeats: &Heartbeats,
+        now_ms: u64,
+        plan: &mut Plan,
+    ) {
         let moves: Vec<(&IndexInfo, &SliceMove)> =
             state.indexes().flat_map(|record| pairs(&record.info)).collect();
         let ids: BTreeSet<MoveId> = moves.iter().map(|(_, m)| m.id).collect();
-        let mut all_seen = std::mem::take(&mut self.moves.seen);
+        let mut all_seen = std::mem::take(&mut self.seen);
         all_seen.retain(|id, _| ids.contains(id));
-        let admitted = self.admitted(&moves, now_ms);
+        let admitted = admitted(&moves, heartbeats, &self.settings, now_ms);
         for (info, m) in &moves {
             let seen = all_seen.entry(m.id).or_insert_with(|| Seen::new(m.stage, now_ms));
             if seen.stage != m.stage {
                 *seen = Seen::new(m.stage, now_ms);
             }
             let step = match m.stage {
-                MoveStage::Done => self.step_done(state, info, m, seen, now_ms),
-                _ => self.step_unfinished(state, info, m, seen, &admitted, now_ms),
+                MoveStage::Done => self.step_done(state, heartbeats, (info, m), seen, now_ms),
+                _ => self.step_unfinished(state, heartbeats, (info, m), seen, &admitted, now_ms),
             };
             self.take_step(info.id, m.id, step, seen, now_ms, plan);
         }
-        self.moves.seen = all_seen;
+        self.seen = all_seen;
         if !moves.is_empty() {
             plan.look_at(now_ms + LOOK_EVERY_MS);
         }
@@ -166,49 +154,30 @@ impl Leader {
             }
             Step::Forget => plan.commands.push(Command::EndMove { index, id, undone: None }),
             Step::Undo(why) => {
-                self.moves.repair_not_before_ms = now_ms + REPAIR_AFTER_UNDONE_MS;
+                self.repair_not_before_ms = now_ms + REPAIR_AFTER_UNDONE_MS;
                 plan.commands.push(Command::EndMove { index, id, undone: Some(why) });
             }
         }
     }
 
-    /// A living copy that the topology names: the one that goes, if it lives.
-    pub(super) fn source(&self, info: &IndexInfo, m: &SliceMove, now_ms: u64) -> Option<NodeId> {
-        let copies = info.topology.replicas(m.slice);
-        let goes = copies.iter().filter(|node| Some(**node) == m.from);
-        goes.chain(copies).copied().find(|node| self.lives(*node, now_ms))
-    }
-
-    /// Was it heard of just now?
-    pub(super) fn lives(&self, node: NodeId, now_ms: u64) -> bool {
-        let heard = self.nodes.get(&node);
-        heard.is_some_and(|heard| now_ms.saturating_sub(heard.at_ms) < SILENT_MS_MAX)
-    }
-
-    /// For how long it has been silent, as far as this leader can know.
-    pub(super) fn silent_ms(&self, node: NodeId, now_ms: u64) -> u64 {
-        let heard_ms = self.nodes.get(&node).map_or(0, |heard| heard.at_ms);
-        now_ms.saturating_sub(heard_ms.max(self.since_ms))
-    }
-
     fn step_unfinished(
         &self,
         state: &StateContext,
-        info: &IndexInfo,
-        m: &SliceMove,
+        heartbeats: &Heartbeats,
+        (info, m): (&IndexInfo, &SliceMove),
         seen: &mut Seen,
         admitted: &BTreeSet<MoveId>,
         now_ms: u64,
     ) -> Step {
         let Some(target) = m.to else { return Step::Wait };
-        let silent_ms = self.silent_ms(target, now_ms);
-        if silent_ms >= self.moves.settings.target_silent_ms {
+        let silent_ms = heartbeats.silent_ms(target, now_ms);
+        if silent_ms >= self.settings.target_silent_ms {
             let s = silent_ms / 1_000;
             return Step::Undo(format!("node {target}, the target, has been silent for {s} s"));
         }
-        let progress = self.progress_of(target, info.id, m.id);
+        let progress = heartbeats.progress_of(target, info.id, m.id);
         if let Some(trouble) = progress.and_then(|p| self.stuck(p, seen, now_ms))
-            && self.source(info, m, now_ms).is_some()
+            && source_of(info, m, heartbeats, now_ms).is_some()
         {
             return Step::Undo(trouble);
         }
@@ -222,10 +191,44 @@ impl Leader {
                 Checked::UnderWay(_) => Step::Wait,
                 Checked::Again { at_ms } if now_ms < *at_ms => Step::Wait,
                 _ if phase < Some(MovePhase::Installed) => Step::Wait,
-                _ => self.check(state, info, m, target, now_ms).map_or(Step::Wait, Step::Check),
+                _ => check(state, heartbeats, (info, m), target, now_ms)
+                    .map_or(Step::Wait, Step::Check),
             },
             _ => Step::Wait,
         }
+    }
+
+    fn step_done(
+        &self,
+        state: &StateContext,
+        heartbeats: &Heartbeats,
+        (info, m): (&IndexInfo, &SliceMove),
+        seen: &Seen,
+        now_ms: u64,
+    ) -> Step {
+        let Some(bucket) = state.bucket(info.bucket) else { return Step::Wait };
+        let done_ms = now_ms.saturating_sub(seen.since_ms);
+        // The horizon moves with new epochs only; in a bucket that rests the leases themselves say whether
+        // a scan may have begun before. Where one is always renewed, no scan is older than this.
+        let over = bucket.epochs.last().horizon > m.epoch
+            || done_ms >= LEASE_AGE_MS_MAX
+            || !is_leased(heartbeats, info.bucket, m.epoch, now_ms);
+        let keep = self.settings.keep_sources;
+        if keep && (done_ms < DONE_MS_MIN || !over) {
+            return Step::Wait;
+        }
+        let slice = SliceId { index: info.id, generation: info.generation, slice: m.slice };
+        let reads = |node: &NodeId| {
+            let said = heartbeats.nodes.get(node).map(|heard| &heard.heartbeat.slices);
+            let whole = |slices: &Vec<SliceProgress>| {
+                slices.iter().any(|told| told.slice == slice && told.trouble.is_none())
+            };
+            heartbeats.lives(*node, now_ms)
+                && heartbeats.reach(*node, slice, info.bucket).is_some()
+                && said.is_some_and(whole)
+        };
+        let is_missed = !info.topology.replicas(m.slice).iter().any(reads);
+        if is_missed { Step::Wait } else { Step::Forget }
     }
 
     /// Why a target is given up that has had trouble, and come no further, for long.
@@ -245,86 +248,39 @@ impl Leader {
         }
         let stuck_ms = now_ms.saturating_sub(since_ms);
         let s = stuck_ms / 1_000;
-        let gave_up = stuck_ms >= self.moves.settings.stuck_ms;
+        let gave_up = stuck_ms >= self.settings.stuck_ms;
         gave_up.then(|| format!("the target has come no further for {s} s: {trouble}"))
     }
+}
 
-    fn progress_of(&self, target: NodeId, index: IndexId, id: MoveId) -> Option<&MoveProgress> {
-        let moves = &self.nodes.get(&target)?.heartbeat.moves;
-        moves.iter().find(|progress| progress.index == index && progress.id == id)
-    }
+/// The comparison that can be made now: at the newest epoch that both ends have applied, if that is one
+/// of this stage, and above their floors.
+fn check(
+    state: &StateContext,
+    heartbeats: &Heartbeats,
+    (info, m): (&IndexInfo, &SliceMove),
+    target: NodeId,
+    now_ms: u64,
+) -> Option<Check> {
+    let slice = SliceId { index: info.id, generation: info.generation, slice: m.slice };
+    let horizon = state.bucket(info.bucket)?.epochs.last().horizon;
+    let oldest = m.epoch.max(horizon);
+    let (target_bytes, target_floor, target_applied) =
+        heartbeats.reach(target, slice, info.bucket)?;
+    let copies = info.topology.replicas(m.slice);
+    let goes = copies.iter().filter(|node| Some(**node) == m.from);
+    goes.chain(copies).copied().filter(|node| heartbeats.lives(*node, now_ms)).find_map(|source| {
+        let (bytes, floor, applied) = heartbeats.reach(source, slice, info.bucket)?;
+        let (epoch, bytes) = (applied.min(target_applied), bytes.max(target_bytes));
+        let check = Check { index: info.id, id: m.id, slice, source, target, epoch, bytes };
+        (epoch >= oldest.max(floor).max(target_floor)).then_some(check)
+    })
+}
 
-    /// The comparison that can be made now: at the newest epoch that both ends have applied, if that is one
-    /// of this stage, and above their floors.
-    fn check(
-        &self,
-        state: &StateContext,
-        info: &IndexInfo,
-        m: &SliceMove,
-        target: NodeId,
-        now_ms: u64,
-    ) -> Option<Check> {
-        let slice = SliceId { index: info.id, generation: info.generation, slice: m.slice };
-        let horizon = state.bucket(info.bucket)?.epochs.last().horizon;
-        let oldest = m.epoch.max(horizon);
-        let (target_bytes, target_floor, target_applied) =
-            self.reach(target, slice, info.bucket)?;
-        let copies = info.topology.replicas(m.slice);
-        let goes = copies.iter().filter(|node| Some(**node) == m.from);
-        goes.chain(copies).copied().filter(|node| self.lives(*node, now_ms)).find_map(|source| {
-            let (bytes, floor, applied) = self.reach(source, slice, info.bucket)?;
-            let (epoch, bytes) = (applied.min(target_applied), bytes.max(target_bytes));
-            let check = Check { index: info.id, id: m.id, slice, source, target, epoch, bytes };
-            (epoch >= oldest.max(floor).max(target_floor)).then_some(check)
-        })
-    }
-
-    /// The bytes of a slice, and the oldest and the newest epoch of it, that a node says it can answer.
-    fn reach(&self, node: NodeId, slice: SliceId, bucket: BucketId) -> Option<(u64, Epoch, Epoch)> {
-        let said: &Heartbeat = &self.nodes.get(&node)?.heartbeat;
-        let of_slice = said.slices.iter().find(|progress| progress.slice == slice)?;
-        let bucket = said.buckets.iter().find(|progress| progress.bucket == bucket)?;
-        Some((of_slice.bytes, of_slice.floor?, bucket.applied))
-    }
-
-    fn step_done(
-        &self,
-        state: &StateContext,
-        info: &IndexInfo,
-        m: &SliceMove,
-        seen: &Seen,
-        now_ms: u64,
-    ) -> Step {
-        let Some(bucket) = state.bucket(info.bucket) else { return Step::Wait };
-        let done_ms = now_ms.saturating_sub(seen.since_ms);
-        // The horizon moves with new epochs only; in a bucket that rests the leases themselves say whether
-        // a scan may have begun before. Where one is always renewed, no scan is older than this.
-        let over = bucket.epochs.last().horizon > m.epoch
-            || done_ms >= LEASE_AGE_MS_MAX
-            || !self.is_leased(info.bucket, m.epoch, now_ms);
-        let keep = self.moves.settings.keep_sources;
-        if keep && (done_ms < DONE_MS_MIN || !over) {
-            return Step::Wait;
-        }
-        let slice = SliceId { index: info.id, generation: info.generation, slice: m.slice };
-        let reads = |node: &NodeId| {
-            let said = self.nodes.get(node).map(|heard| &heard.heartbeat.slices);
-            let whole = |slices: &Vec<SliceProgress>| {
-                slices.iter().any(|told| told.slice == slice && told.trouble.is_none())
-            };
-            self.lives(*node, now_ms)
-                && self.reach(*node, slice, info.bucket).is_some()
-                && said.is_some_and(whole)
-        };
-        let is_missed = !info.topology.replicas(m.slice).iter().any(reads);
-        if is_missed { Step::Wait } else { Step::Forget }
-    }
-
-    /// May a scan read this epoch of a bucket, or an older one?
-    fn is_leased(&self, bucket: BucketId, epoch: Epoch, now_ms: u64) -> bool {
-        let leads_ms = now_ms.saturating_sub(self.since_ms);
-        leads_ms < LEASE_MS || self.leases(bucket, now_ms).any(|leased| leased <= epoch)
-    }
+/// May a scan read this epoch of a bucket, or an older one?
+fn is_leased(heartbeats: &Heartbeats, bucket: BucketId, epoch: Epoch, now_ms: u64) -> bool {
+    let leads_ms = heartbeats.leads_ms(now_ms);
+    leads_ms < LEASE_MS || heartbeats.leases(bucket, now_ms).any(|leased| leased <= epoch)
 }
 
 impl Seen {

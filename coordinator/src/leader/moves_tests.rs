@@ -1,12 +1,13 @@
-use proto::api::{BucketProgress, SliceProgress};
-use proto::command::CommandRequest;
-use proto::cut::Cut;
-use proto::ids::{Generation, SliceNo};
-use proto::moves::PlannedMove;
+use proto::model::cut::Cut;
+use proto::model::ids::{Generation, SliceNo};
+use proto::model::moves::PlannedMove;
+use proto::rpc::api::{BucketProgress, Heartbeat, SliceProgress};
+use proto::rpc::command::CommandRequest;
 use proto::{Error, ErrorCode};
 
-use super::super::tests::heartbeat;
 use super::*;
+use crate::leader::memory::Leader;
+use crate::leader::memory::tests::heartbeat;
 use crate::state::tests::{advance, apply, copies, done, planned, promotion, serving, start};
 
 const INDEX: IndexId = IndexId(1);
@@ -30,7 +31,7 @@ impl World {
         let state = serving(replicas);
         let mut world =
             Self { state, leader: leader(LATER), now_ms: LATER, alive: BTreeMap::new() };
-        world.leader.since_ms = 0;
+        world.leader.heartbeats.since_ms = 0;
         for node in 20..24 {
             world.alive.insert(NodeId(node), heartbeat(node));
             world.applied(node, 1);
@@ -94,7 +95,7 @@ impl World {
 
     fn publish(&mut self, seqno: u64, horizon: u64) {
         let promotion =
-            proto::command::Promotion { horizon: Epoch(horizon), ..promotion(0, 7, seqno) };
+            proto::rpc::command::Promotion { horizon: Epoch(horizon), ..promotion(0, 7, seqno) };
         apply(&mut self.state, Command::PromoteEpochs(vec![promotion]));
     }
 
@@ -105,7 +106,7 @@ impl World {
             self.leader.hear(heartbeat.clone(), self.now_ms);
         }
         let mut plan = Plan::default();
-        self.leader.plan_moves(&self.state, self.now_ms, &mut plan);
+        self.leader.moves.plan(&self.state, &self.leader.heartbeats, self.now_ms, &mut plan);
         for command in &plan.commands {
             let request = CommandRequest { request: None, command: command.clone() };
             self.state.apply(self.now_ms, self.now_ms, &request);

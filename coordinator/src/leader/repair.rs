@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use proto::command::Command;
-use proto::ids::{IndexId, NodeId, SliceId, SliceNo};
-use proto::index::{IndexInfo, IndexState, Role};
-use proto::moves::{MoveStage, RebalancePlan, RebalanceRequest, SliceMove};
+use proto::model::ids::{IndexId, NodeId, SliceId, SliceNo};
+use proto::model::index::{IndexInfo, IndexState};
+use proto::model::moves::{MoveStage, RebalancePlan, RebalanceRequest, SliceMove};
+use proto::model::node::Role;
+use proto::rpc::command::Command;
 use proto::{Error, ErrorCode, Result};
 
-use super::{Leader, Plan, SILENT_MS_MAX};
+use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
+use super::move_settings::MoveSettings;
+use super::moves::Moves;
+use super::plan::Plan;
 use crate::planner::{self, Goal, Health, Index, Node, Slice, View};
-use crate::state::{StateContext, moves::settled};
+use crate::state::{StateContext, placement::settled};
 
 /// How often the leader looks whether a node is to be emptied or a copy is missing.
 const REPAIR_EVERY_MS: u64 = 3_000;
@@ -18,88 +22,113 @@ const REPAIR_EVERY_MS: u64 = 3_000;
 /// What the nodes say of a slice: the most bytes, and the most entries.
 type Sizes = BTreeMap<SliceId, (u64, u64)>;
 
-impl Leader {
-    /// Plans a rebalance; of one index, then only what that has on the nodes weighs.
-    pub fn rebalance(
-        &self,
-        state: &StateContext,
-        request: &RebalanceRequest,
-        now_ms: u64,
-    ) -> Result<RebalancePlan> {
-        let index = request.index.as_deref().map(|name| movable(state, name)).transpose()?;
-        if let Some(node) = self.unheard(state, now_ms) {
-            let what = format!("the leading coordinator has not heard of node {node} yet");
-            return Err(Error::unavailable(what).with_hint("try again in a few seconds"));
-        }
-        Ok(planner::plan(&self.view(state, index, now_ms), Goal::Balance))
-    }
+/// When the leader has repaired.
+#[derive(Debug, Default)]
+pub(super) struct Repairs {
+    /// When repairs were planned last.
+    repaired_ms: Option<u64>,
+}
 
+impl Repairs {
     /// Orders what must be: every few seconds, since what it sees comes with the heartbeats.
-    pub(super) fn plan_repairs(&mut self, state: &StateContext, now_ms: u64, plan: &mut Plan) {
+    pub(super) fn plan(
+        &mut self,
+        state: &StateContext,
+        heartbeats: &Heartbeats,
+        moves: &Moves,
+        now_ms: u64,
+        plan: &mut Plan,
+    ) {
         if !state.indexes().any(|record| record.info.state == IndexState::Maintenance) {
             return;
         }
-        let next_ms = self.moves.repaired_ms.map_or(now_ms, |at_ms| at_ms + REPAIR_EVERY_MS);
-        let due_ms = next_ms.max(self.moves.repair_not_before_ms);
+        let next_ms = self.repaired_ms.map_or(now_ms, |at_ms| at_ms + REPAIR_EVERY_MS);
+        let due_ms = next_ms.max(moves.repair_not_before_ms);
         if now_ms < due_ms {
             return plan.look_at(due_ms);
         }
-        self.moves.repaired_ms = Some(now_ms);
+        self.repaired_ms = Some(now_ms);
         plan.look_at(now_ms + REPAIR_EVERY_MS);
-        if self.unheard(state, now_ms).is_none() {
-            let repairs = planner::plan(&self.view(state, None, now_ms), Goal::Repair).moves;
+        if unheard(state, heartbeats, now_ms).is_none() {
+            let repairs = planner::plan(
+                &view(state, heartbeats, &moves.settings, None, now_ms),
+                Goal::Repair,
+            )
+            .moves;
             plan.commands.extend(Some(repairs).filter(|m| !m.is_empty()).map(Command::StartMoves));
         }
     }
+}
 
-    /// An indexer that may be alive though this leader, which has just begun, has not heard of it.
-    fn unheard(&self, state: &StateContext, now_ms: u64) -> Option<NodeId> {
-        let may_be_silent = now_ms.saturating_sub(self.since_ms) >= SILENT_MS_MAX;
-        let mut indexers = state.nodes().filter(|node| node.role == Role::Indexer);
-        let unheard = |node: NodeId| !may_be_silent && !self.nodes.contains_key(&node);
-        indexers.find(|node| unheard(node.id)).map(|node| node.id)
+/// Plans a rebalance; of one index, then only what that has on the nodes weighs.
+pub(super) fn rebalance(
+    state: &StateContext,
+    heartbeats: &Heartbeats,
+    settings: &MoveSettings,
+    request: &RebalanceRequest,
+    now_ms: u64,
+) -> Result<RebalancePlan> {
+    let index = request.index.as_deref().map(|name| movable(state, name)).transpose()?;
+    if let Some(node) = unheard(state, heartbeats, now_ms) {
+        let what = format!("the leading coordinator has not heard of node {node} yet");
+        return Err(Error::unavailable(what).with_hint("try again in a few seconds"));
     }
+    Ok(planner::plan(&view(state, heartbeats, settings, index, now_ms), Goal::Balance))
+}
 
-    fn view(&self, state: &StateContext, only: Option<IndexId>, now_ms: u64) -> View {
-        let sizes = self.sizes();
-        let node = |id, zone: &str| Node {
-            node: id,
-            zone: zone.to_owned(),
-            draining: state.is_draining(id),
-            health: self.health(id, now_ms),
-        };
-        let indexers = state.nodes().filter(|node| node.role == Role::Indexer);
-        let wanted = |info: &&IndexInfo| only.is_none_or(|only| info.id == only);
-        View {
-            nodes: indexers.map(|info| node(info.id, &info.zone)).collect(),
-            indexes: state
-                .indexes()
-                .map(|record| &*record.info)
-                .filter(wanted)
-                .map(|info| index(info, &sizes))
-                .collect(),
-        }
-    }
+/// An indexer that may be alive though this leader, which has just begun, has not heard of it.
+fn unheard(state: &StateContext, heartbeats: &Heartbeats, now_ms: u64) -> Option<NodeId> {
+    let may_be_silent = heartbeats.leads_ms(now_ms) >= SILENT_MS_MAX;
+    let mut indexers = state.nodes().filter(|node| node.role == Role::Indexer);
+    let unheard = |node: NodeId| !may_be_silent && !heartbeats.nodes.contains_key(&node);
+    indexers.find(|node| unheard(node.id)).map(|node| node.id)
+}
 
-    fn health(&self, node: NodeId, now_ms: u64) -> Health {
-        if self.lives(node, now_ms) {
-            Health::Alive
-        } else if self.silent_ms(node, now_ms) < self.moves.settings.node_gone_ms {
-            Health::Silent
-        } else {
-            Health::Gone
-        }
+fn view(
+    state: &StateContext,
+    heartbeats: &Heartbeats,
+    settings: &MoveSettings,
+    only: Option<IndexId>,
+    now_ms: u64,
+) -> View {
+    let sizes = sizes(heartbeats);
+    let node = |id, zone: &str| Node {
+        node: id,
+        zone: zone.to_owned(),
+        draining: state.is_draining(id),
+        health: health(id, heartbeats, settings, now_ms),
+    };
+    let indexers = state.nodes().filter(|node| node.role == Role::Indexer);
+    let wanted = |info: &&IndexInfo| only.is_none_or(|only| info.id == only);
+    View {
+        nodes: indexers.map(|info| node(info.id, &info.zone)).collect(),
+        indexes: state
+            .indexes()
+            .map(|record| &*record.info)
+            .filter(wanted)
+            .map(|info| index(info, &sizes))
+            .collect(),
     }
+}
 
-    fn sizes(&self) -> Sizes {
-        let mut sizes = Sizes::new();
-        for said in self.nodes.values().flat_map(|heard| &heard.heartbeat.slices) {
-            let (bytes, entries) = sizes.entry(said.slice).or_default();
-            *bytes = said.bytes.max(*bytes);
-            *entries = said.entries.max(*entries);
-        }
-        sizes
+fn health(node: NodeId, heartbeats: &Heartbeats, settings: &MoveSettings, now_ms: u64) -> Health {
+    if heartbeats.lives(node, now_ms) {
+        Health::Alive
+    } else if heartbeats.silent_ms(node, now_ms) < settings.node_gone_ms {
+        Health::Silent
+    } else {
+        Health::Gone
     }
+}
+
+fn sizes(heartbeats: &Heartbeats) -> Sizes {
+    let mut sizes = Sizes::new();
+    for said in heartbeats.nodes.values().flat_map(|heard| &heard.heartbeat.slices) {
+        let (bytes, entries) = sizes.entry(said.slice).or_default();
+        *bytes = said.bytes.max(*bytes);
+        *entries = said.entries.max(*entries);
+    }
+    sizes
 }
 
 fn index(info: &IndexInfo, sizes: &Sizes) -> Index {

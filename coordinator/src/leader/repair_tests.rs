@@ -1,9 +1,9 @@
-use proto::api::{Heartbeat, SliceProgress};
-use proto::ids::Epoch;
-use proto::moves::PlannedMove;
+use proto::model::ids::Epoch;
+use proto::model::moves::PlannedMove;
+use proto::rpc::api::{Heartbeat, SliceProgress};
 
 use super::*;
-use crate::leader::moves::MoveSettings;
+use crate::leader::memory::Leader;
 use crate::state::tests::{
     advance, apply, copies, create_index, done, planned, serving, spec, start,
 };
@@ -26,7 +26,7 @@ fn hear(leader: &mut Leader, nodes: impl IntoIterator<Item = u64>, now_ms: u64) 
 /// What the leader orders by itself now, as (slice, from, to), and does.
 fn repairs(leader: &mut Leader, state: &mut StateContext, now_ms: u64) -> Vec<(u16, u64, u64)> {
     let mut plan = Plan::default();
-    leader.plan_repairs(state, now_ms, &mut plan);
+    leader.repairs.plan(state, &leader.heartbeats, &leader.moves, now_ms, &mut plan);
     assert!(plan.next_ms.is_some_and(|next_ms| next_ms > now_ms));
     let mut rows = Vec::new();
     for command in plan.commands {
@@ -105,7 +105,7 @@ fn a_leader_that_has_just_begun_hears_all_first() {
     let error = rebalance(&deaf, &state, None).unwrap_err();
     assert!(error.is_retry() && error.message.contains("node 23"), "{error}");
     hear(&mut deaf, 20..23, 6 * SECOND);
-    assert!(deaf.unheard(&state, 6 * SECOND).is_none(), "node 23 is dead");
+    assert!(unheard(&state, &deaf.heartbeats, 6 * SECOND).is_none(), "node 23 is dead");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn what_failed_is_not_ordered_again_at_once() {
     hear(&mut leader, 20..24, 0);
     assert_eq!(repairs(&mut leader, &mut state, 0).len(), 2);
     let mut plan = Plan::default();
-    leader.plan_moves(&state, 2 * SECOND, &mut plan);
+    leader.moves.plan(&state, &leader.heartbeats, 2 * SECOND, &mut plan);
     assert_eq!(plan.commands.len(), 2, "both targets are silent");
     plan.commands.into_iter().for_each(|command| drop(apply(&mut state, command)));
     for s in [4, 10, 31] {
@@ -130,12 +130,12 @@ fn what_failed_is_not_ordered_again_at_once() {
 #[test]
 fn a_rebalance_of_one_index_looks_at_that_alone() {
     let (mut state, mut leader) = (serving(0), leader());
-    done(&mut state, create_index(proto::index::IndexSpec { replicas: 0, ..spec("j") }));
+    done(&mut state, create_index(proto::model::index::IndexSpec { replicas: 0, ..spec("j") }));
     hear(&mut leader, 20..24, 0);
     let slice = |slice| SliceProgress {
         slice: SliceId {
             index: IndexId(1),
-            generation: proto::ids::Generation(1),
+            generation: proto::model::ids::Generation(1),
             slice: SliceNo(slice),
         },
         floor: Some(Epoch(1)),

@@ -1,10 +1,15 @@
-use proto::api::{BucketProgress, Heartbeat};
-use proto::command::CommandRequest;
-use proto::cut::Position;
-use proto::ids::{Generation, IndexId, Seqno, VbucketId, Vbuuid};
+use std::sync::Arc;
+
+use proto::model::cut::{Cut, Position};
+use proto::model::history::{FailoverLogs, SourceHistory};
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{Generation, IndexId, Seqno, VbucketId, Vbuuid};
+use proto::rpc::api::{BucketProgress, Heartbeat};
+use proto::rpc::command::CommandRequest;
 
 use super::*;
-use crate::leader::moves::MoveSettings;
+use crate::leader::memory::Leader;
+use crate::leader::move_settings::MoveSettings;
 use crate::state::tests::{apply, create_index, spec, with_bucket};
 
 const BUCKET: BucketId = BucketId(1);
@@ -75,7 +80,7 @@ impl World {
     }
 
     fn enquired(&mut self) -> usize {
-        self.leader.to_enquire(&self.state, self.now_ms).len()
+        self.leader.enquiries_due(&self.state, self.now_ms).len()
     }
 
     /// The source is asked, and says this.

@@ -15,13 +15,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use proto::api::BucketProgress;
-use proto::cut::Cut;
-use proto::ids::BucketId;
+use proto::model::cut::Cut;
+use proto::model::ids::BucketId;
 use proto::plant::{self, Plant};
+use proto::rpc::api::BucketProgress;
 use proto::{Error, ErrorCode, Result};
 
-use crate::state::epochs::advance;
+use crate::state::epoch_history::advance;
 
 /// Closed cuts of a bucket that are kept to choose from; when there are more, every other one goes.
 const CLOSED_MAX: usize = 64;

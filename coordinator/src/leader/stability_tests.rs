@@ -1,5 +1,5 @@
-use proto::cut::Position;
-use proto::ids::{Epoch, Seqno, Vbuuid};
+use proto::model::cut::Position;
+use proto::model::ids::{Epoch, Seqno, Vbuuid};
 
 use super::*;
 
@@ -97,7 +97,7 @@ fn a_new_branch_at_the_same_seqno_is_news() {
     let mut stability = told(&[[5, 5]]);
     let mut branched = cut([5, 5]);
     let position = Position { vbuuid: Vbuuid(9), seqno: Seqno(5) };
-    branched.set(proto::ids::VbucketId(1), position);
+    branched.set(proto::model::ids::VbucketId(1), position);
     stability.report(BUCKET, branched.clone(), &cut([5, 5])).unwrap();
     assert_eq!(stability.choose(BUCKET, &cut([5, 5]), &[], 0), Choice::Promote(branched));
 }

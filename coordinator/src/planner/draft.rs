@@ -10,8 +10,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proto::ids::{IndexId, NodeId, SliceNo};
-use proto::moves::{PlannedLoad, PlannedMove, RebalancePlan};
+use proto::model::ids::{IndexId, NodeId, SliceNo};
+use proto::model::moves::{PlannedLoad, PlannedMove, RebalancePlan};
 
 use super::place::replace_copy;
 use super::view::{Health, Index, Node, Slice, View};

@@ -7,7 +7,8 @@
 
 use std::collections::BTreeSet;
 
-use proto::{Error, ErrorCode, Result, ids::NodeId};
+use proto::model::ids::NodeId;
+use proto::{Error, ErrorCode, Result};
 
 /// A node and what it keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]

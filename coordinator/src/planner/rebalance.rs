@@ -13,8 +13,8 @@
 
 use std::cmp::Reverse;
 
-use proto::ids::NodeId;
-use proto::moves::RebalancePlan;
+use proto::model::ids::NodeId;
+use proto::model::moves::RebalancePlan;
 
 use super::draft::{Draft, Held};
 use super::view::{Health, View};

@@ -1,8 +1,8 @@
 use std::collections::BTreeSet;
 use std::iter::repeat;
 
-use proto::ids::{Generation, IndexId};
-use proto::moves::PlannedMove;
+use proto::model::ids::{Generation, IndexId};
+use proto::model::moves::PlannedMove;
 
 use super::*;
 use crate::planner::{Index, Load, Node, Slice, place, replace_copy};

@@ -1,6 +1,6 @@
 //! What a rebalance is planned from.
 
-use proto::ids::{Generation, IndexId, NodeId};
+use proto::model::ids::{Generation, IndexId, NodeId};
 
 /// The cluster, as far as a plan looks at it. Moves under way count as if they were done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -30,16 +30,19 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use proto::env::Random;
+use proto::model::ids::NodeId;
 use proto::plant::{self, Plant};
-use proto::{Error, ErrorCode, Result, ids::NodeId};
+use proto::{Error, ErrorCode, Result};
 use raft::eraftpb::{Entry, HardState, Message};
 use raft::{Config, RawNode, SnapshotStatus, StateRole};
 
+use super::config::RaftConfig;
 use super::guard::makes_sense;
-use super::log_store::{LogOp, LogWrite};
+use super::log_write::{LogOp, LogWrite};
 use super::memory_log::MemoryLog;
+use super::role::{Role, not_leader};
+use super::state_machine::StateMachine;
 use super::wire::{LogSnapshot, MessageKind, RaftMessage};
-use super::{RaftConfig, Role, StateMachine};
 
 /// No command is larger; a larger one would hold up heartbeats on a slow link.
 pub const COMMAND_BYTES_MAX: usize = 8 << 20;
@@ -67,6 +70,7 @@ pub struct Output<O> {
 #[derive(Debug)]
 pub struct Applied<O> {
     /// Its position in the log.
+    #[cfg(feature = "testing")]
     pub index: u64,
     /// What its proposer gave to know it by.
     pub context: Bytes,
@@ -267,6 +271,7 @@ impl<M: StateMachine> RaftCore<M> {
     }
 
     /// The state machine.
+    #[cfg(feature = "testing")]
     pub fn machine(&self) -> &M {
         &self.machine
     }
@@ -357,7 +362,12 @@ impl<M: StateMachine> RaftCore<M> {
                 .machine
                 .apply(entry.index, &entry.data)
                 .map_err(|error| error.context(format!("apply log entry {}", entry.index)))?;
-            output.applied.push(Applied { index: entry.index, context: entry.context, outcome });
+            output.applied.push(Applied {
+                #[cfg(feature = "testing")]
+                index: entry.index,
+                context: entry.context,
+                outcome,
+            });
         }
         self.node.advance_apply_to(last);
         self.take_snapshot_if_due()
@@ -416,14 +426,6 @@ impl<M: StateMachine> RaftCore<M> {
                 self.config.election_ticks + (self.random.next_u64() % spread) as usize;
         }
         raft.set_randomized_election_timeout(self.election_timeout_ticks);
-    }
-}
-
-/// The error of a member that does not lead.
-pub fn not_leader(leader: Option<NodeId>) -> Error {
-    match leader {
-        Some(leader) => Error::new(ErrorCode::NotLeader, format!("coordinator {leader} leads")),
-        None => Error::new(ErrorCode::NotLeader, "the coordinators have no leader at the moment"),
     }
 }
 

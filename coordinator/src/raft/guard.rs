@@ -1,7 +1,7 @@
 //! What the `raft` crate takes for granted of a message, and answers with a panic if it is not so. A
 //! confused peer must not be able to stop this member.
 
-use proto::ids::NodeId;
+use proto::model::ids::NodeId;
 
 use super::wire::{MessageKind, RaftMessage};
 

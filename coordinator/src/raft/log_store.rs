@@ -11,15 +11,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proto::env::{File, FileSystem, OpenMode};
-use proto::{Error, ErrorCode, Result, ids::NodeId};
-use raft::eraftpb::{Entry, HardState};
+use proto::model::ids::NodeId;
+use proto::{Error, ErrorCode, Result};
+use raft::eraftpb::HardState;
 use redb::{
     Database, Durability, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+use super::log_write::{LogOp, LogWrite};
 use super::memory_log::MemoryLog;
-use super::wire::{LogEntry, LogSnapshot};
+use super::wire::LogEntry;
 
 const FILE: &str = "raft.redb";
 const FILE_NEW: &str = "raft.redb.new";
@@ -45,35 +47,6 @@ struct StoredHardState {
     term: u64,
     vote: u64,
     commit: u64,
-}
-
-/// One change of the log.
-#[derive(Clone, Debug)]
-pub enum LogOp {
-    /// Vote, term and commit index.
-    HardState(HardState),
-    /// Entries; they replace what is at and after the first one's index.
-    Append(Vec<Entry>),
-    /// This member's own snapshot; entries stay until they are dropped.
-    Snapshot(LogSnapshot),
-    /// A snapshot from the leader; the log begins anew behind it.
-    Reset(LogSnapshot),
-    /// Forget the entries up to and including the index, whose term is kept.
-    DropThrough {
-        /// The last entry to forget.
-        index: u64,
-        /// Its term.
-        term: u64,
-    },
-}
-
-/// Changes that become durable together.
-#[derive(Clone, Debug, Default)]
-pub struct LogWrite {
-    /// To be reported back when it is durable.
-    pub number: u64,
-    /// In order.
-    pub ops: Vec<LogOp>,
 }
 
 /// The log on disk.

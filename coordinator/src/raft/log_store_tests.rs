@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use proto::env::sim::SimFs;
+use raft::eraftpb::Entry;
 
 use super::*;
+use crate::raft::wire::LogSnapshot;
 
 const MEMBER: NodeId = NodeId(2);
 const VOTERS: [u64; 3] = [1, 2, 3];

@@ -10,7 +10,8 @@ use std::collections::VecDeque;
 use raft::eraftpb::{ConfState, Entry, HardState, Snapshot};
 use raft::{GetEntriesContext, RaftState, Storage, StorageError, util::limit_size};
 
-use super::log_store::{LogOp, LogWrite};
+#[cfg(feature = "testing")]
+use super::log_write::{LogOp, LogWrite};
 use super::wire::LogSnapshot;
 
 /// What Raft knows from before: its vote, the members, the last snapshot, and the entries since.
@@ -57,6 +58,7 @@ impl MemoryLog {
     }
 
     /// The term and the command of an entry that is kept.
+    #[cfg(feature = "testing")]
     pub fn entry(&self, index: u64) -> Option<(u64, &[u8])> {
         let position = index.checked_sub(self.start.0 + 1)?;
         self.entries.get(position as usize).map(|entry| (entry.term, &entry.data[..]))
@@ -71,6 +73,7 @@ impl MemoryLog {
     }
 
     /// What a log has after a write: what a disk would have, for those that step a core without one.
+    #[cfg(feature = "testing")]
     pub fn write(&mut self, write: LogWrite) {
         for op in write.ops {
             match op {

@@ -16,15 +16,20 @@ use std::time::Duration;
 
 use async_channel::{Receiver, Sender, TryRecvError};
 use bytes::Bytes;
-use proto::env::{Budget, Env, Reservation};
+use proto::env::Env;
+use proto::flow::{Budget, Reservation};
 use proto::{Error, Result};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 
+use super::config::RaftConfig;
 use super::core::{Applied, RaftCore};
-use super::log_store::{LogStore, LogWrite};
+use super::log_store::LogStore;
+use super::log_write::LogWrite;
+use super::role::Role;
+use super::state_machine::StateMachine;
+use super::transport::PeerTransport;
 use super::wire::{QUEUE_BYTES_MAX, RaftMessage};
-use super::{PeerTransport, RaftConfig, Role, StateMachine};
 
 /// Messages that may wait for the loop, and no more than [`QUEUE_BYTES_MAX`] of them; more are dropped, and Raft
 /// repeats them.

@@ -2,8 +2,9 @@
 
 use std::sync::Mutex;
 
+use proto::ErrorCode;
 use proto::env::{BoxFuture, Spawner, Task};
-use proto::{ErrorCode, ids::NodeId};
+use proto::model::ids::NodeId;
 
 use super::*;
 

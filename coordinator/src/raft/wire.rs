@@ -6,8 +6,9 @@
 //! anything else cannot even be expressed by a peer.
 
 use bytes::Bytes;
-use proto::api::PEER_MESSAGE_BYTES_MAX;
-use proto::{Error, ErrorCode, Result, ids::NodeId};
+use proto::model::ids::NodeId;
+use proto::rpc::api::PEER_MESSAGE_BYTES_MAX;
+use proto::{Error, ErrorCode, Result};
 use raft::eraftpb::{self, EntryType, MessageType};
 use serde::{Deserialize, Serialize};
 

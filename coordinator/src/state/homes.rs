@@ -1,15 +1,17 @@
-//! Where buckets are kept: which projectors a new one gets, and the hand-overs of vbuckets ([`proto::homes`]).
+//! Where buckets are kept: which projectors a new one gets, and the hand-overs of vbuckets ([`proto::model::homes`]).
 
 use std::sync::Arc;
 
-use proto::command::Outcome;
-use proto::homes::{HandOver, Homes};
-use proto::ids::{BucketId, NodeId, VbucketId};
-use proto::index::{Role, SourceKind};
+use proto::model::bucket::SourceKind;
+use proto::model::homes::{HandOver, Homes};
+use proto::model::ids::{BucketId, NodeId, VbucketId};
+use proto::model::node::Role;
+use proto::rpc::command::Outcome;
 use proto::{Error, ErrorCode, Result};
 
-use super::ddl::no_bucket;
-use super::{Change, Effect, StateContext};
+use super::context::StateContext;
+use super::effect::{Change, Effect};
+use super::lookup::no_bucket;
 
 fn bad(what: String, hint: &str) -> Error {
     Error::new(ErrorCode::InvalidParameter, what).with_hint(hint)

@@ -1,5 +1,5 @@
-use proto::command::Command;
-use proto::ids::BucketId;
+use proto::model::ids::BucketId;
+use proto::rpc::command::Command;
 
 use super::*;
 use crate::state::tests::{apply, done, node, refused};

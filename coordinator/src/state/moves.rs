@@ -11,31 +11,21 @@
 //!   without one coming only where another stays.
 //! - A node that is removed takes its part of all moves along (see `nodes`).
 
-use proto::command::Outcome;
-use proto::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceNo};
-use proto::index::{IndexInfo, IndexState, Role};
-use proto::moves::{EndedMove, MoveStage, PlannedMove, SliceMove};
-use proto::topology::TopologyProvider;
+use proto::model::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceNo};
+use proto::model::index::{IndexInfo, IndexState};
+use proto::model::moves::{EndedMove, MoveStage, PlannedMove, SliceMove};
+use proto::model::node::Role;
+use proto::model::topology::TopologyProvider;
+use proto::rpc::command::Outcome;
 use proto::{Error, ErrorCode, Result};
 
-use super::ddl::no_index;
-use super::history::change_copies;
-use super::{Change, Effect, StateContext};
-use crate::planner::replace_copy;
+use super::context::StateContext;
+use super::effect::{Change, Effect};
+use super::lookup::no_index;
+use super::placement::change_copies;
 
 /// Ended moves that are remembered.
 const ENDED_MAX: usize = 64;
-
-/// Where the slices of an index are when its moves are done.
-pub fn settled(info: &IndexInfo) -> Vec<Vec<NodeId>> {
-    let mut placement = info.topology.placement.clone();
-    for m in info.moves.iter().filter(|m| m.stage < MoveStage::Done) {
-        if let Some(copies) = placement.get_mut(usize::from(m.slice.0)) {
-            replace_copy(copies, m.from, m.to);
-        }
-    }
-    placement
-}
 
 impl StateContext {
     pub(super) fn start_moves(&mut self, moves: &[PlannedMove]) -> Change {
@@ -90,6 +80,15 @@ impl StateContext {
             _ => {}
         }
         planned.to.map_or(Ok(()), |to| self.check_target(info, planned.slice, to).map_err(of))
+    }
+
+    /// Why slices of a bucket do not move now.
+    fn check_not_rolling_back(&self, bucket: BucketId) -> Result<()> {
+        match self.buckets.get(&bucket).and_then(|known| known.info.rollback.as_ref()) {
+            Some(_) => Err(Error::unavailable("the bucket is rolled back")
+                .with_hint("SHOW ROLLBACKS tells when that has ended")),
+            None => Ok(()),
+        }
     }
 
     fn check_target(&self, info: &IndexInfo, slice: SliceNo, to: NodeId) -> Result<()> {

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
-use proto::command::Command;
-use proto::ids::{Generation, TopologyNo};
-use proto::index::IndexSpec;
+use proto::model::ids::{Generation, TopologyNo};
+use proto::model::index::IndexSpec;
+use proto::rpc::command::Command;
 
 use super::*;
 use crate::state::tests::{

@@ -7,14 +7,16 @@
 
 use std::sync::Arc;
 
-use proto::command::Outcome;
-use proto::ids::{IndexId, NodeId};
-use proto::index::{IndexInfo, IndexState, NodeInfo, Role};
-use proto::moves::{MoveStage, SliceMove};
+use proto::model::ids::{IndexId, NodeId};
+use proto::model::index::{IndexInfo, IndexState};
+use proto::model::moves::{MoveStage, SliceMove};
+use proto::model::node::{NodeInfo, Role};
+use proto::rpc::command::Outcome;
 use proto::{Error, ErrorCode, Result};
 
-use super::history::change_placement;
-use super::{Change, Effect, StateContext};
+use super::context::StateContext;
+use super::effect::{Change, Effect};
+use super::placement::change_placement;
 use crate::planner::{self, Load, replace_copy};
 
 /// No address and no zone is longer.
@@ -43,11 +45,6 @@ impl StateContext {
                 Ok((Outcome::Done, vec![Effect::CatalogChanged]))
             }
         }
-    }
-
-    pub(super) fn role_of(&self, node: NodeId) -> Result<Role> {
-        let unknown = || Error::new(ErrorCode::Unknown, format!("no node {node} is registered"));
-        self.nodes.get(&node).map(|info| info.role).ok_or_else(unknown)
     }
 
     pub(super) fn drain_node(&mut self, node: NodeId, drain: bool) -> Change {

@@ -1,6 +1,6 @@
-use proto::command::Command;
-use proto::ids::SliceNo;
-use proto::index::IndexSpec;
+use proto::model::ids::SliceNo;
+use proto::model::index::IndexSpec;
+use proto::rpc::command::Command;
 
 use super::*;
 use crate::state::tests::{

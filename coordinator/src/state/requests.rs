@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use proto::command::{Outcome, RequestId};
+use proto::rpc::command::{Outcome, RequestId};
 use proto::{Error, ErrorCode};
 use serde::{Deserialize, Serialize};
 

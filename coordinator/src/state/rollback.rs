@@ -1,5 +1,5 @@
 //! Rollbacks: what the state does about a source that has lost a piece of its history (see
-//! [`proto::rollback`] for the stages).
+//! [`proto::model::rollback`] for the stages).
 //!
 //! A bucket has the failover logs that its source told last. A step compares them with what the source says
 //! now: where the last epoch's cut is still a place in the history, the new branches are taken over and
@@ -12,25 +12,17 @@
 
 use std::sync::Arc;
 
-use proto::command::Outcome;
-use proto::cut::{Cut, EpochMark};
-use proto::history::SourceHistory;
-use proto::ids::{BucketId, Epoch, IndexId};
-use proto::index::BucketInfo;
-use proto::moves::{MoveStage, SliceMove};
-use proto::rollback::{DEAD_MAX, DeadEpochs, Rollback, RollbackStage, RollbackStep};
-use proto::{Error, ErrorCode, Result};
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::history::SourceHistory;
+use proto::model::ids::{BucketId, Epoch, IndexId};
+use proto::model::moves::{MoveStage, SliceMove};
+use proto::model::rollback::{DEAD_MAX, DeadEpochs, Rollback, RollbackStage, RollbackStep};
+use proto::rpc::command::Outcome;
+use proto::{Error, Result};
 
-use super::{BucketState, Change, Effect, StateContext};
-
-/// Nothing happens.
-fn nothing() -> Change {
-    Ok((Outcome::Done, Vec::new()))
-}
-
-fn catalog_changed() -> Change {
-    Ok((Outcome::Done, vec![Effect::CatalogChanged]))
-}
+use super::bucket::BucketState;
+use super::context::StateContext;
+use super::effect::{Change, Effect, catalog_changed, nothing};
 
 impl StateContext {
     pub(super) fn rollback(&mut self, bucket: BucketId, step: &RollbackStep) -> Change {
@@ -95,31 +87,9 @@ impl StateContext {
         }
         catalog_changed()
     }
-
-    /// Why slices of a bucket do not move now.
-    pub(super) fn check_not_rolling_back(&self, bucket: BucketId) -> Result<()> {
-        match self.buckets.get(&bucket).and_then(|known| known.info.rollback.as_ref()) {
-            Some(_) => Err(Error::unavailable("the bucket is rolled back")
-                .with_hint("SHOW ROLLBACKS tells when that has ended")),
-            None => Ok(()),
-        }
-    }
 }
 
 impl BucketState {
-    /// Has a history as many vbuckets as the bucket?
-    pub fn check(&self, history: &SourceHistory) -> Result<()> {
-        let BucketInfo { vbuckets, name, .. } = &*self.info;
-        let (of_cut, of_logs) = (history.durable.vbuckets(), history.logs.iter().count());
-        if of_cut == *vbuckets && of_logs == usize::from(*vbuckets) {
-            return Ok(());
-        }
-        let what = format!(
-            "bucket \"{name}\" has {vbuckets} vbuckets, its source's history {of_cut} and {of_logs}"
-        );
-        Err(Error::new(ErrorCode::InvalidParameter, what))
-    }
-
     /// Takes over new branches of a history that has lost nothing.
     fn take_over(&mut self, history: &SourceHistory) -> bool {
         let changes = self.logs != history.logs && history.has(&self.epochs.last().cut);

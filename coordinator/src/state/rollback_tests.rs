@@ -1,11 +1,13 @@
-use proto::command::{Command, CommandRequest, Promotion};
-use proto::cut::Position;
-use proto::history::FailoverLogs;
-use proto::homes::VbucketSet;
-use proto::ids::{MoveId, Seqno, VbucketId, Vbuuid};
+use proto::model::cut::Position;
+use proto::model::history::FailoverLogs;
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{MoveId, Seqno, VbucketId, Vbuuid};
+use proto::rpc::command::{Command, CommandRequest, Promotion};
 
 use super::*;
 use crate::state::tests::{advance, apply, done, planned, refused, serving, with_bucket};
+use proto::ErrorCode;
+use proto::model::bucket::BucketInfo;
 
 const BUCKET: BucketId = BucketId(1);
 

@@ -1,12 +1,23 @@
 //! The commands, one by one, on the pure state.
 
-use proto::command::{Promotion, RequestId};
-use proto::cut::Position;
-use proto::expr::{ColumnType, Expr, Step};
-use proto::ids::{Epoch, Generation, MoveId, Seqno, SliceNo, VbucketId, Vbuuid};
-use proto::index::{IndexSpec, IndexState, KeyPart, PartitionBy, Role, SourceKind};
-use proto::moves::{MoveStage, PlannedMove};
-use proto::topology::TopologyProvider;
+use proto::expr::{ColumnType, Expr};
+use proto::model::bucket::SourceKind;
+use proto::model::cut::Position;
+use proto::model::ids::{Epoch, Generation, MoveId, Seqno, SliceNo, VbucketId, Vbuuid};
+use proto::model::index::{IndexSpec, IndexState, KeyPart, PartitionBy};
+use proto::model::moves::{MoveStage, PlannedMove};
+use proto::model::node::Role;
+use proto::model::topology::TopologyProvider;
+use proto::rpc::command::{Promotion, RequestId};
+use proto::value::path::Step;
+
+use std::sync::Arc;
+
+use proto::ErrorCode;
+use proto::model::history::FailoverLogs;
+use proto::model::ids::{BucketId, IndexId, NodeId};
+use proto::model::node::NodeInfo;
+use proto::rpc::command::{Command, CommandRequest, Outcome};
 
 use super::*;
 
@@ -158,7 +169,7 @@ fn a_new_bucket_has_an_epoch_that_covers_nothing() {
     assert_eq!(outcome, Outcome::Bucket(BucketId(2)));
     let Some(Effect::EpochPublished(mark)) = effects.last() else { panic!("{effects:?}") };
     assert_eq!((mark.epoch, mark.parent, mark.horizon), (Epoch(1), Epoch(0), Epoch(1)));
-    assert_eq!(*mark.cut, proto::cut::Cut::zero(2));
+    assert_eq!(*mark.cut, proto::model::cut::Cut::zero(2));
     assert_eq!(state.catalog().bucket("c").unwrap().homes.projectors(), [NodeId(10)]);
 }
 
@@ -333,7 +344,7 @@ fn the_oldest_covering_epoch_is_found() {
     let epochs = &state.bucket(BucketId(1)).unwrap().epochs;
     let covering = |vbuuid, seqno| {
         let position = Position { vbuuid: Vbuuid(vbuuid), seqno: Seqno(seqno) };
-        let cut = proto::cut::Cut::from_positions(vec![position, Position::default()]);
+        let cut = proto::model::cut::Cut::from_positions(vec![position, Position::default()]);
         epochs.covering(&cut).map(|mark| mark.epoch.0)
     };
     assert_eq!(covering(7, 0), Some(1));

@@ -3,33 +3,32 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use proto::ids::{BucketId, IndexId, MoveId, SliceId};
-use proto::index::Catalog;
-use proto::moves::{MovePhase, MoveProgress, MoveStage};
-use tokio::sync::{Semaphore, watch};
+use proto::model::catalog::Catalog;
+use proto::model::ids::{BucketId, Generation, IndexId, MoveId, SliceId, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::model::moves::{MovePhase, MoveProgress, MoveStage};
+use proto::rpc::api::SliceProgress;
+use tokio::sync::watch;
 
-use super::{IncomingMove, lock, restore};
-use crate::follower::Shared;
+use super::incoming_move::{IncomingMove, lock};
+use super::restore::Restores;
+use crate::context::NodeContext;
 
 type ById = BTreeMap<(IndexId, MoveId), Arc<IncomingMove>>;
 
 /// The moves to this node.
 #[derive(Clone)]
 pub struct Incoming {
-    pub(super) moves: Arc<Mutex<ById>>,
-    /// What was lost here and is fetched from other copies.
-    pub(super) restores: Arc<Mutex<BTreeMap<SliceId, Arc<IncomingMove>>>>,
-    /// Who has one copies a lost slice.
-    pub(super) turns: Arc<Semaphore>,
-    pub(super) changed: watch::Sender<u64>,
+    moves: Arc<Mutex<ById>>,
+    restores: Restores,
+    changed: watch::Sender<u64>,
 }
 
 impl Default for Incoming {
     fn default() -> Self {
         Self {
             moves: Arc::default(),
-            restores: Arc::default(),
-            turns: Arc::new(Semaphore::new(restore::AT_ONCE)),
+            restores: Restores::default(),
             changed: watch::Sender::new(0),
         }
     }
@@ -37,8 +36,8 @@ impl Default for Incoming {
 
 impl Incoming {
     /// Takes up the moves that the catalog names, and drops the others.
-    pub fn take_catalog(&self, shared: &Shared, catalog: &Catalog) {
-        let node = shared.config.node.id;
+    pub fn take_catalog(&self, context: &NodeContext, catalog: &Catalog) {
+        let node = context.config.node.id;
         let mut moves = lock(&self.moves);
         let mut wanted = BTreeMap::new();
         for index in catalog.indexes.values() {
@@ -58,24 +57,24 @@ impl Incoming {
             moves.entry(key).or_insert_with(|| {
                 let slice =
                     SliceId { index: index.id, generation: index.generation, slice: mv.slice };
-                IncomingMove::begin(shared, slice, index.bucket, Some(mv.id))
+                IncomingMove::begin(context, slice, index.bucket, Some(mv.id), &self.changed, None)
             });
         }
         // One that had arrived may have been dropped since: the move was undone and begun anew.
         for mv in moves.values() {
             let installed = lock(&mv.state).phase == MovePhase::Installed;
-            if installed && !mv.is_here(shared) {
-                mv.start_copying(shared);
+            if installed && !mv.is_here(context) {
+                mv.start_copying(context);
             }
         }
         drop(moves);
-        self.end_restores_elsewhere(node, catalog);
+        self.restores.end_restores_elsewhere(node, catalog);
         self.changed.send_modify(|count| *count += 1);
     }
 
     /// What comes of a bucket's slices.
     pub fn of_bucket(&self, bucket: BucketId) -> Vec<Arc<IncomingMove>> {
-        let (moves, restores) = (lock(&self.moves), lock(&self.restores));
+        let (moves, restores) = (lock(&self.moves), lock(&self.restores.slices));
         let all = moves.values().chain(restores.values());
         all.filter(|mv| mv.bucket == bucket).cloned().collect()
     }
@@ -105,5 +104,39 @@ impl Incoming {
             }
         };
         lock(&self.moves).iter().map(progress).collect()
+    }
+
+    /// Fetches slices that are not here from their other copies.
+    pub fn restore(&self, context: &NodeContext, index: &IndexInfo, slices: &[SliceNo]) {
+        self.restores.restore(context, &self.changed, index, slices);
+    }
+
+    /// True while a slice of an index is fetched.
+    pub fn is_restoring(&self, index: IndexId, generation: Generation) -> bool {
+        self.restores.is_restoring(index, generation)
+    }
+
+    /// Ends the restore of a slice that has arrived.
+    pub fn restored(&self, slice: SliceId) {
+        self.restores.restored(slice);
+    }
+
+    /// Ends the restores of some slices of an index.
+    pub fn end_restores_of(&self, index: IndexId, slices: &[SliceNo]) {
+        self.restores.end_restores_of(index, slices);
+    }
+
+    /// The slices of a bucket that no copy gives, by index.
+    pub fn hopeless(
+        &self,
+        context: &NodeContext,
+        bucket: BucketId,
+    ) -> BTreeMap<IndexId, Vec<SliceNo>> {
+        self.restores.hopeless(context, bucket)
+    }
+
+    /// The restores under way, as heartbeats report them.
+    pub fn restoring(&self) -> Vec<SliceProgress> {
+        self.restores.restoring()
     }
 }

@@ -1,8 +1,8 @@
 //! The mutations of one epoch.
 
 use bytes::Bytes;
-use proto::cut::EpochMark;
-use proto::ids::Seqno;
+use proto::model::cut::EpochMark;
+use proto::model::ids::Seqno;
 
 /// All changes of one epoch on this node.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! Progress counters of a bucket.
 
-use proto::ids::Epoch;
+use proto::model::ids::Epoch;
 
 /// Progress of a bucket's epochs on this node; each counter is at or below the one before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,9 +8,9 @@
 //! ```
 
 use bytes::Bytes;
-use proto::cut::EpochMark;
-use proto::ids::{Epoch, Seqno};
-use proto::mutation::{put_varint, take_bytes};
+use proto::model::cut::EpochMark;
+use proto::model::ids::{Epoch, Seqno};
+use proto::rpc::varint::{put_varint, take_bytes};
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 

@@ -12,8 +12,8 @@
 //! that is stored elsewhere. And epochs are never rounded away from the bottom: a newer tombstone
 //! would sink below an older put.
 
-use proto::cut::EpochMark;
-use proto::ids::Epoch;
+use proto::model::cut::EpochMark;
+use proto::model::ids::Epoch;
 use proto::plant::{self, Plant};
 use serde::{Deserialize, Serialize};
 

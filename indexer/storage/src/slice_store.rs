@@ -6,10 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use proto::Result;
-use proto::api::SliceProgress;
-use proto::cut::EpochMark;
-use proto::ids::{BucketId, Epoch, Generation, IndexId, SliceId, SliceNo};
-use proto::index::IndexInfo;
+use proto::model::cut::EpochMark;
+use proto::model::ids::{BucketId, Epoch, Generation, IndexId, SliceId, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::rpc::api::SliceProgress;
 
 use crate::batch::EpochBatch;
 use crate::counters::Counters;
@@ -39,7 +39,7 @@ impl StoredIndex {
 
 /// A store of a node's slices.
 ///
-/// Keys are self-delimiting (`proto::key`): no key is a proper prefix of another. So the order of
+/// Keys are self-delimiting (`proto::value::key`): no key is a proper prefix of another. So the order of
 /// (key, id) is the order of the two byte strings concatenated.
 #[async_trait]
 pub trait SliceStore: Send + Sync + 'static {

@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
-use proto::api::{
+use proto::model::cut::Position;
+use proto::model::history::{SourceHistory, branch_of};
+use proto::model::ids::{Seqno, VbucketId, vbucket_of};
+use proto::rpc::api::{
     HandOverDocuments, HandOverPiece, HandOverRequest, HandOverWanted, HandedDocument, PushMutation,
 };
-use proto::cut::Position;
-use proto::history::{SourceHistory, branch_of};
-use proto::ids::{Seqno, VbucketId, vbucket_of};
 use proto::{Error, ErrorCode, Result};
 
-use super::target::PIECE_BYTES;
-use crate::service::Projector;
+use crate::projector::Projector;
 use crate::source::bucket::Bucket;
-use crate::source::keeping::not_home;
 use crate::source::{DocumentSnapshot, LogRange, Mutation, StoredDocument};
+
+/// Bytes of a piece, about.
+const PIECE_BYTES: usize = 4 << 20;
 
 /// Bytes of documents, of whatever vbuckets, that are looked at for a piece.
 const LOOK_AT_BYTES: usize = 16 << 20;
@@ -28,7 +29,7 @@ pub async fn give(projector: &Projector, request: HandOverRequest) -> Result<Han
     let vbucket = handing.vbucket;
     // The target may have heard of it before.
     let look = |_: Option<&_>| (bucket.homes().handing_of(vbucket) == Some(&handing)).then_some(());
-    projector.wait_for(look, || not_home(&bucket, vbucket)).await?;
+    projector.wait_for(look, || bucket.not_home(vbucket)).await?;
     if release {
         let home = Arc::clone(&bucket);
         projector.alone(home, move |writer, bucket| writer.release(bucket, &handing)).await?;
@@ -54,7 +55,7 @@ pub async fn give(projector: &Projector, request: HandOverRequest) -> Result<Han
     };
     // What is removed is not kept any more before it goes.
     if !bucket.keeping().kept.contains(vbucket) || !keeping.kept.contains(vbucket) {
-        return Err(not_home(&bucket, vbucket));
+        return Err(bucket.not_home(vbucket));
     }
     if bucket.logs().1 != losses {
         return Err(Error::unavailable("a piece of the history was lost meanwhile"));

@@ -1,4 +1,4 @@
-//! The two ends of a vbucket's hand-over ([`proto::homes`] has its steps), and what is left behind.
+//! The two ends of a vbucket's hand-over ([`proto::model::homes`] has its steps), and what is left behind.
 //!
 //! The target pulls: pieces of the log until little is missing, then the last piece, with which the home releases the
 //! vbucket. When all is durable here it asks the coordinator to be the home. Every step may be repeated, by this
@@ -9,8 +9,11 @@
 //! that ends before the documents are complete, and a loss or a purge that overtakes them, has the next one
 //! begin anew.
 
+mod copying;
 mod home;
+mod ownership;
 mod remove;
+mod removing;
 mod target;
 
 pub use home::give;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::Result;
-use proto::ids::VbucketId;
+use proto::model::ids::VbucketId;
 
-use crate::service::Projector;
+use super::removing::{Removal, is_coming};
+use crate::projector::Projector;
 use crate::source::bucket::Bucket;
 use crate::source::writer::Writer;
-use crate::source::{Removal, is_coming};
 
 /// Between two tries.
 const RETRY: Duration = Duration::from_millis(200);

@@ -4,27 +4,27 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::api::{
+use proto::model::cut::Position;
+use proto::model::history::branch_of;
+use proto::model::homes::HandOver;
+use proto::model::ids::{BucketId, Seqno};
+use proto::model::node::NodeInfo;
+use proto::plant::{self, Plant};
+use proto::rpc::api::{
     HandOverDocuments, HandOverPiece, HandOverRequest, HandOverWanted, HandedDocument,
     ProjectorApi, PushMutation,
 };
-use proto::command::{Command, CommandRequest, Outcome, RequestId};
-use proto::cut::Position;
-use proto::history::branch_of;
-use proto::homes::HandOver;
-use proto::ids::{BucketId, Seqno};
-use proto::index::NodeInfo;
-use proto::plant::{self, Plant};
+use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::{Error, ErrorCode, Result};
 
+use super::copying::LogPiece;
 use super::remove::remove;
-use crate::service::Projector;
+use super::removing::Removal;
+use crate::projector::Projector;
 use crate::source::bucket::Bucket;
 use crate::source::writer::Writer;
-use crate::source::{LogPiece, Mutation, Removal, StoredDocument};
+use crate::source::{Mutation, StoredDocument};
 
-/// Bytes of a piece, about.
-pub(super) const PIECE_BYTES: usize = 4 << 20;
 /// Mutations that may be missing when the home is asked to release the vbucket: what takes milliseconds.
 const LAST_PIECE_MUTATIONS: u64 = 1_000;
 /// Between two tries.
@@ -87,7 +87,7 @@ pub async fn take_all(projector: Arc<Projector>) {
 
 /// Waits a little until the catalog that is known here has heard of the end of a hand-over.
 async fn wait_settled(projector: &Projector, bucket: BucketId, handing: HandOver) {
-    let look = |catalog: Option<&proto::index::Catalog>| {
+    let look = |catalog: Option<&proto::model::catalog::Catalog>| {
         let homes = catalog.and_then(|catalog| catalog.buckets.get(&bucket)).map(|b| &b.homes);
         let pending = homes.is_some_and(|h| h.handing_of(handing.vbucket) == Some(&handing));
         (!pending).then_some(())

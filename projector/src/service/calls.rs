@@ -5,27 +5,29 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use proto::api::{
+use proto::flow::byte_channel;
+use proto::model::bucket::SourceKind;
+use proto::model::catalog::Catalog;
+use proto::model::history::{SourceHistory, SourcePlace};
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{BucketId, vbucket_of};
+use proto::model::index::IndexInfo;
+use proto::rpc::api::{
     HandOverPiece, HandOverRequest, ProjectorApi, PushReply, PushRequest, ResultStream, WriteReply,
     WriteRequest,
 };
-use proto::env::byte_channel;
-use proto::history::{SourceHistory, SourcePlace};
-use proto::homes::VbucketSet;
-use proto::ids::{BucketId, vbucket_of};
-use proto::index::{Catalog, IndexInfo, SourceKind};
-use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
+use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::oneshot;
 
-use super::Projector;
-use crate::backfill::Backfill;
+use crate::feed::{Backfill, MaintenanceStream, TaskStream};
+use crate::hand_over;
+use crate::projector::Projector;
 use crate::source::bucket::Bucket;
-use crate::source::keeping::not_home;
+use crate::source::embedded::check::writes;
+use crate::source::push::branches::begin_branches;
+use crate::source::push::check::pushes;
 use crate::source::writer::{Work, Writer};
-use crate::stream::MaintenanceStream;
-use crate::task_stream::TaskStream;
-use crate::{check, hand_over};
 
 /// How long a writer waits for a stability timestamp, where too much has none: an election, and then some.
 const PUBLISHED_WAIT: Duration = Duration::from_secs(10);
@@ -37,8 +39,8 @@ const GET_BYTES_MAX: usize = 32 << 20;
 impl ProjectorApi for Projector {
     async fn write(&self, request: WriteRequest) -> Result<WriteReply> {
         let bucket = self.writable(request.bucket, SourceKind::Embedded).await?;
-        let (writes, bytes) = check::writes(request.writes, self.config.document_bytes_max)?;
-        self.submit(bucket, bytes, |reply| Work::Write(writes, reply)).await
+        let (checked, bytes) = writes(request.writes, self.config.document_bytes_max)?;
+        self.submit(bucket, bytes, |reply| Work::Write(checked, reply)).await
     }
 
     async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
@@ -51,7 +53,7 @@ impl ProjectorApi for Projector {
         let keeping = bucket.keeping();
         let vbuckets = ids.iter().map(|id| vbucket_of(id, bucket.info.vbuckets));
         match vbuckets.into_iter().find(|vbucket| !keeping.kept.contains(*vbucket)) {
-            Some(vbucket) => Err(not_home(&bucket, vbucket)),
+            Some(vbucket) => Err(bucket.not_home(vbucket)),
             None => Ok(found),
         }
     }
@@ -63,11 +65,11 @@ impl ProjectorApi for Projector {
             let branches = request.branches;
             self.wait_published(&bucket).await?;
             let begin =
-                move |writer: &Writer, bucket: &Bucket| writer.begin_branches(bucket, &branches);
+                move |writer: &Writer, bucket: &Bucket| begin_branches(writer, bucket, &branches);
             self.alone(Arc::clone(&bucket), begin).await?;
         }
         let limit = self.config.document_bytes_max;
-        let (mutations, error, bytes) = check::pushes(&bucket.info, request.mutations, limit);
+        let (mutations, error, bytes) = pushes(&bucket.info, request.mutations, limit);
         let at = Arc::clone(&bucket);
         let push = |reply| Work::Push(mutations, error, reply);
         let mut durable = self.submit(bucket, bytes, push).await?.durable;
@@ -124,7 +126,7 @@ impl ProjectorApi for Projector {
             .await?;
         let vbuckets = request.vbuckets.unwrap_or_else(|| VbucketSet::all(bucket.info.vbuckets));
         if let Some(vbucket) = vbuckets.iter().find(|vbucket| !kept.contains(*vbucket)) {
-            return Err(not_home(&bucket, vbucket));
+            return Err(bucket.not_home(vbucket));
         }
         let cut = cut.of(&vbuckets);
         let context = Arc::clone(&self.streams);

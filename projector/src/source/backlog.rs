@@ -11,9 +11,9 @@
 
 use std::collections::VecDeque;
 
-use proto::cut::{Cut, EpochMark, Position};
-use proto::homes::VbucketSet;
-use proto::ids::{Epoch, Seqno, VbucketId};
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{Epoch, Seqno, VbucketId};
 
 /// Mutations between two timestamps that a reader takes as one step: some megabytes of key-versions, and many
 /// times what it costs to go over all vbuckets.
@@ -115,7 +115,7 @@ impl Unpublished {
 mod tests {
     use std::sync::Arc;
 
-    use proto::ids::{BucketId, Vbuuid};
+    use proto::model::ids::{BucketId, Vbuuid};
 
     use super::*;
 

@@ -9,17 +9,18 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use proto::cut::{Cut, EpochMark, Position};
-use proto::history::{Branches, FailoverLogs, SourceHistory, branch_of};
-use proto::homes::{Homes, VbucketSet};
-use proto::ids::{Epoch, Seqno, VbucketId, Vbuuid};
-use proto::index::BucketInfo;
+use proto::model::bucket::BucketInfo;
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::history::{Branches, FailoverLogs, SourceHistory, branch_of};
+use proto::model::homes::{Homes, VbucketSet};
+use proto::model::ids::{Epoch, Seqno, VbucketId};
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
 use super::backlog::{self, Unpublished};
-use super::keeping::Keeping;
-use super::{BucketRecord, Mutation, is_part};
+use super::mutation::Mutation;
+use super::ownership::Keeping;
+use super::record::{BucketRecord, is_part};
 
 /// Timestamps that are kept at most, however old the horizon is: as many as the coordinator keeps, more
 /// than a minute of them.
@@ -191,14 +192,14 @@ impl Bucket {
         BucketRecord { info: self.info.clone(), branches, keeping, given_up }
     }
 
+    /// The same with these branches, and this kept.
+    pub fn record_with(&self, branches: Vec<Branches>, keeping: Keeping) -> BucketRecord {
+        BucketRecord { branches, keeping, ..self.record() }
+    }
+
     /// Remembers the branches of which nothing is left.
     pub fn give_up(&self, given_up: BTreeMap<VbucketId, Branches>) {
         self.state().given_up = given_up;
-    }
-
-    /// The branch that a place in a vbucket is on.
-    pub fn branch_of(&self, vbucket: VbucketId, seqno: Seqno) -> Vbuuid {
-        self.state().logs.branch_of(vbucket, seqno)
     }
 
     /// Is it gone from the catalog?
@@ -224,6 +225,13 @@ impl Bucket {
     /// The error for whoever still uses a bucket that is gone.
     pub fn removed_error(&self) -> Error {
         Error::new(ErrorCode::Unknown, format!("bucket {} was dropped", self.info.name))
+    }
+
+    /// The error for a vbucket that is kept elsewhere, or soon will be.
+    pub fn not_home(&self, vbucket: VbucketId) -> Error {
+        let what = format!("vbucket {vbucket} of bucket {} is not kept here", self.info.name);
+        Error::new(ErrorCode::NotHome, what)
+            .with_hint("ask again: another projector keeps it, or soon will")
     }
 
     /// Publishes a committed group.

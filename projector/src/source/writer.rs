@@ -14,22 +14,21 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_channel::Receiver;
-use bytes::Bytes;
-use proto::api::{PushReply, WriteReply};
-use proto::cut::{Position, WritePosition};
-use proto::env::{Env, Reservation};
-use proto::ids::{BucketId, Seqno, VbucketId, Vbuuid, vbucket_of};
-use proto::mutation::MutationKind;
+use proto::env::Env;
+use proto::flow::Reservation;
+use proto::model::ids::BucketId;
 use proto::plant::{self, Plant};
-use proto::value::Value;
-use proto::{Error, ErrorCode, Result};
+use proto::rpc::api::{PushReply, WriteReply};
+use proto::{Error, Result};
 use tokio::sync::{Notify, oneshot};
 
-use super::branches::stage_branch;
 use super::bucket::Bucket;
-use super::keeping::{Keeping, not_home};
-use super::{Batch, BucketChanges, BucketRecord, DocumentStore, Mutation};
-use proto::history::Branches;
+use super::embedded::check::CheckedWrite;
+use super::embedded::numbering;
+use super::pending::Pending;
+use super::push::check::CheckedPush;
+use super::push::order;
+use super::store::document_store::{Batch, DocumentStore};
 
 /// Bytes of documents in one group, about: enough that the sync is a small part of its cost, and few
 /// enough that those who gather meanwhile do not wait long.
@@ -59,32 +58,6 @@ pub enum Work {
     Push(Vec<CheckedPush>, Option<Error>, oneshot::Sender<Result<PushReply>>),
     /// Something that is done alone, between two groups: what came before it is of before.
     Alone(Alone),
-}
-
-/// A write whose id and document are within limits.
-pub struct CheckedWrite {
-    /// The document's id.
-    pub id: Arc<str>,
-    /// What is done.
-    pub kind: CheckedKind,
-}
-
-/// What a checked write does.
-pub enum CheckedKind {
-    /// Makes a document that must not be there.
-    Insert(Bytes, Value),
-    /// Makes or replaces a document.
-    Upsert(Bytes, Value),
-    /// Removes a document.
-    Delete,
-}
-
-/// A pushed mutation whose id, vbucket and document are right.
-pub struct CheckedPush {
-    /// Its branch.
-    pub vbuuid: Vbuuid,
-    /// The mutation at its place.
-    pub mutation: Mutation,
 }
 
 /// What the commit loop needs.
@@ -126,48 +99,12 @@ impl Writer {
     }
 
     /// Store and buckets agree while this is held.
-    pub(super) fn agree(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn agree(&self) -> MutexGuard<'_, ()> {
         self.gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Branches that a producer has begun: what the vbuckets have beyond is lost, here too. Said again it
-    /// changes nothing.
-    pub fn begin_branches(&self, bucket: &Bucket, begun: &[(VbucketId, Position)]) -> Result<()> {
-        let _agree = self.gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if bucket.is_removed() {
-            return Err(bucket.removed_error());
-        }
-        let durable = bucket.durable();
-        let mut record = bucket.record();
-        let (mut ends, mut begins) = (Vec::new(), false);
-        for (vbucket, at) in begun {
-            if vbucket.0 < bucket.info.vbuckets && !record.keeping.takes(*vbucket) {
-                return Err(not_home(bucket, *vbucket));
-            }
-            let named = begun.iter().filter(|(other, _)| other == vbucket).count();
-            let end = durable.get(*vbucket).seqno;
-            if stage_branch(&mut record, (*vbucket, *at), end, named)? {
-                begins = true;
-                ends.extend((at.seqno < end).then_some((*vbucket, at.seqno)));
-            }
-        }
-        if !begins {
-            return Ok(());
-        }
-        if ends.is_empty() {
-            self.store.put_records(std::slice::from_ref(&record))?;
-            bucket.publish(Vec::new(), Some(record.branches));
-        } else {
-            self.store.rewind(&record, &ends)?;
-            bucket.lose(record.branches, &ends);
-        }
-        bucket.give_up(record.given_up);
-        (self.moved)(bucket.info.id);
-        Ok(())
-    }
-
     fn commit_group(&self, jobs: Vec<Job>) {
-        let agree = self.gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let agree = self.agree();
         let mut group = Group { store: &*self.store, buckets: BTreeMap::new() };
         let mut answers = Vec::new();
         for job in jobs {
@@ -219,30 +156,16 @@ struct Group<'s> {
     buckets: BTreeMap<BucketId, Pending>,
 }
 
-/// What the group does to one bucket.
-struct Pending {
-    bucket: Arc<Bucket>,
-    next: Vec<Position>,
-    branches: Vec<Branches>,
-    keeping: Arc<Keeping>,
-    changes: BucketChanges,
-}
-
 impl Group<'_> {
     fn stage(&mut self, bucket: Arc<Bucket>, work: Work) -> Answer {
-        let pending = self.buckets.entry(bucket.info.id).or_insert_with(|| Pending {
-            next: bucket.durable().iter().map(|(_, position)| position).collect(),
-            branches: bucket.branches(),
-            keeping: bucket.keeping(),
-            changes: BucketChanges::default(),
-            bucket: Arc::clone(&bucket),
-        });
+        let pending =
+            self.buckets.entry(bucket.info.id).or_insert_with(|| Pending::new(Arc::clone(&bucket)));
         let removed = bucket.is_removed().then(|| bucket.removed_error());
         match work {
             Work::Write(writes, reply) => {
                 let outcome = match removed {
                     Some(error) => Err(error),
-                    None => pending.write(self.store, writes),
+                    None => numbering::write(pending, self.store, writes),
                 };
                 answer(reply, outcome)
             }
@@ -251,145 +174,10 @@ impl Group<'_> {
             Work::Push(mutations, error, reply) => {
                 let outcome = match removed {
                     Some(error) => Err(error),
-                    None => pending.push(mutations, error),
+                    None => order::push(pending, mutations, error),
                 };
                 answer(reply, outcome)
             }
         }
-    }
-}
-
-impl Pending {
-    fn exists(&self, store: &dyn DocumentStore, id: &str) -> Result<bool> {
-        match self.changes.last.get(id) {
-            Some(at) => Ok(self.changes.mutations[*at].kind == MutationKind::Upsert),
-            None => store.contains(self.bucket.info.id, id),
-        }
-    }
-
-    fn write(
-        &mut self,
-        store: &dyn DocumentStore,
-        writes: Vec<CheckedWrite>,
-    ) -> Result<WriteReply> {
-        let effective = self.check_writes(store, &writes)?;
-        let mut positions = BTreeMap::new();
-        let mut affected = 0;
-        for (write, effective) in writes.into_iter().zip(effective) {
-            if !effective {
-                continue;
-            }
-            affected += 1;
-            let vbucket = vbucket_of(&write.id, self.bucket.info.vbuckets);
-            let position = self.number(vbucket);
-            positions.insert(vbucket, position);
-            let place = (vbucket, position.seqno);
-            self.add(match write.kind {
-                CheckedKind::Insert(document, value) | CheckedKind::Upsert(document, value) => {
-                    Mutation::new(place, write.id, MutationKind::Upsert, document).with_value(value)
-                }
-                CheckedKind::Delete => {
-                    Mutation::new(place, write.id, MutationKind::Deletion, Bytes::new())
-                }
-            });
-        }
-        let bucket = self.bucket.info.id;
-        let positions = positions.into_iter().collect();
-        Ok(WriteReply { affected, position: WritePosition { bucket, positions } })
-    }
-
-    /// Looks at a request as a whole before any of it is done: which of its writes change something.
-    /// `DuplicateId` where one makes a document that is there, perhaps by an earlier write of the same
-    /// request.
-    fn check_writes(
-        &self,
-        store: &dyn DocumentStore,
-        writes: &[CheckedWrite],
-    ) -> Result<Vec<bool>> {
-        // Bulk loads replace; they need to know of nothing that is there.
-        if writes.iter().all(|write| matches!(write.kind, CheckedKind::Upsert(..))) {
-            return Ok(vec![true; writes.len()]);
-        }
-        let mut here: BTreeMap<&str, bool> = BTreeMap::new();
-        let mut effective = Vec::with_capacity(writes.len());
-        for write in writes {
-            let exists = match here.get(&*write.id) {
-                Some(exists) => *exists,
-                None => self.exists(store, &write.id)?,
-            };
-            effective.push(match write.kind {
-                CheckedKind::Insert(..) if exists => {
-                    return Err(Error::new(
-                        ErrorCode::DuplicateId,
-                        format!("bucket {} has a document {:?}", self.bucket.info.name, write.id),
-                    )
-                    .with_hint("ON CONFLICT (id) DO UPDATE SET doc = excluded.doc replaces it"));
-                }
-                CheckedKind::Delete => exists,
-                _ => true,
-            });
-            here.insert(&write.id, !matches!(write.kind, CheckedKind::Delete));
-        }
-        Ok(effective)
-    }
-
-    /// The next place in a vbucket of an embedded bucket.
-    fn number(&mut self, vbucket: VbucketId) -> Position {
-        let at = usize::from(vbucket.0);
-        let newest = self.branches[at].first().map_or(Vbuuid(0), |(vbuuid, _)| *vbuuid);
-        self.next[at] = Position { vbuuid: newest, seqno: Seqno(self.next[at].seqno.0 + 1) };
-        self.next[at]
-    }
-
-    fn add(&mut self, mutation: Mutation) {
-        self.changes.last.insert(Arc::clone(&mutation.id), self.changes.mutations.len());
-        self.changes.mutations.push(Arc::new(mutation));
-    }
-
-    fn push(&mut self, mutations: Vec<CheckedPush>, error: Option<Error>) -> Result<PushReply> {
-        // All or nothing: whoever sends it to the wrong place can send it again as it is.
-        let elsewhere = |push: &&CheckedPush| !self.keeping.takes(push.mutation.vbucket);
-        if let Some(push) = mutations.iter().find(elsewhere) {
-            return Err(not_home(&self.bucket, push.mutation.vbucket));
-        }
-        let mut durable = BTreeMap::new();
-        for CheckedPush { vbuuid, mutation } in mutations {
-            let position = Position { vbuuid, seqno: mutation.seqno };
-            self.check_order(mutation.vbucket, position)?;
-            let at = usize::from(mutation.vbucket.0);
-            if self.branches[at].is_empty() {
-                self.branches[at] = vec![(vbuuid, 0)];
-                let branches = self.branches.clone();
-                self.changes.record = Some(BucketRecord { branches, ..self.bucket.record() });
-            }
-            self.next[at] = position;
-            durable.insert(mutation.vbucket, position);
-            self.add(mutation);
-        }
-        error.map_or(Ok(PushReply { durable: durable.into_iter().collect() }), Err)
-    }
-
-    /// Does a pushed mutation follow the last one? The first of a vbucket names its branch.
-    fn check_order(&self, vbucket: VbucketId, position: Position) -> Result<()> {
-        let at = usize::from(vbucket.0);
-        let (last, expected) = (self.next[at], self.next[at].seqno.0 + 1);
-        let branch = self.branches[at].first().map(|(vbuuid, _)| *vbuuid);
-        let name = &self.bucket.info.name;
-        let what = if branch.is_some_and(|branch| branch != position.vbuuid) {
-            format!("branch {:x} is unknown, its branch is {:x}", position.vbuuid.0, last.vbuuid.0)
-        } else if position.vbuuid.0 == 0 {
-            "a branch of zero is none".to_owned()
-        } else if position.seqno.0 < expected {
-            format!("seqno {} is here already, {expected} is the next", position.seqno)
-        } else if position.seqno.0 > expected {
-            format!("seqno {} leaves a gap, {expected} is the next", position.seqno)
-        } else {
-            return Ok(());
-        };
-        Err(Error::new(
-            ErrorCode::OutOfOrder,
-            format!("vbucket {vbucket} of bucket {name}: {what}"),
-        )
-        .with_hint("go on from the durable position; what came before in the request is kept"))
     }
 }

@@ -7,20 +7,25 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt;
-use projector::source::DocumentStore;
-use projector::source::memory::MemoryStore;
+use projector::testing::DocumentStore;
+use projector::testing::MemoryStore;
 use projector::{Config, Projector, Service};
-use proto::api::*;
-use proto::command::{Command, CommandRequest, Outcome};
-use proto::cut::{Cut, EpochMark};
 use proto::env::Env;
-use proto::expr::{ColumnType, Expr, Step};
-use proto::ids::*;
-use proto::index::*;
-use proto::moves::{RebalancePlan, RebalanceRequest};
-use proto::mutation::*;
-use proto::topology::*;
+use proto::expr::{ColumnType, Expr};
+use proto::model::bucket::*;
+use proto::model::catalog::*;
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::ids::*;
+use proto::model::index::*;
+use proto::model::moves::{RebalancePlan, RebalanceRequest};
+use proto::model::node::*;
+use proto::model::topology::*;
+use proto::rpc::api::*;
+use proto::rpc::command::{Command, CommandRequest, Outcome};
+use proto::rpc::mutation::*;
+use proto::rpc::routing::*;
 use proto::value::Value;
+use proto::value::path::Step;
 use proto::{Error, Result};
 use tokio::sync::watch;
 
@@ -356,7 +361,7 @@ impl Follower {
         self.frames += 1;
         assert_eq!(self.at.get(frame.vbucket).seqno, frame.from, "no gap and no overlap");
         assert!(frame.to > frame.from, "a frame covers something");
-        let position = proto::cut::Position { vbuuid: frame.vbuuid, seqno: frame.to };
+        let position = proto::model::cut::Position { vbuuid: frame.vbuuid, seqno: frame.to };
         self.at.set(frame.vbucket, position);
         let mut last = 0;
         for mutation in KeyVersionsReader::new(&frame.body) {
@@ -384,7 +389,7 @@ pub fn apply(contents: &mut Contents, mutation: &KeyVersions<'_>, state: &IndexK
     contents.remove(mutation.id);
     for entry in state.entries() {
         let mut key = entry.key;
-        let value = proto::key::decode_part(&mut key, false).expect("well formed");
+        let value = proto::value::key::decode_part(&mut key, false).expect("well formed");
         contents.entry(mutation.id.to_owned()).or_default().push(value);
     }
 }

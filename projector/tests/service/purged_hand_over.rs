@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::StreamExt;
-use projector::source::{BucketRecord, DocumentStore, StoredDocument};
+use projector::testing::{BucketRecord, DocumentStore, StoredDocument};
 use proto::ErrorCode;
-use proto::api::*;
-use proto::cut::Cut;
-use proto::homes::VbucketSet;
-use proto::ids::*;
-use proto::index::*;
-use proto::mutation::*;
+use proto::model::cut::Cut;
+use proto::model::homes::VbucketSet;
+use proto::model::ids::*;
+use proto::model::index::*;
+use proto::rpc::api::*;
+use proto::rpc::mutation::*;
 
 use crate::common::*;
 use crate::hand_over::*;

@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use proto::ErrorCode;
-use proto::api::{ProjectorApi, PushMutation, PushRequest, WriteRequest};
-use proto::cut::Position;
-use proto::ids::*;
-use proto::mutation::MutationKind;
+use proto::model::cut::Position;
+use proto::model::ids::*;
+use proto::rpc::api::{ProjectorApi, PushMutation, PushRequest, WriteRequest};
+use proto::rpc::mutation::MutationKind;
 
 use crate::common::*;
 

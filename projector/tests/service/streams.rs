@@ -2,13 +2,14 @@
 
 use futures::StreamExt;
 use proto::ErrorCode;
-use proto::api::{ProjectorApi, ResultStream, WatchMessage};
-use proto::cut::{Cut, Position};
 use proto::expr::Expr;
-use proto::ids::*;
-use proto::index::{Catalog, PartitionBy};
-use proto::mutation::*;
-use proto::topology::{PartitionKey, TopologyProvider};
+use proto::model::catalog::Catalog;
+use proto::model::cut::{Cut, Position};
+use proto::model::ids::*;
+use proto::model::index::PartitionBy;
+use proto::model::topology::{PartitionKey, TopologyProvider};
+use proto::rpc::api::{ProjectorApi, ResultStream, WatchMessage};
+use proto::rpc::mutation::*;
 use proto::value::Value;
 
 use crate::common::*;

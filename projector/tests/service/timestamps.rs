@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::api::{ProjectorApi, WatchMessage};
-use proto::cut::{Cut, EpochMark, Position};
-use proto::ids::*;
-use proto::index::PartitionBy;
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::ids::*;
+use proto::model::index::PartitionBy;
+use proto::rpc::api::{ProjectorApi, WatchMessage};
 
 use crate::common::*;
 

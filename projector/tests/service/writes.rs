@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use proto::ErrorCode;
-use proto::api::{ProjectorApi, WatchMessage, WriteRequest};
-use proto::cut::Cut;
-use proto::index::PartitionBy;
+use proto::model::cut::Cut;
+use proto::model::index::PartitionBy;
+use proto::rpc::api::{ProjectorApi, WatchMessage, WriteRequest};
 
 use crate::common::*;
 

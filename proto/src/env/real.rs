@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{BoxFuture, Clock, File, FileSystem, OpenMode, Random, Spawner, Task};
+use super::clock::{Clock, Random};
+use super::files::{File, FileSystem, OpenMode};
+use super::spawning::{BoxFuture, Spawner, Task};
 
 /// The system's wall clock.
 pub struct SystemClock;

@@ -7,11 +7,13 @@
 
 use std::cmp::Ordering;
 
-use proto::aggregate::Partial;
-use proto::scan::{Row, RowBlock, RowBlockBuilder, RowIter, ShardBatch};
-use proto::{Error, Result, key};
+use proto::expr::aggregate::Partial;
+use proto::rpc::rows::{Row, RowBlock, RowBlockBuilder, RowIter};
+use proto::rpc::scan::ShardBatch;
+use proto::value::key;
+use proto::{Error, Result};
 
-use super::shard::ShardStream;
+use super::shard_stream::ShardStream;
 
 /// A block is handed on when it has this many bytes.
 pub(crate) const BLOCK_BYTES: usize = 64 << 10;
@@ -70,14 +72,14 @@ impl Shard {
     }
 
     fn row(&self) -> Row<'_> {
-        let row = proto::scan::row_at(&self.block.data, self.at);
+        let row = proto::rpc::rows::row_at(&self.block.data, self.at);
         row.map_or(Row { entry: &[], include: &[] }, |(row, _)| row)
     }
 
     /// Goes to the row that begins at `at`; there may be none left in the block.
     fn go_to(&mut self, at: usize) {
         self.at = at;
-        match proto::scan::row_at(&self.block.data, at) {
+        match proto::rpc::rows::row_at(&self.block.data, at) {
             Some((row, next)) => {
                 let mut chunk = [0; 8];
                 let len = row.entry.len().min(8);

@@ -1,15 +1,22 @@
 //! Shard scans against indexers that a test plays.
 
-use async_trait::async_trait;
-use proto::api::{CoordinatorApi, Directory, IndexerApi, ProjectorApi, ResultStream};
-use proto::env::{Admission, AdmissionLimits, Env};
-use proto::ids::{BucketId, IndexId, SliceId};
-use proto::index::{Catalog, IndexSpec, NodeInfo, Role};
-use proto::moves::{ExportMessage, ExportRequest};
-use proto::scan::{AppliedReport, Consistency, Output};
+use std::sync::Arc;
 
+use async_trait::async_trait;
+use proto::env::Env;
+use proto::flow::{Admission, AdmissionLimits};
+use proto::model::catalog::Catalog;
+use proto::model::ids::{BucketId, Epoch, IndexId, SliceId};
+use proto::model::index::{IndexInfo, IndexSpec};
+use proto::model::node::{NodeInfo, Role};
+use proto::rpc::api::{CoordinatorApi, Directory, IndexerApi, ProjectorApi, ResultStream};
+use proto::rpc::export::{ExportMessage, ExportRequest};
+use proto::rpc::scan::{AppliedReport, Consistency, Output, ScanRequest, ShardScan};
+
+use super::super::retry_round::FIRST_BATCH_TIMEOUT;
 use super::*;
-use crate::service::Config;
+use crate::config::Config;
+use crate::context::RouterContext;
 
 /// How long the played indexer thinks.
 const ANSWER: Duration = Duration::from_secs(4);
@@ -27,7 +34,7 @@ impl IndexerApi for Rows {
         rows.retain(|row| scan.resume_after.as_ref().is_none_or(|after| row.as_bytes() > after));
         rows.truncate(scan.limit.map_or(usize::MAX, |limit| limit as usize));
         let block = |rows: &[String]| {
-            let mut block = proto::scan::RowBlockBuilder::default();
+            let mut block = proto::rpc::rows::RowBlockBuilder::default();
             rows.iter().for_each(|row| block.push(row.as_bytes(), b""));
             Ok(ShardBatch::Rows(block.finish()))
         };
@@ -97,7 +104,7 @@ impl Directory for Played {
     }
 }
 
-fn shared(indexers: Vec<Arc<dyn IndexerApi>>) -> Shared {
+fn context(indexers: Vec<Arc<dyn IndexerApi>>) -> RouterContext {
     let node = |id, role| {
         let address = String::new();
         Arc::new(NodeInfo { id: NodeId(id), role, address, zone: String::new() })
@@ -110,7 +117,7 @@ fn shared(indexers: Vec<Arc<dyn IndexerApi>>) -> Shared {
         bytes_max: 1 << 20,
         bytes_each_max: 1 << 20,
     };
-    Shared {
+    RouterContext {
         admission: Admission::new(limits),
         config: Config::new((*node(9, Role::Router)).clone()),
         env: Env::real(),
@@ -124,12 +131,12 @@ fn shared(indexers: Vec<Arc<dyn IndexerApi>>) -> Shared {
 }
 
 /// A scan of slices that are all on two nodes, and both nodes are this one.
-pub(crate) fn plan(slices: u16, indexer: Arc<dyn IndexerApi>) -> Plan {
+pub(crate) fn plan(slices: u16, indexer: Arc<dyn IndexerApi>) -> ScanPlan {
     plan_over(vec![vec![1, 2]; usize::from(slices)], vec![Arc::clone(&indexer), indexer])
 }
 
 /// A scan of slices that each have copies on some nodes.
-fn plan_over(placement: Vec<Vec<u64>>, indexers: Vec<Arc<dyn IndexerApi>>) -> Plan {
+fn plan_over(placement: Vec<Vec<u64>>, indexers: Vec<Arc<dyn IndexerApi>>) -> ScanPlan {
     let spec = IndexSpec { slices: placement.len() as u16, ..IndexSpec::new("i", "b") };
     let placement = placement.into_iter().map(|nodes| nodes.into_iter().map(NodeId).collect());
     let request = ScanRequest {
@@ -145,8 +152,8 @@ fn plan_over(placement: Vec<Vec<u64>>, indexers: Vec<Arc<dyn IndexerApi>>) -> Pl
         consistency: Consistency::Any,
         timeout_ms: TIMEOUT_MS,
     };
-    Plan {
-        shared: shared(indexers),
+    ScanPlan {
+        context: context(indexers),
         index: Arc::new(IndexInfo::new(IndexId(1), BucketId(1), spec, placement.collect())),
         request,
         epoch: Epoch(1),
@@ -170,7 +177,7 @@ async fn the_parts_of_a_shard_give_up_at_the_deadline_of_the_whole() {
 }
 
 /// Reads a shard to its end.
-async fn read(plan: &Plan, slices: u16) -> Result<Vec<String>> {
+async fn read(plan: &ScanPlan, slices: u16) -> Result<Vec<String>> {
     let mut shard = plan.start((0..slices).map(SliceNo).collect());
     let mut rows = Vec::new();
     while let Some(block) = shard.next_rows().await? {
@@ -192,12 +199,12 @@ async fn a_node_that_hangs_is_left_in_time_also_where_no_other_has_all_its_slice
     let rows = read(&plan, 2).await.expect("each slice has a copy that answers");
     assert_eq!(rows, ["0 of 0", "0 of 1", "1 of 0", "1 of 1", "2 of 0", "2 of 1"]);
     let took = began.elapsed();
-    assert!(took < 2 * STAGE, "it was asked once, {took:?}");
+    assert!(took < 2 * FIRST_BATCH_TIMEOUT, "it was asked once, {took:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_slow_gets_more_time_where_the_others_fail() {
-    let slow = STAGE * 3 / 2;
+    let slow = FIRST_BATCH_TIMEOUT * 3 / 2;
     let plan = plan_over(vec![vec![1, 2]], nodes(vec![Node::After(slow), Node::Refuses]));
     let rows = read(&plan, 1).await.expect("one node answers");
     assert_eq!(rows, ["0 of 0", "1 of 0", "2 of 0"]);

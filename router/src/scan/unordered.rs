@@ -3,11 +3,13 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use proto::scan::{RowBlock, ShardBatch};
+use proto::rpc::rows::RowBlock;
+use proto::rpc::scan::ShardBatch;
 use proto::token::VirtualScan;
 use proto::{Error, Result};
 
-use super::shard::{Plan, ShardStream};
+use super::plan::ScanPlan;
+use super::shard_stream::ShardStream;
 use super::virtual_scan::{Part, PartKind, Progress};
 
 /// Shard scans that run side by side; only the first is read.
@@ -15,7 +17,7 @@ pub(crate) const SIDE_BY_SIDE: usize = 2;
 
 /// An unordered scan in progress.
 pub(crate) struct Unordered {
-    plan: Plan,
+    plan: ScanPlan,
     progress: Progress,
     /// Parts that run, in the order in which they are read.
     running: VecDeque<(Part, ShardStream)>,
@@ -23,7 +25,7 @@ pub(crate) struct Unordered {
 
 impl Unordered {
     /// A scan that goes on where it is.
-    pub fn new(plan: Plan, progress: Progress) -> Self {
+    pub fn new(plan: ScanPlan, progress: Progress) -> Self {
         Self { plan, progress, running: VecDeque::new() }
     }
 
@@ -66,7 +68,7 @@ impl Unordered {
                 return;
             }
             let resume_after = part.resume_after.clone();
-            let plan = Plan { resume_after, ..self.plan.clone() };
+            let plan = ScanPlan { resume_after, ..self.plan.clone() };
             let slices = part.slices.clone();
             let stream = if is_base { plan.start_base(slices) } else { plan.start(slices) };
             self.running.push_back((part, stream));

@@ -22,10 +22,10 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use proto::ids::{NodeId, SliceNo};
+use proto::model::ids::{NodeId, SliceNo};
+use proto::model::topology::{IndexTopology, TopologyProvider};
 use proto::plant::{self, Plant};
 use proto::token::VirtualScan;
-use proto::topology::{IndexTopology, TopologyProvider};
 
 /// Where an unordered scan is.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use proto::ids::TopologyNo;
+use proto::model::ids::TopologyNo;
 
 use super::*;
 

@@ -6,8 +6,7 @@ use proto::Result;
 use proto::env::Env;
 
 use super::role::MIB_MAX;
-use crate::cluster::{Cluster, ClusterConfig, lock_data_dir};
-use crate::serve::{Ports, Serving};
+use crate::roles::{Cluster, ClusterConfig, Ports, Server, lock_data_dir};
 
 /// `sextant dev`
 #[derive(Debug, clap::Args)]
@@ -52,10 +51,10 @@ pub async fn run(args: Args) -> Result<()> {
         http: format!("{}:{}", args.host, args.http_port),
     };
     // A port in use is said before anything is started.
-    let bound = ports.bind().await?;
+    let listeners = ports.bind().await?;
     let cluster = Cluster::start(config, env.clone()).await?;
-    let serving = Serving::start(&cluster, &env, bound)?;
-    serving.wait_ready().await?;
-    println!("{}", serving.ready_line());
+    let server = Server::start(&cluster, &env, listeners)?;
+    server.wait_ready().await?;
+    println!("{}", server.ready_line());
     std::future::pending().await
 }

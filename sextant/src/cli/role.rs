@@ -1,20 +1,14 @@
 //! Each role as a process of its own. Settings come from a file, from flags, or from both; a flag wins.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use proto::api::Directory;
-use proto::env::{Env, Task};
-use proto::ids::NodeId;
-use proto::index::{NodeInfo, Role};
+use proto::env::Env;
+use proto::model::ids::NodeId;
+use proto::model::node::{NodeInfo, Role};
 use proto::{Error, ErrorCode, Result};
 use serde::Deserialize;
-use tokio::net::TcpListener;
 
-use crate::grpc;
-use crate::node;
-use crate::serve::{Ports, Served, Serving, bind, connections};
-use crate::wire::{PeerDirectory, Peers, tcp_connect};
+use crate::roles::{RoleSettings, ScanSettings, run_role};
 
 /// The settings of a role, as flags or in a TOML file under the same names (with `_` for `-`).
 #[derive(Debug, Default, Deserialize, clap::Args)]
@@ -68,27 +62,6 @@ pub struct Args {
 /// More memory or disk than any machine has.
 pub const MIB_MAX: u64 = 1 << 30;
 
-/// How scans are admitted, as far as it is set.
-struct ScanSettings {
-    count_max: Option<usize>,
-    memory_bytes: Option<usize>,
-    each_memory_bytes: Option<usize>,
-}
-
-/// Settings, complete.
-struct Settings {
-    node: NodeInfo,
-    /// Where it listens.
-    bind: String,
-    data: PathBuf,
-    memory_bytes: Option<u64>,
-    scans: ScanSettings,
-    log_bytes_max: Option<u64>,
-    coordinators: Vec<(NodeId, String)>,
-    sql: String,
-    http: String,
-}
-
 fn bad(what: impl Into<String>) -> Error {
     Error::new(ErrorCode::InvalidParameter, what)
 }
@@ -105,7 +78,7 @@ fn read_file(env: &Env, path: &Path) -> Result<Args> {
 }
 
 impl Args {
-    fn settings(self, env: &Env, role: Role) -> Result<Settings> {
+    fn settings(self, env: &Env, role: Role) -> Result<RoleSettings> {
         let file = match &self.config {
             Some(path) => read_file(env, path)?,
             None => Args::default(),
@@ -130,7 +103,7 @@ impl Args {
             return Err(missing("the coordinator's members, --coordinators 1=host:port,2=…"));
         }
         let zone = self.zone.or(file.zone).unwrap_or_default();
-        Ok(Settings {
+        Ok(RoleSettings {
             node: NodeInfo { id: NodeId(id), role, address, zone },
             bind,
             data: data.unwrap_or_default(),
@@ -163,106 +136,5 @@ fn member(text: &str) -> Result<(NodeId, String)> {
 pub async fn run(role: Role, args: Args) -> Result<()> {
     let env = Env::real();
     let settings = args.settings(&env, role)?;
-    let peers = Peers::new(settings.coordinators.clone(), tcp_connect());
-    let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(Arc::clone(&peers)));
-    let (id, data) = (settings.node.id, settings.data.clone());
-    if role == Role::Router {
-        return run_router(settings, env, peers, directory).await;
-    }
-    // A port in use is said before anything is started.
-    let listener = bind(
-        &settings.bind,
-        if settings.bind == settings.node.address { "--listen" } else { "--bind" },
-    )
-    .await?;
-    match role {
-        Role::Router => Ok(()),
-        Role::Coordinator => {
-            let members = settings.coordinators.clone();
-            let service = node::start_coordinator(id, members, data, &env, directory).await?;
-            peers.add_coordinator(id, service.clone());
-            let stopped = service.stopped();
-            serve_until(&env, &settings.node, listener, peers, stopped, "log").await
-        }
-        Role::Projector => {
-            let mut config = projector::Config::new(settings.node.clone());
-            config.log_bytes_max = settings.log_bytes_max.unwrap_or(config.log_bytes_max);
-            let service = node::start_projector(config, data, &env, directory).await?;
-            peers.add_projector(id, service.projector());
-            let stopped = service.stopped();
-            serve_until(&env, &settings.node, listener, peers, stopped, "documents").await
-        }
-        Role::Indexer => {
-            let mut config = indexer::Config::new(settings.node.clone(), data);
-            if let Some(bytes) = settings.memory_bytes {
-                config.store.memory_bytes = bytes;
-            }
-            config.scans_max = settings.scans.count_max.unwrap_or(config.scans_max);
-            config.scans_memory_bytes = settings.scans.memory_bytes;
-            config.scan_memory_bytes = settings.scans.each_memory_bytes;
-            let service = node::run_indexer(config, &env, directory).await?;
-            peers.add_indexer(id, service.clone());
-            let stopped = service.stopped();
-            serve_until(&env, &settings.node, listener, peers, stopped, "log").await
-        }
-    }
-}
-
-/// Serves other processes until a service has stopped by itself, because something of it could not be written.
-async fn serve_until(
-    env: &Env,
-    node: &NodeInfo,
-    listener: TcpListener,
-    peers: Arc<Peers>,
-    stopped: impl Future<Output = ()>,
-    unwritten: &str,
-) -> Result<()> {
-    tokio::select! {
-        served = serve_peers(env, node, listener, peers) => served,
-        () = stopped => {
-            let (role, id) = (node.role.name(), node.id);
-            let text = format!("{role} {id} has stopped: its {unwritten} could not be written");
-            Err(Error::new(ErrorCode::Io, text).with_hint(
-                "its output says why; look at the disk (is it full?), then start the process again",
-            ))
-        }
-    }
-}
-
-/// Serves other processes until it is dropped.
-async fn serve_peers(
-    env: &Env,
-    node: &NodeInfo,
-    listener: TcpListener,
-    peers: Arc<Peers>,
-) -> Result<()> {
-    let address = listener.local_addr()?;
-    let services = grpc::peer_services(peers);
-    let _task: Task = env.spawn("grpc", async move {
-        if let Err(error) = services.serve_with_incoming(connections(listener)).await {
-            tracing::error!(%error, "serving gRPC");
-        }
-    });
-    println!("ready {}={address} id={}", node.role.name(), node.id);
-    std::future::pending().await
-}
-
-async fn run_router(
-    settings: Settings,
-    env: Env,
-    peers: Arc<Peers>,
-    directory: Arc<dyn Directory>,
-) -> Result<()> {
-    let ports = Ports { sql: settings.sql, grpc: settings.bind.clone(), http: settings.http };
-    let bound = ports.bind().await?;
-    let mut config = router::Config::new(settings.node);
-    let ScanSettings { count_max, memory_bytes, each_memory_bytes } = settings.scans;
-    config.scans_max = count_max.unwrap_or(config.scans_max);
-    config.scans_memory_bytes = memory_bytes.unwrap_or(config.scans_memory_bytes);
-    config.scan_memory_bytes = each_memory_bytes.unwrap_or(config.scans_memory_bytes / 4);
-    let router = Arc::new(router::Router::start(config, env.clone(), Arc::clone(&directory)));
-    let served = Served { router, directory, peers, indexers: Vec::new() };
-    let serving = Serving::serve(served, &env, bound)?;
-    println!("{}", serving.ready_line());
-    std::future::pending().await
+    run_role(settings, env).await
 }

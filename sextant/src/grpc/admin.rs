@@ -7,11 +7,12 @@ use proto::grpc::{
     Bucket, ExecuteReply, ExecuteRequest, Index, ListBucketsReply, ListBucketsRequest,
     ListIndexesReply, ListIndexesRequest,
 };
-use proto::index::{BucketInfo, IndexInfo, SourceKind};
+use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::index::IndexInfo;
 use proto::{Error, ErrorCode, Result};
 use tonic::{Request, Response, Status};
 
-use super::status;
+use super::status::status;
 use crate::backend::ClusterBackend;
 use crate::sql::backend::Backend;
 use crate::sql::ddl;

@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use futures::StreamExt;
-use proto::api;
-use proto::cut::Position;
 use proto::grpc::document_write::Kind;
 use proto::grpc::ingest_server::Ingest;
 use proto::grpc::{
     PositionsReply, PositionsRequest, PushReply, PushRequest, VbucketPosition, WriteReply,
     WriteRequest,
 };
-use proto::ids::{Seqno, VbucketId, Vbuuid};
-use proto::index::BucketInfo;
-use proto::mutation::MutationKind;
+use proto::model::bucket::BucketInfo;
+use proto::model::cut::Position;
+use proto::model::ids::{Seqno, VbucketId, Vbuuid};
+use proto::rpc::api;
+use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::status;
+use super::status::status;
 use crate::backend::ClusterBackend;
 use crate::sql::backend::Backend;
 

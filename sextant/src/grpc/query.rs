@@ -4,18 +4,20 @@
 use std::sync::Arc;
 
 use futures::stream;
-use proto::cut::WritePosition;
 use proto::env::Env;
 use proto::grpc::query_server::Query;
 use proto::grpc::{ScanReply, ScanRequest, ScanRow, ScanValue};
-use proto::scan::{Consistency, Output, RowBlock};
+use proto::model::cut::WritePosition;
+use proto::rpc::rows::RowBlock;
+use proto::rpc::scan::{Consistency, Output};
 use proto::{Error, ErrorCode, Result};
 use router::{ScanBatch, ScanStream};
 use tonic::{Request, Response, Status};
 
-use super::status;
+use super::status::status;
 use crate::backend::ClusterBackend;
-use crate::pg::{EntryPrinter, Park, Suspended};
+use crate::rows::entry::EntryPrinter;
+use crate::rows::suspended::{Park, Suspended};
 use crate::sql::ast::Statement;
 use crate::sql::backend::Backend;
 use crate::sql::parse::parse;
@@ -215,8 +217,8 @@ mod tests {
     use tonic::transport::{Channel, Server};
 
     use super::*;
-    use crate::pg::SUSPENDED_RUNS;
-    use crate::serve::connections;
+    use crate::listen::connections;
+    use crate::rows::suspended::SUSPENDED_RUNS;
 
     /// Together more than is on its way to a client.
     const REPLIES: u64 = 200;

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use pgwire::messages::PgWireFrontendMessage as Message;
 use pgwire::messages::copy::CopyInResponse;
-use proto::api::{Write, WriteKind, WriteReply};
-use proto::index::BucketInfo;
+use proto::model::bucket::BucketInfo;
+use proto::rpc::api::{Write, WriteKind, WriteReply};
 use proto::value::{DOCUMENT_BYTES_MAX, Value};
 use proto::{Error, ErrorCode, Result};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -315,7 +315,7 @@ fn write_of(line: &[u8], id_field: &str) -> Result<Write> {
                 .with_hint("COPY b FROM STDIN (FORMAT jsonl, id 'field') names another field"));
         }
     };
-    proto::key::check_id(&id)?;
+    proto::value::key::check_id(&id)?;
     Ok(Write { id, kind: WriteKind::Upsert(Bytes::copy_from_slice(line)) })
 }
 
@@ -366,7 +366,7 @@ mod tests {
         ] {
             assert_eq!(id(line, "id").unwrap_err().code, code, "{line}");
         }
-        let long = format!(r#"{{"id":"{}"}}"#, "x".repeat(proto::key::ID_BYTES_MAX + 1));
+        let long = format!(r#"{{"id":"{}"}}"#, "x".repeat(proto::value::key::ID_BYTES_MAX + 1));
         assert_eq!(id(&long, "id").unwrap_err().code, ErrorCode::OverLimit);
     }
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proto::api::{Write, WriteKind};
 use proto::expr::{ColumnType, Expr};
-use proto::ids::BucketId;
-use proto::index::BucketInfo;
-use proto::moves::RebalanceRequest;
-use proto::scan::Consistency;
+use proto::model::bucket::BucketInfo;
+use proto::model::ids::BucketId;
+use proto::model::moves::RebalanceRequest;
+use proto::rpc::api::{Write, WriteKind};
+use proto::rpc::scan::Consistency;
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
@@ -16,8 +16,8 @@ use super::error::{WireError, WireResult};
 use super::settings::Settings;
 use super::show;
 use super::stream::Rows;
-use super::value::Datum;
 use super::{show_moves, show_rollbacks};
+use crate::rows::value::Datum;
 use crate::sql::admin;
 use crate::sql::ast::{Insert, Select, Show, Statement};
 use crate::sql::backend::{Backend, EpochPin};
@@ -321,7 +321,7 @@ impl State {
         let mut writes = Vec::with_capacity(insert.rows.len());
         for (id, doc) in &insert.rows {
             let id = text_of(id, values, "an id")?;
-            proto::key::check_id(&id)?;
+            proto::value::key::check_id(&id)?;
             let doc = text_of(doc, values, "a document")?;
             Value::parse_json(doc.as_bytes())
                 .map_err(|error| error.context(format!("document {id:?}")))?;

@@ -5,7 +5,7 @@
 //! Execute with a row limit can return them in pieces. Portals live until the end of their transaction.
 //!
 //! A portal that is suspended may never be executed again: after a while its scan is parked
-//! ([`super::parking`]).
+//! ([`crate::rows::suspended`]).
 
 use std::sync::Arc;
 
@@ -21,11 +21,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::error::{WireError, WireResult};
 use super::execute::{Description, Done};
-use super::parking::{Park, Suspended};
-use super::rows::{RowWriter, Shape};
-use super::session::{Session, row_description};
-use super::stream::{Piece, Rows, row_limit};
-use super::types::{Format, parameter, parameter_oid};
+use super::finish::row_description;
+use super::portal::{Portal, Prepared, Progress, Running};
+use super::row_writer::{RowWriter, Shape};
+use super::session::Session;
+use super::stream::{Piece, row_limit};
+use super::types::{parameter, parameter_oid};
+use crate::rows::format::Format;
+use crate::rows::suspended::Suspended;
 use crate::sql::{Parsed, ast::Statement};
 
 /// Prepared statements of a session; drivers that cache keep a few hundred.
@@ -33,46 +36,6 @@ const PREPARED_MAX: usize = 10_000;
 
 /// Portals of a session.
 const PORTALS_MAX: usize = 1000;
-
-/// A prepared statement.
-pub(super) struct Prepared {
-    /// What it does; nothing, if its text was empty.
-    statement: Option<Parsed>,
-    /// The types of its parameters.
-    parameter_oids: Vec<u32>,
-}
-
-/// A prepared statement with values.
-pub(super) struct Portal {
-    prepared: Arc<Prepared>,
-    values: Vec<Value>,
-    format_codes: Vec<i16>,
-    progress: Progress,
-}
-
-/// How far a portal is.
-enum Progress {
-    /// Not executed yet.
-    Bound,
-    /// It returns rows, perhaps none any more.
-    Running(Box<Running>),
-    /// It has more rows, for the next Execute.
-    Suspended(Suspended<Box<Running>>),
-    /// It has done what it does, once.
-    Finished,
-}
-
-/// Rows and how they are written.
-struct Running {
-    rows: Rows,
-    writer: RowWriter,
-}
-
-impl Park for Box<Running> {
-    fn park(&mut self) {
-        self.rows.park();
-    }
-}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     pub(super) async fn parse(&mut self, parse: Parse) -> WireResult<()> {

@@ -7,12 +7,14 @@
 //! ```text
 //! frame    bytes ⇄ messages: length and shape are checked before anything is decoded
 //! conn     the socket: one message in, a buffer of answers out, flushed when full or when waiting
-//! session  the loop: one message after the other, transaction status, errors, skipping to Sync
-//! extended Parse, Bind, Describe, Execute, Close
+//! session  what is kept from one message to the next, and how a statement is begun; `session_loop` has
+//!          the loop: one message after the other, errors, skipping to Sync
+//! simple   query texts
+//! extended Parse, Bind, Describe, Execute, Close, with the portals of `portal`
 //! execute  a statement becomes rows, a command tag, or a COPY
 //! stream   rows, in pieces, at the socket's pace
-//! parking  what is read in pieces lets go of its place when nobody reads on
-//! rows     rows of a scan straight into the buffer; `value` for single values
+//! finish   command tags, COPY, the description of rows
+//! row_writer  rows into the buffer, printed by [`crate::rows`]
 //! copy_in  COPY … FROM STDIN
 //! ```
 //!
@@ -25,25 +27,23 @@ mod copy_in;
 mod error;
 mod execute;
 mod extended;
+mod finish;
 mod frame;
 mod interrupt;
-mod parking;
-mod rows;
+mod portal;
+mod row_writer;
 mod server;
 mod session;
+mod session_loop;
 mod settings;
 mod show;
 mod show_moves;
 mod show_rollbacks;
+mod simple;
 mod startup;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod types;
-mod value;
 
-#[cfg(test)]
-pub(crate) use parking::SUSPENDED_RUNS;
-pub(crate) use parking::{Park, Suspended};
-pub use rows::EntryPrinter;
 pub use server::{Config, Server};

@@ -16,7 +16,7 @@ use super::error::WireError;
 use super::interrupt::Sessions;
 use super::session::Session;
 use super::startup::{self, Start};
-use crate::serve::connections;
+use crate::listen::connections;
 use crate::sql::backend::Backend;
 
 /// Settings of the server.

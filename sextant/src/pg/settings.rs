@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use proto::cut::WritePosition;
-use proto::ids::BucketId;
-use proto::scan::Consistency;
+use proto::model::cut::WritePosition;
+use proto::model::ids::BucketId;
+use proto::rpc::scan::Consistency;
 use proto::{Error, ErrorCode, Result};
 
 use crate::sql::error::{unknown, unsupported};

@@ -1,13 +1,14 @@
 //! The tables of SHOW: pictures of the catalog and of what the coordinator knows of the nodes.
 
-use proto::api::{CoordinatorStatus, NodeStatus, SliceProgress};
 use proto::expr::ColumnType;
-use proto::homes::Homes;
-use proto::ids::{NodeId, SliceId, SliceNo};
-use proto::index::{Catalog, SourceKind};
+use proto::model::bucket::SourceKind;
+use proto::model::catalog::Catalog;
+use proto::model::homes::Homes;
+use proto::model::ids::{NodeId, SliceId, SliceNo};
+use proto::rpc::api::{CoordinatorStatus, NodeStatus, SliceProgress};
 
-use super::value::Datum;
 use super::{show_moves, show_rollbacks};
+use crate::rows::value::Datum;
 use crate::sql::ast::Show;
 use crate::sql::plan::ColumnInfo;
 
@@ -73,7 +74,7 @@ pub(super) fn columns(what: &Show) -> Vec<ColumnInfo> {
 
 /// SHOW BUCKETS.
 pub(super) fn buckets(catalog: &Catalog) -> Vec<Vec<Datum>> {
-    let row = |bucket: &proto::index::BucketInfo| {
+    let row = |bucket: &proto::model::bucket::BucketInfo| {
         let indexes = catalog.indexes.values().filter(|index| index.bucket == bucket.id).count();
         vec![
             Datum::text(&*bucket.name),
@@ -103,7 +104,7 @@ fn projectors(homes: &Homes) -> String {
 
 /// SHOW INDEXES.
 pub(super) fn indexes(catalog: &Catalog) -> Vec<Vec<Datum>> {
-    let row = |index: &proto::index::IndexInfo| {
+    let row = |index: &proto::model::index::IndexInfo| {
         let spec = &index.spec;
         let keys = spec.keys.iter().map(|part| part.name.as_str());
         let include = spec.include.iter().map(|column| column.name.as_str());
@@ -127,7 +128,7 @@ pub(super) fn nodes(catalog: &Catalog, status: Option<&CoordinatorStatus>) -> Ve
         let known = status?.nodes.iter().find(|node| node.node == id)?;
         Some(known.silent_ms as i64)
     };
-    let row = |node: &proto::index::NodeInfo| {
+    let row = |node: &proto::model::node::NodeInfo| {
         vec![
             Datum::int(node.id.0 as i64),
             Datum::text(node.role.name()),

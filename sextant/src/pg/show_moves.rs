@@ -1,13 +1,13 @@
 //! SHOW MOVES: the moves of slices that are under way, and the last ones that have ended.
 
-use proto::api::CoordinatorStatus;
 use proto::expr::ColumnType;
-use proto::ids::{IndexId, NodeId};
-use proto::index::Catalog;
-use proto::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
+use proto::model::catalog::Catalog;
+use proto::model::ids::{IndexId, NodeId};
+use proto::model::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
+use proto::rpc::api::CoordinatorStatus;
 
 use super::show::named;
-use super::value::Datum;
+use crate::rows::value::Datum;
 use crate::sql::plan::ColumnInfo;
 
 use ColumnType::{Int4, Int8, Text};
@@ -108,7 +108,7 @@ fn seconds_left(progress: &MoveProgress) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use proto::ids::{Epoch, MoveId, SliceNo};
+    use proto::model::ids::{Epoch, MoveId, SliceNo};
 
     use super::*;
 

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proto::api::{CoordinatorStatus, NodeStatus};
 use proto::expr::ColumnType;
-use proto::ids::{BucketId, Epoch, NodeId};
-use proto::index::{BucketInfo, Catalog, IndexState};
-use proto::rollback::DeadEpochs;
+use proto::model::bucket::BucketInfo;
+use proto::model::catalog::Catalog;
+use proto::model::ids::{BucketId, Epoch, NodeId};
+use proto::model::index::IndexState;
+use proto::model::rollback::DeadEpochs;
+use proto::rpc::api::{CoordinatorStatus, NodeStatus};
 
 use super::show::named;
-use super::value::Datum;
+use crate::rows::value::Datum;
 use crate::sql::plan::ColumnInfo;
 
 use ColumnType::{Int8, Text};
@@ -107,10 +109,11 @@ fn ended(bucket: &BucketInfo, dead: &DeadEpochs, stage: &str, resumed: Epoch) ->
 
 #[cfg(test)]
 mod tests {
-    use proto::api::SliceProgress;
-    use proto::ids::{Generation, IndexId, SliceId, SliceNo};
-    use proto::index::{IndexInfo, IndexSpec, SourceKind};
-    use proto::rollback::{Rollback, RollbackStage};
+    use proto::model::bucket::SourceKind;
+    use proto::model::ids::{Generation, IndexId, SliceId, SliceNo};
+    use proto::model::index::{IndexInfo, IndexSpec};
+    use proto::model::rollback::{Rollback, RollbackStage};
+    use proto::rpc::api::SliceProgress;
 
     use super::*;
 

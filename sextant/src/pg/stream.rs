@@ -17,8 +17,9 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use futures::poll;
-use proto::aggregate::Partial;
-use proto::scan::{AggregateFunction, RowBlock, RowIter};
+use proto::expr::aggregate::AggregateFunction;
+use proto::expr::aggregate::Partial;
+use proto::rpc::rows::{RowBlock, RowIter};
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 use router::ScanBatch;
@@ -28,9 +29,10 @@ use tokio::time::timeout;
 use super::conn::Conn;
 use super::error::WireResult;
 use super::interrupt::Interrupt;
-use super::parking::SUSPENDED_RUNS;
-use super::rows::{EntryPrinter, RowWriter};
-use super::value::Datum;
+use super::row_writer::RowWriter;
+use crate::rows::entry::EntryPrinter;
+use crate::rows::suspended::SUSPENDED_RUNS;
+use crate::rows::value::Datum;
 use crate::sql::backend::{Backend, BatchSource};
 use crate::sql::plan::{Cell, ColumnInfo, DocumentColumn, DocumentPlan, IndexPlan};
 
@@ -228,7 +230,7 @@ impl Rest {
         let row = rows.next().ok_or_else(|| {
             Error::new(ErrorCode::Corrupt, "a batch with fewer rows than it says")
         })?;
-        printer.print(writer, row, out)?;
+        writer.entry(printer, row, out)?;
         self.rows -= 1;
         let read = self.data.len() - rows.rest_bytes();
         bytes::Buf::advance(&mut self.data, read);

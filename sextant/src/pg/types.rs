@@ -6,46 +6,9 @@ use proto::expr::ColumnType;
 use proto::value::{Number, Value};
 use proto::{Error, ErrorCode, Result};
 
-use super::value::numeric_from_binary;
+use crate::rows::format::Format;
+use crate::rows::value::numeric_from_binary;
 use crate::sql::error::unsupported;
-
-/// How a value is written on the wire.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Format {
-    /// As text.
-    #[default]
-    Text,
-    /// As the type's own bytes.
-    Binary,
-}
-
-impl Format {
-    /// The formats of `count` values, from the codes of a message: none is text, one is for all.
-    pub(super) fn list(codes: &[i16], count: usize) -> Result<Vec<Self>> {
-        let parse = |code: &i16| match code {
-            0 => Ok(Self::Text),
-            1 => Ok(Self::Binary),
-            _ => Err(Error::new(ErrorCode::InvalidParameter, format!("there is no format {code}"))),
-        };
-        match codes {
-            [] => Ok(vec![Self::Text; count]),
-            [one] => Ok(vec![parse(one)?; count]),
-            many if many.len() == count => many.iter().map(parse).collect(),
-            many => Err(Error::new(
-                ErrorCode::InvalidParameter,
-                format!("{} formats for {count} values", many.len()),
-            )),
-        }
-    }
-
-    /// Its code on the wire.
-    pub(super) fn code(self) -> i16 {
-        match self {
-            Self::Text => 0,
-            Self::Binary => 1,
-        }
-    }
-}
 
 /// The number of a result column's type.
 pub(super) fn oid(column_type: ColumnType) -> u32 {
@@ -110,7 +73,7 @@ fn from_text(known: &Type, text: &str) -> Result<Value> {
         Type::NUMERIC => ColumnType::Numeric,
         _ => return Ok(Value::from(text)),
     };
-    match proto::eval::cast(&Value::from(text), cast) {
+    match proto::expr::eval::cast(&Value::from(text), cast) {
         Value::Null => Err(invalid(known)),
         value => Ok(value),
     }
@@ -183,14 +146,5 @@ mod tests {
         }
         let refused = read(&Type::TIMESTAMP, binary, &[0; 8]).unwrap_err();
         assert_eq!(refused.code, ErrorCode::Unsupported);
-    }
-
-    #[test]
-    fn one_format_is_for_all() {
-        assert_eq!(Format::list(&[], 2).unwrap(), [Format::Text; 2]);
-        assert_eq!(Format::list(&[1], 2).unwrap(), [Format::Binary; 2]);
-        assert_eq!(Format::list(&[0, 1], 2).unwrap(), [Format::Text, Format::Binary]);
-        assert!(Format::list(&[0, 1], 3).is_err());
-        assert!(Format::list(&[7], 1).is_err());
     }
 }

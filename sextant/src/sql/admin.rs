@@ -1,10 +1,11 @@
 //! Statements about where slices are, as commands and plans.
 
-use proto::command::{Command, Outcome};
-use proto::ids::NodeId;
-use proto::index::{Catalog, Role};
-use proto::moves::{PlannedMove, RebalancePlan, RebalanceRequest};
-use proto::topology::TopologyProvider;
+use proto::model::catalog::Catalog;
+use proto::model::ids::NodeId;
+use proto::model::moves::{PlannedMove, RebalancePlan, RebalanceRequest};
+use proto::model::node::Role;
+use proto::model::topology::TopologyProvider;
+use proto::rpc::command::{Command, Outcome};
 use proto::{Error, ErrorCode, Result};
 
 use super::ast::Admin;

@@ -3,10 +3,10 @@
 //! Expressions are [`proto::expr::Expr`]; parameters in them are [`Expr::Parameter`] until a portal
 //! binds them. Names of buckets, indexes and settings are folded; paths keep their case.
 
+use proto::expr::aggregate::AggregateFunction;
 use proto::expr::{ColumnType, Expr};
-use proto::ids::{SliceNo, VbucketId};
-use proto::index::SourceKind;
-use proto::scan::AggregateFunction;
+use proto::model::bucket::SourceKind;
+use proto::model::ids::{SliceNo, VbucketId};
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,8 +1,8 @@
 //! DDL statements as replicated commands: the same for the SQL and the gRPC port.
 
 use proto::Result;
-use proto::command::{Command, Outcome};
-use proto::index::VBUCKETS_DEFAULT;
+use proto::model::bucket::VBUCKETS_DEFAULT;
+use proto::rpc::command::{Command, Outcome};
 
 use super::ast::{CreateBucket, CreateIndex, Statement};
 use super::backend::Backend;

@@ -1,8 +1,9 @@
 //! From `CREATE INDEX` to the definition that the cluster keeps: defaults, and the names and types of
 //! the columns.
 
-use proto::expr::{Expr, Step};
-use proto::index::{IncludedColumn, IndexSpec, KeyPart, PartitionBy, SLICES_DEFAULT};
+use proto::expr::Expr;
+use proto::model::index::{IncludedColumn, IndexSpec, KeyPart, PartitionBy, SLICES_DEFAULT};
+use proto::value::path::Step;
 
 use super::ast::{CreateIndex, TextExpr};
 

@@ -1,7 +1,7 @@
 //! SQL: from the text of a statement to what the cluster is asked for.
 //!
 //! ```text
-//! text ── dialect ──▶ tokens ── limits, parse ──▶ ast::Statement ── plan ──▶ proto::scan::ScanRequest
+//! text ── dialect ──▶ tokens ── limits, parse ──▶ ast::Statement ── plan ──▶ proto::rpc::scan::ScanRequest
 //! ```
 //!
 //! `sqlparser` gives the tokens and the cursor over them; the grammar is our own, since most of our

@@ -1,6 +1,7 @@
-//! Replacing parts of expressions.
+//! Looking into expressions and replacing parts of them.
 
-use proto::expr::{Expr, Step};
+use proto::expr::{CompareOp, Expr};
+use proto::value::path::Step;
 
 /// The expressions directly inside one, to be changed.
 fn children_mut(expr: &mut Expr) -> Vec<&mut Expr> {
@@ -38,5 +39,20 @@ pub(crate) fn is_id_path(expr: &Expr) -> bool {
         Expr::DocumentId => true,
         Expr::Path(steps) => matches!(&steps[..], [Step::Field(name)] if name == "id"),
         _ => false,
+    }
+}
+
+/// The ids that a condition names: `id = 'k'` or `id IN ('k', …)`, `id` being the document's.
+pub(crate) fn ids_of(filter: Expr) -> Option<Vec<Expr>> {
+    match filter {
+        Expr::Compare(CompareOp::Eq, left, right) => {
+            match (is_id_path(&left), is_id_path(&right)) {
+                (true, false) => Some(vec![*right]),
+                (false, true) => Some(vec![*left]),
+                _ => None,
+            }
+        }
+        Expr::In { expr, list, negated: false } if is_id_path(&expr) => Some(list),
+        _ => None,
     }
 }

@@ -3,24 +3,15 @@
 //! for a while, since a new leader is elected within about a second.
 
 use std::future::Future;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
-use proto::api::{
-    CoordinatorApi, CoordinatorStatus, Directory, Heartbeat, ResultStream, SyncReport, WatchMessage,
-};
-use proto::command::{CommandRequest, Outcome};
-use proto::cut::{Cut, EpochMark};
-use proto::ids::{BucketId, IndexId, NodeId, TopologyNo};
-use proto::moves::{RebalancePlan, RebalanceRequest};
-use proto::topology::IndexTopology;
 use proto::{Error, Result};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::PeerDirectory;
+use super::methods::*;
+use super::peers::Peers;
 
 /// How long a command is asked again while no member can run it.
 const PROPOSE_FOR: Duration = Duration::from_secs(10);
@@ -28,36 +19,35 @@ const PROPOSE_FOR: Duration = Duration::from_secs(10);
 const ROUND_PAUSE: Duration = Duration::from_millis(50);
 
 /// The coordinator, whichever member.
-pub struct AnyMember {
-    directory: PeerDirectory,
-    members: Vec<NodeId>,
-    preferred: AtomicUsize,
+pub(super) struct AnyMember {
+    peers: Arc<Peers>,
 }
 
 impl AnyMember {
-    /// Over these members.
-    pub fn new(directory: PeerDirectory, members: Vec<NodeId>) -> Self {
-        Self { directory, members, preferred: AtomicUsize::new(0) }
+    /// Over the members that these peers know.
+    pub fn new(peers: Arc<Peers>) -> Self {
+        Self { peers }
     }
 
     /// Asks the members, the preferred one first, until one answers with something final.
-    async fn round<T, F, Fut>(&self, ask: F) -> Result<T>
+    async fn any_member<T, F, Fut>(&self, ask: F) -> Result<T>
     where
         F: Fn(Arc<dyn CoordinatorApi>) -> Fut,
         Fut: Future<Output = Result<T>>,
     {
-        let first = self.preferred.load(Ordering::Relaxed);
+        let first = self.peers.preferred.load(Ordering::Relaxed);
         let mut last = Error::unavailable("the cluster has no coordinator members");
-        for n in 0..self.members.len() {
-            let at = (first + n) % self.members.len();
-            let answer = match self.directory.coordinator_member(self.members[at]) {
+        let members: Vec<NodeId> = self.peers.members().collect();
+        for n in 0..members.len() {
+            let at = (first + n) % members.len();
+            let answer = match self.peers.coordinator_member(members[at]) {
                 Ok(member) => ask(member).await,
                 Err(error) => Err(error),
             };
             match answer {
                 Err(error) if error.is_retry() => last = error,
                 answer => {
-                    self.preferred.store(at, Ordering::Relaxed);
+                    self.peers.preferred.store(at, Ordering::Relaxed);
                     return answer;
                 }
             }
@@ -66,13 +56,13 @@ impl AnyMember {
     }
 
     /// Rounds until a deadline.
-    async fn rounds<T, F, Fut>(&self, deadline: Instant, ask: F) -> Result<T>
+    async fn any_member_until<T, F, Fut>(&self, deadline: Instant, ask: F) -> Result<T>
     where
         F: Fn(Arc<dyn CoordinatorApi>) -> Fut,
         Fut: Future<Output = Result<T>>,
     {
         loop {
-            match self.round(&ask).await {
+            match self.any_member(&ask).await {
                 Err(error) if error.is_retry() && Instant::now() < deadline => {
                     sleep(ROUND_PAUSE).await;
                 }
@@ -80,11 +70,8 @@ impl AnyMember {
             }
         }
     }
-}
 
-#[async_trait]
-impl CoordinatorApi for AnyMember {
-    async fn propose(&self, request: CommandRequest) -> Result<Outcome> {
+    async fn propose_for_a_while(&self, request: CommandRequest) -> Result<Outcome> {
         let deadline = Instant::now() + PROPOSE_FOR;
         let ask = |member: Arc<dyn CoordinatorApi>| {
             let request = request.clone();
@@ -92,28 +79,12 @@ impl CoordinatorApi for AnyMember {
         };
         // Without a request id a command must not be run twice.
         match request.request {
-            Some(_) => self.rounds(deadline, ask).await,
-            None => self.round(ask).await,
+            Some(_) => self.any_member_until(deadline, ask).await,
+            None => self.any_member(ask).await,
         }
     }
 
-    async fn sync(&self, report: SyncReport) -> Result<()> {
-        self.round(|member| {
-            let report = report.clone();
-            async move { member.sync(report).await }
-        })
-        .await
-    }
-
-    async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<()> {
-        self.round(|member| {
-            let heartbeat = heartbeat.clone();
-            async move { member.heartbeat(heartbeat).await }
-        })
-        .await
-    }
-
-    async fn epoch_covering(
+    async fn wait_for_epoch(
         &self,
         bucket: BucketId,
         cut: Cut,
@@ -121,7 +92,7 @@ impl CoordinatorApi for AnyMember {
         timeout_ms: u64,
     ) -> Result<EpochMark> {
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
-        let asked = self.rounds(deadline, |member| {
+        let asked = self.any_member_until(deadline, |member| {
             let cut = cut.clone();
             let left = deadline.saturating_duration_since(Instant::now());
             async move { member.epoch_covering(bucket, cut, history, left.as_millis() as u64).await }
@@ -131,27 +102,53 @@ impl CoordinatorApi for AnyMember {
             .unwrap_or_else(|_| Err(Error::unavailable("no coordinator gave an epoch in time")))
     }
 
-    async fn watch(&self) -> Result<ResultStream<WatchMessage>> {
-        self.round(|member| async move { member.watch().await }).await
-    }
-
-    async fn status(&self) -> Result<CoordinatorStatus> {
-        self.round(|member| async move { member.status().await }).await
-    }
-
-    async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan> {
-        self.round(|member| {
-            let request = request.clone();
-            async move { member.rebalance(request).await }
-        })
-        .await
-    }
-
-    async fn topology(&self, index: IndexId, number: TopologyNo) -> Result<Arc<IndexTopology>> {
-        self.round(|member| async move { member.topology(index, number).await }).await
-    }
-
-    async fn raft(&self, _messages: Vec<Bytes>) -> Result<()> {
+    async fn refuse_raft(&self, _messages: Vec<Bytes>) -> Result<()> {
         Err(Error::internal("Raft's messages go to one member"))
     }
 }
+
+/// How a method is asked of any member: as `via` says in the table.
+macro_rules! ask {
+    ($this:ident, $name:ident($($argument:ident),*), any_member) => {
+        $this
+            .any_member(|member| {
+                let arguments = ($($argument.clone(),)*);
+                async move {
+                    let ($($argument,)*) = arguments;
+                    member.$name($($argument),*).await
+                }
+            })
+            .await
+    };
+    ($this:ident, $name:ident($($argument:ident),*), own $own:ident) => {
+        $this.$own($($argument),*).await
+    };
+}
+
+macro_rules! ask_any_member {
+    (
+        $api:ident, $local:ident;
+        calls { $(
+            $number:literal $name:ident($($argument:ident: $type:ty),*) -> $answer:ty,
+            via $($via:ident)+;
+        )* }
+        streams { $(
+            $stream_number:literal $stream:ident($($stream_argument:ident: $stream_type:ty),*)
+            -> $item:ty, via $($stream_via:ident)+;
+        )* }
+    ) => {
+        #[async_trait]
+        impl $api for AnyMember {
+            $(async fn $name(&self, $($argument: $type),*) -> Result<$answer> {
+                ask!(self, $name($($argument),*), $($via)+)
+            })*
+            $(async fn $stream(&self, $($stream_argument: $stream_type),*)
+                -> Result<ResultStream<$item>>
+            {
+                ask!(self, $stream($($stream_argument),*), $($stream_via)+)
+            })*
+        }
+    };
+}
+
+coordinator_methods!(ask_any_member);

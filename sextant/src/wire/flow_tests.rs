@@ -5,18 +5,21 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
-use proto::api::{HandOverPiece, PushReply, ResultStream, WriteReply};
 use proto::env::Env;
-use proto::history::{SourceHistory, SourcePlace};
-use proto::homes::VbucketSet;
-use proto::ids::{Seqno, VbucketId, Vbuuid};
-use proto::index::Role;
-use proto::mutation::{BackfillMessage, Frame, StreamMessage};
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{Seqno, VbucketId, Vbuuid};
+use proto::model::node::{NodeInfo, Role};
+use proto::rpc::api::Directory;
+use proto::rpc::mutation::Frame;
+use proto::{Error, Result};
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 use tokio_stream::wrappers::TcpListenerStream;
 
-use super::*;
+use super::connect::{STREAM_WINDOW_BYTES, tcp_connect};
+use super::directory::PeerDirectory;
+use super::methods::*;
+use super::peers::Peers;
 
 /// As long as a projector makes them.
 const MESSAGE_BYTES: usize = 4 << 20;

@@ -1,34 +1,21 @@
-//! A service in another process, over gRPC.
-
-use std::sync::Arc;
+//! The calling end: a service in another process, over gRPC.
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use futures::StreamExt;
-use proto::api::{
-    CoordinatorApi, CoordinatorStatus, HandOverPiece, HandOverRequest, Heartbeat, IndexerApi,
-    PEER_MESSAGE_BYTES_MAX, ProjectorApi, PushReply, PushRequest, ResultStream, SyncReport,
-    WatchMessage, WriteReply, WriteRequest,
-};
-use proto::command::{CommandRequest, Outcome};
-use proto::cut::{Cut, EpochMark};
 use proto::grpc::PeerRequest;
 use proto::grpc::peer_client::PeerClient;
-use proto::history::{SourceHistory, SourcePlace};
-use proto::ids::{BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo};
-use proto::moves::{ExportMessage, ExportRequest, RebalancePlan, RebalanceRequest};
-use proto::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
-use proto::scan::{AppliedReport, ShardBatch, ShardScan};
-use proto::topology::IndexTopology;
+use proto::rpc::api::PEER_MESSAGE_BYTES_MAX;
 use proto::{Error, Result};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tonic::transport::Channel;
 
-use super::{Call, Open, PROTOCOL_VERSION, decode, encode};
+use super::codec::{PROTOCOL_VERSION, decode, encode};
+use super::methods::*;
 
 /// A service of any role in another process.
 #[derive(Clone)]
-pub struct Remote {
+pub(super) struct Remote {
     node: NodeId,
     address: Arc<str>,
     client: Result<PeerClient<Channel>>,
@@ -46,8 +33,9 @@ impl Remote {
         Self { node, address: address.into(), client }
     }
 
-    fn request(&self, body: Bytes) -> PeerRequest {
-        PeerRequest { version: PROTOCOL_VERSION, node: self.node.0, body }
+    fn request(&self, number: u32, arguments: impl Serialize) -> Result<PeerRequest> {
+        let body = encode(&(number, arguments))?;
+        Ok(PeerRequest { version: PROTOCOL_VERSION, node: self.node.0, body })
     }
 
     /// A lost connection, a refused one, a message too large: all but the last may pass.
@@ -61,17 +49,18 @@ impl Remote {
         }
     }
 
-    async fn call<T: DeserializeOwned>(&self, call: Call) -> Result<T> {
-        let request = self.request(encode(&call)?);
+    async fn call<T: DeserializeOwned>(&self, number: u32, arguments: impl Serialize) -> Result<T> {
+        let request = self.request(number, arguments)?;
         let reply = self.client.clone()?.call(request).await.map_err(|s| self.unreachable(s))?;
         decode::<Result<T>>(&reply.into_inner().body)?
     }
 
     async fn open<T: DeserializeOwned + Send + 'static>(
         &self,
-        open: Open,
+        number: u32,
+        arguments: impl Serialize,
     ) -> Result<ResultStream<T>> {
-        let request = self.request(encode(&open)?);
+        let request = self.request(number, arguments)?;
         let replies = self.client.clone()?.open(request).await.map_err(|s| self.unreachable(s))?;
         let mut replies = replies.into_inner();
         let node = self.clone();
@@ -87,109 +76,72 @@ impl Remote {
     }
 }
 
-#[async_trait]
-impl CoordinatorApi for Remote {
-    async fn propose(&self, request: CommandRequest) -> Result<Outcome> {
-        self.call(Call::Propose(request)).await
-    }
-
-    async fn sync(&self, report: SyncReport) -> Result<()> {
-        self.call(Call::Sync(report)).await
-    }
-
-    async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<()> {
-        self.call(Call::Heartbeat(heartbeat)).await
-    }
-
-    async fn epoch_covering(
-        &self,
-        bucket: BucketId,
-        cut: Cut,
-        history: Option<u64>,
-        timeout_ms: u64,
-    ) -> Result<EpochMark> {
-        self.call(Call::EpochCovering(bucket, cut, history, timeout_ms)).await
-    }
-
-    async fn watch(&self) -> Result<ResultStream<WatchMessage>> {
-        self.open(Open::Watch).await
-    }
-
-    async fn status(&self) -> Result<CoordinatorStatus> {
-        self.call(Call::CoordinatorStatus).await
-    }
-
-    async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan> {
-        self.call(Call::Rebalance(request)).await
-    }
-
-    async fn topology(&self, index: IndexId, number: TopologyNo) -> Result<Arc<IndexTopology>> {
-        self.call(Call::Topology(index, number)).await
-    }
-
-    async fn raft(&self, messages: Vec<Bytes>) -> Result<()> {
-        self.call(Call::Raft(messages)).await
-    }
+/// Blocks are read in place later on, so they are checked here.
+fn check_rows(batches: ResultStream<ShardBatch>) -> ResultStream<ShardBatch> {
+    Box::pin(batches.map(|batch| {
+        let batch = batch?;
+        if let ShardBatch::Rows(block) = &batch {
+            block.validate()?;
+        }
+        Ok(batch)
+    }))
 }
 
-#[async_trait]
-impl ProjectorApi for Remote {
-    async fn write(&self, request: WriteRequest) -> Result<WriteReply> {
-        self.call(Call::Write(request)).await
-    }
-
-    async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
-        self.call(Call::Get(bucket, ids)).await
-    }
-
-    async fn push(&self, request: PushRequest) -> Result<PushReply> {
-        self.call(Call::Push(request)).await
-    }
-
-    async fn place(&self, bucket: BucketId) -> Result<SourcePlace> {
-        self.call(Call::Place(bucket)).await
-    }
-
-    async fn history(&self, bucket: BucketId) -> Result<SourceHistory> {
-        self.call(Call::History(bucket)).await
-    }
-
-    async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
-        self.open(Open::Subscribe(request)).await
-    }
-
-    async fn backfill(&self, request: BackfillRequest) -> Result<ResultStream<BackfillMessage>> {
-        self.open(Open::Backfill(request)).await
-    }
-
-    async fn hand_over(&self, request: HandOverRequest) -> Result<HandOverPiece> {
-        self.call(Call::HandOver(request)).await
-    }
+macro_rules! call_remote {
+    (
+        $api:ident, $local:ident;
+        calls { $(
+            $number:literal $name:ident($($argument:ident: $type:ty),*) -> $answer:ty
+            $(, via $($via:ident)+)?;
+        )* }
+        streams { $(
+            $stream_number:literal $stream:ident($($stream_argument:ident: $stream_type:ty),*)
+            -> $item:ty $(, checked by $check:ident)? $(, via $($stream_via:ident)+)?;
+        )* }
+    ) => {
+        #[async_trait]
+        impl $api for Remote {
+            $(async fn $name(&self, $($argument: $type),*) -> Result<$answer> {
+                self.call($number, ($($argument,)*)).await
+            })*
+            $(async fn $stream(&self, $($stream_argument: $stream_type),*)
+                -> Result<ResultStream<$item>>
+            {
+                let items = self.open($stream_number, ($($stream_argument,)*)).await?;
+                $(let items = $check(items);)?
+                Ok(items)
+            })*
+        }
+    };
 }
 
-#[async_trait]
-impl IndexerApi for Remote {
-    async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
-        let batches = self.open(Open::Scan(scan)).await?;
-        // Blocks are read in place later on, so they are checked here.
-        Ok(Box::pin(batches.map(|batch| {
-            let batch = batch?;
-            if let ShardBatch::Rows(block) = &batch {
-                block.validate()?;
-            }
-            Ok(batch)
-        })))
-    }
+coordinator_methods!(call_remote);
+projector_methods!(call_remote);
+indexer_methods!(call_remote);
 
-    async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
-        self.open(Open::WatchApplied).await
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    async fn checksum(&self, slice: SliceId, epoch: Epoch) -> Result<(u64, u64)> {
-        self.call(Call::Checksum(slice, epoch)).await
-    }
-
-    async fn export(&self, request: ExportRequest) -> Result<ResultStream<ExportMessage>> {
-        self.open(Open::Export(request)).await
+    /// What a process of this protocol version reads: the number as an integer of variable length, then the arguments
+    /// one after another, as of an enum's variant.
+    #[test]
+    fn a_question_is_written_as_ever() {
+        #[derive(Serialize)]
+        #[allow(dead_code)]
+        enum Call {
+            Propose(u8),
+            Get(BucketId, Vec<String>),
+            Status,
+        }
+        let remote = Remote::new(NodeId(1), "", Err(Error::unavailable("nowhere")));
+        let ids = || (BucketId(300), vec!["a".to_owned(), String::new()]);
+        let body = |number, arguments: (BucketId, Vec<String>)| {
+            remote.request(number, arguments).expect("encoded").body
+        };
+        let (bucket, names) = ids();
+        assert_eq!(body(1, ids()), encode(&Call::Get(bucket, names)).expect("encoded"));
+        let status = remote.request(2, ()).expect("encoded").body;
+        assert_eq!(status, encode(&Call::Status).expect("encoded"));
     }
 }

@@ -1,17 +1,18 @@
 //! The serving end: takes questions from other processes to the services of this one.
 
-use std::sync::Arc;
+use std::marker::PhantomData;
 
 use futures::{Stream, StreamExt, stream};
-use proto::api::PEER_MESSAGE_BYTES_MAX;
+use proto::Result;
 use proto::grpc::peer_server::{Peer, PeerServer};
 use proto::grpc::{PeerReply, PeerRequest};
-use proto::ids::NodeId;
-use proto::{Error, Result};
+use proto::rpc::api::PEER_MESSAGE_BYTES_MAX;
 use serde::Serialize;
 use tonic::{Request, Response, Status};
 
-use super::{Call, Open, PROTOCOL_VERSION, Peers, decode, encode};
+use super::codec::{PROTOCOL_VERSION, decode, encode, no_method, split_method};
+use super::methods::*;
+use super::peers::Peers;
 
 /// The gRPC service through which other processes reach the services that this one has registered.
 pub fn peer_service(peers: Arc<Peers>) -> PeerServer<impl Peer> {
@@ -24,15 +25,12 @@ struct Server {
     peers: Arc<Peers>,
 }
 
+type Reply = std::result::Result<PeerReply, Status>;
 type Replies = std::pin::Pin<Box<dyn Stream<Item = std::result::Result<PeerReply, Status>> + Send>>;
 
-fn reply<T: Serialize>(answer: Result<T>) -> std::result::Result<PeerReply, Status> {
+fn reply<T: Serialize>(answer: Result<T>) -> Reply {
     let body = encode(&answer).map_err(|error| Status::internal(error.message))?;
     Ok(PeerReply { body })
-}
-
-fn not_here<T>(service: Option<T>, node: NodeId) -> Result<T> {
-    service.ok_or_else(|| Error::unavailable(format!("node {node} does not run in this process")))
 }
 
 fn check_version(request: &PeerRequest) -> std::result::Result<(), Status> {
@@ -45,58 +43,101 @@ fn check_version(request: &PeerRequest) -> std::result::Result<(), Status> {
     )))
 }
 
-impl Server {
-    async fn answer(&self, node: NodeId, call: Call) -> std::result::Result<PeerReply, Status> {
-        let coordinator =
-            || not_here(self.peers.local_coordinators.get(&node).map(|s| Arc::clone(&s)), node);
-        let projector =
-            || not_here(self.peers.local_projectors.get(&node).map(|s| Arc::clone(&s)), node);
-        let indexer =
-            || not_here(self.peers.local_indexers.get(&node).map(|s| Arc::clone(&s)), node);
-        macro_rules! ask {
-            ($service:expr, $method:ident($($argument:expr),*)) => {
-                reply(match $service {
-                    Ok(service) => service.$method($($argument),*).await,
-                    Err(error) => Err(error),
-                })
-            };
-        }
-        match call {
-            Call::Propose(request) => ask!(coordinator(), propose(request)),
-            Call::Sync(report) => ask!(coordinator(), sync(report)),
-            Call::Heartbeat(heartbeat) => ask!(coordinator(), heartbeat(heartbeat)),
-            Call::EpochCovering(bucket, cut, history, timeout_ms) => {
-                ask!(coordinator(), epoch_covering(bucket, cut, history, timeout_ms))
+/// The methods of one service, as this process answers them.
+struct Methods<T: ?Sized>(PhantomData<T>);
+
+macro_rules! answer_methods {
+    (
+        $api:ident, $local:ident;
+        calls { $(
+            $number:literal $name:ident($($argument:ident: $type:ty),*) -> $answer:ty
+            $(, via $($via:ident)+)?;
+        )* }
+        streams { $(
+            $stream_number:literal $stream:ident($($stream_argument:ident: $stream_type:ty),*)
+            -> $item:ty $(, checked by $check:ident)? $(, via $($stream_via:ident)+)?;
+        )* }
+    ) => {
+        impl Methods<dyn $api> {
+            /// Answers a call; `None` where the number is another service's.
+            async fn answer(
+                peers: &Peers,
+                node: NodeId,
+                number: u32,
+                arguments: &[u8],
+            ) -> Option<Reply> {
+                match number {
+                    $($number => {
+                        let answer: Result<$answer> = async {
+                            let ($($argument,)*): ($($type,)*) = decode(arguments)?;
+                            peers.$local(node)?.$name($($argument),*).await
+                        }
+                        .await;
+                        Some(reply(answer))
+                    })*
+                    _ => None,
+                }
             }
-            Call::CoordinatorStatus => ask!(coordinator(), status()),
-            Call::Raft(messages) => ask!(coordinator(), raft(messages)),
-            Call::Write(request) => ask!(projector(), write(request)),
-            Call::Get(bucket, ids) => ask!(projector(), get(bucket, ids)),
-            Call::Push(request) => ask!(projector(), push(request)),
-            Call::Place(bucket) => ask!(projector(), place(bucket)),
-            Call::HandOver(request) => ask!(projector(), hand_over(request)),
-            Call::History(bucket) => ask!(projector(), history(bucket)),
-            Call::Checksum(slice, epoch) => ask!(indexer(), checksum(slice, epoch)),
-            Call::Rebalance(request) => ask!(coordinator(), rebalance(request)),
-            Call::Topology(index, number) => ask!(coordinator(), topology(index, number)),
+
+            /// Opens a stream; `None` where the number is another service's.
+            async fn open(
+                peers: &Peers,
+                node: NodeId,
+                number: u32,
+                arguments: &[u8],
+            ) -> Option<Result<Replies>> {
+                match number {
+                    $($stream_number => Some(
+                        async {
+                            let ($($stream_argument,)*): ($($stream_type,)*) = decode(arguments)?;
+                            let items = peers.$local(node)?.$stream($($stream_argument),*).await?;
+                            Ok(replies(items))
+                        }
+                        .await,
+                    ),)*
+                    _ => None,
+                }
+            }
         }
+    };
+}
+
+coordinator_methods!(answer_methods);
+projector_methods!(answer_methods);
+indexer_methods!(answer_methods);
+
+impl Server {
+    async fn answer(&self, node: NodeId, question: &[u8]) -> Reply {
+        let (number, arguments) = match split_method(question) {
+            Ok(split) => split,
+            Err(error) => return reply::<()>(Err(error)),
+        };
+        let peers = &*self.peers;
+        let coordinator = <Methods<dyn CoordinatorApi>>::answer(peers, node, number, arguments);
+        if let Some(answer) = coordinator.await {
+            return answer;
+        }
+        let projector = <Methods<dyn ProjectorApi>>::answer(peers, node, number, arguments);
+        if let Some(answer) = projector.await {
+            return answer;
+        }
+        let indexer = <Methods<dyn IndexerApi>>::answer(peers, node, number, arguments);
+        indexer.await.unwrap_or_else(|| reply::<()>(Err(no_method(number))))
     }
 
-    async fn begin(&self, node: NodeId, open: Open) -> Result<Replies> {
-        let coordinator =
-            || not_here(self.peers.local_coordinators.get(&node).map(|s| Arc::clone(&s)), node);
-        let projector =
-            || not_here(self.peers.local_projectors.get(&node).map(|s| Arc::clone(&s)), node);
-        let indexer =
-            || not_here(self.peers.local_indexers.get(&node).map(|s| Arc::clone(&s)), node);
-        Ok(match open {
-            Open::Watch => replies(coordinator()?.watch().await?),
-            Open::Subscribe(request) => replies(projector()?.subscribe(request).await?),
-            Open::Backfill(request) => replies(projector()?.backfill(request).await?),
-            Open::Scan(scan) => replies(indexer()?.scan(scan).await?),
-            Open::WatchApplied => replies(indexer()?.watch_applied().await?),
-            Open::Export(request) => replies(indexer()?.export(request).await?),
-        })
+    async fn begin(&self, node: NodeId, question: &[u8]) -> Result<Replies> {
+        let (number, arguments) = split_method(question)?;
+        let peers = &*self.peers;
+        let coordinator = <Methods<dyn CoordinatorApi>>::open(peers, node, number, arguments);
+        if let Some(opened) = coordinator.await {
+            return opened;
+        }
+        let projector = <Methods<dyn ProjectorApi>>::open(peers, node, number, arguments);
+        if let Some(opened) = projector.await {
+            return opened;
+        }
+        let indexer = <Methods<dyn IndexerApi>>::open(peers, node, number, arguments);
+        indexer.await.unwrap_or_else(|| Err(no_method(number)))
     }
 }
 
@@ -127,11 +168,7 @@ impl Peer for Server {
     ) -> std::result::Result<Response<PeerReply>, Status> {
         let request = request.into_inner();
         check_version(&request)?;
-        let call = match decode(&request.body) {
-            Ok(call) => call,
-            Err(error) => return reply::<()>(Err(error)).map(undated),
-        };
-        self.answer(NodeId(request.node), call).await.map(undated)
+        self.answer(NodeId(request.node), &request.body).await.map(undated)
     }
 
     async fn open(
@@ -140,10 +177,7 @@ impl Peer for Server {
     ) -> std::result::Result<Response<Replies>, Status> {
         let request = request.into_inner();
         check_version(&request)?;
-        let begun = match decode(&request.body) {
-            Ok(open) => self.begin(NodeId(request.node), open).await,
-            Err(error) => Err(error),
-        };
+        let begun = self.begin(NodeId(request.node), &request.body).await;
         let replies = begun
             .unwrap_or_else(|error| Box::pin(stream::once(async move { reply::<()>(Err(error)) })));
         Ok(undated(replies))

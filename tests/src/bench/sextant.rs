@@ -7,13 +7,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use proto::cut::{Cut, EpochMark, Position};
 use proto::env::Env;
-use proto::expr::{ColumnType, Expr, Step};
-use proto::ids::{BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid};
-use proto::index::{IndexInfo, IndexSpec, KeyPart};
-use proto::mutation::{KeyVersionsWriter, MutationKind};
-use proto::scan::{KeyRange, RowBlockBuilder};
+use proto::expr::{ColumnType, Expr};
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::ids::{
+    BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid,
+};
+use proto::model::index::{IndexInfo, IndexSpec, KeyPart};
+use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
+use proto::rpc::rows::RowBlockBuilder;
+use proto::rpc::scan::KeyRange;
+use proto::value::path::Step;
 use storage::log::{LogOptions, SyncPolicy};
 use storage::{EpochBatch, Grouping, Piece, SliceStore, StorageEngine, StoreOptions};
 use tokio::sync::mpsc;

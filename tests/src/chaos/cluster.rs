@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::api::Directory;
-use proto::ids::NodeId;
+use proto::model::ids::NodeId;
+use proto::rpc::api::Directory;
 use sextant::wire::{PeerDirectory, Peers, tcp_connect};
 
 use super::Options;

@@ -3,10 +3,12 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use proto::command::{Command, CommandRequest, Outcome, RequestId};
-use proto::ids::{Generation, IndexId, SliceNo};
-use proto::index::{IndexSpec, NodeInfo, Role, SourceKind};
-use proto::moves::PlannedMove;
+use proto::model::bucket::SourceKind;
+use proto::model::ids::{Generation, IndexId, SliceNo};
+use proto::model::index::IndexSpec;
+use proto::model::moves::PlannedMove;
+use proto::model::node::{NodeInfo, Role};
+use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 
 use super::history::VBUCKETS;
 use super::world::{Event, INDEXERS, ROUTER, SOURCE, World};
@@ -32,7 +34,7 @@ pub struct Client {
     pub moves: u64,
 }
 
-fn node(id: proto::ids::NodeId, role: Role) -> Command {
+fn node(id: proto::model::ids::NodeId, role: Role) -> Command {
     let address = format!("node-{id}");
     Command::RegisterNode(NodeInfo { id, role, address, zone: String::new() })
 }

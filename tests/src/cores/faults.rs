@@ -11,7 +11,7 @@
 //! | `link` | messages are lost, late, out of order and repeated |
 //! | `clock_jump` | a member's clock jumps; all of them drift all the time |
 
-use proto::index::IndexState;
+use proto::model::index::IndexState;
 
 use super::history::VBUCKETS;
 use super::world::{BUCKET, Broken, Event, INDEXERS, World};

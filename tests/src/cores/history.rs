@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proto::cut::{Cut, Position};
-use proto::ids::{Seqno, VbucketId, Vbuuid};
+use proto::model::cut::{Cut, Position};
+use proto::model::ids::{Seqno, VbucketId, Vbuuid};
 
 /// Vbuckets of the bucket.
 pub const VBUCKETS: u16 = 4;

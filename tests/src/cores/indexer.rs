@@ -7,16 +7,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use indexer::follow::policy;
 use indexer::queue::MutationQueue;
-use indexer::rules;
-use proto::api::{BucketProgress, Heartbeat, SliceProgress};
-use proto::cut::{Cut, EpochMark};
-use proto::history::FailoverLogs;
-use proto::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId, SliceNo};
-use proto::index::{BucketInfo, Catalog, IndexInfo};
-use proto::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
-use proto::mutation::StreamMessage;
-use proto::scan::AppliedReport;
+use proto::model::bucket::BucketInfo;
+use proto::model::catalog::Catalog;
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::history::FailoverLogs;
+use proto::model::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::model::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
+use proto::rpc::api::{BucketProgress, Heartbeat, SliceProgress};
+use proto::rpc::mutation::StreamMessage;
+use proto::rpc::scan::AppliedReport;
 use proto::{Error, ErrorCode, Result};
 use storage::EpochBatch;
 
@@ -45,11 +47,15 @@ pub struct Incoming {
     pub begun: bool,
 }
 
+/// Epochs that an applied one does not follow on, since a rollback took them back: above the first, below the second.
+type Skipped = (Epoch, Epoch);
+
 /// What a crash leaves.
 #[derive(Clone, Default)]
 struct Saved {
     applied: Option<EpochMark>,
     copies: BTreeMap<SliceId, Rc<Copy>>,
+    skipped: Vec<Skipped>,
 }
 
 /// An indexer.
@@ -68,6 +74,8 @@ pub struct Indexer {
     pub applied: Option<EpochMark>,
     /// Its slices.
     pub copies: BTreeMap<SliceId, Rc<Copy>>,
+    /// Epochs that were never here: it reads none of them, whatever its catalog says.
+    skipped: Vec<Skipped>,
     /// What the stream brings.
     pub fed: BTreeMap<IndexId, Fed>,
     /// Moves to it.
@@ -98,6 +106,7 @@ impl Indexer {
             catalog: Arc::default(),
             applied: None,
             copies: BTreeMap::new(),
+            skipped: Vec::new(),
             fed: BTreeMap::new(),
             incoming: BTreeMap::new(),
             to_fetch: Vec::new(),
@@ -123,6 +132,7 @@ impl Indexer {
             last_build: self.last_build,
             applied: saved.applied.clone(),
             copies: saved.copies.clone(),
+            skipped: saved.skipped.clone(),
             saved,
             ..fresh
         };
@@ -130,7 +140,11 @@ impl Indexer {
 
     /// What it has is durable now.
     pub fn save(&mut self) {
-        self.saved = Saved { applied: self.applied.clone(), copies: self.copies.clone() };
+        self.saved = Saved {
+            applied: self.applied.clone(),
+            copies: self.copies.clone(),
+            skipped: self.skipped.clone(),
+        };
     }
 
     /// The newest epoch applied.
@@ -231,10 +245,16 @@ impl Indexer {
         self.catalog.buckets.get(&self.bucket)
     }
 
-    fn dead_range(&self) -> Option<proto::rollback::DeadEpochs> {
+    fn dead_range(&self) -> Option<proto::model::rollback::DeadEpochs> {
         let newest = || self.copies.values().map(|copy| copy.newest);
         let epochs = || newest().filter(|e| *e > Epoch(0)).chain([self.applied_epoch()]);
-        rules::dead_range(self.bucket()?, epochs)
+        policy::dead_range(self.bucket()?, epochs)
+    }
+
+    /// Is an epoch known here to be dead: by the catalog, or because an applied one does not follow on it?
+    pub fn is_dead(&self, epoch: Epoch) -> bool {
+        self.skipped.iter().any(|(above, below)| *above < epoch && epoch < *below)
+            || self.bucket().is_some_and(|bucket| bucket.is_dead(epoch))
     }
 
     /// Does something here stand in a range of dead epochs?
@@ -255,7 +275,7 @@ impl Indexer {
             for index in indexes {
                 let of_index = || self.copies.iter().filter(|(slice, _)| slice.index == index);
                 let newest = of_index().map(|(_, copy)| copy.newest).max().unwrap_or_default();
-                let stays = rules::stays(&dead, point.as_ref(), newest, |point| {
+                let stays = policy::stays(&dead, point.as_ref(), newest, |point| {
                     of_index().all(|(_, copy)| copy.floor.is_some() && copy.can_go_back(point))
                 });
                 if !stays {
@@ -324,7 +344,7 @@ impl Indexer {
                 return self.apply_ready();
             }
             StreamMessage::Epoch(mark) => {
-                rules::check_follows(&mark, self.history.as_deref(), self.applied_epoch())?;
+                policy::check_follows(&mark, self.history.as_deref(), self.applied_epoch())?;
                 self.queue()?.epoch(mark);
                 return self.apply_ready();
             }
@@ -344,7 +364,7 @@ impl Indexer {
             return Err(Error::internal("the stream does not begin at the watermarks"));
         }
         self.builds.retain(|build, _| indexes.iter().any(|index| index.id == *build));
-        self.builds.values_mut().for_each(|build| rules::rejoin(&mut build.joined, &at));
+        self.builds.values_mut().for_each(|build| policy::rejoin(&mut build.joined, &at));
         self.fed.clear();
         let here: BTreeSet<IndexId> = self.copies.keys().map(|slice| slice.index).collect();
         for index in here.into_iter().filter(|id| !indexes.iter().any(|index| index.id == *id)) {
@@ -391,7 +411,7 @@ impl Indexer {
             self.save();
         }
         let before = self.fed.remove(&index.id).map(|fed| fed.since).unwrap_or_default();
-        let since = rules::fed_since(&index, node, before, at);
+        let since = policy::fed_since(&index, node, before, at);
         self.fed.insert(index.id, Fed { info: Arc::clone(&index), since });
         self.build_if_missing(index, at.clone());
         Ok(())
@@ -412,6 +432,9 @@ impl Indexer {
     fn apply(&mut self, batch: &EpochBatch) {
         let epoch = batch.mark.epoch;
         let gap = self.applied.as_ref().is_some_and(|mark| mark.epoch != batch.mark.parent);
+        if batch.mark.parent.0 + 1 < epoch.0 {
+            self.skipped.push((batch.mark.parent, epoch));
+        }
         for piece in &batch.pieces {
             for packed in Packed::read(&piece.body) {
                 let seqno = piece.base.0 + packed.seqno_minus_base;

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use proto::command::{Command, Outcome, Promotion};
-use proto::cut::{Cut, EpochMark};
-use proto::ids::{Epoch, SliceId, VbucketId};
-use proto::index::IndexState;
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::ids::{Epoch, SliceId, VbucketId};
+use proto::model::index::IndexState;
+use proto::rpc::command::{Command, Outcome, Promotion};
 use proto::{Error, ErrorCode};
 
 use super::history::{History, VBUCKETS};
@@ -244,7 +244,7 @@ impl World {
                 if index.state != IndexState::Maintenance || index.bucket != promotion.bucket {
                     continue;
                 }
-                let reach = |node: &proto::ids::NodeId| self.reach_of(*node);
+                let reach = |node: &proto::model::ids::NodeId| self.reach_of(*node);
                 let best = |nodes: &Vec<_>| nodes.iter().map(reach).max().unwrap_or_default();
                 let servable = index.topology.placement.iter().map(best).min();
                 if servable.is_some_and(|servable| horizon > servable.max(reached)) {

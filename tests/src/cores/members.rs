@@ -1,20 +1,19 @@
 //! The coordinator's members: each a Raft core with its log, the StateContext, and on the one that leads the
-//! leader's memory and its loop, which does what `coordinator::lead` does with tasks.
+//! leader's memory and its loop, which does what the coordinator's driver does with tasks.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use coordinator::leader::moves::{Check, MoveSettings};
-use coordinator::leader::{Leader, Plan};
-use coordinator::raft::log_store::LogWrite;
-use coordinator::raft::memory_log::MemoryLog;
-use coordinator::raft::{Output, RaftConfig, RaftCore, RaftMessage, StateMachine};
-use coordinator::replica::{Machine, Replica, encode_record};
+use coordinator::testing::{
+    Check, Leader, LogWrite, Machine, MemoryLog, Output, Plan, RaftCore, RaftMessage, Replica,
+    StateMachine, encode_record,
+};
+use coordinator::{MoveSettings, RaftConfig};
 use proto::Result;
-use proto::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::env::real::SystemRandom;
-use proto::ids::{Epoch, NodeId};
+use proto::model::ids::{Epoch, NodeId};
+use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 
 use super::world::{Event, World};
 use crate::raft::MEMBERS;

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use proto::api::Heartbeat;
-use proto::ids::{Epoch, NodeId, SliceId, SliceNo};
-use proto::index::{Catalog, IndexInfo, IndexState};
-use proto::topology::TopologyProvider;
-use router::applied::{Applied, readable_from};
+use proto::model::catalog::Catalog;
+use proto::model::ids::{Epoch, NodeId, SliceId, SliceNo};
+use proto::model::index::{IndexInfo, IndexState};
+use proto::model::topology::TopologyProvider;
+use proto::rpc::api::Heartbeat;
+use router::epochs::applied::{AppliedEpochs, readable_from};
 use router::virtual_scan::{Part, Progress};
 
 use super::world::{BUCKET, Event, ROUTER, World};
@@ -34,7 +35,7 @@ pub struct RouterModel {
     /// What it knows of the cluster.
     pub catalog: Arc<Catalog>,
     /// What the indexers say.
-    pub applied: Applied,
+    pub applied: AppliedEpochs,
     /// Scans under way, by number.
     scans: BTreeMap<u64, Scan>,
     last_scan: u64,
@@ -169,8 +170,7 @@ impl World {
     /// Does a node know that the epoch is dead?
     fn is_refused(&self, node: NodeId, epoch: Epoch) -> bool {
         let indexer = self.indexers.iter().find(|indexer| indexer.id == node && indexer.up);
-        let bucket = indexer.and_then(|indexer| indexer.catalog.buckets.get(&BUCKET));
-        bucket.is_some_and(|bucket| bucket.is_dead(epoch))
+        indexer.is_some_and(|indexer| indexer.is_dead(epoch))
     }
 
     /// Can a node read a slice at the scan's epoch?

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use proto::cut::{Cut, EpochMark, Position};
-use proto::history::{Branches, FailoverLogs, SourceHistory};
-use proto::homes::VbucketSet;
-use proto::ids::{BucketId, Epoch, IndexId, NodeId, SliceNo, VbucketId, Vbuuid};
-use proto::index::{Catalog, IndexInfo, IndexState};
-use proto::mutation::{Frame, StreamMessage};
+use proto::model::catalog::Catalog;
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::history::{Branches, FailoverLogs, SourceHistory};
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{BucketId, Epoch, IndexId, NodeId, SliceNo, VbucketId, Vbuuid};
+use proto::model::index::{IndexInfo, IndexState};
+use proto::rpc::mutation::{Frame, StreamMessage};
 
 use super::history::{DOCS, History, VBUCKETS, slice_of, vbucket_of};
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proto::cut::EpochMark;
-use proto::ids::Epoch;
-use proto::index::IndexInfo;
+use proto::model::cut::EpochMark;
+use proto::model::ids::Epoch;
+use proto::model::index::IndexInfo;
 
 use super::history::weight;
 

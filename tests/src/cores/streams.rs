@@ -3,11 +3,11 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use proto::cut::{Cut, EpochMark};
-use proto::ids::{Epoch, IndexId, MoveId};
-use proto::moves::{MovePhase, MoveStage};
-use proto::mutation::StreamMessage;
-use proto::topology::TopologyProvider;
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::ids::{Epoch, IndexId, MoveId};
+use proto::model::moves::{MovePhase, MoveStage};
+use proto::model::topology::TopologyProvider;
+use proto::rpc::mutation::StreamMessage;
 
 use super::indexer::Indexer;
 use super::store::Copy;
@@ -386,7 +386,8 @@ impl World {
 fn export(source: &Indexer, index: IndexId, id: MoveId, mark: &EpochMark) -> Option<Copy> {
     let info = source.catalog.indexes.get(&index).filter(|_| source.up)?;
     let known = info.moves.iter().find(|m| m.id == id && m.stage == MoveStage::Catchup)?;
-    let slice = proto::ids::SliceId { index, generation: info.generation, slice: known.slice };
+    let slice =
+        proto::model::ids::SliceId { index, generation: info.generation, slice: known.slice };
     let copy = source.copies.get(&slice)?;
     let answers = copy.floor.is_some_and(|floor| floor <= mark.epoch);
     if !answers || source.applied_epoch() < mark.epoch || source.must_go_back() {

@@ -3,17 +3,15 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use coordinator::leader::moves::Check;
-use coordinator::leader::rollback::Asked;
-use coordinator::raft::RaftMessage;
-use proto::api::Heartbeat;
-use proto::command::{CommandRequest, Outcome, RequestId};
-use proto::cut::Cut;
-use proto::history::SourceHistory;
-use proto::homes::VbucketSet;
-use proto::ids::{BucketId, Epoch, IndexId, MoveId, NodeId};
-use proto::mutation::StreamMessage;
-use proto::scan::AppliedReport;
+use coordinator::testing::{Asked, Check, RaftMessage};
+use proto::model::cut::Cut;
+use proto::model::history::SourceHistory;
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{BucketId, Epoch, IndexId, MoveId, NodeId};
+use proto::rpc::api::Heartbeat;
+use proto::rpc::command::{CommandRequest, Outcome, RequestId};
+use proto::rpc::mutation::StreamMessage;
+use proto::rpc::scan::AppliedReport;
 
 use super::client::Client;
 use super::indexer::Indexer;
@@ -365,8 +363,9 @@ impl World {
         self.each_leader(|world, at| {
             let true_ms = world.now_ms;
             let Some((leading, _, now_ms)) = world.leading(at) else { return };
-            for (_, epoch) in &heartbeat.leases {
-                leading.told.insert(*epoch, true_ms);
+            // Only a router has leases; the newest heartbeat that a leader heard is what binds it.
+            if heartbeat.node == ROUTER {
+                leading.told = heartbeat.leases.iter().map(|(_, e)| (*e, true_ms)).collect();
             }
             if leading.leader.hear(heartbeat.clone(), now_ms) {
                 world.wake(at, 1);
@@ -380,7 +379,7 @@ impl World {
         }
         let silent = self.source.down_until_ms > self.now_ms || self.is_cut(MEMBERS[at]);
         let Some((leading, replica, now_ms)) = self.leading(at) else { return };
-        let found = leading.leader.to_enquire(&replica.view().state, now_ms);
+        let found = leading.leader.enquiries_due(&replica.view().state, now_ms);
         if !found.is_empty() && !silent {
             let asked = leading.leader.asking();
             let history = self.source.told();

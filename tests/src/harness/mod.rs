@@ -15,13 +15,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use proto::env::Env;
-use sextant::cluster::{Cluster, ClusterConfig};
-use sextant::serve::{Ports, Serving};
+use sextant::roles::{Cluster, ClusterConfig};
+use sextant::roles::{Ports, Server};
 use tokio_postgres::{Client, NoTls};
 
 /// A whole cluster in this process, on a directory and on ports of its own.
 pub struct TestCluster {
-    serving: Serving,
+    serving: Server,
     cluster: Cluster,
     data: tempfile::TempDir,
 }
@@ -43,9 +43,9 @@ impl TestCluster {
             log_bytes_max: None,
             scans_max,
         };
-        let bound = Ports::any().bind().await.expect("free ports");
+        let listeners = Ports::any().bind().await.expect("free ports");
         let cluster = Cluster::start(config, env.clone()).await.expect("the cluster starts");
-        let serving = Serving::start(&cluster, &env, bound).expect("the ports are served");
+        let serving = Server::start(&cluster, &env, listeners).expect("the ports are served");
         serving.wait_ready().await.expect("the cluster serves");
         Self { serving, cluster, data }
     }

@@ -6,8 +6,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::process::Child;
 use std::sync::Arc;
 
-use proto::api::Directory;
-use proto::ids::NodeId;
+use proto::model::ids::NodeId;
+use proto::rpc::api::Directory;
 use sextant::wire::{PeerDirectory, Peers, tcp_connect};
 use tokio_postgres::Client;
 

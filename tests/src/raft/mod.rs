@@ -12,12 +12,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use coordinator::raft::log_store::{LogStore, LogWrite};
-use coordinator::raft::memory_log::MemoryLog;
-use coordinator::raft::{RaftConfig, RaftCore, RaftMessage, StateMachine};
+use coordinator::RaftConfig;
+use coordinator::testing::{LogStore, LogWrite, MemoryLog, RaftCore, RaftMessage, StateMachine};
 use proto::Result;
 use proto::env::{real::SystemRandom, sim::SimFs};
-use proto::ids::NodeId;
+use proto::model::ids::NodeId;
 
 /// The members.
 pub const MEMBERS: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];

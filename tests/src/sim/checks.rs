@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coordinator::raft::log_store::LogStore;
-use proto::api::Directory;
-use proto::cut::{Cut, Position, WritePosition};
+use coordinator::testing::LogStore;
 use proto::env::sim::SimClock;
-use proto::ids::{BucketId, Epoch, NodeId, VbucketId};
-use proto::index::Role;
+use proto::model::cut::{Cut, Position, WritePosition};
+use proto::model::ids::{BucketId, Epoch, NodeId, VbucketId};
+use proto::model::node::Role;
+use proto::rpc::api::Directory;
 use router::Router;
 use tokio::time::{sleep, timeout};
 

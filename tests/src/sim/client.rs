@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use proto::api::Directory;
 use proto::env::Env;
 use proto::env::sim::{SimClock, SimFs};
-use proto::ids::NodeId;
-use proto::index::{NodeInfo, Role};
+use proto::model::ids::NodeId;
+use proto::model::node::{NodeInfo, Role};
+use proto::rpc::api::Directory;
 use router::Router;
 use sextant::backend::ClusterBackend;
-use sextant::http::Counters;
+use sextant::backend::Counters;
 use sextant::wire::{PeerDirectory, Peers};
 
 use super::hosts::{env, members};

@@ -9,8 +9,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proto::command::{Command, Outcome};
-use proto::ids::IndexId;
+use proto::model::ids::IndexId;
+use proto::rpc::command::{Command, Outcome};
 use proto::{Error, ErrorCode};
 
 /// What a statement asks.

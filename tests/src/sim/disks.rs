@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use projector::source::DocumentStore;
-use projector::source::memory::MemoryStore;
+use projector::testing::DocumentStore;
+use projector::testing::MemoryStore;
 use proto::env::{FileSystem, OpenMode};
-use proto::ids::{BucketId, Seqno, VbucketId};
+use proto::model::ids::{BucketId, Seqno, VbucketId};
 
 use super::hosts::{Host, Hosts};
 

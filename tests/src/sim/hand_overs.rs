@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use proto::command::Command;
-use proto::homes::Homes;
-use proto::ids::{NodeId, VbucketId};
+use proto::model::homes::Homes;
+use proto::model::ids::{NodeId, VbucketId};
+use proto::rpc::command::Command;
 use sextant::sql::backend::Backend;
 use tokio::time::{Instant, sleep, timeout};
 

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures::future::BoxFuture;
-use projector::source::memory::MemoryStore;
+use projector::testing::MemoryStore;
 use proto::ErrorCode;
-use proto::api::Directory;
 use proto::env::sim::{InlineSpawner, SimClock, SimFs};
 use proto::env::{Clock, Env, real::SystemRandom};
-use proto::ids::NodeId;
-use proto::index::{NodeInfo, Role};
-use sextant::node;
+use proto::model::ids::NodeId;
+use proto::model::node::{NodeInfo, Role};
+use proto::rpc::api::Directory;
+use sextant::roles::services;
 use sextant::wire::{PeerDirectory, Peers};
 
 use super::net::{PORT, connect, incoming};
@@ -187,9 +187,10 @@ impl Host {
             }
             Role::Projector => {
                 let config = projector::Config::new(self.info.clone());
-                let inward = Arc::new(router::Inward);
+                let slice_router = Arc::new(router::SliceRouter);
                 let service =
-                    projector::Service::start(config, env, self.store, directory, inward).await?;
+                    projector::Service::start(config, env, self.store, directory, slice_router)
+                        .await?;
                 let service = Arc::new(service);
                 peers.add_projector(id, service.projector());
                 let ended = Arc::clone(&service);
@@ -200,7 +201,8 @@ impl Host {
                 // So little memory that flushes and compactions happen all the time.
                 let memory = Some(256 << 10);
                 let service =
-                    node::start_indexer(self.info.clone(), dir, memory, &env, directory).await?;
+                    services::start_indexer(self.info.clone(), dir, memory, &env, directory)
+                        .await?;
                 peers.add_indexer(id, service.clone());
                 let ended = Arc::clone(&service);
                 stopped = Box::pin(async move { ended.stopped().await });

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::StreamExt;
-use proto::api::{Directory, WatchMessage};
-use proto::cut::Cut;
-use proto::ids::{BucketId, Epoch};
+use proto::model::cut::Cut;
+use proto::model::ids::{BucketId, Epoch};
+use proto::rpc::api::{Directory, WatchMessage};
 use tokio::time::sleep;
 
 use super::{Shared, violation};

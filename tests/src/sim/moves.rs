@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
-use proto::command::Command;
-use proto::ids::{Epoch, NodeId, SliceId, SliceNo};
-use proto::index::{IndexInfo, IndexState, Role};
-use proto::moves::{MoveStage, PlannedMove, RebalanceRequest};
-use proto::topology::TopologyProvider;
+use proto::model::ids::{Epoch, NodeId, SliceId, SliceNo};
+use proto::model::index::{IndexInfo, IndexState};
+use proto::model::moves::{MoveStage, PlannedMove, RebalanceRequest};
+use proto::model::node::Role;
+use proto::model::topology::TopologyProvider;
+use proto::rpc::command::Command;
 use sextant::sql::backend::Backend;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -91,7 +92,7 @@ pub(super) async fn settle(session: &Session, summary: &Shared) {
         if Instant::now() > deadline {
             let told = session.backend.status().await.map(|status| {
                 let of_node =
-                    |node: proto::api::NodeStatus| (node.node, node.silent_ms, node.moves);
+                    |node: proto::rpc::api::NodeStatus| (node.node, node.silent_ms, node.moves);
                 status.nodes.into_iter().map(of_node).collect::<Vec<_>>()
             });
             violation(summary, format!("moves do not end: {under_way:?}; {told:?}"));

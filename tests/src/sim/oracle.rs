@@ -4,9 +4,9 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use proto::cut::Cut;
-use proto::ids::BucketId;
-use proto::mutation::MutationKind;
+use proto::model::cut::Cut;
+use proto::model::ids::BucketId;
+use proto::rpc::mutation::MutationKind;
 use serde_json::Value;
 
 use super::truth::Truth;

@@ -18,13 +18,13 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use projector::source::Mutation;
-use proto::api::{PushMutation, PushRequest};
-use proto::cut::Position;
-use proto::history::{Branches, SourceHistory, begin_branch, branch_of};
-use proto::ids::{BucketId, Seqno, VbucketId, Vbuuid, vbucket_of};
-use proto::index::BucketInfo;
-use proto::mutation::MutationKind;
+use projector::testing::Mutation;
+use proto::model::bucket::BucketInfo;
+use proto::model::cut::Position;
+use proto::model::history::{Branches, SourceHistory, begin_branch, branch_of};
+use proto::model::ids::{BucketId, Seqno, VbucketId, Vbuuid, vbucket_of};
+use proto::rpc::api::{PushMutation, PushRequest};
+use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
 use sextant::backend::ClusterBackend;
 use tokio::time::timeout;
@@ -382,9 +382,9 @@ impl Producer {
 
 #[cfg(test)]
 mod tests {
-    use proto::cut::Cut;
-    use proto::history::FailoverLogs;
-    use proto::homes::VbucketSet;
+    use proto::model::cut::Cut;
+    use proto::model::history::FailoverLogs;
+    use proto::model::homes::VbucketSet;
 
     use super::*;
 

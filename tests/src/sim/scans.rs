@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
-use proto::cut::{Position, WritePosition};
-use proto::ids::{Epoch, VbucketId};
-use proto::index::IndexInfo;
-use proto::key;
-use proto::scan::{Consistency, KeyRange, Output, Row, ScanRequest};
+use proto::model::cut::{Position, WritePosition};
+use proto::model::ids::{Epoch, VbucketId};
+use proto::model::index::IndexInfo;
+use proto::rpc::rows::Row;
+use proto::rpc::scan::{Consistency, KeyRange, Output, ScanRequest};
 use proto::value::Value;
+use proto::value::key;
 use proto::{Error, ErrorCode, Result};
 use router::ScanBatch;
 use serde_json::json;

@@ -5,10 +5,11 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use proto::ids::{IndexId, MoveId, VbucketId};
-use proto::index::{Catalog, IndexState};
-use proto::moves::MoveStage;
-use proto::rollback::RollbackStage;
+use proto::model::catalog::Catalog;
+use proto::model::ids::{IndexId, MoveId, VbucketId};
+use proto::model::index::IndexState;
+use proto::model::moves::MoveStage;
+use proto::model::rollback::RollbackStage;
 use router::Router;
 
 /// A stage of something.

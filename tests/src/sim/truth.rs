@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use projector::source::Mutation;
-use projector::source::memory::MemoryStore;
-use proto::cut::Position;
-use proto::ids::{BucketId, VbucketId};
+use projector::testing::MemoryStore;
+use projector::testing::Mutation;
+use proto::model::cut::Position;
+use proto::model::ids::{BucketId, VbucketId};
 
 use super::producer::Producer;
 

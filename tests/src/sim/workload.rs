@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use proto::api::Directory;
-use proto::command::{Command, CommandRequest, Outcome, RequestId};
-use proto::cut::WritePosition;
-use proto::index::SourceKind;
+use proto::model::bucket::SourceKind;
+use proto::model::cut::WritePosition;
+use proto::rpc::api::Directory;
+use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::{Error, ErrorCode, Result};
 use router::Router;
 use sextant::backend::ClusterBackend;
@@ -58,7 +58,7 @@ pub(super) struct Session {
     /// Where the pages of a scan go in turn with the first one.
     pub other_router: Arc<Router>,
     pub marks: Marks,
-    pub bucket: Arc<proto::index::BucketInfo>,
+    pub bucket: Arc<proto::model::bucket::BucketInfo>,
     pub last_write: Option<WritePosition>,
 }
 
@@ -135,7 +135,7 @@ impl Workload {
         &self,
         backend: &ClusterBackend,
         router: &Router,
-    ) -> Arc<proto::index::BucketInfo> {
+    ) -> Arc<proto::model::bucket::BucketInfo> {
         let is_pushed = self.producer.is_some();
         loop {
             let command = Command::CreateBucket {

@@ -1,7 +1,7 @@
 //! What the simulated client writes: statements to an embedded bucket, or changes at a producer that pushes them.
 
-use proto::api::{Write, WriteKind};
-use proto::cut::WritePosition;
+use proto::model::cut::WritePosition;
+use proto::rpc::api::{Write, WriteKind};
 use serde_json::json;
 use sextant::sql::backend::Backend;
 use tokio::time::timeout;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proto::ids::{Epoch, IndexId, SliceNo};
+use proto::model::ids::{Epoch, IndexId, SliceNo};
 use storage::{SliceStore, Snapshot};
 
 use super::BUCKET;

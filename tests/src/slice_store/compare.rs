@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use proto::error::ErrorKind;
-use proto::ids::{Epoch, SliceNo};
-use proto::scan::{KeyRange, RowBlockBuilder};
+use proto::model::ids::{Epoch, SliceNo};
+use proto::rpc::rows::RowBlockBuilder;
+use proto::rpc::scan::KeyRange;
 use proto::{Error, ErrorCode};
 use storage::{Rows, SliceStore, Snapshot};
 
@@ -81,7 +82,7 @@ impl Read {
             match random.u8(0..4) {
                 0 => bound.truncate(random.usize(0..=bound.len())),
                 1 => bound.extend_from_slice(format!("d{}", random.u8(0..20)).as_bytes()),
-                2 => bound = proto::key::successor(&bound).unwrap_or_default(),
+                2 => bound = proto::value::key::successor(&bound).unwrap_or_default(),
                 _ => {}
             }
             bytes::Bytes::from(bound)

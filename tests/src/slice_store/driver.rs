@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proto::Error;
-use proto::cut::{Cut, EpochMark};
 use proto::env::Env;
 use proto::env::sim::{SimFs, world};
-use proto::ids::{Epoch, IndexId, SliceId};
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::ids::{Epoch, IndexId, SliceId};
 use storage::{EpochBatch, SliceStore, StoredIndex};
 use tokio::time::timeout;
 
@@ -413,7 +413,7 @@ pub(super) fn wrong(what: String) -> Verdict {
 async fn apply_edit(
     store: &dyn SliceStore,
     index: IndexId,
-    generation: proto::ids::Generation,
+    generation: proto::model::ids::Generation,
     edit: &Edit,
 ) -> proto::Result<()> {
     let of = |slice| SliceId { index, generation, slice };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use proto::env::sim::SimFs;
 use proto::env::{Env, FileSystem, OpenMode};
-use proto::ids::Epoch;
+use proto::model::ids::Epoch;
 use proto::{Error, ErrorKind, Result};
 use storage::SliceStore;
 

@@ -2,7 +2,7 @@
 //! has come to, and only what the trait allows is chosen: a build is finished when an epoch covers its
 //! snapshot, a rollback goes to an epoch that every index can still answer, or to a rollback point.
 
-use proto::ids::{Epoch, Generation, IndexId, SliceNo};
+use proto::model::ids::{Epoch, Generation, IndexId, SliceNo};
 use storage::Grouping;
 
 use super::driver::Driver;

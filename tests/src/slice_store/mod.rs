@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 use proto::Result;
 use proto::env::Env;
-use proto::ids::{BucketId, NodeId};
+use proto::model::ids::{BucketId, NodeId};
 use storage::log::LogOptions;
 use storage::{SliceStore, StorageEngine, StoreOptions};
 

@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use proto::api::SliceProgress;
-use proto::cut::EpochMark;
-use proto::ids::{BucketId, Epoch, Generation, IndexId, NodeId, SliceId, SliceNo};
-use proto::index::IndexInfo;
-use proto::mutation::{IndexKeys, KeyVersionsReader};
-use proto::scan::KeyRange;
+use proto::model::cut::EpochMark;
+use proto::model::ids::{BucketId, Epoch, Generation, IndexId, NodeId, SliceId, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::rpc::api::SliceProgress;
+use proto::rpc::mutation::{IndexKeys, KeyVersionsReader};
+use proto::rpc::scan::KeyRange;
 use proto::{Error, ErrorCode, Result};
 use storage::{Counters, EpochBatch, Grouping, LoadState, Rows, SliceStore, Snapshot, StoredIndex};
 

@@ -2,8 +2,8 @@
 //! finds out which of the things that were under way have happened, holds the store to what was durable,
 //! and applies the epochs that were lost again, as the stream would bring them.
 
-use proto::cut::EpochMark;
-use proto::ids::{Epoch, IndexId};
+use proto::model::cut::EpochMark;
+use proto::model::ids::{Epoch, IndexId};
 use storage::verify::verify;
 use storage::{SliceStore, layout};
 use tokio::time::timeout;

@@ -7,12 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use proto::expr::{ColumnType, Expr, Step};
-use proto::ids::{Generation, IndexId, SliceNo, TopologyNo, hash_id};
-use proto::index::{IncludedColumn, IndexInfo, IndexSpec, IndexState, KeyPart, PartitionBy};
-use proto::key;
-use proto::topology::IndexTopology;
+use proto::expr::{ColumnType, Expr};
+use proto::model::ids::{Generation, IndexId, SliceNo, TopologyNo, hash_id};
+use proto::model::index::{IncludedColumn, IndexInfo, IndexSpec, IndexState, KeyPart, PartitionBy};
+use proto::model::topology::IndexTopology;
 use proto::value::Value;
+use proto::value::key;
+use proto::value::path::Step;
 use storage::Grouping;
 
 use super::{BUCKET, NODE};
@@ -187,7 +188,7 @@ pub struct Known {
 #[derive(Clone, Debug, Default)]
 pub struct Build {
     /// Where each vbucket must be applied before the build may end; `None` before a snapshot began.
-    pub cut: Option<proto::cut::Cut>,
+    pub cut: Option<proto::model::cut::Cut>,
     /// Documents of the snapshot that have not been sent yet.
     pub left: Vec<(String, (u64, u64))>,
 }

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use proto::cut::{Cut, Position};
-use proto::ids::{Seqno, VbucketId, Vbuuid, vbucket_of};
-use proto::mutation::{KeyVersionsWriter, MutationKind};
+use proto::model::cut::{Cut, Position};
+use proto::model::ids::{Seqno, VbucketId, Vbuuid, vbucket_of};
+use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 use storage::Piece;
 
 use super::shape::Known;

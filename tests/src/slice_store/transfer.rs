@@ -7,15 +7,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use proto::cut::{Cut, EpochMark, Position};
 use proto::env::Env;
 use proto::env::sim::{SimFs, world};
-use proto::ids::{Epoch, Generation, IndexId, NodeId, Seqno, SliceId, SliceNo, VbucketId, Vbuuid};
-use proto::index::IndexInfo;
-use proto::moves::FilePiece;
-use proto::mutation::{KeyVersionsWriter, MutationKind};
-use proto::scan::KeyRange;
-use proto::topology::IndexTopology;
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::ids::{
+    Epoch, Generation, IndexId, NodeId, Seqno, SliceId, SliceNo, VbucketId, Vbuuid,
+};
+use proto::model::index::IndexInfo;
+use proto::model::topology::IndexTopology;
+use proto::rpc::export::FilePiece;
+use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
+use proto::rpc::scan::KeyRange;
 use storage::log::LogOptions;
 use storage::{
     EpochBatch, Grouping, Piece, ReceivedFiles, SliceStore, StorageEngine, StoreOptions,

@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use proto::scan::ScanRequest;
+use proto::rpc::scan::ScanRequest;
 use proto::token::Token;
 use tokio::time::timeout;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proto::Result;
-use proto::cut::EpochMark;
+use proto::model::cut::EpochMark;
 use proto::plant::{self, Plant};
 
 use crate::apply::delta::EpochDelta;

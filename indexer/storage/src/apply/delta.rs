@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 
 use proto::Result;
-use proto::ids::{Epoch, SliceNo};
-use proto::mutation::IndexKeys;
+use proto::model::ids::{Epoch, SliceNo};
+use proto::rpc::mutation::IndexKeys;
 
 use crate::apply::documents::Document;
 use crate::index::local_index::LocalIndex;

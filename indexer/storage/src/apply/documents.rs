@@ -3,8 +3,8 @@
 
 use hashbrown::HashTable;
 use proto::Result;
-use proto::ids::hash_id;
-use proto::mutation::{KeyVersions, KeyVersionsReader};
+use proto::model::ids::hash_id;
+use proto::rpc::mutation::{KeyVersions, KeyVersionsReader};
 
 use crate::batch::{EpochBatch, Piece};
 
@@ -57,9 +57,9 @@ pub fn documents(batch: &EpochBatch) -> Result<Vec<Document<'_>>> {
 mod tests {
     use std::sync::Arc;
 
-    use proto::cut::{Cut, EpochMark};
-    use proto::ids::{BucketId, Epoch, Seqno};
-    use proto::mutation::{KeyVersionsWriter, MutationKind};
+    use proto::model::cut::{Cut, EpochMark};
+    use proto::model::ids::{BucketId, Epoch, Seqno};
+    use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
     use super::*;
     use crate::log_record::Record;

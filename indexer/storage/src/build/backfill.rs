@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use proto::ids::SliceNo;
+use proto::model::ids::SliceNo;
 use proto::{Error, Result};
 
 use crate::build::corrections::{BackfillPart, write_part};

@@ -14,10 +14,12 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use proto::cut::Cut;
-use proto::ids::{Generation, IndexId, SliceNo, vbucket_of};
-use proto::mutation::{IndexKeys, KeyVersions, KeyVersionsReader, KeyVersionsWriter, MutationKind};
+use proto::model::cut::Cut;
+use proto::model::ids::{Generation, IndexId, SliceNo, vbucket_of};
 use proto::plant::{self, Plant};
+use proto::rpc::mutation::{
+    IndexKeys, KeyVersions, KeyVersionsReader, KeyVersionsWriter, MutationKind,
+};
 use proto::{Error, ErrorCode, Result};
 
 use crate::index::local_index::LocalIndex;

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use proto::cut::{EpochMark, Position};
 use proto::env::Env;
-use proto::ids::{BucketId, Epoch, NodeId, Seqno, SliceId, VbucketId, Vbuuid};
-use proto::index::{IndexInfo, IndexSpec, PartitionBy};
-use proto::scan::KeyRange;
+use proto::model::cut::{EpochMark, Position};
+use proto::model::ids::{BucketId, Epoch, NodeId, Seqno, SliceId, VbucketId, Vbuuid};
+use proto::model::index::{IndexInfo, IndexSpec, PartitionBy};
+use proto::rpc::scan::KeyRange;
 
 use super::*;
 use crate::batch::{EpochBatch, Piece};
@@ -55,7 +55,7 @@ fn id(n: u8) -> String {
 
 fn key_of(number: u8) -> Vec<u8> {
     let mut key = Vec::new();
-    proto::key::encode_part(&proto::value::Value::int(number.into()), false, &mut key);
+    proto::value::key::encode_part(&proto::value::Value::int(number.into()), false, &mut key);
     key
 }
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use proto::Result;
-use proto::ids::{Epoch, SliceNo};
+use proto::model::ids::{Epoch, SliceNo};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::files::data_files::{DataFiles, NewFragment};

@@ -1,9 +1,9 @@
 //! Memory of builds, however large the index is.
 
 use proto::env::Env;
-use proto::ids::{Generation, IndexId};
-use proto::index::IndexInfo;
-use proto::mutation::{KeyVersionsWriter, MutationKind};
+use proto::model::ids::{Generation, IndexId};
+use proto::model::index::IndexInfo;
+use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
 use super::*;
 use crate::engine::storage_engine::StorageEngine;

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proto::Result;
-use proto::ids::Epoch;
+use proto::model::ids::Epoch;
 
 use crate::build::backfill::{end_backfill, gathered_bytes_max};
 use crate::build::finish::{JoinedBuild, join_backfill};

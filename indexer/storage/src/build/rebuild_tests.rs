@@ -2,8 +2,8 @@
 //! they were.
 
 use proptest::prelude::*;
-use proto::ids::{Generation, SliceId, SliceNo};
-use proto::index::IndexInfo;
+use proto::model::ids::{Generation, SliceId, SliceNo};
+use proto::model::index::IndexInfo;
 
 use super::*;
 use crate::build::compare::tests::{Changes, INDEX, NODE, Row, Source, built, changes, rows};

@@ -15,8 +15,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proto::ids::{BucketId, Epoch, SliceNo};
-use proto::index::IndexInfo;
+use proto::model::ids::{BucketId, Epoch, SliceNo};
+use proto::model::index::IndexInfo;
 use proto::{Error, ErrorCode, Result};
 
 use crate::file_id::FileId;

@@ -1,8 +1,8 @@
 //! Arrival of slices while the disk fails.
 
 use proto::env::sim;
-use proto::ids::{Seqno, SliceId};
-use proto::mutation::{KeyVersionsWriter, MutationKind};
+use proto::model::ids::{Seqno, SliceId};
+use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
 use super::*;
 use crate::batch::{EpochBatch, Piece};

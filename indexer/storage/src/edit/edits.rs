@@ -7,7 +7,7 @@
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-use proto::ids::SliceNo;
+use proto::model::ids::SliceNo;
 use proto::{Error, Result};
 
 use crate::files::data_files::DataFiles;

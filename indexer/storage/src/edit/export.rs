@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use proto::ids::{Epoch, SliceNo};
-use proto::moves::ExportHead;
+use proto::model::ids::{Epoch, SliceNo};
+use proto::rpc::export::ExportHead;
 use proto::{Error, ErrorCode, Result};
 
 use crate::edit::packed_lists::pack;

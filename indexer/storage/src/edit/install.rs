@@ -22,9 +22,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proto::Error;
-use proto::cut::EpochMark;
-use proto::ids::SliceId;
-use proto::index::IndexInfo;
+use proto::model::cut::EpochMark;
+use proto::model::ids::SliceId;
+use proto::model::index::IndexInfo;
 
 use crate::edit::arrival::{
     ArrivingSlice, ArrivingSlices, EntryCount, EpochBoundary, InstallError, boundary_after,

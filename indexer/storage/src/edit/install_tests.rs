@@ -4,9 +4,9 @@ use std::path::Path;
 
 use proto::ErrorCode;
 use proto::env::{Env, sim};
-use proto::ids::{Epoch, SliceId, SliceNo};
-use proto::index::IndexSpec;
-use proto::moves::FilePiece;
+use proto::model::ids::{Epoch, SliceId, SliceNo};
+use proto::model::index::IndexSpec;
+use proto::rpc::export::FilePiece;
 
 use super::*;
 use crate::engine::storage_engine::StorageEngine;

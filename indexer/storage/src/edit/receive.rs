@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use proto::cut::EpochMark;
 use proto::env::File;
-use proto::ids::{Epoch, NodeId, SliceNo};
-use proto::moves::{ExportHead, FilePiece};
+use proto::model::cut::EpochMark;
+use proto::model::ids::{Epoch, NodeId, SliceNo};
 use proto::plant::{self, Plant};
+use proto::rpc::export::{ExportHead, FilePiece};
 use proto::{Error, Result};
 
 use crate::edit::packed_lists::unpack;

@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
-use proto::cut::EpochMark;
-use proto::ids::Epoch;
+use proto::model::cut::EpochMark;
+use proto::model::ids::Epoch;
 use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 

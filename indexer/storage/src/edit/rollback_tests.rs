@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use proto::env::{Env, sim};
-use proto::ids::{BucketId, Generation, IndexId};
-use proto::index::IndexInfo;
+use proto::model::ids::{BucketId, Generation, IndexId};
+use proto::model::index::IndexInfo;
 
 use super::*;
 use crate::apply::apply_epoch::apply_epoch;
@@ -68,7 +68,7 @@ async fn stored(env: &Env, dir: &Path) -> (StorageEngine, (u64, u64)) {
 /// Checksum and number of the entries at an epoch.
 fn shown(store: &StorageEngine, epoch: Epoch) -> (u64, u64) {
     let snapshot = store.snapshot(INDEX, Generation(0), epoch).expect("it is shown");
-    snapshot.checksum(proto::ids::SliceNo(0)).unwrap()
+    snapshot.checksum(proto::model::ids::SliceNo(0)).unwrap()
 }
 
 /// Newest epoch of each index.

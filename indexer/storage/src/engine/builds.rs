@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use proto::Result;
-use proto::cut::Cut;
-use proto::ids::{BucketId, Generation, IndexId, SliceNo};
-use proto::index::IndexInfo;
+use proto::model::cut::Cut;
+use proto::model::ids::{BucketId, Generation, IndexId, SliceNo};
+use proto::model::index::IndexInfo;
 
 use crate::build::compare::Comparison;
 use crate::edit::edits::drop_with;

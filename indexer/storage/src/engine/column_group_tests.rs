@@ -8,13 +8,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use proto::ErrorCode;
-use proto::cut::{Cut, EpochMark, Position};
 use proto::env::{Env, OpenMode};
-use proto::expr::{ColumnType, Expr, Step};
-use proto::ids::{BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid};
-use proto::index::{IncludedColumn, IndexInfo, IndexSpec};
-use proto::mutation::{KeyVersionsWriter, MutationKind};
-use proto::scan::KeyRange;
+use proto::expr::{ColumnType, Expr};
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::ids::{
+    BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid,
+};
+use proto::model::index::{IncludedColumn, IndexInfo, IndexSpec};
+use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
+use proto::rpc::scan::KeyRange;
+use proto::value::path::Step;
 
 use crate::batch::{EpochBatch, Piece};
 use crate::engine::storage_engine::StorageEngine;

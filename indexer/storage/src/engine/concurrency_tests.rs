@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use proto::ErrorCode;
-use proto::cut::{Cut, EpochMark};
 use proto::env::{BoxFuture, Env, FileSystem, Spawner, Task, sim};
-use proto::expr::{ColumnType, Expr, Step};
-use proto::ids::{BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceId, SliceNo};
-use proto::index::{IncludedColumn, IndexInfo, IndexSpec};
-use proto::mutation::{KeyVersionsWriter, MutationKind};
-use proto::scan::KeyRange;
+use proto::expr::{ColumnType, Expr};
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::ids::{BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceId, SliceNo};
+use proto::model::index::{IncludedColumn, IndexInfo, IndexSpec};
+use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
+use proto::rpc::scan::KeyRange;
+use proto::value::path::Step;
 
 use crate::batch::{EpochBatch, Piece};
 use crate::edit::edits::regroup_index;

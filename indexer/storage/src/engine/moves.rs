@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use proto::Result;
-use proto::cut::EpochMark;
-use proto::ids::{Epoch, IndexId, NodeId, SliceId};
-use proto::index::IndexInfo;
+use proto::model::cut::EpochMark;
+use proto::model::ids::{Epoch, IndexId, NodeId, SliceId};
+use proto::model::index::IndexInfo;
 
 use crate::edit::export::{Export, export};
 use crate::edit::install::{InstallRefused, install};

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use proto::api::SliceProgress;
-use proto::cut::EpochMark;
 use proto::env::Env;
-use proto::ids::{BucketId, Epoch, Generation, IndexId, NodeId, SliceId, SliceNo};
-use proto::index::IndexInfo;
+use proto::model::cut::EpochMark;
+use proto::model::ids::{BucketId, Epoch, Generation, IndexId, NodeId, SliceId, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::rpc::api::SliceProgress;
 use proto::{Error, ErrorCode, Result};
 
 use crate::apply::apply_epoch::apply_epoch;

@@ -2,15 +2,16 @@
 
 use std::path::PathBuf;
 
-use proto::cut::{Cut, Position};
 use proto::env::sim;
-use proto::expr::{ColumnType, Expr, Step};
-use proto::ids::{Seqno, SliceNo, VbucketId, Vbuuid};
-use proto::index::{IndexSpec, KeyPart};
-use proto::key;
-use proto::mutation::{KeyVersionsWriter, MutationKind};
-use proto::scan::KeyRange;
+use proto::expr::{ColumnType, Expr};
+use proto::model::cut::{Cut, Position};
+use proto::model::ids::{Seqno, SliceNo, VbucketId, Vbuuid};
+use proto::model::index::{IndexSpec, KeyPart};
+use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
+use proto::rpc::scan::KeyRange;
 use proto::value::Value;
+use proto::value::key;
+use proto::value::path::Step;
 
 use super::*;
 use crate::batch::Piece;
@@ -263,7 +264,7 @@ async fn a_split_a_clone_and_a_change_of_groups_write_less_than_a_hundredth_of_t
     let (env, _, fs) = sim::world(11);
     let dir = PathBuf::from("/node");
     let store = StorageEngine::open(&env, NODE, &dir, StoreOptions::default()).unwrap();
-    let more = proto::index::IncludedColumn {
+    let more = proto::model::index::IncludedColumn {
         expr: Expr::Path(vec![Step::Field("more".into())]),
         name: "more".into(),
         column_type: ColumnType::Text,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use bytes::Bytes;
 use proto::env::{Env, File, OpenMode};
-use proto::ids::{BucketId, Generation, IndexId};
+use proto::model::ids::{BucketId, Generation, IndexId};
 use proto::{Error, Result};
 
 use crate::file_id::FileId;

@@ -17,7 +17,7 @@
 use std::sync::Arc;
 
 use proto::Result;
-use proto::ids::SliceNo;
+use proto::model::ids::SliceNo;
 
 use crate::file_id::FileId;
 use crate::fragment::writer::FragmentWriter;

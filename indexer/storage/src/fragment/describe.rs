@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proto::Result;
 use proto::env::Env;
-use proto::ids::{Epoch, SliceNo};
+use proto::model::ids::{Epoch, SliceNo};
 use serde::Serialize;
 
 use crate::fragment::cache::BlockCache;

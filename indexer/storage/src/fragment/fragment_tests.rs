@@ -8,7 +8,7 @@ use proto::ErrorCode;
 use proto::env::FileSystem;
 use proto::env::real::RealFs;
 use proto::env::sim::SimFs;
-use proto::ids::{Epoch, SliceNo};
+use proto::model::ids::{Epoch, SliceNo};
 
 use super::*;
 use crate::layout;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use proto::Result;
 use proto::env::{Env, OpenMode, sim};
-use proto::mutation::KeyVersionsReader;
+use proto::rpc::mutation::KeyVersionsReader;
 
 use crate::fragment;
 use crate::fragment::cache::BlockCache;

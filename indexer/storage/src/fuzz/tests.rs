@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use proto::env::Random;
 use proto::env::real::{RealFs, SystemRandom};
-use proto::ids::{Epoch, Generation, IndexId, SliceNo};
-use proto::mutation::{KeyVersionsWriter, MutationKind};
+use proto::model::ids::{Epoch, Generation, IndexId, SliceNo};
+use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
 use super::*;
 use crate::rows::block_builder::BlockBuilder;

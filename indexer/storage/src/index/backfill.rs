@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proto::Result;
-use proto::ids::{Generation, IndexId, SliceNo};
-use proto::mutation::KeyVersionsReader;
+use proto::model::ids::{Generation, IndexId, SliceNo};
 use proto::plant::{self, Plant};
+use proto::rpc::mutation::KeyVersionsReader;
 
 use crate::files::data_files::NewFragment;
 use crate::rows::packed::{self, PackedEntry, include_hash};

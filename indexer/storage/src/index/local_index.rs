@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use proto::ids::{Epoch, SliceNo};
-use proto::index::{IndexInfo, PartitionBy};
-use proto::topology::{PartitionKey, TopologyProvider};
+use proto::model::ids::{Epoch, SliceNo};
+use proto::model::index::{IndexInfo, PartitionBy};
+use proto::model::topology::{PartitionKey, TopologyProvider};
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 

@@ -14,8 +14,8 @@ use std::cmp::Ordering;
 use std::hint::black_box;
 
 use hashbrown::HashTable;
-use proto::ids::{Epoch, SliceNo};
-use proto::mutation::put_varint;
+use proto::model::ids::{Epoch, SliceNo};
+use proto::rpc::varint::put_varint;
 
 use crate::rows::bytes::{common, head_of};
 
@@ -279,7 +279,7 @@ fn quick_varint(rest: &mut &[u8]) -> Option<u64> {
         *rest = tail;
         return Some(u64::from(*first));
     }
-    proto::mutation::take_varint(rest).ok()
+    proto::rpc::varint::take_varint(rest).ok()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard};
 
 use arc_swap::ArcSwap;
-use proto::ids::{Epoch, SliceNo};
+use proto::model::ids::{Epoch, SliceNo};
 
 use crate::index::memtable::BackMemtable;
 use crate::log::lsn::Lsn;

@@ -16,9 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 use proto::Result;
-use proto::ids::{Epoch, SliceNo};
+use proto::model::ids::{Epoch, SliceNo};
 use proto::plant::{self, Plant};
-use proto::scan::KeyRange;
+use proto::rpc::scan::KeyRange;
 
 use crate::files::data_files::{DataFiles, NewFragment};
 use crate::files::pacing::Paced;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proto::Result;
-use proto::ids::{Epoch, SliceNo};
+use proto::model::ids::{Epoch, SliceNo};
 
 use crate::files::data_files::{DataFiles, NewFragment};
 use crate::fragment::filter::FILTER_BYTES;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proto::Result;
-use proto::ids::{Epoch, SliceNo};
+use proto::model::ids::{Epoch, SliceNo};
 
 use crate::index::local_index::LocalIndex;
 use crate::index::writer_state::WriterState;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proto::Result;
-use proto::ids::{Generation, IndexId};
+use proto::model::ids::{Generation, IndexId};
 use proto::plant::{self, Plant};
 
 use crate::lock::lock;

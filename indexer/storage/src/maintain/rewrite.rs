@@ -1,7 +1,7 @@
 //! Rewriting: merges some sources into one table, for merges of runs, flushes and compactions.
 
 use proto::Result;
-use proto::ids::{Epoch, SliceNo};
+use proto::model::ids::{Epoch, SliceNo};
 
 use crate::read::cursor::Cursor;
 use crate::read::merge::Merge;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::Result;
-use proto::ids::BucketId;
+use proto::model::ids::BucketId;
 
 use crate::index::local_index::LocalIndex;
 use crate::lock::lock;

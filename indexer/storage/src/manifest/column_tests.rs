@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use proto::env::Random as _;
 use proto::env::real::SystemRandom;
-use proto::ids::SliceNo;
-use proto::scan::KeyRange;
+use proto::model::ids::SliceNo;
+use proto::rpc::scan::KeyRange;
 
 use super::file::{ManifestKind, decode, encode};
 use super::testing::manifest;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use proto::Result;
-use proto::cut::EpochMark;
 use proto::env::Env;
-use proto::ids::{BucketId, Epoch, Generation, IndexId, SliceNo};
+use proto::model::cut::EpochMark;
+use proto::model::ids::{BucketId, Epoch, Generation, IndexId, SliceNo};
 use serde::Serialize;
 
 use crate::file_id::FileId;

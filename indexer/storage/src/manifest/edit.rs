@@ -1,8 +1,8 @@
 //! Edits of lists. An edit that returns an error has changed nothing.
 
 use bytes::Bytes;
-use proto::ids::{Epoch, SliceNo};
-use proto::scan::KeyRange;
+use proto::model::ids::{Epoch, SliceNo};
+use proto::rpc::scan::KeyRange;
 use proto::{Error, ErrorCode, Result};
 
 use crate::file_id::FileId;

@@ -1,7 +1,7 @@
 //! Edits of lists: what counts after them, and what is refused.
 
 use proto::ErrorCode;
-use proto::ids::{Epoch, SliceNo};
+use proto::model::ids::{Epoch, SliceNo};
 
 use super::testing::manifest;
 use super::*;

@@ -10,7 +10,7 @@
 use std::path::{Path, PathBuf};
 
 use proto::env::{FileSystem, OpenMode};
-use proto::ids::{Generation, IndexId};
+use proto::model::ids::{Generation, IndexId};
 use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use proto::cut::{Cut, EpochMark, Position};
 use proto::env::{FileSystem, OpenMode, sim};
-use proto::ids::{BucketId, Epoch, Generation, IndexId, Seqno, SliceNo, Vbuuid};
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::ids::{BucketId, Epoch, Generation, IndexId, Seqno, SliceNo, Vbuuid};
 use proto::{ErrorCode, Result};
 
 use super::file::{ManifestKind, decode, encode, index_name};

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proto::Result;
-use proto::ids::{Epoch, SliceNo};
-use proto::index::IndexInfo;
+use proto::model::ids::{Epoch, SliceNo};
+use proto::model::index::IndexInfo;
 use serde::{Deserialize, Serialize};
 
 use crate::file_id::FileId;

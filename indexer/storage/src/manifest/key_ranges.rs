@@ -1,6 +1,6 @@
 //! Ranges of entries.
 
-use proto::scan::KeyRange;
+use proto::rpc::scan::KeyRange;
 
 /// Intersection of two ranges.
 pub(super) fn intersection(a: &KeyRange, b: &KeyRange) -> KeyRange {

@@ -1,8 +1,8 @@
 //! Lists of fragments.
 
 use proto::Result;
-use proto::ids::{Epoch, SliceNo};
-use proto::scan::KeyRange;
+use proto::model::ids::{Epoch, SliceNo};
+use proto::rpc::scan::KeyRange;
 use serde::{Deserialize, Serialize};
 
 use crate::file_id::FileId;

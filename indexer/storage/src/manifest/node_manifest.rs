@@ -1,7 +1,7 @@
 //! The manifest of a node.
 
-use proto::cut::EpochMark;
-use proto::ids::{BucketId, Epoch};
+use proto::model::cut::EpochMark;
+use proto::model::ids::{BucketId, Epoch};
 use serde::{Deserialize, Serialize};
 
 use crate::file_id::FileId;

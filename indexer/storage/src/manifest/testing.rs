@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proto::ids::{BucketId, Epoch, Generation, IndexId, NodeId};
-use proto::index::{IndexInfo, IndexSpec, IndexState};
+use proto::model::ids::{BucketId, Epoch, Generation, IndexId, NodeId};
+use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 
 use super::IndexManifest;
 

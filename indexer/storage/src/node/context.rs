@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use proto::env::Env;
-use proto::ids::{BucketId, Epoch, NodeId};
+use proto::model::ids::{BucketId, Epoch, NodeId};
 use tokio::sync::Notify;
 
 use crate::files::data_files::DataFiles;

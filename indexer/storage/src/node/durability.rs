@@ -1,7 +1,7 @@
 //! Durability of a bucket's epochs.
 
 use proto::Result;
-use proto::ids::{BucketId, Epoch};
+use proto::model::ids::{BucketId, Epoch};
 use proto::plant::{self, Plant};
 
 use crate::counters::Counters;

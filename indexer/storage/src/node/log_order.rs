@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use proto::cut::EpochMark;
+use proto::model::cut::EpochMark;
 
 use crate::file_id::FileId;
 use crate::lock::lock;

@@ -1,7 +1,7 @@
 //! Reports of slices for heartbeats.
 
-use proto::api::SliceProgress;
-use proto::ids::{SliceId, SliceNo};
+use proto::model::ids::{SliceId, SliceNo};
+use proto::rpc::api::SliceProgress;
 
 use crate::lock::lock;
 use crate::node::context::EngineContext;

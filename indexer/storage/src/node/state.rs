@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use proto::Result;
-use proto::cut::EpochMark;
-use proto::ids::{BucketId, Epoch, Generation, IndexId};
+use proto::model::cut::EpochMark;
+use proto::model::ids::{BucketId, Epoch, Generation, IndexId};
 
 use crate::index::load_state::LoadEvent;
 use crate::index::local_index::LocalIndex;

@@ -1,7 +1,7 @@
 //! Counting of visible entries.
 
 use proto::Result;
-use proto::ids::Epoch;
+use proto::model::ids::Epoch;
 
 use crate::read::rows::Rows;
 use crate::read::source::Source;

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use proto::Result;
-use proto::ids::{Epoch, SliceNo};
-use proto::scan::KeyRange;
+use proto::model::ids::{Epoch, SliceNo};
+use proto::rpc::scan::KeyRange;
 
 use crate::read::source::Source;
 use crate::rows::block::Block;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use proto::ids::{Epoch, SliceNo};
-use proto::index::IndexInfo;
-use proto::scan::KeyRange;
+use proto::model::ids::{Epoch, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::rpc::scan::KeyRange;
 use proto::{Error, ErrorCode, Result};
 
 use crate::read::cursor::AHEAD_BLOCKS_MAX;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proto::Result;
-use proto::ids::{Epoch, SliceNo};
+use proto::model::ids::{Epoch, SliceNo};
 
 use crate::file_id::FileId;
 use crate::manifest::index_manifest::IndexManifest;

@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use proto::Result;
-use proto::ids::SliceNo;
+use proto::model::ids::SliceNo;
 
 use crate::read::slice_fragments::SliceFragments;
 use crate::read::source::Source;
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
 
 #[cfg(test)]
 mod tests {
-    use proto::ids::Epoch;
+    use proto::model::ids::Epoch;
     use xxhash_rust::xxh3::xxh3_64;
 
     use super::*;

@@ -12,7 +12,7 @@
 use std::cmp::Ordering;
 
 use proto::Result;
-use proto::ids::SliceNo;
+use proto::model::ids::SliceNo;
 
 use crate::read::cursor::{Cursor, shared_beginning};
 use crate::read::source::Source;

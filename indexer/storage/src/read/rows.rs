@@ -1,7 +1,7 @@
 //! Walks over visible entries.
 
 use proto::Result;
-use proto::scan::RowBlockBuilder;
+use proto::rpc::rows::RowBlockBuilder;
 
 /// A walk over the visible entries of a snapshot. It keeps the tables that it reads alive.
 pub trait Rows: Send {

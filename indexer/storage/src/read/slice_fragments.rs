@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proto::ids::SliceNo;
-use proto::scan::KeyRange;
+use proto::model::ids::SliceNo;
+use proto::rpc::scan::KeyRange;
 use proto::{Error, ErrorCode, Result};
 
 use crate::file_id::FileId;

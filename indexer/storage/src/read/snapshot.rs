@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use proto::ids::SliceNo;
-use proto::index::IndexInfo;
-use proto::scan::KeyRange;
+use proto::model::ids::SliceNo;
+use proto::model::index::IndexInfo;
+use proto::rpc::scan::KeyRange;
 use proto::{Error, ErrorCode, Result};
 
 use crate::read::rows::Rows;

@@ -3,8 +3,8 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use proto::ids::{Epoch, SliceNo};
-use proto::scan::KeyRange;
+use proto::model::ids::{Epoch, SliceNo};
+use proto::rpc::scan::KeyRange;
 
 use crate::rows::table_builder::BLOCK_BYTES;
 use crate::tables::table::Table;

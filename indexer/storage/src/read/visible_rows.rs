@@ -1,8 +1,8 @@
 //! The entries of some sources that an epoch shows.
 
 use proto::Result;
-use proto::ids::Epoch;
-use proto::scan::RowBlockBuilder;
+use proto::model::ids::Epoch;
+use proto::rpc::rows::RowBlockBuilder;
 
 use crate::read::merge::Merge;
 use crate::read::rows::Rows;

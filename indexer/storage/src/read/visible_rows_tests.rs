@@ -5,8 +5,8 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use proto::ids::{Epoch, SliceNo};
-use proto::scan::KeyRange;
+use proto::model::ids::{Epoch, SliceNo};
+use proto::rpc::scan::KeyRange;
 
 use super::*;
 use crate::maintain::rewrite::Rewrite;
@@ -82,7 +82,7 @@ fn shown(mut rows: VisibleRows) -> Vec<(Vec<u8>, Vec<u8>)> {
 
 /// The same, packed for the wire in blocks of `bytes_max`, `rows_max` rows at a time.
 fn packed(mut rows: VisibleRows, bytes_max: usize, rows_max: u64) -> Vec<Vec<u8>> {
-    let mut block = proto::scan::RowBlockBuilder::default();
+    let mut block = proto::rpc::rows::RowBlockBuilder::default();
     let (mut found, mut more) = (Vec::new(), true);
     while more {
         more = rows.pack(&mut block, bytes_max, rows_max).expect("in memory");

@@ -19,7 +19,7 @@
 use std::sync::Arc;
 
 use proto::Result;
-use proto::ids::IndexId;
+use proto::model::ids::IndexId;
 
 use crate::files::data_files::DataFiles;
 use crate::index::load_state::{Answer, LoadEvent, LoadRequest, LoadState};

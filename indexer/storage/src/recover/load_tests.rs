@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use proto::ErrorCode;
-use proto::cut::{Cut, EpochMark};
 use proto::env::{BoxFuture, Env, Spawner, Task, sim};
-use proto::ids::{BucketId, Epoch, Generation, NodeId, Seqno, SliceNo};
-use proto::index::{IndexInfo, IndexSpec};
-use proto::mutation::{KeyVersionsWriter, MutationKind};
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::ids::{BucketId, Epoch, Generation, NodeId, Seqno, SliceNo};
+use proto::model::index::{IndexInfo, IndexSpec};
+use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
 use super::*;
 use crate::batch::{EpochBatch, Piece};

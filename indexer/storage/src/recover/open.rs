@@ -17,9 +17,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use proto::cut::EpochMark;
 use proto::env::{Env, create_dir_durably};
-use proto::ids::NodeId;
+use proto::model::cut::EpochMark;
+use proto::model::ids::NodeId;
 use proto::{Error, Result};
 use tokio::sync::Notify;
 

@@ -24,8 +24,8 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use proto::ids::Epoch;
-use proto::scan::RowBlockBuilder;
+use proto::model::ids::Epoch;
+use proto::rpc::rows::RowBlockBuilder;
 use proto::{Error, Result};
 
 use crate::rows::block_format::{

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use proto::ids::SliceNo;
+use proto::model::ids::SliceNo;
 use serde::{Deserialize, Serialize};
 
 use crate::rows::bytes::{common, head_of};

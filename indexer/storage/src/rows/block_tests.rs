@@ -1,7 +1,7 @@
 //! Blocks return what was written, and refuse damage.
 
 use proptest::prelude::*;
-use proto::ids::SliceNo;
+use proto::model::ids::SliceNo;
 
 use super::*;
 use crate::rows::block_builder::BlockBuilder;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use proto::index::IndexInfo;
+use proto::model::index::IndexInfo;
 use serde::{Deserialize, Serialize};
 
 /// A set of columns.

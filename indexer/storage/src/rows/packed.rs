@@ -6,8 +6,8 @@
 //! `hash` is the hash of the included values and tells whether they changed. It is present only if
 //! the entry has included values. A document without entries has no state: its row is a tombstone.
 
-use proto::mutation::{put_varint, take_varint};
-use proto::scan::KeyRange;
+use proto::rpc::scan::KeyRange;
+use proto::rpc::varint::{put_varint, take_varint};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// An entry of a document.

@@ -1,6 +1,6 @@
 //! A row: one version of an entry.
 
-use proto::ids::{Epoch, SliceNo};
+use proto::model::ids::{Epoch, SliceNo};
 
 /// One version of an entry.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@
 //! decide.
 
 use proto::Result;
-use proto::ids::{Epoch, SliceNo};
+use proto::model::ids::{Epoch, SliceNo};
 
 use crate::rows::bytes::{common, head_of};
 use crate::rows::row::RowVersion;

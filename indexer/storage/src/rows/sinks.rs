@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proto::ids::SliceNo;
+use proto::model::ids::SliceNo;
 use proto::{Error, Result};
 
 use crate::rows::block::Block;

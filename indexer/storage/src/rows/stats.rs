@@ -1,6 +1,6 @@
 //! Statistics of a table.
 
-use proto::ids::Epoch;
+use proto::model::ids::Epoch;
 use serde::{Deserialize, Serialize};
 
 /// Statistics of all rows of a table.

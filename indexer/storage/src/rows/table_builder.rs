@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use proto::Result;
-use proto::ids::SliceNo;
+use proto::model::ids::SliceNo;
 
 use crate::rows::block::Block;
 use crate::rows::block_builder::BlockBuilder;

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use proto::ids::{Epoch, SliceNo};
+use proto::model::ids::{Epoch, SliceNo};
 
 use super::*;
 use crate::rows::row::RowVersion;

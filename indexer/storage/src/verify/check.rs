@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use proto::Error;
 use proto::env::{Env, OpenMode};
-use proto::ids::{Generation, IndexId};
+use proto::model::ids::{Generation, IndexId};
 use serde::Serialize;
 
 use crate::file_id::FileId;

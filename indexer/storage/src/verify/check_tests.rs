@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use proto::cut::{Cut, EpochMark, Position};
 use proto::env::sim::{SimFs, world};
-use proto::ids::{BucketId, Epoch, NodeId, Seqno, SliceNo, VbucketId, Vbuuid};
-use proto::mutation::{KeyVersionsWriter, MutationKind};
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::ids::{BucketId, Epoch, NodeId, Seqno, SliceNo, VbucketId, Vbuuid};
+use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
 use super::*;
 use crate::batch::{EpochBatch, Piece};

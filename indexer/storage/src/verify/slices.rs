@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use proto::Result;
 use proto::env::Env;
-use proto::ids::{Generation, IndexId};
+use proto::model::ids::{Generation, IndexId};
 
 use crate::file_id::FileId;
 use crate::fragment::cache::BlockCache;

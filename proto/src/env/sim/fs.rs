@@ -13,185 +13,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
+use super::disk::{Disk, Node, apply_name, error, is_top, lock, not_found, parent};
 use super::handle::{SimFile, SimLock};
 use super::inode::Inode;
-use crate::env::{File, FileSystem, OpenMode};
+use crate::env::files::{File, FileSystem, OpenMode};
 
 /// A file system in memory; clones share it.
 #[derive(Clone)]
-pub struct SimFs(pub(super) Arc<Mutex<State>>);
-
-pub(super) struct State {
-    random: fastrand::Rng,
-    /// Counts crashes; handles of an older boot are dead.
-    pub(super) boot: u64,
-    crashed: bool,
-    operations: u64,
-    pub(super) written_bytes: u64,
-    fail_at: BTreeSet<u64>,
-    crash_at: Option<u64>,
-    capacity_bytes: u64,
-    /// The names that programs see.
-    names: BTreeMap<PathBuf, Node>,
-    /// The names that no crash can take.
-    durable: BTreeMap<PathBuf, Node>,
-    /// What led from `durable` to `names`, in order.
-    changes: Vec<NameChange>,
-    pub(super) locks: BTreeSet<PathBuf>,
-}
-
-#[derive(Clone)]
-enum Node {
-    Dir,
-    File(Arc<Mutex<Inode>>),
-}
-
-struct NameChange {
-    /// The directory whose sync makes it durable.
-    dir: PathBuf,
-    removed: Option<PathBuf>,
-    added: Option<(PathBuf, Node)>,
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-fn error(kind: io::ErrorKind, path: &Path, what: &str) -> io::Error {
-    io::Error::new(kind, format!("{}: {what}", path.display()))
-}
-
-fn not_found(path: &Path) -> io::Error {
-    error(io::ErrorKind::NotFound, path, "no such file or directory")
-}
-
-fn parent(path: &Path) -> PathBuf {
-    path.parent().map(Path::to_path_buf).unwrap_or_default()
-}
-
-/// The top, absolute or relative, is always there.
-fn is_top(path: &Path) -> bool {
-    path.parent().is_none_or(|above| above.as_os_str().is_empty() && path.as_os_str().is_empty())
-}
-
-pub(super) fn crashed() -> io::Error {
-    io::Error::other("the simulated machine is down")
-}
-
-impl State {
-    /// Counts an operation. `Ok(true)` asks the caller to do what may survive of it, and then to crash.
-    pub(super) fn begin(&mut self) -> io::Result<bool> {
-        if self.crashed {
-            return Err(crashed());
-        }
-        self.operations += 1;
-        if self.fail_at.remove(&self.operations) {
-            return Err(io::Error::other(format!(
-                "simulated fault at operation {}",
-                self.operations
-            )));
-        }
-        Ok(self.crash_at.is_some_and(|at| self.operations >= at))
-    }
-
-    /// As [`State::begin`], for an operation of which nothing can survive.
-    pub(super) fn begin_whole(&mut self) -> io::Result<()> {
-        if self.begin()? {
-            self.crash();
-            return Err(crashed());
-        }
-        Ok(())
-    }
-
-    pub(super) fn end(&mut self, crash: bool) -> io::Result<()> {
-        if crash {
-            self.crash();
-            return Err(crashed());
-        }
-        Ok(())
-    }
-
-    fn is_dir(&self, path: &Path) -> bool {
-        is_top(path) || matches!(self.names.get(path), Some(Node::Dir))
-    }
-
-    fn rename_to(
-        &mut self,
-        dir: PathBuf,
-        removed: Option<PathBuf>,
-        added: Option<(PathBuf, Node)>,
-    ) {
-        let change = NameChange { dir, removed, added };
-        apply_name(&change, &mut self.names);
-        self.changes.push(change);
-    }
-
-    fn used_bytes(&self) -> u64 {
-        let len = |node: &Node| match node {
-            Node::Dir => 0,
-            Node::File(inode) => lock(inode).current.len() as u64,
-        };
-        self.names.values().map(len).sum()
-    }
-
-    pub(super) fn check_room(&self, growth: u64) -> io::Result<()> {
-        if self.capacity_bytes < u64::MAX && self.used_bytes() + growth > self.capacity_bytes {
-            return Err(io::Error::new(
-                io::ErrorKind::StorageFull,
-                "no space left on the simulated disk",
-            ));
-        }
-        Ok(())
-    }
-
-    fn crash(&mut self) {
-        self.crashed = true;
-        self.boot += 1;
-        self.crash_at = None;
-        self.locks.clear();
-        // Sometimes all survives, sometimes nothing, mostly something between.
-        let kept_of_8 = [0, 1, 4, 4, 4, 7, 8][self.random.usize(0..7)];
-        let mut random = self.random.fork();
-        let mut keep = || random.u8(0..8) < kept_of_8;
-        for change in std::mem::take(&mut self.changes) {
-            if keep() {
-                apply_name(&change, &mut self.durable);
-            }
-        }
-        // What lies in a directory that did not survive is gone with it.
-        let dirs: BTreeSet<PathBuf> = self
-            .durable
-            .iter()
-            .filter(|(_, node)| matches!(node, Node::Dir))
-            .map(|(path, _)| path.clone())
-            .collect();
-        let has_dirs =
-            |path: &Path| path.ancestors().skip(1).all(|up| is_top(up) || dirs.contains(up));
-        self.durable.retain(|path, _| has_dirs(path));
-        for node in self.durable.values() {
-            if let Node::File(inode) = node {
-                lock(inode).crash(&mut keep);
-            }
-        }
-        self.names = self.durable.clone();
-    }
-}
-
-fn apply_name(change: &NameChange, names: &mut BTreeMap<PathBuf, Node>) {
-    if let Some(path) = &change.removed {
-        names.remove(path);
-    }
-    if let Some((path, node)) = &change.added {
-        names.insert(path.clone(), node.clone());
-    }
-}
+pub struct SimFs(Arc<Mutex<Disk>>);
 
 impl SimFs {
     /// An empty file system whose crashes follow from `seed`.
     pub fn new(seed: u64) -> Self {
-        Self(Arc::new(Mutex::new(State {
+        Self(Arc::new(Mutex::new(Disk {
             random: fastrand::Rng::with_seed(seed),
             boot: 0,
             crashed: false,
@@ -299,7 +135,7 @@ impl FileSystem for SimFs {
         };
         state.end(crash)?;
         let writable = mode != OpenMode::Read;
-        Ok(Arc::new(SimFile { fs: self.clone(), inode, boot: state.boot, writable }))
+        Ok(Arc::new(SimFile { disk: self.0.clone(), inode, boot: state.boot, writable }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -363,7 +199,7 @@ impl FileSystem for SimFs {
         if !state.is_dir(path) {
             return Err(not_found(path));
         }
-        let State { changes, durable, .. } = &mut *state;
+        let Disk { changes, durable, .. } = &mut *state;
         changes.retain(|change| {
             if change.dir == path {
                 apply_name(change, durable);
@@ -396,7 +232,7 @@ impl FileSystem for SimFs {
         if !state.locks.insert(path.to_path_buf()) {
             return Err(error(io::ErrorKind::WouldBlock, path, "in use by another process"));
         }
-        Ok(Box::new(SimLock { fs: self.clone(), path: path.to_path_buf(), boot: state.boot }))
+        Ok(Box::new(SimLock { disk: self.0.clone(), path: path.to_path_buf(), boot: state.boot }))
     }
 }
 

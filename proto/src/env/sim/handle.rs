@@ -4,20 +4,20 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::fs::{SimFs, State, crashed, lock};
+use super::disk::{Disk, crashed, lock};
 use super::inode::{Change, Inode};
-use crate::env::File;
+use crate::env::files::File;
 
 /// A directory taken; free again when dropped, or at a crash.
 pub(super) struct SimLock {
-    pub(super) fs: SimFs,
+    pub(super) disk: Arc<Mutex<Disk>>,
     pub(super) path: PathBuf,
     pub(super) boot: u64,
 }
 
 impl Drop for SimLock {
     fn drop(&mut self) {
-        let mut state = lock(&self.fs.0);
+        let mut state = lock(&self.disk);
         if state.boot == self.boot {
             state.locks.remove(&self.path);
         }
@@ -26,19 +26,19 @@ impl Drop for SimLock {
 
 /// An open file; dead after a crash.
 pub(super) struct SimFile {
-    pub(super) fs: SimFs,
+    pub(super) disk: Arc<Mutex<Disk>>,
     pub(super) inode: Arc<Mutex<Inode>>,
     pub(super) boot: u64,
     pub(super) writable: bool,
 }
 
 impl SimFile {
-    fn state(&self) -> io::Result<MutexGuard<'_, State>> {
-        let state = lock(&self.fs.0);
+    fn state(&self) -> io::Result<MutexGuard<'_, Disk>> {
+        let state = lock(&self.disk);
         if state.boot == self.boot { Ok(state) } else { Err(crashed()) }
     }
 
-    fn state_to_write(&self) -> io::Result<MutexGuard<'_, State>> {
+    fn state_to_write(&self) -> io::Result<MutexGuard<'_, Disk>> {
         if !self.writable {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "opened for reading"));
         }

@@ -7,7 +7,7 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::model::{City, Model};
 use super::report::{Report, progress};
-use super::sql;
+use super::sql_error::sql;
 
 /// Runs the checks.
 pub async fn run(client: &Client, model: &Model, quiet: bool, report: &mut Report) -> Result<()> {

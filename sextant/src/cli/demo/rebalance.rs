@@ -10,8 +10,9 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 use super::super::client::connect;
 use super::model::Model;
 use super::report::{Report, percentile_ms, progress};
-use super::{sql, traffic};
-use crate::cluster::Cluster;
+use super::sql_error::sql;
+use super::traffic;
+use crate::roles::Cluster;
 
 /// For how long scans are measured before anything moves, and again afterwards.
 const REST: Duration = Duration::from_secs(1);

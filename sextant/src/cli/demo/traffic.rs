@@ -11,8 +11,8 @@ use tokio_postgres::{Client, types::Type};
 use super::super::client::connect;
 use super::model::{City, Model};
 use super::report::{Report, progress};
-use super::sql;
-use crate::cluster::Cluster;
+use super::sql_error::sql;
+use crate::roles::Cluster;
 
 /// How long the traffic goes on before and after the leader dies.
 const PHASE: Duration = Duration::from_secs(3);

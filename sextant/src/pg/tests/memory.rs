@@ -8,21 +8,25 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use proto::aggregate::Partial;
-use proto::api::{CoordinatorStatus, Write, WriteKind, WriteReply};
-use proto::command::{Command, Outcome};
-use proto::cut::{Position, WritePosition};
-use proto::eval::{DocumentScope, Scope, eval, truth};
-use proto::expr::{Expr, Step};
-use proto::ids::{
+use proto::expr::Expr;
+use proto::expr::aggregate::Partial;
+use proto::expr::eval::{DocumentScope, Scope, eval, truth};
+use proto::model::bucket::BucketInfo;
+use proto::model::catalog::Catalog;
+use proto::model::cut::{Position, WritePosition};
+use proto::model::ids::{
     BucketId, Epoch, Generation, IndexId, NodeId, Seqno, TopologyNo, VbucketId, Vbuuid,
 };
-use proto::index::{BucketInfo, Catalog, IndexInfo, IndexSpec, IndexState};
-use proto::key::{encode_entry, encode_part};
-use proto::moves::{RebalancePlan, RebalanceRequest};
-use proto::scan::{Consistency, Output, RowBlock, RowBlockBuilder, ScanRequest};
-use proto::topology::IndexTopology;
+use proto::model::index::{IndexInfo, IndexSpec, IndexState};
+use proto::model::moves::{RebalancePlan, RebalanceRequest};
+use proto::model::topology::IndexTopology;
+use proto::rpc::api::{CoordinatorStatus, Write, WriteKind, WriteReply};
+use proto::rpc::command::{Command, Outcome};
+use proto::rpc::rows::{RowBlock, RowBlockBuilder};
+use proto::rpc::scan::{Consistency, Output, ScanRequest};
 use proto::value::Value;
+use proto::value::key::{encode_entry, encode_part};
+use proto::value::path::Step;
 use proto::{Error, ErrorCode, Result};
 use router::ScanBatch;
 
@@ -321,7 +325,7 @@ fn answer(request: &ScanRequest, mut entries: Vec<Entry>) -> Result<Vec<ScanBatc
         entries.reverse();
     }
     if let Output::Aggregates(calls) = &request.output {
-        let fold = |call: &proto::scan::AggregateCall| {
+        let fold = |call: &proto::rpc::scan::AggregateCall| {
             let mut partial = Partial::new(call.function);
             for entry in &entries {
                 match &call.argument {

@@ -362,7 +362,7 @@ async fn a_portal_that_stays_suspended_gives_back_what_its_scan_holds_and_goes_o
     assert_eq!(ids(2).await, "53");
     assert_eq!(ids(1).await, "4");
     assert_eq!(parked(), 0, "a client that reads on is not held up");
-    tokio::time::sleep(super::parking::SUSPENDED_RUNS + Duration::from_millis(500)).await;
+    tokio::time::sleep(crate::rows::suspended::SUSPENDED_RUNS + Duration::from_millis(500)).await;
     assert_eq!(parked(), 1, "once, for the piece that nobody read on from");
     assert_eq!(ids(0).await, "21");
 }
@@ -409,7 +409,8 @@ async fn a_client_that_stops_reading_parks_the_scan_and_goes_on() {
     for n in 0..100_000 {
         if n == 1000 {
             assert_eq!(parked(), 0, "it is read");
-            tokio::time::sleep(super::parking::SUSPENDED_RUNS + Duration::from_millis(500)).await;
+            tokio::time::sleep(crate::rows::suspended::SUSPENDED_RUNS + Duration::from_millis(500))
+                .await;
             assert_eq!(parked(), 1, "once");
         }
         let row = rows.next().await.unwrap().unwrap();

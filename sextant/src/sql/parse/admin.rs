@@ -1,8 +1,9 @@
 //! Statements about where slices and vbuckets are: `REBALANCE`, `DRAIN NODE` and the like, `ALTER INDEX` and
 //! `ALTER BUCKET`.
 
-use proto::ids::{SliceNo, VbucketId};
-use proto::index::{REPLICAS_MAX, SLICES_MAX, VBUCKETS_MAX};
+use proto::model::bucket::VBUCKETS_MAX;
+use proto::model::ids::{SliceNo, VbucketId};
+use proto::model::index::{REPLICAS_MAX, SLICES_MAX};
 use proto::{Error, ErrorCode};
 use sqlparser::tokenizer::Token;
 

@@ -1,7 +1,8 @@
 //! `CREATE`, `DROP` and `BUILD`, of buckets and indexes.
 
 use proto::expr::Expr;
-use proto::index::{COLUMNS_MAX, REPLICAS_MAX, SLICES_MAX, SourceKind, VBUCKETS_MAX};
+use proto::model::bucket::{SourceKind, VBUCKETS_MAX};
+use proto::model::index::{COLUMNS_MAX, REPLICAS_MAX, SLICES_MAX};
 use proto::{Error, ErrorCode};
 use sqlparser::tokenizer::Token;
 

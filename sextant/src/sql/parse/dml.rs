@@ -1,12 +1,12 @@
 //! `INSERT`, `DELETE` and `COPY`.
 
-use proto::expr::{CompareOp, Expr};
+use proto::expr::Expr;
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
 use crate::sql::ast::{Insert, Statement};
-use crate::sql::error::{SqlResult, unsupported};
-use crate::sql::walk::is_id_path;
+use crate::sql::error::{SqlError, SqlResult, unsupported};
+use crate::sql::walk::ids_of;
 
 impl Cursor<'_> {
     pub(super) fn insert(&mut self) -> SqlResult<Statement> {
@@ -101,7 +101,7 @@ impl Cursor<'_> {
         self.refuse_returning()?;
         match ids_of(filter) {
             Some(ids) => Ok(Statement::Delete { bucket, ids }),
-            None => Err(crate::sql::SqlError {
+            None => Err(SqlError {
                 error: unsupported("documents are deleted by id", hint),
                 position: place.position,
             }),
@@ -178,20 +178,5 @@ impl Cursor<'_> {
             };
             Ok((name, value))
         })
-    }
-}
-
-/// The ids that a condition names: `id = 'k'` or `id IN ('k', …)`, `id` being the document's.
-pub(crate) fn ids_of(filter: Expr) -> Option<Vec<Expr>> {
-    match filter {
-        Expr::Compare(CompareOp::Eq, left, right) => {
-            match (is_id_path(&left), is_id_path(&right)) {
-                (true, false) => Some(vec![*right]),
-                (false, true) => Some(vec![*left]),
-                _ => None,
-            }
-        }
-        Expr::In { expr, list, negated: false } if is_id_path(&expr) => Some(list),
-        _ => None,
     }
 }

@@ -4,7 +4,8 @@
 //!
 //! A path is a word with `.name` and `[n]` after it. A sign before a number is part of the number.
 
-use proto::expr::{ArithmeticOp, ColumnType, CompareOp, Expr, Function, Step};
+use proto::expr::{ArithmeticOp, ColumnType, CompareOp, Expr, Function};
+use proto::value::path::Step;
 use proto::value::{Number, Value};
 use proto::{Error, ErrorCode};
 use sqlparser::tokenizer::Token;

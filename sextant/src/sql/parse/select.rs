@@ -1,7 +1,7 @@
 //! `SELECT`, and what is around it: `EXPLAIN`, `COPY (SELECT …) TO STDOUT`.
 
+use proto::expr::aggregate::AggregateFunction;
 use proto::expr::{ColumnType, Expr};
-use proto::scan::AggregateFunction;
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;

@@ -1,7 +1,7 @@
 //! The grammar against tables: text in, statement or SQLSTATE out.
 
 use proto::expr::Expr;
-use proto::index::SourceKind;
+use proto::model::bucket::SourceKind;
 
 use super::parse;
 use crate::sql::SqlError;
@@ -29,7 +29,8 @@ fn select(sql: &str) -> Select {
 
 /// An expression in a notation of its own, fully bracketed.
 fn show(expr: &Expr) -> String {
-    use proto::expr::{ArithmeticOp, CompareOp, Step};
+    use proto::expr::{ArithmeticOp, CompareOp};
+    use proto::value::path::Step;
     let list = |items: &[Expr], between: &str| {
         format!("({})", items.iter().map(show).collect::<Vec<_>>().join(between))
     };
@@ -331,7 +332,7 @@ fn no_text_makes_the_parser_panic() {
 #[test]
 fn statements_about_the_places_of_slices() {
     use crate::sql::ast::Admin;
-    use proto::ids::{SliceNo, VbucketId};
+    use proto::model::ids::{SliceNo, VbucketId};
     let name = |name: &str| Some(name.to_owned());
     let node = || "7".to_owned();
     for (sql, expected) in [

@@ -4,8 +4,9 @@
 //! an expression that the index has, structurally equal; so `address.city` and `lower(name)` find their
 //! columns too, and both may stand inside other expressions.
 
-use proto::expr::{ArithmeticOp, ColumnType, Expr, Function, Step};
-use proto::index::{IndexInfo, IndexSpec};
+use proto::expr::{ArithmeticOp, ColumnType, Expr, Function};
+use proto::model::index::{IndexInfo, IndexSpec};
+use proto::value::path::Step;
 use proto::value::{Number, Value};
 use proto::{Error, Result};
 

@@ -5,8 +5,10 @@ use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
 use super::columns::type_of;
-use super::parameters::{ParameterTypes, constant};
-use super::{ColumnInfo, Window, bind, default_name};
+use super::names::default_name;
+use super::parameters::{ParameterTypes, bind, constant};
+use super::relation::ColumnInfo;
+use super::window::Window;
 use crate::sql::ast::{Select, SelectExpr, SelectItem};
 use crate::sql::error::unsupported;
 

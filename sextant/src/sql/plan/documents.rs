@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use proto::Result;
-use proto::expr::{ColumnType, Expr, Step};
-use proto::index::BucketInfo;
+use proto::expr::{ColumnType, Expr};
+use proto::model::bucket::BucketInfo;
 use proto::value::Value;
+use proto::value::path::Step;
 
 use super::order::Order;
-use super::parameters::{ParameterTypes, constant};
-use super::{ColumnInfo, Window, bind};
+use super::parameters::{ParameterTypes, bind, constant};
+use super::relation::ColumnInfo;
+use super::window::Window;
 use crate::sql::ast::{Select, SelectExpr, SelectItem};
 use crate::sql::error::unsupported;
-use crate::sql::parse::ids_of;
-use crate::sql::walk::is_id_path;
+use crate::sql::walk::{ids_of, is_id_path};
 
 /// A SELECT over a bucket with its names resolved.
 #[derive(Debug)]

@@ -1,11 +1,12 @@
 //! EXPLAIN: a plan in words.
 
 use proto::expr::Expr;
-use proto::index::PartitionBy;
-use proto::scan::Output;
+use proto::model::index::PartitionBy;
+use proto::rpc::scan::Output;
 
 use super::columns::Columns;
-use super::{IndexPlan, Plan};
+use super::index::IndexPlan;
+use super::select::Plan;
 
 impl Plan {
     /// The plan, one line after the other.

@@ -3,16 +3,20 @@
 use std::sync::Arc;
 
 use proto::Result;
-use proto::expr::{ColumnType, Expr, Step};
-use proto::index::IndexInfo;
-use proto::scan::{AggregateCall, AggregateFunction, Consistency, Output, ScanRequest};
+use proto::expr::aggregate::AggregateFunction;
+use proto::expr::{ColumnType, Expr};
+use proto::model::index::IndexInfo;
+use proto::rpc::scan::{AggregateCall, Consistency, Output, ScanRequest};
 use proto::value::Value;
+use proto::value::path::Step;
 
 use super::columns::Columns;
+use super::names::{aggregate_name, default_name};
 use super::order::{Order, direction, distinct_parts};
-use super::parameters::ParameterTypes;
+use super::parameters::{ParameterTypes, bind};
 use super::ranges::access;
-use super::{ColumnInfo, Window, aggregate_name, bind, default_name};
+use super::relation::ColumnInfo;
+use super::window::Window;
 use crate::sql::ast::{OrderItem, Select, SelectExpr, SelectItem};
 use crate::sql::error::unsupported;
 
@@ -311,7 +315,7 @@ fn flatten(filter: Expr, conjuncts: &mut Vec<Expr>) {
     }
 }
 
-fn needs_include(cell: &Cell, spec: &proto::index::IndexSpec) -> bool {
+fn needs_include(cell: &Cell, spec: &proto::model::index::IndexSpec) -> bool {
     let keys = spec.keys.len();
     match cell {
         Cell::Include(_) => true,

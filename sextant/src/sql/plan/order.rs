@@ -2,7 +2,7 @@
 
 use proto::Result;
 use proto::expr::Expr;
-use proto::index::IndexSpec;
+use proto::model::index::IndexSpec;
 
 use crate::sql::error::unsupported;
 

@@ -106,8 +106,8 @@ fn fold(expr: &mut Expr) {
 
 /// The value of an expression that depends on nothing.
 pub(crate) fn constant(expr: &Expr) -> Value {
-    let nothing = proto::eval::DocumentScope { id: "", doc: &Value::Missing };
-    proto::eval::eval(expr, &nothing).into_owned()
+    let nothing = proto::expr::eval::DocumentScope { id: "", doc: &Value::Missing };
+    proto::expr::eval::eval(expr, &nothing).into_owned()
 }
 
 /// The number of rows that LIMIT or OFFSET says; none where it is NULL.

@@ -12,10 +12,10 @@
 
 use bytes::Bytes;
 use proto::expr::{CompareOp, Expr};
-use proto::index::IndexSpec;
-use proto::key::{encode_part, successor};
-use proto::scan::KeyRange;
+use proto::model::index::IndexSpec;
+use proto::rpc::scan::KeyRange;
 use proto::value::Value;
+use proto::value::key::{encode_part, successor};
 
 /// Most ranges of a scan: each is a seek in each slice. Longer lists are filtered in one range.
 pub const RANGES_MAX: usize = 1000;

@@ -3,13 +3,15 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use proto::eval::{Scope, truth};
-use proto::expr::{ColumnType, Expr, Step};
-use proto::ids::{BucketId, Generation, IndexId, TopologyNo};
-use proto::index::{BucketInfo, IndexInfo, IndexState, SourceKind};
-use proto::key::encode_entry;
-use proto::topology::IndexTopology;
+use proto::expr::eval::{Scope, truth};
+use proto::expr::{ColumnType, Expr};
+use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::ids::{BucketId, Generation, IndexId, TopologyNo};
+use proto::model::index::{IndexInfo, IndexState};
+use proto::model::topology::IndexTopology;
 use proto::value::Value;
+use proto::value::key::encode_entry;
+use proto::value::path::Step;
 
 use super::{Cell, IndexPlan, Plan, Relation, resolve};
 use crate::sql::ast::Statement;
@@ -207,7 +209,7 @@ fn buckets_are_read_by_id_and_constants_without_anything() {
         "b",
         64,
         SourceKind::Embedded,
-        proto::ids::NodeId(1),
+        proto::model::ids::NodeId(1),
     )));
     let Ok(Plan::Documents(plan)) = plan_of(
         Some(&bucket),

@@ -9,20 +9,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use proto::api::{
+use proto::env::{Env, Task};
+use proto::model::history::{SourceHistory, SourcePlace};
+use proto::model::ids::{BucketId, NodeId};
+use proto::model::node::{NodeInfo, Role};
+use proto::rpc::api::{
     CoordinatorApi, Directory, HandOverPiece, HandOverRequest, IndexerApi, ProjectorApi, PushReply,
     PushRequest, ResultStream, WriteReply, WriteRequest,
 };
-use proto::env::{Env, Task};
-use proto::history::{SourceHistory, SourcePlace};
-use proto::ids::{BucketId, NodeId};
-use proto::index::{NodeInfo, Role};
-use proto::mutation::{
+use proto::rpc::mutation::{
     BackfillMessage, BackfillRequest, KeyVersionsReader, StreamMessage, SubscribeRequest,
 };
-use sextant::serve::{Ports, Served, Serving};
+use sextant::grpc;
+use sextant::roles::{Ports, Server, ServerParts, services};
 use sextant::wire::{PeerDirectory, Peers, tcp_connect};
-use sextant::{grpc, node};
 use tokio::net::TcpListener;
 
 use super::super::Outcome;
@@ -42,7 +42,7 @@ pub struct Loopback {
     /// Documents and entries that indexers were sent one by one, by streams and for builds.
     pub sent: Arc<AtomicU64>,
     dir: PathBuf,
-    serving: Serving,
+    serving: Server,
     _indexers: BTreeMap<NodeId, Arc<indexer::Indexer>>,
     _projector: projector::Service,
     _tasks: Vec<Task>,
@@ -95,7 +95,7 @@ impl Loopback {
         let sent = Arc::new(AtomicU64::new(0));
         let place = Place::take(COORDINATOR, Role::Coordinator, None).await?;
         let members = vec![(COORDINATOR, place.info.address.clone())];
-        let coordinator = node::start_coordinator(
+        let coordinator = services::start_coordinator(
             COORDINATOR,
             members.clone(),
             dir.join("coordinator"),
@@ -108,7 +108,7 @@ impl Loopback {
 
         let place = Place::take(PROJECTOR, Role::Projector, Some(&members)).await?;
         let (info, directory) = (place.info.clone(), place.directory());
-        let projector = node::start_projector(
+        let projector = services::start_projector(
             projector::Config::new(info),
             dir.join("projector"),
             &env,
@@ -125,7 +125,7 @@ impl Loopback {
             let (info, data) = (place.info.clone(), data_dir(dir, id));
             let memory = Some(memory_bytes);
             let indexer =
-                node::start_indexer(info, data, memory, &env, Arc::new(directory)).await?;
+                services::start_indexer(info, data, memory, &env, Arc::new(directory)).await?;
             place.peers.add_indexer(id, Arc::clone(&indexer) as _);
             tasks.push(place.serve(&env));
             started.insert(id, indexer);
@@ -134,13 +134,13 @@ impl Loopback {
         let place = Place::take(ROUTER, Role::Router, Some(&members)).await?;
         let config = router::Config::new(place.info.clone());
         let router = Arc::new(router::Router::start(config, env.clone(), place.directory()));
-        let served = Served {
+        let parts = ServerParts {
             router: Arc::clone(&router),
             directory: place.directory(),
             peers: Arc::clone(&place.peers),
             indexers: started.values().cloned().collect(),
         };
-        let serving = Serving::serve(served, &env, Ports::any().bind().await?)?;
+        let serving = Server::serve(parts, &env, Ports::any().bind().await?)?;
         serving.wait_ready().await?;
         let (dir, _indexers, _projector, _tasks) = (dir.to_owned(), started, projector, tasks);
         Ok(Self { coordinator, router, sent, dir, serving, _indexers, _projector, _tasks })

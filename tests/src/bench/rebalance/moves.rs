@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use proto::api::CoordinatorApi;
-use proto::command::{Command, CommandRequest, Outcome as Said};
-use proto::ids::{MoveId, NodeId, SliceNo};
-use proto::index::IndexInfo;
-use proto::moves::{MovePhase, MoveProgress, MoveStage, PlannedMove};
+use proto::model::ids::{MoveId, NodeId, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::model::moves::{MovePhase, MoveProgress, MoveStage, PlannedMove};
+use proto::rpc::api::CoordinatorApi;
+use proto::rpc::command::{Command, CommandRequest, Outcome as Said};
 
 use super::super::Outcome;
 use super::loopback::{INDEXER, Loopback};

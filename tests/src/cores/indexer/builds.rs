@@ -4,10 +4,10 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use indexer::rules;
-use proto::cut::Cut;
-use proto::ids::{IndexId, SliceId};
-use proto::index::IndexInfo;
+use indexer::follow::policy;
+use proto::model::cut::Cut;
+use proto::model::ids::{IndexId, SliceId};
+use proto::model::index::IndexInfo;
 
 use super::super::history::slice_of;
 use super::{Copy, Indexer};
@@ -53,7 +53,7 @@ impl Indexer {
         let Some(mark) = self.applied.clone() else { return };
         for (index, build) in &mut self.builds {
             let lost = |(cut, _): &(Cut, _)| {
-                self.history.as_ref().is_some_and(|logs| rules::is_lost(logs, cut, &build.joined))
+                self.history.as_ref().is_some_and(|logs| policy::is_lost(logs, cut, &build.joined))
             };
             if build.snapshot.as_ref().is_some_and(lost) {
                 build.snapshot = None;
@@ -63,7 +63,7 @@ impl Indexer {
         let history = self.history.as_deref();
         let covered = |build: &Build| {
             let snapshot = build.snapshot.as_ref();
-            snapshot.is_some_and(|(cut, _)| rules::covers(history, &mark.cut, cut))
+            snapshot.is_some_and(|(cut, _)| policy::covers(history, &mark.cut, cut))
         };
         let ready: Vec<IndexId> =
             self.builds.iter().filter(|(_, b)| covered(b)).map(|(index, _)| *index).collect();

@@ -1,0 +1,84 @@
+//! Which moves begin: in the order of their numbers, as many at a time as their ends, and the cluster, bear.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proto::model::ids::{MoveId, NodeId};
+use proto::model::index::IndexInfo;
+use proto::model::moves::{MoveStage, SliceMove};
+use proto::model::topology::TopologyProvider;
+
+use super::heartbeats::Heartbeats;
+use super::move_settings::MoveSettings;
+
+/// The moves that are not `start` and not `done`, counted.
+#[derive(Default)]
+struct Busy {
+    sources: BTreeMap<NodeId, usize>,
+    targets: BTreeMap<NodeId, usize>,
+    all: usize,
+}
+
+/// The moves whose turn it is.
+pub(super) fn admitted(
+    moves: &[(&IndexInfo, &SliceMove)],
+    heartbeats: &Heartbeats,
+    settings: &MoveSettings,
+    now_ms: u64,
+) -> BTreeSet<MoveId> {
+    let mut busy = Busy::default();
+    let mut waiting = Vec::new();
+    for (info, m) in moves {
+        let source = source_of(info, m, heartbeats, now_ms);
+        match m.stage {
+            MoveStage::Start => waiting.push((m.id, source, m.to)),
+            // One whose source died waits for it and takes nobody's place meanwhile.
+            MoveStage::Pending | MoveStage::Catchup if source.is_none() => {}
+            MoveStage::Pending | MoveStage::Catchup => busy.add(source, m.to),
+            MoveStage::Done => {}
+        }
+    }
+    waiting.sort_unstable_by_key(|(id, ..)| *id);
+    let mut admitted = BTreeSet::new();
+    for (id, source, target) in waiting {
+        let lives = target.is_some_and(|target| heartbeats.lives(target, now_ms));
+        if lives && source.is_some() && busy.has_room(source, target, settings) {
+            busy.add(source, target);
+            admitted.insert(id);
+        }
+    }
+    admitted
+}
+
+/// A living copy that the topology names: the one that goes, if it lives.
+pub(super) fn source_of(
+    info: &IndexInfo,
+    m: &SliceMove,
+    heartbeats: &Heartbeats,
+    now_ms: u64,
+) -> Option<NodeId> {
+    let copies = info.topology.replicas(m.slice);
+    let goes = copies.iter().filter(|node| Some(**node) == m.from);
+    goes.chain(copies).copied().find(|node| heartbeats.lives(*node, now_ms))
+}
+
+impl Busy {
+    fn add(&mut self, source: Option<NodeId>, target: Option<NodeId>) {
+        source.into_iter().for_each(|node| *self.sources.entry(node).or_default() += 1);
+        target.into_iter().for_each(|node| *self.targets.entry(node).or_default() += 1);
+        self.all += 1;
+    }
+
+    fn has_room(
+        &self,
+        source: Option<NodeId>,
+        target: Option<NodeId>,
+        settings: &MoveSettings,
+    ) -> bool {
+        let of = |counts: &BTreeMap<NodeId, usize>, node: Option<NodeId>| {
+            node.and_then(|node| counts.get(&node).copied()).unwrap_or(0)
+        };
+        self.all < settings.in_all_max
+            && of(&self.sources, source) < settings.sources_max
+            && of(&self.targets, target) < settings.targets_max
+    }
+}

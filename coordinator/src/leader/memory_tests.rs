@@ -1,0 +1,195 @@
+use proto::model::cut::Position;
+use proto::model::ids::{Epoch, Generation, IndexId, Seqno, SliceId, SliceNo, Vbuuid};
+use proto::rpc::api::{BucketProgress, SliceProgress};
+use proto::rpc::command::{Command, Promotion};
+
+use super::*;
+use crate::leader::heartbeats::SILENT_MS_MAX;
+use crate::leader::promotions::TICK_MS_MAX;
+use crate::leader::sources::SYNC_SILENCE_MS;
+use crate::state::tests::{apply, create_index, spec, with_bucket};
+
+const BUCKET: BucketId = BucketId(1);
+const TICK_MS: u64 = 20;
+
+fn cut(seqno: u64) -> Cut {
+    let at = |seqno| Position { vbuuid: Vbuuid(7), seqno: Seqno(seqno) };
+    Cut::from_positions(vec![at(seqno), at(0)])
+}
+
+fn all(bucket: BucketId, cut: Cut) -> (BucketId, VbucketSet, Cut) {
+    (bucket, VbucketSet::all(2), cut)
+}
+
+fn of_term(term: u64) -> Leader {
+    Leader::new(term, 0, TICK_MS, MoveSettings::default())
+}
+
+/// Of a node that has nothing to say.
+pub(in crate::leader) fn heartbeat(node: u64) -> Heartbeat {
+    Heartbeat {
+        node: NodeId(node),
+        buckets: vec![],
+        slices: vec![],
+        moves: vec![],
+        leases: vec![],
+        scans: None,
+    }
+}
+
+/// Says that a node has slices of index 1, each readable or not.
+fn slices(node: u64, slices: &[(u16, bool)]) -> Heartbeat {
+    let progress = |(slice, readable): &(u16, bool)| SliceProgress {
+        slice: SliceId { index: IndexId(1), generation: Generation(1), slice: SliceNo(*slice) },
+        floor: readable.then_some(Epoch(1)),
+        entries: 0,
+        bytes: 0,
+        copied_from: None,
+        trouble: None,
+    };
+    Heartbeat { slices: slices.iter().map(progress).collect(), ..heartbeat(node) }
+}
+
+fn applied(node: u64, epoch: u64) -> Heartbeat {
+    let progress = BucketProgress {
+        bucket: BUCKET,
+        high_watermark: cut(0),
+        applied: Epoch(epoch),
+        durable: Epoch(epoch),
+        queue_bytes: 0,
+        queue_bytes_max: 100,
+    };
+    Heartbeat { buckets: vec![progress], ..heartbeat(node) }
+}
+
+fn promotions(plan: &Plan) -> Vec<Promotion> {
+    match &plan.commands[..] {
+        [] => Vec::new(),
+        [Command::PromoteEpochs(promotions)] => promotions.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Plans, and does what the plan says, in no time.
+fn run(leader: &mut Leader, state: &mut StateContext, now_ms: u64) -> Plan {
+    let plan = leader.plan(state, now_ms);
+    for command in &plan.commands {
+        let request =
+            proto::rpc::command::CommandRequest { request: None, command: command.clone() };
+        state.apply(1_000 + now_ms, now_ms, &request);
+        if matches!(command, Command::PromoteEpochs(_)) {
+            leader.promoted(now_ms, now_ms);
+        }
+    }
+    plan
+}
+
+#[test]
+fn epochs_come_a_tick_apart_and_at_once_when_somebody_waits() {
+    let mut state = with_bucket();
+    let mut leader = of_term(1);
+    assert_eq!(run(&mut leader, &mut state, 0), Plan::default(), "nothing is new");
+    leader.sync(&state, NodeId(10), all(BUCKET, cut(1)), 100).unwrap();
+    assert_eq!(promotions(&run(&mut leader, &mut state, 100)).len(), 1, "after a pause at once");
+    leader.sync(&state, NodeId(10), all(BUCKET, cut(2)), 105).unwrap();
+    let plan = run(&mut leader, &mut state, 105);
+    assert_eq!((promotions(&plan).len(), plan.next_ms), (0, Some(120)));
+    let want = leader.stability.want(BUCKET, cut(2));
+    assert_eq!(promotions(&run(&mut leader, &mut state, 106)).len(), 1);
+    leader.stability.unwant(want);
+    assert_eq!(run(&mut leader, &mut state, 200), Plan::default());
+    assert_eq!(state.bucket(BUCKET).unwrap().epochs.last().epoch, Epoch(3));
+}
+
+#[test]
+fn the_tick_stretches_with_the_log() {
+    let state = with_bucket();
+    let mut leader = of_term(1);
+    leader.promoted(100, 150);
+    leader.sync(&state, NodeId(10), all(BUCKET, cut(1)), 150).unwrap();
+    assert_eq!(leader.plan(&state, 150).next_ms, Some(200));
+    leader.promoted(200, 9_000);
+    assert_eq!(leader.plan(&state, 1_000).next_ms, Some(200 + TICK_MS_MAX));
+}
+
+#[test]
+fn a_promotion_holds_what_changed_and_nothing_else() {
+    let mut state = with_bucket();
+    let mut leader = of_term(1);
+    leader.sync(&state, NodeId(10), all(BUCKET, cut(5)), 0).unwrap();
+    let promotion = promotions(&run(&mut leader, &mut state, 0)).remove(0);
+    assert_eq!(promotion.changes.len(), 1, "vbucket 1 has nothing");
+    assert_eq!(promotion.changes[0].1.seqno, Seqno(5));
+    leader.sync(&state, NodeId(10), all(BucketId(9), cut(5)), 0).unwrap();
+    assert_eq!(run(&mut leader, &mut state, 500), Plan::default(), "a bucket that is gone");
+}
+
+#[test]
+fn an_index_is_ready_when_each_slice_is_read_and_no_living_copy_is_behind() {
+    let mut state = with_bucket();
+    apply(&mut state, create_index(spec("i")));
+    let mut leader = of_term(1);
+    let all = [(0, true), (1, true), (2, true), (3, true)];
+    let ready = vec![Command::IndexReady { index: IndexId(1), generation: Generation(1) }];
+
+    assert!(leader.hear(slices(20, &all), 10));
+    assert_eq!(leader.plan(&state, 10).commands, [], "node 21 may be alive");
+    leader.hear(slices(21, &[(0, true), (1, true), (2, false), (3, true)]), 20);
+    assert_eq!(leader.plan(&state, 20).commands, [], "one copy is behind");
+    leader.hear(slices(21, &all), 30);
+    assert_eq!(leader.plan(&state, 30).commands, ready);
+    assert_eq!(leader.plan(&state, 31).commands, [], "said once, until there is news");
+
+    let mut later = of_term(2);
+    later.hear(slices(20, &all), SILENT_MS_MAX);
+    assert_eq!(later.plan(&state, SILENT_MS_MAX).commands, ready, "node 21 is dead");
+    later.hear(slices(20, &all[..3]), SILENT_MS_MAX);
+    assert_eq!(later.plan(&state, SILENT_MS_MAX).commands, [], "nobody reads slice 3");
+}
+
+#[test]
+fn the_horizon_waits_for_leases_and_for_slices_that_are_behind() {
+    let mut state = with_bucket();
+    apply(&mut state, create_index(spec("i")));
+    let ready = Command::IndexReady { index: IndexId(1), generation: Generation(1) };
+    apply(&mut state, ready);
+    let mut leader = of_term(1);
+    let mut promote = |now_ms: u64, heartbeats: &[Heartbeat]| {
+        for heartbeat in heartbeats {
+            leader.hear(heartbeat.clone(), now_ms);
+        }
+        leader.sync(&state, NodeId(10), all(BUCKET, cut(now_ms)), now_ms).unwrap();
+        promotions(&run(&mut leader, &mut state, now_ms))[0].horizon.0
+    };
+    // Epochs 2 to 11 at seconds 1 to 10.
+    let horizons: Vec<u64> = (1..=10).map(|s| promote(s * 1_000, &[applied(20, s)])).collect();
+    assert!(horizons[..9].iter().all(|horizon| *horizon == 1), "a new leader knows no leases");
+    // Each is seen with the next plan, a second later.
+    assert_eq!(horizons[9], 5, "five seconds are kept; node 20 serves all slices");
+    let lease = Heartbeat { leases: vec![(BUCKET, Epoch(7))], ..heartbeat(30) };
+    assert_eq!(promote(13_000, &[applied(20, 11), lease]), 7);
+    assert_eq!(promote(22_000, &[applied(20, 9)]), 7, "the lease holds for ten seconds");
+    assert_eq!(promote(24_000, &[]), 9, "then node 20, which is at 9, holds it");
+}
+
+#[test]
+fn a_bucket_that_nobody_speaks_of_is_enquired() {
+    let state = with_bucket();
+    let mut leader = of_term(1);
+    let asked = |leader: &mut Leader, now_ms| leader.enquiries_due(&state, now_ms);
+    assert_eq!(asked(&mut leader, 0), [BUCKET], "a new leader knows nothing");
+    assert_eq!(asked(&mut leader, 500), []);
+    assert_eq!(asked(&mut leader, SYNC_SILENCE_MS), [BUCKET]);
+    leader.sync(&state, NodeId(10), all(BUCKET, cut(1)), 1_500).unwrap();
+    assert_eq!(asked(&mut leader, 2_400), []);
+    assert_eq!(asked(&mut leader, 2_500), [BUCKET]);
+}
+
+#[test]
+fn status_tells_who_was_heard_when() {
+    let mut leader = of_term(1);
+    assert!(!leader.hear(applied(20, 3), 100), "no news of slices");
+    let status = leader.node_status(350);
+    assert_eq!((status[0].node, status[0].silent_ms), (NodeId(20), 250));
+    assert_eq!(status[0].buckets[0].applied, Epoch(3));
+}

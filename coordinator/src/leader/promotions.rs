@@ -1,0 +1,108 @@
+//! When the next epochs come, and with which horizon.
+
+use std::collections::BTreeMap;
+
+use proto::model::ids::{BucketId, Epoch};
+use proto::model::index::IndexState;
+use proto::rpc::command::{Command, Promotion};
+
+use super::heartbeats::Heartbeats;
+use super::horizon::{self, LEASE_MS, Published};
+use super::plan::Plan;
+use super::stability::{Choice, Stability};
+use crate::state::epoch_history::advance;
+use crate::state::{BucketState, StateContext};
+
+/// Epochs never come further apart than this while there is something new, however slow the log is.
+pub(super) const TICK_MS_MAX: u64 = 1_000;
+
+/// What the leader remembers of the epochs that it has published.
+#[derive(Debug)]
+pub(super) struct Promotions {
+    tick_ms: u64,
+    /// When the epochs of each bucket were seen first.
+    published: BTreeMap<BucketId, Published>,
+    promoted_ms: Option<u64>,
+    promotion_took_ms: u64,
+}
+
+impl Promotions {
+    pub(super) fn new(tick_ms: u64) -> Self {
+        Self { tick_ms, published: BTreeMap::new(), promoted_ms: None, promotion_took_ms: 0 }
+    }
+
+    /// A promotion that was begun at `begun_ms` is committed, or failed: the tick stretches with the
+    /// time that the log needs.
+    pub(super) fn promoted(&mut self, begun_ms: u64, now_ms: u64) {
+        self.promoted_ms = Some(begun_ms);
+        self.promotion_took_ms = now_ms.saturating_sub(begun_ms);
+    }
+
+    pub(super) fn plan(
+        &mut self,
+        state: &StateContext,
+        heartbeats: &Heartbeats,
+        stability: &mut Stability,
+        now_ms: u64,
+        plan: &mut Plan,
+    ) {
+        stability.retain(|bucket| state.bucket(bucket).is_some());
+        self.published.retain(|bucket, _| state.bucket(*bucket).is_some());
+        let tick_ms = self.tick_ms.max(2 * self.promotion_took_ms).min(TICK_MS_MAX);
+        let due_ms = self.promoted_ms.map_or(now_ms, |at_ms| at_ms + tick_ms);
+        let mut promotions = Vec::new();
+        let mut now = due_ms <= now_ms;
+        for (id, bucket) in state.buckets() {
+            self.published.entry(id).or_default().see(&bucket.epochs, now_ms);
+            if bucket.info.readable_from().is_none() {
+                continue;
+            }
+            let published = &bucket.epochs.last().cut;
+            let indexers = heartbeats.progress(id, now_ms);
+            let cut = match stability.choose(id, published, &indexers, now_ms) {
+                Choice::Nothing => continue,
+                Choice::Hold => {
+                    plan.next_ms = Some(now_ms + self.tick_ms);
+                    continue;
+                }
+                Choice::Promote(cut) => cut,
+                Choice::PromoteNow(cut) => {
+                    now = true;
+                    cut
+                }
+            };
+            let horizon = self.horizon(state, heartbeats, bucket, now_ms);
+            promotions.push(Promotion { bucket: id, changes: advance(published, &cut), horizon });
+        }
+        if promotions.is_empty() {
+            return;
+        }
+        if now {
+            plan.commands.push(Command::PromoteEpochs(promotions));
+        } else {
+            plan.next_ms = Some(due_ms);
+        }
+    }
+
+    fn horizon(
+        &self,
+        state: &StateContext,
+        heartbeats: &Heartbeats,
+        bucket: &BucketState,
+        now_ms: u64,
+    ) -> Epoch {
+        let id = bucket.info.id;
+        // The routers have not had the time to tell of their leases yet.
+        let leads_ms = heartbeats.leads_ms(now_ms);
+        let Some(published) = self.published.get(&id).filter(|_| leads_ms >= LEASE_MS) else {
+            return bucket.epochs.last().horizon;
+        };
+        let leases = heartbeats.leases(id, now_ms);
+        let servable = state
+            .indexes()
+            .map(|record| &record.info)
+            .filter(|index| index.bucket == id && index.state == IndexState::Maintenance)
+            .map(|index| heartbeats.servable(index));
+        horizon::horizon(&bucket.epochs, published, now_ms, leases, servable)
+    }
+}

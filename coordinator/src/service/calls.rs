@@ -1,0 +1,164 @@
+//! The calls that come in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::ids::{BucketId, IndexId, TopologyNo};
+use proto::model::moves::{RebalancePlan, RebalanceRequest};
+use proto::model::topology::IndexTopology;
+use proto::rpc::api::{
+    CoordinatorApi, CoordinatorStatus, Heartbeat, ResultStream, SyncReport, WatchMessage,
+};
+use proto::rpc::command::{Command, CommandRequest, Outcome};
+use proto::{Error, ErrorCode, Result};
+
+use super::coordinator::Coordinator;
+use super::covering::wait_for_epoch;
+use super::reports::{heartbeat, sync};
+use super::watch::watch;
+use crate::leader::bootstrap::changes_membership;
+use crate::leader::driver::member::Member;
+use crate::raft::{RaftMessage, not_leader};
+
+/// While a leader is in its bootstrap, how often what waits for its end looks again.
+const BOOTSTRAP_LOOK: Duration = Duration::from_millis(20);
+
+/// Lets what changes the membership wait until the leader is past its bootstrap.
+async fn wait_active(member: &Member, command: &Command) -> Result<()> {
+    let waits = |inner: &Member| {
+        let now_ms = inner.now_ms();
+        inner.as_leader(|leader| {
+            let view = inner.replica.view();
+            let is_member = inner.config.members.iter().any(|(id, _)| match command {
+                Command::RegisterNode(node) => node.id == *id,
+                _ => false,
+            });
+            Ok(!is_member
+                && changes_membership(&view.state, command)
+                && !leader.is_active(&view.state, now_ms))
+        })
+    };
+    while waits(member)? {
+        tokio::time::sleep(BOOTSTRAP_LOOK).await;
+    }
+    Ok(())
+}
+
+/// Plans a rebalance from the leader's memory, and begins it.
+async fn rebalance_here(member: &Member, request: RebalanceRequest) -> Result<RebalancePlan> {
+    let now_ms = member.now_ms();
+    let plan = member.as_leader(|leader| {
+        let view = member.replica.view();
+        leader.rebalance(&view.state, &request, now_ms)
+    })?;
+    if request.dry_run || plan.moves.is_empty() {
+        return Ok(plan);
+    }
+    let command = Command::StartMoves(plan.moves.clone());
+    match member.propose_here(CommandRequest { request: None, command }).await? {
+        Outcome::Refused(error) => Err(error),
+        _ => Ok(plan),
+    }
+}
+
+#[async_trait]
+impl CoordinatorApi for Coordinator {
+    async fn propose(&self, request: CommandRequest) -> Result<Outcome> {
+        if is_leaders_own(&request.command) {
+            let what = "this command is the leading coordinator's own";
+            return Err(Error::new(ErrorCode::InvalidParameter, what));
+        }
+        match self.inner.forward_to()? {
+            Some(leader) => leader.propose(request).await,
+            None => {
+                wait_active(&self.inner, &request.command).await?;
+                self.inner.propose_here(request).await
+            }
+        }
+    }
+
+    async fn sync(&self, report: SyncReport) -> Result<()> {
+        sync(&self.inner, report).await
+    }
+
+    async fn heartbeat(&self, beat: Heartbeat) -> Result<()> {
+        heartbeat(&self.inner, beat).await
+    }
+
+    async fn epoch_covering(
+        &self,
+        bucket: BucketId,
+        cut: Cut,
+        history: Option<u64>,
+        timeout_ms: u64,
+    ) -> Result<EpochMark> {
+        wait_for_epoch(&self.inner, bucket, cut, history, timeout_ms).await
+    }
+
+    async fn watch(&self) -> Result<ResultStream<WatchMessage>> {
+        let role = self.inner.raft.role();
+        // A member that is cut off is not who to watch.
+        if role.borrow().leader.is_none() {
+            return Err(not_leader(None));
+        }
+        Ok(watch(self.inner.replica.clone(), role))
+    }
+
+    async fn status(&self) -> Result<CoordinatorStatus> {
+        let role = *self.inner.raft.role().borrow();
+        let (committed, applied) = self.inner.raft.progress();
+        let now_ms = self.inner.now_ms();
+        let mut leader = self.inner.leader();
+        let view = self.inner.replica.view();
+        let mut nodes = leader.as_ref().map_or_else(Vec::new, |l| l.node_status(now_ms));
+        let active = leader.as_mut().is_some_and(|l| l.is_active(&view.state, now_ms));
+        let differences = leader.as_ref().map_or_else(Vec::new, |l| l.differences(&view.state));
+        drop(leader);
+        // One that was removed was heard of, but is no longer of the cluster.
+        nodes.retain(|status| view.state.node(status.node).is_some());
+        Ok(CoordinatorStatus {
+            node: self.inner.config.node,
+            leader: role.leader,
+            term: role.term,
+            committed,
+            applied,
+            catalog_cas: view.catalog.cas,
+            active,
+            differences,
+            nodes,
+        })
+    }
+
+    async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan> {
+        match self.inner.forward_to()? {
+            Some(leader) => leader.rebalance(request).await,
+            None => rebalance_here(&self.inner, request).await,
+        }
+    }
+
+    async fn topology(&self, index: IndexId, number: TopologyNo) -> Result<Arc<IndexTopology>> {
+        self.inner.replica.view().state.topology(index, number)
+    }
+
+    async fn raft(&self, messages: Vec<Bytes>) -> Result<()> {
+        for message in messages {
+            self.inner.raft.deliver(RaftMessage::decode(&message)?);
+        }
+        Ok(())
+    }
+}
+
+/// Does the leader alone propose such commands, from what it has heard?
+fn is_leaders_own(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::IndexReady { .. }
+            | Command::AdvanceMove { .. }
+            | Command::EndMove { .. }
+            | Command::PromoteEpochs(_)
+            | Command::Rollback { .. }
+    )
+}

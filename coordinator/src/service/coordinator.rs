@@ -1,0 +1,86 @@
+//! A member: what it opens and which tasks it starts.
+
+use std::sync::{Arc, Mutex};
+
+use proto::env::{Env, Task, create_dir_durably};
+use proto::rpc::api::Directory;
+use proto::{Error, Result};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::alive::say_alive;
+use super::peers::Peers;
+use crate::config::Config;
+use crate::leader::driver::member::Member;
+use crate::leader::driver::{checks, enquiries, lead};
+use crate::raft::RaftService;
+use crate::replica::{Machine, Replica};
+
+/// Checks that may wait: more than there are moves at a time.
+const CHECKS_MAX: usize = 64;
+
+/// A running member.
+pub struct Coordinator {
+    pub(super) inner: Arc<Member>,
+    // In this order: tasks end before the directory is free for another process.
+    _tasks: Vec<Task>,
+    _lock: Box<dyn Send + Sync>,
+}
+
+impl Coordinator {
+    /// Opens the member's log, recovers its state and starts its tasks.
+    pub async fn start(
+        config: Config,
+        env: Env,
+        directory: Arc<dyn Directory>,
+    ) -> Result<Arc<Self>> {
+        let others = config.members.iter().map(|(id, _)| *id).filter(|id| *id != config.node);
+        let (peers, mut tasks) = Peers::new(&env, &directory, others);
+        let replica = Replica::new();
+        let machine = Machine(replica.clone());
+        let (open_env, open_config) = (env.clone(), config.clone());
+        let (lock, service, raft) = env
+            .blocking(move || {
+                create_dir_durably(&*open_env.fs, &open_config.dir)?;
+                let lock = open_env.fs.lock_dir(&open_config.dir)?;
+                let Config { raft, dir, .. } = open_config;
+                let (service, handle) = RaftService::open(raft, &dir, machine, open_env, peers)?;
+                Ok::<_, Error>((lock, service, handle))
+            })
+            .await
+            .map_err(|error| error.context(format!("start coordinator {}", config.node)))?;
+        let inner = Arc::new(Member {
+            config,
+            env: env.clone(),
+            directory,
+            raft,
+            replica,
+            leader: Mutex::new(None),
+            wake: Notify::new(),
+            strange: Notify::new(),
+            checks: async_channel::bounded(CHECKS_MAX),
+            started: Instant::now(),
+        });
+        let node = inner.config.node;
+        tasks.push(env.spawn("coordinator-log", async move {
+            if let Err(error) = service.run().await {
+                tracing::error!(%node, %error, "a coordinator member stops");
+            }
+        }));
+        tasks.push(env.spawn("coordinator-leader", lead::run(inner.clone())));
+        tasks.push(env.spawn("coordinator-enquiries", enquiries::enquire_sources(inner.clone())));
+        tasks.push(env.spawn("coordinator-checks", checks::compare_copies(inner.clone())));
+        tasks.push(env.spawn("coordinator-alive", say_alive(inner.clone())));
+        Ok(Arc::new(Self { inner, _tasks: tasks, _lock: lock }))
+    }
+
+    /// Waits until the member has stopped by itself: its disk failed, or its log cannot be applied.
+    pub async fn stopped(&self) {
+        let mut role = self.inner.raft.role();
+        while role.changed().await.is_ok() {}
+    }
+}
+
+#[cfg(test)]
+#[path = "service_tests.rs"]
+mod tests;

@@ -1,0 +1,145 @@
+//! What asks for an epoch that covers a place in a bucket's history (`request_plus`, `at_plus`): where none is published
+//! yet the leader hears of it, promotes one when SYNC has come so far, and all members answer from their own copies.
+//!
+//! A place that is not in the history that is known here may be on a branch that is not known yet: the source is asked
+//! before anybody is told that it is lost.
+
+use std::time::Duration;
+
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::history::FailoverLogs;
+use proto::model::ids::BucketId;
+use proto::{Error, ErrorCode, Result};
+use tokio::time::{Instant, timeout_at};
+
+use crate::leader::driver::enquiries::enquire;
+use crate::leader::driver::member::Member;
+
+/// Takes a want back when its waiter is gone, however it went.
+struct Want<'a>(&'a Member, u64);
+
+impl Drop for Want<'_> {
+    fn drop(&mut self) {
+        if let Some(leader) = self.0.leader().as_mut() {
+            leader.stability.unwant(self.1);
+        }
+    }
+}
+
+/// The oldest epoch published that covers a cut. On a member that may be behind, an unknown bucket
+/// is only not known yet.
+fn covering(
+    member: &Member,
+    bucket: BucketId,
+    cut: &Cut,
+    history: Option<u64>,
+) -> Result<Option<EpochMark>> {
+    let view = member.replica.view();
+    let Some(bucket) = view.state.bucket(bucket) else {
+        let what = format!("bucket {bucket} does not exist");
+        return Err(Error::new(ErrorCode::Unknown, what));
+    };
+    if cut.vbuckets() > bucket.info.vbuckets {
+        return Err(Error::new(
+            ErrorCode::InvalidParameter,
+            format!(
+                "the position names {} vbuckets, bucket \"{}\" has {}",
+                cut.vbuckets(),
+                bucket.info.name,
+                bucket.info.vbuckets
+            ),
+        ));
+    }
+    // What a rollback is about to take back covers nothing.
+    let frozen = bucket.info.readable_from().is_none();
+    if frozen || !is_known(&bucket.logs, cut, history) {
+        return Ok(None);
+    }
+    Ok(bucket.epochs.covering(cut).cloned())
+}
+
+/// Is each position a place in the bucket's history? One that is not may be on a branch that is not known
+/// here yet: the source is asked.
+async fn check_in_history(
+    member: &Member,
+    bucket: BucketId,
+    cut: &Cut,
+    wanted: Option<u64>,
+) -> Result<()> {
+    {
+        let view = member.replica.view();
+        let Some(known) = view.state.bucket(bucket) else { return Ok(()) };
+        if is_known(&known.logs, cut, wanted) {
+            return Ok(());
+        }
+    }
+    // While the source does not answer nobody knows.
+    let Ok(history) = enquire(member, bucket).await else {
+        return Ok(());
+    };
+    if wanted.is_some_and(|wanted| wanted != history.logs.fingerprint()) {
+        let what = format!("the history of bucket {bucket} has changed");
+        return Err(Error::new(ErrorCode::InvalidParameter, what).with_hint("ask again"));
+    }
+    let lost = cut.iter().find(|(vbucket, at)| !history.logs.includes(*vbucket, *at));
+    let Some((vbucket, Position { vbuuid, seqno })) = lost else { return Ok(()) };
+    let what = format!(
+        "vbucket {vbucket} of bucket {bucket}: {:x}/{seqno} is not in the source's history",
+        vbuuid.0
+    );
+    Err(Error::new(ErrorCode::InvalidParameter, what)
+        .with_hint("the source has lost it in a failover, or it is a position of another bucket"))
+}
+
+/// Waits for an epoch that covers a cut.
+pub(super) async fn wait_for_epoch(
+    member: &Member,
+    bucket: BucketId,
+    cut: Cut,
+    history: Option<u64>,
+    timeout_ms: u64,
+) -> Result<EpochMark> {
+    let deadline = Instant::now() + Duration::from_millis(timeout_ms);
+    let mut changes = member.replica.changes();
+    let mut role = member.raft.role();
+    loop {
+        changes.mark_unchanged();
+        role.mark_unchanged();
+        let known = covering(member, bucket, &cut, history);
+        if let Ok(Some(mark)) = known {
+            return Ok(mark);
+        }
+        if let Some(leader) = member.forward_to()? {
+            let left = deadline.saturating_duration_since(Instant::now());
+            return leader.epoch_covering(bucket, cut, history, left.as_millis() as u64).await;
+        }
+        known?;
+        let check = check_in_history(member, bucket, &cut, history);
+        if let Ok(checked) = timeout_at(deadline, check).await {
+            checked?;
+        }
+        let want = member.as_leader(|leader| Ok(leader.stability.want(bucket, cut.clone())))?;
+        let _want = Want(member, want);
+        member.wake.notify_one();
+        let change = async {
+            tokio::select! {
+                changed = changes.changed() => changed.is_ok(),
+                changed = role.changed() => changed.is_ok(),
+            }
+        };
+        match timeout_at(deadline, change).await {
+            Ok(true) => {}
+            Ok(false) => return Err(Error::unavailable("this coordinator member has stopped")),
+            Err(_) => {
+                let what = format!("no epoch of bucket {bucket} covers the position in time");
+                return Err(Error::new(ErrorCode::Cancelled, what)
+                    .with_hint("the source or its projector may be behind; try again"));
+            }
+        }
+    }
+}
+
+/// Is this the history in which somebody asks for a place, and has it the place?
+fn is_known(logs: &FailoverLogs, cut: &Cut, history: Option<u64>) -> bool {
+    history.is_none_or(|wanted| wanted == logs.fingerprint()) && logs.includes_cut(cut)
+}

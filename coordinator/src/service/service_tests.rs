@@ -1,0 +1,516 @@
+//! Three members in one process, over real files, with a projector that answers for its positions.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt;
+use proto::model::catalog::Catalog;
+use proto::model::cut::{Cut, Position};
+use proto::model::history::{FailoverLogs, SourceHistory, SourcePlace};
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{
+    BucketId, Epoch, Generation, IndexId, MoveId, NodeId, Seqno, SliceId, SliceNo, TopologyNo,
+    Vbuuid,
+};
+use proto::model::index::IndexState;
+use proto::model::moves::{MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove};
+use proto::model::node::{NodeInfo, Role};
+use proto::rpc::api::{
+    BucketProgress, CoordinatorApi, HandOverPiece, HandOverRequest, Heartbeat, IndexerApi,
+    ProjectorApi, PushReply, PushRequest, ResultStream, SliceProgress, SyncReport, WatchMessage,
+    WriteReply, WriteRequest,
+};
+use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
+use proto::rpc::export::{ExportMessage, ExportRequest};
+use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
+use proto::rpc::scan::{AppliedReport, ShardBatch, ShardScan};
+use tempfile::TempDir;
+
+use proto::ErrorCode;
+
+use super::*;
+use crate::state::tests::{create_bucket, create_index, node, spec};
+
+/// Who runs, and where the projector is.
+#[derive(Default)]
+struct Cluster {
+    members: Mutex<BTreeMap<NodeId, Arc<Coordinator>>>,
+    positions: Mutex<u64>,
+    /// An indexer whose copies have another checksum than those of the others.
+    differs: Mutex<Option<NodeId>>,
+}
+
+struct Local(Arc<Cluster>);
+
+impl Directory for Local {
+    fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
+        self.0.members.lock().unwrap().values().next().unwrap().clone()
+    }
+
+    fn coordinator_member(&self, node: NodeId) -> Result<Arc<dyn CoordinatorApi>> {
+        match self.0.members.lock().unwrap().get(&node) {
+            Some(member) => Ok(member.clone()),
+            None => Err(Error::unavailable(format!("coordinator {node} is down"))),
+        }
+    }
+
+    fn projector(&self, _node: &NodeInfo) -> Arc<dyn ProjectorApi> {
+        Arc::new(Projector(self.0.clone()))
+    }
+
+    fn indexer(&self, node: &NodeInfo) -> Arc<dyn IndexerApi> {
+        Arc::new(Indexer(self.0.clone(), node.id))
+    }
+}
+
+/// Knows its positions and nothing else.
+struct Projector(Arc<Cluster>);
+
+fn no<T>() -> Result<T> {
+    Err(Error::internal("not in this test"))
+}
+
+#[async_trait]
+impl ProjectorApi for Projector {
+    async fn write(&self, _: WriteRequest) -> Result<WriteReply> {
+        no()
+    }
+
+    async fn get(&self, _: BucketId, _: Vec<String>) -> Result<Vec<Option<Bytes>>> {
+        no()
+    }
+
+    async fn push(&self, _: PushRequest) -> Result<PushReply> {
+        no()
+    }
+
+    async fn place(&self, _: BucketId) -> Result<SourcePlace> {
+        no()
+    }
+
+    async fn history(&self, _: BucketId) -> Result<SourceHistory> {
+        let logs = Arc::new(FailoverLogs::new(vec![vec![(Vbuuid(7), 0)]; 2]));
+        let durable = cut(*self.0.positions.lock().unwrap());
+        Ok(SourceHistory { durable, logs, kept: VbucketSet::all(2) })
+    }
+
+    async fn subscribe(&self, _: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
+        no()
+    }
+
+    async fn backfill(&self, _: BackfillRequest) -> Result<ResultStream<BackfillMessage>> {
+        no()
+    }
+
+    async fn hand_over(&self, _: HandOverRequest) -> Result<HandOverPiece> {
+        no()
+    }
+}
+
+/// Knows checksums and nothing else.
+struct Indexer(Arc<Cluster>, NodeId);
+
+#[async_trait]
+impl IndexerApi for Indexer {
+    async fn scan(&self, _: ShardScan) -> Result<ResultStream<ShardBatch>> {
+        no()
+    }
+
+    async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
+        no()
+    }
+
+    async fn checksum(&self, _: SliceId, _: Epoch) -> Result<(u64, u64)> {
+        Ok((7, u64::from(*self.0.differs.lock().unwrap() == Some(self.1))))
+    }
+
+    async fn export(&self, _: ExportRequest) -> Result<ResultStream<ExportMessage>> {
+        no()
+    }
+}
+
+fn cut(seqno: u64) -> Cut {
+    let position = Position { vbuuid: Vbuuid(7), seqno: Seqno(seqno) };
+    Cut::from_positions(vec![position, Position::default()])
+}
+
+struct World {
+    cluster: Arc<Cluster>,
+    dir: TempDir,
+    requests: u64,
+}
+
+impl World {
+    async fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let world = Self { cluster: Arc::default(), dir, requests: 0 };
+        for id in 1..=3 {
+            world.start(NodeId(id)).await;
+        }
+        world
+    }
+
+    async fn start(&self, id: NodeId) {
+        let members = (1..=3).map(|id| (NodeId(id), format!("member:{id}"))).collect();
+        let config = Config::new(id, members, self.dir.path().join(id.to_string()));
+        let directory = Arc::new(Local(self.cluster.clone()));
+        let member = Coordinator::start(config, Env::real(), directory).await.unwrap();
+        self.cluster.members.lock().unwrap().insert(id, member);
+    }
+
+    fn stop(&self, id: NodeId) {
+        self.cluster.members.lock().unwrap().remove(&id);
+    }
+
+    fn any(&self) -> Vec<Arc<Coordinator>> {
+        self.cluster.members.lock().unwrap().values().cloned().collect()
+    }
+
+    /// The leader, when it is ready to decide.
+    async fn leader(&self) -> (NodeId, Arc<Coordinator>) {
+        for _ in 0..1000 {
+            let leads = |member: &Arc<Coordinator>| member.inner.leader().is_some();
+            if let Some(member) = self.any().into_iter().find(leads) {
+                return (member.inner.config.node, member);
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("no leader within ten seconds");
+    }
+
+    async fn follower(&self) -> Arc<Coordinator> {
+        let (leader, _) = self.leader().await;
+        self.any().into_iter().find(|member| member.inner.config.node != leader).unwrap()
+    }
+
+    /// Sends a request until somebody answers it, as a client does.
+    async fn propose(&mut self, command: Command) -> Outcome {
+        self.requests += 1;
+        let request = Some(RequestId { client: 77, sequence: self.requests });
+        let request = CommandRequest { request, command };
+        for attempt in 0..1000 {
+            let members = self.any();
+            match members[attempt % members.len()].propose(request.clone()).await {
+                Ok(Outcome::Refused(error)) => panic!("refused: {error}"),
+                Ok(outcome) => return outcome,
+                Err(error) if error.is_retry() => {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        panic!("nobody answers");
+    }
+
+    async fn with_bucket() -> Self {
+        let mut world = Self::new().await;
+        for info in [node(10, Role::Projector), node(20, Role::Indexer), node(21, Role::Indexer)] {
+            world.propose(Command::RegisterNode(info)).await;
+        }
+        let outcome = world.propose(create_bucket("b")).await;
+        assert_eq!(outcome, Outcome::Bucket(BucketId(1)));
+        world
+    }
+}
+
+/// An indexer that has applied epoch 1, reads these slices of index 1, and is the target of moves.
+fn indexer_says(
+    id: u64,
+    slices: impl IntoIterator<Item = u16>,
+    moves: Vec<MoveProgress>,
+) -> Heartbeat {
+    let progress = |slice| SliceProgress {
+        slice: SliceId { index: IndexId(1), generation: Generation(1), slice: SliceNo(slice) },
+        floor: Some(Epoch(1)),
+        entries: 0,
+        bytes: 0,
+        copied_from: None,
+        trouble: None,
+    };
+    let bucket = BucketProgress {
+        bucket: BucketId(1),
+        high_watermark: cut(0),
+        applied: Epoch(1),
+        durable: Epoch(1),
+        queue_bytes: 0,
+        queue_bytes_max: 1,
+    };
+    let (node, slices) = (NodeId(id), slices.into_iter().map(progress).collect());
+    Heartbeat { node, buckets: vec![bucket], slices, moves, leases: vec![], scans: None }
+}
+
+fn report(seqno: u64) -> SyncReport {
+    SyncReport {
+        projector: NodeId(10),
+        buckets: vec![(BucketId(1), VbucketSet::all(2), cut(seqno))],
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ddl_survives_the_leader_and_is_done_once() {
+    let mut world = World::with_bucket().await;
+    let (first, _) = world.leader().await;
+    world.stop(first);
+    let began = Instant::now();
+    let outcome = world.propose(create_index(spec("i"))).await;
+    assert_eq!(outcome, Outcome::Index(IndexId(1)));
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+
+    // The same request again, at the new leader: the first answer, and no second index.
+    world.requests -= 1;
+    assert_eq!(world.propose(create_index(spec("i"))).await, outcome);
+    let (_, leader) = world.leader().await;
+    assert_eq!(leader.inner.replica.view().catalog.indexes.len(), 1);
+
+    // The old leader comes back and catches up.
+    world.start(first).await;
+    let cas = leader.inner.replica.view().state.cas();
+    let behind = || {
+        let members = world.any();
+        members.iter().any(|member| member.inner.replica.view().state.cas() < cas)
+    };
+    while behind() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let states: Vec<_> =
+        world.any().iter().map(|member| member.inner.replica.view().catalog.clone()).collect();
+    assert!(states.len() == 3 && states.iter().all(|state| *state == states[0]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn epochs_reach_every_watcher_and_waiters_get_theirs_at_once() {
+    let world = World::with_bucket().await;
+    let follower = world.follower().await;
+    let mut watch = follower.watch().await.unwrap();
+
+    // Forwarded by the follower; the waiter does not wait for the tick.
+    let waiting = follower.epoch_covering(BucketId(1), cut(5), None, 5_000);
+    let telling = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        follower.sync(report(5)).await.unwrap();
+    };
+    let (mark, ()) = futures::join!(waiting, telling);
+    let mark = mark.unwrap();
+    assert_eq!((mark.epoch, mark.parent, &*mark.cut), (Epoch(2), Epoch(1), &cut(5)));
+
+    // The watcher knows the bucket before its epochs, and misses none.
+    let mut known = false;
+    let mut epochs = Vec::new();
+    while epochs.last() != Some(&2) {
+        match watch.next().await.unwrap().unwrap() {
+            WatchMessage::Catalog(catalog) => known = catalog.bucket("b").is_some(),
+            WatchMessage::Epochs(marks) => {
+                assert!(known);
+                epochs.extend(marks.iter().map(|mark| mark.epoch.0));
+            }
+        }
+    }
+    assert_eq!(epochs, [1, 2]);
+
+    // Who waits for a catalog this new waits for nothing that no watcher is told of.
+    let status = follower.status().await.unwrap();
+    assert_eq!(status.catalog_cas, follower.inner.replica.view().catalog.cas);
+
+    let covered = follower.epoch_covering(BucketId(1), cut(4), None, 5_000).await.unwrap();
+    assert_eq!(covered, mark, "the oldest that covers it, and no new one");
+    let never = follower.epoch_covering(BucketId(1), cut(6), None, 50).await.unwrap_err();
+    assert_eq!(never.code, ErrorCode::Cancelled);
+    let unknown = follower.epoch_covering(BucketId(9), cut(1), None, 50).await.unwrap_err();
+    assert_eq!(unknown.code, ErrorCode::Unknown);
+    let shape = follower.epoch_covering(BucketId(1), Cut::zero(9), None, 50).await.unwrap_err();
+    assert_eq!(shape.code, ErrorCode::InvalidParameter);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_leader_asks_for_what_the_old_one_took_along() {
+    let world = World::with_bucket().await;
+    let (first, _) = world.leader().await;
+    *world.cluster.positions.lock().unwrap() = 9;
+    world.stop(first);
+    let (_, leader) = world.leader().await;
+    let mark = leader.epoch_covering(BucketId(1), cut(9), None, 5_000).await.unwrap();
+    assert_eq!(*mark.cut, cut(9));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_is_served_when_its_slices_are() {
+    let mut world = World::with_bucket().await;
+    world.propose(create_index(spec("i"))).await;
+    let follower = world.follower().await;
+    let mut watch = follower.watch().await.unwrap();
+    for id in [20, 21] {
+        follower.heartbeat(indexer_says(id, 0..4, vec![])).await.unwrap();
+    }
+    let served = async {
+        loop {
+            if let WatchMessage::Catalog(catalog) = watch.next().await.unwrap().unwrap()
+                && catalog.index("i").is_some_and(|i| i.state == IndexState::Maintenance)
+            {
+                break;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), served).await.unwrap();
+
+    let (_, leader) = world.leader().await;
+    let nodes = leader.status().await.unwrap().nodes;
+    assert!(nodes.iter().any(|node| node.node == NodeId(20) && node.slices.len() == 4));
+    let stranger = Heartbeat {
+        node: NodeId(99),
+        buckets: vec![],
+        slices: vec![],
+        moves: vec![],
+        leases: vec![],
+        scans: None,
+    };
+    assert_eq!(follower.heartbeat(stranger).await.unwrap_err().code, ErrorCode::Unknown);
+    let catalog = follower.inner.replica.view().catalog.clone();
+    assert_eq!(catalog.nodes[&NodeId(2)].role, Role::Coordinator, "members are nodes too");
+}
+
+/// Indexers 20, 21 and 22 say that they are alive; 22 that it shows whatever goes to it.
+async fn beat(member: &Coordinator) -> Arc<Catalog> {
+    let catalog = member.inner.replica.view().catalog.clone();
+    let moves = catalog.index("i").map_or(&[][..], |index| &index.moves);
+    let shown = |m: &SliceMove| MoveProgress {
+        index: IndexId(1),
+        id: m.id,
+        phase: MovePhase::Installed,
+        bytes: 0,
+        bytes_total: 0,
+        bytes_per_s: 0,
+        trouble: None,
+    };
+    let shows = moves.iter().map(|m| m.slice.0);
+    let new = indexer_says(22, shows, moves.iter().map(shown).collect());
+    for said in [indexer_says(20, 0..4, vec![]), indexer_says(21, 0..4, vec![]), new] {
+        if let Err(error) = member.heartbeat(said).await {
+            assert!(error.is_retry() || error.code == ErrorCode::Unknown, "{error}");
+        }
+    }
+    catalog
+}
+
+/// They say so until the catalog is as it is wished for.
+async fn beat_until(member: &Coordinator, wish: impl Fn(&Catalog) -> bool) -> Arc<Catalog> {
+    let began = Instant::now();
+    loop {
+        let catalog = beat(member).await;
+        if wish(&catalog) {
+            return catalog;
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", catalog.index("i"));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slices_move_to_a_new_node_when_the_copies_agree() {
+    let mut world = World::with_bucket().await;
+    world.propose(create_index(spec("i"))).await;
+    let follower = world.follower().await;
+    let serves = |catalog: &Catalog| {
+        catalog.index("i").is_some_and(|index| index.state == IndexState::Maintenance)
+    };
+    beat_until(&follower, serves).await;
+    world.propose(Command::RegisterNode(node(22, Role::Indexer))).await;
+    beat_until(&follower, |catalog| catalog.nodes.contains_key(&NodeId(22))).await;
+
+    let request = |dry_run| RebalanceRequest { index: Some("i".into()), dry_run };
+    let planned = follower.rebalance(request(true)).await.unwrap();
+    assert_eq!(planned.moves.len(), 2);
+    assert!(follower.inner.replica.view().catalog.index("i").unwrap().moves.is_empty());
+
+    *world.cluster.differs.lock().unwrap() = Some(NodeId(22));
+    assert_eq!(follower.rebalance(request(false)).await.unwrap(), planned);
+    let catalog = beat_until(&follower, |catalog| catalog.ended_moves.len() == 2).await;
+    let undone = catalog.ended_moves.iter().map(|ended| ended.undone.as_deref().unwrap());
+    assert!(undone.into_iter().all(|why| why.contains("differ at epoch 1")));
+    assert_eq!(catalog.index("i").unwrap().topology.number, TopologyNo(1));
+
+    *world.cluster.differs.lock().unwrap() = None;
+    follower.rebalance(request(false)).await.unwrap();
+    let moved = |catalog: &Catalog| {
+        let topology = &catalog.index("i").unwrap().topology;
+        topology.slices_on(NodeId(22)).len() == 2
+    };
+    let catalog = beat_until(&follower, moved).await;
+    let now = catalog.index("i").unwrap().topology.clone();
+    assert_eq!(follower.topology(IndexId(1), now.number).await.unwrap(), now);
+    let first = follower.topology(IndexId(1), TopologyNo(1)).await.unwrap();
+    assert!(first.slices_on(NodeId(22)).is_empty(), "scans that began before go by it");
+    let unknown = RebalanceRequest { index: Some("none".into()), dry_run: true };
+    assert_eq!(follower.rebalance(unknown).await.unwrap_err().code, ErrorCode::Unknown);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_make_no_sense_are_refused() {
+    let world = World::with_bucket().await;
+    let (_, leader) = world.leader().await;
+    let (index, id) = (IndexId(1), MoveId(1));
+    let leaders_own = [
+        Command::PromoteEpochs(Vec::new()),
+        Command::AdvanceMove { index, id, stage: MoveStage::Done },
+        Command::EndMove { index, id, undone: None },
+    ];
+    for command in leaders_own {
+        let refused = leader.propose(CommandRequest { request: None, command }).await.unwrap_err();
+        assert_eq!(refused.code, ErrorCode::InvalidParameter);
+    }
+    assert!(leader.raft(vec![Bytes::from_static(b"nonsense")]).await.is_err());
+    let buckets = vec![(BucketId(1), VbucketSet::all(9), Cut::zero(9))];
+    let bad = SyncReport { projector: NodeId(10), buckets };
+    assert_eq!(leader.sync(bad).await.unwrap_err().code, ErrorCode::InvalidParameter);
+
+    let config = leader.inner.config.clone();
+    let directory = Arc::new(Local(world.cluster.clone()));
+    let second = Coordinator::start(config, Env::real(), directory).await.err().unwrap();
+    assert!(second.message.contains("in use"), "{second}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_without_the_others_sends_its_watchers_away() {
+    let world = World::new().await;
+    let (leader, member) = world.leader().await;
+    let mut watch = member.watch().await.unwrap();
+    (1..=3).map(NodeId).filter(|id| *id != leader).for_each(|id| world.stop(id));
+    let end = async {
+        loop {
+            if let Err(error) = watch.next().await.unwrap() {
+                return error;
+            }
+        }
+    };
+    let error = tokio::time::timeout(Duration::from_secs(10), end).await.unwrap();
+    assert_eq!(error.code, ErrorCode::NotLeader);
+    assert_eq!(member.watch().await.err().unwrap().code, ErrorCode::NotLeader, "nor new ones");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_whose_disk_fails_stops_and_says_so() {
+    let (mut env, _, disk) = proto::env::sim::world(1);
+    env.spawner = Env::real().spawner;
+    let config = Config::new(NodeId(1), vec![(NodeId(1), "member:1".into())], "/data/one".into());
+    let cluster = Arc::new(Cluster::default());
+    let directory = Arc::new(Local(cluster));
+    let member = Coordinator::start(config, env, directory).await.unwrap();
+    let request = |id| CommandRequest {
+        request: None,
+        command: Command::RegisterNode(node(id, Role::Indexer)),
+    };
+    while member.propose(request(20)).await.is_err() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let mut watch = member.watch().await.unwrap();
+    disk.crash();
+    // Whichever write meets the disk first stops the member: this one, or one of the leader's own.
+    let error = member.propose(request(21)).await.unwrap_err();
+    assert!([ErrorCode::Io, ErrorCode::Unavailable].contains(&error.code), "{error}");
+    tokio::time::timeout(Duration::from_secs(5), member.stopped()).await.unwrap();
+    let end = async { while watch.next().await.is_some_and(|message| message.is_ok()) {} };
+    tokio::time::timeout(Duration::from_secs(5), end).await.unwrap();
+    assert_eq!(member.status().await.unwrap().leader, None, "who has stopped does not lead");
+    assert!(member.propose(request(22)).await.unwrap_err().is_retry());
+}

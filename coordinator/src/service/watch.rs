@@ -1,0 +1,233 @@
+//! The catalog and the epochs, followed from any member.
+//!
+//! A watch keeps no queue: it remembers what it has told and, when the state changed, tells the
+//! difference. So a slow watcher holds up nobody and costs nothing; the catalogs that it missed in
+//! between are skipped, the epochs are not, as long as they are kept. The catalog is told before the
+//! epochs of the same state, so that nobody hears of an epoch of a bucket that he does not know. A long
+//! history of epochs is told in several messages.
+//!
+//! A member that is cut off from the others hears of no change and knows of no leader. It ends its
+//! watches after a while, so that the watchers go to a member that has one.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream;
+use proto::Error;
+use proto::model::cut::EpochMark;
+use proto::model::ids::{BucketId, Epoch};
+use proto::rpc::api::{ResultStream, WatchMessage};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use crate::raft::Role;
+use crate::raft::not_leader;
+use crate::replica::Replica;
+
+/// A message of epochs is no larger: a sixteenth of what may pass between processes.
+const MARKS_BYTES_MAX: usize = 4 << 20;
+/// A position takes no more on the wire: two numbers of 64 bits in the encoding's longest form.
+const POSITION_BYTES_MAX: usize = 20;
+/// What else a mark takes at most: five such numbers.
+const MARK_BYTES_MAX: usize = 50;
+/// A watch stays open without a leader for longer than an election takes.
+const LEADERLESS_MAX: Duration = Duration::from_secs(2);
+
+struct Watch {
+    replica: Arc<Replica>,
+    changes: watch::Receiver<u64>,
+    /// Closed when the member stops.
+    role: watch::Receiver<Role>,
+    /// Since when the member has known no leader.
+    leaderless: Option<Instant>,
+    catalog_cas: Option<u64>,
+    epochs: BTreeMap<BucketId, Epoch>,
+    waiting: VecDeque<WatchMessage>,
+}
+
+/// A watch of a member, which ends with an error when the member stops, or has had no leader for long.
+pub fn watch(replica: Arc<Replica>, role: watch::Receiver<Role>) -> ResultStream<WatchMessage> {
+    let watch = Watch {
+        changes: replica.changes(),
+        replica,
+        role,
+        leaderless: None,
+        catalog_cas: None,
+        epochs: BTreeMap::new(),
+        waiting: VecDeque::new(),
+    };
+    Box::pin(stream::unfold(Some(watch), |watch| async move {
+        let mut watch = watch?;
+        match watch.next().await {
+            Ok(message) => Some((Ok(message), Some(watch))),
+            Err(error) => Some((Err(error), None)),
+        }
+    }))
+}
+
+impl Watch {
+    async fn next(&mut self) -> Result<WatchMessage, Error> {
+        loop {
+            if let Some(message) = self.waiting.pop_front() {
+                return Ok(message);
+            }
+            self.gather();
+            if self.waiting.is_empty() {
+                self.wait().await?;
+            }
+        }
+    }
+
+    /// Waits for a change of the state. Who leads is none of a watcher's business, but that nobody does.
+    async fn wait(&mut self) -> Result<(), Error> {
+        let stopped = || Error::unavailable("this coordinator member has stopped");
+        loop {
+            self.leaderless = match self.role.borrow_and_update().leader {
+                Some(_) => None,
+                None => self.leaderless.or_else(|| Some(Instant::now())),
+            };
+            let give_up = self.leaderless.map(|since| since + LEADERLESS_MAX);
+            tokio::select! {
+                biased;
+                changed = self.changes.changed() => return changed.map_err(|_| stopped()),
+                changed = self.role.changed() => changed.map_err(|_| stopped())?,
+                () = sleep_until(give_up.unwrap_or_else(Instant::now)), if give_up.is_some() => {
+                    return Err(not_leader(None));
+                }
+            }
+        }
+    }
+
+    /// What the state has that was not told yet.
+    fn gather(&mut self) {
+        self.changes.mark_unchanged();
+        let view = self.replica.view();
+        if self.catalog_cas != Some(view.catalog.cas) {
+            self.catalog_cas = Some(view.catalog.cas);
+            self.waiting.push_back(WatchMessage::Catalog(view.catalog.clone()));
+        }
+        let mut messages = Messages::default();
+        for (id, bucket) in view.state.buckets() {
+            let told = self.epochs.entry(id).or_default();
+            bucket.epochs.after(*told).for_each(|mark| messages.add(mark));
+            *told = bucket.epochs.last().epoch;
+        }
+        self.epochs.retain(|bucket, _| view.state.bucket(*bucket).is_some());
+        self.waiting.extend(messages.finish().map(WatchMessage::Epochs));
+    }
+}
+
+/// Epochs, in messages of bounded size. Their cuts are shared with the state until they are sent.
+#[derive(Default)]
+struct Messages {
+    full: Vec<Vec<EpochMark>>,
+    last: Vec<EpochMark>,
+    last_bytes: usize,
+}
+
+impl Messages {
+    fn add(&mut self, mark: &EpochMark) {
+        let bytes = MARK_BYTES_MAX + POSITION_BYTES_MAX * usize::from(mark.cut.vbuckets());
+        if self.last_bytes + bytes > MARKS_BYTES_MAX && !self.last.is_empty() {
+            self.full.push(std::mem::take(&mut self.last));
+            self.last_bytes = 0;
+        }
+        self.last_bytes += bytes;
+        self.last.push(mark.clone());
+    }
+
+    fn finish(self) -> impl Iterator<Item = Vec<EpochMark>> {
+        let last = Some(self.last).filter(|last| !last.is_empty());
+        self.full.into_iter().chain(last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::StreamExt;
+    use proto::model::bucket::SourceKind;
+    use proto::model::cut::Position;
+    use proto::model::ids::{NodeId, Seqno, VbucketId, Vbuuid};
+    use proto::rpc::command::{Command, CommandRequest, Promotion};
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::raft::StateMachine;
+    use crate::replica::Machine;
+    use crate::state::StateContext;
+    use crate::state::tests::{apply, one_branch, with_bucket};
+
+    const LED: Role = Role { term: 1, leader: Some(NodeId(1)), leads: false };
+
+    fn replica(state: &StateContext) -> Arc<Replica> {
+        let replica = Replica::new();
+        Machine(replica.clone()).restore(&state.to_bytes().unwrap()).unwrap();
+        replica
+    }
+
+    /// Epochs 2 to `last` of bucket 2, which has 1,024 vbuckets.
+    fn wide(last: u64) -> StateContext {
+        let mut state = with_bucket();
+        let create = Command::CreateBucket {
+            name: "wide".into(),
+            vbuckets: 1024,
+            source: SourceKind::Embedded,
+            projectors: 1,
+            if_not_exists: false,
+        };
+        apply(&mut state, create);
+        one_branch(&mut state, BucketId(2), u64::MAX);
+        for n in 2..=last {
+            let position = Position { vbuuid: Vbuuid(u64::MAX), seqno: Seqno(u64::MAX - last + n) };
+            let changes = (0..1024).map(|vbucket| (VbucketId(vbucket), position)).collect();
+            let promotion = Promotion { bucket: BucketId(2), changes, horizon: Epoch(1) };
+            let command = Command::PromoteEpochs(vec![promotion]);
+            state.apply(100 + n, n, &CommandRequest { request: None, command });
+        }
+        state
+    }
+
+    #[tokio::test]
+    async fn a_long_history_comes_in_messages_of_bounded_size() {
+        let (_role, role) = watch::channel(LED);
+        let mut watch = super::watch(replica(&wide(600)), role);
+        let mut epochs = Vec::new();
+        while epochs.last() != Some(&600) {
+            let message = watch.next().await.unwrap().unwrap();
+            let bytes = postcard::to_stdvec(&message).unwrap().len();
+            assert!(bytes <= MARKS_BYTES_MAX + 10, "{bytes}");
+            if let WatchMessage::Epochs(marks) = message {
+                let wide = marks.iter().filter(|mark| mark.bucket == BucketId(2));
+                epochs.extend(wide.map(|mark| mark.epoch.0));
+            }
+        }
+        assert_eq!(epochs, (1..=600).collect::<Vec<_>>(), "all, in order");
+    }
+
+    #[tokio::test]
+    async fn a_member_that_knows_no_leader_for_long_ends_its_watches() {
+        let (role, role_out) = watch::channel(LED);
+        let mut watch = super::watch(replica(&with_bucket()), role_out);
+        for _ in 0..2 {
+            watch.next().await.unwrap().unwrap();
+        }
+        let second = Duration::from_secs(1);
+        let mut quiet = async |time| assert!(timeout(time, watch.next()).await.is_err());
+        quiet(second / 10).await;
+        // An election, with a candidate that stands again and again.
+        for term in 2..5 {
+            role.send_replace(Role { term, leader: None, leads: false });
+            quiet(second / 2).await;
+        }
+        role.send_replace(Role { term: 5, ..LED });
+        quiet(second / 10).await;
+        for term in 6..9 {
+            role.send_replace(Role { term, leader: None, leads: false });
+            quiet(second / 2).await;
+        }
+        let ended = timeout(second, watch.next()).await.unwrap().unwrap();
+        assert_eq!(ended.unwrap_err().code, proto::ErrorCode::NotLeader);
+        assert!(watch.next().await.is_none());
+    }
+}

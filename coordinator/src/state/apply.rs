@@ -1,0 +1,76 @@
+//! Applies commands, one by one.
+
+use proto::plant::{self, Plant};
+use proto::rpc::command::{Command, CommandRequest, Outcome};
+
+use super::context::StateContext;
+use super::effect::{Change, Effect};
+
+/// What counts as passed between two commands, at most.
+const STEP_MS_MAX: u64 = 10_000;
+
+impl StateContext {
+    /// Applies a command.
+    pub fn apply(
+        &mut self,
+        position: u64,
+        unix_ms: u64,
+        request: &CommandRequest,
+    ) -> (Outcome, Vec<Effect>) {
+        self.position = position;
+        let passed_ms = unix_ms.saturating_sub(std::mem::replace(&mut self.told_ms, unix_ms));
+        self.steady_ms += passed_ms.min(STEP_MS_MAX);
+        // A new leader's clock may be behind the old one's.
+        self.unix_ms = self.unix_ms.max(unix_ms);
+        if let Some(id) = request.request
+            && let Some(answer) = self.requests.answer(id)
+            && !plant::is(Plant::DoneTwice)
+        {
+            return (answer, Vec::new());
+        }
+        let (outcome, effects) = match self.run(&request.command) {
+            Ok((outcome, effects)) => (outcome, effects),
+            Err(error) => (Outcome::Refused(error), Vec::new()),
+        };
+        if !effects.is_empty() {
+            self.cas += 1;
+        }
+        if effects.contains(&Effect::CatalogChanged) {
+            self.catalog_cas = self.cas;
+        }
+        if let Some(id) = request.request {
+            self.requests.keep(id, position, outcome.clone());
+        }
+        (outcome, effects)
+    }
+
+    /// Either changes the state and says so with an effect, or leaves it as it is.
+    fn run(&mut self, command: &Command) -> Change {
+        match command {
+            Command::CreateBucket { name, vbuckets, source, projectors, if_not_exists } => {
+                self.create_bucket((name, *vbuckets, *source), *projectors, *if_not_exists)
+            }
+            Command::HandOver { bucket, vbuckets, to } => self.hand_over(bucket, vbuckets, *to),
+            Command::HandedOver { bucket, number } => self.handed_over(*bucket, *number),
+            Command::CancelHandOver { bucket } => self.cancel_hand_over(bucket),
+            Command::DropBucket { name, if_exists } => self.drop_bucket(name, *if_exists),
+            Command::CreateIndex { spec, defer_build, if_not_exists } => {
+                self.create_index(spec, *defer_build, *if_not_exists)
+            }
+            Command::BuildIndexes { bucket, names } => self.build_indexes(bucket, names),
+            Command::DropIndex { name, if_exists } => self.drop_index(name, *if_exists),
+            Command::RegisterNode(node) => self.register_node(node),
+            Command::IndexReady { index, generation } => self.index_ready(*index, *generation),
+            Command::StartMoves(moves) => self.start_moves(moves),
+            Command::AdvanceMove { index, id, stage } => self.advance_move(*index, *id, *stage),
+            Command::EndMove { index, id, undone } => self.end_move(*index, *id, undone.as_deref()),
+            Command::CancelMoves { index } => self.cancel_moves(index.as_deref()),
+            Command::DrainNode { node, drain } => self.drain_node(*node, *drain),
+            Command::RemoveNode { node } => self.remove_node(*node),
+            Command::SetIncludeApart { index, apart } => self.set_include_apart(index, *apart),
+            Command::SetReplicas { index, replicas } => self.set_replicas(index, *replicas),
+            Command::PromoteEpochs(promotions) => self.promote_epochs(promotions),
+            Command::Rollback { bucket, step } => self.rollback(*bucket, step),
+        }
+    }
+}

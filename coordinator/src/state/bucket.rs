@@ -1,0 +1,36 @@
+//! What the state has of a bucket.
+
+use std::sync::Arc;
+
+use proto::model::bucket::BucketInfo;
+use proto::model::history::{FailoverLogs, SourceHistory};
+use proto::{Error, ErrorCode, Result};
+use serde::{Deserialize, Serialize};
+
+use super::epoch_history::EpochHistory;
+
+/// A bucket and its stability timestamps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BucketState {
+    /// What the cluster knows of it.
+    pub info: Arc<BucketInfo>,
+    /// Its epochs.
+    pub epochs: EpochHistory,
+    /// The branches of its source, as they were told last; empty before.
+    pub logs: Arc<FailoverLogs>,
+}
+
+impl BucketState {
+    /// Has a history as many vbuckets as the bucket?
+    pub fn check(&self, history: &SourceHistory) -> Result<()> {
+        let BucketInfo { vbuckets, name, .. } = &*self.info;
+        let (of_cut, of_logs) = (history.durable.vbuckets(), history.logs.iter().count());
+        if of_cut == *vbuckets && of_logs == usize::from(*vbuckets) {
+            return Ok(());
+        }
+        let what = format!(
+            "bucket \"{name}\" has {vbuckets} vbuckets, its source's history {of_cut} and {of_logs}"
+        );
+        Err(Error::new(ErrorCode::InvalidParameter, what))
+    }
+}

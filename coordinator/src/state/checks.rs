@@ -1,0 +1,68 @@
+//! What names and declarations must be.
+
+use proto::model::index::{COLUMNS_MAX, IndexSpec, PartitionBy, REPLICAS_MAX, SLICES_MAX};
+use proto::{Error, ErrorCode, Result, expr::Expr};
+
+use super::context::StateContext;
+
+/// No name is longer; PostgreSQL's clients show about half of that.
+const NAME_BYTES_MAX: usize = 128;
+
+/// No declaration is longer; it travels with the catalog.
+const SQL_BYTES_MAX: usize = 64 << 10;
+
+impl StateContext {
+    pub(super) fn check_free(&self, name: &str) -> Result<()> {
+        let kind = match (self.bucket_named(name), self.index_named(name)) {
+            (Some(_), _) => "a bucket",
+            (_, Some(_)) => "an index",
+            (None, None) => return Ok(()),
+        };
+        Err(Error::new(ErrorCode::Exists, format!("there is {kind} \"{name}\" already"))
+            .with_hint("buckets and indexes share one namespace; choose another name"))
+    }
+}
+
+pub(super) fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains('\0') {
+        return Err(Error::new(
+            ErrorCode::InvalidParameter,
+            format!("a name has 1 to {NAME_BYTES_MAX} bytes, this one {}", name.len()),
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn check_range(what: &str, value: u64, min: u64, max: u64) -> Result<()> {
+    if (min..=max).contains(&value) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorCode::InvalidParameter,
+        format!("{what} = {value} is not between {min} and {max}"),
+    ))
+}
+
+pub(super) fn check_spec(spec: &IndexSpec) -> Result<()> {
+    let bad = |what: &str| Err(Error::new(ErrorCode::InvalidParameter, what.to_owned()));
+    check_range("slices", u64::from(spec.slices), 1, u64::from(SLICES_MAX))?;
+    check_range("replicas", u64::from(spec.replicas), 0, u64::from(REPLICAS_MAX))?;
+    if spec.keys.len() + spec.include.len() > COLUMNS_MAX || spec.sql.len() > SQL_BYTES_MAX {
+        return Err(Error::new(
+            ErrorCode::OverLimit,
+            format!("an index has at most {COLUMNS_MAX} keys and included expressions"),
+        ));
+    }
+    if spec.primary != spec.keys.is_empty() {
+        return bad("an index has keys, unless it is PRIMARY: then it has none");
+    }
+    let arrays = spec.keys.iter().filter(|part| matches!(part.expr, Expr::Unnest(_))).count();
+    if arrays > 1 {
+        return Err(Error::new(ErrorCode::Unsupported, "an index has at most one array key")
+            .with_hint("index each array by itself"));
+    }
+    if matches!(&spec.partition, PartitionBy::Exprs(exprs) if exprs.is_empty()) {
+        return bad("PARTITION BY HASH needs an expression");
+    }
+    Ok(())
+}

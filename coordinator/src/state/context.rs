@@ -1,0 +1,126 @@
+//! The records of the StateContext, and what anybody may ask of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use proto::model::catalog::Catalog;
+use proto::model::ids::{BucketId, IndexId, NodeId, TopologyNo};
+use proto::model::moves::EndedMove;
+use proto::model::node::NodeInfo;
+use proto::model::topology::IndexTopology;
+use proto::{Error, ErrorCode, Result};
+use serde::{Deserialize, Serialize};
+
+use super::bucket::BucketState;
+use super::index_record::IndexRecord;
+use super::requests::Requests;
+
+/// All that the cluster has agreed on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StateContext {
+    /// Counts the changes.
+    pub(super) cas: u64,
+    /// What `cas` was after the last change of the catalog; most changes are promotions.
+    pub(super) catalog_cas: u64,
+    /// The log position and the time of the last command.
+    pub(super) position: u64,
+    pub(super) unix_ms: u64,
+    /// The time of day as the last command told it.
+    pub(super) told_ms: u64,
+    /// Time that goes on evenly: a jump of the time of day moves it by [`STEP_MS_MAX`] at most. Rollback points age
+    /// by it.
+    pub(super) steady_ms: u64,
+    /// Numbers are given once.
+    pub(super) last_bucket: u64,
+    pub(super) last_index: u64,
+    pub(super) last_move: u64,
+    pub(super) buckets: BTreeMap<BucketId, BucketState>,
+    pub(super) indexes: BTreeMap<IndexId, IndexRecord>,
+    pub(super) nodes: BTreeMap<NodeId, Arc<NodeInfo>>,
+    /// Indexers that get no more slices.
+    pub(super) draining: BTreeSet<NodeId>,
+    /// The newest last.
+    pub(super) ended_moves: Vec<EndedMove>,
+    pub(super) requests: Requests,
+}
+
+impl StateContext {
+    /// How many changes there have been.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn cas(&self) -> u64 {
+        self.cas
+    }
+
+    /// The time of the last command.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn unix_ms(&self) -> u64 {
+        self.unix_ms
+    }
+
+    /// A bucket.
+    pub fn bucket(&self, id: BucketId) -> Option<&BucketState> {
+        self.buckets.get(&id)
+    }
+
+    /// All buckets by number.
+    pub fn buckets(&self) -> impl Iterator<Item = (BucketId, &BucketState)> {
+        self.buckets.iter().map(|(id, bucket)| (*id, bucket))
+    }
+
+    /// All indexes by number.
+    pub fn indexes(&self) -> impl Iterator<Item = &IndexRecord> {
+        self.indexes.values()
+    }
+
+    /// A registered process.
+    pub fn node(&self, id: NodeId) -> Option<&Arc<NodeInfo>> {
+        self.nodes.get(&id)
+    }
+
+    /// All registered processes by number.
+    pub fn nodes(&self) -> impl Iterator<Item = &Arc<NodeInfo>> {
+        self.nodes.values()
+    }
+
+    /// Is it an indexer that gets no more slices?
+    pub fn is_draining(&self, node: NodeId) -> bool {
+        self.draining.contains(&node)
+    }
+
+    /// What every service may know.
+    pub fn catalog(&self) -> Catalog {
+        let info = |(id, bucket): (&BucketId, &BucketState)| (*id, bucket.info.clone());
+        Catalog {
+            cas: self.catalog_cas,
+            newest_index: IndexId(self.last_index),
+            buckets: self.buckets.iter().map(info).collect(),
+            indexes: self.indexes.iter().map(|(id, index)| (*id, index.info.clone())).collect(),
+            nodes: self.nodes.clone(),
+            draining: self.draining.clone(),
+            ended_moves: self.ended_moves.clone(),
+        }
+    }
+
+    /// A state of an index's topology. A member that is behind does not know the newest ones yet.
+    pub fn topology(&self, index: IndexId, number: TopologyNo) -> Result<Arc<IndexTopology>> {
+        let Some(record) = self.indexes.get(&index) else {
+            let what = format!("index {index} does not exist");
+            return Err(match index.0 > self.last_index {
+                true => Error::unavailable(what).with_hint("this coordinator member is behind"),
+                false => Error::new(ErrorCode::Unknown, what),
+            });
+        };
+        let newest = record.info.topology.number;
+        record.topology(number).cloned().ok_or_else(|| match number > newest {
+            true => Error::unavailable(format!(
+                "topology {number} of index {index} is not known here yet; the newest is {newest}"
+            ))
+            .with_hint("this coordinator member is behind"),
+            false => Error::new(
+                ErrorCode::SnapshotTooOld,
+                format!("topology {number} of index {index} is no longer remembered"),
+            )
+            .with_hint("begin the scan anew"),
+        })
+    }
+}

@@ -1,0 +1,192 @@
+//! The epochs of a bucket that are still kept, and its rollback points ([`super::epochs`] says which are kept).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::history::SourceHistory;
+use proto::model::ids::{BucketId, Epoch, VbucketId};
+use proto::plant::{self, Plant};
+use proto::rpc::command::Promotion;
+use serde::{Deserialize, Serialize};
+
+/// Epochs that a bucket may keep however many there are: the two oldest, and what is under way.
+pub(super) const EPOCHS_MIN: usize = 4;
+
+/// Rollback points: up to this age (ms) there is one every so often (ms): seconds, minutes, hours.
+const TIERS: [(u64, u64); 4] =
+    [(60_000, 10_000), (600_000, 60_000), (3_600_000, 600_000), (21_600_000, 3_600_000)];
+
+/// The epochs of a bucket that are still kept; never empty.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EpochHistory {
+    marks: VecDeque<(EpochMark, u64)>,
+    /// Rollback points, below all of `marks`.
+    points: VecDeque<(EpochMark, u64)>,
+}
+
+impl EpochHistory {
+    /// The history of a new bucket: epoch 1 ends before the first mutation.
+    pub(super) fn new(bucket: BucketId, vbuckets: u16, steady_ms: u64) -> Self {
+        let mark = EpochMark {
+            bucket,
+            epoch: Epoch(1),
+            parent: Epoch(0),
+            cut: Arc::new(Cut::zero(vbuckets)),
+            horizon: Epoch(1),
+            points: Arc::default(),
+        };
+        Self { marks: VecDeque::from([(mark, steady_ms)]), points: VecDeque::new() }
+    }
+
+    /// The newest epoch.
+    pub fn last(&self) -> &EpochMark {
+        &self.marks[self.marks.len() - 1].0
+    }
+
+    /// The epochs after one, ascending; all for zero.
+    pub fn after(&self, epoch: Epoch) -> impl Iterator<Item = &EpochMark> {
+        let at = self.marks.partition_point(|(mark, _)| mark.epoch <= epoch);
+        self.marks.range(at..).map(|(mark, _)| mark)
+    }
+
+    /// The oldest epoch kept that covers a cut, which must be a place in the same history.
+    pub fn covering(&self, cut: &Cut) -> Option<&EpochMark> {
+        self.marks.iter().map(|(mark, _)| mark).find(|mark| mark.cut.reaches(cut))
+    }
+
+    /// The mark of an epoch that is kept, or is a rollback point.
+    pub fn mark(&self, epoch: Epoch) -> Option<&EpochMark> {
+        self.marks.iter().chain(&self.points).map(|(mark, _)| mark).find(|mark| mark.epoch == epoch)
+    }
+
+    /// The rollback point for a history: the newest epoch of which it has everything.
+    pub fn newest_in(&self, history: &SourceHistory) -> Option<&EpochMark> {
+        let newest_first = self.marks.iter().rev().chain(self.points.iter().rev());
+        let has = |mark: &&EpochMark| {
+            let last = VbucketId(mark.cut.vbuckets().saturating_sub(1));
+            match plant::is(Plant::PointTooNew) {
+                true => history.has(&mark.cut.with(&[(last, Position::default())])),
+                false => history.has(&mark.cut),
+            }
+        };
+        newest_first.map(|(mark, _)| mark).find(has)
+    }
+
+    /// What is above an epoch (zero: everything) is dead; the next epoch follows that one and ends at `cut`.
+    pub(super) fn go_back(&mut self, to: Epoch, cut: Arc<Cut>, steady_ms: u64) -> EpochMark {
+        let last = self.last().clone();
+        self.marks.retain(|(mark, _)| mark.epoch <= to);
+        if self.marks.is_empty() {
+            self.points.retain(|(mark, _)| mark.epoch <= to);
+            self.marks.extend(self.points.pop_back());
+        }
+        let epoch = Epoch(last.epoch.0 + 1);
+        let point = self.marks.back().map(|(point, _)| point.epoch);
+        let mark = EpochMark {
+            bucket: last.bucket,
+            epoch,
+            parent: to,
+            cut,
+            horizon: point.map_or(epoch, |point| point.min(last.horizon)),
+            points: self.point_epochs(),
+        };
+        self.marks.push_back((mark.clone(), steady_ms));
+        mark
+    }
+
+    fn point_epochs(&self) -> Arc<Vec<Epoch>> {
+        Arc::new(self.points.iter().map(|(mark, _)| mark.epoch).collect())
+    }
+
+    /// Takes in an epoch that has fallen behind the horizon, if it is far enough from the last point.
+    fn offer_point(&mut self, candidate: (EpochMark, u64)) {
+        let newest = self.points.back().map(|(_, published)| *published);
+        if newest.is_none_or(|newest| candidate.1 >= newest.saturating_add(TIERS[0].1)) {
+            self.points.push_back(candidate);
+        }
+    }
+
+    /// Gives up the points that are closer together than their age allows, or too old, or too many.
+    fn thin_points(&mut self, steady_ms: u64, points_max: usize) {
+        let mut kept_at: Option<u64> = None;
+        self.points.retain(|(_, published)| {
+            let age = steady_ms.saturating_sub(*published);
+            let Some((_, apart)) = TIERS.iter().find(|(age_max, _)| age <= *age_max) else {
+                return false;
+            };
+            let keep = kept_at.is_none_or(|at| *published >= at.saturating_add(*apart));
+            if keep {
+                kept_at = Some(*published);
+            }
+            keep
+        });
+        let surplus = self.points.len().saturating_sub(points_max);
+        self.points.drain(..surplus);
+    }
+
+    /// The newest epoch that is kept and not above another one; the oldest one if all are.
+    pub fn newest_until(&self, epoch: Epoch) -> Epoch {
+        let after = self.marks.partition_point(|(mark, _)| mark.epoch <= epoch);
+        self.marks[after.saturating_sub(1)].0.epoch
+    }
+
+    /// Publishes the next epoch, if anything changed.
+    pub(super) fn promote(
+        &mut self,
+        promotion: &Promotion,
+        steady_ms: u64,
+        epochs_max: usize,
+    ) -> Option<&EpochMark> {
+        let last = self.last().clone();
+        let changes: Vec<_> = promotion
+            .changes
+            .iter()
+            .filter(|(vbucket, position)| advances(last.cut.get(*vbucket), *position))
+            .filter(|(vbucket, _)| vbucket.0 < last.cut.vbuckets())
+            .copied()
+            .collect();
+        if changes.is_empty() {
+            return None;
+        }
+        let epoch = Epoch(last.epoch.0 + 1);
+        let horizon = promotion.horizon.max(last.horizon).min(epoch);
+        while self.marks.front().is_some_and(|(oldest, _)| oldest.epoch < horizon)
+            && let Some(passed) = self.marks.pop_front()
+        {
+            self.offer_point(passed);
+        }
+        self.thin_points(steady_ms, (epochs_max / 4).max(1));
+        let mark = EpochMark {
+            bucket: last.bucket,
+            epoch,
+            parent: last.epoch,
+            cut: Arc::new(last.cut.with(&changes)),
+            horizon,
+            points: self.point_epochs(),
+        };
+        self.marks.push_back((mark, steady_ms));
+        self.thin(epochs_max);
+        Some(self.last())
+    }
+
+    /// Forgets the oldest epochs that are too many. The very oldest stays, and what superseded it, so
+    /// that the age of the lease that holds it is known.
+    pub(super) fn thin(&mut self, epochs_max: usize) {
+        let surplus = self.marks.len().saturating_sub(epochs_max.max(EPOCHS_MIN));
+        if surplus > 0 {
+            self.marks.drain(2..2 + surplus);
+        }
+    }
+}
+
+/// Does a position lead on from another one? The same seqno on another branch does: the branch began
+/// there. Seqno 0 says nothing, whatever the branch.
+pub fn advances(from: Position, to: Position) -> bool {
+    to.seqno > from.seqno || (to.seqno == from.seqno && to.seqno.0 > 0 && to.vbuuid != from.vbuuid)
+}
+
+/// What of `to` leads on from `from`.
+pub fn advance(from: &Cut, to: &Cut) -> Vec<(VbucketId, Position)> {
+    to.iter().filter(|(vbucket, position)| advances(from.get(*vbucket), *position)).collect()
+}

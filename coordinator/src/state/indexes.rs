@@ -1,0 +1,131 @@
+//! DDL of indexes.
+
+use std::sync::Arc;
+
+use proto::model::ids::{Generation, IndexId, TopologyNo};
+use proto::model::index::{IndexInfo, IndexSpec, IndexState, REPLICAS_MAX};
+use proto::model::topology::IndexTopology;
+use proto::rpc::command::Outcome;
+
+use super::checks::{check_name, check_range, check_spec};
+use super::context::StateContext;
+use super::effect::{Change, Effect};
+use super::index_record::IndexRecord;
+use super::lookup::{no_bucket, no_index};
+use crate::planner;
+
+impl StateContext {
+    pub(super) fn create_index(
+        &mut self,
+        spec: &IndexSpec,
+        defer_build: bool,
+        if_not_exists: bool,
+    ) -> Change {
+        check_name(&spec.name)?;
+        let bucket = self.bucket_named(&spec.bucket).ok_or_else(|| no_bucket(&spec.bucket))?;
+        if let Some(id) = self.index_named(&spec.name).filter(|_| if_not_exists) {
+            return Ok((Outcome::Index(id), Vec::new()));
+        }
+        self.check_free(&spec.name)?;
+        check_spec(spec)?;
+        let placement = planner::place(spec.slices, spec.replicas, &self.indexer_loads())?;
+        self.last_index += 1;
+        let id = IndexId(self.last_index);
+        let state = if defer_build { IndexState::Pending } else { IndexState::Backfill };
+        let info = IndexInfo {
+            id,
+            bucket,
+            spec: Arc::new(spec.clone()),
+            state,
+            generation: Generation(1),
+            topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
+            moves: Vec::new(),
+            revision: 0,
+        };
+        self.indexes.insert(id, IndexRecord::new(info, self.position, self.unix_ms));
+        Ok((Outcome::Index(id), vec![Effect::CatalogChanged]))
+    }
+
+    pub(super) fn build_indexes(&mut self, bucket: &str, names: &[String]) -> Change {
+        let bucket_id = self.bucket_named(bucket).ok_or_else(|| no_bucket(bucket))?;
+        let mut ids = Vec::with_capacity(names.len());
+        for name in names {
+            let id = self.index_named(name).ok_or_else(|| no_index(name))?;
+            if self.indexes[&id].info.bucket != bucket_id {
+                return Err(no_index(name).context(format!("bucket \"{bucket}\"")));
+            }
+            ids.push(id);
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        // Those that are being built or ready already are left as they are.
+        ids.retain(|id| self.indexes[id].info.state == IndexState::Pending);
+        for id in &ids {
+            self.set_index_state(*id, IndexState::Backfill);
+        }
+        let effects = if ids.is_empty() { Vec::new() } else { vec![Effect::CatalogChanged] };
+        Ok((Outcome::Building(ids), effects))
+    }
+
+    pub(super) fn drop_index(&mut self, name: &str, if_exists: bool) -> Change {
+        match self.index_named(name) {
+            Some(id) => {
+                self.indexes.remove(&id);
+                Ok((Outcome::Done, vec![Effect::CatalogChanged]))
+            }
+            None if if_exists => Ok((Outcome::Done, Vec::new())),
+            None => Err(no_index(name)),
+        }
+    }
+
+    pub(super) fn index_ready(&mut self, index: IndexId, generation: Generation) -> Change {
+        // Dropped, rebuilt or ready meanwhile: what the leader saw is of the past.
+        let building = self.indexes.get(&index).is_some_and(|record| {
+            record.info.generation == generation && record.info.state == IndexState::Backfill
+        });
+        if !building {
+            return Ok((Outcome::Done, Vec::new()));
+        }
+        self.set_index_state(index, IndexState::Maintenance);
+        Ok((Outcome::Done, vec![Effect::CatalogChanged]))
+    }
+
+    fn set_index_state(&mut self, id: IndexId, state: IndexState) {
+        if let Some(record) = self.indexes.get_mut(&id) {
+            record.change(self.position, self.unix_ms, |info| info.state = state);
+        }
+    }
+
+    /// Copies come and go by moves, which the leader plans; what is not built yet stays as it was placed
+    /// until then.
+    pub(super) fn set_include_apart(&mut self, name: &str, apart: bool) -> Change {
+        let id = self.index_named(name).ok_or_else(|| no_index(name))?;
+        let Some(record) = self.indexes.get_mut(&id) else { return Err(no_index(name)) };
+        if record.info.spec.include_apart == apart {
+            return Ok((Outcome::Done, Vec::new()));
+        }
+        record.change(self.position, self.unix_ms, |info| {
+            Arc::make_mut(&mut info.spec).include_apart = apart;
+        });
+        Ok((Outcome::Done, vec![Effect::CatalogChanged]))
+    }
+
+    pub(super) fn set_replicas(&mut self, name: &str, replicas: u8) -> Change {
+        check_range("replicas", u64::from(replicas), 0, u64::from(REPLICAS_MAX))?;
+        let id = self.index_named(name).ok_or_else(|| no_index(name))?;
+        let now = self.indexes[&id].info.spec.replicas;
+        if now == replicas {
+            return Ok((Outcome::Done, Vec::new()));
+        }
+        let indexers: Vec<_> = self.receiving_indexers().collect();
+        if replicas > now {
+            planner::check_enough(replicas, &indexers)?;
+        }
+        if let Some(record) = self.indexes.get_mut(&id) {
+            record.change(self.position, self.unix_ms, |info| {
+                Arc::make_mut(&mut info.spec).replicas = replicas;
+            });
+        }
+        Ok((Outcome::Done, vec![Effect::CatalogChanged]))
+    }
+}

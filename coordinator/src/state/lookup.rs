@@ -1,0 +1,57 @@
+//! What commands ask of the state before they change it.
+
+use proto::model::ids::{BucketId, IndexId, NodeId};
+use proto::model::node::Role;
+use proto::{Error, ErrorCode, Result};
+
+use super::context::StateContext;
+use super::placement::settled;
+use crate::planner::Load;
+
+impl StateContext {
+    pub(super) fn bucket_named(&self, name: &str) -> Option<BucketId> {
+        self.buckets.iter().find(|(_, bucket)| bucket.info.name == name).map(|(id, _)| *id)
+    }
+
+    pub(super) fn index_named(&self, name: &str) -> Option<IndexId> {
+        self.indexes.iter().find(|(_, index)| index.info.spec.name == name).map(|(id, _)| *id)
+    }
+
+    /// The indexers that may get slices, with what they keep when all moves are done.
+    pub(super) fn indexer_loads(&self) -> Vec<Load> {
+        let placements: Vec<Vec<NodeId>> =
+            self.indexes.values().flat_map(|index| settled(&index.info)).collect();
+        self.receiving_indexers()
+            .map(|id| Load {
+                node: id,
+                zone: self.nodes[&id].zone.clone(),
+                copies: placements.iter().filter(|nodes| nodes.contains(&id)).count(),
+                first_copies: placements.iter().filter(|nodes| nodes.first() == Some(&id)).count(),
+            })
+            .collect()
+    }
+
+    /// The indexers that may get slices, ascending.
+    pub(super) fn receiving_indexers(&self) -> impl Iterator<Item = NodeId> {
+        let indexers = self.nodes.values().filter(|node| node.role == Role::Indexer);
+        indexers.map(|node| node.id).filter(|id| !self.draining.contains(id))
+    }
+
+    /// The vbuckets of all buckets.
+    pub(super) fn vbuckets_in_all(&self) -> usize {
+        self.buckets.values().map(|bucket| usize::from(bucket.info.vbuckets)).sum()
+    }
+
+    pub(super) fn role_of(&self, node: NodeId) -> Result<Role> {
+        let unknown = || Error::new(ErrorCode::Unknown, format!("no node {node} is registered"));
+        self.nodes.get(&node).map(|info| info.role).ok_or_else(unknown)
+    }
+}
+
+pub(super) fn no_bucket(name: &str) -> Error {
+    Error::new(ErrorCode::Unknown, format!("bucket \"{name}\" does not exist"))
+}
+
+pub(super) fn no_index(name: &str) -> Error {
+    Error::new(ErrorCode::Unknown, format!("index \"{name}\" does not exist"))
+}

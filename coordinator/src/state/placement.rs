@@ -1,0 +1,41 @@
+//! Where the copies of an index's slices are, and how that changes.
+
+use std::sync::Arc;
+
+use proto::model::ids::{NodeId, SliceNo, TopologyNo};
+use proto::model::index::IndexInfo;
+use proto::model::moves::MoveStage;
+use proto::model::topology::IndexTopology;
+
+use crate::planner::replace_copy;
+
+/// Where the slices of an index are when its moves are done.
+pub fn settled(info: &IndexInfo) -> Vec<Vec<NodeId>> {
+    let mut placement = info.topology.placement.clone();
+    for m in info.moves.iter().filter(|m| m.stage < MoveStage::Done) {
+        if let Some(copies) = placement.get_mut(usize::from(m.slice.0)) {
+            replace_copy(copies, m.from, m.to);
+        }
+    }
+    placement
+}
+
+/// Gives a slice another node, or a node more or less, as the next state of the topology.
+pub(super) fn change_copies(
+    info: &mut IndexInfo,
+    slice: SliceNo,
+    from: Option<NodeId>,
+    to: Option<NodeId>,
+) {
+    let mut placement = info.topology.placement.clone();
+    if let Some(copies) = placement.get_mut(usize::from(slice.0)) {
+        replace_copy(copies, from, to);
+    }
+    change_placement(info, placement);
+}
+
+/// The next state of the topology.
+pub(super) fn change_placement(info: &mut IndexInfo, placement: Vec<Vec<NodeId>>) {
+    let number = TopologyNo(info.topology.number.0 + 1);
+    info.topology = Arc::new(IndexTopology { number, placement });
+}

@@ -1,0 +1,54 @@
+//! The parts of a node that its followers, moves and service share.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use proto::client::source::source_of;
+use proto::env::Env;
+use proto::model::catalog::Catalog;
+use proto::model::ids::BucketId;
+use proto::rpc::api::{Directory, ProjectorApi};
+use proto::{Error, Result};
+use storage::{SliceStore, StorageEngine};
+use tokio::sync::watch;
+
+use crate::config::Config;
+
+/// The parts of a node that its tasks share; cheap to clone.
+#[derive(Clone)]
+pub struct NodeContext {
+    /// Settings.
+    pub config: Config,
+    /// The seams.
+    pub env: Env,
+    /// The other services.
+    pub directory: Arc<dyn Directory>,
+    /// The slices.
+    pub store: Arc<dyn SliceStore>,
+    /// The slices as files, for moves; the same store.
+    pub fragments: Arc<StorageEngine>,
+    /// Counts the catalogs taken.
+    pub catalog_taken: watch::Sender<u64>,
+    /// The newest catalog.
+    pub catalog: Arc<ArcSwap<Catalog>>,
+    /// Counts the epochs applied, and changes of which slices there are.
+    pub applied: watch::Sender<u64>,
+    /// Counts changes of which slices there are and can be read.
+    pub slices: watch::Sender<u64>,
+}
+
+impl NodeContext {
+    /// The source of a bucket, as the catalog has it now.
+    pub fn source(&self, bucket: BucketId) -> Result<Arc<dyn ProjectorApi>> {
+        let catalog = self.catalog.load();
+        let unknown = || Error::unavailable(format!("bucket {bucket} is not known here"));
+        let info = catalog.buckets.get(&bucket).ok_or_else(unknown)?;
+        source_of(&*self.directory, info, |node| catalog.nodes.get(&node).cloned())
+    }
+
+    /// An index was built, dropped or begun.
+    pub fn slices_changed(&self) {
+        self.slices.send_modify(|count| *count += 1);
+        self.applied.send_modify(|count| *count += 1);
+    }
+}

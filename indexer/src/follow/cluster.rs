@@ -1,0 +1,174 @@
+//! All that an indexer needs around it, for tests that play the projector: a coordinator that tells a catalog, and a
+//! directory of the indexers that a test has started.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream;
+use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::catalog::Catalog;
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::history::{SourceHistory, SourcePlace};
+use proto::model::ids::{BucketId, IndexId, NodeId, TopologyNo};
+use proto::model::index::IndexInfo;
+use proto::model::moves::{RebalancePlan, RebalanceRequest};
+use proto::model::node::{NodeInfo, Role};
+use proto::model::topology::IndexTopology;
+use proto::rpc::api::{
+    CoordinatorApi, CoordinatorStatus, Directory, HandOverPiece, HandOverRequest, Heartbeat,
+    IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream, SyncReport, WatchMessage,
+    WriteReply, WriteRequest,
+};
+use proto::rpc::command::{CommandRequest, Outcome};
+use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
+use proto::{Error, Result};
+use tokio::sync::watch;
+
+/// The bucket, of two vbuckets.
+pub const BUCKET: BucketId = BucketId(1);
+/// The projector.
+pub const PROJECTOR: NodeId = NodeId(2);
+
+/// What a test plays of a projector.
+#[async_trait]
+pub trait Streams: Clone + Send + Sync + 'static {
+    async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>>;
+    async fn backfill(&self, request: BackfillRequest) -> Result<ResultStream<BackfillMessage>>;
+}
+
+/// What indexers are told.
+pub struct Told {
+    pub catalog: watch::Sender<Arc<Catalog>>,
+    pub indexers: Mutex<BTreeMap<NodeId, Arc<dyn IndexerApi>>>,
+}
+
+/// The services as an indexer sees them.
+#[derive(Clone)]
+pub struct Cluster<S> {
+    pub told: Arc<Told>,
+    pub streams: S,
+}
+
+pub fn node(id: NodeId, role: Role) -> Arc<NodeInfo> {
+    Arc::new(NodeInfo { id, role, address: String::new(), zone: String::new() })
+}
+
+impl Told {
+    /// One bucket, with indexes that are numbered from 1 on.
+    pub fn new(indexers: &[NodeId], indexes: &[Arc<IndexInfo>]) -> Arc<Self> {
+        let bucket = BucketInfo::new(BUCKET, "b", 2, SourceKind::Embedded, PROJECTOR);
+        let indexers = indexers.iter().map(|id| node(*id, Role::Indexer));
+        let nodes = indexers.chain([node(PROJECTOR, Role::Projector)]);
+        let catalog = Catalog {
+            cas: 1,
+            newest_index: IndexId(indexes.len() as u64),
+            buckets: [(BUCKET, Arc::new(bucket))].into(),
+            indexes: indexes.iter().map(|index| (index.id, Arc::clone(index))).collect(),
+            nodes: nodes.map(|node| (node.id, node)).collect(),
+            ..Catalog::default()
+        };
+        let catalog = watch::Sender::new(Arc::new(catalog));
+        Arc::new(Self { catalog, indexers: Mutex::default() })
+    }
+
+    /// Tells another catalog.
+    pub fn change(&self, change: impl FnOnce(&mut Catalog)) {
+        self.catalog.send_modify(|catalog| {
+            let next = Arc::make_mut(catalog);
+            next.cas += 1;
+            change(next);
+        });
+    }
+}
+
+fn no<T>() -> Result<T> {
+    Err(Error::unavailable("not here"))
+}
+
+#[async_trait]
+impl<S: Streams> CoordinatorApi for Cluster<S> {
+    async fn propose(&self, _: CommandRequest) -> Result<Outcome> {
+        Ok(Outcome::Done)
+    }
+    async fn sync(&self, _: SyncReport) -> Result<()> {
+        Ok(())
+    }
+    async fn heartbeat(&self, _: Heartbeat) -> Result<()> {
+        Ok(())
+    }
+    async fn epoch_covering(
+        &self,
+        _: BucketId,
+        _: Cut,
+        _: Option<u64>,
+        _: u64,
+    ) -> Result<EpochMark> {
+        no()
+    }
+    async fn watch(&self) -> Result<ResultStream<WatchMessage>> {
+        let mut catalog = self.told.catalog.subscribe();
+        catalog.mark_changed();
+        Ok(Box::pin(stream::unfold(catalog, |mut catalog| async {
+            catalog.changed().await.ok()?;
+            let told = Arc::clone(&catalog.borrow_and_update());
+            Some((Ok(WatchMessage::Catalog(told)), catalog))
+        })))
+    }
+    async fn status(&self) -> Result<CoordinatorStatus> {
+        no()
+    }
+    async fn raft(&self, _: Vec<Bytes>) -> Result<()> {
+        Ok(())
+    }
+    async fn rebalance(&self, _: RebalanceRequest) -> Result<RebalancePlan> {
+        no()
+    }
+    async fn topology(&self, _: IndexId, _: TopologyNo) -> Result<Arc<IndexTopology>> {
+        no()
+    }
+}
+
+#[async_trait]
+impl<S: Streams> ProjectorApi for Cluster<S> {
+    async fn write(&self, _: WriteRequest) -> Result<WriteReply> {
+        no()
+    }
+    async fn get(&self, _: BucketId, _: Vec<String>) -> Result<Vec<Option<Bytes>>> {
+        no()
+    }
+    async fn push(&self, _: PushRequest) -> Result<PushReply> {
+        no()
+    }
+    async fn hand_over(&self, _: HandOverRequest) -> Result<HandOverPiece> {
+        no()
+    }
+    async fn place(&self, _: BucketId) -> Result<SourcePlace> {
+        no()
+    }
+    async fn history(&self, _: BucketId) -> Result<SourceHistory> {
+        no()
+    }
+    async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
+        self.streams.subscribe(request).await
+    }
+    async fn backfill(&self, request: BackfillRequest) -> Result<ResultStream<BackfillMessage>> {
+        self.streams.backfill(request).await
+    }
+}
+
+impl<S: Streams> Directory for Cluster<S> {
+    fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
+        Arc::new(self.clone())
+    }
+    fn coordinator_member(&self, _: NodeId) -> Result<Arc<dyn CoordinatorApi>> {
+        Ok(Arc::new(self.clone()))
+    }
+    fn projector(&self, _: &NodeInfo) -> Arc<dyn ProjectorApi> {
+        Arc::new(self.clone())
+    }
+    fn indexer(&self, node: &NodeInfo) -> Arc<dyn IndexerApi> {
+        Arc::clone(&self.told.indexers.lock().unwrap()[&node.id])
+    }
+}

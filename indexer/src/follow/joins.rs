@@ -1,0 +1,142 @@
+//! What a stream brings: which slices of which indexes it feeds, and how those come here that are not here, and go
+//! that it does not feed any more.
+
+use std::sync::Arc;
+
+use proto::model::cut::Cut;
+use proto::model::ids::{IndexId, SliceId, SliceNo};
+use proto::model::index::{IndexInfo, IndexState};
+use proto::plant::{self, Plant};
+use proto::{Error, Result};
+
+use storage::StoredIndex;
+
+use super::follower::{Fed, Follower, grouping};
+use super::policy;
+use crate::context::NodeContext;
+
+impl Follower {
+    /// A generation of an index, if it is here.
+    fn stored_as(&self, index: &IndexInfo) -> Option<StoredIndex> {
+        let of = (index.id, index.generation);
+        self.stored().into_iter().find(|stored| (stored.info.id, stored.info.generation) == of)
+    }
+
+    /// The stream does not bring an index that is here. Its copy ends with this place of the stream, so it
+    /// goes; unless it is the projector that has not heard of the index or of its newest place yet.
+    pub(super) async fn leave(&self, stored: &StoredIndex) -> Result<()> {
+        let id = stored.info.id;
+        let catalog = self.context.catalog.load_full();
+        let is_past = match catalog.indexes.get(&id) {
+            Some(index) => {
+                index.revision >= stored.info.revision
+                    && !index.feeds_any(self.context.config.node.id)
+            }
+            None => id <= catalog.newest_index,
+        };
+        if !is_past {
+            return Err(self.is_behind(id));
+        }
+        self.context.store.drop_index(id).await?;
+        self.context.slices_changed();
+        Ok(())
+    }
+
+    fn is_behind(&self, index: IndexId) -> Error {
+        Error::unavailable(format!(
+            "bucket {}: the projector has not heard of the newest state of index {index}",
+            self.bucket
+        ))
+    }
+
+    /// Takes note of what the frames are evaluated for from here on. A slice that they no longer bring ends
+    /// here: it goes, before an epoch is applied without it.
+    async fn feed(&mut self, index: &Arc<IndexInfo>, at: &Cut) -> Result<()> {
+        let node = self.context.config.node.id;
+        let known = self.revisions.get(&index.id).copied().unwrap_or(0);
+        let stored = self.stored_as(index);
+        let kept = stored.as_ref().map_or(0, |stored| stored.info.revision);
+        if index.revision < known.max(kept) {
+            return Err(self.is_behind(index.id));
+        }
+        self.revisions.insert(index.id, index.revision);
+        for (slice, _) in stored.iter().flat_map(|stored| &stored.slices) {
+            if !index.feeds(node, *slice) && !plant::is(Plant::StaleOwnerAnswers) {
+                let (index, generation) = (index.id, index.generation);
+                let slice = SliceId { index, generation, slice: *slice };
+                self.context.store.drop_slice(slice).await?;
+                self.context.slices_changed();
+            }
+        }
+        let rebuilt = self.context.fragments.rebuilt_slices(index.id, index.generation);
+        if rebuilt.iter().any(|slice| !index.feeds(node, *slice)) {
+            // It is begun anew for those that stay.
+            self.builds.remove(&index.id);
+            self.context.fragments.drop_rebuild(index.id).await?;
+        }
+        let before = self.fed.remove(&index.id).map(|fed| fed.since).unwrap_or_default();
+        let since = policy::fed_since(index, node, before, at);
+        self.fed.insert(index.id, Fed { info: Arc::clone(index), since });
+        Ok(())
+    }
+
+    /// Shows the slices that have been copied and whose mutations the stream brings from behind the newest
+    /// epoch on.
+    pub(super) async fn install_arrived(&mut self) {
+        let Some(mark) = &self.applied else { return };
+        if self.resync.is_some() {
+            // What would be installed now lacks what the copies here are about to be given.
+            return;
+        }
+        for mv in self.incoming.of_bucket(self.bucket) {
+            let Some(fed) = self.fed.get(&mv.slice.index) else { continue };
+            let Some(since) = fed.since.get(&mv.slice.slice) else { continue };
+            // A slice that is here from before leaves with an earlier place of the stream.
+            let is_known = |id| fed.info.moves.iter().any(|known| known.id == id);
+            if !mv.id().is_none_or(is_known) {
+                continue;
+            }
+            let covered = mark.cut.reaches(since) || plant::is(Plant::HandOverUncovered);
+            if fed.info.generation == mv.slice.generation
+                && covered
+                && mv.install(&self.context, &fed.info, mark).await
+                && mv.id().is_none()
+            {
+                self.incoming.restored(mv.slice);
+            }
+        }
+    }
+
+    /// An index is in the stream from here on: build it, if it is new; fetch what is not here of one that other nodes
+    /// have or had.
+    pub(super) async fn join(&mut self, index: Arc<IndexInfo>, at: &Cut) -> Result<()> {
+        self.feed(&index, at).await?;
+        let NodeContext { store, fragments, config, .. } = &self.context;
+        let incoming = &self.incoming;
+        // Slices of a move come from another copy.
+        let mut missing = index.topology.slices_on(config.node.id);
+        let stored = self.stored_as(&index);
+        let (id, generation) = (index.id, index.generation);
+        let rebuilt = fragments.rebuilt_slices(id, generation);
+        let build = self.builds.get(&id).filter(|build| build.info.generation == generation);
+        if missing.is_empty() || (build.is_some() && rebuilt.is_empty()) {
+            return Ok(());
+        }
+        let readable = stored.as_ref().filter(|stored| stored.floor.is_some());
+        let had = readable.is_some() || build.is_some() || incoming.is_restoring(id, generation);
+        if !had && index.state != IndexState::Maintenance {
+            store.begin_build(Arc::clone(&index), grouping(&index)).await?;
+            self.spawn_build(&index, at.clone());
+            self.context.slices_changed();
+            return Ok(());
+        }
+        if stored.is_some() && readable.is_none() {
+            // Of a build that is no more.
+            store.drop_index(id).await?;
+        }
+        let is_here = |slice: &SliceNo| readable.iter().any(|stored| stored.has(*slice));
+        missing.retain(|slice| !is_here(slice) && !rebuilt.contains(slice));
+        incoming.restore(&self.context, &index, &missing);
+        Ok(())
+    }
+}

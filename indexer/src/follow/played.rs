@@ -1,0 +1,205 @@
+//! A projector that a test plays, for whole indexers: what it sends is written down, and what it was asked for is
+//! remembered. One bucket, and an index of two slices.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_channel::Sender;
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::{self, StreamExt};
+use proto::Result;
+use proto::env::Env;
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::ids::{Epoch, Generation, IndexId, NodeId, Seqno, SliceId, SliceNo, Vbuuid};
+use proto::model::index::{IndexInfo, IndexSpec, IndexState};
+use proto::model::topology::{PartitionKey, TopologyProvider};
+use proto::rpc::api::{IndexerApi, ResultStream};
+use proto::rpc::mutation::{
+    BackfillMessage, BackfillRequest, KeyVersionsWriter, MutationKind, StreamMessage,
+    SubscribeRequest,
+};
+use tokio::sync::watch;
+
+use super::cluster::{BUCKET, Cluster, Streams, Told};
+use crate::Indexer;
+use storage::{EpochBatch, Grouping, SliceStore, StorageEngine, StoreOptions};
+
+pub const INDEX: IndexId = IndexId(1);
+/// The slices of the index.
+pub const SLICES: [SliceId; 2] = [slice(0), slice(1)];
+pub const BRANCH: Vbuuid = Vbuuid(9);
+
+const fn slice(slice: u16) -> SliceId {
+    SliceId { index: INDEX, generation: Generation(0), slice: SliceNo(slice) }
+}
+
+/// What a subscription gets at first; it is told how many of that node came before.
+type Streamed = dyn Fn(&SubscribeRequest, usize) -> Vec<StreamMessage> + Send + Sync;
+/// The snapshot that a backfill gets: its cut and its documents.
+type Snapshots = dyn Fn(&BackfillRequest, usize) -> (Cut, Bytes) + Send + Sync;
+
+/// What is played, and what was asked.
+pub struct Played {
+    pub told: Arc<Told>,
+    pub subscriptions: Mutex<Vec<SubscribeRequest>>,
+    pub backfills: Mutex<Vec<BackfillRequest>>,
+    /// Are documents of snapshots let through?
+    pub open: watch::Sender<bool>,
+    /// Where the newest stream of each node goes on.
+    more: Mutex<BTreeMap<NodeId, Sender<StreamMessage>>>,
+    streams: Box<Streamed>,
+    snapshots: Box<Snapshots>,
+}
+
+/// The projector.
+#[derive(Clone)]
+pub struct Script(pub Arc<Played>);
+
+impl Script {
+    pub fn new(
+        copies: &[NodeId],
+        streams: impl Fn(&SubscribeRequest, usize) -> Vec<StreamMessage> + Send + Sync + 'static,
+        snapshots: impl Fn(&BackfillRequest, usize) -> (Cut, Bytes) + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(Played {
+            told: Told::new(copies, &[index(copies)]),
+            subscriptions: Mutex::default(),
+            backfills: Mutex::default(),
+            open: watch::Sender::new(true),
+            more: Mutex::default(),
+            streams: Box::new(streams),
+            snapshots: Box::new(snapshots),
+        }))
+    }
+
+    /// Sends more to the newest stream of a node.
+    pub fn send(&self, node: NodeId, messages: impl IntoIterator<Item = StreamMessage>) {
+        let more = &self.0.more.lock().unwrap()[&node];
+        messages.into_iter().for_each(|message| more.try_send(message).unwrap());
+    }
+
+    /// The services as an indexer sees them.
+    pub fn cluster(&self) -> Arc<Cluster<Self>> {
+        Arc::new(Cluster { told: Arc::clone(&self.0.told), streams: self.clone() })
+    }
+
+    /// How many backfills a node has asked for.
+    pub fn backfills_of(&self, node: NodeId) -> usize {
+        self.0.backfills.lock().unwrap().iter().filter(|asked| asked.node == node).count()
+    }
+}
+
+pub fn cut(seqnos: [u64; 2]) -> Cut {
+    let position = |seqno| match seqno {
+        0 => Position { vbuuid: Vbuuid(0), seqno: Seqno(0) },
+        _ => Position { vbuuid: BRANCH, seqno: Seqno(seqno) },
+    };
+    Cut::from_positions(seqnos.map(position).to_vec())
+}
+
+pub fn mark(epoch: u64, parent: u64, cut: Cut) -> EpochMark {
+    let (epoch, parent, horizon) = (Epoch(epoch), Epoch(parent), Epoch(0));
+    EpochMark { bucket: BUCKET, epoch, parent, cut: cut.into(), horizon, points: Arc::default() }
+}
+
+/// Documents of vbucket 0 from a seqno on, a thousand bytes each.
+pub fn documents(from: u64, count: u64) -> Bytes {
+    let (mut writer, topology) = (KeyVersionsWriter::default(), Arc::clone(&index(&[]).topology));
+    for n in 1..=count {
+        let id = format!("d{:06}", from + n);
+        writer.mutation(n, MutationKind::Upsert, &id, 1);
+        writer.index(INDEX, Generation(0), 1);
+        let mut key = Vec::new();
+        proto::value::key::encode_part(
+            &proto::value::Value::int((from + n) as i64),
+            false,
+            &mut key,
+        );
+        writer.entry(topology.partition(PartitionKey::Id(&id)), &key, &[0; 1000]);
+    }
+    writer.finish()
+}
+
+/// The index with all of its slices on these nodes.
+pub fn index(copies: &[NodeId]) -> Arc<IndexInfo> {
+    placed(vec![copies.to_vec(), copies.to_vec()])
+}
+
+/// The same, as it joins a stream for the first time.
+pub fn fresh(copies: &[NodeId]) -> Arc<IndexInfo> {
+    let info = IndexInfo::clone(&index(copies));
+    Arc::new(IndexInfo { state: IndexState::Backfill, ..info })
+}
+
+/// The index with each slice on nodes of its own.
+pub fn placed(placement: Vec<Vec<NodeId>>) -> Arc<IndexInfo> {
+    let info = IndexInfo::new(INDEX, BUCKET, IndexSpec::new("i", "b"), placement);
+    Arc::new(IndexInfo { state: IndexState::Maintenance, ..info })
+}
+
+#[async_trait]
+impl Streams for Script {
+    async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
+        let mut all = self.0.subscriptions.lock().unwrap();
+        let before = all.iter().filter(|other| other.node == request.node).count();
+        let messages = (self.0.streams)(&request, before);
+        let (sender, more) = async_channel::bounded(64);
+        self.0.more.lock().unwrap().insert(request.node, sender);
+        all.push(request);
+        Ok(Box::pin(stream::iter(messages).chain(more).map(Ok)))
+    }
+    async fn backfill(&self, request: BackfillRequest) -> Result<ResultStream<BackfillMessage>> {
+        let before = self.backfills_of(request.node);
+        let (cut, documents) = (self.0.snapshots)(&request, before);
+        self.0.backfills.lock().unwrap().push(request);
+        let begin = stream::iter([Ok(BackfillMessage::Begin { cut })]);
+        let mut open = self.0.open.subscribe();
+        let documents = async move {
+            let _ = open.wait_for(|open| *open).await;
+            stream::iter([Ok(BackfillMessage::Documents(documents)), Ok(BackfillMessage::End)])
+        };
+        let rest = stream::once(documents).flatten();
+        Ok(Box::pin(begin.chain(rest).chain(stream::pending())))
+    }
+}
+
+/// What a node shows of the index at an epoch, once it does: the sum of its slices, and how many entries they have.
+pub async fn shown(indexer: &Indexer, epoch: Epoch) -> (u64, u64) {
+    let (mut sum, mut entries) = (0u64, 0);
+    for slice in SLICES {
+        let (of_slice, count) = shown_of(indexer, slice, epoch).await;
+        (sum, entries) = (sum.wrapping_add(of_slice), entries + count);
+    }
+    (sum, entries)
+}
+
+/// What some slices show when their newest documents are those up to a seqno: one after the other.
+pub async fn expected(to: u64) -> Vec<(u64, u64)> {
+    let dir = tempfile::tempdir().unwrap();
+    let node = NodeId(99);
+    let store = StorageEngine::open(&Env::real(), node, dir.path(), StoreOptions::default());
+    let store = store.expect("it opens");
+    store.begin_build(index(&[node]), Grouping::Together).await.unwrap();
+    store.begin_backfill(INDEX, Generation(0)).await.unwrap();
+    store.backfill(INDEX, Generation(0), documents(0, to)).await.unwrap();
+    let mark = mark(1, 0, cut([to, 0]));
+    store.apply(EpochBatch { mark: mark.clone(), pieces: Vec::new() }).await.unwrap();
+    store.finish_build(INDEX, Generation(0), &mark).await.unwrap();
+    let shown = store.snapshot(INDEX, Generation(0), Epoch(1)).unwrap();
+    SLICES.map(|slice| shown.checksum(slice.slice).unwrap()).to_vec()
+}
+
+/// What a node shows of a slice at an epoch, once it does.
+pub async fn shown_of(indexer: &Indexer, slice: SliceId, epoch: Epoch) -> (u64, u64) {
+    let shown = async {
+        loop {
+            match indexer.checksum(slice, epoch).await {
+                Ok(shown) => return shown,
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), shown).await.expect("in time")
+}

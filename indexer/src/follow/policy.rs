@@ -1,0 +1,160 @@
+//! What a follower decides, purely: which of what is here is dead, what can go back, what may come next, and for which
+//! slices. The follower and the simulation of the cores call the same functions.
+
+use std::collections::BTreeMap;
+
+use proto::model::bucket::BucketInfo;
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::history::FailoverLogs;
+use proto::model::ids::{Epoch, NodeId, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::model::rollback::DeadEpochs;
+use proto::plant::{self, Plant};
+use proto::{Error, ErrorCode, Result};
+
+/// The first range of dead epochs of a bucket that any of these epochs stands in.
+pub fn dead_range<I: Iterator<Item = Epoch>>(
+    bucket: &BucketInfo,
+    epochs: impl Fn() -> I,
+) -> Option<DeadEpochs> {
+    if bucket.dead.is_empty() || plant::is(Plant::RollbackMissed) {
+        return None;
+    }
+    let stands = |dead: &&DeadEpochs| epochs().any(|epoch| dead.contains(epoch));
+    bucket.dead.iter().find(stands).cloned()
+}
+
+/// May an index, whose newest epoch is given, stay when its bucket goes back to a point? Where the bucket itself
+/// need not go back (`point` is `None`), only an index that does not stand in the range.
+pub fn stays(
+    dead: &DeadEpochs,
+    point: Option<&EpochMark>,
+    newest: Epoch,
+    can_go_back: impl FnOnce(Epoch) -> bool,
+) -> bool {
+    match point {
+        Some(point) => can_go_back(point.epoch),
+        None => !dead.contains(newest) && dead.point.is_some(),
+    }
+}
+
+/// Is a stability timestamp of the stream's history, and does it follow on what is applied here? A rollback that
+/// the catalog does not tell of yet is waited for.
+pub fn check_follows(
+    mark: &EpochMark,
+    history: Option<&FailoverLogs>,
+    applied: Epoch,
+) -> Result<()> {
+    let of_history = history.is_some_and(|logs| logs.includes_cut(&mark.cut));
+    if !of_history && !plant::is(Plant::DeadEpochSent) {
+        let what = format!("bucket {}: epoch {} is of another history", mark.bucket, mark.epoch);
+        return Err(Error::new(ErrorCode::DropData, what));
+    }
+    let follows = mark.epoch <= applied || mark.parent >= applied;
+    if !follows && !plant::is(Plant::RollbackMissed) {
+        let (bucket, parent) = (mark.bucket, mark.parent);
+        let what = format!("bucket {bucket}: a rollback to epoch {parent} is not known here yet");
+        return Err(Error::unavailable(what));
+    }
+    Ok(())
+}
+
+/// Is a snapshot, which ends at this cut, worth nothing: is it of a history that is no more, or does it end before
+/// `joined`, from where on the build is brought what is new? The latter where the source has lost a piece meanwhile.
+pub fn is_lost(history: &FailoverLogs, snapshot: &Cut, joined: &Cut) -> bool {
+    let fits = history.includes_cut(snapshot) && snapshot.reaches(joined);
+    !fits && !plant::is(Plant::LostSnapshotKept)
+}
+
+/// Does an applied epoch cover a snapshot? Both are compared in the history of the stream, so the epoch must be of it:
+/// one that a rollback is about to take back covers nothing.
+pub fn covers(history: Option<&FailoverLogs>, applied: &Cut, snapshot: &Cut) -> bool {
+    history.is_some_and(|logs| logs.includes_cut(applied)) && applied.reaches(snapshot)
+}
+
+/// From where on a stream brings a node the mutations of each slice of an index: of those that it brought before from
+/// where it did, of the others from this place on.
+pub fn fed_since(
+    index: &IndexInfo,
+    node: NodeId,
+    mut before: BTreeMap<SliceNo, Cut>,
+    at: &Cut,
+) -> BTreeMap<SliceNo, Cut> {
+    let slices = (0..index.topology.placement.len() as u16).map(SliceNo);
+    slices
+        .filter(|slice| index.feeds(node, *slice))
+        .map(|slice| (slice, before.remove(&slice).unwrap_or_else(|| at.clone())))
+        .collect()
+}
+
+/// A stream begins at a place: a build that is brought what is new from `joined` on, without a gap, is brought it from
+/// there on where that is earlier.
+pub fn rejoin(joined: &mut Cut, at: &Cut) {
+    for (vbucket, position) in at.iter() {
+        if position.seqno < joined.get(vbucket).seqno {
+            joined.set(vbucket, position);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::model::cut::Position;
+    use proto::model::ids::{BucketId, Seqno, Vbuuid};
+
+    use super::*;
+
+    fn cut(positions: [(u64, u64); 2]) -> Cut {
+        let at = |(vbuuid, seqno)| Position { vbuuid: Vbuuid(vbuuid), seqno: Seqno(seqno) };
+        Cut::from_positions(positions.map(at).to_vec())
+    }
+
+    /// Vbucket 0 goes on with branch 8 after 4; it had more.
+    fn history() -> FailoverLogs {
+        FailoverLogs::new(vec![vec![(Vbuuid(8), 4), (Vbuuid(7), 0)], vec![(Vbuuid(7), 0)]])
+    }
+
+    fn mark(epoch: u64, parent: u64, cut: Cut) -> EpochMark {
+        EpochMark {
+            bucket: BucketId(1),
+            epoch: Epoch(epoch),
+            parent: Epoch(parent),
+            cut: cut.into(),
+            horizon: Epoch(1),
+            points: std::sync::Arc::default(),
+        }
+    }
+
+    #[test]
+    fn an_epoch_follows_that_is_of_the_history_and_has_no_parent_below_what_is_here() {
+        let follows = |mark: &EpochMark, applied| {
+            check_follows(mark, Some(&history()), Epoch(applied)).map_err(|error| error.code)
+        };
+        let of_history = cut([(8, 6), (7, 9)]);
+        assert_eq!(follows(&mark(9, 8, of_history.clone()), 8), Ok(()));
+        assert_eq!(follows(&mark(9, 8, of_history.clone()), 5), Ok(()), "some were skipped");
+        let back = mark(9, 4, of_history);
+        assert_eq!(follows(&back, 8), Err(ErrorCode::Unavailable), "go back first");
+        let lost = mark(9, 8, cut([(7, 6), (7, 9)]));
+        assert_eq!(follows(&lost, 8), Err(ErrorCode::DropData));
+    }
+
+    #[test]
+    fn an_epoch_of_a_lost_history_covers_no_snapshot() {
+        let snapshot = cut([(7, 4), (7, 9)]);
+        let covers = |applied| covers(Some(&history()), &cut(applied), &snapshot);
+        assert!(covers([(8, 5), (7, 9)]));
+        assert!(!covers([(7, 5), (7, 9)]), "it has what is lost");
+        assert!(!covers([(8, 5), (7, 8)]));
+    }
+
+    #[test]
+    fn a_snapshot_from_before_its_build_joined_is_worth_nothing() {
+        let snapshot = cut([(7, 4), (7, 9)]);
+        let mut joined = cut([(7, 6), (7, 9)]);
+        assert!(is_lost(&history(), &snapshot, &joined), "5 and 6 were never brought");
+        rejoin(&mut joined, &cut([(7, 3), (7, 9)]));
+        assert!(!is_lost(&history(), &snapshot, &joined), "now they would be");
+        assert!(is_lost(&history(), &cut([(7, 6), (7, 9)]), &joined), "of a lost history");
+    }
+}

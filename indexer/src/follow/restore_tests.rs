@@ -1,0 +1,403 @@
+//! Going back where one of two copies cannot: whole indexers against a cluster that a test plays.
+//!
+//! The source loses what is behind seqno 10 of vbucket 0. One copy was built before that epoch, the other one after it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::Config;
+use async_trait::async_trait;
+use bytes::Bytes;
+use proto::Result;
+use proto::env::Env;
+use proto::model::cut::{Cut, Position};
+use proto::model::history::FailoverLogs;
+use proto::model::ids::{Epoch, NodeId, Seqno, SliceId, VbucketId, Vbuuid};
+use proto::model::index::IndexInfo;
+use proto::model::node::Role;
+use proto::model::rollback::DeadEpochs;
+use proto::rpc::api::{IndexerApi, ResultStream, SliceProgress};
+use proto::rpc::export::{ExportHead, ExportMessage, ExportRequest, FilePiece};
+use proto::rpc::mutation::Frame;
+use proto::rpc::mutation::StreamMessage;
+use proto::rpc::mutation::SubscribeRequest;
+use proto::rpc::scan::{AppliedReport, ShardBatch, ShardScan};
+use proto::{Error, ErrorCode};
+use storage::{Grouping, SliceStore, StorageEngine};
+
+use super::cluster::{BUCKET, node};
+use super::played::{
+    BRANCH, INDEX, SLICES, Script, cut, documents, expected, fresh, index, mark, placed, shown,
+    shown_of,
+};
+use crate::Indexer;
+use proto::model::homes::VbucketSet;
+use proto::rpc::mutation::BackfillRequest;
+use storage::{EpochBatch, Piece, StoreOptions};
+
+/// Can go back.
+const OLD: NodeId = NodeId(7);
+/// Cannot.
+const YOUNG: NodeId = NodeId(8);
+const COPIES: [NodeId; 2] = [OLD, YOUNG];
+/// What goes on behind seqno 10 after the loss.
+const NEW_BRANCH: Vbuuid = Vbuuid(11);
+/// The first epoch after the rollback.
+const RESUMED: Epoch = Epoch(4);
+
+/// A place of vbucket 0 behind the loss.
+fn end(seqno: u64) -> Cut {
+    let position = Position { vbuuid: NEW_BRANCH, seqno: Seqno(seqno) };
+    cut([0, 0]).with(&[(VbucketId(0), position)])
+}
+
+fn resumed() -> Cut {
+    end(12)
+}
+
+fn history(lost: bool) -> StreamMessage {
+    let first = match lost {
+        true => vec![(NEW_BRANCH, 10), (BRANCH, 0)],
+        false => vec![(BRANCH, 0)],
+    };
+    StreamMessage::History(Arc::new(FailoverLogs::new(vec![first, vec![(BRANCH, 0)]])))
+}
+
+fn frame(vbuuid: Vbuuid, from: u64, to: u64) -> StreamMessage {
+    let (vbucket, body) = (VbucketId(0), documents(from, to - from));
+    let (from, to) = (Seqno(from), Seqno(to));
+    StreamMessage::Frames(vec![Frame { vbucket, vbuuid, from, to, body }])
+}
+
+fn epoch(epoch: u64, parent: u64, cut: Cut) -> StreamMessage {
+    StreamMessage::Epoch(mark(epoch, parent, cut))
+}
+
+fn third() -> [StreamMessage; 2] {
+    [frame(BRANCH, 10, 20), epoch(3, 2, cut([20, 0]))]
+}
+
+/// Before the loss, the old copy joins at 0 and the young one at 10. After it, epoch 4 ends at 12.
+fn streams(request: &SubscribeRequest, before: usize) -> Vec<StreamMessage> {
+    let index = if before == 0 { fresh(&COPIES) } else { index(&COPIES) };
+    let begin =
+        |at| StreamMessage::Begin { at, indexes: vec![index], vbuckets: VbucketSet::all(2) };
+    match (before, request.node) {
+        (0, OLD) => vec![begin(cut([0, 0])), history(false), epoch(1, 0, cut([0, 0]))],
+        (0, _) => {
+            let mut all = vec![begin(cut([10, 0])), history(false)];
+            all.extend(third());
+            all
+        }
+        _ => {
+            // A node that has nothing begins at the present.
+            let at = request.from.clone().unwrap_or_else(resumed);
+            let lacks = at.get(VbucketId(0)).seqno == Seqno(10);
+            let missing = lacks.then(|| frame(NEW_BRANCH, 10, 12));
+            let last = epoch(RESUMED.0, 2, resumed());
+            [begin(at), history(true)].into_iter().chain(missing).chain([last]).collect()
+        }
+    }
+}
+
+fn snapshots(request: &BackfillRequest, before: usize) -> (Cut, Bytes) {
+    match (before, request.node) {
+        (0, OLD) => (cut([0, 0]), documents(0, 0)),
+        (0, _) => (cut([10, 0]), documents(0, 10)),
+        _ => (resumed(), documents(0, 12)),
+    }
+}
+
+fn start(script: &Script, id: NodeId, dir: &tempfile::TempDir) -> Arc<Indexer> {
+    let config = Config::new((*node(id, Role::Indexer)).clone(), dir.path());
+    let indexer = Indexer::start(config, Env::real(), script.cluster()).expect("it starts");
+    let indexer = Arc::new(indexer);
+    script.0.told.indexers.lock().unwrap().insert(id, indexer.clone());
+    indexer
+}
+
+fn roll_back(script: &Script) {
+    script.0.told.change(|catalog| {
+        let bucket = catalog.buckets.get_mut(&BUCKET).map(Arc::make_mut).expect("the bucket");
+        let point = Some(mark(2, 1, cut([10, 0])));
+        bucket.dead = Arc::new(vec![DeadEpochs { point, to: Epoch(3) }]);
+    });
+}
+
+/// The oldest epoch that a node answers for each slice.
+fn floors(indexer: &Indexer) -> Vec<Option<Epoch>> {
+    indexer.status().slices.iter().map(|told| told.floor).collect()
+}
+
+#[tokio::test]
+async fn a_slice_that_cannot_go_back_comes_from_a_copy_that_could_with_its_reach() {
+    let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let script = Script::new(&COPIES, streams, snapshots);
+    let old = start(&script, OLD, &dirs[0]);
+    shown(&old, Epoch(1)).await;
+    script.send(OLD, [frame(BRANCH, 0, 10), epoch(2, 1, cut([10, 0]))].into_iter().chain(third()));
+    let young = start(&script, YOUNG, &dirs[1]);
+    assert_eq!(shown(&old, Epoch(3)).await, shown(&young, Epoch(3)).await);
+    assert_eq!(floors(&old), [Some(Epoch(1)); 2]);
+    assert_eq!(floors(&young), [Some(Epoch(3)); 2]);
+    roll_back(&script);
+    let expected = shown(&old, RESUMED).await;
+    assert_eq!(shown(&young, RESUMED).await, expected, "all that survived, and nothing else");
+    assert_eq!(expected.1, 12);
+    assert_eq!(script.backfills_of(YOUNG), 1, "the source was not asked again");
+    assert_eq!(floors(&young), [Some(Epoch(1)); 2], "it can go back as far as the copy");
+    assert_eq!(shown(&young, Epoch(2)).await, shown(&old, Epoch(2)).await);
+}
+
+/// A copy that is not there: it was lost too. Or one that gives what it does not show.
+struct Lost(Option<Arc<Indexer>>);
+
+#[async_trait]
+impl IndexerApi for Lost {
+    async fn scan(&self, _: ShardScan) -> Result<ResultStream<ShardBatch>> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn checksum(&self, slice: SliceId, epoch: Epoch) -> Result<(u64, u64)> {
+        let given = self.0.as_ref().ok_or_else(|| Error::unavailable("not here"))?;
+        let (sum, entries) = given.checksum(slice, epoch).await?;
+        Ok((sum + 1, entries))
+    }
+    async fn export(&self, request: ExportRequest) -> Result<ResultStream<ExportMessage>> {
+        let given = self.0.as_ref();
+        given.ok_or_else(|| Error::new(ErrorCode::SliceMoved, "not here"))?.export(request).await
+    }
+}
+
+#[tokio::test]
+async fn a_slice_that_no_copy_has_is_built_from_the_source() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = Script::new(&COPIES, streams, snapshots);
+    script.0.told.indexers.lock().unwrap().insert(OLD, Arc::new(Lost(None)));
+    let young = start(&script, YOUNG, &dir);
+    assert_eq!(shown(&young, Epoch(3)).await.1, 20);
+    roll_back(&script);
+    assert_eq!(shown(&young, RESUMED).await.1, 12);
+    assert_eq!(script.backfills_of(YOUNG), 2);
+    assert_eq!(young.status().slices.len(), 2, "nothing is fetched any more");
+}
+
+/// A store with the slices that an index has on a node, which answer epochs 1 to 3.
+async fn stored(dir: &tempfile::TempDir, node: NodeId, info: &Arc<IndexInfo>) -> StorageEngine {
+    let store = StorageEngine::open(&Env::real(), node, dir.path(), StoreOptions::default());
+    let store = store.expect("it opens");
+    let generation = info.generation;
+    store.begin_build(Arc::clone(info), Grouping::Together).await.unwrap();
+    store.begin_backfill(INDEX, generation).await.unwrap();
+    let ends = [0, 10, 20];
+    for (n, to) in ends.into_iter().enumerate() {
+        let epoch = n as u64 + 1;
+        let from = ends[n.saturating_sub(1)];
+        let (base, after, body) = (Seqno(from), Seqno(from), documents(from, to - from));
+        let pieces = vec![Piece { body, base, after, to: Seqno(to) }];
+        let mark = mark(epoch, epoch - 1, cut([to, 0]));
+        store.apply(EpochBatch { mark: mark.clone(), pieces }).await.unwrap();
+        if epoch == 1 {
+            store.finish_build(INDEX, generation, &mark).await.unwrap();
+        }
+    }
+    store.wait_durable(BUCKET, Epoch(3)).await.unwrap();
+    store
+}
+
+/// Copies a slice as a move does, from a copy that answers from a later epoch on and has kept no rollback point.
+async fn copy_late(from: &StorageEngine, to: &StorageEngine, slice: SliceId, floor: Epoch) {
+    let export = from.export(slice).await.expect("it is here");
+    let mut received = to.receive(OLD);
+    let head = ExportHead { floor, points: Vec::new(), ..export.head.clone() };
+    received.begin(head).await.unwrap();
+    for (file, len) in export.head.files.clone() {
+        let bytes = export.read(file, 0, len as usize).await.unwrap();
+        received.piece(FilePiece::new(file, 0, bytes)).await.unwrap();
+    }
+    let mark = mark(3, 2, cut([20, 0]));
+    let installed = to.install(received, slice, index(&COPIES), &mark).await;
+    assert!(installed.is_ok());
+}
+
+#[tokio::test]
+async fn only_the_slices_that_cannot_go_back_are_fetched() {
+    let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let old = stored(&dirs[0], OLD, &index(&COPIES)).await;
+    let young = stored(&dirs[1], YOUNG, &placed(vec![COPIES.to_vec(), vec![OLD]])).await;
+    copy_late(&old, &young, SLICES[1], Epoch(3)).await;
+    for store in [&old, &young] {
+        assert!(store.can_go_back(SLICES[0], Epoch(2)));
+    }
+    assert!(!young.can_go_back(SLICES[1], Epoch(2)));
+    drop((old, young));
+    let script = Script::new(&COPIES, |request, _| streams(request, 1), snapshots);
+    roll_back(&script);
+    let old = start(&script, OLD, &dirs[0]);
+    let young = start(&script, YOUNG, &dirs[1]);
+    let expected = shown(&old, RESUMED).await;
+    assert_eq!(shown(&young, RESUMED).await, expected);
+    assert_eq!(expected.1, 12);
+    assert_eq!(floors(&young), [Some(Epoch(1)); 2]);
+    assert!(script.0.backfills.lock().unwrap().is_empty(), "nothing was built from the source");
+    let begins = script.0.subscriptions.lock().unwrap().clone();
+    let begins: Vec<_> = begins.iter().filter(|asked| asked.node == YOUNG).collect();
+    assert!(begins[0].from.is_some(), "what stayed goes on from the point");
+}
+
+/// A node whose slice 0 can go back and whose slice 1 cannot, which no other copy has; the snapshot is held up.
+async fn half_lost(dir: &tempfile::TempDir) -> (Script, Arc<Indexer>) {
+    let other = tempfile::tempdir().unwrap();
+    let old = stored(&other, OLD, &index(&COPIES)).await;
+    let young = stored(dir, YOUNG, &placed(vec![COPIES.to_vec(), vec![OLD]])).await;
+    copy_late(&old, &young, SLICES[1], Epoch(3)).await;
+    drop(young);
+    let snapshots = |_: &BackfillRequest, before| match before {
+        0 => (resumed(), documents(0, 12)),
+        _ => (end(15), documents(0, 15)),
+    };
+    let script = Script::new(&COPIES, |request, _| streams(request, 1), snapshots);
+    script.0.told.indexers.lock().unwrap().insert(OLD, Arc::new(Lost(None)));
+    script.0.open.send_replace(false);
+    roll_back(&script);
+    let young = start(&script, YOUNG, dir);
+    (script, young)
+}
+
+/// An epoch after the rollback, with three more documents.
+fn fifth() -> [StreamMessage; 2] {
+    [frame(NEW_BRANCH, 12, 15), epoch(5, RESUMED.0, end(15))]
+}
+
+async fn told(young: &Indexer, slice: SliceId) -> SliceProgress {
+    let find = || young.status().slices.into_iter().find(|told| told.slice == slice);
+    loop {
+        match find().filter(|told| told.floor.is_none()) {
+            Some(told) => return told,
+            None => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_slice_that_no_copy_has_is_built_alone_while_the_others_go_on_and_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let (script, young) = half_lost(&dir).await;
+    assert_eq!(shown_of(&young, SLICES[0], RESUMED).await, expected(12).await[0]);
+    told(&young, SLICES[1]).await;
+    assert_eq!(script.backfills_of(YOUNG), 1);
+    script.send(YOUNG, fifth());
+    assert_eq!(shown_of(&young, SLICES[0], Epoch(5)).await, expected(15).await[0]);
+    assert_eq!(floors(&young), [Some(Epoch(1)), None]);
+    let refused = young.checksum(SLICES[1], Epoch(5)).await;
+    assert!(refused.is_err(), "{refused:?}");
+    script.0.open.send_replace(true);
+    assert_eq!(shown_of(&young, SLICES[1], Epoch(5)).await, expected(15).await[1]);
+    assert_eq!(floors(&young), [Some(Epoch(1)), Some(Epoch(5))]);
+    assert_eq!(shown_of(&young, SLICES[0], Epoch(2)).await, expected(10).await[0], "its reach");
+    assert_eq!(script.backfills_of(YOUNG), 1);
+}
+
+#[tokio::test]
+async fn a_crash_while_a_lost_slice_is_built_begins_its_build_anew_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let (script, young) = half_lost(&dir).await;
+    told(&young, SLICES[1]).await;
+    script.send(YOUNG, fifth());
+    shown_of(&young, SLICES[0], Epoch(5)).await;
+    // Long enough for the log to be synced.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    script.0.told.indexers.lock().unwrap().remove(&YOUNG);
+    drop(young);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    script.0.open.send_replace(true);
+    let young = start(&script, YOUNG, &dir);
+    assert_eq!(shown_of(&young, SLICES[0], Epoch(5)).await, expected(15).await[0]);
+    script.send(YOUNG, [frame(NEW_BRANCH, 15, 16), epoch(6, 5, end(16))]);
+    assert_eq!(shown(&young, Epoch(6)).await.1, 16);
+    assert_eq!(script.backfills_of(YOUNG), 2);
+}
+
+#[tokio::test]
+async fn a_node_that_comes_back_empty_fetches_what_another_has_and_builds_the_rest() {
+    let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let placement = || placed(vec![COPIES.to_vec(), vec![YOUNG]]);
+    drop(stored(&dirs[0], OLD, &placed(vec![vec![OLD], vec![YOUNG]])).await);
+    let script = Script::new(
+        &COPIES,
+        move |request, _| {
+            let begin = StreamMessage::Begin {
+                at: request.from.clone().unwrap_or_else(|| cut([20, 0])),
+                indexes: vec![placement()],
+                vbuckets: VbucketSet::all(2),
+            };
+            vec![begin, history(false), epoch(4, 3, cut([20, 0]))]
+        },
+        |_, _| (cut([20, 0]), documents(0, 20)),
+    );
+    script.0.told.change(|catalog| {
+        catalog.indexes.insert(INDEX, placed(vec![COPIES.to_vec(), vec![YOUNG]]));
+    });
+    let old = start(&script, OLD, &dirs[0]);
+    script.0.open.send_replace(false);
+    let young = start(&script, YOUNG, &dirs[1]);
+    let expected = expected(20).await;
+    assert_eq!(shown_of(&old, SLICES[0], Epoch(4)).await, expected[0]);
+    assert_eq!(
+        shown_of(&young, SLICES[0], Epoch(4)).await,
+        expected[0],
+        "while the other is built"
+    );
+    script.0.open.send_replace(true);
+    assert_eq!(shown_of(&young, SLICES[1], Epoch(4)).await, expected[1]);
+    assert_eq!(floors(&young), [Some(Epoch(1)), Some(Epoch(4))]);
+    assert_eq!((script.backfills_of(OLD), script.backfills_of(YOUNG)), (0, 1));
+}
+
+#[tokio::test]
+async fn what_came_is_not_shown_where_the_copy_shows_something_else() {
+    let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    drop(stored(&dirs[0], OLD, &index(&COPIES)).await);
+    let streams = |request: &SubscribeRequest, _| {
+        let at = request.from.clone().unwrap_or_else(|| cut([20, 0]));
+        let (indexes, vbuckets) = (vec![index(&COPIES)], VbucketSet::all(2));
+        let begin = StreamMessage::Begin { at, indexes, vbuckets };
+        vec![begin, history(false), epoch(4, 3, cut([20, 0]))]
+    };
+    let script = Script::new(&COPIES, streams, |_, _| (cut([20, 0]), documents(0, 20)));
+    let old = start(&script, OLD, &dirs[0]);
+    script.0.told.indexers.lock().unwrap().insert(OLD, Arc::new(Lost(Some(old.clone()))));
+    let young = start(&script, YOUNG, &dirs[1]);
+    assert_eq!(shown(&young, Epoch(4)).await, shown(&old, Epoch(4)).await);
+    assert_eq!(floors(&young), [Some(Epoch(4)); 2], "built from the source");
+    assert!(script.backfills_of(YOUNG) > 0);
+}
+
+/// As a crash may leave it, between the loss of a slice and its arrival.
+#[tokio::test]
+async fn what_a_node_lacks_of_an_index_when_it_starts_is_fetched() {
+    let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    drop(stored(&dirs[0], OLD, &index(&COPIES)).await);
+    drop(stored(&dirs[1], YOUNG, &placed(vec![COPIES.to_vec(), vec![OLD]])).await);
+    let script = Script::new(
+        &COPIES,
+        |request, _| {
+            let at = request.from.clone().expect("both have slices");
+            let begin = StreamMessage::Begin {
+                at,
+                indexes: vec![index(&COPIES)],
+                vbuckets: VbucketSet::all(2),
+            };
+            vec![begin, history(false), epoch(4, 3, cut([20, 0]))]
+        },
+        snapshots,
+    );
+    let old = start(&script, OLD, &dirs[0]);
+    let young = start(&script, YOUNG, &dirs[1]);
+    let expected = shown(&old, Epoch(4)).await;
+    assert_eq!(expected.1, 20);
+    assert_eq!(shown(&young, Epoch(4)).await, expected);
+    assert!(script.0.backfills.lock().unwrap().is_empty(), "nothing was built from the source");
+}

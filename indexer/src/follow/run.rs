@@ -1,0 +1,239 @@
+//! The loop of a follower: one subscription after another, message by message, epoch by epoch.
+
+use std::collections::BTreeMap;
+
+use futures::StreamExt;
+use proto::env::Task;
+use proto::model::cut::Cut;
+use proto::model::ids::BucketId;
+use proto::rpc::mutation::{StreamMessage, SubscribeRequest};
+use proto::{Error, ErrorCode, Result};
+use tokio::sync::watch;
+
+use super::backfill::Built;
+use super::comparison::Resync;
+use super::follower::{Follower, FollowerStatus};
+use super::policy;
+use crate::context::NodeContext;
+use crate::moves::Incoming;
+use crate::queue::MutationQueue;
+
+/// How often moves that wait to be installed are looked at, when nothing else happens.
+const LOOK_AT_MOVES: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// Follows a bucket until the task is dropped.
+pub fn follow(
+    context: NodeContext,
+    incoming: Incoming,
+    bucket: BucketId,
+) -> (Task, watch::Receiver<FollowerStatus>) {
+    let (state, watched) = watch::channel(FollowerStatus::default());
+    let (built, builds_done) = async_channel::bounded(16);
+    let env = context.env.clone();
+    let applied = context.store.applied().into_iter().find(|mark| mark.bucket == bucket);
+    let mut follower = Follower {
+        bucket,
+        queue: None,
+        resync: None,
+        applied,
+        refusals: 0,
+        history: None,
+        fed: BTreeMap::new(),
+        revisions: BTreeMap::new(),
+        builds: BTreeMap::new(),
+        builds_begun: 0,
+        built,
+        state,
+        context,
+        incoming,
+    };
+    let task = env.spawn("follower", async move {
+        loop {
+            let error = match follower.run(&builds_done).await {
+                Ok(()) => Error::unavailable("the stream ended"),
+                Err(error) => error,
+            };
+            match error.is_retry() {
+                true => tracing::debug!(bucket = %follower.bucket, %error, "following a bucket"),
+                false => tracing::warn!(bucket = %follower.bucket, %error, "following a bucket"),
+            }
+            if error.code == ErrorCode::HistoryPurged {
+                follower.begin_resync(&error);
+            }
+            tokio::time::sleep(follower.context.config.retry).await;
+        }
+    });
+    (task, watched)
+}
+
+impl Follower {
+    /// One subscription, from its beginning to its end.
+    async fn run(&mut self, builds_done: &async_channel::Receiver<Built>) -> Result<()> {
+        self.go_back().await?;
+        self.drop_stale_rebuilds().await?;
+        self.history = None;
+        if let Some(queue) = &mut self.queue {
+            queue.forget_epochs();
+        }
+        let request = self.subscribe_request();
+        let source = self.context.source(self.bucket)?;
+        let mut stream = match source.subscribe(request).await {
+            Ok(stream) => stream,
+            Err(error) => {
+                if error.code == ErrorCode::OutOfOrder {
+                    self.not_in_history().await?;
+                }
+                return Err(error);
+            }
+        };
+        self.refusals = 0;
+        let mut moves = self.incoming.changes();
+        let mut catalog = self.context.catalog_taken.subscribe();
+        loop {
+            // In a bucket at rest no message reminds of them.
+            let waits = self.incoming.waits(self.bucket);
+            tokio::select! {
+                biased;
+                _ = catalog.changed() => if self.must_go_back() || self.waits_for_dead() {
+                    return Err(Error::unavailable("the bucket is rolled back"));
+                },
+                _ = moves.changed() => {}
+                () = tokio::time::sleep(LOOK_AT_MOVES), if waits => {}
+                done = builds_done.recv() => {
+                    if let Ok(done) = done {
+                        self.build_done(done).await?;
+                    }
+                }
+                compared = Resync::compared(&mut self.resync) => {
+                    self.compared(compared).await?;
+                    self.apply_ready().await?;
+                    self.bound_backlog().await?;
+                }
+                message = stream.next() => match message {
+                    Some(message) => self.message(message?).await?,
+                    None => return Ok(()),
+                },
+            }
+            self.install_arrived().await;
+            self.rebuild_hopeless().await?;
+            self.publish_state();
+        }
+    }
+
+    fn subscribe_request(&self) -> SubscribeRequest {
+        let applied = self.applied.as_ref();
+        let has_slices =
+            self.context.store.indexes().iter().any(|stored| stored.info.bucket == self.bucket);
+        // Without slices nothing of the past is needed: the stream begins at the source's present.
+        let from = match &self.queue {
+            Some(queue) => Some(queue.watermarks().clone()),
+            None if self.resync.is_some() => None,
+            None if has_slices => applied.map(|mark| Cut::clone(&mark.cut)),
+            None => None,
+        };
+        let last_epoch = match &self.queue {
+            Some(queue) => queue.newest_epoch(),
+            None => applied.map(|mark| mark.epoch).unwrap_or_default(),
+        };
+        SubscribeRequest {
+            node: self.context.config.node.id,
+            bucket: self.bucket,
+            from,
+            last_epoch,
+        }
+    }
+
+    async fn message(&mut self, message: StreamMessage) -> Result<()> {
+        match message {
+            StreamMessage::Begin { at, indexes, .. } => {
+                let applied = self.applied.as_ref().map(|mark| mark.epoch).unwrap_or_default();
+                let queue =
+                    self.queue.get_or_insert_with(|| MutationQueue::new(at.clone(), applied));
+                if *queue.watermarks() != at {
+                    return Err(Error::internal(format!(
+                        "bucket {}: the stream does not begin at the watermarks",
+                        self.bucket
+                    )));
+                }
+                self.builds.retain(|build, _| indexes.iter().any(|index| index.id == *build));
+                self.builds.values_mut().for_each(|build| policy::rejoin(&mut build.joined, &at));
+                self.drop_stale_rebuilds().await?;
+                self.fed.clear();
+                for stored in self.stored() {
+                    if !indexes.iter().any(|index| index.id == stored.info.id) {
+                        self.leave(&stored).await?;
+                    }
+                }
+                for index in indexes {
+                    self.join(index, &at).await?;
+                }
+                self.compare_copies(&at);
+            }
+            StreamMessage::History(logs) => {
+                self.history = Some(logs);
+                self.check_compared()?;
+                self.finish_builds().await?;
+            }
+            StreamMessage::IndexJoin { index, at } => self.join(index, &at).await?,
+            StreamMessage::IndexLeave { index } => {
+                self.builds.remove(&index);
+                self.fed.remove(&index);
+                self.context.fragments.drop_rebuild(index).await?;
+                if let Some(stored) = self.stored().into_iter().find(|s| s.info.id == index) {
+                    self.leave(&stored).await?;
+                }
+            }
+            StreamMessage::Frames(frames) => {
+                for frame in frames {
+                    self.queue()?.frame(frame).map_err(|hole| {
+                        let text = format!("bucket {}: {hole:?} in the stream", self.bucket);
+                        Error::new(ErrorCode::DropData, text)
+                    })?;
+                }
+                self.apply_ready().await?;
+                self.bound_backlog().await?;
+            }
+            StreamMessage::Epoch(mark) => {
+                self.check_follows(&mark)?;
+                if self.has_dead(|| std::iter::once(mark.epoch)) {
+                    return Err(Error::unavailable("the projector has not heard of a rollback"));
+                }
+                self.queue()?.epoch(mark);
+                self.apply_ready().await?;
+            }
+            StreamMessage::StreamBegin { vbucket, .. }
+            | StreamMessage::StreamEnd { vbucket, .. } => {
+                // What the streams of several projectors are made one by does not give these on.
+                return Err(Error::unavailable(format!("vbucket {vbucket} has another home now")));
+            }
+            StreamMessage::DropData => {
+                return Err(Error::new(ErrorCode::DropData, "the node fell behind the stream"));
+            }
+        }
+        Ok(())
+    }
+
+    async fn apply_ready(&mut self) -> Result<()> {
+        while let Some(batch) = self.next_ready()? {
+            let mark = batch.mark.clone();
+            if let Err(error) = self.context.store.apply(batch).await {
+                match error.code {
+                    // It would come again as it is.
+                    ErrorCode::OverLimit => self.give_up_gathering(&error).await?,
+                    // The queue has given the epoch away: begin again behind the last applied one.
+                    _ => self.forget_received(),
+                }
+                return Err(error);
+            }
+            self.applied = Some(mark);
+            self.resync = None;
+            self.context.applied.send_modify(|count| *count += 1);
+            self.finish_builds().await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "run_tests.rs"]
+mod tests;

@@ -1,0 +1,45 @@
+//! Compares a copied slice with the copy that it came from.
+
+use proto::model::node::NodeInfo;
+use proto::rpc::export::checksum_patience;
+use proto::{Error, ErrorCode, Result};
+use tokio::time::{Instant, timeout};
+
+use super::incoming_move::{IncomingMove, lock};
+use crate::context::NodeContext;
+
+impl IncomingMove {
+    /// Compares what has come of a lost slice with what its copy shows, at the newest epoch that has come: damage on its
+    /// way must not be shown. The two ends of a move are compared by the coordinator, which knows of it.
+    pub(super) async fn compare(&self, context: &NodeContext, source: &NodeInfo) -> Result<()> {
+        if self.id.is_some() {
+            return Ok(());
+        }
+        let mut received = self.received.lock().await;
+        let Some((mine, head)) = received.as_ref().and_then(|mine| Some((mine, mine.head()?)))
+        else {
+            return Ok(());
+        };
+        let bytes: u64 = head.files.iter().map(|(_, len)| len).sum();
+        let patience = checksum_patience(bytes);
+        // No bytes come meanwhile, and that is no silence.
+        let until = Instant::now() + patience;
+        let before = std::mem::replace(&mut lock(&self.state).progressed, until);
+        let indexer = context.directory.indexer(source);
+        let theirs = timeout(patience, indexer.checksum(self.slice, head.epoch));
+        let (theirs, ours) = tokio::join!(theirs, mine.checksum(self.slice.slice));
+        let answered = matches!(theirs, Ok(Ok(_)));
+        lock(&self.state).progressed = if answered { Instant::now() } else { before };
+        let late = |_| Error::unavailable(format!("node {} did not answer in time", source.id));
+        let (theirs, ours) = (theirs.map_err(late)??, ours?);
+        if ours == theirs {
+            return Ok(());
+        }
+        let (slice, node, epoch) = (self.slice, source.id, head.epoch);
+        tracing::warn!(%slice, %node, %epoch, ?ours, ?theirs, "what was copied is not the copy");
+        *received = None;
+        lock(&self.state).absent.insert(node);
+        let what = format!("what node {node} gave is not what it shows at epoch {epoch}");
+        Err(Error::new(ErrorCode::Corrupt, what))
+    }
+}

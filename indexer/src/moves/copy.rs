@@ -1,0 +1,168 @@
+//! Copies a slice's files, round after round, until little is missing.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::StreamExt;
+use proto::model::ids::{BucketId, Epoch, MoveId, SliceId};
+use proto::model::moves::MovePhase;
+use proto::model::node::NodeInfo;
+use proto::rpc::export::{ExportMessage, ExportRequest};
+use proto::{Error, Result};
+use storage::ReceivedFiles;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant, timeout};
+
+use super::incoming_move::{CopyState, IncomingMove, PAUSE, lock};
+use crate::context::NodeContext;
+
+/// After a round that brought less than this the next one is the last, between two epochs.
+const SMALL_ROUND_BYTES: u64 = 4 << 20;
+/// Rounds at most before that, however much comes.
+const ROUNDS_MAX: usize = 6;
+/// A source that sends nothing for this long is given up for now.
+const SILENCE: Duration = Duration::from_secs(10);
+/// The same where nothing is expected any more, and another rebuild of the index has to end first.
+const PAUSE_HOPELESS: Duration = Duration::from_secs(2);
+
+impl IncomingMove {
+    pub(super) fn begin(
+        context: &NodeContext,
+        slice: SliceId,
+        bucket: BucketId,
+        id: Option<MoveId>,
+        changed: &watch::Sender<u64>,
+        turns: Option<Arc<Semaphore>>,
+    ) -> Arc<Self> {
+        let state = CopyState {
+            phase: MovePhase::Copying,
+            bytes: 0,
+            bytes_total: 0,
+            bytes_per_s: 0,
+            trouble: None,
+            failures: 0,
+            source: None,
+            absent: BTreeSet::new(),
+            progressed: Instant::now(),
+            not_before: Instant::now(),
+            copying: None,
+        };
+        let mv = Arc::new(Self {
+            slice,
+            id,
+            bucket,
+            state: Mutex::new(state),
+            received: tokio::sync::Mutex::new(None),
+            changed: changed.clone(),
+            turns,
+        });
+        // Whether it stays is known when the stream has come to the move.
+        if mv.is_here(context) {
+            lock(&mv.state).phase = MovePhase::Copied;
+        } else {
+            mv.start_copying(context);
+        }
+        mv
+    }
+
+    pub(super) fn start_copying(self: &Arc<Self>, context: &NodeContext) {
+        // The task must not keep alive what ends it.
+        let (mv, context_too) = (Arc::downgrade(self), context.clone());
+        let task = context.env.spawn("copy-slice", async move {
+            while let Some(mv) = mv.upgrade() {
+                if mv.copy(&context_too).await {
+                    return;
+                }
+                let hopeless = mv.is_hopeless(&context_too);
+                drop(mv);
+                tokio::time::sleep(if hopeless { PAUSE_HOPELESS } else { PAUSE }).await;
+            }
+        });
+        let mut state = lock(&self.state);
+        (state.phase, state.copying) = (MovePhase::Copying, Some(task));
+    }
+
+    /// Copies until little is missing; false if that has to be tried again.
+    async fn copy(&self, context: &NodeContext) -> bool {
+        match self.copy_rounds(context).await {
+            Ok(()) => {
+                let mut state = lock(&self.state);
+                (state.phase, state.trouble) = (MovePhase::Copied, None);
+                if self.id.is_some() {
+                    state.failures = 0;
+                }
+                drop(state);
+                self.tell(context);
+                true
+            }
+            Err(error) => {
+                self.failed(error);
+                if self.is_hopeless(context) {
+                    self.tell(context);
+                }
+                false
+            }
+        }
+    }
+
+    async fn copy_rounds(&self, context: &NodeContext) -> Result<()> {
+        let _turn = self.turn().await;
+        let failures = lock(&self.state).failures as usize;
+        let sources = self.sources(context)?;
+        let source = &sources[failures % sources.len()];
+        lock(&self.state).source = Some(source.id);
+        for _ in 0..ROUNDS_MAX {
+            let mut received = self.received.lock().await;
+            if received.as_ref().is_none_or(|received| received.source() != source.id) {
+                *received = Some(context.fragments.receive(source.id));
+            }
+            let Some(received) = received.as_mut() else { return Ok(()) };
+            let bytes = self.round(context, source, received, Epoch(0), SILENCE).await?;
+            if bytes < SMALL_ROUND_BYTES {
+                break;
+            }
+        }
+        self.compare(context, source).await
+    }
+
+    /// Asks for what is not here; says how many bytes came.
+    pub(super) async fn round(
+        &self,
+        context: &NodeContext,
+        source: &NodeInfo,
+        received: &mut ReceivedFiles,
+        epoch: Epoch,
+        patience: Duration,
+    ) -> Result<u64> {
+        let request = ExportRequest {
+            slice: self.slice,
+            id: self.id,
+            epoch,
+            have: received.have(),
+            opening: received.head().map(|head| head.opening),
+            timeout_ms: patience.as_millis() as u64,
+        };
+        let late = |_| Error::unavailable(format!("node {} did not answer in time", source.id));
+        let indexer = context.directory.indexer(source);
+        let mut messages = timeout(patience, indexer.export(request)).await.map_err(late)??;
+        let (mut bytes, began) = (0, Instant::now());
+        loop {
+            let message = timeout(patience, messages.next()).await.map_err(late)?;
+            match message.ok_or_else(|| Error::unavailable("the source went away"))?? {
+                ExportMessage::Head(head) => {
+                    received.begin(head).await?;
+                    lock(&self.state).bytes_total += received.missing_bytes();
+                }
+                ExportMessage::Piece(piece) => {
+                    bytes += piece.bytes.len() as u64;
+                    let ms = began.elapsed().as_millis().max(1) as u64;
+                    self.note_bytes(piece.bytes.len() as u64, bytes.saturating_mul(1_000) / ms);
+                    received.piece(piece).await?;
+                }
+                ExportMessage::End if received.is_whole() => return Ok(bytes),
+                ExportMessage::End => return Err(Error::unavailable("files are missing")),
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Shows a copied slice between two epochs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::model::cut::EpochMark;
+use proto::model::ids::Epoch;
+use proto::model::index::IndexInfo;
+use proto::model::moves::MovePhase;
+use proto::{Error, Result};
+use storage::ReceivedFiles;
+use tokio::time::{Instant, timeout};
+
+use super::incoming_move::{IncomingMove, lock};
+use crate::context::NodeContext;
+
+/// The last round may hold up the bucket's epochs for this long.
+const LAST_ROUND: Duration = Duration::from_secs(3);
+
+impl IncomingMove {
+    /// Shows the slice from the epoch on that was applied last; no other is applied meanwhile. True if it
+    /// is shown now and was not before.
+    pub async fn install(
+        self: &Arc<Self>,
+        context: &NodeContext,
+        info: &Arc<IndexInfo>,
+        mark: &EpochMark,
+    ) -> bool {
+        {
+            let state = lock(&self.state);
+            if state.phase != MovePhase::Copied || Instant::now() < state.not_before {
+                return false;
+            }
+        }
+        let mut received = self.received.lock().await;
+        // A follower that was ended here may have left it installed, or have lost what was copied.
+        if self.is_here(context) {
+            self.is_installed(context);
+            return true;
+        }
+        let Some(mut mine) = received.take() else {
+            self.start_copying(context);
+            return false;
+        };
+        let round = timeout(LAST_ROUND, self.last_round(context, &mut mine, mark)).await;
+        let late = |_| Err(Error::unavailable("the last round took too long"));
+        if let Err(error) = round.unwrap_or_else(late) {
+            // The bucket's epochs must not wait for this source again: off their way it is asked, or another
+            // one is, until little is missing.
+            *received = Some(mine);
+            self.failed(error);
+            self.start_copying(context);
+            return false;
+        }
+        let told = mine.head().map_or(0, |head| head.entries);
+        match context.fragments.install(mine, self.slice, Arc::clone(info), mark).await {
+            Ok(()) => {
+                tracing::info!(slice = %self.slice, epoch = %mark.epoch, "a slice has arrived");
+                self.count(context, mark.epoch, told);
+                self.is_installed(context);
+                true
+            }
+            Err(refused) => {
+                *received = Some(refused.received);
+                self.failed(refused.error);
+                false
+            }
+        }
+    }
+
+    async fn last_round(
+        &self,
+        context: &NodeContext,
+        received: &mut ReceivedFiles,
+        mark: &EpochMark,
+    ) -> Result<()> {
+        let sources = self.sources(context)?;
+        let mine = sources.iter().find(|source| source.id == received.source());
+        let source =
+            mine.ok_or_else(|| Error::unavailable("the source no longer has the slice"))?;
+        self.round(context, source, received, mark.epoch, LAST_ROUND).await.map(drop)
+    }
+
+    fn is_installed(&self, context: &NodeContext) {
+        let mut state = lock(&self.state);
+        (state.phase, state.trouble) = (MovePhase::Installed, None);
+        drop(state);
+        self.tell(context);
+    }
+
+    /// Counts behind the epochs what the slice shows.
+    fn count(&self, context: &NodeContext, epoch: Epoch, told: u64) {
+        let (context_too, slice) = (context.clone(), self.slice);
+        let counting = context.env.spawn("count-slice", async move {
+            if let Err(error) = context_too.fragments.count_installed(slice, epoch, told).await {
+                tracing::debug!(%slice, %error, "counting a slice that has arrived");
+            }
+        });
+        counting.detach();
+    }
+}

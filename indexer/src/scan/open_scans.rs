@@ -1,0 +1,263 @@
+//! The shard scans that are open on a node: admitted, read batch by batch, and parked while nobody reads them.
+//!
+//! A scan holds a permit of the node's admission from its first batch on: a place, and the bytes of the blocks
+//! that its cursors may hold. Its snapshot keeps runs and fragments alive that the store has let go.
+//! Neither may be held by a scan that does not go on:
+//!
+//! - **Unread** scans are *parked*: one that nobody has asked for a batch gives back permit, snapshot and blocks,
+//!   and keeps its place, the last entry that it looked at. When it is asked again it waits for a permit like a
+//!   new one, takes a new snapshot of the same epoch, and goes on behind that entry; what an epoch shows never
+//!   changes (I3), so its rows are the same. It happens soon while others wait, else after a while.
+//!   So an ordered scan that waits for one node's rows holds no place on another, and two such scans never wait
+//!   for each other.
+//! - **Long** scans take a new snapshot of their epoch now and then, so that no run stays in memory for
+//!   much longer than the store needs it.
+//!
+//! The epoch is kept by the router's lease; where it has gone all the same, the scan ends with `SnapshotTooOld`.
+//! Mutations take no permit, and nothing that a scan holds is waited for by them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::Duration;
+
+use futures::stream;
+use proto::env::{Env, Task};
+use proto::flow::{Admission, AdmissionStatus, Permit};
+use proto::rpc::api::ResultStream;
+use proto::rpc::scan::{ShardBatch, ShardScan};
+use proto::{Error, Result};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use storage::{SliceStore, Snapshot};
+
+use super::scanner::ShardScanner;
+
+/// When a scan counts as unread, and when as long.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// Unread for so long, while others wait, a scan is parked.
+    pub while_waited_for: Duration,
+    /// Unread for so long it is parked in any case.
+    pub unread: Duration,
+    /// A snapshot is used for so long.
+    pub snapshot: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            // Many times what a reader needs for a batch that it is there to read.
+            while_waited_for: Duration::from_millis(200),
+            // Some flushes of a node that takes in much.
+            unread: Duration::from_secs(2),
+            snapshot: Duration::from_secs(5),
+        }
+    }
+}
+
+/// The open scans of a node; dropping it ends none of them, but none is parked any more.
+pub struct Scans {
+    table: Arc<ScanTable>,
+    _parking: Task,
+}
+
+struct ScanTable {
+    env: Env,
+    /// A scan that a client holds open keeps no store open whose node has stopped.
+    store: Weak<dyn SliceStore>,
+    admission: Admission,
+    patience: Patience,
+    open: Mutex<BTreeMap<u64, Arc<Mutex<Held>>>>,
+    next_id: AtomicU64,
+    /// There is a scan to look after.
+    opened: Notify,
+}
+
+/// What an open scan holds between two batches; nothing while it is at work.
+struct Held {
+    scanner: Option<ShardScanner>,
+    permit: Option<Permit>,
+    since: Instant,
+    snapshot_since: Instant,
+}
+
+/// The reader's end of an open scan.
+struct Reading {
+    table: Arc<ScanTable>,
+    id: u64,
+    held: Arc<Mutex<Held>>,
+    scan: ShardScan,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// How long a scan waits to be admitted: a little less than the router waits for it, so that the router hears
+/// why.
+fn admitted_by(scan: &ShardScan, began: Instant) -> Instant {
+    began + Duration::from_millis(scan.timeout_ms - scan.timeout_ms / 8)
+}
+
+impl Scans {
+    /// No scan is open yet.
+    pub fn new(
+        env: Env,
+        store: &Arc<dyn SliceStore>,
+        admission: Admission,
+        patience: Patience,
+    ) -> Self {
+        let table = Arc::new(ScanTable {
+            env,
+            store: Arc::downgrade(store),
+            admission,
+            patience,
+            open: Mutex::default(),
+            next_id: AtomicU64::new(0),
+            opened: Notify::new(),
+        });
+        let parking = table.env.spawn("scan-parking", park_unread(Arc::clone(&table)));
+        Self { table, _parking: parking }
+    }
+
+    /// How many run, wait and were refused.
+    pub fn status(&self) -> AdmissionStatus {
+        self.table.admission.status()
+    }
+
+    /// Opens a scan of a snapshot that has all its slices, once it is admitted; it `began` to be served before.
+    pub async fn open(
+        &self,
+        scan: ShardScan,
+        snapshot: Arc<dyn Snapshot>,
+        began: Instant,
+    ) -> Result<ResultStream<ShardBatch>> {
+        let table = &self.table;
+        let mut scanner = ShardScanner::new(snapshot, scan.clone())?;
+        let permit = match table.admission.try_admit(scanner.memory_bytes())? {
+            Some(permit) => permit,
+            None => {
+                // Who waits keeps nothing from being let go.
+                let bytes = scanner.memory_bytes();
+                scanner.park();
+                let permit = table.admission.admit(bytes, admitted_by(&scan, began)).await?;
+                scanner.unpark(table.snapshot(&scan)?);
+                permit
+            }
+        };
+        let now = Instant::now();
+        let held = Arc::new(Mutex::new(Held {
+            scanner: Some(scanner),
+            permit: Some(permit),
+            since: now,
+            snapshot_since: now,
+        }));
+        let id = table.next_id.fetch_add(1, Ordering::Relaxed);
+        lock(&table.open).insert(id, Arc::clone(&held));
+        table.opened.notify_one();
+        let reading = Reading { table: Arc::clone(table), id, held, scan };
+        Ok(Box::pin(stream::unfold(Some(reading), |reading| async {
+            let mut reading = reading?;
+            match reading.next().await {
+                Ok(ShardBatch::Done) => Some((Ok(ShardBatch::Done), None)),
+                Ok(batch) => Some((Ok(batch), Some(reading))),
+                Err(error) => Some((Err(error), None)),
+            }
+        })))
+    }
+}
+
+impl ScanTable {
+    fn snapshot(&self, scan: &ShardScan) -> Result<Arc<dyn Snapshot>> {
+        let store = self.store.upgrade();
+        let store = store.ok_or_else(|| Error::unavailable("the indexer has stopped"))?;
+        store.snapshot(scan.index, scan.generation, scan.epoch)
+    }
+}
+
+impl Reading {
+    /// The next batch, giving others a turn where nothing was found for a while.
+    async fn next(&mut self) -> Result<ShardBatch> {
+        let (scanner, permit, mut snapshot_since) = {
+            let mut held = lock(&self.held);
+            (held.scanner.take(), held.permit.take(), held.snapshot_since)
+        };
+        let Some(mut scanner) = scanner else {
+            return Err(Error::internal("a scan is read twice at once"));
+        };
+        let permit = match permit {
+            Some(permit) => permit,
+            None => {
+                let by = admitted_by(&self.scan, Instant::now());
+                self.table.admission.admit(scanner.memory_bytes(), by).await?
+            }
+        };
+        let patience = self.table.patience;
+        let batch = loop {
+            if !scanner.is_parked() && snapshot_since.elapsed() > patience.snapshot {
+                scanner.park();
+            }
+            if scanner.is_parked() {
+                scanner.unpark(self.table.snapshot(&self.scan)?);
+                snapshot_since = Instant::now();
+            }
+            let step;
+            (scanner, step) = self.step(scanner).await;
+            match step? {
+                Some(batch) => break batch,
+                None => tokio::task::yield_now().await,
+            }
+        };
+        let mut held = lock(&self.held);
+        (held.scanner, held.permit) = (Some(scanner), Some(permit));
+        (held.since, held.snapshot_since) = (Instant::now(), snapshot_since);
+        Ok(batch)
+    }
+
+    /// What may wait for a disk does so off the async threads.
+    async fn step(&self, mut scanner: ShardScanner) -> (ShardScanner, Result<Option<ShardBatch>>) {
+        if scanner.is_in_memory() {
+            let step = scanner.step();
+            return (scanner, step);
+        }
+        let work = move || {
+            let step = scanner.step();
+            (scanner, step)
+        };
+        self.table.env.blocking(work).await
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        lock(&self.table.open).remove(&self.id);
+    }
+}
+
+/// Parks scans that nobody reads; sleeps while none is open. Cancelled: none is parked any more.
+async fn park_unread(scans: Arc<ScanTable>) {
+    loop {
+        let open: Vec<_> = lock(&scans.open).values().cloned().collect();
+        if open.is_empty() {
+            scans.opened.notified().await;
+        }
+        let Patience { while_waited_for, unread, .. } = scans.patience;
+        let patience = if scans.admission.has_waiting() { while_waited_for } else { unread };
+        for held in open {
+            let mut held = lock(&held);
+            if held.permit.is_some() && held.since.elapsed() >= patience {
+                // Absent while it is at work.
+                let Some(scanner) = &mut held.scanner else { continue };
+                scanner.park();
+                held.permit = None;
+            }
+        }
+        tokio::time::sleep(while_waited_for / 2).await;
+    }
+}
+
+#[cfg(test)]
+#[path = "open_scans_tests.rs"]
+mod tests;

@@ -1,0 +1,286 @@
+//! Open scans over a real store: parked and taken up again they show what they would have shown, and
+//! epochs, deletions among them, are applied whatever scans do.
+
+use std::path::Path;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use proto::ErrorCode;
+use proto::expr::aggregate::AggregateFunction;
+use proto::expr::{ColumnType, Expr};
+use proto::flow::AdmissionLimits;
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::ids::{
+    BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid,
+};
+use proto::model::index::{IndexInfo, IndexSpec, KeyPart};
+use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
+use proto::rpc::scan::{AggregateCall, KeyRange, Output};
+use proto::value::Value;
+use proto::value::key;
+use proto::value::path::Step;
+
+use super::*;
+use storage::{EpochBatch, Grouping, Piece, StorageEngine, StoreOptions};
+
+const INDEX: IndexId = IndexId(1);
+const BUCKET: BucketId = BucketId(1);
+const NODE: NodeId = NodeId(7);
+/// Some hundreds of blocks, many batches.
+const DOCUMENTS: u64 = 20_000;
+
+fn key_of(n: u64) -> Vec<u8> {
+    let mut key = Vec::new();
+    key::encode_part(&Value::String(format!("group {:03}", n / 100)), false, &mut key);
+    key::encode_part(&Value::int(n as i64), false, &mut key);
+    key
+}
+
+fn mark(epoch: u64) -> EpochMark {
+    let position = Position { vbuuid: Vbuuid(9), seqno: Seqno(epoch * DOCUMENTS) };
+    EpochMark {
+        bucket: BUCKET,
+        epoch: Epoch(epoch),
+        parent: Epoch(epoch - 1),
+        cut: Arc::new(Cut::zero(1).with(&[(VbucketId(0), position)])),
+        horizon: Epoch(0),
+        points: Arc::default(),
+    }
+}
+
+/// An epoch in which these documents are written, or deleted.
+fn epoch(epoch: u64, documents: std::ops::Range<u64>, written: bool) -> EpochBatch {
+    let mut writer = KeyVersionsWriter::default();
+    for (at, n) in documents.enumerate() {
+        let kind = if written { MutationKind::Upsert } else { MutationKind::Deletion };
+        writer.mutation(1 + at as u64, kind, &format!("k{n:06}"), 1);
+        writer.index(INDEX, Generation(0), usize::from(written));
+        if written {
+            writer.entry(SliceNo(0), &key_of(n), b"");
+        }
+    }
+    let base = Seqno((epoch - 1) * DOCUMENTS);
+    let piece = Piece { body: writer.finish(), base, after: base, to: Seqno(epoch * DOCUMENTS) };
+    EpochBatch { mark: mark(epoch), pieces: vec![piece] }
+}
+
+/// A store with a readable index, empty at epoch 1, all documents at epoch 2.
+async fn filled(env: &Env, dir: &Path, memory_bytes: u64) -> Arc<StorageEngine> {
+    let options = StoreOptions { memory_bytes, ..StoreOptions::default() };
+    let store = Arc::new(StorageEngine::open(env, NODE, dir, options).unwrap());
+    let part = |name: &str| KeyPart {
+        expr: Expr::Path(vec![Step::Field(name.into())]),
+        name: name.into(),
+        column_type: ColumnType::Text,
+        descending: false,
+        include_missing: false,
+    };
+    let keys = vec![part("group"), part("n")];
+    let spec = IndexSpec { primary: false, keys, ..IndexSpec::new("i", "b") };
+    let info = Arc::new(IndexInfo::new(INDEX, BUCKET, spec, vec![vec![NODE]]));
+    store.begin_build(info, Grouping::Together).await.unwrap();
+    store.begin_backfill(INDEX, Generation(0)).await.unwrap();
+    store.apply(epoch(1, 0..0, true)).await.unwrap();
+    store.finish_build(INDEX, Generation(0), &mark(1)).await.unwrap();
+    store.apply(epoch(2, 0..DOCUMENTS, true)).await.unwrap();
+    store.flush().await.unwrap();
+    store
+}
+
+/// Room for one scan at a time.
+fn scans(env: &Env, store: &Arc<StorageEngine>, patience_ms: u64) -> Scans {
+    let limits = AdmissionLimits {
+        what: "shard scans on node 7".into(),
+        count_max: 1,
+        bytes_max: 64 << 20,
+        bytes_each_max: 64 << 20,
+    };
+    let patience = Patience {
+        while_waited_for: Duration::from_millis(patience_ms),
+        unread: Duration::from_secs(3600),
+        snapshot: Duration::from_secs(3600),
+    };
+    let store: Arc<dyn SliceStore> = store.clone();
+    Scans::new(env.clone(), &store, Admission::new(limits), patience)
+}
+
+fn scan(timeout_ms: u64) -> ShardScan {
+    ShardScan {
+        bucket: BUCKET,
+        index: INDEX,
+        generation: Generation(0),
+        slices: vec![SliceNo(0)],
+        epoch: Epoch(2),
+        ranges: vec![KeyRange::all()],
+        filter: None,
+        reverse: false,
+        ordered: true,
+        distinct_parts: None,
+        resume_after: None,
+        limit: None,
+        output: Output::Rows { include: false },
+        timeout_ms,
+    }
+}
+
+async fn open(scans: &Scans, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
+    let snapshot = scans.table.snapshot(&scan)?;
+    scans.open(scan, snapshot, Instant::now()).await
+}
+
+/// All of a scan's rows, or its count; parked after each batch where `parked`.
+async fn all(scans: &Scans, scan: ShardScan, parked: bool) -> Vec<Bytes> {
+    let mut stream = open(scans, scan).await.unwrap();
+    let mut found = Vec::new();
+    while let Some(batch) = stream.next().await {
+        match batch.unwrap() {
+            ShardBatch::Rows(block) => {
+                found.extend(block.iter().map(|row| Bytes::copy_from_slice(row.entry)));
+            }
+            ShardBatch::Partials(partials) => found.push(format!("{partials:?}").into()),
+            ShardBatch::Done => break,
+            ShardBatch::Moved(places) => panic!("moved: {places:?}"),
+        }
+        let open: Vec<_> = lock(&scans.table.open).values().cloned().collect();
+        for held in open.iter().filter(|_| parked) {
+            let mut held = lock(held);
+            held.scanner.as_mut().unwrap().park();
+            held.permit = None;
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn a_scan_that_is_parked_after_each_batch_shows_the_same_rows() {
+    let (env, dir) = (Env::real(), tempfile::tempdir().unwrap());
+    let store = filled(&env, dir.path(), 64 << 20).await;
+    let scans = scans(&env, &store, 100);
+    // What epochs do meanwhile is none of the scan's.
+    store.apply(epoch(3, 0..DOCUMENTS / 2, false)).await.unwrap();
+    let middle =
+        |low: u64, high: u64| KeyRange { low: key_of(low).into(), high: Some(key_of(high).into()) };
+    let count = AggregateCall { function: AggregateFunction::Count, argument: None };
+    let cases = [
+        (scan(1000), DOCUMENTS),
+        (ShardScan { reverse: true, ..scan(1000) }, DOCUMENTS),
+        (ShardScan { limit: Some(7_777), ..scan(1000) }, 7_777),
+        (ShardScan { ranges: vec![middle(500, 3000), middle(9000, 15_000)], ..scan(1000) }, 8_500),
+        (ShardScan { distinct_parts: Some(1), ..scan(1000) }, DOCUMENTS / 100),
+        (ShardScan { epoch: Epoch(3), ..scan(1000) }, DOCUMENTS / 2),
+        (ShardScan { output: Output::Aggregates(vec![count]), ..scan(1000) }, 1),
+    ];
+    for (scan, rows) in cases {
+        let expected = all(&scans, scan.clone(), false).await;
+        assert_eq!(expected.len() as u64, rows, "{scan:?}");
+        let found = all(&scans, scan.clone(), true).await;
+        assert!(found == expected, "{} rows, not the same ones: {scan:?}", found.len());
+    }
+    assert_eq!(scans.status().running, 0);
+}
+
+#[tokio::test]
+async fn a_scan_that_nobody_reads_gives_its_place_to_one_that_waits() {
+    let (env, dir) = (Env::real(), tempfile::tempdir().unwrap());
+    let store = filled(&env, dir.path(), 64 << 20).await;
+    let scans = scans(&env, &store, 50);
+    let mut unread = open(&scans, scan(10_000)).await.unwrap();
+    let mut rows = 0;
+    let mut read = |batch: Option<Result<ShardBatch>>| match batch {
+        Some(Ok(ShardBatch::Rows(block))) => {
+            rows += u64::from(block.rows);
+            true
+        }
+        Some(Ok(ShardBatch::Done)) => false,
+        other => panic!("{other:?}"),
+    };
+    assert!(read(unread.next().await));
+    let other = all(&scans, scan(10_000), false).await;
+    assert_eq!(other.len() as u64, DOCUMENTS);
+    while read(unread.next().await) {}
+    assert_eq!(rows, DOCUMENTS, "each once, though it was parked on the way");
+    assert_eq!(scans.status().refused, 0);
+}
+
+#[tokio::test]
+async fn scans_that_hold_everything_hold_up_no_deletion_and_the_next_scan_is_told_why_it_waits() {
+    let (env, dir) = (Env::real(), tempfile::tempdir().unwrap());
+    let store = filled(&env, dir.path(), 8 << 20).await;
+    let scans = scans(&env, &store, 3_600_000);
+    let mut holds = open(&scans, scan(10_000)).await.unwrap();
+    holds.next().await.unwrap().unwrap();
+    let refused = open(&scans, scan(400)).await.err().expect("there is one place");
+    assert_eq!(refused.code, ErrorCode::TooBusy, "{refused}");
+    let waiting = open(&scans, scan(60_000));
+    let delete = async {
+        for n in 0..20 {
+            let some = DOCUMENTS / 20;
+            store.apply(epoch(3 + n, n * some..(n + 1) * some, false)).await?;
+        }
+        store.flush().await?;
+        Ok::<_, Error>(())
+    };
+    let deleted = async {
+        let limit = Duration::from_secs(60);
+        tokio::time::timeout(limit, delete).await.expect("in time").unwrap();
+        assert_eq!(scans.status().waiting, 1, "the scan still waits");
+        assert_eq!(store.counters(BUCKET).durable, Epoch(22));
+        drop(holds);
+    };
+    let (waited, ()) = tokio::join!(waiting, deleted);
+    drop(waited.unwrap());
+    let gone = all(&scans, ShardScan { epoch: Epoch(22), ..scan(1000) }, false).await;
+    assert!(gone.is_empty());
+    assert_eq!(all(&scans, scan(1000), false).await.len() as u64, DOCUMENTS, "the epoch before");
+}
+
+#[tokio::test]
+async fn a_scan_parked_for_long_keeps_no_run_in_memory() {
+    let (env, dir) = (Env::real(), tempfile::tempdir().unwrap());
+    let store = filled(&env, dir.path(), 64 << 20).await;
+    store.apply(epoch(3, 0..DOCUMENTS, true)).await.unwrap();
+    let scans = scans(&env, &store, 20);
+    let third = ShardScan { epoch: Epoch(3), ..scan(1000) };
+    let snapshot = scans.table.snapshot(&third).unwrap();
+    let let_go = Arc::downgrade(&snapshot);
+    let mut unread = scans.open(third, snapshot, Instant::now()).await.unwrap();
+    unread.next().await.unwrap().unwrap();
+    assert!(let_go.upgrade().is_some(), "it is being read");
+    // Somebody waits, so that it does not take an hour.
+    let refused = open(&scans, scan(1)).await;
+    let other = tokio::time::timeout(Duration::from_secs(30), open(&scans, scan(60_000)));
+    let _other = other.await.expect("it was parked").unwrap();
+    assert!(refused.is_err() && let_go.upgrade().is_none());
+}
+
+/// The disk is full, memory is spent, and a scan that nobody reads holds its place: deletions wait, and all of
+/// them are there as soon as the disk has room.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deletions_that_wait_for_a_full_disk_are_done_when_there_is_room() {
+    let ((mut env, _, fs), dir) = (proto::env::sim::world(3), Path::new("/indexer"));
+    // Flushes fail again and again meanwhile; they need a thread of their own.
+    env.spawner = Env::real().spawner;
+    let store = filled(&env, dir, 2 << 20).await;
+    let scans = scans(&env, &store, 3_600_000);
+    let mut holds = open(&scans, scan(10_000)).await.unwrap();
+    holds.next().await.unwrap().unwrap();
+    fs.set_capacity(0);
+    let (deleting, done) = (Arc::clone(&store), Arc::new(AtomicU64::new(0)));
+    let counted = Arc::clone(&done);
+    let deletions = tokio::task::JoinSet::from_iter([async move {
+        for n in 0..200 {
+            let some = DOCUMENTS / 200;
+            deleting.apply(epoch(3 + n, n * some..(n + 1) * some, false)).await.unwrap();
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+    }]);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(done.load(Ordering::Relaxed) < 200, "the disk is not full enough for this test");
+    fs.set_capacity(u64::MAX);
+    let limit = Duration::from_secs(60);
+    tokio::time::timeout(limit, deletions.join_all()).await.expect("they go on");
+    let durable = store.wait_durable(BUCKET, Epoch(202));
+    tokio::time::timeout(limit, durable).await.expect("in time").unwrap();
+    drop(holds);
+    assert!(all(&scans, ShardScan { epoch: Epoch(202), ..scan(1000) }, false).await.is_empty());
+}

@@ -1,0 +1,376 @@
+//! Scans of a shard: walks the ranges of a request over the merged slices, filters, folds or packs
+//! what it finds, a batch at a time. Between batches it holds a snapshot and a place; parked it holds the place
+//! alone, and goes on with another snapshot of the same epoch.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proto::expr::Expr;
+use proto::expr::aggregate::Partial;
+use proto::expr::eval::{self, Scope};
+use proto::model::ids::SliceNo;
+use proto::model::index::IndexSpec;
+use proto::rpc::rows::RowBlockBuilder;
+use proto::rpc::scan::{KeyRange, Output, ShardBatch, ShardScan};
+use proto::value::Value;
+use proto::value::key;
+use proto::value::path::Step;
+use proto::{Error, ErrorCode, Result};
+
+use storage::{Rows, Snapshot};
+
+/// A batch is handed on when it has this many bytes of rows.
+const BATCH_BYTES: usize = 64 << 10;
+/// The first batches are smaller, so that the first row is soon there.
+const FIRST_BATCH_BYTES: usize = 4 << 10;
+/// At most so many entries are looked at before others get a turn.
+const STEP_ENTRIES: u32 = 16 << 10;
+
+/// A batch is sent after so many steps even if nothing was found: a million entries, well within the
+/// shortest time-out.
+const STEPS_PER_SIGN_OF_LIFE: u32 = 64;
+
+/// A scan in progress.
+pub struct ShardScanner {
+    /// `None` while the scan is parked.
+    snapshot: Option<Arc<dyn Snapshot>>,
+    spec: Arc<IndexSpec>,
+    scan: ShardScan,
+    /// What is left to walk: groups of slices that are merged, with a range; the next one last.
+    ahead: Vec<(Vec<SliceNo>, KeyRange)>,
+    current: Option<(Vec<SliceNo>, KeyRange, Box<dyn Rows>)>,
+    builder: RowBlockBuilder,
+    batch_bytes: usize,
+    rows_left: u64,
+    partials: Vec<Partial>,
+    /// Does anything need the included values?
+    include: bool,
+    /// For DISTINCT: the leading parts of the last row that was handed out, here or, before the resume
+    /// point, by another replica. It counts over all ranges.
+    last_prefix: Option<Bytes>,
+    /// What [`Self::memory_bytes`] said of the last snapshot.
+    memory_bytes: usize,
+    /// Steps since the last batch.
+    silent_steps: u32,
+    done: bool,
+}
+
+impl ShardScanner {
+    /// A scan of a snapshot.
+    pub fn new(snapshot: Arc<dyn Snapshot>, scan: ShardScan) -> Result<Self> {
+        let partials = match &scan.output {
+            Output::Aggregates(calls) => {
+                calls.iter().map(|call| Partial::new(call.function)).collect()
+            }
+            Output::Rows { .. } => Vec::new(),
+        };
+        let spec = Arc::clone(&snapshot.info().spec);
+        let last_prefix = match (&scan.resume_after, scan.distinct_parts) {
+            (Some(after), Some(parts)) => {
+                Some(after.slice_ref(leading_parts(&spec, after, parts)?))
+            }
+            _ => None,
+        };
+        Ok(Self {
+            ahead: walks(&scan),
+            include: needs_include(&scan, spec.keys.len()),
+            current: None,
+            builder: RowBlockBuilder::with_capacity(FIRST_BATCH_BYTES),
+            batch_bytes: FIRST_BATCH_BYTES,
+            rows_left: scan.limit.unwrap_or(u64::MAX),
+            partials,
+            last_prefix,
+            memory_bytes: 0,
+            silent_steps: 0,
+            done: false,
+            snapshot: Some(snapshot),
+            spec,
+            scan,
+        })
+    }
+
+    /// The next batch, `None` when others should have a turn first. After `Done` it is not called.
+    pub fn step(&mut self) -> Result<Option<ShardBatch>> {
+        if self.done {
+            return Ok(Some(ShardBatch::Done));
+        }
+        for _ in 0..STEP_ENTRIES {
+            if self.rows_left == 0 || !self.advance()? {
+                self.done = true;
+                return Ok(Some(self.last_batch()));
+            }
+            if self.builder.len() >= self.batch_bytes {
+                self.batch_bytes = (self.batch_bytes * 4).min(BATCH_BYTES);
+                return Ok(Some(ShardBatch::Rows(self.builder.finish())));
+            }
+        }
+        // An empty batch tells the router that the node is alive and at work.
+        self.silent_steps += 1;
+        if self.silent_steps.is_multiple_of(STEPS_PER_SIGN_OF_LIFE) {
+            return Ok(Some(ShardBatch::Rows(self.builder.finish())));
+        }
+        Ok(None)
+    }
+
+    /// Bytes that the scan may hold while it reads, about: blocks of fragments, and the batch at hand.
+    pub fn memory_bytes(&mut self) -> usize {
+        if let Some(snapshot) = &self.snapshot {
+            let blocks = snapshot.walk_bytes(&self.scan.slices, self.include);
+            self.memory_bytes = blocks + BATCH_BYTES;
+        }
+        self.memory_bytes
+    }
+
+    /// Can it be read without waiting for a disk?
+    pub fn is_in_memory(&self) -> bool {
+        self.snapshot.as_ref().is_some_and(|snapshot| snapshot.is_in_memory())
+    }
+
+    /// Does it hold no snapshot?
+    pub fn is_parked(&self) -> bool {
+        self.snapshot.is_none()
+    }
+
+    /// Lets go of the snapshot and of all that is read from it.
+    pub fn park(&mut self) {
+        self.memory_bytes();
+        self.snapshot = None;
+        let Some((slices, mut range, rows)) = self.current.take() else { return };
+        // Before the first entry nothing is behind it.
+        if !rows.entry().is_empty() {
+            go_behind(&mut range, rows.entry(), self.scan.reverse);
+        }
+        self.ahead.push((slices, range));
+    }
+
+    /// Goes on with another snapshot of the same epoch.
+    pub fn unpark(&mut self, snapshot: Arc<dyn Snapshot>) {
+        self.snapshot = Some(snapshot);
+    }
+
+    fn last_batch(&mut self) -> ShardBatch {
+        if !self.partials.is_empty() {
+            return ShardBatch::Partials(std::mem::take(&mut self.partials));
+        }
+        match self.builder.is_empty() {
+            true => ShardBatch::Done,
+            false => ShardBatch::Rows(self.builder.finish()),
+        }
+    }
+
+    /// Looks at one entry; false when there is none left.
+    fn advance(&mut self) -> Result<bool> {
+        let Some((_, _, rows)) = &mut self.current else {
+            let Some((slices, range)) = self.ahead.pop() else { return Ok(false) };
+            self.walk(slices, range)?;
+            return Ok(true);
+        };
+        if !rows.next()? {
+            self.current = None;
+            return Ok(true);
+        }
+        let (entry, include) = (rows.entry(), rows.include());
+        let prefix = match self.scan.distinct_parts {
+            Some(parts) => Some(leading_parts(&self.spec, entry, parts)?),
+            None => None,
+        };
+        if prefix.is_some() && prefix == self.last_prefix.as_deref() {
+            let prefix = Bytes::copy_from_slice(prefix.unwrap_or_default());
+            self.skip_prefix(&prefix)?;
+            return Ok(true);
+        }
+        let scope = EntryScope { spec: &self.spec, entry, include };
+        if let Some(filter) = &self.scan.filter
+            && eval::truth(filter, &scope) != Some(true)
+        {
+            return Ok(true);
+        }
+        match &self.scan.output {
+            Output::Rows { include: wanted } => {
+                self.builder.push(entry, if *wanted { include } else { &[] });
+                self.rows_left -= 1;
+            }
+            Output::Aggregates(calls) => {
+                for (call, partial) in calls.iter().zip(&mut self.partials) {
+                    match &call.argument {
+                        None => partial.add_row(),
+                        Some(argument) => partial.add(&eval::eval(argument, &scope)),
+                    }
+                }
+            }
+        }
+        // The next entry with this prefix leads to the jump over all of them.
+        self.last_prefix = prefix.map(Bytes::copy_from_slice);
+        Ok(true)
+    }
+
+    /// Goes on behind all entries that begin with `prefix`.
+    fn skip_prefix(&mut self, prefix: &[u8]) -> Result<()> {
+        let Some((slices, mut range, _)) = self.current.take() else { return Ok(()) };
+        if self.scan.reverse {
+            range.high = Some(Bytes::copy_from_slice(prefix));
+        } else {
+            match key::successor(prefix) {
+                Some(next) => range.low = next.into(),
+                None => return Ok(()),
+            }
+        }
+        self.walk(slices, range)
+    }
+
+    fn walk(&mut self, slices: Vec<SliceNo>, range: KeyRange) -> Result<()> {
+        let Some(snapshot) = &self.snapshot else {
+            return Err(Error::internal("a step of a scan that is parked"));
+        };
+        let rows = snapshot.rows(&slices, &range, self.scan.reverse, self.include)?;
+        self.current = Some((slices, range, rows));
+        Ok(())
+    }
+}
+
+/// What a scan walks, the first one last: all slices together where the order counts, else each slice
+/// by itself; the ranges in the scan's direction, without what lies before the resume point.
+fn walks(scan: &ShardScan) -> Vec<(Vec<SliceNo>, KeyRange)> {
+    let together = scan.ordered || scan.distinct_parts.is_some();
+    let groups: Vec<Vec<SliceNo>> = match together {
+        true => vec![scan.slices.clone()],
+        false => scan.slices.iter().map(|slice| vec![*slice]).collect(),
+    };
+    let mut ranges: Vec<KeyRange> =
+        scan.ranges.iter().filter_map(|range| clip(range, scan)).collect();
+    if !scan.reverse {
+        ranges.reverse();
+    }
+    let mut walks = Vec::new();
+    for group in groups.into_iter().rev() {
+        walks.extend(ranges.iter().map(|range| (group.clone(), range.clone())));
+    }
+    walks
+}
+
+fn clip(range: &KeyRange, scan: &ShardScan) -> Option<KeyRange> {
+    let mut range = range.clone();
+    if let Some(after) = &scan.resume_after {
+        go_behind(&mut range, after, scan.reverse);
+    }
+    let empty = range.high.as_ref().is_some_and(|high| *high <= range.low);
+    (!empty).then_some(range)
+}
+
+/// Leaves out of a range what a scan that has come to an entry has behind it.
+fn go_behind(range: &mut KeyRange, entry: &[u8], reverse: bool) {
+    if reverse {
+        if range.high.as_ref().is_none_or(|high| high[..] > *entry) {
+            range.high = Some(Bytes::copy_from_slice(entry));
+        }
+        return;
+    }
+    // The smallest entry behind another is that one with a zero byte.
+    let next = Bytes::from([entry, &[0][..]].concat());
+    if next > range.low {
+        range.low = next;
+    }
+}
+
+/// The bytes of the first `parts` key parts of an entry.
+fn leading_parts<'a>(spec: &IndexSpec, entry: &'a [u8], parts: u16) -> Result<&'a [u8]> {
+    let mut len = 0;
+    for part in spec.keys.iter().take(usize::from(parts)) {
+        len += key::skip_part(&entry[len..], part.descending)?;
+    }
+    Ok(&entry[..len])
+}
+
+/// An entry as expressions see it: columns are decoded when they are asked for.
+struct EntryScope<'a> {
+    spec: &'a Arc<IndexSpec>,
+    entry: &'a [u8],
+    include: &'a [u8],
+}
+
+impl EntryScope<'_> {
+    fn decode(&self, column: usize) -> Result<Value> {
+        let keys = &self.spec.keys;
+        match keys.get(column) {
+            Some(part) => {
+                let before = leading_parts(self.spec, self.entry, column as u16)?.len();
+                key::decode_part(&mut &self.entry[before..], part.descending)
+            }
+            None => {
+                let mut rest = self.include;
+                for _ in keys.len()..column {
+                    let len = key::skip_part(rest, false)?;
+                    rest = &rest[len..];
+                }
+                key::decode_part(&mut rest, false)
+            }
+        }
+    }
+}
+
+impl Scope for EntryScope<'_> {
+    fn path(&self, _steps: &[Step]) -> Cow<'_, Value> {
+        Cow::Owned(Value::Missing)
+    }
+
+    fn document_id(&self) -> &str {
+        let parts = leading_parts(self.spec, self.entry, self.spec.keys.len() as u16);
+        let id = parts.map_or(&[][..], |parts| &self.entry[parts.len()..]);
+        std::str::from_utf8(id).unwrap_or_default()
+    }
+
+    fn column(&self, n: u16) -> Cow<'_, Value> {
+        Cow::Owned(self.decode(usize::from(n)).unwrap_or(Value::Missing))
+    }
+}
+
+/// Does a scan of an index with so many key parts read included values?
+fn needs_include(scan: &ShardScan, key_parts: usize) -> bool {
+    matches!(scan.output, Output::Rows { include: true })
+        || highest_column(scan).is_some_and(|column| usize::from(column) >= key_parts)
+}
+
+/// The highest column that the expressions of a scan ask for.
+fn highest_column(scan: &ShardScan) -> Option<u16> {
+    let mut highest = None;
+    let arguments = match &scan.output {
+        Output::Aggregates(calls) => {
+            calls.iter().filter_map(|call| call.argument.as_ref()).collect()
+        }
+        Output::Rows { .. } => Vec::new(),
+    };
+    for expr in arguments.into_iter().chain(&scan.filter) {
+        expr.any(&mut |expr| {
+            if let Expr::Column(n) = expr {
+                highest = highest.max(Some(*n));
+            }
+            false
+        });
+    }
+    highest
+}
+
+/// Refuses what a scan of this index cannot mean, before anything is read.
+pub fn check(scan: &ShardScan, spec: &IndexSpec) -> Result<()> {
+    let refuse = |what: String| Err(Error::new(ErrorCode::InvalidParameter, what));
+    let columns = spec.keys.len() + spec.include.len();
+    if let Some(column) = highest_column(scan).filter(|n| usize::from(*n) >= columns) {
+        return refuse(format!(
+            "the scan asks for column {column}, index {} has {columns}",
+            spec.name
+        ));
+    }
+    match scan.distinct_parts {
+        Some(parts) if usize::from(parts) > spec.keys.len() => refuse(format!(
+            "the scan asks for {parts} distinct key parts, index {} has {}",
+            spec.name,
+            spec.keys.len()
+        )),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+#[path = "scanner_tests.rs"]
+mod tests;

@@ -1,0 +1,59 @@
+//! The report of applied epochs that routers follow.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use proto::model::catalog::Catalog;
+use proto::model::ids::{BucketId, Epoch, NodeId, SliceId};
+use proto::rpc::scan::AppliedReport;
+use storage::{SliceStore, StoredIndex};
+use tokio::sync::watch;
+
+/// A router's view of what is applied here: the whole first, then what changed.
+pub(super) struct AppliedWatch {
+    pub(super) store: Arc<dyn SliceStore>,
+    pub(super) catalog: Arc<ArcSwap<Catalog>>,
+    pub(super) node: NodeId,
+    pub(super) changed: watch::Receiver<u64>,
+    pub(super) slices: watch::Receiver<u64>,
+    pub(super) told: BTreeMap<BucketId, Epoch>,
+    pub(super) first: bool,
+}
+
+impl AppliedWatch {
+    pub(super) async fn next(&mut self) -> Option<AppliedReport> {
+        if !self.first {
+            self.changed.changed().await.ok()?;
+        }
+        let slices_changed = self.slices.has_changed().unwrap_or(false) || self.first;
+        self.first = false;
+        self.slices.mark_unchanged();
+        let mut applied = Vec::new();
+        let catalog = self.catalog.load_full();
+        for mark in self.store.applied() {
+            // What a rollback has left lacks what has survived it, until that is applied again.
+            let bucket = catalog.buckets.get(&mark.bucket);
+            if bucket.is_some_and(|b| b.readable_from().is_some_and(|from| mark.epoch < from)) {
+                continue;
+            }
+            if self.told.insert(mark.bucket, mark.epoch) != Some(mark.epoch) {
+                applied.push((mark.bucket, mark.epoch));
+            }
+        }
+        let readable = slices_changed.then(|| readable_slices(&*self.store));
+        Some(AppliedReport { node: self.node, applied, readable })
+    }
+}
+
+/// Which slices can be read on a node, each from which epoch on.
+fn readable_slices(store: &dyn SliceStore) -> Vec<(SliceId, Epoch)> {
+    let mut readable = Vec::new();
+    for StoredIndex { info, slices, .. } in store.indexes().iter().filter(|s| s.floor.is_some()) {
+        for (slice, floor) in slices {
+            let (index, generation) = (info.id, info.generation);
+            readable.push((SliceId { index, generation, slice: *slice }, *floor));
+        }
+    }
+    readable
+}

@@ -1,0 +1,129 @@
+//! Keeps the node in step with the catalog: its followers, its slices, the moves to it.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use proto::model::catalog::Catalog;
+use proto::model::ids::{BucketId, Epoch, SliceId, SliceNo};
+use proto::model::index::{IndexInfo, IndexState};
+use proto::model::moves::{MoveStage, SliceMove};
+use proto::plant::{self, Plant};
+use proto::rpc::api::WatchMessage;
+use proto::{ErrorCode, Result};
+use storage::StoredIndex;
+
+use super::followers::{Followers, RunningFollower, lock};
+use crate::context::NodeContext;
+use crate::follow::{follow, grouping};
+use crate::moves::Incoming;
+
+/// Watches the catalog and keeps the followers in step with it.
+pub(super) async fn follow_catalog(context: NodeContext, incoming: Incoming, followers: Followers) {
+    let mut newest_cas = 0;
+    loop {
+        let coordinator = context.directory.coordinator();
+        if let Ok(mut watch) = coordinator.watch().await {
+            while let Some(Ok(message)) = watch.next().await {
+                // Another member may be behind the one that was asked before.
+                if let WatchMessage::Catalog(catalog) = message
+                    && catalog.cas >= newest_cas
+                {
+                    newest_cas = catalog.cas;
+                    take_catalog(&context, &incoming, &followers, &catalog).await;
+                }
+            }
+        }
+        tokio::time::sleep(context.config.retry).await;
+    }
+}
+
+async fn take_catalog(
+    context: &NodeContext,
+    incoming: &Incoming,
+    followers: &Followers,
+    catalog: &Arc<Catalog>,
+) {
+    context.catalog.store(Arc::clone(catalog));
+    context.catalog_taken.send_modify(|count| *count += 1);
+    for stored in context.store.indexes() {
+        if let Err(error) = bring_in_step(context, catalog, &stored).await {
+            tracing::warn!(index = %stored.info.id, %error, "bringing an index in step with the catalog");
+        }
+    }
+    let node = context.config.node.id;
+    for (id, _) in context.fragments.rebuilds() {
+        let index = catalog.indexes.get(&id);
+        let is_past = index.map_or(id <= catalog.newest_index, |index| !index.feeds_any(node));
+        if is_past && let Err(error) = context.fragments.drop_rebuild(id).await {
+            tracing::warn!(index = %id, %error, "giving up a rebuild");
+        }
+    }
+    let is_given = |index: &&Arc<IndexInfo>| {
+        let is_copied = |m: &SliceMove| matches!(m.stage, MoveStage::Pending | MoveStage::Catchup);
+        index.moves.iter().any(|m| is_copied(m) && index.topology.hosts(node, m.slice))
+    };
+    let given = catalog.indexes.values().filter(is_given).map(|index| index.id).collect();
+    context.fragments.keep_files_of(&given);
+    incoming.take_catalog(context, catalog);
+    let mut followers = lock(followers);
+    let concerns = |bucket: &BucketId| {
+        catalog.indexes.values().any(|index| {
+            index.bucket == *bucket && index.state != IndexState::Pending && index.feeds_any(node)
+        })
+    };
+    followers.retain(|bucket, _| concerns(bucket) && catalog.buckets.contains_key(bucket));
+    for bucket in catalog.buckets.values().filter(|bucket| concerns(&bucket.id)) {
+        followers.entry(bucket.id).or_insert_with(|| {
+            let (task, state) = follow(context.clone(), incoming.clone(), bucket.id);
+            RunningFollower { state, _task: task }
+        });
+    }
+}
+
+/// Drops an index, or those slices of it, that the catalog no longer has on this node, and divides its columns
+/// as the catalog says.
+async fn bring_in_step(
+    context: &NodeContext,
+    catalog: &Catalog,
+    stored: &StoredIndex,
+) -> Result<()> {
+    let (id, generation, node) = (stored.info.id, stored.info.generation, context.config.node.id);
+    let Some(index) = catalog.indexes.get(&id) else {
+        if id <= catalog.newest_index {
+            context.store.drop_index(id).await?;
+            context.slices_changed();
+        }
+        return Ok(());
+    };
+    // This member of the coordinator may be behind the one that told of the slices' arrival.
+    if index.revision < stored.info.revision || index.generation != generation {
+        return Ok(());
+    }
+    // Costs nothing where they are divided so already.
+    context.store.regroup(id, generation, grouping(index)).await?;
+    let stale = plant::is(Plant::StaleOwnerAnswers);
+    let left = |(slice, _): &&(SliceNo, Epoch)| !index.may_keep(node, *slice) && !stale;
+    let gone: Vec<SliceNo> = stored.slices.iter().filter(left).map(|(slice, _)| *slice).collect();
+    if stored.slices.is_empty() && !index.feeds_any(node) {
+        context.store.drop_index(id).await?;
+        return Ok(());
+    }
+    if gone.is_empty() {
+        return Ok(());
+    }
+    if stored.floor.is_none() && gone.len() == stored.slices.len() {
+        // A build for nothing.
+        context.store.drop_index(id).await?;
+    } else {
+        // One by one: another slice may be arriving.
+        for slice in gone {
+            match context.store.drop_slice(SliceId { index: id, generation, slice }).await {
+                // The bucket's follower has dropped it already.
+                Err(error) if error.code == ErrorCode::SliceMoved => {}
+                dropped => dropped?,
+            }
+        }
+    }
+    context.slices_changed();
+    Ok(())
+}

@@ -1,0 +1,23 @@
+//! The followers of a node, by bucket.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use proto::env::Task;
+use proto::model::ids::BucketId;
+use tokio::sync::watch;
+
+use crate::follow::FollowerStatus;
+
+/// A bucket's follower; dropping it cancels its task.
+pub(super) struct RunningFollower {
+    pub(super) state: watch::Receiver<FollowerStatus>,
+    pub(super) _task: Task,
+}
+
+/// The followers by bucket.
+pub(super) type Followers = Arc<Mutex<BTreeMap<BucketId, RunningFollower>>>;
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

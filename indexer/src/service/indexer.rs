@@ -1,0 +1,213 @@
+//! The service: follows the catalog, runs a follower for each bucket that has slices here, reports to
+//! the coordinator, and answers scans.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::stream;
+use proto::env::{Env, Task};
+use proto::flow::{Admission, AdmissionStatus};
+use proto::model::bucket::BucketInfo;
+use proto::model::ids::{BucketId, Epoch, NodeId, SliceId, SliceNo};
+use proto::model::topology::TopologyProvider;
+use proto::rpc::api::{Directory, IndexerApi, ResultStream, SliceProgress};
+use proto::rpc::export::{ExportMessage, ExportRequest};
+use proto::rpc::scan::{AppliedReport, ShardBatch, ShardScan};
+use proto::{Error, ErrorCode, Result};
+use storage::StorageEngine;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use super::applied_watch::AppliedWatch;
+use super::catalog::follow_catalog;
+use super::data_dir::open_data_dir;
+use super::followers::Followers;
+use super::heartbeat::report;
+use crate::config::Config;
+use crate::context::NodeContext;
+use crate::moves::{Incoming, export};
+use crate::scan::{Patience, Scans, check};
+
+/// An indexer, running until it is dropped.
+pub struct Indexer {
+    context: NodeContext,
+    scans: Scans,
+    _lock: Box<dyn Send + Sync>,
+    _tasks: Vec<Task>,
+}
+
+/// What an indexer says of itself.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Status {
+    /// The node.
+    pub node: NodeId,
+    /// Bytes of memory of its slices.
+    pub memory_bytes: u64,
+    /// Shard scans that run, wait and were refused.
+    pub scans: AdmissionStatus,
+    /// Its slices.
+    pub slices: Vec<SliceProgress>,
+}
+
+impl Indexer {
+    /// Opens the data directory, recovers, and begins to follow. Blocks while it recovers.
+    pub fn start(config: Config, env: Env, directory: Arc<dyn Directory>) -> Result<Self> {
+        let dir_lock = open_data_dir(&env, &config.data_dir)?;
+        let store =
+            StorageEngine::open(&env, config.node.id, &config.data_dir, config.store.clone())?;
+        let store = Arc::new(store);
+        let context = NodeContext {
+            config,
+            env: env.clone(),
+            directory,
+            store: store.clone(),
+            fragments: store,
+            catalog_taken: watch::Sender::new(0),
+            catalog: Arc::default(),
+            applied: watch::Sender::new(0),
+            slices: watch::Sender::new(0),
+        };
+        let admission = Admission::new(context.config.scan_limits());
+        let scans = Scans::new(env.clone(), &context.store, admission.clone(), Patience::default());
+        let (incoming, followers) = (Incoming::default(), Followers::default());
+        let tasks = vec![
+            env.spawn(
+                "catalog",
+                follow_catalog(context.clone(), incoming.clone(), Arc::clone(&followers)),
+            ),
+            env.spawn("heartbeat", report(context.clone(), incoming, followers, admission.clone())),
+        ];
+        Ok(Self { context, scans, _lock: dir_lock, _tasks: tasks })
+    }
+
+    /// What it says of itself.
+    pub fn status(&self) -> Status {
+        Status {
+            node: self.context.config.node.id,
+            memory_bytes: self.context.store.memory_bytes(),
+            scans: self.scans.status(),
+            slices: self.context.store.progress(),
+        }
+    }
+
+    /// Waits until its log has failed: a broken disk. It applies no epoch until the process is started again.
+    pub async fn stopped(&self) {
+        self.context.fragments.log_failed().await;
+    }
+
+    async fn wait_applied(&self, bucket: BucketId, epoch: Epoch) -> Result<()> {
+        let mut applied = self.context.applied.subscribe();
+        while self.context.store.committed(bucket) < epoch {
+            applied.changed().await.map_err(|_| Error::unavailable("the indexer stops"))?;
+        }
+        Ok(())
+    }
+}
+
+impl Indexer {
+    /// Says that slices are not here, and where the catalog has them.
+    fn moved(&self, scan: &ShardScan, slices: &[SliceNo]) -> ResultStream<ShardBatch> {
+        let catalog = self.context.catalog.load();
+        let index = catalog.indexes.get(&scan.index);
+        let place = |slice: &SliceNo| {
+            let nodes = index.map_or(&[][..], |index| index.topology.replicas(*slice));
+            // Without a better idea the asker looks again.
+            (*slice, nodes.first().copied().unwrap_or(self.context.config.node.id))
+        };
+        let places = slices.iter().map(place).collect();
+        Box::pin(stream::iter([Ok(ShardBatch::Moved(places))]))
+    }
+}
+
+#[async_trait]
+impl IndexerApi for Indexer {
+    async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
+        let began = Instant::now();
+        let dead = |bucket: &Arc<BucketInfo>| bucket.is_dead(scan.epoch);
+        if self.context.catalog.load().buckets.get(&scan.bucket).is_some_and(dead) {
+            let what = format!("a rollback has taken back epoch {}", scan.epoch);
+            return Err(Error::new(ErrorCode::SnapshotTooOld, what)
+                .with_hint("begin the scan or the transaction anew"));
+        }
+        let deadline = Duration::from_millis(scan.timeout_ms);
+        let ready = async {
+            self.wait_applied(scan.bucket, scan.epoch).await?;
+            self.context.store.wait_loaded(scan.index).await
+        };
+        timeout(deadline, ready).await.map_err(|_| {
+            Error::new(
+                ErrorCode::Cancelled,
+                format!(
+                    "index {} could not be read at epoch {} within {} ms: the epoch is not applied, or \
+                     the index is being loaded",
+                    scan.index, scan.epoch, scan.timeout_ms
+                ),
+            )
+        })??;
+        let snapshot = self.context.store.snapshot(scan.index, scan.generation, scan.epoch);
+        let snapshot = match snapshot {
+            // All slices of the index have left.
+            Err(error) if error.code == ErrorCode::SliceMoved => {
+                return Ok(self.moved(&scan, &scan.slices));
+            }
+            snapshot => snapshot?,
+        };
+        check(&scan, &snapshot.info().spec)?;
+        let here = |slice: &&SliceNo| snapshot.has(**slice);
+        let gone: Vec<SliceNo> = scan.slices.iter().filter(|s| !here(s)).copied().collect();
+        if !gone.is_empty() {
+            return Ok(self.moved(&scan, &gone));
+        }
+        self.scans.open(scan, snapshot, began).await
+    }
+
+    async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
+        let watch = AppliedWatch {
+            store: Arc::clone(&self.context.store),
+            catalog: Arc::clone(&self.context.catalog),
+            node: self.context.config.node.id,
+            changed: self.context.applied.subscribe(),
+            slices: self.context.slices.subscribe(),
+            told: BTreeMap::new(),
+            first: true,
+        };
+        Ok(Box::pin(stream::unfold(watch, |mut watch| async {
+            let report = watch.next().await?;
+            Some((Ok(report), watch))
+        })))
+    }
+
+    async fn checksum(&self, slice: SliceId, epoch: Epoch) -> Result<(u64, u64)> {
+        self.context.store.wait_loaded(slice.index).await?;
+        let snapshot = self.context.store.snapshot(slice.index, slice.generation, epoch)?;
+        // Who has gone leaves no reading behind: it would slow down the next try.
+        let call = Arc::new(());
+        let caller = Arc::downgrade(&call);
+        let wanted = move || caller.strong_count() > 0;
+        let sum = move || snapshot.checksum_while(slice.slice, &wanted);
+        let sum = self.context.env.blocking(sum).await;
+        drop(call);
+        sum
+    }
+
+    async fn export(&self, request: ExportRequest) -> Result<ResultStream<ExportMessage>> {
+        let catalog = self.context.catalog.load_full();
+        let bucket = catalog.indexes.get(&request.slice.index).map(|index| index.bucket);
+        let bucket = bucket.ok_or_else(|| {
+            Error::unavailable(format!("index {} is not known here", request.slice.index))
+        })?;
+        let patience = Duration::from_millis(request.timeout_ms);
+        timeout(patience, self.wait_applied(bucket, request.epoch)).await.map_err(|_| {
+            Error::unavailable(format!("epoch {} was not applied in time", request.epoch))
+        })??;
+        if request.epoch > Epoch(0) {
+            // The last round: both ends are compared as soon as the coordinator knows that this one is here.
+            self.context.slices_changed();
+        }
+        let export = self.context.fragments.export(request.slice).await?;
+        let rate = self.context.config.move_bytes_per_s_max;
+        Ok(Box::pin(export::send(export, &request, rate)))
+    }
+}

@@ -1,0 +1,53 @@
+//! Packs mutations into frames.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proto::model::cut::Cut;
+use proto::model::history::FailoverLogs;
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{Seqno, VbucketId};
+use proto::model::index::IndexInfo;
+use proto::rpc::mutation::{Frame, KeyVersionsWriter};
+use proto::{Error, Result};
+
+use super::context::MESSAGE_BYTES;
+use crate::keys::KeyMaker;
+use crate::source::Mutation;
+
+/// One frame for each vbucket of a batch, behind where the stream is in it, or of as much of the batch as a message
+/// takes: an index may make much of a small document.
+pub(super) fn frames(
+    maker: &KeyMaker<'_>,
+    indexes: &[Arc<IndexInfo>],
+    batch: &mut std::vec::IntoIter<Arc<Mutation>>,
+    (at, vbuckets): (&Cut, &VbucketSet),
+    logs: &FailoverLogs,
+) -> Result<Vec<Frame>> {
+    let mut open: BTreeMap<VbucketId, (Seqno, Seqno, KeyVersionsWriter)> = BTreeMap::new();
+    let mut bytes = 0;
+    while bytes < MESSAGE_BYTES
+        && let Some(mutation) = batch.next()
+    {
+        let from = at.get(mutation.vbucket).seqno;
+        // The head has mutations of vbuckets that were kept once, or that the stream brings no more.
+        if !vbuckets.contains(mutation.vbucket) || mutation.seqno <= from {
+            continue;
+        }
+        let (from, to, writer) =
+            open.entry(mutation.vbucket).or_insert((from, from, KeyVersionsWriter::default()));
+        if mutation.seqno.0 != to.0 + 1 {
+            let what = format!("vbucket {} was kept elsewhere meanwhile", mutation.vbucket);
+            return Err(Error::unavailable(what));
+        }
+        *to = mutation.seqno;
+        let before = writer.len();
+        maker.mutation(indexes, &mutation, mutation.seqno.0 - from.0, writer)?;
+        bytes += writer.len() - before;
+    }
+    let frames = open.into_iter().map(|(vbucket, (from, to, mut writer))| {
+        let vbuuid = logs.branch_of(vbucket, to);
+        Frame { vbucket, vbuuid, from, to, body: writer.finish() }
+    });
+    Ok(frames.collect())
+}

@@ -1,0 +1,13 @@
+//! What indexers are fed with: maintenance streams, and backfills.
+
+mod backfill;
+mod context;
+mod frames;
+mod log_reader;
+mod stream;
+mod task_stream;
+
+pub use backfill::Backfill;
+pub use context::StreamContext;
+pub use stream::MaintenanceStream;
+pub use task_stream::TaskStream;

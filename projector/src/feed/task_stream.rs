@@ -1,0 +1,30 @@
+//! A stream that a task of its own fills: dropping the stream cancels the task.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures::Stream;
+use proto::Result;
+use proto::env::Task;
+use proto::flow::ByteReceiver;
+
+/// Yields what the task sends.
+pub struct TaskStream<T> {
+    messages: ByteReceiver<Result<T>>,
+    _task: Task,
+}
+
+impl<T> TaskStream<T> {
+    /// A stream of `messages`, which `task` sends.
+    pub fn new(messages: ByteReceiver<Result<T>>, task: Task) -> Self {
+        Self { messages, _task: task }
+    }
+}
+
+impl<T> Stream for TaskStream<T> {
+    type Item = Result<T>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Pin::new(&mut self.messages).poll_next(cx)
+    }
+}

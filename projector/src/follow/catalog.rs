@@ -1,0 +1,159 @@
+//! Follows catalog and stability timestamps.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use proto::Result;
+use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::catalog::Catalog;
+use proto::model::cut::EpochMark;
+use proto::model::ids::{BucketId, Vbuuid};
+use proto::rpc::api::WatchMessage;
+
+use super::retry::{Retry, report};
+use crate::projector::Projector;
+use crate::source::BucketRecord;
+use crate::source::bucket::Bucket;
+use crate::source::ownership::Keeping;
+
+/// Follows catalog and stability timestamps. Runs until cancelled, at any await without harm.
+pub async fn follow_catalog(projector: Arc<Projector>) {
+    let mut retry = Retry::new();
+    let mut early = EarlyEpochs::default();
+    loop {
+        match projector.directory.coordinator().watch().await {
+            Ok(mut messages) => {
+                early.clear();
+                while let Some(message) = messages.next().await {
+                    match apply(&projector, message, &mut early).await {
+                        Ok(()) => retry = Retry::new(),
+                        Err(error) => {
+                            report("following the coordinator", &error);
+                            break;
+                        }
+                    }
+                }
+            }
+            Err(error) => report("watching the coordinator", &error),
+        }
+        retry.pause().await;
+    }
+}
+
+/// Stability timestamps of buckets that no catalog has shown yet.
+type EarlyEpochs = BTreeMap<BucketId, Vec<EpochMark>>;
+
+async fn apply(
+    projector: &Arc<Projector>,
+    message: Result<WatchMessage>,
+    early: &mut EarlyEpochs,
+) -> Result<()> {
+    match message? {
+        WatchMessage::Catalog(catalog) => {
+            take_over(projector, Arc::clone(&catalog)).await?;
+            for bucket in catalog.buckets.keys() {
+                add_epochs(projector, *bucket, early.remove(bucket).unwrap_or_default());
+            }
+        }
+        WatchMessage::Epochs(marks) => {
+            for mark in marks {
+                let shown = projector.catalog.borrow().clone();
+                if shown.is_some_and(|catalog| catalog.buckets.contains_key(&mark.bucket)) {
+                    add_epochs(projector, mark.bucket, vec![mark]);
+                } else {
+                    early.entry(mark.bucket).or_default().push(mark);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn add_epochs(projector: &Projector, bucket: BucketId, marks: Vec<EpochMark>) {
+    // Another projector's buckets are none of ours.
+    let Some(bucket) = projector.find(bucket) else { return };
+    for mark in marks {
+        bucket.add_epoch(mark);
+    }
+}
+
+/// Makes and removes buckets as a catalog says, then shows it to the streams.
+async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<()> {
+    let store = Arc::clone(&projector.streams.store);
+    let known = projector.env.blocking(move || store.catalog_cas()).await?;
+    let shown = projector.catalog.borrow().as_ref().map_or(0, |shown| shown.cas);
+    if catalog.cas < known.max(shown) {
+        tracing::debug!(cas = catalog.cas, known, "an older catalog is ignored");
+        return Ok(());
+    }
+    if catalog.cas > known {
+        let here = projector.bucket_ids();
+        let mine = |bucket: &BucketInfo| bucket.homes.concerns(projector.config.node.id);
+        let made: Vec<_> = catalog
+            .buckets
+            .values()
+            .filter(|bucket| mine(bucket) && !here.contains(&bucket.id))
+            .map(|bucket| new_record(projector, bucket))
+            .collect();
+        let removed: Vec<_> =
+            here.into_iter().filter(|bucket| !catalog.buckets.contains_key(bucket)).collect();
+        store_catalog(projector, catalog.cas, made, removed).await?;
+    }
+    for bucket in catalog.buckets.values() {
+        keep(projector, bucket).await?;
+    }
+    projector.catalog.send_replace(Some(catalog));
+    Ok(())
+}
+
+/// What is kept of a bucket is what the catalog says.
+async fn keep(projector: &Projector, info: &BucketInfo) -> Result<()> {
+    let Some(bucket) = projector.find(info.id) else { return Ok(()) };
+    if bucket.homes() == info.homes {
+        return Ok(());
+    }
+    let (homes, node) = (Arc::clone(&info.homes), projector.config.node.id);
+    projector.alone(bucket, move |writer, bucket| writer.keep(bucket, &homes, node)).await
+}
+
+async fn store_catalog(
+    projector: &Arc<Projector>,
+    cas: u64,
+    made: Vec<BucketRecord>,
+    removed: Vec<BucketId>,
+) -> Result<()> {
+    // Readers of a removed bucket hear of it before its data goes.
+    for bucket in &removed {
+        projector.remove(*bucket);
+    }
+    let store = Arc::clone(&projector.streams.store);
+    let gate = Arc::clone(&projector.gate);
+    let (made, stored) = projector
+        .env
+        .blocking(move || {
+            let _agree = gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let stored = store.apply_catalog(cas, &made, &removed);
+            (made, stored)
+        })
+        .await;
+    stored?;
+    for record in made {
+        tracing::info!(bucket = %record.info.name, "keeping a new bucket");
+        let ends = vec![Default::default(); usize::from(record.info.vbuckets)];
+        projector.add(Bucket::new(record, &ends, projector.config.head_bytes_max));
+    }
+    Ok(())
+}
+
+/// An embedded bucket begins with a branch of its own in each vbucket; a pushed one learns its branches
+/// from the producer.
+fn new_record(projector: &Projector, info: &BucketInfo) -> BucketRecord {
+    let branches = (0..info.vbuckets).map(|_| match info.source {
+        SourceKind::Embedded => vec![(Vbuuid(projector.env.random.next_u64().max(1)), 0)],
+        SourceKind::Push => Vec::new(),
+    });
+    let keeping = Keeping::default().with_homes(&info.homes, projector.config.node.id);
+    let (info, branches) = (info.clone(), branches.collect());
+    BucketRecord { info, branches, keeping, given_up: BTreeMap::new() }
+}

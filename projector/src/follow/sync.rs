@@ -1,0 +1,62 @@
+//! Says how far the buckets are (SYNC).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::model::ids::BucketId;
+use proto::rpc::api::SyncReport;
+
+use super::retry::{Retry, report};
+use crate::projector::Projector;
+
+/// All positions are reported this often even if nothing changed: a new leader of the coordinators
+/// knows none of them.
+const SYNC_ALL: Duration = Duration::from_millis(500);
+
+/// Between two SYNCs: well under the tick of promotions.
+const SYNC_PAUSE: Duration = Duration::from_millis(2);
+
+/// Sends SYNC for each bucket that has moved, and for all of them now and then. Runs until cancelled, at
+/// any await without harm.
+pub async fn sync_positions(projector: Arc<Projector>) {
+    let mut retry = Retry::new();
+    let mut all_at = tokio::time::Instant::now();
+    let mut due: BTreeSet<BucketId> = BTreeSet::new();
+    loop {
+        tokio::select! {
+            biased;
+            () = projector.moved.wait() => {}
+            () = tokio::time::sleep_until(all_at) => {
+                all_at = tokio::time::Instant::now() + SYNC_ALL;
+                due.extend(projector.bucket_ids());
+            }
+        }
+        due.append(&mut projector.moved.take());
+        let buckets: Vec<_> = due
+            .iter()
+            .filter_map(|id| projector.find(*id))
+            .map(|bucket| (bucket.info.id, bucket.history()))
+            .filter(|(_, history)| !history.kept.is_empty())
+            .map(|(id, history)| (id, history.kept, history.durable))
+            .collect();
+        if buckets.is_empty() {
+            due.clear();
+            continue;
+        }
+        let report_of = SyncReport { projector: projector.config.node.id, buckets };
+        match projector.directory.coordinator().sync(report_of).await {
+            Ok(()) => {
+                due.clear();
+                retry = Retry::new();
+                tokio::time::sleep(SYNC_PAUSE).await;
+            }
+            Err(error) => {
+                report("SYNC", &error);
+                retry.pause().await;
+                // What could not be said is said again without waiting for a change.
+                all_at = tokio::time::Instant::now();
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What a document is in one index: its entries, or none.
+//!
+//! A document has no entry where the index's `WHERE` is not true of it, where the leading key part is
+//! MISSING (unless the index says INCLUDE MISSING), where the array key meets anything but an array with
+//! elements, and where a key, the included values, or all entries together are over their limit: that
+//! last case is reported by name and counted, never truncated.
+//!
+//! An array key repeats the other parts and what is included for each element, so a document may be many
+//! times as long in an index as it is itself. What it comes to is known, and refused, before it is made.
+
+use std::collections::BTreeSet;
+
+use proto::expr::eval::{DocumentScope, eval, truth};
+use proto::model::index::IndexSpec;
+use proto::value::Value;
+use proto::value::key::{KEY_BYTES_MAX, encode_part};
+use proto::{Error, ErrorCode, Result};
+
+/// The most bytes that the included values of an entry may take together: as much as sixteen keys, so
+/// that a batch of rows stays a small multiple of the rows' number.
+pub const INCLUDE_BYTES_MAX: usize = 16 * KEY_BYTES_MAX;
+
+/// The most entries that a document may have in one index: each is a version of its own on the indexer,
+/// with the id, so that the longest ids come to 4 MiB.
+pub const ENTRIES_MAX: usize = 16_384;
+
+/// The most bytes that the entries of a document in one index may take together: as much as the longest
+/// document, so that a document in dozens of indexes still passes in a message.
+pub const ENTRIES_BYTES_MAX: usize = 1 << 20;
+
+/// The entries of a document in one index.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DocumentKeys {
+    /// The encoded key parts of each entry, without the id.
+    pub keys: Vec<Vec<u8>>,
+    /// The encoded included values, the same for each.
+    pub include: Vec<u8>,
+}
+
+/// The entries that a document has in an index; `OverLimit` where they are too long.
+pub fn document_keys(spec: &IndexSpec, id: &str, doc: &Value) -> Result<DocumentKeys> {
+    let scope = DocumentScope { id, doc };
+    if spec.predicate.as_ref().is_some_and(|predicate| truth(predicate, &scope) != Some(true)) {
+        return Ok(DocumentKeys::default());
+    }
+    let Some(parts) = encode_parts(spec, &scope) else { return Ok(DocumentKeys::default()) };
+    let mut include = Vec::new();
+    for column in &spec.include {
+        encode_part(&eval(&column.expr, &scope), false, &mut include);
+    }
+    parts.check(include.len())?;
+    Ok(DocumentKeys { keys: parts.keys(), include })
+}
+
+/// The encoded key parts of a document before they are put together.
+struct KeyParts {
+    before: Vec<u8>,
+    /// The distinct elements of the array part.
+    elements: Option<BTreeSet<Vec<u8>>>,
+    after: Vec<u8>,
+}
+
+impl KeyParts {
+    /// Are the entries within limits?
+    fn check(&self, include_bytes: usize) -> Result<()> {
+        let around = self.before.len() + self.after.len();
+        let (count, longest, sum) = match &self.elements {
+            None => (1, 0, 0),
+            Some(elements) => {
+                let bytes = || elements.iter().map(Vec::len);
+                (elements.len(), bytes().max().unwrap_or(0), bytes().sum())
+            }
+        };
+        check_length("a key", around + longest, KEY_BYTES_MAX)?;
+        check_length("what is included", include_bytes, INCLUDE_BYTES_MAX)?;
+        if count > ENTRIES_MAX {
+            let message = format!("it has {count} entries, the limit is {ENTRIES_MAX}");
+            return Err(Error::new(ErrorCode::OverLimit, message));
+        }
+        let bytes = sum + count * (around + include_bytes);
+        check_length(&format!("all of its {count} entries"), bytes, ENTRIES_BYTES_MAX)
+    }
+
+    /// One key for each distinct element of the array part, or one if there is none.
+    fn keys(self) -> Vec<Vec<u8>> {
+        let Self { before, elements, after } = self;
+        match elements {
+            None => vec![before],
+            Some(elements) => {
+                elements.iter().map(|element| [&before[..], element, &after[..]].concat()).collect()
+            }
+        }
+    }
+}
+
+fn check_length(what: &str, bytes: usize, limit: usize) -> Result<()> {
+    if bytes <= limit {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorCode::OverLimit,
+        format!("{what} takes {bytes} bytes, the limit is {limit}"),
+    ))
+}
+
+/// The key parts of a document; None where it is left out.
+fn encode_parts(spec: &IndexSpec, scope: &DocumentScope<'_>) -> Option<KeyParts> {
+    let array_part = spec.array_part();
+    let (mut before, mut elements, mut after) = (Vec::new(), None, Vec::new());
+    for (n, part) in spec.keys.iter().enumerate() {
+        let value = eval(&part.expr, scope);
+        if n == 0 && matches!(*value, Value::Missing) && !part.include_missing {
+            return None;
+        }
+        match &*value {
+            _ if array_part != Some(n) => {
+                let out = if elements.is_none() { &mut before } else { &mut after };
+                encode_part(&value, part.descending, out);
+            }
+            Value::Array(items) => {
+                let distinct: BTreeSet<_> = items
+                    .iter()
+                    .map(|item| {
+                        let mut out = Vec::new();
+                        encode_part(item, part.descending, &mut out);
+                        out
+                    })
+                    .collect();
+                if distinct.is_empty() {
+                    return None;
+                }
+                elements = Some(distinct);
+            }
+            _ => return None,
+        }
+    }
+    Some(KeyParts { before, elements, after })
+}
+
+#[cfg(test)]
+#[path = "document_keys_tests.rs"]
+mod tests;

@@ -1,0 +1,118 @@
+//! Which entries a document has.
+
+use proto::expr::{ColumnType, CompareOp, Expr};
+use proto::model::index::{IncludedColumn, KeyPart};
+use proto::value::key::decode_part;
+use proto::value::path::Step;
+
+use super::*;
+
+fn path(name: &str) -> Expr {
+    Expr::Path(vec![Step::Field(name.into())])
+}
+
+fn spec(keys: Vec<(Expr, bool)>) -> IndexSpec {
+    let part = |(expr, descending): (Expr, bool)| KeyPart {
+        expr,
+        name: String::new(),
+        column_type: ColumnType::Text,
+        descending,
+        include_missing: false,
+    };
+    IndexSpec {
+        primary: keys.is_empty(),
+        keys: keys.into_iter().map(part).collect(),
+        ..IndexSpec::new("i", "b")
+    }
+}
+
+/// The entries of a document, decoded.
+fn entries(spec: &IndexSpec, doc: &str) -> Vec<Vec<Value>> {
+    let doc = Value::parse_json(doc.as_bytes()).expect("a document");
+    let keys = document_keys(spec, "id", &doc).expect("within limits").keys;
+    let decode = |key: &Vec<u8>| {
+        let mut rest = &key[..];
+        let parts = spec.keys.iter().map(|part| decode_part(&mut rest, part.descending));
+        parts.collect::<Result<_>>().expect("well formed")
+    };
+    keys.iter().map(decode).collect()
+}
+
+#[test]
+fn an_array_key_has_one_entry_for_each_distinct_element() {
+    let spec = spec(vec![
+        (path("a"), false),
+        (Expr::Unnest(Box::new(path("tags"))), true),
+        (path("z"), false),
+    ]);
+    let found = entries(&spec, r#"{"a":1,"tags":["x",2,"x",2.0,null],"z":3}"#);
+    let expect = |element| vec![Value::int(1), element, Value::int(3)];
+    // Encoded order: the array part is descending.
+    assert_eq!(found, [expect(Value::from("x")), expect(Value::int(2)), expect(Value::Null)]);
+    for none in [r#"{"a":1,"tags":[]}"#, r#"{"a":1,"tags":"x"}"#, r#"{"a":1}"#] {
+        assert!(entries(&spec, none).is_empty(), "{none}");
+    }
+}
+
+#[test]
+fn a_missing_leading_key_and_a_predicate_that_is_not_true_leave_a_document_out() {
+    let mut spec = spec(vec![(path("a"), false), (path("b"), false)]);
+    assert!(entries(&spec, r#"{"b":1}"#).is_empty());
+    assert_eq!(entries(&spec, r#"{"a":null}"#), [[Value::Null, Value::Missing]]);
+    spec.keys[0].include_missing = true;
+    assert_eq!(entries(&spec, r#"{"b":1}"#), [[Value::Missing, Value::int(1)]]);
+    let literal = Expr::Literal(Value::int(5));
+    spec.predicate = Some(Expr::Compare(CompareOp::Less, Box::new(path("b")), Box::new(literal)));
+    assert_eq!(entries(&spec, r#"{"b":1}"#).len(), 1);
+    for out in [r#"{"b":5}"#, r#"{"b":"1"}"#, r#"{"a":1}"#] {
+        assert!(entries(&spec, out).is_empty(), "{out}");
+    }
+}
+
+#[test]
+fn a_primary_index_has_one_entry_for_each_document() {
+    assert_eq!(entries(&spec(Vec::new()), "{}"), [Vec::<Value>::new()]);
+}
+
+#[test]
+fn keys_and_included_values_over_their_limits_are_refused() {
+    let mut spec = spec(vec![(Expr::Unnest(Box::new(path("a"))), false)]);
+    spec.include.push(IncludedColumn {
+        expr: path("b"),
+        name: String::new(),
+        column_type: ColumnType::Text,
+    });
+    let keys = |a: usize, b: usize| {
+        let doc = format!(r#"{{"a":[1,"{}"],"b":"{}"}}"#, "x".repeat(a), "y".repeat(b));
+        let doc = Value::parse_json(doc.as_bytes()).expect("a document");
+        document_keys(&spec, "id", &doc).map(|keys| keys.keys.len()).map_err(|e| e.code)
+    };
+    // A string takes two bytes more than its text.
+    assert_eq!(keys(KEY_BYTES_MAX - 2, INCLUDE_BYTES_MAX - 2), Ok(2));
+    assert_eq!(keys(KEY_BYTES_MAX - 1, 0), Err(ErrorCode::OverLimit));
+    assert_eq!(keys(0, INCLUDE_BYTES_MAX - 1), Err(ErrorCode::OverLimit));
+}
+
+#[test]
+fn a_document_with_too_many_or_too_long_entries_together_is_refused() {
+    let spec = spec(vec![
+        (path("a"), false),
+        (Expr::Unnest(Box::new(path("tags"))), false),
+        (path("z"), false),
+    ]);
+    let keys = |a: usize, tags: usize| {
+        let tags: Vec<_> = (0..tags).collect();
+        let doc = format!(r#"{{"a":"{}","tags":{tags:?},"z":1}}"#, "x".repeat(a));
+        let doc = Value::parse_json(doc.as_bytes()).expect("a document");
+        document_keys(&spec, "id", &doc)
+    };
+    assert_eq!(keys(1, ENTRIES_MAX).map(|keys| keys.keys.len()), Ok(ENTRIES_MAX));
+    let many = keys(1, ENTRIES_MAX + 1).expect_err("too many");
+    assert!(many.message.contains("16385 entries"), "{many}");
+    let fit = keys(4000, 250).expect("about a million bytes");
+    let bytes: usize = fit.keys.iter().map(Vec::len).sum();
+    assert!(bytes <= ENTRIES_BYTES_MAX && bytes > 1_000_000, "{bytes}");
+    let long = keys(4000, 270).expect_err("too long");
+    assert_eq!(long.code, ErrorCode::OverLimit);
+    assert!(long.message.contains("270 entries"), "{long}");
+}

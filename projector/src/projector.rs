@@ -1,0 +1,149 @@
+//! What the calls and the tasks of a projector work on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use async_channel::Sender;
+use proto::env::Env;
+use proto::flow::Budget;
+use proto::model::catalog::Catalog;
+use proto::model::ids::BucketId;
+use proto::rpc::api::Directory;
+use proto::{Error, ErrorCode, Result};
+use tokio::sync::{Notify, oneshot, watch};
+
+use crate::config::Config;
+use crate::feed::StreamContext;
+use crate::source::DocumentStore;
+use crate::source::bucket::Bucket;
+use crate::source::writer::{Job, Work, Writer};
+
+/// How long a call waits for a bucket or an index that the coordinator has made a moment ago.
+const CATALOG_WAIT: Duration = Duration::from_secs(2);
+
+/// What the calls and the tasks of a projector work on.
+pub struct Projector {
+    pub(crate) config: Config,
+    pub(crate) env: Env,
+    pub(crate) directory: Arc<dyn Directory>,
+    pub(crate) streams: Arc<StreamContext>,
+    pub(crate) catalog: watch::Sender<Option<Arc<Catalog>>>,
+    pub(crate) gate: Arc<Mutex<()>>,
+    pub(crate) moved: Arc<Moved>,
+    pub(crate) buckets: Mutex<BTreeMap<BucketId, Arc<Bucket>>>,
+    pub(crate) jobs: Sender<Job>,
+    pub(crate) write_budget: Budget,
+}
+
+/// The buckets that have moved on since they were last asked for.
+#[derive(Default)]
+pub(crate) struct Moved {
+    buckets: Mutex<BTreeSet<BucketId>>,
+    some: Notify,
+}
+
+impl Moved {
+    pub(crate) fn add(&self, bucket: BucketId) {
+        self.buckets.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(bucket);
+        self.some.notify_one();
+    }
+
+    pub(crate) async fn wait(&self) {
+        self.some.notified().await;
+    }
+
+    pub(crate) fn take(&self) -> BTreeSet<BucketId> {
+        std::mem::take(&mut *self.buckets.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    }
+}
+
+impl Projector {
+    fn buckets(&self) -> MutexGuard<'_, BTreeMap<BucketId, Arc<Bucket>>> {
+        self.buckets.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub(crate) fn store(&self) -> Arc<dyn DocumentStore> {
+        Arc::clone(&self.streams.store)
+    }
+
+    pub(crate) fn find(&self, bucket: BucketId) -> Option<Arc<Bucket>> {
+        self.buckets().get(&bucket).cloned()
+    }
+
+    pub(crate) fn bucket_ids(&self) -> BTreeSet<BucketId> {
+        self.buckets().keys().copied().collect()
+    }
+
+    pub(crate) fn add(&self, bucket: Bucket) {
+        let id = bucket.info.id;
+        self.buckets().insert(id, Arc::new(bucket));
+        self.moved.add(id);
+    }
+
+    pub(crate) fn remove(&self, bucket: BucketId) {
+        if let Some(removed) = self.buckets().remove(&bucket) {
+            removed.remove();
+        }
+    }
+
+    /// Waits a little until the catalog shows something that its user has seen already.
+    pub(crate) async fn wait_for<T>(
+        &self,
+        look: impl Fn(Option<&Catalog>) -> Option<T> + Send,
+        missing: impl Fn() -> Error + Send,
+    ) -> Result<T> {
+        let mut catalog = self.catalog.subscribe();
+        let found = async {
+            loop {
+                if let Some(found) = look(catalog.borrow_and_update().as_deref()) {
+                    return found;
+                }
+                if catalog.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+        };
+        tokio::time::timeout(CATALOG_WAIT, found).await.map_err(|_| missing())
+    }
+
+    pub(crate) async fn bucket(&self, bucket: BucketId) -> Result<Arc<Bucket>> {
+        if let Some(found) = self.find(bucket) {
+            return Ok(found);
+        }
+        let missing = || {
+            Error::new(ErrorCode::Unknown, format!("this projector keeps no bucket {bucket}"))
+                .with_hint("it was dropped, or another projector keeps it")
+        };
+        self.wait_for(|_| self.find(bucket), missing).await
+    }
+
+    /// Has the writer do something between two groups.
+    pub(crate) async fn alone<T: Send + 'static>(
+        &self,
+        bucket: Arc<Bucket>,
+        work: impl FnOnce(&Writer, &Bucket) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.queue(bucket, 0, |reply| {
+            Work::Alone(Box::new(move |writer, bucket| {
+                // Whoever asked may have gone; what was done stands all the same.
+                let _gone = reply.send(work(writer, bucket));
+            }))
+        })
+        .await
+    }
+
+    pub(crate) async fn queue<T>(
+        &self,
+        bucket: Arc<Bucket>,
+        bytes: usize,
+        work: impl FnOnce(oneshot::Sender<Result<T>>) -> Work,
+    ) -> Result<T> {
+        let room = self.write_budget.reserve(bytes).await;
+        let (reply, answer) = oneshot::channel();
+        let ending = || Error::unavailable("the projector is ending");
+        let job = Job { bucket, bytes, work: work(reply), room };
+        self.jobs.send(job).await.map_err(|_| ending())?;
+        answer.await.map_err(|_| ending())?
+    }
+}

@@ -1,0 +1,94 @@
+//! Starts a projector: its buckets and its tasks.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+use proto::Result;
+use proto::env::{Env, Task};
+use proto::flow::Budget;
+use proto::rpc::api::Directory;
+use proto::rpc::routing::MutationRouter;
+use tokio::sync::{Notify, watch};
+
+use crate::config::Config;
+use crate::feed::StreamContext;
+use crate::projector::{Moved, Projector};
+use crate::source::DocumentStore;
+use crate::source::bucket::Bucket;
+use crate::source::embedded::branches::begin_branches;
+use crate::source::writer::Writer;
+use crate::{follow, hand_over, purge};
+
+/// Writers in the queue; what bounds it in practice is their bytes.
+const WRITE_JOBS: usize = 4096;
+
+/// A running projector; dropping it ends its tasks, and with them its streams.
+pub struct Service {
+    projector: Arc<Projector>,
+    failed: Arc<Notify>,
+    _tasks: Vec<Task>,
+}
+
+impl Service {
+    /// Starts a projector over an open store.
+    pub async fn start(
+        config: Config,
+        env: Env,
+        store: Arc<dyn DocumentStore>,
+        directory: Arc<dyn Directory>,
+        router: Arc<dyn MutationRouter>,
+    ) -> Result<Self> {
+        let (jobs, queue) = async_channel::bounded(WRITE_JOBS);
+        let (catalog, _) = watch::channel(None);
+        let gate = Arc::new(Mutex::new(()));
+        let moved = Arc::new(Moved::default());
+        let (opened, random) = (Arc::clone(&store), Arc::clone(&env.random));
+        let found = env.blocking(move || begin_branches(&*opened, &*random)).await?;
+        let buckets = found.into_iter().map(|(record, ends)| {
+            let id = record.info.id;
+            (id, Arc::new(Bucket::new(record, &ends, config.head_bytes_max)))
+        });
+        let projector = Arc::new(Projector {
+            streams: Arc::new(StreamContext {
+                env: env.clone(),
+                store: Arc::clone(&store),
+                router,
+                frames_ahead_bytes_max: config.frames_ahead_bytes_max,
+                left_out: AtomicU64::new(0),
+            }),
+            buckets: Mutex::new(buckets.collect()),
+            write_budget: Budget::new(config.write_queue_bytes_max),
+            config,
+            env: env.clone(),
+            directory,
+            catalog,
+            gate: Arc::clone(&gate),
+            moved: Arc::clone(&moved),
+            jobs,
+        });
+        let moved = Box::new(move |bucket| moved.add(bucket));
+        let failed = Arc::new(Notify::new());
+        let writer = Arc::new(Writer { store, gate, failed: Arc::clone(&failed), moved });
+        let tasks = vec![
+            env.spawn("projector writer", writer.run(env.clone(), queue)),
+            env.spawn("projector registration", follow::stay_registered(Arc::clone(&projector))),
+            env.spawn("projector catalog", follow::follow_catalog(Arc::clone(&projector))),
+            env.spawn("projector sync", follow::sync_positions(Arc::clone(&projector))),
+            env.spawn("projector hand-overs", hand_over::take_all(Arc::clone(&projector))),
+            env.spawn("projector removals", hand_over::remove_gone(Arc::clone(&projector))),
+            env.spawn("projector purge", purge::keep_bounded(Arc::clone(&projector))),
+        ];
+        Ok(Self { projector, failed, _tasks: tasks })
+    }
+
+    /// Waits until the store has failed: a disk that is full or broken. It takes no writes until the process is started
+    /// again.
+    pub async fn stopped(&self) {
+        self.failed.notified().await;
+    }
+
+    /// What others call.
+    pub fn projector(&self) -> Arc<Projector> {
+        Arc::clone(&self.projector)
+    }
+}

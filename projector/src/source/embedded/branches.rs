@@ -1,0 +1,35 @@
+//! The branches that a process begins with.
+
+use proto::Result;
+use proto::env::Random;
+use proto::model::bucket::SourceKind;
+use proto::model::history::begin_branch;
+use proto::model::ids::{Seqno, Vbuuid};
+use proto::plant::{self, Plant};
+
+use crate::source::record::BucketRecord;
+use crate::source::store::document_store::DocumentStore;
+
+/// The buckets of a store, each vbucket of an embedded one on a new branch: nobody knows what the process that
+/// had the store before has numbered and lost, or whether the store is an older copy. What a reader knows of
+/// the branches before stays a place in the history, as far as the store has it.
+pub fn begin_branches(
+    store: &dyn DocumentStore,
+    random: &dyn Random,
+) -> Result<Vec<(BucketRecord, Vec<Seqno>)>> {
+    let mut buckets = store.buckets()?;
+    let embedded = |(record, _): &&mut (BucketRecord, Vec<Seqno>)| {
+        record.info.source == SourceKind::Embedded && !plant::is(Plant::BranchKept)
+    };
+    let mut records = Vec::new();
+    for (record, ends) in buckets.iter_mut().filter(embedded) {
+        for (branches, end) in record.branches.iter_mut().zip(ends) {
+            begin_branch(branches, Vbuuid(random.next_u64().max(1)), *end);
+        }
+        records.push(record.clone());
+    }
+    if !records.is_empty() {
+        store.put_records(&records)?;
+    }
+    Ok(buckets)
+}

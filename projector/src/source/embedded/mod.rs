@@ -1,0 +1,5 @@
+//! An embedded bucket: the projector numbers the mutations itself.
+
+pub mod branches;
+pub mod check;
+pub mod numbering;

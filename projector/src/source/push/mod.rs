@@ -1,0 +1,5 @@
+//! A pushed bucket: its producer numbers the mutations.
+
+pub mod branches;
+pub mod check;
+pub mod order;

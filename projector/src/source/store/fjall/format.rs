@@ -1,0 +1,178 @@
+//! How documents and change logs stand in the trees, and the version file that names the layout.
+//!
+//! A log entry is `kind:u8  bytes-before:u64  len(id) id  JSON`. `bytes-before` counts what the vbucket's log had
+//! before the entry since it began, purged entries too: so what lies between two entries is a subtraction.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proto::env::{FileSystem, OpenMode};
+use proto::model::ids::{BucketId, Seqno, VbucketId};
+use proto::rpc::mutation::MutationKind;
+use proto::rpc::varint::{put_bytes, take_bytes};
+use proto::{Error, ErrorCode, Result};
+
+use crate::source::mutation::Mutation;
+use crate::source::record::BucketRecord;
+
+/// What stands in the data directory's version file; another number is another layout.
+const VERSION: &str = "sextant documents 3\n";
+const VERSION_FILE: &str = "VERSION";
+/// Where the database is in the data directory.
+pub const DATABASE_DIR: &str = "fjall";
+
+/// The key of the catalog's cas.
+pub const CAS_KEY: &[u8] = b"cas";
+/// What the keys of buckets' records begin with.
+pub const RECORD_PREFIX: &[u8] = b"bucket/";
+/// What the keys of purge points begin with.
+const PURGED_PREFIX: &[u8] = b"purged/";
+
+/// Takes a directory of this layout, or makes it one where there is none. `Version` for another.
+pub fn check_version(fs: &dyn FileSystem, directory: &Path) -> Result<()> {
+    fs.create_dir_all(directory)?;
+    let path = directory.join(VERSION_FILE);
+    if fs.exists(&path) {
+        let file = fs.open(&path, OpenMode::Read)?;
+        // A version file is one short line; what is longer is not ours.
+        let mut found = vec![0; file.len()?.min(200) as usize];
+        file.read_exact_at(&mut found, 0)?;
+        return if found == VERSION.as_bytes() {
+            Ok(())
+        } else {
+            let found = String::from_utf8_lossy(&found);
+            Err(Error::new(
+                ErrorCode::Version,
+                format!(
+                    "the data directory is of version {:?}, this build reads {:?}",
+                    found.trim(),
+                    VERSION.trim()
+                ),
+            )
+            .with_hint("start the build that made it, or name another data directory"))
+        };
+    }
+    if fs.exists(&directory.join(DATABASE_DIR)) {
+        return Err(Error::new(ErrorCode::Version, "the data directory has no version file")
+            .with_hint("it is damaged or not Sextant's: name another data directory"));
+    }
+    let draft = directory.join("VERSION.draft");
+    let file = fs.open(&draft, OpenMode::Create)?;
+    file.set_len(0)?;
+    file.write_all_at(VERSION.as_bytes(), 0)?;
+    file.sync()?;
+    fs.rename(&draft, &path)?;
+    fs.sync_dir(directory)?;
+    Ok(())
+}
+
+/// A document, and the seqno of its last change, as they stand in their tree.
+pub fn stored(seqno: Seqno, document: &[u8]) -> Vec<u8> {
+    let mut value = Vec::with_capacity(document.len() + 8);
+    value.extend_from_slice(&seqno.0.to_be_bytes());
+    value.extend_from_slice(document);
+    value
+}
+
+/// The id of a document's key.
+pub fn document_id(key: &[u8]) -> Result<&str> {
+    std::str::from_utf8(key).map_err(|_| damaged("a document's id"))
+}
+
+/// The trees of a bucket: of its documents, of its log.
+pub fn tree_names(bucket: BucketId) -> [String; 2] {
+    [format!("docs-{bucket}"), format!("log-{bucket}")]
+}
+
+/// The key of a bucket's record.
+pub fn record_key(bucket: BucketId) -> Vec<u8> {
+    [RECORD_PREFIX, &bucket.0.to_be_bytes()].concat()
+}
+
+/// A bucket's record as it stands in its tree.
+pub fn encode_record(record: &BucketRecord) -> Result<Vec<u8>> {
+    postcard::to_stdvec(record).map_err(|e| Error::internal(format!("a bucket's record: {e}")))
+}
+
+/// What the keys of a bucket's purge points begin with.
+pub fn purged_prefix(bucket: BucketId) -> Vec<u8> {
+    [PURGED_PREFIX, &bucket.0.to_be_bytes()].concat()
+}
+
+/// The key of a vbucket's purge point.
+pub fn purged_key(bucket: BucketId, vbucket: VbucketId) -> Vec<u8> {
+    [&purged_prefix(bucket)[..], &vbucket.0.to_be_bytes()].concat()
+}
+
+/// The key of a log entry.
+pub fn log_key(vbucket: VbucketId, seqno: Seqno) -> [u8; 10] {
+    let mut key = [0; 10];
+    key[..2].copy_from_slice(&vbucket.0.to_be_bytes());
+    key[2..].copy_from_slice(&seqno.0.to_be_bytes());
+    key
+}
+
+/// The seqno of a log entry's key.
+pub fn log_seqno(key: &[u8]) -> Result<Seqno> {
+    let seqno = key.get(2..).ok_or_else(|| damaged("a log key"))?;
+    Ok(Seqno(be_u64(seqno)?))
+}
+
+/// A number of eight bytes.
+pub fn be_u64(bytes: &[u8]) -> Result<u64> {
+    Ok(u64::from_be_bytes(bytes.try_into().map_err(|_| damaged("a number"))?))
+}
+
+/// The seqno and the JSON of a document.
+pub fn split_document(value: &[u8]) -> Result<(Seqno, Bytes)> {
+    let (seqno, document) = value.split_at_checked(8).ok_or_else(|| damaged("a document"))?;
+    Ok((Seqno(be_u64(seqno)?), Bytes::copy_from_slice(document)))
+}
+
+/// A mutation as it stands in the log, behind so many bytes of it.
+pub fn log_entry(mutation: &Mutation, bytes_before: u64) -> Vec<u8> {
+    let mut value = Vec::with_capacity(mutation.document.len() + mutation.id.len() + 11);
+    value.push(u8::from(mutation.kind == MutationKind::Deletion));
+    value.extend_from_slice(&bytes_before.to_be_bytes());
+    put_bytes(&mut value, mutation.id.as_bytes());
+    value.extend_from_slice(&mutation.document);
+    value
+}
+
+/// Reads a log entry: the mutation, and how many bytes of the log are before it.
+pub fn read_entry((vbucket, seqno): (VbucketId, Seqno), value: &[u8]) -> Result<(Mutation, u64)> {
+    let entry = || damaged("a log entry");
+    let (kind, rest) = match value {
+        [0, rest @ ..] => (MutationKind::Upsert, rest),
+        [1, rest @ ..] => (MutationKind::Deletion, rest),
+        _ => return Err(entry()),
+    };
+    let (before, mut rest) = rest.split_at_checked(8).ok_or_else(entry)?;
+    let id = std::str::from_utf8(take_bytes(&mut rest)?).map_err(|_| entry())?;
+    let document = Bytes::copy_from_slice(rest);
+    Ok((Mutation::new((vbucket, seqno), Arc::from(id), kind, document), be_u64(before)?))
+}
+
+/// The error for what does not pass its checks.
+pub fn damaged(what: &str) -> Error {
+    Error::new(ErrorCode::Corrupt, format!("{what} in the document store cannot be read"))
+}
+
+/// What an error of the database means.
+pub fn store_error(error: fjall::Error) -> Error {
+    match error {
+        fjall::Error::Io(error) => error.into(),
+        fjall::Error::Locked => Error::unavailable("another process has the document store open")
+            .with_hint("end that process, or name another data directory"),
+        fjall::Error::Poisoned => Error::new(
+            ErrorCode::Io,
+            "the document store takes no writes: an earlier one could not be made durable",
+        )
+        .with_hint("look at the disk, then start the process again"),
+        fjall::Error::InvalidVersion(_) => {
+            Error::new(ErrorCode::Version, format!("the document store: {error}"))
+        }
+        other => Error::new(ErrorCode::Corrupt, format!("the document store: {other}")),
+    }
+}

@@ -1,0 +1,315 @@
+//! The store over its trees.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::{Arc, RwLock};
+
+use bytes::Bytes;
+use fjall::config::CompressionPolicy;
+use fjall::{
+    CompressionType, Database, Iter, Keyspace, KeyspaceCreateOptions, PersistMode, Readable,
+};
+use proto::Result;
+use proto::env::FileSystem;
+use proto::model::ids::{BucketId, Seqno, VbucketId};
+use proto::rpc::mutation::MutationKind;
+
+use super::format::{
+    CAS_KEY, DATABASE_DIR, RECORD_PREFIX, be_u64, check_version, damaged, document_id,
+    encode_record, purged_prefix, record_key, split_document, store_error, stored, tree_names,
+};
+use super::log::Log;
+use crate::source::mutation::Mutation;
+use crate::source::record::BucketRecord;
+use crate::source::store::document_store::{
+    Batch, BucketChanges, DocumentSnapshot, DocumentStore, LogExtent, LogRange, StoredDocument,
+};
+use crate::source::store::rules::{get_each, no_bucket};
+
+/// Blocks and indexes kept in memory.
+const CACHE_BYTES: u64 = 64 << 20;
+/// A memtable this large is written out; two for each bucket that is being written.
+const MEMTABLE_BYTES: u64 = 32 << 20;
+
+/// The store on disk.
+pub struct FjallStore {
+    database: Database,
+    meta: Keyspace,
+    buckets: RwLock<BTreeMap<BucketId, BucketTrees>>,
+}
+
+#[derive(Clone)]
+struct BucketTrees {
+    documents: Keyspace,
+    log: Arc<Log>,
+}
+
+impl FjallStore {
+    /// Opens the store in a directory, or makes one there. Blocks. `Version` for a directory of
+    /// another layout, `Unavailable` for one that another process has open.
+    pub fn open(fs: &dyn FileSystem, directory: &Path) -> Result<Self> {
+        let doing = || format!("opening the documents in {}", directory.display());
+        check_version(fs, directory).map_err(|error| error.context(doing()))?;
+        Self::open_database(directory).map_err(|error| error.context(doing()))
+    }
+
+    fn open_database(directory: &Path) -> Result<Self> {
+        let database = Database::builder(directory.join(DATABASE_DIR))
+            .cache_size(CACHE_BYTES)
+            .journal_compression(CompressionType::None)
+            .worker_threads(1)
+            .open()
+            .map_err(store_error)?;
+        let meta =
+            database.keyspace("meta", KeyspaceCreateOptions::default).map_err(store_error)?;
+        let store = Self { database, meta, buckets: RwLock::default() };
+        let records = store.records()?;
+        for record in &records {
+            store.open_trees(record)?;
+        }
+        let kept: BTreeSet<_> = records.iter().flat_map(|r| tree_names(r.info.id)).collect();
+        for name in store.database.list_keyspace_names() {
+            if &*name != "meta" && !kept.contains(&*name) {
+                store.remove_tree(&name)?;
+            }
+        }
+        Ok(store)
+    }
+
+    fn records(&self) -> Result<Vec<BucketRecord>> {
+        let mut records = Vec::new();
+        for guard in self.meta.prefix(RECORD_PREFIX) {
+            let (_, value) = guard.into_inner().map_err(store_error)?;
+            records.push(postcard::from_bytes(&value).map_err(|_| damaged("a bucket's record"))?);
+        }
+        Ok(records)
+    }
+
+    fn open_trees(&self, record: &BucketRecord) -> Result<()> {
+        let open = |name: &str| {
+            self.database
+                .keyspace(name, || {
+                    KeyspaceCreateOptions::default()
+                        .max_memtable_size(MEMTABLE_BYTES)
+                        .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
+                })
+                .map_err(store_error)
+        };
+        let [documents, log] = tree_names(record.info.id);
+        let log = Log::open(open(&log)?, &self.meta, &record.info)?;
+        let trees = BucketTrees { documents: open(&documents)?, log: Arc::new(log) };
+        self.buckets.write().unwrap_or_else(|e| e.into_inner()).insert(record.info.id, trees);
+        Ok(())
+    }
+
+    fn remove_tree(&self, name: &str) -> Result<()> {
+        let tree =
+            self.database.keyspace(name, KeyspaceCreateOptions::default).map_err(store_error)?;
+        self.database.delete_keyspace(tree).map_err(store_error)
+    }
+
+    fn trees(&self, bucket: BucketId) -> Result<BucketTrees> {
+        let buckets = self.buckets.read().unwrap_or_else(|e| e.into_inner());
+        buckets.get(&bucket).cloned().ok_or_else(|| no_bucket(bucket))
+    }
+}
+
+impl DocumentStore for FjallStore {
+    fn buckets(&self) -> Result<Vec<(BucketRecord, Vec<Seqno>)>> {
+        let mut found = Vec::new();
+        for record in self.records()? {
+            let extents = self.trees(record.info.id)?.log.extents();
+            let ends = extents.iter().map(|extent| extent.end).collect();
+            found.push((record, ends));
+        }
+        Ok(found)
+    }
+
+    fn catalog_cas(&self) -> Result<u64> {
+        match self.meta.get(CAS_KEY).map_err(store_error)? {
+            Some(value) => be_u64(&value),
+            None => Ok(0),
+        }
+    }
+
+    fn apply_catalog(&self, cas: u64, made: &[BucketRecord], removed: &[BucketId]) -> Result<()> {
+        let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
+        for record in made {
+            self.open_trees(record)?;
+            batch.insert(&self.meta, record_key(record.info.id), encode_record(record)?);
+        }
+        for bucket in removed {
+            batch.remove(&self.meta, record_key(*bucket));
+            for guard in self.meta.prefix(purged_prefix(*bucket)) {
+                batch.remove(&self.meta, guard.key().map_err(store_error)?);
+            }
+        }
+        batch.insert(&self.meta, CAS_KEY, cas.to_be_bytes());
+        batch.commit().map_err(store_error)?;
+        for bucket in removed {
+            self.buckets.write().unwrap_or_else(|e| e.into_inner()).remove(bucket);
+            for name in tree_names(*bucket) {
+                self.remove_tree(&name)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn put_records(&self, records: &[BucketRecord]) -> Result<()> {
+        let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
+        for record in records {
+            batch.insert(&self.meta, record_key(record.info.id), encode_record(record)?);
+        }
+        batch.commit().map_err(store_error)
+    }
+
+    fn rewind(&self, record: &BucketRecord, to: &[(VbucketId, Seqno)]) -> Result<()> {
+        let trees = self.trees(record.info.id)?;
+        let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
+        batch.insert(&self.meta, record_key(record.info.id), encode_record(record)?);
+        trees.log.rewind(to, &trees.documents, &self.meta, batch)
+    }
+
+    fn extents(&self, bucket: BucketId) -> Result<Vec<LogExtent>> {
+        Ok(self.trees(bucket)?.log.extents())
+    }
+
+    fn log_bytes_to(&self, bucket: BucketId, vbucket: VbucketId, to: Seqno) -> Result<u64> {
+        self.trees(bucket)?.log.bytes_to(vbucket, to)
+    }
+
+    fn purge(&self, bucket: BucketId, to: &[(VbucketId, Seqno)]) -> Result<()> {
+        self.trees(bucket)?.log.purge(to, &self.meta, self.database.batch())
+    }
+
+    fn commit(&self, batch: &Batch) -> Result<()> {
+        let writes = batch.buckets.values().map(|b| b.mutations.len() + b.last.len() + 1).sum();
+        let mut out = fjall::OwnedWriteBatch::with_capacity(self.database.clone(), writes)
+            .durability(Some(PersistMode::SyncAll));
+        let mut grown = Vec::new();
+        for (bucket, changes) in &batch.buckets {
+            let trees = self.trees(*bucket)?;
+            if let Some(record) = &changes.record {
+                out.insert(&self.meta, record_key(*bucket), encode_record(record)?);
+            }
+            let ends = trees.log.add(&mut out, &changes.mutations);
+            add_documents(&mut out, &trees, changes);
+            grown.push((trees.log, ends));
+        }
+        out.commit().map_err(store_error)?;
+        grown.into_iter().for_each(|(log, ends)| log.grow(&ends));
+        Ok(())
+    }
+
+    fn get(
+        &self,
+        bucket: BucketId,
+        ids: &[String],
+        bytes_max: usize,
+    ) -> Result<Vec<Option<Bytes>>> {
+        let documents = self.trees(bucket)?.documents;
+        let snapshot = self.database.snapshot();
+        get_each(ids, bytes_max, |id| {
+            let value = snapshot.get(&documents, id).map_err(store_error)?;
+            value.map(|value| Ok(split_document(&value)?.1)).transpose()
+        })
+    }
+
+    fn contains(&self, bucket: BucketId, id: &str) -> Result<bool> {
+        self.trees(bucket)?.documents.contains_key(id).map_err(store_error)
+    }
+
+    fn snapshot_after(
+        &self,
+        bucket: BucketId,
+        after: Option<&str>,
+    ) -> Result<Box<dyn DocumentSnapshot>> {
+        let documents = self.trees(bucket)?.documents;
+        let snapshot = self.database.snapshot();
+        Ok(Box::new(FjallSnapshot(snapshot.range::<&[u8], _>(&documents, ids_after(after)))))
+    }
+
+    fn begin_purged(&self, record: &BucketRecord, vbucket: VbucketId, purged: Seqno) -> Result<()> {
+        let trees = self.trees(record.info.id)?;
+        let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
+        batch.insert(&self.meta, record_key(record.info.id), encode_record(record)?);
+        trees.log.begin_purged(vbucket, purged, &self.meta, batch)
+    }
+
+    fn put_documents(&self, bucket: BucketId, documents: &[StoredDocument]) -> Result<()> {
+        let trees = self.trees(bucket)?;
+        let mut batch = self.database.batch();
+        for StoredDocument { id, seqno, document } in documents {
+            batch.insert(&trees.documents, id.as_bytes(), stored(*seqno, document));
+        }
+        batch.commit().map_err(store_error)
+    }
+
+    fn remove_documents(
+        &self,
+        bucket: BucketId,
+        vbucket: VbucketId,
+        after: Option<&str>,
+        look_at: usize,
+    ) -> Result<Option<String>> {
+        let trees = self.trees(bucket)?;
+        let mut batch = self.database.batch();
+        let (mut looked_at, mut last) = (0, None);
+        for guard in trees.documents.range::<&[u8], _>(ids_after(after)).take(look_at) {
+            let key = guard.key().map_err(store_error)?;
+            let id = document_id(&key)?;
+            if trees.log.vbucket_of(id) == vbucket {
+                batch.remove(&trees.documents, id.as_bytes());
+            }
+            looked_at += 1;
+            last = Some(id.to_owned());
+        }
+        batch.commit().map_err(store_error)?;
+        Ok(last.filter(|_| looked_at == look_at))
+    }
+
+    fn remove_log(&self, bucket: BucketId, vbucket: VbucketId, entries: u64) -> Result<bool> {
+        self.trees(bucket)?.log.remove(vbucket, entries, &self.meta, self.database.batch())
+    }
+
+    fn read_log(&self, range: LogRange, bytes: usize) -> Result<Vec<Arc<Mutation>>> {
+        self.trees(range.bucket)?.log.read(range, bytes)
+    }
+}
+
+struct FjallSnapshot(Iter);
+
+impl DocumentSnapshot for FjallSnapshot {
+    fn next_chunk(&mut self, bytes: usize) -> Result<Vec<StoredDocument>> {
+        let (mut chunk, mut size) = (Vec::new(), 0);
+        while size < bytes {
+            let Some(guard) = self.0.next() else { break };
+            let (key, value) = guard.into_inner().map_err(store_error)?;
+            size += key.len() + value.len();
+            let id = document_id(&key)?.to_owned();
+            let (seqno, document) = split_document(&value)?;
+            chunk.push(StoredDocument { id, seqno, document });
+        }
+        Ok(chunk)
+    }
+}
+
+/// The keys of the documents behind an id, or of all.
+fn ids_after(after: Option<&str>) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    let from = after.map_or(Bound::Unbounded, |id| Bound::Excluded(id.as_bytes()));
+    (from, Bound::Unbounded)
+}
+
+/// One write for each id: within a batch all writes have one version, and no order among them.
+fn add_documents(out: &mut fjall::OwnedWriteBatch, trees: &BucketTrees, changes: &BucketChanges) {
+    for (id, at) in &changes.last {
+        let mutation = &changes.mutations[*at];
+        if mutation.kind == MutationKind::Deletion {
+            out.remove(&trees.documents, id.as_bytes());
+            continue;
+        }
+        let document = stored(mutation.seqno, &mutation.document);
+        out.insert(&trees.documents, id.as_bytes(), document);
+    }
+}

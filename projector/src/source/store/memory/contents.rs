@@ -1,0 +1,108 @@
+//! What the store has of a bucket.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proto::Result;
+use proto::model::history::Branches;
+use proto::model::ids::{Seqno, VbucketId, vbucket_of};
+use proto::rpc::mutation::MutationKind;
+
+use crate::source::mutation::{Mutation, entry_bytes};
+use crate::source::record::BucketRecord;
+use crate::source::store::document_store::LogExtent;
+use crate::source::store::rules::undone;
+
+pub(super) struct Contents {
+    pub(super) record: BucketRecord,
+    pub(super) documents: BTreeMap<Arc<str>, Arc<Mutation>>,
+    /// For each vbucket, its mutations from seqno 1 on, as a judge needs them,
+    pub(super) log: Log,
+    /// and up to where they were purged: the product sees none of these.
+    pub(super) purged: Vec<Seqno>,
+    /// Up to where they were never here, of vbuckets that were copied by their documents; what stands in the log
+    /// there only keeps their places.
+    pub(super) absent: Vec<Seqno>,
+    /// Branches and logs as they were before the branches changed: what a judge needs to know of what was
+    /// lost. The product never reads them.
+    pub(super) past: Vec<(Vec<Branches>, Log)>,
+}
+
+impl Contents {
+    pub(super) fn keep_history(&mut self) {
+        self.past.push((self.record.branches.clone(), self.log.clone()));
+    }
+
+    pub(super) fn rewind(&mut self, vbucket: VbucketId, to: Seqno) -> Result<()> {
+        let at = usize::from(vbucket.0);
+        if to.0 == 0 {
+            self.remove_all_of(vbucket);
+            return Ok(());
+        }
+        for (id, was) in self.undone(vbucket, to, self.absent[at])? {
+            match was {
+                Some(was) => self.documents.insert(id, was),
+                None => self.documents.remove(&id),
+            };
+        }
+        self.log[at].truncate(to.0 as usize);
+        self.purged[at] = self.purged[at].min(Seqno(to.0.saturating_sub(1)));
+        Ok(())
+    }
+
+    pub(super) fn remove_all_of(&mut self, vbucket: VbucketId) {
+        let (at, vbuckets) = (usize::from(vbucket.0), self.record.info.vbuckets);
+        self.documents.retain(|id, _| vbucket_of(id, vbuckets) != vbucket);
+        self.log[at].clear();
+        (self.purged[at], self.absent[at]) = (Seqno(0), Seqno(0));
+    }
+
+    /// See [`undone`]; of entries up to `purged` nothing is known.
+    pub(super) fn undone(
+        &self,
+        vbucket: VbucketId,
+        to: Seqno,
+        purged: Seqno,
+    ) -> Result<BTreeMap<Arc<str>, Option<Arc<Mutation>>>> {
+        let log = &self.log[usize::from(vbucket.0)];
+        let (before, beyond) = log.split_at((to.0 as usize).min(log.len()));
+        let [before, beyond] = [before, beyond].map(|part| part.iter().cloned().map(Ok));
+        undone(beyond, before.skip(purged.0 as usize), vbucket, purged)
+    }
+
+    pub(super) fn extent(&self, at: usize) -> LogExtent {
+        let (purged, end) = (self.purged[at], Seqno(self.log[at].len() as u64));
+        let [bytes_purged, bytes_end] = [purged, end].map(|to| self.bytes_to(at, to));
+        LogExtent { purged, end, bytes_purged, bytes_end }
+    }
+
+    pub(super) fn bytes_to(&self, at: usize, to: Seqno) -> u64 {
+        let entries = self.log[at].iter().take(to.0.max(self.purged[at].0) as usize);
+        let entries = entries.skip(self.absent[at].0 as usize);
+        entries.map(|mutation| entry_bytes(mutation)).sum()
+    }
+
+    pub(super) fn apply(&mut self, changes: &Doubtful) {
+        if let Some(record) = &changes.record {
+            self.record = record.clone();
+        }
+        for mutation in &changes.mutations {
+            self.log[usize::from(mutation.vbucket.0)].push(Arc::clone(mutation));
+            match mutation.kind {
+                MutationKind::Upsert => {
+                    self.documents.insert(Arc::clone(&mutation.id), Arc::clone(mutation));
+                }
+                MutationKind::Deletion => {
+                    self.documents.remove(&mutation.id);
+                }
+            }
+        }
+    }
+}
+
+pub(super) struct Doubtful {
+    pub(super) mutations: Vec<Arc<Mutation>>,
+    pub(super) record: Option<BucketRecord>,
+}
+
+pub(super) type Log = Vec<Vec<Arc<Mutation>>>;

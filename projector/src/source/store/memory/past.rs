@@ -1,0 +1,120 @@
+//! Histories that are no more. A source comes back from an older copy of its disk; what it had had since is kept
+//! here all the same, for the judge of a simulation, who must know what a scan of before the loss has to show. The
+//! product never reads it.
+
+use std::sync::Arc;
+
+use proto::model::cut::Position;
+use proto::model::history::{Branches, branch_of};
+use proto::model::ids::{BucketId, Seqno, VbucketId, Vbuuid};
+
+use super::contents::{Contents, Log};
+use super::store::MemoryStore;
+use crate::source::mutation::Mutation;
+
+impl Contents {
+    /// The log of a vbucket in the history that has a position, the present one first.
+    fn log_with(&self, vbucket: VbucketId, position: Position) -> Option<&[Arc<Mutation>]> {
+        let (_, log) = self.history_with(vbucket, position)?;
+        Some(&log[usize::from(vbucket.0)][..position.seqno.0 as usize])
+    }
+
+    /// The branch of a seqno in the history that has a position.
+    fn branch_before(
+        &self,
+        vbucket: VbucketId,
+        position: Position,
+        seqno: Seqno,
+    ) -> Option<Vbuuid> {
+        let (branches, _) = self.history_with(vbucket, position)?;
+        Some(branch_of(&branches[usize::from(vbucket.0)], seqno))
+    }
+
+    fn history_with(
+        &self,
+        vbucket: VbucketId,
+        position: Position,
+    ) -> Option<(&Vec<Branches>, &Log)> {
+        let at = usize::from(vbucket.0);
+        let present = std::iter::once((&self.record.branches, &self.log));
+        let past = self.past.iter().rev().map(|(branches, log)| (branches, log));
+        let has = |(branches, log): &(&Vec<Branches>, &Log)| {
+            log[at].len() as u64 >= position.seqno.0
+                && (position.seqno.0 == 0
+                    || branch_of(&branches[at], position.seqno) == position.vbuuid)
+        };
+        present.chain(past).find(has)
+    }
+}
+
+impl MemoryStore {
+    /// The mutations of a vbucket up to a position, in whichever history has it, present or lost.
+    pub fn log_at(
+        &self,
+        bucket: BucketId,
+        vbucket: VbucketId,
+        position: Position,
+    ) -> Option<Vec<Arc<Mutation>>> {
+        let state = self.state();
+        Some(state.buckets.get(&bucket)?.log_with(vbucket, position)?.to_vec())
+    }
+
+    /// The same in the present history alone.
+    pub fn present_log(
+        &self,
+        bucket: BucketId,
+        vbucket: VbucketId,
+        position: Position,
+    ) -> Option<Vec<Arc<Mutation>>> {
+        let state = self.state();
+        let contents = state.buckets.get(&bucket)?;
+        let branches = &contents.record.branches[usize::from(vbucket.0)];
+        let log = contents.log[usize::from(vbucket.0)].get(..position.seqno.0 as usize)?;
+        let is_there = branch_of(branches, position.seqno) == position.vbuuid;
+        is_there.then(|| log.to_vec())
+    }
+
+    /// Does a position lie before another one, or at it, in the history that has the latter?
+    pub fn is_before(
+        &self,
+        bucket: BucketId,
+        vbucket: VbucketId,
+        position: Position,
+        end: Position,
+    ) -> bool {
+        let state = self.state();
+        let Some(contents) = state.buckets.get(&bucket) else { return false };
+        position.seqno <= end.seqno
+            && contents.branch_before(vbucket, end, position.seqno) == Some(position.vbuuid)
+    }
+
+    /// The source comes back from an older copy: of each vbucket only so much is there as `keep` says of
+    /// its end. Its branches are as they were; the process that opens the store begins new ones where it numbers the
+    /// mutations itself. Says which vbuckets have lost something, and where they end now.
+    pub fn restore_older(
+        &self,
+        bucket: BucketId,
+        mut keep: impl FnMut(u64) -> u64,
+    ) -> Vec<(VbucketId, Seqno)> {
+        let mut state = self.state();
+        let Some(contents) = state.buckets.get_mut(&bucket) else { return Vec::new() };
+        contents.keep_history();
+        let mut lost = Vec::new();
+        for at in 0..contents.log.len() {
+            let (vbucket, end) = (VbucketId(at as u16), contents.log[at].len() as u64);
+            let kept = keep(end).min(end);
+            // What documents were before they were copied here no log says.
+            if kept <= contents.absent[at].0 && kept > 0
+                || contents.rewind(vbucket, Seqno(kept)).is_err()
+            {
+                continue;
+            }
+            if kept < end {
+                lost.push((vbucket, Seqno(kept)));
+            }
+            // An older copy does not know of branches that began later.
+            contents.record.branches[at].retain(|(_, began)| *began < kept.max(1));
+        }
+        lost
+    }
+}

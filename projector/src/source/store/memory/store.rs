@@ -1,0 +1,310 @@
+//! The store over its buckets.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use bytes::Bytes;
+use proto::model::ids::{BucketId, Seqno, VbucketId, vbucket_of};
+use proto::rpc::mutation::MutationKind;
+use proto::{Error, ErrorCode, Result};
+
+use super::contents::{Contents, Doubtful};
+use crate::source::mutation::Mutation;
+use crate::source::record::BucketRecord;
+use crate::source::store::document_store::{
+    Batch, DocumentSnapshot, DocumentStore, LogExtent, LogRange, StoredDocument,
+};
+use crate::source::store::rules::{check_empty, check_rewind, get_each, no_bucket};
+
+/// The store in memory. A clone is the same store.
+#[derive(Clone, Default)]
+pub struct MemoryStore(Arc<Mutex<State>>);
+
+#[derive(Default)]
+pub(super) struct State {
+    cas: u64,
+    pub(super) buckets: BTreeMap<BucketId, Contents>,
+    sync_fails: bool,
+    /// A batch whose sync failed, until the store is opened again.
+    in_doubt: Option<Vec<(BucketId, Doubtful)>>,
+}
+
+impl State {
+    fn bucket(&self, bucket: BucketId) -> Result<&Contents> {
+        self.buckets.get(&bucket).ok_or_else(|| no_bucket(bucket))
+    }
+
+    fn apply(&mut self, batch: &[(BucketId, Doubtful)]) {
+        for (bucket, changes) in batch {
+            if let Some(contents) = self.buckets.get_mut(bucket) {
+                contents.apply(changes);
+            }
+        }
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        match self.in_doubt {
+            None => Ok(()),
+            Some(_) => Err(Error::new(
+                ErrorCode::Io,
+                "the document store takes no writes: an earlier one could not be made durable",
+            )),
+        }
+    }
+}
+
+impl MemoryStore {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The next commit's sync fails.
+    pub fn fail_next_sync(&self) {
+        self.state().sync_fails = true;
+    }
+
+    /// The machine crashed and starts again: a batch in doubt has reached the disk, or is gone.
+    pub fn lose_unsynced(&self, reached_disk: bool) {
+        let mut state = self.state();
+        state.sync_fails = false;
+        if let Some(batch) = state.in_doubt.take()
+            && reached_disk
+        {
+            state.apply(&batch);
+        }
+    }
+}
+
+impl DocumentStore for MemoryStore {
+    fn buckets(&self) -> Result<Vec<(BucketRecord, Vec<Seqno>)>> {
+        let state = self.state();
+        let found = state.buckets.values().map(|contents| {
+            let ends = contents.log.iter().map(|log| Seqno(log.len() as u64)).collect();
+            (contents.record.clone(), ends)
+        });
+        Ok(found.collect())
+    }
+
+    fn catalog_cas(&self) -> Result<u64> {
+        Ok(self.state().cas)
+    }
+
+    fn apply_catalog(&self, cas: u64, made: &[BucketRecord], removed: &[BucketId]) -> Result<()> {
+        let mut state = self.state();
+        state.check_writable()?;
+        for record in made {
+            let log = vec![Vec::new(); usize::from(record.info.vbuckets)];
+            let purged = vec![Seqno(0); log.len()];
+            let (record, documents, past) = (record.clone(), BTreeMap::new(), Vec::new());
+            let absent = purged.clone();
+            let contents = Contents { record, documents, log, purged, absent, past };
+            state.buckets.insert(contents.record.info.id, contents);
+        }
+        for bucket in removed {
+            state.buckets.remove(bucket);
+        }
+        state.cas = cas;
+        Ok(())
+    }
+
+    fn put_records(&self, records: &[BucketRecord]) -> Result<()> {
+        let mut state = self.state();
+        state.check_writable()?;
+        for record in records {
+            if let Some(contents) = state.buckets.get_mut(&record.info.id) {
+                contents.keep_history();
+                contents.record = record.clone();
+            }
+        }
+        Ok(())
+    }
+
+    fn rewind(&self, record: &BucketRecord, to: &[(VbucketId, Seqno)]) -> Result<()> {
+        let mut state = self.state();
+        state.check_writable()?;
+        let id = record.info.id;
+        let contents = state.buckets.get_mut(&id).ok_or_else(|| no_bucket(id))?;
+        for (vbucket, to) in to {
+            let purged = contents.purged[usize::from(vbucket.0)];
+            check_rewind(*vbucket, purged, *to)?;
+            if to.0 > 0 {
+                contents.undone(*vbucket, *to, purged)?;
+            }
+        }
+        contents.keep_history();
+        contents.record = record.clone();
+        to.iter().try_for_each(|(vbucket, to)| contents.rewind(*vbucket, *to))
+    }
+
+    fn extents(&self, bucket: BucketId) -> Result<Vec<LogExtent>> {
+        let state = self.state();
+        let contents = state.bucket(bucket)?;
+        Ok((0..contents.log.len()).map(|at| contents.extent(at)).collect())
+    }
+
+    fn log_bytes_to(&self, bucket: BucketId, vbucket: VbucketId, to: Seqno) -> Result<u64> {
+        Ok(self.state().bucket(bucket)?.bytes_to(usize::from(vbucket.0), to))
+    }
+
+    fn purge(&self, bucket: BucketId, to: &[(VbucketId, Seqno)]) -> Result<()> {
+        let mut state = self.state();
+        state.check_writable()?;
+        let contents = state.buckets.get_mut(&bucket).ok_or_else(|| no_bucket(bucket))?;
+        for (vbucket, to) in to {
+            let at = usize::from(vbucket.0);
+            let last = contents.log[at].len() as u64;
+            let to = Seqno(to.0.min(last.saturating_sub(1)));
+            contents.purged[at] = contents.purged[at].max(to);
+        }
+        Ok(())
+    }
+
+    fn commit(&self, batch: &Batch) -> Result<()> {
+        let mut state = self.state();
+        state.check_writable()?;
+        let mut changes = Vec::new();
+        for (bucket, change) in &batch.buckets {
+            state.bucket(*bucket)?;
+            let (mutations, record) = (change.mutations.clone(), change.record.clone());
+            changes.push((*bucket, Doubtful { mutations, record }));
+        }
+        if std::mem::take(&mut state.sync_fails) {
+            state.in_doubt = Some(changes);
+            return Err(Error::new(ErrorCode::Io, "the document store's sync failed"));
+        }
+        state.apply(&changes);
+        Ok(())
+    }
+
+    fn get(
+        &self,
+        bucket: BucketId,
+        ids: &[String],
+        bytes_max: usize,
+    ) -> Result<Vec<Option<Bytes>>> {
+        let state = self.state();
+        let documents = &state.bucket(bucket)?.documents;
+        let get = |id: &str| Ok(documents.get(id).map(|found| found.document.clone()));
+        get_each(ids, bytes_max, get)
+    }
+
+    fn contains(&self, bucket: BucketId, id: &str) -> Result<bool> {
+        Ok(self.state().bucket(bucket)?.documents.contains_key(id))
+    }
+
+    fn snapshot_after(
+        &self,
+        bucket: BucketId,
+        after: Option<&str>,
+    ) -> Result<Box<dyn DocumentSnapshot>> {
+        let state = self.state();
+        let behind = state.bucket(bucket)?.documents.range::<str, _>(ids_after(after));
+        let documents: Vec<_> = behind.map(|(_, document)| Arc::clone(document)).collect();
+        Ok(Box::new(MemorySnapshot(documents.into_iter())))
+    }
+
+    fn begin_purged(&self, record: &BucketRecord, vbucket: VbucketId, purged: Seqno) -> Result<()> {
+        let mut state = self.state();
+        state.check_writable()?;
+        let id = record.info.id;
+        let contents = state.buckets.get_mut(&id).ok_or_else(|| no_bucket(id))?;
+        let at = usize::from(vbucket.0);
+        check_empty(vbucket, &contents.extent(at))?;
+        contents.record = record.clone();
+        let place = (vbucket, Seqno(0));
+        let (id, kind) = (Arc::from(""), MutationKind::Deletion);
+        let nothing = Arc::new(Mutation::new(place, id, kind, Bytes::new()));
+        contents.log[at] = (0..purged.0).map(|_| Arc::clone(&nothing)).collect();
+        (contents.purged[at], contents.absent[at]) = (purged, purged);
+        Ok(())
+    }
+
+    fn put_documents(&self, bucket: BucketId, documents: &[StoredDocument]) -> Result<()> {
+        let mut state = self.state();
+        state.check_writable()?;
+        let contents = state.buckets.get_mut(&bucket).ok_or_else(|| no_bucket(bucket))?;
+        let vbuckets = contents.record.info.vbuckets;
+        for StoredDocument { id, seqno, document } in documents {
+            let (id, place) = (Arc::<str>::from(&**id), (vbucket_of(id, vbuckets), *seqno));
+            let (of, kind) = (Arc::clone(&id), MutationKind::Upsert);
+            let stored = Arc::new(Mutation::new(place, of, kind, document.clone()));
+            contents.documents.insert(id, stored);
+        }
+        Ok(())
+    }
+
+    fn remove_documents(
+        &self,
+        bucket: BucketId,
+        vbucket: VbucketId,
+        after: Option<&str>,
+        look_at: usize,
+    ) -> Result<Option<String>> {
+        let mut state = self.state();
+        state.check_writable()?;
+        let contents = state.buckets.get_mut(&bucket).ok_or_else(|| no_bucket(bucket))?;
+        let vbuckets = contents.record.info.vbuckets;
+        let behind = contents.documents.range::<str, _>(ids_after(after)).take(look_at);
+        let ids: Vec<_> = behind.map(|(id, _)| Arc::clone(id)).collect();
+        for id in ids.iter().filter(|id| vbucket_of(id, vbuckets) == vbucket) {
+            contents.documents.remove(id);
+        }
+        let last = ids.last().filter(|_| ids.len() == look_at);
+        Ok(last.map(|id| id.to_string()))
+    }
+
+    fn remove_log(&self, bucket: BucketId, vbucket: VbucketId, entries: u64) -> Result<bool> {
+        let mut state = self.state();
+        state.check_writable()?;
+        let contents = state.buckets.get_mut(&bucket).ok_or_else(|| no_bucket(bucket))?;
+        let at = usize::from(vbucket.0);
+        let to = contents.purged[at].0 + entries;
+        if to < contents.log[at].len() as u64 {
+            contents.purged[at] = Seqno(to);
+            return Ok(false);
+        }
+        contents.log[at].clear();
+        (contents.purged[at], contents.absent[at]) = (Seqno(0), Seqno(0));
+        Ok(true)
+    }
+
+    fn read_log(&self, range: LogRange, bytes: usize) -> Result<Vec<Arc<Mutation>>> {
+        let state = self.state();
+        let contents = state.bucket(range.bucket)?;
+        let at = usize::from(range.vbucket.0);
+        let Some(log) = contents.log.get(at) else { return Ok(Vec::new()) };
+        let to = log.len().min(range.to.0 as usize);
+        let after = range.after.max(contents.purged[at]).0 as usize;
+        let mut size = 0;
+        let wanted = log[..to].iter().skip(after).take_while(|mutation| {
+            let more = size < bytes;
+            size += mutation.id.len() + mutation.document.len() + 1;
+            more
+        });
+        Ok(wanted.cloned().collect())
+    }
+}
+
+/// The ids behind one, or all.
+fn ids_after(after: Option<&str>) -> (Bound<&str>, Bound<&str>) {
+    (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded)
+}
+
+struct MemorySnapshot(std::vec::IntoIter<Arc<Mutation>>);
+
+impl DocumentSnapshot for MemorySnapshot {
+    fn next_chunk(&mut self, bytes: usize) -> Result<Vec<StoredDocument>> {
+        let (mut chunk, mut size) = (Vec::new(), 0);
+        while size < bytes {
+            let Some(mutation) = self.0.next() else { break };
+            size += mutation.id.len() + mutation.document.len() + 1;
+            chunk.push(StoredDocument {
+                id: mutation.id.to_string(),
+                seqno: mutation.seqno,
+                document: mutation.document.clone(),
+            });
+        }
+        Ok(chunk)
+    }
+}

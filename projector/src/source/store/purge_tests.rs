@@ -1,0 +1,287 @@
+//! Logs that are purged, against a model that keeps everything, of both stores.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use proto::ErrorCode;
+use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{BucketId, NodeId, Seqno, VbucketId, Vbuuid, vbucket_of};
+use proto::rpc::mutation::MutationKind;
+
+use super::document_store::*;
+use super::fjall::FjallStore;
+use super::memory::MemoryStore;
+use crate::source::mutation::Mutation;
+use crate::source::ownership::Keeping;
+use crate::source::record::BucketRecord;
+
+const BUCKET: BucketId = BucketId(7);
+const VBUCKETS: u16 = 2;
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Documents by number, with their length; none is a deletion.
+    Commit(Vec<(u8, Option<u8>)>),
+    /// For each vbucket so many percent of its log.
+    Purge([u8; VBUCKETS as usize]),
+    /// A vbucket goes back to so many percent of its log.
+    Rewind(u16, u8),
+    /// A vbucket goes and comes back by its documents and its log, from where it is purged; so many entries at once.
+    Copy(u16, u8),
+    Reopen,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let change = (0..12u8, proptest::option::weighted(0.8, 0..60u8));
+    let step = prop_oneof![
+        6 => proptest::collection::vec(change, 1..8).prop_map(Step::Commit),
+        3 => [0..120u8, 0..120u8].prop_map(Step::Purge),
+        2 => (0..VBUCKETS, prop_oneof![Just(0), 0..101u8]).prop_map(|(v, n)| Step::Rewind(v, n)),
+        2 => (0..VBUCKETS, 1..20u8).prop_map(|(v, n)| Step::Copy(v, n)),
+        1 => Just(Step::Reopen),
+    ];
+    proptest::collection::vec(step, 1..30)
+}
+
+/// All that ever was in the logs, as (id, document).
+#[derive(Default)]
+struct Model {
+    logs: [Vec<(String, Option<String>)>; VBUCKETS as usize],
+    purged: [u64; VBUCKETS as usize],
+    /// Up to where the logs were never here: their bytes count from there.
+    absent: [u64; VBUCKETS as usize],
+}
+
+impl Model {
+    /// The documents of a vbucket after so many entries of its log.
+    fn documents(&self, vbucket: u16, end: u64) -> Vec<StoredDocument> {
+        let log = &self.logs[usize::from(vbucket)][..end as usize];
+        let last: BTreeMap<_, _> = (1..).zip(log).map(|(s, (id, text))| (id, (s, text))).collect();
+        let stored = |(id, (seqno, text)): (&String, (u64, &Option<String>))| {
+            let document = Bytes::from(text.clone()?);
+            Some(StoredDocument { id: id.clone(), seqno: Seqno(seqno), document })
+        };
+        last.into_iter().filter_map(stored).collect()
+    }
+
+    /// The entries of a vbucket's log behind a place, as a batch.
+    fn rest(&self, vbucket: u16, after: u64) -> Batch {
+        let mut changes = BucketChanges::default();
+        let rest = (1..).zip(&self.logs[usize::from(vbucket)]).skip(after as usize);
+        for (seqno, (id, text)) in rest {
+            let kind = text.as_ref().map_or(MutationKind::Deletion, |_| MutationKind::Upsert);
+            let (id, place) = (Arc::<str>::from(&**id), (VbucketId(vbucket), Seqno(seqno)));
+            let document = Bytes::from(text.clone().unwrap_or_default());
+            changes.last.insert(Arc::clone(&id), changes.mutations.len());
+            changes.mutations.push(Arc::new(Mutation::new(place, id, kind, document)));
+        }
+        Batch { buckets: [(BUCKET, changes)].into() }
+    }
+
+    fn batch(&mut self, changes: &[(u8, Option<u8>)]) -> Batch {
+        let mut bucket = BucketChanges::default();
+        for (n, length) in changes {
+            let (id, text) = (format!("d{n}"), length.map(|length| "7".repeat(length.into())));
+            let vbucket = vbucket_of(&id, VBUCKETS);
+            let log = &mut self.logs[usize::from(vbucket.0)];
+            log.push((id.clone(), text.clone()));
+            let kind = text.as_ref().map_or(MutationKind::Deletion, |_| MutationKind::Upsert);
+            let document = Bytes::from(text.unwrap_or_default());
+            let (id, place) = (Arc::from(id), (vbucket, Seqno(log.len() as u64)));
+            bucket.last.insert(Arc::clone(&id), bucket.mutations.len());
+            bucket.mutations.push(Arc::new(Mutation::new(place, id, kind, document)));
+        }
+        Batch { buckets: [(BUCKET, bucket)].into() }
+    }
+
+    fn percent(&self, vbucket: u16, percent: u8) -> u64 {
+        self.logs[usize::from(vbucket)].len() as u64 * u64::from(percent) / 100
+    }
+
+    /// Can all that was changed beyond a place be put back, from what is kept?
+    fn can_rewind(&self, vbucket: u16, to: u64) -> bool {
+        let (log, purged) = (&self.logs[usize::from(vbucket)], self.purged[usize::from(vbucket)]);
+        let (before, beyond) = log.split_at(to as usize);
+        let kept = before.get(purged as usize..).unwrap_or_default();
+        to == 0
+            || purged == 0
+            || to > purged && beyond.iter().all(|(id, _)| kept.iter().any(|(other, _)| other == id))
+    }
+
+    fn check(&self, store: &dyn DocumentStore) {
+        let extents = store.extents(BUCKET).expect("extents");
+        let mut documents = BTreeMap::new();
+        for (n, (log, purged)) in self.logs.iter().zip(self.purged).enumerate() {
+            let bytes = |to: u64| {
+                let entries = log[..to as usize].iter().skip(self.absent[n] as usize);
+                let each = |(id, text): &(String, Option<String>)| {
+                    24 + id.len() as u64 + text.as_ref().map_or(0, |text| text.len() as u64)
+                };
+                entries.map(each).sum::<u64>()
+            };
+            let end = log.len() as u64;
+            let expected = LogExtent {
+                purged: Seqno(purged),
+                end: Seqno(end),
+                bytes_purged: bytes(purged),
+                bytes_end: bytes(end),
+            };
+            assert_eq!(extents[n], expected);
+            let vbucket = VbucketId(n as u16);
+            for to in 0..=end + 1 {
+                let found = store.log_bytes_to(BUCKET, vbucket, Seqno(to)).expect("bytes");
+                assert_eq!(found, bytes(to.clamp(purged, end)), "up to {to}");
+            }
+            let range = LogRange { bucket: BUCKET, vbucket, after: Seqno(0), to: Seqno(end) };
+            let read = store.read_log(range, usize::MAX).expect("the log");
+            let read: Vec<_> = read.iter().map(|m| (m.seqno.0, m.id.to_string())).collect();
+            let kept = (1..).zip(log).skip(purged as usize).map(|(s, (id, _))| (s, id.clone()));
+            assert_eq!(read, kept.collect::<Vec<_>>());
+            documents.extend(log.iter().cloned());
+        }
+        documents.retain(|_, text| text.is_some());
+        let mut snapshot = store.snapshot(BUCKET).expect("a snapshot");
+        let found = snapshot.next_chunk(usize::MAX).expect("documents").into_iter();
+        let found: Vec<_> = found.map(|stored| (stored.id, stored.document)).collect();
+        let expected =
+            documents.into_iter().map(|(id, text)| (id, text.unwrap_or_default().into()));
+        assert_eq!(found, expected.collect::<Vec<(String, Bytes)>>());
+        let ends = self.logs.iter().map(|log| Seqno(log.len() as u64)).collect::<Vec<_>>();
+        assert_eq!(store.buckets().expect("buckets")[0].1, ends, "positions stay");
+    }
+}
+
+fn record() -> BucketRecord {
+    let info = BucketInfo::new(BUCKET, "b", VBUCKETS, SourceKind::Push, NodeId(1));
+    let keeping = Keeping { kept: VbucketSet::all(VBUCKETS), ..Keeping::default() };
+    let branches = vec![vec![(Vbuuid(1), 0)]; usize::from(VBUCKETS)];
+    BucketRecord { info, branches, keeping, given_up: Default::default() }
+}
+
+/// `open` is called again only after the store before was dropped.
+fn follows_the_model(open: &dyn Fn() -> Arc<dyn DocumentStore>, steps: Vec<Step>) {
+    let (mut model, mut store) = (Model::default(), open());
+    store.apply_catalog(1, &[record()], &[]).expect("a new bucket");
+    for step in steps {
+        match step {
+            Step::Commit(changes) => store.commit(&model.batch(&changes)).expect("a batch"),
+            Step::Purge(percents) => {
+                let to = |n: u16| (VbucketId(n), Seqno(model.percent(n, percents[usize::from(n)])));
+                let to: Vec<_> = (0..VBUCKETS).map(to).collect();
+                store.purge(BUCKET, &to).expect("purged");
+                for ((log, purged), (_, to)) in model.logs.iter().zip(&mut model.purged).zip(to) {
+                    *purged = to.0.min((log.len() as u64).saturating_sub(1)).max(*purged);
+                }
+            }
+            Step::Rewind(vbucket, percent) => {
+                let (to, n) = (model.percent(vbucket, percent), usize::from(vbucket));
+                let outcome = store.rewind(&record(), &[(VbucketId(vbucket), Seqno(to))]);
+                if model.can_rewind(vbucket, to) {
+                    outcome.expect("all that it needs is kept");
+                    model.logs[n].truncate(to as usize);
+                    if to == 0 {
+                        (model.purged[n], model.absent[n]) = (0, 0);
+                    }
+                } else {
+                    let error = outcome.expect_err("what documents were is gone");
+                    assert_eq!(error.code, ErrorCode::OutOfOrder);
+                    assert!(error.hint.is_some_and(|hint| hint.contains("seqno 0")));
+                }
+            }
+            Step::Copy(vbucket, at_once) => {
+                let (v, n) = (VbucketId(vbucket), usize::from(vbucket));
+                remove(&*store, v, at_once);
+                let purged = model.purged[n];
+                if purged > 0 {
+                    store.begin_purged(&record(), v, Seqno(purged)).expect("it begins");
+                    drop(store);
+                    store = open();
+                    let extent = store.extents(BUCKET).expect("extents")[n];
+                    assert_eq!((extent.purged, extent.end), (Seqno(purged), Seqno(purged)));
+                    assert_eq!(store.buckets().expect("buckets")[0].1[n], Seqno(purged));
+                    // As they are when they are read: the log runs behind them.
+                    let documents = model.documents(vbucket, model.logs[n].len() as u64);
+                    store.put_documents(BUCKET, &documents).expect("documents");
+                }
+                model.absent[n] = purged;
+                store.commit(&model.rest(vbucket, purged)).expect("the log");
+            }
+            Step::Reopen => {
+                drop(store);
+                store = open();
+            }
+        }
+        model.check(&*store);
+    }
+}
+
+/// Removes a vbucket in small batches.
+fn remove(store: &dyn DocumentStore, vbucket: VbucketId, at_once: u8) {
+    let mut next: Option<String> = None;
+    loop {
+        let look_at = usize::from(at_once);
+        let removed = store.remove_documents(BUCKET, vbucket, next.as_deref(), look_at);
+        next = removed.expect("documents go");
+        if next.is_none() {
+            break;
+        }
+    }
+    while !store.remove_log(BUCKET, vbucket, u64::from(at_once)).expect("its log goes") {}
+    let of_vbucket = |extents: Vec<LogExtent>| extents[usize::from(vbucket.0)];
+    assert_eq!(store.extents(BUCKET).map(of_vbucket), Ok(LogExtent::default()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_purged_log_in_memory_has_what_the_model_keeps(steps in steps()) {
+        let store = MemoryStore::default();
+        follows_the_model(&|| Arc::new(store.clone()), steps);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_purged_log_on_disk_has_what_the_model_keeps(steps in steps()) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let fs = proto::env::Env::real().fs;
+        let open = || FjallStore::open(&*fs, directory.path()).expect("the store opens");
+        follows_the_model(&|| Arc::new(open()), steps);
+    }
+}
+
+#[test]
+fn a_bucket_that_goes_takes_its_purge_points_with_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let fs = proto::env::Env::real().fs;
+    let store = FjallStore::open(&*fs, directory.path()).expect("the store opens");
+    for cas in [1, 3] {
+        store.apply_catalog(cas, &[record()], &[]).expect("a new bucket");
+        let mut model = Model::default();
+        let changes: Vec<_> = (0..12).map(|n| (n, Some(1))).collect();
+        store.commit(&model.batch(&changes)).expect("a batch");
+        model.check(&store);
+        store.purge(BUCKET, &[(VbucketId(0), Seqno(2))]).expect("purged");
+        store.apply_catalog(cas + 1, &[], &[BUCKET]).expect("it goes");
+    }
+}
+
+#[test]
+fn a_restored_older_copy_keeps_the_end_of_its_logs() {
+    let store = MemoryStore::default();
+    store.apply_catalog(1, &[record()], &[]).expect("a new bucket");
+    let mut model = Model::default();
+    let changes: Vec<_> = (0..40).map(|n| (n % 12, Some(n))).collect();
+    store.commit(&model.batch(&changes)).expect("a batch");
+    store.purge(BUCKET, &[0, 1].map(|n| (VbucketId(n), Seqno(u64::MAX)))).expect("purged");
+    store.restore_older(BUCKET, |end| end / 2);
+    for extent in store.extents(BUCKET).expect("extents") {
+        assert_eq!(extent.purged.0 + 1, extent.end.0, "the last entry is there");
+    }
+}

@@ -1,0 +1,293 @@
+//! What a document store promises, of the one on disk and of its twin alike.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proto::env::Env;
+use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::homes::VbucketSet;
+use proto::model::ids::{BucketId, Epoch, NodeId, Seqno, VbucketId, Vbuuid, vbucket_of};
+use proto::rpc::mutation::MutationKind;
+use proto::{ErrorCode, Result};
+
+use super::document_store::*;
+use super::fjall::FjallStore;
+use super::memory::MemoryStore;
+use crate::source::bucket::Bucket;
+use crate::source::mutation::Mutation;
+use crate::source::ownership::Keeping;
+use crate::source::record::BucketRecord;
+
+const BUCKET: BucketId = BucketId(7);
+const VBUCKETS: u16 = 4;
+
+fn record() -> BucketRecord {
+    let info = BucketInfo::new(BUCKET, "b", VBUCKETS, SourceKind::Embedded, NodeId(1));
+    let branches = (1..=4).map(|n| vec![(Vbuuid(n), 0)]).collect();
+    let keeping = Keeping { kept: VbucketSet::all(VBUCKETS), ..Default::default() };
+    BucketRecord { info, branches, keeping, given_up: BTreeMap::new() }
+}
+
+/// Numbers changes as the writer does, and keeps the numbers.
+#[derive(Default)]
+struct Numbers([u64; VBUCKETS as usize]);
+
+impl Numbers {
+    fn batch(&mut self, changes: &[(&str, Option<&str>)]) -> Batch {
+        let mut bucket = BucketChanges::default();
+        for (id, document) in changes {
+            let vbucket = vbucket_of(id, VBUCKETS);
+            let next = &mut self.0[usize::from(vbucket.0)];
+            *next += 1;
+            let kind = document.map_or(MutationKind::Deletion, |_| MutationKind::Upsert);
+            let document = Bytes::from(document.unwrap_or_default().to_owned());
+            let id: Arc<str> = Arc::from(*id);
+            bucket.last.insert(Arc::clone(&id), bucket.mutations.len());
+            bucket.mutations.push(Arc::new(Mutation::new(
+                (vbucket, Seqno(*next)),
+                id,
+                kind,
+                document,
+            )));
+        }
+        Batch { buckets: [(BUCKET, bucket)].into() }
+    }
+}
+
+fn get(store: &dyn DocumentStore, ids: &[&str], bytes_max: usize) -> Result<Vec<Option<Bytes>>> {
+    let ids: Vec<_> = ids.iter().map(|id| String::from(*id)).collect();
+    store.get(BUCKET, &ids, bytes_max)
+}
+
+fn all_documents(store: &dyn DocumentStore) -> Vec<(String, String)> {
+    let mut snapshot = store.snapshot(BUCKET).expect("a snapshot");
+    let mut found = Vec::new();
+    loop {
+        let chunk = snapshot.next_chunk(1).expect("a chunk");
+        if chunk.is_empty() {
+            return found;
+        }
+        found.extend(
+            chunk.into_iter().map(|stored| {
+                (stored.id, String::from_utf8(stored.document.to_vec()).expect("text"))
+            }),
+        );
+    }
+}
+
+/// The whole log, as (vbucket, seqno, id, document), each vbucket read in small pieces.
+fn whole_log(store: &dyn DocumentStore) -> Vec<(u16, u64, String, Bytes)> {
+    let mut found = Vec::new();
+    for vbucket in (0..VBUCKETS).map(VbucketId) {
+        let mut after = Seqno(0);
+        loop {
+            let range = LogRange { bucket: BUCKET, vbucket, after, to: Seqno(1000) };
+            let piece = store.read_log(range, 1).expect("the log");
+            let Some(last) = piece.last() else { break };
+            after = last.seqno;
+            found.extend(piece.iter().map(|mutation| {
+                (vbucket.0, mutation.seqno.0, mutation.id.to_string(), mutation.document.clone())
+            }));
+        }
+    }
+    found
+}
+
+/// `open` is called again only after the store before was dropped: one process at a time.
+fn keeps_its_promises(open: &dyn Fn() -> Arc<dyn DocumentStore>) {
+    let mut numbers = Numbers::default();
+    let store = open();
+    assert_eq!((store.catalog_cas(), store.buckets().map(|found| found.len())), (Ok(0), Ok(0)));
+    store.apply_catalog(5, &[record()], &[]).expect("a new bucket");
+    let first = [("a", Some("1")), ("b", Some("2")), ("a", Some("3"))];
+    store.commit(&numbers.batch(&first)).expect("a batch");
+    let mut earlier = store.snapshot(BUCKET).expect("a snapshot");
+    let second = [("b", None), ("c", Some("4")), ("c", None), ("d", Some("5"))];
+    store.commit(&numbers.batch(&second)).expect("a batch");
+    let ids = |chunk: Vec<StoredDocument>| chunk.into_iter().map(|s| s.id).collect::<Vec<_>>();
+    let seen = earlier.next_chunk(1 << 20).map(ids);
+    assert_eq!(seen, Ok(vec!["a".into(), "b".into()]), "a snapshot stays what it was");
+    drop(earlier);
+    check_contents(&*store, &numbers);
+    drop(store);
+
+    let store = open();
+    check_contents(&*store, &numbers);
+    store.apply_catalog(6, &[], &[BUCKET]).expect("a bucket goes");
+    assert_eq!(get(&*store, &["a"], 10).map_err(|e| e.code), Err(ErrorCode::Unknown));
+    drop(store);
+    let store = open();
+    assert_eq!(store.buckets(), Ok(Vec::new()), "what was removed stays away");
+    assert_eq!(store.catalog_cas(), Ok(6));
+}
+
+fn check_contents(store: &dyn DocumentStore, numbers: &Numbers) {
+    let documents = [("a".to_owned(), "3".to_owned()), ("d".to_owned(), "5".to_owned())];
+    assert_eq!(all_documents(store), documents);
+    let found = |text: &'static str| Some(Bytes::from_static(text.as_bytes()));
+    assert_eq!(get(store, &["a", "b", "d"], 2), Ok(vec![found("3"), None, found("5")]));
+    assert_eq!(get(store, &["a", "d"], 1).map_err(|e| e.code), Err(ErrorCode::OverLimit));
+    assert_eq!((store.contains(BUCKET, "c"), store.contains(BUCKET, "d")), (Ok(false), Ok(true)));
+    let ends = numbers.0.map(Seqno).to_vec();
+    assert_eq!(store.buckets(), Ok(vec![(record(), ends)]), "positions are where the logs end");
+    assert_eq!(store.catalog_cas(), Ok(5));
+    let log = whole_log(store);
+    assert_eq!(log.len(), 7, "every change is in the log");
+    let of = |id: &str| {
+        let of_id = log.iter().filter(|entry| entry.2 == id);
+        of_id.map(|entry| String::from_utf8_lossy(&entry.3).into_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!((of("a"), of("b")), (vec!["1".into(), "3".into()], vec!["2".into(), String::new()]));
+}
+
+#[test]
+fn the_store_in_memory_keeps_its_promises() {
+    let store = MemoryStore::default();
+    keeps_its_promises(&|| Arc::new(store.clone()));
+}
+
+fn open_on_disk(directory: &Path) -> Result<FjallStore> {
+    FjallStore::open(&*Env::real().fs, directory)
+}
+
+#[test]
+fn the_store_on_disk_keeps_its_promises() {
+    let directory = tempfile::tempdir().expect("a directory");
+    keeps_its_promises(&|| Arc::new(open_on_disk(directory.path()).expect("the store opens")));
+}
+
+/// A reader on one thread, a writer on another.
+#[test]
+fn the_store_on_disk_reads_many_documents_at_one_moment() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = open_on_disk(directory.path()).expect("the store opens");
+    store.apply_catalog(1, &[record()], &[]).expect("a new bucket");
+    let ids: Vec<_> = (0..300).map(|n| format!("d{n}")).collect();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut numbers = Numbers::default();
+            for round in 0..100 {
+                let text = round.to_string();
+                let changes: Vec<_> = ids.iter().map(|id| (&**id, Some(&*text))).collect();
+                store.commit(&numbers.batch(&changes)).expect("a batch");
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        while !done.load(std::sync::atomic::Ordering::Relaxed) {
+            let found = store.get(BUCKET, &ids, 1 << 20).expect("documents");
+            assert!(found.iter().all(|document| *document == found[0]), "{found:?}");
+        }
+    });
+}
+
+#[test]
+fn a_directory_of_another_version_is_refused_and_left_alone() {
+    let fs = Env::real().fs;
+    let directory = tempfile::tempdir().expect("a directory");
+    drop(open_on_disk(directory.path()).expect("a new store"));
+    let version = fs.open(&directory.path().join("VERSION"), proto::env::OpenMode::ReadWrite);
+    version.expect("the version file").write_all_at(b"sextant documents 9\n", 0).expect("written");
+    let error = open_on_disk(directory.path()).map(|_| ()).expect_err("another version");
+    assert_eq!(error.code, ErrorCode::Version);
+    assert!(error.message.contains("sextant documents 9"), "{error}");
+    assert!(error.message.contains(&*directory.path().to_string_lossy()), "{error}");
+    fs.remove_file(&directory.path().join("VERSION")).expect("removed");
+    let error = open_on_disk(directory.path()).map(|_| ()).expect_err("no version");
+    assert_eq!(error.code, ErrorCode::Version);
+}
+
+#[test]
+fn a_directory_in_use_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let _open = open_on_disk(directory.path()).expect("a new store");
+    let error = open_on_disk(directory.path()).map(|_| ()).expect_err("in use");
+    assert_eq!(error.code, ErrorCode::Unavailable, "{error}");
+}
+
+#[test]
+fn a_batch_whose_sync_failed_is_there_as_a_whole_or_not_at_all() {
+    for reached_disk in [false, true] {
+        let store = MemoryStore::default();
+        let mut numbers = Numbers::default();
+        store.apply_catalog(1, &[record()], &[]).expect("a new bucket");
+        store.commit(&numbers.batch(&[("a", Some("1"))])).expect("a batch");
+        store.fail_next_sync();
+        let doubtful = numbers.batch(&[("a", None), ("b", Some("2"))]);
+        assert_eq!(store.commit(&doubtful).map_err(|e| e.code), Err(ErrorCode::Io));
+        assert_eq!(all_documents(&store).len(), 1, "nobody sees what may not be durable");
+        assert!(store.commit(&numbers.batch(&[("c", Some("3"))])).is_err(), "no write after it");
+        store.lose_unsynced(reached_disk);
+        let expected = if reached_disk { ("b", "2") } else { ("a", "1") };
+        assert_eq!(all_documents(&store), [(expected.0.to_owned(), expected.1.to_owned())]);
+        assert_eq!(whole_log(&store).len(), if reached_disk { 3 } else { 1 });
+    }
+}
+
+#[test]
+fn the_head_is_bounded_and_says_when_it_has_forgotten() {
+    let bucket = Bucket::new(record(), &[Seqno(0); VBUCKETS as usize], 2_000);
+    let (_, begin, _) = bucket.end();
+    let mut numbers = Numbers::default();
+    let mut publish = |id: &str| {
+        let batch = numbers.batch(&[(id, Some("1"))]).buckets.remove(&BUCKET);
+        bucket.publish(batch.expect("a change").mutations, None);
+    };
+    publish("first");
+    let (found, next) = bucket.read_head(begin, 10).expect("nothing was forgotten");
+    assert_eq!(found.len(), 1);
+    (0..50).for_each(|n| publish(&n.to_string()));
+    assert!(bucket.read_head(begin, 10).is_none());
+    assert!(bucket.read_head(next, 10).is_none());
+    let (cut, end, _) = bucket.end();
+    assert_eq!(bucket.read_head(end, 10).map(|(found, _)| found.len()), Some(0));
+    assert_eq!(cut.distance_from(&Cut::zero(VBUCKETS)), 51);
+}
+
+#[test]
+fn timestamps_are_bounded_though_the_horizon_stands() {
+    let add = |vbuckets: u16, count: u64| {
+        let mut record = record();
+        record.info.vbuckets = vbuckets;
+        record.branches = vec![Vec::new(); usize::from(vbuckets)];
+        let bucket = Bucket::new(record, &vec![Seqno(0); usize::from(vbuckets)], 1 << 20);
+        let cut = Arc::new(Cut::zero(vbuckets));
+        for epoch in 1..=count {
+            let (epoch, parent, cut) = (Epoch(epoch), Epoch(epoch - 1), Arc::clone(&cut));
+            bucket.add_epoch(EpochMark {
+                bucket: BUCKET,
+                epoch,
+                parent,
+                cut,
+                horizon: Epoch(1),
+                points: Arc::default(),
+            });
+        }
+        bucket.epochs_after(Epoch(0))
+    };
+    let kept = add(4, 5_000);
+    assert_eq!(kept.len(), 4096);
+    assert_eq!(kept.last().map(|mark| mark.epoch), Some(Epoch(5_000)), "the oldest go");
+    assert_eq!(add(1024, 5_000).len(), 1024, "many vbuckets make large cuts");
+    assert_eq!(add(16_384, 300).len(), 256);
+}
+
+#[test]
+fn places_outside_the_history_are_refused() {
+    let mut record = record();
+    record.branches[0] = vec![(Vbuuid(9), 10), (Vbuuid(1), 0)];
+    let bucket = Bucket::new(record, &[Seqno(12), Seqno(3), Seqno(0), Seqno(0)], 1 << 20);
+    let check = |vbuuid, seqno| {
+        let mut cut = Cut::zero(VBUCKETS);
+        cut.set(VbucketId(0), Position { vbuuid: Vbuuid(vbuuid), seqno: Seqno(seqno) });
+        bucket.check_place(&cut).map_err(|error| error.code)
+    };
+    assert_eq!((check(9, 12), check(1, 10), check(0, 0)), (Ok(()), Ok(()), Ok(())));
+    for (vbuuid, seqno) in [(9, 13), (9, 10), (1, 11), (5, 1)] {
+        assert_eq!(check(vbuuid, seqno), Err(ErrorCode::OutOfOrder), "{vbuuid}/{seqno}");
+    }
+    assert!(bucket.check_place(&Cut::zero(3)).is_err());
+}

@@ -1,0 +1,80 @@
+//! How a role follows the catalog and the stability timestamps.
+//!
+//! The coordinator's members tell what they have applied, so that a member which lags may show an older catalog than
+//! the one before. The follower passes no catalog on that is older than the newest it has passed on.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+
+use super::retry::Retry;
+use crate::error::{Error, Result};
+use crate::model::catalog::Catalog;
+use crate::model::cut::EpochMark;
+use crate::rpc::api::{Directory, WatchMessage};
+
+/// What a role does with each catalog and each stability timestamp.
+pub trait CatalogSink: Send {
+    /// A new watch begins: all that is still kept comes again.
+    fn watch_begins(&mut self) {}
+
+    /// Takes over a catalog; an error ends the watch, and a new one begins.
+    fn take_catalog(&mut self, catalog: Arc<Catalog>) -> impl Future<Output = Result<()>> + Send;
+
+    /// Takes in stability timestamps, ascending for each bucket; an error ends the watch, and a new one begins.
+    fn take_epochs(&mut self, _marks: Vec<EpochMark>) -> impl Future<Output = Result<()>> + Send {
+        std::future::ready(Ok(()))
+    }
+}
+
+/// Watches the coordinator.
+pub struct CatalogFollower {
+    directory: Arc<dyn Directory>,
+    retry: Retry,
+    newest_cas: u64,
+}
+
+impl CatalogFollower {
+    /// A follower that has seen no catalog.
+    pub fn new(directory: Arc<dyn Directory>, retry: Retry) -> Self {
+        Self { directory, retry, newest_cas: 0 }
+    }
+
+    /// Gives the sink each catalog and each stability timestamp. Runs until it is dropped.
+    pub async fn run(mut self, mut sink: impl CatalogSink) {
+        loop {
+            match self.watch(&mut sink).await {
+                Ok(()) => tracing::debug!("the watch of the coordinator ended; watching anew"),
+                Err(error) => self.report(&error),
+            }
+            self.retry.pause().await;
+        }
+    }
+
+    /// One watch, from its beginning to its end.
+    async fn watch(&mut self, sink: &mut impl CatalogSink) -> Result<()> {
+        let mut messages = self.directory.coordinator().watch().await?;
+        sink.watch_begins();
+        while let Some(message) = messages.next().await {
+            match message? {
+                WatchMessage::Catalog(catalog) => {
+                    if catalog.cas >= self.newest_cas {
+                        self.newest_cas = catalog.cas;
+                        sink.take_catalog(catalog).await?;
+                    }
+                }
+                WatchMessage::Epochs(marks) => sink.take_epochs(marks).await?,
+            }
+            self.retry.reset();
+        }
+        Ok(())
+    }
+
+    fn report(&self, error: &Error) {
+        if error.is_retry() || !self.retry.is_first_failure() {
+            tracing::debug!(%error, "following the coordinator failed; trying again");
+        } else {
+            tracing::warn!(%error, "following the coordinator failed; trying again");
+        }
+    }
+}

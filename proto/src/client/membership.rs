@@ -1,0 +1,157 @@
+//! How a node becomes and stays a member of the cluster: it registers, then sends heartbeats.
+//!
+//! A node registers with each start, also where the coordinator knows it: it may have come back at another address.
+//! What the coordinator makes of the heartbeats reaches the other members through the catalog
+//! ([`CatalogFollower`](super::CatalogFollower)).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::retry::Retry;
+use crate::error::{Error, ErrorCode, Result};
+use crate::model::node::NodeInfo;
+use crate::rpc::api::{Directory, Heartbeat};
+use crate::rpc::command::{Command, CommandRequest, Outcome, RequestId};
+
+/// What a node does when the coordinator answers a heartbeat with `Unknown`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenForgotten {
+    /// Goes on with heartbeats. A leader that has just been elected will know the node soon, and a node that was
+    /// removed stays out until an operator starts it again.
+    StayOut,
+    /// Registers at once.
+    RegisterAtOnce,
+    /// Registers after a pause.
+    RegisterAfterPause,
+}
+
+/// Settings of a membership.
+#[derive(Clone, Debug)]
+pub struct MembershipConfig {
+    /// The node.
+    pub node: NodeInfo,
+    /// Time between two heartbeats.
+    pub heartbeat: Duration,
+    /// Pauses after failed calls.
+    pub retry: Retry,
+    /// Names the node's registrations, so that a registration which is sent again runs once; `None` leaves them
+    /// without a request id.
+    pub client: Option<u64>,
+    /// True: the first heartbeat follows the registration at once. False: it waits like all others.
+    pub has_news_at_once: bool,
+    /// What the node does when the coordinator no longer knows it.
+    pub when_forgotten: WhenForgotten,
+}
+
+/// The membership of one node.
+pub struct Membership {
+    directory: Arc<dyn Directory>,
+    config: MembershipConfig,
+    registrations: u64,
+}
+
+impl Membership {
+    /// A membership that has not begun; [`Self::run`] begins it.
+    pub fn new(directory: Arc<dyn Directory>, config: MembershipConfig) -> Self {
+        Self { directory, config, registrations: 0 }
+    }
+
+    /// Registers the node, then sends the heartbeats that `report` makes: at the given interval, and at once when
+    /// `changed` changes. Runs until it is dropped, which does no harm at any await.
+    pub async fn run(
+        mut self,
+        mut report: impl FnMut() -> Heartbeat,
+        mut changed: Option<watch::Receiver<u64>>,
+    ) {
+        self.register_until_known().await;
+        if !self.config.has_news_at_once {
+            self.wait_for_next(&mut changed).await;
+        }
+        loop {
+            let heartbeat = report();
+            match self.directory.coordinator().heartbeat(heartbeat).await {
+                Ok(()) => {
+                    self.config.retry.reset();
+                    self.wait_for_next(&mut changed).await;
+                }
+                Err(error) => self.recover(error, &mut changed).await,
+            }
+        }
+    }
+
+    /// Pauses after a failed heartbeat, or registers again.
+    async fn recover(&mut self, error: Error, changed: &mut Option<watch::Receiver<u64>>) {
+        let is_forgotten = error.code == ErrorCode::Unknown;
+        match self.config.when_forgotten {
+            WhenForgotten::RegisterAtOnce if is_forgotten => {
+                self.register_once().await;
+            }
+            WhenForgotten::RegisterAfterPause if is_forgotten => {
+                self.pause_after(&error, "heartbeat").await;
+                self.register_until_known().await;
+                if !self.config.has_news_at_once {
+                    self.wait_for_next(changed).await;
+                }
+            }
+            _ => self.pause_after(&error, "heartbeat").await,
+        }
+    }
+
+    async fn register_until_known(&mut self) {
+        while !self.register_once().await {}
+        tracing::info!(node = %self.config.node.id, "registered");
+    }
+
+    /// Registers the node; false after a pause where that failed.
+    async fn register_once(&mut self) -> bool {
+        match self.register().await {
+            Ok(()) => {
+                self.config.retry.reset();
+                true
+            }
+            Err(error) => {
+                self.pause_after(&error, "registering").await;
+                false
+            }
+        }
+    }
+
+    async fn register(&mut self) -> Result<()> {
+        self.registrations += 1;
+        let sequence = self.registrations;
+        let request = self.config.client.map(|client| RequestId { client, sequence });
+        let command = Command::RegisterNode(self.config.node.clone());
+        let request = CommandRequest { request, command };
+        match self.directory.coordinator().propose(request).await? {
+            Outcome::Refused(error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    async fn wait_for_next(&self, changed: &mut Option<watch::Receiver<u64>>) {
+        let news = async {
+            match changed {
+                Some(changed) => drop(changed.changed().await),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = news => {}
+            () = tokio::time::sleep(self.config.heartbeat) => {}
+        }
+    }
+
+    async fn pause_after(&mut self, error: &Error, doing: &str) {
+        let (role, node) = (self.config.node.role.name(), self.config.node.id);
+        // An error that stays is said loudly once: the next try follows within a second.
+        if error.is_retry() || !self.config.retry.is_first_failure() {
+            tracing::debug!(%error, "{role} {node}: {doing} failed; trying again");
+        } else {
+            tracing::warn!(%error, "{role} {node}: {doing} failed; trying again");
+        }
+        self.config.retry.pause().await;
+    }
+}

@@ -1,0 +1,13 @@
+//! A service's side of the others: membership of the cluster ([`Membership`]), the catalog ([`CatalogFollower`]), and the
+//! projectors of a bucket as one source ([`source`]).
+//!
+//! Membership and the catalog are loops that retry for ever. While no coordinator answers, a role works on with what it knows.
+
+mod catalog_follower;
+mod membership;
+mod retry;
+pub mod source;
+
+pub use catalog_follower::{CatalogFollower, CatalogSink};
+pub use membership::{Membership, MembershipConfig, WhenForgotten};
+pub use retry::Retry;

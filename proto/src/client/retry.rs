@@ -1,0 +1,41 @@
+//! The pause between two tries of a call that failed.
+
+use std::time::Duration;
+
+/// The pause between two tries: constant, or doubled from one failure to the next up to a maximum.
+#[derive(Clone, Copy, Debug)]
+pub struct Retry {
+    min: Duration,
+    max: Duration,
+    next: Duration,
+    failures: u32,
+}
+
+impl Retry {
+    /// The same pause after each failure.
+    pub fn constant(pause: Duration) -> Self {
+        Self::doubling(pause, pause)
+    }
+
+    /// A pause of `min` after the first failure, doubled with each further one, at most `max`.
+    pub fn doubling(min: Duration, max: Duration) -> Self {
+        Self { min, max, next: min, failures: 0 }
+    }
+
+    /// Forgets the failures: a call succeeded.
+    pub fn reset(&mut self) {
+        *self = Self::doubling(self.min, self.max);
+    }
+
+    /// True if the last call before this one succeeded.
+    pub fn is_first_failure(&self) -> bool {
+        self.failures == 0
+    }
+
+    /// Waits before the next try.
+    pub async fn pause(&mut self) {
+        tokio::time::sleep(self.next).await;
+        self.next = (self.next * 2).min(self.max);
+        self.failures = self.failures.saturating_add(1);
+    }
+}

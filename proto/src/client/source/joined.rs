@@ -1,0 +1,208 @@
+//! [`Source`]: several projectors behind the interface of one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::future::{join_all, try_join_all};
+
+use super::stream;
+use crate::error::{Error, ErrorCode, Result};
+use crate::model::bucket::{BucketInfo, SourceKind};
+use crate::model::cut::Cut;
+use crate::model::history::{Branches, FailoverLogs, SourceHistory, SourcePlace};
+use crate::model::homes::{Homes, VbucketSet};
+use crate::model::ids::{BucketId, NodeId, VbucketId, vbucket_of};
+use crate::model::node::NodeInfo;
+use crate::rpc::api::{
+    Directory, HandOverPiece, HandOverRequest, ProjectorApi, PushReply, PushRequest, ResultStream,
+    WriteReply, WriteRequest,
+};
+use crate::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
+
+/// The source of a bucket; `node` finds the projectors.
+pub fn source_of(
+    directory: &dyn Directory,
+    bucket: &BucketInfo,
+    node: impl Fn(NodeId) -> Option<Arc<NodeInfo>>,
+) -> Result<Arc<dyn ProjectorApi>> {
+    let find = |id: NodeId| {
+        let what = || format!("projector {id} of bucket {:?} is not known", bucket.name);
+        Ok(directory.projector(&*node(id).ok_or_else(|| Error::unavailable(what()))?))
+    };
+    let homes = bucket.homes.projectors();
+    if let (SourceKind::Embedded, [one]) = (bucket.source, &homes[..]) {
+        return find(*one);
+    }
+    let parts = homes.iter().map(|id| Ok((*id, find(*id)?))).collect::<Result<_>>()?;
+    // One that is coming may be gone again; nobody depends on it yet.
+    let coming = bucket.homes.coming();
+    let coming = coming.iter().filter_map(|id| Some((*id, find(*id).ok()?))).collect();
+    let (vbuckets, homes) = (bucket.vbuckets, Arc::clone(&bucket.homes));
+    Ok(Arc::new(Source { vbuckets, homes, parts, coming }))
+}
+
+/// Several projectors as one.
+pub struct Source {
+    vbuckets: u16,
+    homes: Arc<Homes>,
+    /// The homes, ascending.
+    parts: BTreeMap<NodeId, Arc<dyn ProjectorApi>>,
+    /// Projectors that keep nothing yet and may soon.
+    coming: Vec<(NodeId, Arc<dyn ProjectorApi>)>,
+}
+
+impl Source {
+    fn home(&self, vbucket: VbucketId) -> Result<NodeId> {
+        self.homes.home(vbucket).ok_or_else(|| {
+            let what = format!("vbucket {vbucket}: the bucket has {}", self.vbuckets);
+            Error::new(ErrorCode::InvalidParameter, what)
+        })
+    }
+
+    /// Is what a projector has told of all that it is the home of?
+    fn check(&self, projector: NodeId, told: &VbucketSet) -> Result<VbucketSet> {
+        let wanted = self.homes.kept_by(projector);
+        if let Some(vbucket) = wanted.iter().find(|vbucket| !told.contains(*vbucket)) {
+            let what = format!("projector {projector} does not keep vbucket {vbucket} (any more)");
+            return Err(Error::unavailable(what));
+        }
+        Ok(wanted)
+    }
+}
+
+#[async_trait]
+impl ProjectorApi for Source {
+    async fn write(&self, request: WriteRequest) -> Result<WriteReply> {
+        let what = format!("bucket {} is pushed and takes no documents", request.bucket);
+        Err(Error::new(ErrorCode::Unsupported, what)
+            .with_hint("push mutations with their positions"))
+    }
+
+    /// Documents of one projector are as they are at one moment.
+    async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
+        let mut of_each: BTreeMap<NodeId, (Vec<usize>, Vec<String>)> = BTreeMap::new();
+        let asked = ids.len();
+        for (n, id) in ids.into_iter().enumerate() {
+            let (places, wanted) =
+                of_each.entry(self.home(vbucket_of(&id, self.vbuckets))?).or_default();
+            places.push(n);
+            wanted.push(id);
+        }
+        let found = of_each.into_iter().map(|(projector, (places, wanted))| async move {
+            let documents = self.parts[&projector].get(bucket, wanted).await?;
+            Ok::<_, Error>(places.into_iter().zip(documents))
+        });
+        let mut documents = vec![None; asked];
+        for (n, document) in try_join_all(found).await?.into_iter().flatten() {
+            documents[n] = document;
+        }
+        Ok(documents)
+    }
+
+    /// Each projector gets what it is the home of. The answer is of those that took their part; after an error some
+    /// of the request may be kept, as a push to one projector may be.
+    async fn push(&self, request: PushRequest) -> Result<PushReply> {
+        let mut of_each: BTreeMap<NodeId, PushRequest> = BTreeMap::new();
+        let PushRequest { bucket, branches, mutations } = request;
+        let empty = || PushRequest { bucket, branches: Vec::new(), mutations: Vec::new() };
+        for branch in branches {
+            of_each.entry(self.home(branch.0)?).or_insert_with(empty).branches.push(branch);
+        }
+        for mutation in mutations {
+            let part = of_each.entry(self.home(mutation.vbucket)?).or_insert_with(empty);
+            part.mutations.push(mutation);
+        }
+        let pushed = of_each.into_iter().map(|(projector, part)| self.parts[&projector].push(part));
+        let (mut durable, mut not_home) = (Vec::new(), None);
+        for reply in join_all(pushed).await {
+            match reply {
+                Err(error) if error.code == ErrorCode::NotHome => not_home = Some(error),
+                reply => durable.extend(reply?.durable),
+            }
+        }
+        durable.sort();
+        match not_home.filter(|_| durable.is_empty()) {
+            Some(error) => Err(error),
+            None => Ok(PushReply { durable }),
+        }
+    }
+
+    async fn place(&self, bucket: BucketId) -> Result<SourcePlace> {
+        let asked = self.parts.iter().map(|(projector, part)| async move {
+            let place = part.place(bucket).await?;
+            let told = self.check(*projector, &place.kept)?;
+            match told == place.kept {
+                true => Ok(place),
+                // It has not heard yet that a vbucket went elsewhere: its fingerprint has too much.
+                false => Err(Error::unavailable("a vbucket is being handed over")),
+            }
+        });
+        let (mut durable, mut history) = (Cut::zero(self.vbuckets), 0_u64);
+        for place in try_join_all(asked).await? {
+            durable = durable.with_of(&place.kept, &place.durable);
+            history = history.wrapping_add(place.history);
+        }
+        Ok(SourcePlace { durable, history, kept: VbucketSet::all(self.vbuckets) })
+    }
+
+    async fn history(&self, bucket: BucketId) -> Result<SourceHistory> {
+        let asked = self.parts.iter().map(|(projector, part)| async move {
+            let history = part.history(bucket).await?;
+            Ok::<_, Error>((self.check(*projector, &history.kept)?, history))
+        });
+        let mut durable = Cut::zero(self.vbuckets);
+        let mut logs = vec![Branches::new(); usize::from(self.vbuckets)];
+        for (kept, history) in try_join_all(asked).await? {
+            durable = durable.with_of(&kept, &history.durable);
+            for vbucket in kept.iter() {
+                logs[usize::from(vbucket.0)] =
+                    history.logs.get(vbucket).cloned().unwrap_or_default();
+            }
+        }
+        let logs = Arc::new(FailoverLogs::new(logs));
+        Ok(SourceHistory { durable, logs, kept: VbucketSet::all(self.vbuckets) })
+    }
+
+    async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
+        let opened = self.parts.iter().map(|(projector, part)| {
+            let request = request.clone();
+            async move { Ok::<_, Error>((*projector, part.subscribe(request).await?)) }
+        });
+        let mut streams = try_join_all(opened).await?;
+        let coming = self.coming.iter().map(|(projector, part)| {
+            let opened = part.subscribe(request.clone());
+            async move { Some((*projector, stream::begun(*projector, opened).await?)) }
+        });
+        streams.extend(join_all(coming).await.into_iter().flatten());
+        Ok(stream::merged(self.vbuckets, streams))
+    }
+
+    async fn backfill(&self, request: BackfillRequest) -> Result<ResultStream<BackfillMessage>> {
+        let opened = self.parts.iter().map(|(projector, part)| {
+            let wanted = self.homes.kept_by(*projector);
+            let request = BackfillRequest { vbuckets: Some(wanted.clone()), ..request.clone() };
+            async move {
+                let mut stream = part.backfill(request).await?;
+                match stream.next().await {
+                    Some(Ok(BackfillMessage::Begin { cut })) => Ok((wanted, cut, stream)),
+                    Some(Err(error)) => Err(error),
+                    _ => Err(Error::unavailable("a backfill ended before it began")),
+                }
+            }
+        });
+        let (mut cut, mut rest) = (Cut::zero(self.vbuckets), Vec::new());
+        for (wanted, part, stream) in try_join_all(opened).await? {
+            cut = cut.with_of(&wanted, &part);
+            rest.push(stream);
+        }
+        Ok(stream::backfills(cut, rest))
+    }
+
+    async fn hand_over(&self, request: HandOverRequest) -> Result<HandOverPiece> {
+        let home = self.home(request.handing.vbucket)?;
+        self.parts[&home].hand_over(request).await
+    }
+}

@@ -1,0 +1,338 @@
+//! Several streams of one bucket as one.
+//!
+//! Each projector of a bucket streams the vbuckets that it keeps. What this makes of their messages is what one
+//! projector that kept all would send, so that an indexer need not know how many there are:
+//!
+//! - `Begin`, when all have begun: each vbucket by exactly one of them, all for the same indexes;
+//! - `History`, when all that bring something have told theirs, and again when a part of it changes;
+//! - frames as they come, and each stability timestamp when the first brings it;
+//! - an index joins or leaves when *all* streams say so: a stream that says so is not read on before the others
+//!   have come as far, so that the place where the index joins is one cut, as if there were one stream.
+//!
+//! A vbucket that is handed over ends on one stream (STREAM_END) and begins on another (STREAM_BEGIN), at the same
+//! place. Each END matches a BEGIN of its own stream; a stream that begins a vbucket before the other has ended it
+//! is not read on until then. Where they do not meet, because a projector died or a stream is too far behind, this
+//! stream ends, and its reader opens one from its watermarks: the new home has the vbucket's past too.
+//!
+//! This core does no I/O. Who feeds it ends the stream where [`Merge::waits`] is true for long.
+
+use std::sync::Arc;
+
+use crate::error::{Error, ErrorCode, Result};
+use crate::model::cut::{Cut, Position};
+use crate::model::history::{Branches, FailoverLogs};
+use crate::model::homes::VbucketSet;
+use crate::model::ids::{Epoch, NodeId, VbucketId};
+use crate::model::index::IndexInfo;
+use crate::rpc::mutation::StreamMessage;
+
+/// What is known of the streams.
+pub struct Merge {
+    parts: Vec<Part>,
+    /// Which part brings each vbucket.
+    home: Vec<Option<usize>>,
+    /// The end of the frames that were given on.
+    at: Cut,
+    logs: Vec<Branches>,
+    told: Option<Arc<FailoverLogs>>,
+    newest: Epoch,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Some part has not begun.
+    Begin,
+    /// Some part has not told its history.
+    History,
+    Flows,
+}
+
+struct Part {
+    projector: NodeId,
+    vbuckets: VbucketSet,
+    begin: Option<(Cut, Vec<Arc<IndexInfo>>)>,
+    has_told: bool,
+    held: Option<Held>,
+    /// It brings nothing and says something else of the indexes: it is not heard any more.
+    is_left_out: bool,
+}
+
+/// What a part is not read on for.
+enum Held {
+    /// All others are to say the same of an index.
+    Index(StreamMessage),
+    /// Another part is to end the vbucket.
+    Vbucket(VbucketId, Position),
+}
+
+/// Two streams' words on the same index as one, the newer, if frames do not depend on what differs.
+fn agreed(one: Arc<IndexInfo>, other: &Arc<IndexInfo>) -> Option<Arc<IndexInfo>> {
+    let frames_of = |index: &IndexInfo| {
+        (index.id, index.generation, Arc::clone(&index.topology), index.moves.clone())
+    };
+    if frames_of(&one) != frames_of(other) {
+        return None;
+    }
+    Some(if one.revision < other.revision { Arc::clone(other) } else { one })
+}
+
+/// Do two messages say the same of an index?
+fn same(one: &StreamMessage, other: &StreamMessage) -> bool {
+    match (one, other) {
+        (
+            StreamMessage::IndexJoin { index: one, .. },
+            StreamMessage::IndexJoin { index: other, .. },
+        ) => agreed(Arc::clone(one), other).is_some(),
+        (one, other) => one == other,
+    }
+}
+
+fn disagree() -> Error {
+    Error::unavailable("the projectors of a bucket know different indexes")
+}
+
+impl Merge {
+    /// Streams of these projectors, of a bucket of so many vbuckets.
+    pub fn new(vbuckets: u16, projectors: impl IntoIterator<Item = NodeId>) -> Self {
+        let part = |projector| Part {
+            projector,
+            vbuckets: VbucketSet::default(),
+            begin: None,
+            has_told: false,
+            held: None,
+            is_left_out: false,
+        };
+        Self {
+            parts: projectors.into_iter().map(part).collect(),
+            home: vec![None; usize::from(vbuckets)],
+            at: Cut::zero(vbuckets),
+            logs: vec![Branches::new(); usize::from(vbuckets)],
+            told: None,
+            newest: Epoch(0),
+            stage: Stage::Begin,
+        }
+    }
+
+    /// Is a part to be read on?
+    pub fn reads(&self, part: usize) -> bool {
+        let part = &self.parts[part];
+        !part.is_left_out
+            && part.held.is_none()
+            && match self.stage {
+                Stage::Begin => part.begin.is_none(),
+                Stage::History => !part.has_told,
+                Stage::Flows => true,
+            }
+    }
+
+    /// Does one part wait for another, or a vbucket for its home?
+    pub fn waits(&self) -> bool {
+        let is_held = |part: &Part| part.held.is_some() && !part.is_left_out;
+        self.parts.iter().any(is_held) || self.home.contains(&None)
+    }
+
+    /// A part's next message, and what it makes.
+    pub fn message(&mut self, part: usize, message: StreamMessage) -> Result<Vec<StreamMessage>> {
+        match message {
+            StreamMessage::Begin { at, indexes, vbuckets } => {
+                if self.stage != Stage::Begin || self.parts[part].begin.is_some() {
+                    return Err(self.broken(part, "it begins twice"));
+                }
+                self.parts[part].vbuckets = vbuckets;
+                self.parts[part].begin = Some((at, indexes));
+                self.begin()
+            }
+            _ if self.parts[part].begin.is_none() => {
+                Err(self.broken(part, "it does not begin with Begin"))
+            }
+            StreamMessage::History(logs) => Ok(self.history(part, &logs)),
+            StreamMessage::Frames(frames) => {
+                for frame in &frames {
+                    if self.home.get(usize::from(frame.vbucket.0)) != Some(&Some(part)) {
+                        return Err(self.broken(part, "a frame of a vbucket that it has not begun"));
+                    }
+                    let position = Position { vbuuid: frame.vbuuid, seqno: frame.to };
+                    self.at.set(frame.vbucket, position);
+                }
+                Ok(vec![StreamMessage::Frames(frames)])
+            }
+            StreamMessage::Epoch(mark) => {
+                let is_new = mark.epoch > self.newest;
+                self.newest = self.newest.max(mark.epoch);
+                Ok(if is_new { vec![StreamMessage::Epoch(mark)] } else { Vec::new() })
+            }
+            message @ (StreamMessage::IndexJoin { .. } | StreamMessage::IndexLeave { .. }) => {
+                self.parts[part].held = Some(Held::Index(message));
+                self.index()
+            }
+            StreamMessage::StreamBegin { vbucket, at } => {
+                self.stream_begin(part, vbucket, at)?;
+                Ok(Vec::new())
+            }
+            StreamMessage::StreamEnd { vbucket, at } => {
+                self.stream_end(part, vbucket, at)?;
+                Ok(Vec::new())
+            }
+            StreamMessage::DropData => Ok(vec![StreamMessage::DropData]),
+        }
+    }
+
+    fn broken(&self, part: usize, what: &str) -> Error {
+        Error::internal(format!("the stream of projector {}: {what}", self.parts[part].projector))
+    }
+
+    /// All have begun: do they make one stream?
+    fn begin(&mut self) -> Result<Vec<StreamMessage>> {
+        let Some(begins) =
+            self.parts.iter_mut().map(|part| part.begin.clone()).collect::<Option<Vec<_>>>()
+        else {
+            return Ok(Vec::new());
+        };
+        for (n, (at, _)) in begins.iter().enumerate() {
+            for vbucket in self.parts[n].vbuckets.iter() {
+                let Some(home) = self.home.get_mut(usize::from(vbucket.0)) else { continue };
+                if home.replace(n).is_some() {
+                    let what = format!("vbucket {vbucket} is being handed over");
+                    return Err(Error::unavailable(what));
+                }
+                self.at.set(vbucket, at.get(vbucket));
+            }
+        }
+        if let Some(vbucket) = self.home.iter().position(Option::is_none) {
+            return Err(Error::unavailable(format!("vbucket {vbucket} is being handed over")));
+        }
+        let mut agreed_on: Option<Vec<Arc<IndexInfo>>> = None;
+        // Those that bring something first: what they say counts.
+        let mut order: Vec<_> =
+            begins.into_iter().map(|(_, indexes)| indexes).enumerate().collect();
+        order.sort_by_key(|(n, _)| self.parts[*n].vbuckets.is_empty());
+        for (n, mut other) in order {
+            other.sort_by_key(|index| index.id);
+            let Some(indexes) = agreed_on.take() else {
+                agreed_on = Some(other);
+                continue;
+            };
+            let same = indexes.len() == other.len();
+            let both =
+                indexes.iter().zip(&other).map(|(one, other)| agreed(Arc::clone(one), other));
+            agreed_on = match both.collect::<Option<_>>().filter(|_| same) {
+                Some(both) => Some(both),
+                None if self.parts[n].vbuckets.is_empty() => {
+                    self.parts[n].is_left_out = true;
+                    Some(indexes)
+                }
+                None => return Err(disagree()),
+            };
+        }
+        let indexes = agreed_on.unwrap_or_default();
+        self.stage = Stage::History;
+        let vbuckets = VbucketSet::all(self.at.vbuckets());
+        Ok(vec![StreamMessage::Begin { at: self.at.clone(), indexes, vbuckets }])
+    }
+
+    fn history(&mut self, part: usize, logs: &FailoverLogs) -> Vec<StreamMessage> {
+        self.parts[part].has_told = true;
+        for vbucket in self.parts[part].vbuckets.iter() {
+            if let Some(branches) = self.logs.get_mut(usize::from(vbucket.0)) {
+                *branches = logs.get(vbucket).cloned().unwrap_or_default();
+            }
+        }
+        // What brings nothing has nothing to tell that anybody waits for.
+        let tells = |part: &Part| part.has_told || part.is_left_out || part.vbuckets.is_empty();
+        if !self.parts.iter().all(tells) {
+            return Vec::new();
+        }
+        self.stage = Stage::Flows;
+        let logs = FailoverLogs::new(self.logs.clone());
+        if self.told.as_ref().is_some_and(|told| **told == logs) {
+            return Vec::new();
+        }
+        let logs = Arc::new(logs);
+        self.told = Some(Arc::clone(&logs));
+        vec![StreamMessage::History(logs)]
+    }
+
+    /// Have all come to the same place in what is said of the indexes?
+    fn index(&mut self) -> Result<Vec<StreamMessage>> {
+        let held = self.parts.iter().filter(|part| !part.vbuckets.is_empty());
+        let held = held.map(|part| match &part.held {
+            Some(Held::Index(message)) => Some(message),
+            _ => None,
+        });
+        let Some(held) = held.collect::<Option<Vec<_>>>() else { return Ok(Vec::new()) };
+        let mut said = held.into_iter().cloned();
+        let Some(mut message) = said.next() else { return Ok(Vec::new()) };
+        for other in said {
+            message = match (message, other) {
+                (
+                    StreamMessage::IndexJoin { index, .. },
+                    StreamMessage::IndexJoin { index: other, .. },
+                ) => {
+                    let index = agreed(index, &other).ok_or_else(disagree)?;
+                    StreamMessage::IndexJoin { index, at: Cut::default() }
+                }
+                (
+                    leave @ StreamMessage::IndexLeave { .. },
+                    other @ StreamMessage::IndexLeave { .. },
+                ) if leave == other => leave,
+                _ => return Err(disagree()),
+            };
+        }
+        if let StreamMessage::IndexJoin { at, .. } = &mut message {
+            *at = self.at.clone();
+        }
+        for part in &mut self.parts {
+            let said = matches!(part.held.take(), Some(Held::Index(said)) if same(&said, &message));
+            part.is_left_out |= part.vbuckets.is_empty() && !said;
+        }
+        Ok(vec![message])
+    }
+
+    fn stream_begin(&mut self, part: usize, vbucket: VbucketId, at: Position) -> Result<()> {
+        match self.home.get(usize::from(vbucket.0)).copied() {
+            Some(Some(home)) if home != part => {
+                self.parts[part].held = Some(Held::Vbucket(vbucket, at));
+                Ok(())
+            }
+            Some(None) => self.take(part, vbucket, at),
+            _ => {
+                Err(self
+                    .broken(part, "STREAM_BEGIN of a vbucket that it has begun or that is none"))
+            }
+        }
+    }
+
+    fn stream_end(&mut self, part: usize, vbucket: VbucketId, at: Position) -> Result<()> {
+        if self.home.get(usize::from(vbucket.0)) != Some(&Some(part)) {
+            return Err(self.broken(part, "STREAM_END without STREAM_BEGIN"));
+        }
+        if self.at.get(vbucket).seqno != at.seqno {
+            return Err(self.broken(part, "STREAM_END before the vbucket's last frame"));
+        }
+        self.parts[part].vbuckets.remove(vbucket);
+        self.home[usize::from(vbucket.0)] = None;
+        let waiting = self.parts.iter().enumerate().find_map(|(n, part)| match part.held {
+            Some(Held::Vbucket(held, at)) if held == vbucket => Some((n, at)),
+            _ => None,
+        });
+        let Some((next, at)) = waiting else { return Ok(()) };
+        self.parts[next].held = None;
+        self.take(next, vbucket, at)
+    }
+
+    /// A vbucket without a home begins on a part.
+    fn take(&mut self, part: usize, vbucket: VbucketId, at: Position) -> Result<()> {
+        if at.seqno != self.at.get(vbucket).seqno {
+            let what = format!("vbucket {vbucket} goes on at {}, not where it ended", at.seqno);
+            return Err(Error::new(ErrorCode::DropData, what));
+        }
+        self.parts[part].vbuckets.insert(vbucket);
+        self.home[usize::from(vbucket.0)] = Some(part);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "merge_tests.rs"]
+mod tests;

@@ -1,0 +1,288 @@
+//! The streams of a bucket's projectors, read as one.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt, stream};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::merge::Merge;
+use crate::error::{Error, Result};
+use crate::model::cut::Cut;
+use crate::model::ids::NodeId;
+use crate::rpc::api::ResultStream;
+use crate::rpc::mutation::{BackfillMessage, KeyVersionsReader, KeyVersionsWriter, StreamMessage};
+
+/// How long one stream waits for another: for the same index, or for the end of a vbucket.
+const HELD_MAX: Duration = Duration::from_secs(2);
+/// How long the stream of a projector that keeps nothing yet, and its first message, are waited for.
+const COMING_WAIT: Duration = Duration::from_millis(500);
+/// Bytes of documents in a message that several projectors' make, about.
+const DOCUMENTS_BYTES: usize = 1 << 20;
+
+struct Merged {
+    merge: Merge,
+    streams: Vec<ResultStream<StreamMessage>>,
+    /// The part that is asked first; each gets its turn.
+    turn: usize,
+    ready: VecDeque<StreamMessage>,
+    /// Runs while some part waits for another.
+    held: Option<Pin<Box<Sleep>>>,
+    ended: bool,
+}
+
+/// Several maintenance streams as one. Bounded: a part is read only when its message can be given on.
+pub(super) fn merged(
+    vbuckets: u16,
+    streams: Vec<(NodeId, ResultStream<StreamMessage>)>,
+) -> ResultStream<StreamMessage> {
+    let (projectors, streams): (Vec<_>, Vec<_>) = streams.into_iter().unzip();
+    let merge = Merge::new(vbuckets, projectors);
+    let (ready, held) = (VecDeque::new(), None);
+    Box::pin(Merged { merge, streams, turn: 0, ready, held, ended: false })
+}
+
+/// The stream of a projector that keeps nothing yet, once it has begun; none where that does not come soon. Nobody
+/// depends on it before a vbucket has gone there, and all others would wait for its `Begin`.
+pub(super) async fn begun(
+    projector: NodeId,
+    opened: impl Future<Output = Result<ResultStream<StreamMessage>>>,
+) -> Option<ResultStream<StreamMessage>> {
+    let begun = async {
+        let mut stream = opened.await?;
+        let first = stream.next().await.transpose()?;
+        Ok::<_, Error>(first.map(|begin| (begin, stream)))
+    };
+    match tokio::time::timeout(COMING_WAIT, begun).await {
+        Ok(Ok(begun)) => {
+            let (begin, rest) = begun?;
+            Some(Box::pin(stream::iter([Ok(begin)]).chain(rest)))
+        }
+        Ok(Err(error)) => {
+            tracing::debug!(%projector, %error, "not there yet");
+            None
+        }
+        Err(_) => {
+            tracing::debug!(%projector, "not there yet");
+            None
+        }
+    }
+}
+
+impl Merged {
+    /// The next message of any part that may be read.
+    fn poll_parts(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let parts = self.streams.len();
+        for n in 0..parts {
+            let part = (self.turn + n) % parts;
+            if !self.merge.reads(part) {
+                continue;
+            }
+            let message = match self.streams[part].poll_next_unpin(cx) {
+                Poll::Pending => continue,
+                Poll::Ready(Some(message)) => message,
+                Poll::Ready(None) => Err(Error::unavailable("a projector's stream ended")),
+            };
+            self.turn = part + 1;
+            let made = message.and_then(|message| self.merge.message(part, message));
+            return Poll::Ready(made.map(|made| self.ready.extend(made)));
+        }
+        Poll::Pending
+    }
+
+    fn poll_held(&mut self, cx: &mut Context<'_>) -> Poll<Error> {
+        if !self.merge.waits() {
+            self.held = None;
+            return Poll::Pending;
+        }
+        let held =
+            self.held.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + HELD_MAX)));
+        held.as_mut().poll(cx).map(|()| {
+            Error::unavailable(
+                "the projectors of a bucket do not agree on where a vbucket or an index is",
+            )
+        })
+    }
+}
+
+impl Stream for Merged {
+    type Item = Result<StreamMessage>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            if let Some(message) = self.ready.pop_front() {
+                return Poll::Ready(Some(Ok(message)));
+            }
+            if self.ended {
+                return Poll::Ready(None);
+            }
+            let error = match self.poll_parts(cx) {
+                Poll::Ready(Ok(())) => continue,
+                Poll::Ready(Err(error)) => error,
+                Poll::Pending => match self.poll_held(cx) {
+                    Poll::Ready(error) => error,
+                    Poll::Pending => return Poll::Pending,
+                },
+            };
+            self.ended = true;
+            return Poll::Ready(Some(Err(error)));
+        }
+    }
+}
+
+/// The rests of several backfills as one that begins at a cut, in the order of the ids, as each of them is. The
+/// snapshots were all taken before, so that the cut is of all of them.
+pub(super) fn backfills(
+    cut: Cut,
+    mut rest: Vec<ResultStream<BackfillMessage>>,
+) -> ResultStream<BackfillMessage> {
+    let begin = stream::iter([Ok(BackfillMessage::Begin { cut })]);
+    if rest.len() == 1
+        && let Some(only) = rest.pop()
+    {
+        return Box::pin(begin.chain(only));
+    }
+    let part = |stream| Part { stream, documents: VecDeque::new(), is_whole: false };
+    let parts: Vec<_> = rest.into_iter().map(part).collect();
+    let documents = stream::unfold(Some(parts), |parts| async {
+        let mut parts = parts?;
+        Some(match next_documents(&mut parts).await {
+            Ok(body) if body.is_empty() => (Ok(BackfillMessage::End), None),
+            Ok(body) => (Ok(BackfillMessage::Documents(body)), Some(parts)),
+            Err(error) => (Err(error), None),
+        })
+    });
+    Box::pin(begin.chain(documents))
+}
+
+/// The documents of one projector.
+struct Part {
+    stream: ResultStream<BackfillMessage>,
+    /// Of its last message: ids and packed key-versions.
+    documents: VecDeque<(String, Bytes)>,
+    is_whole: bool,
+}
+
+impl Part {
+    /// Reads on where nothing is left.
+    async fn fill(&mut self) -> Result<()> {
+        while self.documents.is_empty() && !self.is_whole {
+            match self.stream.next().await.transpose()? {
+                Some(BackfillMessage::Documents(body)) => self.documents = split(&body)?,
+                Some(BackfillMessage::End) => self.is_whole = true,
+                Some(BackfillMessage::Begin { .. }) | None => {
+                    return Err(Error::unavailable("a backfill ended before its end"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn split(body: &[u8]) -> Result<VecDeque<(String, Bytes)>> {
+    let (mut writer, mut ends) = (KeyVersionsWriter::default(), Vec::new());
+    for versions in KeyVersionsReader::new(body) {
+        let versions = versions?;
+        writer.copy(&versions);
+        ends.push((versions.id.to_owned(), writer.len()));
+    }
+    let (body, mut from) = (writer.finish(), 0);
+    let cut = |(id, to)| (id, body.slice(std::mem::replace(&mut from, to)..to));
+    Ok(ends.into_iter().map(cut).collect())
+}
+
+/// The next documents of all parts; none at the end.
+async fn next_documents(parts: &mut [Part]) -> Result<Bytes> {
+    let mut out = Vec::new();
+    while out.len() < DOCUMENTS_BYTES {
+        for part in &mut *parts {
+            part.fill().await?;
+        }
+        let waiting = parts.iter_mut().map(|part| &mut part.documents);
+        let next = waiting.filter(|documents| !documents.is_empty()).min_by(|one, other| {
+            let id = |documents: &VecDeque<(String, Bytes)>| documents.front().map(|d| d.0.clone());
+            id(one).cmp(&id(other))
+        });
+        match next.and_then(VecDeque::pop_front) {
+            Some((_, document)) => out.extend_from_slice(&document),
+            None => break,
+        }
+    }
+    Ok(out.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::model::history::FailoverLogs;
+    use crate::model::homes::VbucketSet;
+    use crate::model::ids::Vbuuid;
+    use crate::rpc::mutation::MutationKind;
+
+    fn body(ids: &[&str]) -> Bytes {
+        let mut writer = KeyVersionsWriter::default();
+        ids.iter().for_each(|id| writer.mutation(1, MutationKind::Upsert, id, 0));
+        writer.finish()
+    }
+
+    fn part(messages: &[&[&str]], is_whole: bool) -> ResultStream<BackfillMessage> {
+        let documents = messages.iter().map(|ids| BackfillMessage::Documents(body(ids)));
+        let end = is_whole.then_some(BackfillMessage::End);
+        Box::pin(stream::iter(documents.chain(end).map(Ok).collect::<Vec<_>>()))
+    }
+
+    #[tokio::test]
+    async fn backfills_of_several_projectors_come_in_the_order_of_ids() {
+        let parts = vec![
+            part(&[&["a", "d"], &[], &["x"]], true),
+            part(&[], true),
+            part(&[&["b", "c", "e"], &["y", "z"]], true),
+        ];
+        let found: Vec<_> = backfills(Cut::zero(2), parts).collect().await;
+        let ids = ["a", "b", "c", "d", "e", "x", "y", "z"];
+        let expected = [
+            Ok(BackfillMessage::Begin { cut: Cut::zero(2) }),
+            Ok(BackfillMessage::Documents(body(&ids))),
+            Ok(BackfillMessage::End),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[tokio::test]
+    async fn a_projector_that_keeps_nothing_yet_is_one_of_them_once_it_has_begun() {
+        let begin =
+            |vbuckets| StreamMessage::Begin { at: Cut::zero(1), indexes: Vec::new(), vbuckets };
+        let (home, other) = (NodeId(1), NodeId(2));
+        let hangs: ResultStream<StreamMessage> = Box::pin(stream::pending());
+        assert!(begun(other, async { Ok(hangs) }).await.is_none(), "it is not waited for");
+        assert!(begun(other, async { Err(Error::unavailable("down")) }).await.is_none());
+        let ended: ResultStream<StreamMessage> = Box::pin(stream::empty());
+        assert!(begun(other, async { Ok(ended) }).await.is_none());
+
+        let of = |message| -> ResultStream<StreamMessage> {
+            Box::pin(stream::iter([Ok(message)]).chain(stream::pending()))
+        };
+        let coming = of(begin(VbucketSet::default()));
+        let coming = begun(other, async { Ok(coming) }).await.expect("it has begun");
+        let logs = FailoverLogs::new(vec![vec![(Vbuuid(7), 0)]]);
+        let history = StreamMessage::History(Arc::new(logs));
+        let all = begin(VbucketSet::all(1));
+        let both = stream::iter([Ok(all.clone()), Ok(history.clone())]).chain(stream::pending());
+        let mut merged = merged(1, vec![(home, Box::pin(both)), (other, coming)]);
+        assert_eq!(merged.next().await, Some(Ok(all)));
+        assert_eq!(merged.next().await, Some(Ok(history)), "the other has none to tell");
+    }
+
+    #[tokio::test]
+    async fn a_part_that_is_broken_off_breaks_the_whole_off() {
+        let parts = vec![part(&[&["a"]], true), part(&[&["b"]], false)];
+        let found: Vec<_> = backfills(Cut::zero(2), parts).collect().await;
+        assert!(found.last().is_some_and(Result::is_err), "{found:?}");
+    }
+}

@@ -1,0 +1,77 @@
+//! Files.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode {
+    /// For reading; the file must exist.
+    Read,
+    /// For reading and writing; the file must exist.
+    ReadWrite,
+    /// For reading and writing; created if it does not exist.
+    Create,
+    /// For reading and writing; it is an error if the file exists.
+    CreateNew,
+}
+
+/// Files, by path. All calls block; make them inside [`Env::blocking`] or a blocking task.
+///
+/// What survives a crash: file contents that were synced with [`File::sync`], names (creation,
+/// rename, removal) whose directory was synced after with [`FileSystem::sync_dir`]. Nothing else is
+/// promised.
+pub trait FileSystem: Send + Sync + 'static {
+    /// Opens a file.
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>>;
+    /// Atomically gives the file a new name, replacing what had it.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file.
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+    /// Removes a directory and all that is in it.
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()>;
+    /// Makes a directory and its parents.
+    fn create_dir_all(&self, path: &Path) -> io::Result<()>;
+    /// Makes the names in a directory durable.
+    fn sync_dir(&self, path: &Path) -> io::Result<()>;
+    /// The names in a directory (files and directories), sorted.
+    fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>>;
+    /// Is there a file or directory of that name?
+    fn exists(&self, path: &Path) -> bool;
+    /// Takes the directory for this process alone, until the lock is dropped; fails at once if
+    /// another has it.
+    fn lock_dir(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>>;
+}
+
+/// Makes a directory and those above it, each with its name durable in the one above.
+pub fn create_dir_durably(fs: &dyn FileSystem, dir: &Path) -> io::Result<()> {
+    // The directory itself may be there and not be durable, if an earlier start was cut short.
+    let missing = dir.ancestors().skip(1).take_while(|above| !fs.exists(above));
+    let made: Vec<&Path> = std::iter::once(dir).chain(missing).collect();
+    fs.create_dir_all(dir)?;
+    for above in made.iter().filter_map(|made| made.parent()) {
+        // The parent of a relative name is the current directory.
+        let here = above.as_os_str().is_empty();
+        fs.sync_dir(if here { Path::new(".") } else { above })?;
+    }
+    Ok(())
+}
+
+/// An open file; positional, so that readers share it.
+pub trait File: Send + Sync + 'static {
+    /// Fills `buf` from `offset`; an error if the file ends before.
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
+    /// Writes all of `buf` at `offset`, growing the file as needed.
+    fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
+    /// The length in bytes.
+    fn len(&self) -> io::Result<u64>;
+    /// Is it empty?
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+    /// Cuts or grows (with zeros) the file.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+    /// Makes contents and length durable.
+    fn sync(&self) -> io::Result<()>;
+}

@@ -1,0 +1,173 @@
+//! The state of a simulated disk: names and contents, each as programs see it and as a crash would leave it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::inode::Inode;
+
+pub(super) struct Disk {
+    pub random: fastrand::Rng,
+    /// Counts crashes; handles of an older boot are dead.
+    pub boot: u64,
+    pub crashed: bool,
+    pub operations: u64,
+    pub written_bytes: u64,
+    pub fail_at: BTreeSet<u64>,
+    pub crash_at: Option<u64>,
+    pub capacity_bytes: u64,
+    /// The names that programs see.
+    pub names: BTreeMap<PathBuf, Node>,
+    /// The names that no crash can take.
+    pub durable: BTreeMap<PathBuf, Node>,
+    /// What led from `durable` to `names`, in order.
+    pub changes: Vec<NameChange>,
+    pub locks: BTreeSet<PathBuf>,
+}
+
+#[derive(Clone)]
+pub(super) enum Node {
+    Dir,
+    File(Arc<Mutex<Inode>>),
+}
+
+pub(super) struct NameChange {
+    /// The directory whose sync makes it durable.
+    pub dir: PathBuf,
+    pub removed: Option<PathBuf>,
+    pub added: Option<(PathBuf, Node)>,
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+pub(super) fn error(kind: io::ErrorKind, path: &Path, what: &str) -> io::Error {
+    io::Error::new(kind, format!("{}: {what}", path.display()))
+}
+
+pub(super) fn not_found(path: &Path) -> io::Error {
+    error(io::ErrorKind::NotFound, path, "no such file or directory")
+}
+
+pub(super) fn parent(path: &Path) -> PathBuf {
+    path.parent().map(Path::to_path_buf).unwrap_or_default()
+}
+
+/// The top, absolute or relative, is always there.
+pub(super) fn is_top(path: &Path) -> bool {
+    path.parent().is_none_or(|above| above.as_os_str().is_empty() && path.as_os_str().is_empty())
+}
+
+pub(super) fn crashed() -> io::Error {
+    io::Error::other("the simulated machine is down")
+}
+
+impl Disk {
+    /// Counts an operation. `Ok(true)` asks the caller to do what may survive of it, and then to crash.
+    pub fn begin(&mut self) -> io::Result<bool> {
+        if self.crashed {
+            return Err(crashed());
+        }
+        self.operations += 1;
+        if self.fail_at.remove(&self.operations) {
+            return Err(io::Error::other(format!(
+                "simulated fault at operation {}",
+                self.operations
+            )));
+        }
+        Ok(self.crash_at.is_some_and(|at| self.operations >= at))
+    }
+
+    /// As [`Disk::begin`], for an operation of which nothing can survive.
+    pub fn begin_whole(&mut self) -> io::Result<()> {
+        if self.begin()? {
+            self.crash();
+            return Err(crashed());
+        }
+        Ok(())
+    }
+
+    pub fn end(&mut self, crash: bool) -> io::Result<()> {
+        if crash {
+            self.crash();
+            return Err(crashed());
+        }
+        Ok(())
+    }
+
+    pub fn is_dir(&self, path: &Path) -> bool {
+        is_top(path) || matches!(self.names.get(path), Some(Node::Dir))
+    }
+
+    pub fn rename_to(
+        &mut self,
+        dir: PathBuf,
+        removed: Option<PathBuf>,
+        added: Option<(PathBuf, Node)>,
+    ) {
+        let change = NameChange { dir, removed, added };
+        apply_name(&change, &mut self.names);
+        self.changes.push(change);
+    }
+
+    pub fn used_bytes(&self) -> u64 {
+        let len = |node: &Node| match node {
+            Node::Dir => 0,
+            Node::File(inode) => lock(inode).current.len() as u64,
+        };
+        self.names.values().map(len).sum()
+    }
+
+    pub fn check_room(&self, growth: u64) -> io::Result<()> {
+        if self.capacity_bytes < u64::MAX && self.used_bytes() + growth > self.capacity_bytes {
+            return Err(io::Error::new(
+                io::ErrorKind::StorageFull,
+                "no space left on the simulated disk",
+            ));
+        }
+        Ok(())
+    }
+
+    pub fn crash(&mut self) {
+        self.crashed = true;
+        self.boot += 1;
+        self.crash_at = None;
+        self.locks.clear();
+        // Sometimes all survives, sometimes nothing, mostly something between.
+        let kept_of_8 = [0, 1, 4, 4, 4, 7, 8][self.random.usize(0..7)];
+        let mut random = self.random.fork();
+        let mut keep = || random.u8(0..8) < kept_of_8;
+        for change in std::mem::take(&mut self.changes) {
+            if keep() {
+                apply_name(&change, &mut self.durable);
+            }
+        }
+        // What lies in a directory that did not survive is gone with it.
+        let dirs: BTreeSet<PathBuf> = self
+            .durable
+            .iter()
+            .filter(|(_, node)| matches!(node, Node::Dir))
+            .map(|(path, _)| path.clone())
+            .collect();
+        let has_dirs =
+            |path: &Path| path.ancestors().skip(1).all(|up| is_top(up) || dirs.contains(up));
+        self.durable.retain(|path, _| has_dirs(path));
+        for node in self.durable.values() {
+            if let Node::File(inode) = node {
+                lock(inode).crash(&mut keep);
+            }
+        }
+        self.names = self.durable.clone();
+    }
+}
+
+pub(super) fn apply_name(change: &NameChange, names: &mut BTreeMap<PathBuf, Node>) {
+    if let Some(path) = &change.removed {
+        names.remove(path);
+    }
+    if let Some((path, node)) = &change.added {
+        names.insert(path.clone(), node.clone());
+    }
+}

@@ -1,0 +1,83 @@
+//! A simulated world: clock, spawner, and the environment made of them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::fs::SimFs;
+use crate::env::clock::Clock;
+use crate::env::real::SystemRandom;
+use crate::env::seams::Env;
+use crate::env::spawning::{BoxFuture, Spawner, Task};
+
+/// A wall clock that stands where the test puts it.
+#[derive(Debug, Default)]
+pub struct SimClock(AtomicU64);
+
+impl SimClock {
+    /// A clock that shows `unix_ms`.
+    pub fn new(unix_ms: u64) -> Self {
+        Self(AtomicU64::new(unix_ms))
+    }
+
+    /// Jumps to a time, back or forth.
+    pub fn set(&self, unix_ms: u64) {
+        self.0.store(unix_ms, Ordering::SeqCst);
+    }
+
+    /// Moves on.
+    pub fn advance(&self, ms: u64) {
+        self.0.fetch_add(ms, Ordering::SeqCst);
+    }
+}
+
+impl Clock for SimClock {
+    fn unix_ms(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Tasks on the current tokio runtime; blocking work at once, in the caller's thread.
+pub struct InlineSpawner;
+
+impl Spawner for InlineSpawner {
+    #[allow(clippy::disallowed_methods, reason = "this is the seam that the lint points to")]
+    fn spawn(&self, _name: &'static str, future: BoxFuture<()>) -> Task {
+        let handle = tokio::spawn(future);
+        Task::new(move || handle.abort())
+    }
+
+    fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>) {
+        work();
+    }
+}
+
+/// An environment in which everything follows from `seed`, with the handles to move it.
+pub fn world(seed: u64) -> (Env, Arc<SimClock>, SimFs) {
+    /// 2024-01-01 UTC; any fixed moment does.
+    const START_UNIX_MS: u64 = 1_704_067_200_000;
+    let clock = Arc::new(SimClock::new(START_UNIX_MS));
+    let fs = SimFs::new(seed);
+    let env = Env {
+        clock: clock.clone(),
+        random: Arc::new(SystemRandom::seeded(seed)),
+        fs: Arc::new(fs.clone()),
+        spawner: Arc::new(InlineSpawner),
+    };
+    (env, clock, fs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_world_follows_from_its_seed() {
+        let (one, clock, _) = world(7);
+        let (other, _, _) = world(7);
+        assert_eq!(one.random.next_u64(), other.random.next_u64());
+        let before = one.clock.unix_ms();
+        clock.advance(20);
+        assert_eq!(one.clock.unix_ms(), before + 20);
+        assert_eq!(one.blocking(|| 3).await, 3);
+    }
+}

@@ -1,0 +1,44 @@
+//! Tasks and blocking work.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+/// A future that owns all that it needs.
+pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send + 'static>>;
+
+/// Runs tasks.
+pub trait Spawner: Send + Sync + 'static {
+    /// Runs a future in the background until it ends or the [`Task`] is dropped.
+    fn spawn(&self, name: &'static str, future: BoxFuture<()>) -> Task;
+    /// Runs work that blocks where it may; in the simulation at once, in the caller's thread.
+    fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>);
+    /// Holds blocking work up for a while; in the simulation, where others wait for it, it goes on.
+    fn pause(&self, _time: Duration) {}
+}
+
+/// A background task; dropping it cancels the task at its next await.
+#[must_use = "dropping a task cancels it"]
+pub struct Task {
+    abort: Option<Box<dyn FnOnce() + Send + Sync>>,
+}
+
+impl Task {
+    /// A task that is cancelled by `abort`.
+    pub fn new(abort: impl FnOnce() + Send + Sync + 'static) -> Self {
+        Self { abort: Some(Box::new(abort)) }
+    }
+
+    /// Lets the task run to its end.
+    pub fn detach(mut self) {
+        self.abort = None;
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        if let Some(abort) = self.abort.take() {
+            abort();
+        }
+    }
+}

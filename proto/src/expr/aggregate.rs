@@ -1,0 +1,138 @@
+//! Aggregates as they travel: each shard folds its entries into partials, the router merges them.
+//! Sums are exact decimals, so that the result does not depend on how entries are spread over slices.
+
+use std::cmp::Ordering;
+
+use bigdecimal::BigDecimal;
+use serde::{Deserialize, Serialize};
+
+use crate::value::Number;
+use crate::value::{Value, compare};
+
+/// The aggregate functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub enum AggregateFunction {
+    Count,
+    Min,
+    Max,
+    Sum,
+    Avg,
+}
+
+/// The state of one aggregate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Partial {
+    /// How many.
+    Count(u64),
+    /// The least or greatest so far, of values that are neither MISSING nor NULL.
+    Extreme {
+        /// The greatest, not the least.
+        greatest: bool,
+        /// `Value::Null` when there was none.
+        value: Value,
+    },
+    /// The exact sum and how many numbers it has.
+    Sum {
+        /// The part that fits integers, which is nearly always all of it.
+        integers: i128,
+        /// The rest.
+        decimals: Exact,
+        /// How many numbers.
+        count: u64,
+    },
+}
+
+impl Partial {
+    /// The state before the first value.
+    pub fn new(function: AggregateFunction) -> Self {
+        match function {
+            AggregateFunction::Count => Self::Count(0),
+            AggregateFunction::Min => Self::Extreme { greatest: false, value: Value::Null },
+            AggregateFunction::Max => Self::Extreme { greatest: true, value: Value::Null },
+            AggregateFunction::Sum | AggregateFunction::Avg => {
+                Self::Sum { integers: 0, decimals: Exact::default(), count: 0 }
+            }
+        }
+    }
+
+    /// Counts a row without looking at a value: `count(*)`.
+    pub fn add_row(&mut self) {
+        if let Self::Count(count) = self {
+            *count += 1;
+        }
+    }
+
+    /// Takes in a value; MISSING and NULL are left out, as are values that are not numbers in a sum.
+    pub fn add(&mut self, value: &Value) {
+        if matches!(value, Value::Missing | Value::Null) {
+            return;
+        }
+        match self {
+            Self::Count(count) => *count += 1,
+            Self::Extreme { greatest, value: best } => {
+                let better = if *greatest { Ordering::Greater } else { Ordering::Less };
+                if matches!(best, Value::Null) || compare(value, best) == better {
+                    *best = value.clone();
+                }
+            }
+            Self::Sum { integers, decimals, count } => {
+                let Value::Number(number) = value else { return };
+                *count += 1;
+                match number {
+                    // 2^64 entries of 2^64 fit an i128.
+                    Number::Int(int) => *integers += i128::from(*int),
+                    Number::Uint(uint) => *integers += i128::from(*uint),
+                    Number::Float(float) => {
+                        // The shortest text of a double always parses.
+                        decimals.0 += float.to_string().parse::<BigDecimal>().unwrap_or_default();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes in another shard's state of the same aggregate.
+    pub fn merge(&mut self, other: &Partial) {
+        match (self, other) {
+            (Self::Count(mine), Self::Count(theirs)) => *mine += theirs,
+            (mine @ Self::Extreme { .. }, Self::Extreme { value, .. }) => mine.add(value),
+            (
+                Self::Sum { integers, decimals, count },
+                Self::Sum { integers: more_integers, decimals: more_decimals, count: more },
+            ) => {
+                *integers += more_integers;
+                decimals.0 += &more_decimals.0;
+                *count += more;
+            }
+            _ => {}
+        }
+    }
+
+    /// The exact sum, `None` over no numbers.
+    pub fn sum(&self) -> Option<BigDecimal> {
+        match self {
+            Self::Sum { integers, decimals, count } if *count > 0 => {
+                Some(BigDecimal::from(*integers) + &decimals.0)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// An exact decimal that travels as text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Exact(pub BigDecimal);
+
+impl Serialize for Exact {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0.to_string())
+    }
+}
+
+impl<'de> Deserialize<'de> for Exact {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Self).map_err(serde::de::Error::custom)
+    }
+}

@@ -1,0 +1,109 @@
+//! A channel that is bounded by what its items weigh, not by how many there are: a sender waits until what
+//! is in the channel leaves room for the next item. An item that is heavier than the whole channel passes
+//! alone. Each item weighs at least the unit of [`Budget`], so that light ones are bounded too.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures::Stream;
+use tokio::sync::mpsc;
+
+use super::budget::{Budget, Reservation};
+
+/// The end that waits for room.
+pub struct ByteSender<T> {
+    items: mpsc::UnboundedSender<(T, Reservation)>,
+    room: Budget,
+}
+
+/// The end that makes room by taking items.
+pub struct ByteReceiver<T> {
+    items: mpsc::UnboundedReceiver<(T, Reservation)>,
+}
+
+/// The receiver is gone, and the item with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiverGone;
+
+/// A channel that holds at most about so many bytes.
+pub fn byte_channel<T>(bytes_max: usize) -> (ByteSender<T>, ByteReceiver<T>) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    (ByteSender { items: sender, room: Budget::new(bytes_max) }, ByteReceiver { items: receiver })
+}
+
+impl<T> ByteSender<T> {
+    /// Waits for room and sends an item that weighs `bytes`.
+    pub async fn send(&self, item: T, bytes: usize) -> Result<(), ReceiverGone> {
+        let room = match self.room.try_reserve(bytes) {
+            Some(room) => room,
+            None => tokio::select! {
+                biased;
+                () = self.items.closed() => return Err(ReceiverGone),
+                room = self.room.reserve(bytes) => room,
+            },
+        };
+        self.items.send((item, room)).map_err(|_| ReceiverGone)
+    }
+
+    /// Waits until the receiver is gone.
+    pub async fn closed(&self) {
+        self.items.closed().await;
+    }
+}
+
+impl<T> ByteReceiver<T> {
+    /// The next item; `None` when all were taken and the sender is gone.
+    pub async fn recv(&mut self) -> Option<T> {
+        self.items.recv().await.map(|(item, _room)| item)
+    }
+}
+
+impl<T> Stream for ByteReceiver<T> {
+    type Item = T;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        self.items.poll_recv(cx).map(|next| next.map(|(item, _room)| item))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures::FutureExt;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_sender_waits_while_the_channel_is_full_of_bytes() {
+        let (sender, mut receiver) = byte_channel(4096);
+        sender.send(1, 3000).await.unwrap();
+        let mut second = Box::pin(sender.send(2, 3000));
+        assert!(second.as_mut().now_or_never().is_none(), "the first one is still there");
+        assert_eq!(receiver.recv().await, Some(1));
+        second.await.unwrap();
+        assert_eq!(receiver.recv().await, Some(2));
+    }
+
+    #[tokio::test]
+    async fn an_item_above_the_bound_passes_alone_and_light_ones_are_bounded_too() {
+        let (sender, mut receiver) = byte_channel(4096);
+        sender.send(0, 1 << 30).await.unwrap();
+        assert!(sender.send(1, 1).now_or_never().is_none(), "it is alone");
+        assert_eq!(receiver.recv().await, Some(0));
+        let sent = (0..100).take_while(|n| sender.send(*n, 0).now_or_never().is_some()).count();
+        assert_eq!(sent, 4, "a unit each");
+    }
+
+    #[tokio::test]
+    async fn a_sender_that_waits_hears_that_its_receiver_is_gone() {
+        let (sender, receiver) = byte_channel(1024);
+        sender.send(0, 1024).await.unwrap();
+        let waiting = sender.send(1, 1024);
+        drop(receiver);
+        let told = timeout(Duration::from_secs(5), waiting).await;
+        assert_eq!(told, Ok(Err(ReceiverGone)));
+        assert_eq!(sender.send(2, 1).await, Err(ReceiverGone));
+    }
+}

@@ -1,0 +1,77 @@
+//! Buckets: their kind of source, their vbuckets, and the losses of history they have come through.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::homes::Homes;
+use crate::model::ids::{BucketId, Epoch, NodeId};
+use crate::model::rollback::{DeadEpochs, Rollback};
+
+/// Default number of vbuckets of a bucket.
+pub const VBUCKETS_DEFAULT: u16 = 64;
+/// Maximum number of vbuckets of a bucket: every cut carries a position for each of them.
+pub const VBUCKETS_MAX: u16 = 1024;
+
+/// The kind of source that numbers a bucket's mutations; a bucket has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SourceKind {
+    /// Documents written through SQL or the ingest service; Sextant numbers the mutations.
+    Embedded,
+    /// Mutations pushed by a producer that numbers them itself.
+    Push,
+}
+
+/// A bucket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BucketInfo {
+    /// Its number.
+    pub id: BucketId,
+    /// Its name, folded as SQL folds it.
+    pub name: String,
+    /// How many change streams it has.
+    pub vbuckets: u16,
+    /// The kind of its source.
+    pub source: SourceKind,
+    /// The projectors that keep its documents and stream them.
+    pub homes: Arc<Homes>,
+    /// The rollback in progress, if any.
+    pub rollback: Option<Arc<Rollback>>,
+    /// Ranges of epochs that rollbacks have undone, oldest first; a bounded number of ranges.
+    pub dead: Arc<Vec<DeadEpochs>>,
+}
+
+impl BucketInfo {
+    /// Creates a bucket whose vbuckets are all at one projector.
+    pub fn new(
+        id: BucketId,
+        name: impl Into<String>,
+        vbuckets: u16,
+        source: SourceKind,
+        projector: NodeId,
+    ) -> Self {
+        let name = name.into();
+        let homes = Arc::new(Homes::one(vbuckets, projector));
+        Self { id, name, vbuckets, source, homes, rollback: None, dead: Arc::default() }
+    }
+
+    /// Returns the bucket with another assignment of its vbuckets.
+    pub fn with_homes(mut self, homes: Homes) -> Self {
+        self.homes = Arc::new(homes);
+        self
+    }
+
+    /// True if a rollback has undone the epoch.
+    pub fn is_dead(&self, epoch: Epoch) -> bool {
+        self.dead.iter().any(|dead| dead.contains(epoch))
+    }
+
+    /// The oldest epoch that a new scan may read: an older one may lack mutations that survived a rollback. `None`
+    /// while a rollback has not determined it yet.
+    pub fn readable_from(&self) -> Option<Epoch> {
+        if self.rollback.as_ref().is_some_and(|rollback| rollback.resumes.is_none()) {
+            return None;
+        }
+        Some(self.dead.last().map_or(Epoch(0), |dead| Epoch(dead.to.0 + 1)))
+    }
+}

@@ -1,0 +1,45 @@
+//! The catalog: the part of the StateContext that every service follows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::bucket::BucketInfo;
+use crate::model::ids::{BucketId, IndexId, NodeId};
+use crate::model::index::IndexInfo;
+use crate::model::moves::EndedMove;
+use crate::model::node::NodeInfo;
+
+/// The cluster as every service sees it: one state of the StateContext, without the coordinator's own
+/// bookkeeping.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Catalog {
+    /// Grows with each change of the catalog: the StateContext's `cas` after the last one.
+    pub cas: u64,
+    /// The largest index number ever assigned. An index that is missing from `indexes` was dropped if its number is at most
+    /// this one; with a larger number it is not known here yet.
+    pub newest_index: IndexId,
+    /// Buckets by number.
+    pub buckets: BTreeMap<BucketId, Arc<BucketInfo>>,
+    /// Indexes by number.
+    pub indexes: BTreeMap<IndexId, Arc<IndexInfo>>,
+    /// Registered processes by number.
+    pub nodes: BTreeMap<NodeId, Arc<NodeInfo>>,
+    /// Indexers that receive no new slices and give their slices away.
+    pub draining: BTreeSet<NodeId>,
+    /// Moves that have ended, oldest first; a bounded number of them.
+    pub ended_moves: Vec<EndedMove>,
+}
+
+impl Catalog {
+    /// Finds a bucket by name.
+    pub fn bucket(&self, name: &str) -> Option<&Arc<BucketInfo>> {
+        self.buckets.values().find(|bucket| bucket.name == name)
+    }
+
+    /// Finds an index by name.
+    pub fn index(&self, name: &str) -> Option<&Arc<IndexInfo>> {
+        self.indexes.values().find(|index| index.spec.name == name)
+    }
+}

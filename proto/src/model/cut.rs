@@ -1,0 +1,209 @@
+//! Cuts and epochs: places in a bucket's whole history, and the numbers that the coordinator gives to
+//! the ones it publishes.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, ErrorCode, Result};
+use crate::model::homes::VbucketSet;
+use crate::model::ids::{BucketId, Epoch, Seqno, VbucketId, Vbuuid};
+
+/// A place in one vbucket's history.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Position {
+    /// The branch of history.
+    pub vbuuid: Vbuuid,
+    /// The last mutation included; zero includes none.
+    pub seqno: Seqno,
+}
+
+/// For each vbucket of a bucket, a position: a place in the bucket's whole history.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cut(Vec<Position>);
+
+impl Cut {
+    /// The beginning of a bucket's history, before the first mutation of any vbucket.
+    pub fn zero(vbuckets: u16) -> Self {
+        Self(vec![Position::default(); usize::from(vbuckets)])
+    }
+
+    /// Builds a cut from one position for each vbucket, in their order.
+    pub fn from_positions(positions: Vec<Position>) -> Self {
+        Self(positions)
+    }
+
+    /// The number of vbuckets.
+    pub fn vbuckets(&self) -> u16 {
+        self.0.len() as u16
+    }
+
+    /// The position of a vbucket; the beginning for a vbucket that the cut does not have.
+    pub fn get(&self, vbucket: VbucketId) -> Position {
+        self.0.get(usize::from(vbucket.0)).copied().unwrap_or_default()
+    }
+
+    /// Sets the position of a vbucket; ignored for a vbucket that the cut does not have.
+    pub fn set(&mut self, vbucket: VbucketId, position: Position) {
+        if let Some(slot) = self.0.get_mut(usize::from(vbucket.0)) {
+            *slot = position;
+        }
+    }
+
+    /// All positions, by vbucket.
+    pub fn iter(&self) -> impl Iterator<Item = (VbucketId, Position)> + '_ {
+        self.0.iter().enumerate().map(|(n, position)| (VbucketId(n as u16), *position))
+    }
+
+    /// True if this cut includes every mutation that `other` includes. Both must be places in one history, where
+    /// seqnos alone decide ([`crate::model::history`]).
+    pub fn reaches(&self, other: &Cut) -> bool {
+        other.iter().all(|(vbucket, position)| self.get(vbucket).seqno >= position.seqno)
+    }
+
+    /// The number of mutations between `older` and this cut.
+    pub fn distance_from(&self, older: &Cut) -> u64 {
+        self.iter().map(|(v, p)| p.seqno.0.saturating_sub(older.get(v).seqno.0)).sum()
+    }
+
+    /// The positions that differ from `older`, for a replicated log that keeps deltas.
+    pub fn delta_from(&self, older: &Cut) -> Vec<(VbucketId, Position)> {
+        self.iter().filter(|(v, p)| older.get(*v) != *p).collect()
+    }
+
+    /// This cut with all vbuckets outside the set reset to their beginning.
+    pub fn of(&self, vbuckets: &VbucketSet) -> Self {
+        let of_each = self.iter().map(|(vbucket, position)| match vbuckets.contains(vbucket) {
+            true => position,
+            false => Position::default(),
+        });
+        Self(of_each.collect())
+    }
+
+    /// This cut with the positions of a set of vbuckets taken from another cut.
+    pub fn with_of(&self, vbuckets: &VbucketSet, other: &Cut) -> Self {
+        let mut next = self.clone();
+        vbuckets.iter().for_each(|vbucket| next.set(vbucket, other.get(vbucket)));
+        next
+    }
+
+    /// This cut with some positions replaced.
+    pub fn with(&self, changes: &[(VbucketId, Position)]) -> Self {
+        let mut next = self.clone();
+        for (vbucket, position) in changes {
+            next.set(*vbucket, *position);
+        }
+        next
+    }
+}
+
+/// A published stability timestamp: "epoch n ends here".
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EpochMark {
+    /// The bucket that the epoch is counted in.
+    pub bucket: BucketId,
+    /// Its number.
+    pub epoch: Epoch,
+    /// The epoch that it follows; zero for the first. A copy that applies this epoch on top of any other one
+    /// cannot answer for the epochs in between, so this epoch becomes its floor.
+    pub parent: Epoch,
+    /// The cut at which it ends.
+    pub cut: Arc<Cut>,
+    /// The oldest epoch that a scan may still read; versions needed only by older epochs may be dropped.
+    pub horizon: Epoch,
+    /// Rollback points below the horizon, ascending: older epochs that a rollback may return to.
+    pub points: Arc<Vec<Epoch>>,
+}
+
+/// The positions of a writer's last mutations, as text for `SHOW write_position` and `SET at_plus`:
+/// `bucket:vbucket/vbuuid/seqno,…`, numbers in decimal, branches in hexadecimal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WritePosition {
+    /// The bucket written to.
+    pub bucket: BucketId,
+    /// The positions reached, by vbucket, each vbucket once.
+    pub positions: Vec<(VbucketId, Position)>,
+}
+
+impl WritePosition {
+    /// Merges a later position of the same bucket.
+    pub fn merge(&mut self, later: &WritePosition) {
+        for (vbucket, position) in &later.positions {
+            match self.positions.binary_search_by_key(vbucket, |(v, _)| *v) {
+                Ok(at) => self.positions[at].1 = *position,
+                Err(at) => self.positions.insert(at, (*vbucket, *position)),
+            }
+        }
+    }
+}
+
+impl fmt::Display for WritePosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.bucket)?;
+        for (n, (vbucket, position)) in self.positions.iter().enumerate() {
+            let comma = if n == 0 { "" } else { "," };
+            write!(f, "{comma}{vbucket}/{:x}/{}", position.vbuuid.0, position.seqno)?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for WritePosition {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let bad = || {
+            Error::new(ErrorCode::InvalidParameter, "at_plus is not a write position")
+                .with_hint("use the value that SHOW write_position printed after a write")
+        };
+        let (bucket, rest) = text.trim().split_once(':').ok_or_else(bad)?;
+        let bucket = BucketId(bucket.parse().map_err(|_| bad())?);
+        let mut positions = Vec::new();
+        for part in rest.split(',').filter(|part| !part.is_empty()) {
+            let mut fields = part.split('/');
+            let mut next = || fields.next().ok_or_else(bad);
+            let vbucket = VbucketId(next()?.parse().map_err(|_| bad())?);
+            let vbuuid = Vbuuid(u64::from_str_radix(next()?, 16).map_err(|_| bad())?);
+            let seqno = Seqno(next()?.parse().map_err(|_| bad())?);
+            positions.push((vbucket, Position { vbuuid, seqno }));
+        }
+        positions.sort_by_key(|(vbucket, _)| *vbucket);
+        if positions.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+            return Err(bad());
+        }
+        Ok(Self { bucket, positions })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(vbuuid: u64, seqno: u64) -> Position {
+        Position { vbuuid: Vbuuid(vbuuid), seqno: Seqno(seqno) }
+    }
+
+    #[test]
+    fn a_cut_reaches_what_has_no_larger_seqno() {
+        let cut = Cut::from_positions(vec![at(7, 5), at(8, 0)]);
+        assert!(cut.reaches(&Cut::from_positions(vec![at(7, 5), at(0, 0)])));
+        assert!(!cut.reaches(&Cut::from_positions(vec![at(7, 6), at(0, 0)])));
+        assert!(cut.reaches(&Cut::from_positions(vec![at(6, 4), at(0, 0)])), "an older branch");
+    }
+
+    #[test]
+    fn a_write_position_survives_its_text() {
+        let position = WritePosition {
+            bucket: BucketId(3),
+            positions: vec![(VbucketId(1), at(0xabc, 9)), (VbucketId(60), at(u64::MAX, 1))],
+        };
+        assert_eq!(position.to_string().parse::<WritePosition>().unwrap(), position);
+        for bad in ["", "x", "1", "1:2", "1:2/3", "1:2/z/3", "1:1/1/1,1/1/2", "1:99999999/1/1"] {
+            assert!(bad.parse::<WritePosition>().is_err(), "{bad:?} must be refused");
+        }
+    }
+}

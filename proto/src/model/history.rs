@@ -1,0 +1,182 @@
+//! The history of a source: for each vbucket the branches that it was made on, newest first.
+//!
+//! A branch begins after a seqno, with a new vbuuid. Older branches end there: their mutations beyond that seqno
+//! belong to another history, which is lost when the source continues on the new branch. A position
+//! (vbuuid, seqno) is therefore a place in this history if and only if the seqno lies on the branch of that
+//! vbuuid (seed 003, "kv-rollback": "check for vbucket branch histories").
+//!
+//! Two positions of one history are compared by their seqnos alone, whatever their branches.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::cut::{Cut, Position};
+use crate::model::homes::VbucketSet;
+use crate::model::ids::{Seqno, VbucketId, Vbuuid};
+
+/// The branches of one vbucket: (vbuuid, seqno after which it began), newest first; empty before the
+/// first mutation of a pushed vbucket.
+pub type Branches = Vec<(Vbuuid, u64)>;
+
+/// Maximum number of branches remembered for a vbucket. Positions on older branches count as lost, and a copy that
+/// far behind is rebuilt.
+pub const BRANCHES_MAX: usize = 24;
+
+/// Returns the branch that a seqno is on.
+pub fn branch_of(branches: &Branches, seqno: Seqno) -> Vbuuid {
+    let branch = branches.iter().find(|(_, began)| *began < seqno.0);
+    branch.map_or(Vbuuid(0), |(vbuuid, _)| *vbuuid)
+}
+
+/// Begins a branch after `seqno`. Older branches are cut there, and those that become empty are removed, so that a
+/// branch without mutations leaves no trace.
+pub fn begin_branch(branches: &mut Branches, vbuuid: Vbuuid, seqno: Seqno) {
+    branches.retain(|(_, began)| *began < seqno.0);
+    branches.insert(0, (vbuuid, seqno.0));
+    branches.truncate(BRANCHES_MAX);
+}
+
+/// The hash of a vbucket's branches; zero where it has none.
+fn hash(vbucket: u64, branches: &Branches) -> u64 {
+    if branches.is_empty() {
+        return 0;
+    }
+    let mut bytes = Vec::from(vbucket.to_le_bytes());
+    for (vbuuid, began) in branches {
+        bytes.extend(vbuuid.0.to_le_bytes());
+        bytes.extend(began.to_le_bytes());
+    }
+    xxhash_rust::xxh3::xxh3_64(&bytes)
+}
+
+/// The failover logs of a bucket: the branches of each vbucket.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailoverLogs {
+    branches: Vec<Branches>,
+    /// Identifies the history: the sum of the hashes of all vbuckets' branches, so that the fingerprints of parts add up.
+    fingerprint: u64,
+}
+
+impl FailoverLogs {
+    /// The logs of each vbucket, in their order.
+    pub fn new(branches: Vec<Branches>) -> Self {
+        let of_each = branches.iter().enumerate().map(|(n, branches)| hash(n as u64, branches));
+        let fingerprint = of_each.fold(0, u64::wrapping_add);
+        Self { branches, fingerprint }
+    }
+
+    /// The logs of a set of vbuckets; the others are empty.
+    pub fn of(&self, vbuckets: &VbucketSet) -> Self {
+        let of_each = self.iter().map(|(vbucket, branches)| match vbuckets.contains(vbucket) {
+            true => branches.clone(),
+            false => Branches::new(),
+        });
+        Self::new(of_each.collect())
+    }
+
+    /// The fingerprint of the history; equal fingerprints mean equal histories.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// The branches of one vbucket.
+    pub fn get(&self, vbucket: VbucketId) -> Option<&Branches> {
+        self.branches.get(usize::from(vbucket.0))
+    }
+
+    /// The branches of all vbuckets, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (VbucketId, &Branches)> {
+        self.branches.iter().enumerate().map(|(n, branches)| (VbucketId(n as u16), branches))
+    }
+
+    /// The branch that a seqno of a vbucket is on; zero if there is none.
+    pub fn branch_of(&self, vbucket: VbucketId, seqno: Seqno) -> Vbuuid {
+        self.get(vbucket).map_or(Vbuuid(0), |branches| branch_of(branches, seqno))
+    }
+
+    /// True if the position is a place in the history; the beginning always is.
+    pub fn includes(&self, vbucket: VbucketId, position: Position) -> bool {
+        position.seqno.0 == 0
+            || (position.vbuuid.0 != 0
+                && self.branch_of(vbucket, position.seqno) == position.vbuuid)
+    }
+
+    /// True if the positions of all vbuckets in the set are places in the history.
+    pub fn includes_of(&self, vbuckets: &VbucketSet, cut: &Cut) -> bool {
+        vbuckets.iter().all(|vbucket| self.includes(vbucket, cut.get(vbucket)))
+    }
+
+    /// True if every position of the cut is a place in the history.
+    pub fn includes_cut(&self, cut: &Cut) -> bool {
+        cut.iter().all(|(vbucket, position)| self.includes(vbucket, position))
+    }
+}
+
+/// A source's durable end and the fingerprint of its history, in few bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourcePlace {
+    /// Where the durable history ends: a participant-closed cut.
+    pub durable: Cut,
+    /// [`FailoverLogs::fingerprint`] of the history that the cut belongs to.
+    pub history: u64,
+    /// The vbuckets that the answer covers; the others are at their beginning, without branches.
+    pub kept: VbucketSet,
+}
+
+/// A source's durable end and its whole history, at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceHistory {
+    /// Where the durable history ends: a participant-closed cut.
+    pub durable: Cut,
+    /// The branches that it was made on.
+    pub logs: Arc<FailoverLogs>,
+    /// The vbuckets that this tells of; the others are at their beginning, with no branches.
+    pub kept: VbucketSet,
+}
+
+impl SourceHistory {
+    /// True if the source still has every mutation that the cut includes.
+    pub fn has(&self, cut: &Cut) -> bool {
+        self.logs.includes_cut(cut) && self.durable.reaches(cut)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(vbuuid: u64, seqno: u64) -> Position {
+        Position { vbuuid: Vbuuid(vbuuid), seqno: Seqno(seqno) }
+    }
+
+    #[test]
+    fn a_position_is_in_the_history_where_its_branch_has_its_seqno() {
+        let logs = FailoverLogs::new(vec![vec![(Vbuuid(3), 20), (Vbuuid(1), 0)], vec![]]);
+        for (position, included) in [
+            (at(1, 20), true),
+            (at(1, 21), false),
+            (at(3, 21), true),
+            (at(3, 20), false),
+            (at(2, 5), false),
+            (at(9, 0), true),
+        ] {
+            assert_eq!(logs.includes(VbucketId(0), position), included, "{position:?}");
+        }
+        assert!(!logs.includes(VbucketId(1), at(0, 5)), "an empty log has nothing");
+        assert!(!logs.includes(VbucketId(2), at(1, 5)), "there is no such vbucket");
+    }
+
+    #[test]
+    fn a_new_branch_ends_the_others_and_replaces_those_without_mutations() {
+        let mut branches = vec![(Vbuuid(3), 20), (Vbuuid(1), 0)];
+        begin_branch(&mut branches, Vbuuid(4), Seqno(20));
+        assert_eq!(branches, [(Vbuuid(4), 20), (Vbuuid(1), 0)], "branch 3 has nothing");
+        begin_branch(&mut branches, Vbuuid(5), Seqno(7));
+        assert_eq!(branches, [(Vbuuid(5), 7), (Vbuuid(1), 0)], "what was beyond is gone");
+        begin_branch(&mut branches, Vbuuid(6), Seqno(0));
+        assert_eq!(branches, [(Vbuuid(6), 0)]);
+        (1..1_000).for_each(|n| begin_branch(&mut branches, Vbuuid(n), Seqno(n)));
+        assert_eq!(branches.len(), BRANCHES_MAX);
+    }
+}

@@ -1,0 +1,200 @@
+//! The assignment of a bucket's vbuckets to projectors, and the hand-over of a vbucket from one to another.
+//!
+//! The vbuckets of a bucket may be spread over several projectors; each vbucket has one *owner*. A hand-over
+//! (seed 003, "kv-rebalance") transfers it to another projector:
+//!
+//! 1. The catalog lists the transfer (`VbucketAssignment::transfers`). The target copies the vbucket's log from the owner;
+//!    if the log was purged, it copies the purge point, the documents, and the log behind the purge point.
+//! 2. The owner *releases* the vbucket: durably, it accepts no more mutations of it, and its streams end the vbucket
+//!    with STREAM_END at its last mutation.
+//! 3. The target copies the rest, and asks the coordinator to make it the owner.
+//! 4. When the catalog names it, the target accepts mutations, and its streams begin the vbucket with STREAM_BEGIN where
+//!    the old owner's ended. The old owner removes its copy.
+//!
+//! No mutation of a vbucket is ever numbered in two places, whichever process crashes. A hand-over that is cancelled before
+//! the third step leaves the vbucket whole at its owner, which accepts mutations again. The branches of the vbucket
+//! move with it: a hand-over begins no branch.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::ids::{NodeId, VbucketId};
+
+/// A set of the vbuckets of one bucket.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VbucketSet(Vec<u64>);
+
+impl VbucketSet {
+    /// All vbuckets of a bucket.
+    pub fn all(vbuckets: u16) -> Self {
+        (0..vbuckets).map(VbucketId).collect()
+    }
+
+    /// True if the vbucket is in the set.
+    pub fn contains(&self, vbucket: VbucketId) -> bool {
+        let word = self.0.get(usize::from(vbucket.0 / 64)).copied().unwrap_or(0);
+        word >> (vbucket.0 % 64) & 1 == 1
+    }
+
+    /// Adds a vbucket.
+    pub fn insert(&mut self, vbucket: VbucketId) {
+        let word = usize::from(vbucket.0 / 64);
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << (vbucket.0 % 64);
+    }
+
+    /// Removes a vbucket.
+    pub fn remove(&mut self, vbucket: VbucketId) {
+        if let Some(word) = self.0.get_mut(usize::from(vbucket.0 / 64)) {
+            *word &= !(1 << (vbucket.0 % 64));
+        }
+        // Trailing zeros go, so that equal sets have equal representations.
+        while self.0.last() == Some(&0) {
+            self.0.pop();
+        }
+    }
+
+    /// The number of vbuckets in the set.
+    pub fn len(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// True if the set is empty.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The vbuckets of the set, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = VbucketId> + '_ {
+        (0..(self.0.len() * 64) as u16).map(VbucketId).filter(|vbucket| self.contains(*vbucket))
+    }
+}
+
+impl FromIterator<VbucketId> for VbucketSet {
+    fn from_iter<I: IntoIterator<Item = VbucketId>>(vbuckets: I) -> Self {
+        let mut set = Self::default();
+        vbuckets.into_iter().for_each(|vbucket| set.insert(vbucket));
+        set
+    }
+}
+
+/// The transfer of one vbucket to another projector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandOver {
+    /// The number of the hand-over, unique in the cluster and growing.
+    pub number: u64,
+    /// The vbucket.
+    pub vbucket: VbucketId,
+    /// The projector that receives it.
+    pub to: NodeId,
+}
+
+/// The owner of each vbucket of a bucket, and the transfers in progress.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Homes {
+    /// The owner of each vbucket, in their order.
+    of: Vec<NodeId>,
+    /// At most one transfer of each vbucket, ordered by vbucket.
+    handing: Vec<HandOver>,
+}
+
+impl Homes {
+    /// Assigns all vbuckets to one projector.
+    pub fn one(vbuckets: u16, projector: NodeId) -> Self {
+        Self { of: vec![projector; usize::from(vbuckets)], handing: Vec::new() }
+    }
+
+    /// Assigns the vbuckets to projectors in turn.
+    pub fn dealt(vbuckets: u16, projectors: &[NodeId]) -> Self {
+        let of = projectors.iter().copied().cycle().take(usize::from(vbuckets)).collect();
+        Self { of, handing: Vec::new() }
+    }
+
+    /// The owner of a vbucket, if the bucket has that vbucket.
+    pub fn home(&self, vbucket: VbucketId) -> Option<NodeId> {
+        self.of.get(usize::from(vbucket.0)).copied()
+    }
+
+    /// The vbuckets that a projector owns.
+    pub fn kept_by(&self, projector: NodeId) -> VbucketSet {
+        let all = (0..self.of.len() as u16).map(VbucketId);
+        all.filter(|vbucket| self.home(*vbucket) == Some(projector)).collect()
+    }
+
+    /// The projectors that own vbuckets, ascending, each once.
+    pub fn projectors(&self) -> Vec<NodeId> {
+        self.of.iter().copied().collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Projectors that own no vbucket yet and are the target of a transfer, ascending.
+    pub fn coming(&self) -> Vec<NodeId> {
+        let targets: BTreeSet<NodeId> = self.handing.iter().map(|handing| handing.to).collect();
+        targets.into_iter().filter(|target| !self.of.contains(target)).collect()
+    }
+
+    /// True if a projector owns a vbucket or is the target of a transfer.
+    pub fn concerns(&self, projector: NodeId) -> bool {
+        self.of.contains(&projector) || self.handing.iter().any(|handing| handing.to == projector)
+    }
+
+    /// The transfers in progress.
+    pub fn handing(&self) -> &[HandOver] {
+        &self.handing
+    }
+
+    /// The transfer of one vbucket, if it is in progress.
+    pub fn handing_of(&self, vbucket: VbucketId) -> Option<&HandOver> {
+        self.handing.iter().find(|handing| handing.vbucket == vbucket)
+    }
+
+    /// Begins a transfer.
+    pub fn begin(&mut self, handing: HandOver) {
+        let at = self.handing.partition_point(|known| known.vbucket < handing.vbucket);
+        self.handing.insert(at, handing);
+    }
+
+    /// Ends a transfer: its target becomes the owner.
+    pub fn finish(&mut self, handing: HandOver) {
+        self.handing.retain(|known| known.number != handing.number);
+        if let Some(home) = self.of.get_mut(usize::from(handing.vbucket.0)) {
+            *home = handing.to;
+        }
+    }
+
+    /// Cancels all transfers.
+    pub fn cancel(&mut self) {
+        self.handing.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_has_what_was_put_in_and_not_taken_out() {
+        let mut set: VbucketSet = [3, 64, 200].map(VbucketId).into_iter().collect();
+        assert_eq!(set.iter().collect::<Vec<_>>(), [3, 64, 200].map(VbucketId));
+        set.remove(VbucketId(200));
+        assert_eq!(set, [64, 3].map(VbucketId).into_iter().collect());
+        assert!(set.contains(VbucketId(64)) && !set.contains(VbucketId(200)));
+        assert_eq!(VbucketSet::all(65).len(), 65);
+    }
+
+    #[test]
+    fn a_hand_over_changes_the_home_when_it_is_done_and_not_before() {
+        let mut homes = Homes::dealt(4, &[NodeId(1), NodeId(2)]);
+        assert_eq!(homes.kept_by(NodeId(2)), [1, 3].map(VbucketId).into_iter().collect());
+        let handing = HandOver { number: 7, vbucket: VbucketId(1), to: NodeId(3) };
+        homes.begin(handing);
+        assert_eq!(homes.home(VbucketId(1)), Some(NodeId(2)));
+        assert!(homes.concerns(NodeId(3)) && homes.coming() == [NodeId(3)]);
+        homes.finish(handing);
+        assert_eq!(homes.home(VbucketId(1)), Some(NodeId(3)));
+        assert_eq!(homes.projectors(), [1, 2, 3].map(NodeId));
+        assert!(homes.handing().is_empty() && homes.coming().is_empty());
+    }
+}

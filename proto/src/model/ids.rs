@@ -1,0 +1,74 @@
+//! Identifiers. Each one is a newtype, so that a seqno is never mistaken for an epoch, and has a total order, so that it
+//! can key an ordered map.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident($inner:ty)) => {
+        $(#[$doc])*
+        #[derive(
+            Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+        )]
+        pub struct $name(pub $inner);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+id!(/// A process of the cluster, whatever its roles: a coordinator member, a projector, an indexer.
+    NodeId(u64));
+id!(/// A bucket; numbers are never used twice, so a bucket that is dropped and made again has a new one.
+    BucketId(u64));
+id!(/// An index definition; numbers are never used twice.
+    IndexId(u64));
+id!(/// One of the V ordered change streams of a bucket.
+    VbucketId(u16));
+id!(/// The branch of a vbucket's history that a mutation was made on. Zero is no branch.
+    Vbuuid(u64));
+id!(/// A mutation's position in its vbucket, counted from 1. Zero is "nothing yet".
+    Seqno(u64));
+id!(/// The number of a stability timestamp, counted per bucket; it only grows and is never used twice.
+    Epoch(u64));
+id!(/// A slice of an index: the unit that is stored and moved.
+    SliceNo(u16));
+id!(/// One complete set of slices built for one definition of an index.
+    Generation(u32));
+id!(/// The number of one state of an index's topology in the replicated topology history.
+    TopologyNo(u64));
+id!(/// One move of one slice; numbers are never used twice.
+    MoveId(u64));
+
+/// A slice: its index, the generation of that index, and its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SliceId {
+    /// The index.
+    pub index: IndexId,
+    /// The generation of the index.
+    pub generation: Generation,
+    /// The slice's number in that generation.
+    pub slice: SliceNo,
+}
+
+impl fmt::Display for SliceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}/{}", self.index, self.generation, self.slice)
+    }
+}
+
+/// The published hash of a document id: XXH3, 64 bits, seed 0. A document belongs to vbucket
+/// `hash(id) mod V`, and in an index that is partitioned by id to slice `(hash(id) >> 32) mod slices`
+/// (other bits, so that the two are independent).
+pub fn hash_id(id: &str) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(id.as_bytes())
+}
+
+/// The vbucket of a document id in a bucket of `vbuckets` vbuckets.
+pub fn vbucket_of(id: &str, vbuckets: u16) -> VbucketId {
+    VbucketId((hash_id(id) % u64::from(vbuckets.max(1))) as u16)
+}

@@ -1,0 +1,196 @@
+//! Indexes: what the user declared, and the state, places and moves that the cluster adds to it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::expr::{ColumnType, Expr};
+use crate::model::ids::{BucketId, Generation, IndexId, NodeId, SliceNo, TopologyNo};
+use crate::model::moves::SliceMove;
+use crate::model::topology::IndexTopology;
+
+/// Default number of slices of an index.
+pub const SLICES_DEFAULT: u16 = 8;
+/// Maximum number of slices of an index: a scan opens a cursor for each.
+pub const SLICES_MAX: u16 = 1024;
+/// Maximum number of replicas of an index besides the first copy.
+pub const REPLICAS_MAX: u8 = 7;
+/// Maximum number of key parts and included expressions of an index, together.
+pub const COLUMNS_MAX: usize = 32;
+
+/// The states of an index, as the index-manager design names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum IndexState {
+    /// Declared and not built yet; BUILD INDEX starts the build.
+    Pending,
+    /// Being built; the coordinator ends this state when every slice is readable.
+    Backfill,
+    /// Serves scans and follows the maintenance stream.
+    Maintenance,
+}
+
+impl IndexState {
+    /// Its name in SHOW INDEXES and in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Backfill => "backfill",
+            Self::Maintenance => "maintenance",
+        }
+    }
+}
+
+/// One part of an index key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeyPart {
+    /// The expression evaluated for each document; `Expr::Unnest` for an array key.
+    pub expr: Expr,
+    /// The name of its column in results.
+    pub name: String,
+    /// The type of its column in results.
+    pub column_type: ColumnType,
+    /// True if the part is in descending order (DESC).
+    pub descending: bool,
+    /// True if a document whose leading part is MISSING is indexed too. It has no effect on later parts, which are
+    /// indexed with MISSING in any case.
+    pub include_missing: bool,
+}
+
+/// An included expression: kept beside the key, not part of the order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IncludedColumn {
+    /// The expression evaluated for each document.
+    pub expr: Expr,
+    /// The name of its column in results.
+    pub name: String,
+    /// The type of its column in results.
+    pub column_type: ColumnType,
+}
+
+/// The rule that assigns entries to slices.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum PartitionBy {
+    /// The hash of the document's id: a mutation concerns one slice.
+    DocumentId,
+    /// The hash of expressions over the document: a mutation concerns every slice.
+    Exprs(Vec<Expr>),
+}
+
+/// The definition of an index, as the user declared it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IndexSpec {
+    /// The name, folded as SQL folds it.
+    pub name: String,
+    /// The name of the bucket.
+    pub bucket: String,
+    /// PRIMARY: no key parts, one entry per document.
+    pub primary: bool,
+    /// The key parts, in order.
+    pub keys: Vec<KeyPart>,
+    /// The included expressions, in order.
+    pub include: Vec<IncludedColumn>,
+    /// WHERE: documents for which it is not true are left out.
+    pub predicate: Option<Expr>,
+    /// How entries are spread over slices.
+    pub partition: PartitionBy,
+    /// The number of slices.
+    pub slices: u16,
+    /// The number of copies of each slice besides the first.
+    pub replicas: u8,
+    /// True if the included values are kept in fragments of their own, which a scan that does not ask for them never reads.
+    pub include_apart: bool,
+    /// The statement that declared it, for SHOW INDEXES.
+    pub sql: String,
+}
+
+impl IndexSpec {
+    /// Creates the definition of a primary index with one slice and no replicas, partitioned by document id.
+    pub fn new(name: impl Into<String>, bucket: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            bucket: bucket.into(),
+            primary: true,
+            keys: Vec::new(),
+            include: Vec::new(),
+            predicate: None,
+            partition: PartitionBy::DocumentId,
+            slices: 1,
+            replicas: 0,
+            include_apart: false,
+            sql: String::new(),
+        }
+    }
+
+    /// The key part that is an array key, if there is one.
+    pub fn array_part(&self) -> Option<usize> {
+        self.keys.iter().position(|part| matches!(part.expr, Expr::Unnest(_)))
+    }
+
+    /// The descending flag of each key part, as the key decoders take them.
+    pub fn descending(&self) -> Vec<bool> {
+        self.keys.iter().map(|part| part.descending).collect()
+    }
+}
+
+/// An index as all services know it: definition, state and topology.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IndexInfo {
+    /// Its number.
+    pub id: IndexId,
+    /// Its bucket.
+    pub bucket: BucketId,
+    /// What the user declared.
+    pub spec: Arc<IndexSpec>,
+    /// The state of its life cycle.
+    pub state: IndexState,
+    /// The generation that is being built or served.
+    pub generation: Generation,
+    /// The nodes that keep its slices.
+    pub topology: Arc<IndexTopology>,
+    /// The moves of its slices in progress, by number.
+    pub moves: Vec<SliceMove>,
+    /// Grows with each change of this record: a service that knows a larger revision ignores a smaller one.
+    pub revision: u64,
+}
+
+impl IndexInfo {
+    /// True if a node receives the mutations of a slice, because it keeps a copy, is about to receive one, or still has
+    /// one that scans may need.
+    pub fn feeds(&self, node: NodeId, slice: SliceNo) -> bool {
+        self.topology.hosts(node, slice)
+            || self.moves.iter().any(|m| m.slice == slice && m.feeds(node))
+    }
+
+    /// True if a node receives the mutations of any slice.
+    pub fn feeds_any(&self, node: NodeId) -> bool {
+        self.topology.placement.iter().flatten().any(|host| *host == node)
+            || self.moves.iter().any(|m| m.feeds(node))
+    }
+
+    /// True if a node may keep a copy of a slice; any other copy may be deleted.
+    pub fn may_keep(&self, node: NodeId, slice: SliceNo) -> bool {
+        self.topology.hosts(node, slice)
+            || self.moves.iter().any(|m| m.slice == slice && m.concerns(node))
+    }
+}
+
+impl IndexInfo {
+    /// Creates the first generation of an index, before its build. `placement` has the nodes of each slice.
+    pub fn new(
+        id: IndexId,
+        bucket: BucketId,
+        spec: IndexSpec,
+        placement: Vec<Vec<NodeId>>,
+    ) -> Self {
+        Self {
+            id,
+            bucket,
+            spec: Arc::new(spec),
+            state: IndexState::Backfill,
+            generation: Generation(0),
+            topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
+            moves: Vec::new(),
+            revision: 0,
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The data model of the cluster: identifiers, positions in a source's history, definitions, and placement.
+//!
+//! The types are plain data, with the questions that the data alone can answer. No module here knows a message or a
+//! service.
+
+pub mod bucket;
+pub mod catalog;
+pub mod cut;
+pub mod history;
+pub mod homes;
+pub mod ids;
+pub mod index;
+pub mod moves;
+pub mod node;
+pub mod rollback;
+pub mod topology;

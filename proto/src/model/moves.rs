@@ -1,0 +1,184 @@
+//! Moves of slices between nodes: their record in the StateContext, plans, and progress reports.
+//!
+//! A move passes the stages of the index-manager design (`index rebalance`):
+//!
+//! | stage | what happens | the leader ends the stage when |
+//! |---|---|---|
+//! | `start` | the move waits: each node takes part in a bounded number of moves | both nodes have room |
+//! | `pending` | the target copies the fragments of an existing copy, byte for byte | the target reports that it has them |
+//! | `catchup` | the target receives the slice's mutations too; between two epochs it fetches the changes up to the epoch that it has applied, and then shows the slice | both ends report the same checksum at one epoch |
+//! | `done` | the topology names the target; the source can still be read | no scan can ask for an epoch from before |
+//!
+//! Until `done` the source keeps the authoritative copy. After a failure of either end the move goes on from its stage, or
+//! it is undone and nothing has changed.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::ids::{Epoch, Generation, IndexId, MoveId, NodeId, SliceNo};
+
+/// The stage of a move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum MoveStage {
+    /// The move waits for its turn.
+    Start,
+    /// The target copies fragments.
+    Pending,
+    /// The target receives the maintenance stream and catches up to an epoch.
+    Catchup,
+    /// The topology has changed; the source's copy is kept for scans that began before.
+    Done,
+}
+
+impl MoveStage {
+    /// Its name in SHOW MOVES and in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Pending => "pending",
+            Self::Catchup => "catchup",
+            Self::Done => "done",
+        }
+    }
+}
+
+/// A move of one slice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SliceMove {
+    /// Its number.
+    pub id: MoveId,
+    /// The slice.
+    pub slice: SliceNo,
+    /// The node whose copy is removed; `None` if the move adds a copy.
+    pub from: Option<NodeId>,
+    /// The node that receives a copy; `None` if the move only removes one, which is `done` at once.
+    pub to: Option<NodeId>,
+    /// The current stage.
+    pub stage: MoveStage,
+    /// The bucket's newest epoch when the stage began; in `pending` this is the rebalance timestamp.
+    pub epoch: Epoch,
+}
+
+impl SliceMove {
+    /// True if the node is the source or the target.
+    pub fn concerns(&self, node: NodeId) -> bool {
+        self.from == Some(node) || self.to == Some(node)
+    }
+
+    /// True if the move makes the node receive the slice's mutations.
+    pub fn feeds(&self, node: NodeId) -> bool {
+        match self.stage {
+            MoveStage::Start | MoveStage::Pending => false,
+            MoveStage::Catchup => self.to == Some(node),
+            MoveStage::Done => self.from == Some(node),
+        }
+    }
+}
+
+/// A move that has ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndedMove {
+    /// The index.
+    pub index: IndexId,
+    /// The move, with the last stage that it reached.
+    pub was: SliceMove,
+    /// The reason for undoing it; `None` if it was completed.
+    pub undone: Option<String>,
+}
+
+/// A move that the planner proposes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedMove {
+    /// The index.
+    pub index: IndexId,
+    /// Its generation.
+    pub generation: Generation,
+    /// The slice.
+    pub slice: SliceNo,
+    /// The node whose copy is removed, if any.
+    pub from: Option<NodeId>,
+    /// The node that receives a copy, if any.
+    pub to: Option<NodeId>,
+    /// The reason for the move, as text for the operator.
+    pub reason: String,
+}
+
+/// A request for a rebalance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RebalanceRequest {
+    /// The name of the only index to move; `None` moves slices of all indexes.
+    pub index: Option<String>,
+    /// True to return the plan without carrying it out.
+    pub dry_run: bool,
+}
+
+/// The plan of a rebalance.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RebalancePlan {
+    /// The moves, in their order.
+    pub moves: Vec<PlannedMove>,
+    /// The load of each node before and after the plan.
+    pub loads: Vec<PlannedLoad>,
+}
+
+/// The load of a node before and after a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedLoad {
+    /// The node.
+    pub node: NodeId,
+    /// Copies of slices before and after.
+    pub copies: (u64, u64),
+    /// Their bytes before and after.
+    pub bytes: (u64, u64),
+}
+
+/// The progress of a move, as its target reports it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MoveProgress {
+    /// The index.
+    pub index: IndexId,
+    /// The move.
+    pub id: MoveId,
+    /// The phase of the target.
+    pub phase: MovePhase,
+    /// Bytes copied.
+    pub bytes: u64,
+    /// Total bytes to copy, as far as known.
+    pub bytes_total: u64,
+    /// Bytes copied in the last second or so.
+    pub bytes_per_s: u64,
+    /// The last error; the target retries after it.
+    pub trouble: Option<String>,
+}
+
+/// The phase of a move's target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum MovePhase {
+    /// The target copies files.
+    Copying,
+    /// The target has a copy as of the rebalance timestamp or later, and waits for the stream to feed it.
+    Copied,
+    /// The target serves the slice.
+    Installed,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mutations_go_to_the_target_while_it_catches_up_and_to_the_source_while_it_is_read() {
+        let at = |stage| SliceMove {
+            id: MoveId(1),
+            slice: SliceNo(0),
+            from: Some(NodeId(1)),
+            to: Some(NodeId(2)),
+            stage,
+            epoch: Epoch(9),
+        };
+        let fed = |stage| [NodeId(1), NodeId(2)].map(|node| at(stage).feeds(node));
+        assert_eq!(fed(MoveStage::Start), [false, false], "the topology feeds the source");
+        assert_eq!(fed(MoveStage::Pending), [false, false]);
+        assert_eq!(fed(MoveStage::Catchup), [false, true]);
+        assert_eq!(fed(MoveStage::Done), [true, false], "the topology feeds the target");
+    }
+}

@@ -1,0 +1,43 @@
+//! Registered processes and their roles.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::ids::NodeId;
+
+/// The role of a process in the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Role {
+    /// A member of the replicated coordinator.
+    Coordinator,
+    /// Keeps documents or follows a source, and streams key-versions.
+    Projector,
+    /// Keeps slices.
+    Indexer,
+    /// Runs scans.
+    Router,
+}
+
+impl Role {
+    /// Its name on the command line and in SHOW NODES.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Coordinator => "coordinator",
+            Self::Projector => "projector",
+            Self::Indexer => "indexer",
+            Self::Router => "router",
+        }
+    }
+}
+
+/// A registered process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeInfo {
+    /// Its number; unique over all roles, kept in its data directory.
+    pub id: NodeId,
+    /// The role of the process.
+    pub role: Role,
+    /// Where its gRPC service listens, `host:port`; in one process any unique name.
+    pub address: String,
+    /// The failure zone: copies of a slice avoid sharing one. Empty means a zone of its own.
+    pub zone: String,
+}

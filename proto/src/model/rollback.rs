@@ -1,0 +1,112 @@
+//! Rollback: what the cluster does when a source has lost a piece of its history (seed 003, "kv-rollback").
+//!
+//! A source that comes back with less than it had, or with another history, shows this in its failover logs
+//! ([`crate::model::history`]). The coordinator compares them with the last stability timestamp. If that timestamp is not a
+//! place in the new history, the bucket passes through these stages, each one a command in the replicated log:
+//!
+//! | stage | meaning | the leader ends the stage |
+//! |---|---|---|
+//! | `started` | a loss was seen: no epochs are published, new scans wait, moves are undone | with the source's present history |
+//! | `prepare` | the *failover timestamp* (the end of the surviving history) is known, and the rollback point: the newest retained epoch that lies within the new history in every vbucket | at once |
+//! | `restart` | the *restart timestamp* is known: the cut from which mutations are applied again | at once |
+//! | `rollback` | the epochs above the rollback point are dead, and the next epoch is published | when each live indexer has applied it |
+//!
+//! That next epoch ends at the failover timestamp, has the rollback point as its parent, and a number above all numbers
+//! ever used. An indexer whose newest epoch is above the point goes back to the point before it applies anything else. It
+//! learns of the rollback from the catalog ([`DeadEpochs`]), so it may have been down during all of it. A slice that
+//! cannot go back that far is dropped and fetched from a copy that could; without such a copy the node rebuilds it from
+//! the source.
+//!
+//! From then on scans read nothing below that epoch. It contains every surviving mutation, so a rollback never hides one.
+//! Dead epochs are refused for ever, also in tokens.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::cut::{Cut, EpochMark};
+use crate::model::history::SourceHistory;
+use crate::model::ids::Epoch;
+
+/// Maximum number of ranges of dead epochs that a bucket remembers. A node that was away for more rollbacks than that
+/// finds its epoch outside the source's history, and starts without slices.
+pub const DEAD_MAX: usize = 16;
+
+/// The stages of a rollback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum RollbackStage {
+    /// A loss was seen.
+    Started,
+    /// The end of the surviving history and the rollback point are known.
+    Prepare,
+    /// The cut from which mutations are applied again is known.
+    Restart,
+    /// Indexers go back.
+    Rollback,
+}
+
+impl RollbackStage {
+    /// Its name in SHOW ROLLBACKS.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Started => "started",
+            Self::Prepare => "prepare",
+            Self::Restart => "restart",
+            Self::Rollback => "rollback",
+        }
+    }
+}
+
+/// The rollback of a bucket in progress.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rollback {
+    /// The current stage.
+    pub stage: RollbackStage,
+    /// The failover timestamp, the end of the surviving history. Set from `prepare` on.
+    pub failover: Option<Arc<Cut>>,
+    /// The rollback point; zero if no retained epoch fits and all slices are rebuilt. Set from `prepare` on.
+    pub point: Epoch,
+    /// The restart timestamp: mutations behind it are applied again. Set from `restart` on.
+    pub restart: Option<Arc<Cut>>,
+    /// The first epoch after the rollback, which shows all surviving mutations. Set in `rollback`.
+    pub resumes: Option<Epoch>,
+}
+
+/// A step of a rollback, as a command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RollbackStep {
+    /// Reports the source's history. If nothing was lost, its branches are adopted and no rollback begins.
+    Compare(SourceHistory),
+    /// `started` → `prepare`, with the history as it is now.
+    Prepare(SourceHistory),
+    /// `prepare` → `restart`.
+    Restart,
+    /// `restart` → `rollback`.
+    Rollback,
+    /// Each living indexer has applied the first epoch after the rollback.
+    End {
+        /// The first epoch after the rollback: the step is ignored if another rollback has begun meanwhile.
+        resumed: Epoch,
+    },
+}
+
+/// A range of epochs that a rollback has undone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeadEpochs {
+    /// The rollback point; `None` if no retained epoch fitted.
+    pub point: Option<EpochMark>,
+    /// The newest epoch of the range.
+    pub to: Epoch,
+}
+
+impl DeadEpochs {
+    /// The newest epoch below the range; zero if there is none.
+    pub fn above(&self) -> Epoch {
+        self.point.as_ref().map(|mark| mark.epoch).unwrap_or_default()
+    }
+
+    /// True if the epoch is in the range.
+    pub fn contains(&self, epoch: Epoch) -> bool {
+        self.above() < epoch && epoch <= self.to
+    }
+}

@@ -1,0 +1,210 @@
+//! The replicated commands, the only changes of the StateContext. Every member applies them in the order of the
+//! coordinators' log. The outcome of a request is part of the replicated state, so that a client that repeats a request
+//! receives the first outcome.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::model::bucket::SourceKind;
+use crate::model::cut::Position;
+use crate::model::ids::{BucketId, Epoch, Generation, IndexId, MoveId, NodeId, VbucketId};
+use crate::model::index::IndexSpec;
+use crate::model::moves::{MoveStage, PlannedMove};
+use crate::model::node::NodeInfo;
+use crate::model::rollback::RollbackStep;
+
+/// Identifies one request of one client, so that a repeated request is not executed twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RequestId {
+    /// The client, a random number.
+    pub client: u64,
+    /// The number of the request, counted by the client.
+    pub sequence: u64,
+}
+
+/// A command with the identity of its request; commands of the leader itself have none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CommandRequest {
+    /// The identity of the request, for retries.
+    pub request: Option<RequestId>,
+    /// The command.
+    pub command: Command,
+}
+
+/// A change of the StateContext.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Command {
+    /// CREATE BUCKET. The new bucket has epoch 1 from the start, with a cut at the beginning of its
+    /// history, so that an empty bucket can be scanned. Refused (`Unavailable`) while no projector
+    /// is registered; the projectors with the fewest buckets get it.
+    CreateBucket {
+        /// Its name.
+        name: String,
+        /// The number of its vbuckets.
+        vbuckets: u16,
+        /// The kind of its source.
+        source: SourceKind,
+        /// The number of projectors that share its vbuckets. Only a pushed bucket may have several, since its mutations are
+        /// independent; the statements of an embedded bucket are atomic because one process numbers them.
+        projectors: u16,
+        /// Not an error if there is one of that name.
+        if_not_exists: bool,
+    },
+    /// ALTER BUCKET … MOVE VBUCKET …: transfers vbuckets of a pushed bucket to a projector. Vbuckets that it owns already are
+    /// left out; a vbucket that is being transferred elsewhere is refused.
+    HandOver {
+        /// The bucket's name.
+        bucket: String,
+        /// The vbuckets.
+        vbuckets: Vec<VbucketId>,
+        /// The projector that receives them.
+        to: NodeId,
+    },
+    /// The target of a hand-over has the whole vbucket and becomes its owner. Sent by the target; refused if the hand-over was
+    /// cancelled.
+    HandedOver {
+        /// The bucket.
+        bucket: BucketId,
+        /// [`HandOver::number`](crate::model::homes::HandOver::number).
+        number: u64,
+    },
+    /// ALTER BUCKET … CANCEL MOVES: cancels all transfers of a bucket's vbuckets.
+    CancelHandOver {
+        /// The bucket's name.
+        bucket: String,
+    },
+    /// DROP BUCKET, with its indexes.
+    DropBucket {
+        /// Its name.
+        name: String,
+        /// Not an error if there is none.
+        if_exists: bool,
+    },
+    /// CREATE INDEX. Slices are placed at once, by a pure planner over the registered indexers
+    /// (replicas on different nodes and zones); too few of them is refused with what is there.
+    CreateIndex {
+        /// The definition.
+        spec: IndexSpec,
+        /// True to leave the index `pending`.
+        defer_build: bool,
+        /// Not an error if there is one of that name.
+        if_not_exists: bool,
+    },
+    /// BUILD INDEX ON bucket (names): all or none.
+    BuildIndexes {
+        /// The bucket's name.
+        bucket: String,
+        /// The indexes' names.
+        names: Vec<String>,
+    },
+    /// DROP INDEX.
+    DropIndex {
+        /// Its name.
+        name: String,
+        /// Not an error if there is none.
+        if_exists: bool,
+    },
+    /// A process joins, or comes back with a new address. A node id that a process of another role
+    /// has is refused.
+    RegisterNode(NodeInfo),
+    /// All slices of an index can be read: `backfill` → `maintenance`. From the leader.
+    IndexReady {
+        /// The index.
+        index: IndexId,
+        /// The generation that is ready.
+        generation: Generation,
+    },
+    /// Moves of slices, each at `start` (or at once `done`, where a copy only goes). Those that cannot be
+    /// made (any more) are left out; only if none is left is the command refused.
+    StartMoves(Vec<PlannedMove>),
+    /// The next stage of a move: `start` → `pending` → `catchup` → `done`, which changes the topology.
+    /// From the leader; nothing happens if the move is not in the stage before.
+    AdvanceMove {
+        /// The index.
+        index: IndexId,
+        /// The move.
+        id: MoveId,
+        /// The stage that begins.
+        stage: MoveStage,
+    },
+    /// A move ends: from `done` it is forgotten, from any other stage it is undone. From the leader.
+    EndMove {
+        /// The index.
+        index: IndexId,
+        /// The move.
+        id: MoveId,
+        /// Why it is undone; `None` ends one that is `done`, and only that.
+        undone: Option<String>,
+    },
+    /// CANCEL REBALANCE: undoes the moves that are not `done`, of one index or of all.
+    CancelMoves {
+        /// The index's name.
+        index: Option<String>,
+    },
+    /// DRAIN NODE: the indexer gets no more slices, and the leader moves away those that it has; or, with
+    /// `drain` false, it gets slices again.
+    DrainNode {
+        /// The node.
+        node: NodeId,
+        /// Begin or stop?
+        drain: bool,
+    },
+    /// REMOVE NODE: the process is no longer of the cluster. An indexer that is the only one with a slice
+    /// is refused; its other copies are given up.
+    RemoveNode {
+        /// The node.
+        node: NodeId,
+    },
+    /// ALTER INDEX … SET (replicas = n): the leader makes more copies, or gives some up.
+    SetReplicas {
+        /// The index's name.
+        index: String,
+        /// Copies besides the first.
+        replicas: u8,
+    },
+    /// ALTER INDEX … SET (include_apart = …): each node divides its fragments anew, without copying.
+    SetIncludeApart {
+        /// The index's name.
+        index: String,
+        /// See `IndexSpec::include_apart`.
+        apart: bool,
+    },
+    /// One tick of stability timestamps, for all buckets that changed. From the leader.
+    PromoteEpochs(Vec<Promotion>),
+    /// The next step of a bucket's rollback, or the first. From the leader; a step that does not follow the
+    /// stage at hand changes nothing.
+    Rollback {
+        /// The bucket.
+        bucket: BucketId,
+        /// What is done.
+        step: RollbackStep,
+    },
+}
+
+/// A new stability timestamp of one bucket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Promotion {
+    /// The bucket.
+    pub bucket: BucketId,
+    /// The positions that changed since the bucket's last epoch.
+    pub changes: Vec<(VbucketId, Position)>,
+    /// No scan asks for an epoch below this one any more.
+    pub horizon: Epoch,
+}
+
+/// What a command answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// A bucket of that name exists now.
+    Bucket(BucketId),
+    /// An index of that name exists now; it serves scans when its state is `maintenance`.
+    Index(IndexId),
+    /// Indexes that are being built now.
+    Building(Vec<IndexId>),
+    /// Moves that begin, or end, now.
+    Moves(Vec<MoveId>),
+    /// Done, or nothing to do (IF EXISTS).
+    Done,
+    /// Refused; the state is as it was.
+    Refused(Error),
+}

@@ -1,0 +1,254 @@
+//! Packed key-versions: the writer and the readers in place.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::model::ids::{Generation, IndexId, SliceNo};
+use crate::rpc::varint::{corrupt, put_bytes, put_varint, take, take_bytes, take_varint};
+
+/// The kind of a mutation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MutationKind {
+    /// The document was written. With entries in an index this is the design's Upsert, without entries its UpsertDeletion.
+    Upsert,
+    /// The document was removed.
+    Deletion,
+}
+
+/// Writes packed key-versions.
+#[derive(Debug, Default)]
+pub struct KeyVersionsWriter {
+    out: Vec<u8>,
+}
+
+impl KeyVersionsWriter {
+    /// Begins a mutation; `indexes` calls of [`Self::index`] follow.
+    pub fn mutation(
+        &mut self,
+        seqno_minus_base: u64,
+        kind: MutationKind,
+        id: &str,
+        indexes: usize,
+    ) {
+        put_varint(&mut self.out, seqno_minus_base);
+        self.out.push(match kind {
+            MutationKind::Upsert => 0,
+            MutationKind::Deletion => 1,
+        });
+        put_bytes(&mut self.out, id.as_bytes());
+        put_varint(&mut self.out, indexes as u64);
+    }
+
+    /// Begins the state of one index; `entries` calls of [`Self::entry`] follow.
+    pub fn index(&mut self, index: IndexId, generation: Generation, entries: usize) {
+        put_varint(&mut self.out, index.0);
+        put_varint(&mut self.out, u64::from(generation.0));
+        put_varint(&mut self.out, entries as u64);
+    }
+
+    /// One entry: the encoded key parts (without the id) and the encoded included values.
+    pub fn entry(&mut self, slice: SliceNo, key: &[u8], include: &[u8]) {
+        put_varint(&mut self.out, u64::from(slice.0));
+        put_bytes(&mut self.out, key);
+        put_bytes(&mut self.out, include);
+    }
+
+    /// A mutation as it was read, with all its indexes.
+    pub fn copy(&mut self, versions: &KeyVersions<'_>) {
+        let KeyVersions { seqno_minus_base, kind, id, indexes, rest } = *versions;
+        self.mutation(seqno_minus_base, kind, id, indexes);
+        self.out.extend_from_slice(rest);
+    }
+
+    /// The state of one index as it was read, with its entries.
+    pub fn copy_index(&mut self, keys: &IndexKeys<'_>) {
+        self.index(keys.index, keys.generation, keys.entries);
+        self.out.extend_from_slice(keys.rest);
+    }
+
+    /// Bytes written so far.
+    pub fn len(&self) -> usize {
+        self.out.len()
+    }
+
+    /// True if nothing was written.
+    pub fn is_empty(&self) -> bool {
+        self.out.is_empty()
+    }
+
+    /// Returns the packed bytes.
+    pub fn finish(&mut self) -> Bytes {
+        std::mem::take(&mut self.out).into()
+    }
+}
+
+/// One mutation of a packed body; borrowed from it.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyVersions<'a> {
+    /// Its seqno, relative to the base.
+    pub seqno_minus_base: u64,
+    /// The kind of the mutation.
+    pub kind: MutationKind,
+    /// The document's id.
+    pub id: &'a str,
+    indexes: usize,
+    rest: &'a [u8],
+}
+
+/// The state of a document in one index.
+#[derive(Clone, Copy, Debug)]
+pub struct IndexKeys<'a> {
+    /// The index.
+    pub index: IndexId,
+    /// Its generation.
+    pub generation: Generation,
+    /// The number of entries; zero is the empty state.
+    pub entries: usize,
+    rest: &'a [u8],
+}
+
+/// One entry of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryKeys<'a> {
+    /// The slice that it belongs to.
+    pub slice: SliceNo,
+    /// The encoded key parts, without the id.
+    pub key: &'a [u8],
+    /// The encoded included values.
+    pub include: &'a [u8],
+}
+
+/// Reads packed key-versions in place; each item is checked as it is reached, and the first error ends
+/// the iteration.
+pub struct KeyVersionsReader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> KeyVersionsReader<'a> {
+    /// A reader of a packed body.
+    pub fn new(body: &'a [u8]) -> Self {
+        Self { rest: body }
+    }
+
+    fn read(&mut self) -> Result<KeyVersions<'a>> {
+        let seqno_minus_base = take_varint(&mut self.rest)?;
+        let kind = match take(&mut self.rest, 1)?[0] {
+            0 => MutationKind::Upsert,
+            1 => MutationKind::Deletion,
+            other => return Err(corrupt(&format!("kind {other}"))),
+        };
+        let id = std::str::from_utf8(take_bytes(&mut self.rest)?)
+            .map_err(|_| corrupt("an id that is not UTF-8"))?;
+        let indexes = take_count(&mut self.rest)?;
+        let begin = self.rest;
+        for _ in 0..indexes {
+            read_index(&mut self.rest)?;
+        }
+        let rest = &begin[..begin.len() - self.rest.len()];
+        Ok(KeyVersions { seqno_minus_base, kind, id, indexes, rest })
+    }
+}
+
+impl<'a> Iterator for KeyVersionsReader<'a> {
+    type Item = Result<KeyVersions<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let item = self.read();
+        if item.is_err() {
+            self.rest = &[];
+        }
+        Some(item)
+    }
+}
+
+impl<'a> KeyVersions<'a> {
+    /// The states of the document, one for each index.
+    pub fn indexes(&self) -> impl Iterator<Item = IndexKeys<'a>> + use<'a> {
+        let mut rest = self.rest;
+        (0..self.indexes).map_while(move |_| read_index(&mut rest).ok())
+    }
+}
+
+impl<'a> IndexKeys<'a> {
+    /// The entries that the document has from now on.
+    pub fn entries(&self) -> impl Iterator<Item = EntryKeys<'a>> + use<'a> {
+        let mut rest = self.rest;
+        (0..self.entries).map_while(move |_| read_entry(&mut rest).ok())
+    }
+}
+
+fn read_index<'a>(rest: &mut &'a [u8]) -> Result<IndexKeys<'a>> {
+    let index = IndexId(take_varint(rest)?);
+    let generation = Generation(narrow(take_varint(rest)?)?);
+    let entries = take_count(rest)?;
+    let begin = *rest;
+    for _ in 0..entries {
+        read_entry(rest)?;
+    }
+    Ok(IndexKeys { index, generation, entries, rest: &begin[..begin.len() - rest.len()] })
+}
+
+fn read_entry<'a>(rest: &mut &'a [u8]) -> Result<EntryKeys<'a>> {
+    let slice = SliceNo(narrow(take_varint(rest)?)?);
+    Ok(EntryKeys { slice, key: take_bytes(rest)?, include: take_bytes(rest)? })
+}
+
+fn narrow<T: TryFrom<u64>>(value: u64) -> Result<T> {
+    T::try_from(value).map_err(|_| corrupt("a number out of range"))
+}
+
+/// A count of items, each of at least one byte: never more than what is left, so that a damaged count
+/// cannot cause a large allocation.
+fn take_count(rest: &mut &[u8]) -> Result<usize> {
+    let count = take_varint(rest)?;
+    usize::try_from(count)
+        .ok()
+        .filter(|count| *count <= rest.len())
+        .ok_or_else(|| corrupt("a count beyond the end"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let mut writer = KeyVersionsWriter::default();
+        writer.mutation(3, MutationKind::Upsert, "a", 2);
+        writer.index(IndexId(1), Generation(0), 2);
+        writer.entry(SliceNo(4), b"k1", b"");
+        writer.entry(SliceNo(4), b"k2", b"inc");
+        writer.index(IndexId(2), Generation(7), 0);
+        writer.mutation(9, MutationKind::Deletion, "", 0);
+        let body = writer.finish();
+        let read: Vec<_> = KeyVersionsReader::new(&body).collect::<Result<_>>().unwrap();
+        assert_eq!(read.len(), 2);
+        assert_eq!((read[0].seqno_minus_base, read[0].id), (3, "a"));
+        let indexes: Vec<_> = read[0].indexes().collect();
+        assert_eq!(indexes[0].entries().nth(1).unwrap().include, b"inc");
+        assert_eq!((indexes[1].generation, indexes[1].entries), (Generation(7), 0));
+        assert_eq!((read[1].kind, read[1].indexes().count()), (MutationKind::Deletion, 0));
+        for cut in 1..body.len() {
+            let whole = KeyVersionsReader::new(&body[..cut]).all(|item| item.is_ok());
+            let first = read[0].rest.len();
+            assert!(!whole || cut >= first, "a torn body must not read as whole at {cut}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_bodies_are_errors_and_never_panic(body: Vec<u8>) {
+            for item in KeyVersionsReader::new(&body).flatten() {
+                for index in item.indexes() {
+                    index.entries().count();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The messages that carry key-versions: of maintenance streams, and of backfills.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::model::cut::{Cut, EpochMark, Position};
+use crate::model::history::FailoverLogs;
+use crate::model::homes::VbucketSet;
+use crate::model::ids::{BucketId, Generation, IndexId, NodeId, Seqno, VbucketId, Vbuuid};
+use crate::model::index::IndexInfo;
+
+/// A piece of one vbucket's stream, for one node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frame {
+    /// The vbucket.
+    pub vbucket: VbucketId,
+    /// The branch that its end is on.
+    pub vbuuid: Vbuuid,
+    /// The seqno before its first mutation; the node's watermark must stand here.
+    pub from: Seqno,
+    /// Its last seqno, which becomes the node's watermark.
+    pub to: Seqno,
+    /// Packed key-versions, seqnos relative to `from`.
+    pub body: Bytes,
+}
+
+/// The request of an indexer to follow a bucket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubscribeRequest {
+    /// The indexer; the stream carries the entries of its slices.
+    pub node: NodeId,
+    /// The bucket.
+    pub bucket: BucketId,
+    /// The node's watermarks, from which the stream continues. `None` if the node has nothing of the bucket: the stream then
+    /// begins at the source's present.
+    pub from: Option<Cut>,
+    /// The newest epoch that the node has applied; the stream carries the newer ones.
+    pub last_epoch: crate::model::ids::Epoch,
+}
+
+/// A message of a maintenance stream (or of the catch-up stream that it begins as).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum StreamMessage {
+    /// The stream begins here, with these indexes in its frames: the ones that the catalog places on
+    /// the node and that are in `backfill` or `maintenance`.
+    Begin {
+        /// Where the frames begin, in each vbucket.
+        at: Cut,
+        /// The indexes for which frames are evaluated.
+        indexes: Vec<Arc<IndexInfo>>,
+        /// The vbuckets of the stream: a STREAM_BEGIN for each.
+        vbuckets: VbucketSet,
+    },
+    /// STREAM_BEGIN: the stream continues with one more vbucket, which was handed over to its projector.
+    StreamBegin {
+        /// The vbucket.
+        vbucket: VbucketId,
+        /// Where its frames begin.
+        at: Position,
+    },
+    /// STREAM_END: the stream has sent the whole vbucket, and its projector has handed it over.
+    StreamEnd {
+        /// The vbucket.
+        vbucket: VbucketId,
+        /// Where its frames end.
+        at: Position,
+    },
+    /// The history that the stream belongs to, sent after `Begin` and when a branch begins. All positions of the stream are
+    /// places in it: the stream ends when the source loses a piece of its history.
+    History(Arc<FailoverLogs>),
+    /// From here on the frames are evaluated for one more index (or for a new topology of one).
+    IndexJoin {
+        /// The index.
+        index: Arc<IndexInfo>,
+        /// The end of the last frame without it, in each vbucket.
+        at: Cut,
+    },
+    /// From here on the frames no longer carry an index: it was dropped or has left the node.
+    IndexLeave {
+        /// The index.
+        index: IndexId,
+    },
+    /// Frames, in the order of their seqnos within each vbucket.
+    Frames(Vec<Frame>),
+    /// A stability timestamp, sent after the frames that it covers or before some of them. The newest known one follows soon
+    /// after `Begin`, also on an idle bucket. A sender limits the bytes of frames ahead of the newest timestamp that it
+    /// has sent, so that the memory of a receiver, which gathers frames until their cut is known, is bounded too.
+    Epoch(EpochMark),
+    /// The node fell behind what the stream keeps: it opens a new one from its watermarks.
+    DropData,
+}
+
+/// Bytes of a frame besides its body.
+const FRAME_BYTES: usize = 64;
+/// Bytes of one position of a cut.
+const POSITION_BYTES: usize = 16;
+/// Approximate bytes of an index definition besides its topology.
+const INDEX_BYTES: usize = 2 << 10;
+
+impl Frame {
+    /// Bytes in memory, about.
+    pub fn bytes(&self) -> usize {
+        self.body.len() + FRAME_BYTES
+    }
+}
+
+impl StreamMessage {
+    /// Bytes in memory, about.
+    pub fn bytes(&self) -> usize {
+        let cut = |cut: &Cut| POSITION_BYTES * usize::from(cut.vbuckets());
+        match self {
+            Self::Begin { at, indexes, .. } => cut(at) + indexes.len() * INDEX_BYTES,
+            Self::IndexJoin { at, .. } => cut(at) + INDEX_BYTES,
+            Self::Frames(frames) => frames.iter().map(Frame::bytes).sum(),
+            Self::Epoch(mark) => cut(&mark.cut),
+            Self::History(logs) => logs.iter().map(|(_, b)| (1 + b.len()) * POSITION_BYTES).sum(),
+            Self::IndexLeave { .. }
+            | Self::DropData
+            | Self::StreamBegin { .. }
+            | Self::StreamEnd { .. } => 0,
+        }
+    }
+}
+
+impl BackfillMessage {
+    /// Bytes in memory, about.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Begin { cut } => POSITION_BYTES * usize::from(cut.vbuckets()),
+            Self::Documents(body) => body.len(),
+            Self::End => 0,
+        }
+    }
+}
+
+/// The request of an indexer for a snapshot from which it builds its slices of an index.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackfillRequest {
+    /// The indexer; the stream carries the entries of its slices.
+    pub node: NodeId,
+    /// The index.
+    pub index: IndexId,
+    /// Its generation.
+    pub generation: Generation,
+    /// The minimum revision of the index's record: an older one may lack slices of the node.
+    pub revision: u64,
+    /// Restricts the snapshot to these vbuckets; `None` if one projector owns all of them.
+    pub vbuckets: Option<VbucketSet>,
+}
+
+/// A message of a backfill stream.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BackfillMessage {
+    /// The snapshot's cut: durable positions, so that SYNC and an epoch will cover it. It covers the
+    /// place where the index joined the node's maintenance stream.
+    Begin {
+        /// The cut.
+        cut: Cut,
+    },
+    /// Packed key-versions of some documents, each with the seqno of its last change (base zero). A copy can be
+    /// compared with a snapshot whose documents come in the order of their ids, from message to message.
+    Documents(Bytes),
+    /// All documents have been sent.
+    End,
+}

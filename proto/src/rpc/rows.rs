@@ -1,0 +1,208 @@
+//! Rows on their way from a shard to the client, packed.
+
+use bytes::{Bytes, BytesMut};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, ErrorCode, Result};
+use crate::rpc::varint::{take_bytes, take_varint};
+
+/// Rows, packed back to back: `len(entry) entry len(include) include`, lengths as LEB128.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowBlock {
+    /// How many rows.
+    pub rows: u32,
+    /// The packed rows.
+    pub data: Bytes,
+}
+
+/// One row; borrowed from its block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row<'a> {
+    /// Encoded key parts, then the document id.
+    pub entry: &'a [u8],
+    /// Encoded included values, each as an ascending key part; empty if not asked for.
+    pub include: &'a [u8],
+}
+
+impl RowBlock {
+    /// The rows, read in place.
+    pub fn iter(&self) -> RowIter<'_> {
+        RowIter { rest: &self.data }
+    }
+
+    /// Checks a block received from the network: its rows are readable and their number is right.
+    pub fn validate(&self) -> Result<()> {
+        let mut rest = &self.data[..];
+        for _ in 0..self.rows {
+            take_bytes(&mut rest)?;
+            take_bytes(&mut rest)?;
+        }
+        match rest.is_empty() {
+            true => Ok(()),
+            false => {
+                Err(Error::new(ErrorCode::Corrupt, "a row block with bytes after its last row"))
+            }
+        }
+    }
+}
+
+/// Returns the row at an offset of a block's data and the offset of the next row, for merges that keep a place in
+/// each of several blocks.
+pub fn row_at(data: &[u8], at: usize) -> Option<(Row<'_>, usize)> {
+    let mut rest = data.get(at..).filter(|rest| !rest.is_empty())?;
+    let row = Row { entry: take_short(&mut rest)?, include: take_short(&mut rest)? };
+    Some((row, data.len() - rest.len()))
+}
+
+/// Iterates over the rows of a block.
+pub struct RowIter<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> RowIter<'a> {
+    /// Reads packed rows from the place where an earlier reader stopped.
+    pub fn new(rest: &'a [u8]) -> Self {
+        Self { rest }
+    }
+
+    /// The number of bytes not read yet, from which a later reader can continue.
+    pub fn rest_bytes(&self) -> usize {
+        self.rest.len()
+    }
+}
+
+impl<'a> Iterator for RowIter<'a> {
+    type Item = Row<'a>;
+
+    fn next(&mut self) -> Option<Row<'a>> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let entry = take_short(&mut self.rest)?;
+        let include = take_short(&mut self.rest)?;
+        Some(Row { entry, include })
+    }
+}
+
+/// `take_bytes` for the common case of a one-byte length.
+fn take_short<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let len = match rest.first()? {
+        short if *short < 0x80 => {
+            *rest = &rest[1..];
+            usize::from(*short)
+        }
+        _ => usize::try_from(take_varint(rest).ok()?).ok()?,
+    };
+    let (head, tail) = rest.split_at_checked(len)?;
+    *rest = tail;
+    Some(head)
+}
+
+/// Maximum bytes of an encoded length.
+const LEN_BYTES_MAX: usize = 10;
+/// Minimum growth of the buffer, in bytes.
+const ROOM_BYTES: usize = 1 << 10;
+
+/// Packs rows.
+#[derive(Debug, Default)]
+pub struct RowBlockBuilder {
+    rows: u32,
+    /// The rows, and room for more behind them.
+    data: BytesMut,
+    /// Bytes of the rows.
+    len: usize,
+}
+
+impl RowBlockBuilder {
+    /// A builder with room for `bytes`.
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self { rows: 0, data: BytesMut::with_capacity(bytes), len: 0 }
+    }
+
+    /// Appends a row.
+    #[inline]
+    pub fn push(&mut self, entry: &[u8], include: &[u8]) {
+        self.rows += 1;
+        self.put(entry);
+        self.put(include);
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        let room = self.room(bytes.len() + LEN_BYTES_MAX);
+        let (mut len, mut at) = (bytes.len(), 0);
+        while len >= 0x80 {
+            room[at] = len as u8 | 0x80;
+            len >>= 7;
+            at += 1;
+        }
+        room[at] = len as u8;
+        at += 1;
+        room[at..at + bytes.len()].copy_from_slice(bytes);
+        self.len += at + bytes.len();
+    }
+
+    /// Returns a buffer of at least so many bytes behind the rows, for encoded rows (entry and included values, each
+    /// preceded by its length). [`Self::commit`] adds them to the block.
+    #[inline]
+    pub fn room(&mut self, bytes: usize) -> &mut [u8] {
+        let end = self.len + bytes;
+        if self.data.len() < end {
+            self.data.resize(end + ROOM_BYTES, 0);
+        }
+        &mut self.data[self.len..]
+    }
+
+    /// Adds rows that were written into [`Self::room`]: their number and their total length in bytes.
+    #[inline]
+    pub fn commit(&mut self, rows: u32, bytes: usize) {
+        debug_assert!(self.len + bytes <= self.data.len(), "there was room for it");
+        self.rows += rows;
+        self.len += bytes;
+    }
+
+    /// Rows so far.
+    pub fn rows(&self) -> u32 {
+        self.rows
+    }
+
+    /// Bytes so far.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True if there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Takes the block and begins the next one with the same capacity.
+    pub fn finish(&mut self) -> RowBlock {
+        let next = BytesMut::with_capacity(self.data.len());
+        let mut data = std::mem::replace(&mut self.data, next);
+        data.truncate(std::mem::take(&mut self.len));
+        RowBlock { rows: std::mem::take(&mut self.rows), data: data.freeze() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_keep_rows_and_refuse_damage() {
+        let mut builder = RowBlockBuilder::default();
+        let long = vec![7; 300];
+        builder.push(b"a", b"");
+        builder.push(&long, b"x");
+        let block = builder.finish();
+        let rows: Vec<_> = block.iter().collect();
+        assert_eq!(
+            rows,
+            vec![Row { entry: b"a", include: b"" }, Row { entry: &long, include: b"x" }]
+        );
+        block.validate().unwrap();
+        let short = RowBlock { rows: 2, data: block.data.slice(..block.data.len() - 1) };
+        assert!(short.validate().is_err());
+        assert!(RowBlock { rows: 1, ..block }.validate().is_err());
+    }
+}

@@ -1,0 +1,166 @@
+//! Scans: the requests of a front end to a router and of a router to a shard, and their answers.
+//!
+//! An *entry* is the encoded key parts followed by the raw bytes of the document id (`key` says how);
+//! its bytes are its order and its identity, so a range, a resume point and a merge are byte
+//! comparisons. A row is an entry and the encoded included values.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::expr::Expr;
+use crate::expr::aggregate::{AggregateFunction, Partial};
+use crate::model::cut::Position;
+use crate::model::ids::{BucketId, Epoch, Generation, IndexId, NodeId, SliceNo, VbucketId};
+use crate::rpc::rows::RowBlock;
+
+/// A half-open range of entry bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyRange {
+    /// The inclusive lower bound; empty means the beginning.
+    pub low: Bytes,
+    /// The exclusive upper bound; `None` means the end.
+    pub high: Option<Bytes>,
+}
+
+impl KeyRange {
+    /// The range of all entries.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// True if the entry lies in the range.
+    pub fn contains(&self, entry: &[u8]) -> bool {
+        entry >= &self.low[..] && self.high.as_ref().is_none_or(|high| entry < &high[..])
+    }
+}
+
+/// The moment that a scan reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Consistency {
+    /// The newest epoch that all slices have applied.
+    #[default]
+    Any,
+    /// An epoch that covers these positions.
+    AtPlus(Vec<(VbucketId, Position)>),
+    /// An epoch that covers the source's durable end at the time of the request.
+    RequestPlus,
+    /// The given epoch, for the later scans of a transaction.
+    Epoch(Epoch),
+}
+
+/// The result of a scan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Output {
+    /// Entries, with the included values if asked for.
+    Rows {
+        /// True if the included values are needed.
+        include: bool,
+    },
+    /// One row of aggregates over all matching entries.
+    Aggregates(Vec<AggregateCall>),
+}
+
+/// One aggregate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AggregateCall {
+    /// The function.
+    pub function: AggregateFunction,
+    /// The argument; `None` for `count(*)`.
+    pub argument: Option<Expr>,
+}
+
+/// A scan of one index, as a front end requests it from a router.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScanRequest {
+    /// The index.
+    pub index: IndexId,
+    /// The ranges to read, ascending and disjoint; an empty list gives an empty result.
+    pub ranges: Vec<KeyRange>,
+    /// A further condition on each entry, over `Expr::Column` and `Expr::DocumentId`.
+    pub filter: Option<Expr>,
+    /// True to read from the last entry to the first.
+    pub reverse: bool,
+    /// True if rows must be in the index's order (or its reverse). Otherwise slices follow each other.
+    pub ordered: bool,
+    /// Returns only the first row of each run of equal leading key parts; the number of these parts. Implies `ordered`.
+    pub distinct_parts: Option<u16>,
+    /// Maximum number of rows.
+    pub limit: Option<u64>,
+    /// Number of rows to skip first.
+    pub offset: u64,
+    /// The kind of result.
+    pub output: Output,
+    /// The moment to read.
+    pub consistency: Consistency,
+    /// Time limit for starting to serve the scan, in milliseconds.
+    pub timeout_ms: u64,
+}
+
+/// A scan of one shard, as a router requests it from an indexer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ShardScan {
+    /// The bucket, in which the epoch is counted.
+    pub bucket: BucketId,
+    /// The index.
+    pub index: IndexId,
+    /// Its generation.
+    pub generation: Generation,
+    /// The slices to read, ascending. If the node lacks one of them, the answer is `ShardBatch::Moved` alone.
+    pub slices: Vec<SliceNo>,
+    /// The epoch to read. The indexer waits for it until `timeout_ms`, and refuses it below the floor of a slice.
+    pub epoch: Epoch,
+    /// The ranges to read, ascending and disjoint.
+    pub ranges: Vec<KeyRange>,
+    /// A further condition on each entry.
+    pub filter: Option<Expr>,
+    /// True to read from the last entry to the first.
+    pub reverse: bool,
+    /// True if rows must be in order over all slices.
+    pub ordered: bool,
+    /// Returns only the first row of each run of equal leading key parts; the number of these parts.
+    pub distinct_parts: Option<u16>,
+    /// The entry after which to begin, in the scan's direction.
+    pub resume_after: Option<Bytes>,
+    /// Maximum number of rows of this shard.
+    pub limit: Option<u64>,
+    /// The kind of result.
+    pub output: Output,
+    /// Time limit for starting to serve the scan, in milliseconds.
+    pub timeout_ms: u64,
+}
+
+/// A part of a shard's answer; the last one is `Done`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ShardBatch {
+    /// Rows in the scan's order. An empty batch tells the router that the scan is still running.
+    Rows(RowBlock),
+    /// Slices that the node does not have, each with a node that may have it. Nothing was read, and nothing follows.
+    Moved(Vec<(SliceNo, NodeId)>),
+    /// Partial aggregates of the whole shard, in the order of the calls.
+    Partials(Vec<Partial>),
+    /// Nothing follows.
+    Done,
+}
+
+impl ShardBatch {
+    /// Bytes in memory, about.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Rows(block) => block.data.len(),
+            Self::Moved(places) => size_of_val(&places[..]),
+            Self::Partials(partials) => size_of_val(&partials[..]),
+            Self::Done => 0,
+        }
+    }
+}
+
+/// The epochs that a node has applied, by which routers choose the epoch of a scan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AppliedReport {
+    /// The node.
+    pub node: NodeId,
+    /// The newest epoch applied, by bucket; only changed buckets, all of them in the first report.
+    pub applied: Vec<(BucketId, Epoch)>,
+    /// The oldest epoch that each readable slice can answer; all slices if any changed, else `None`.
+    pub readable: Option<Vec<(crate::model::ids::SliceId, Epoch)>>,
+}

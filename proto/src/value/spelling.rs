@@ -1,0 +1,99 @@
+//! Numbers as JSON spells them: any spelling of an integer that 64 bits hold is that integer, exactly.
+
+use crate::value::number::Number;
+
+/// The parts of a number as JSON spells it.
+struct Spelling<'a> {
+    negative: bool,
+    whole: &'a str,
+    fraction: &'a str,
+    exponent: i32,
+}
+
+impl<'a> Spelling<'a> {
+    fn read(text: &'a str) -> Option<Self> {
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let (negative, rest) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let (rest, exponent) = match rest.split_once(['e', 'E']) {
+            Some((rest, exponent)) => {
+                let unsigned = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+                if !digits(unsigned) {
+                    return None;
+                }
+                // Beyond the range of i32 the exponent only says "huge" or "tiny".
+                let huge = if exponent.starts_with('-') { i32::MIN / 2 } else { i32::MAX / 2 };
+                (rest, exponent.parse().unwrap_or(huge))
+            }
+            None => (rest, 0),
+        };
+        let (whole, fraction) = match rest.split_once('.') {
+            Some((whole, fraction)) if digits(fraction) => (whole, fraction),
+            Some(_) => return None,
+            None => (rest, ""),
+        };
+        if !digits(whole) || (whole.len() > 1 && whole.starts_with('0')) {
+            return None;
+        }
+        Some(Self { negative, whole, fraction, exponent })
+    }
+
+    /// The number, if it is an integer of at most 20 digits, the most that 64 bits need.
+    fn integer(&self) -> Option<i128> {
+        let fraction = self.fraction.trim_end_matches('0');
+        let zeros = i64::from(self.exponent) - fraction.len() as i64;
+        let all = format!("{}{fraction}", self.whole);
+        let digits = all.trim_end_matches('0');
+        let zeros = zeros + (all.len() - digits.len()) as i64;
+        let digits = digits.trim_start_matches('0');
+        if digits.is_empty() {
+            return Some(0);
+        }
+        if zeros < 0 || digits.len() as i64 + zeros > 20 {
+            return None;
+        }
+        let magnitude = digits.parse::<i128>().ok()? * 10i128.pow(zeros as u32);
+        Some(if self.negative { -magnitude } else { magnitude })
+    }
+}
+
+impl Number {
+    /// Reads a number as JSON spells it; None for any other text, and for one beyond the doubles.
+    pub fn parse(text: &str) -> Option<Self> {
+        // Most numbers are short integers, which need no second look: no sign, no leading zero.
+        let bytes = text.as_bytes();
+        if let [b'1'..=b'9', rest @ ..] = bytes
+            && rest.len() < 18
+            && rest.iter().all(u8::is_ascii_digit)
+        {
+            return text.parse().ok().map(Number::Int);
+        }
+        let spelling = Spelling::read(text)?;
+        match spelling.integer() {
+            Some(n) if i64::try_from(n).is_ok() || u64::try_from(n).is_ok() => {
+                Some(Number::from_i128(n))
+            }
+            _ => Number::from_f64(text.parse().ok()?),
+        }
+    }
+}
+
+/// Is this the spelling of a number, of whatever size?
+pub fn is_number(text: &str) -> bool {
+    Spelling::read(text).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extreme_exponents_neither_hang_nor_overflow() {
+        assert_eq!(Number::parse("0e999999999999"), Some(Number::Int(0)));
+        assert_eq!(Number::parse("1e-999999999999"), Some(Number::Int(0)));
+        assert_eq!(Number::parse("1e999999999999"), None);
+        assert_eq!(Number::parse(&format!("1{}e-400", "0".repeat(400))), Some(Number::Int(1)));
+    }
+}

@@ -1,0 +1,61 @@
+//! Keeps the router's view of the cluster current: the catalog, and what each indexer has applied.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use proto::Result;
+use proto::client::CatalogSink;
+use proto::env::Task;
+use proto::model::catalog::Catalog;
+use proto::model::ids::NodeId;
+use proto::model::node::{NodeInfo, Role};
+
+use crate::context::RouterContext;
+
+/// Takes over each catalog, and keeps a task for each indexer in it.
+pub(crate) struct CatalogWatch {
+    context: RouterContext,
+    indexers: BTreeMap<NodeId, (Arc<NodeInfo>, Task)>,
+}
+
+impl CatalogWatch {
+    pub fn new(context: RouterContext) -> Self {
+        Self { context, indexers: BTreeMap::new() }
+    }
+
+    fn watch_indexers(&mut self, catalog: &Catalog) {
+        let (context, indexers) = (&self.context, &mut self.indexers);
+        indexers.retain(|id, (node, _)| catalog.nodes.get(id) == Some(node));
+        for node in catalog.nodes.values().filter(|node| node.role == Role::Indexer) {
+            indexers.entry(node.id).or_insert_with(|| {
+                let follow = follow_applied(context.clone(), Arc::clone(node));
+                (Arc::clone(node), context.env.spawn("applied", follow))
+            });
+        }
+    }
+}
+
+impl CatalogSink for CatalogWatch {
+    async fn take_catalog(&mut self, catalog: Arc<Catalog>) -> Result<()> {
+        self.watch_indexers(&catalog);
+        self.context.topologies.take_catalog(&catalog);
+        self.context.catalog.store(catalog);
+        self.context.catalog_changed.send_modify(|count| *count += 1);
+        Ok(())
+    }
+}
+
+async fn follow_applied(context: RouterContext, node: Arc<NodeInfo>) {
+    loop {
+        // The handle is dropped at once: in one process it would keep a stopped indexer alive.
+        let watch = context.directory.indexer(&node).watch_applied().await;
+        if let Ok(mut reports) = watch {
+            while let Some(Ok(report)) = reports.next().await {
+                context.applied.report(report);
+            }
+        }
+        context.applied.lost(node.id);
+        tokio::time::sleep(context.config.retry).await;
+    }
+}

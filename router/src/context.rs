@@ -1,0 +1,29 @@
+//! What the scans and the tasks of a router share: its settings, the way to the other services, and what it knows.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use proto::env::Env;
+use proto::flow::Admission;
+use proto::model::catalog::Catalog;
+use proto::rpc::api::Directory;
+use tokio::sync::watch;
+
+use crate::config::Config;
+use crate::epochs::applied::AppliedEpochs;
+use crate::epochs::leases::Leases;
+use crate::epochs::topologies::Topologies;
+
+/// What the scans and the tasks of a router share.
+#[derive(Clone)]
+pub(crate) struct RouterContext {
+    pub config: Config,
+    pub env: Env,
+    pub directory: Arc<dyn Directory>,
+    pub catalog: Arc<ArcSwap<Catalog>>,
+    pub catalog_changed: watch::Sender<u64>,
+    pub applied: AppliedEpochs,
+    pub leases: Leases,
+    pub topologies: Topologies,
+    pub admission: Admission,
+}

@@ -1,0 +1,196 @@
+//! What each indexer has applied and which slices it can read: told by the indexers themselves, so that
+//! scans go on when no coordinator answers. A node whose stream broke is not counted until it is back.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dashmap::DashMap;
+use proto::model::catalog::Catalog;
+use proto::model::ids::{BucketId, Epoch, NodeId, SliceId, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::model::topology::TopologyProvider;
+use proto::plant::{self, Plant};
+use proto::rpc::scan::AppliedReport;
+use tokio::sync::watch;
+
+/// Nothing of a bucket below this epoch is chosen for a new scan; `None` while a rollback has not come so far
+/// that this is known.
+pub fn readable_from(catalog: &Catalog, bucket: BucketId) -> Option<Epoch> {
+    if plant::is(Plant::SurvivorsUnshown) {
+        return Some(Epoch(0));
+    }
+    catalog.buckets.get(&bucket).map_or(Some(Epoch(0)), |bucket| bucket.readable_from())
+}
+
+/// What the indexers have.
+#[derive(Clone)]
+pub struct AppliedEpochs {
+    nodes: Arc<DashMap<NodeId, NodeApplied>>,
+    changed: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct NodeApplied {
+    applied: BTreeMap<BucketId, Epoch>,
+    readable: BTreeMap<SliceId, Epoch>,
+}
+
+impl Default for AppliedEpochs {
+    fn default() -> Self {
+        Self { nodes: Arc::default(), changed: watch::Sender::new(0) }
+    }
+}
+
+impl AppliedEpochs {
+    /// Takes in what a node says.
+    pub fn report(&self, report: AppliedReport) {
+        let mut node = self.nodes.entry(report.node).or_default();
+        node.applied.extend(report.applied);
+        if let Some(readable) = report.readable {
+            node.readable = readable.into_iter().collect();
+        }
+        drop(node);
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    /// A node cannot be reached.
+    pub fn lost(&self, node: NodeId) {
+        self.nodes.remove(&node);
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    /// The newest epoch of each bucket that a node has applied: it was published.
+    pub fn newest(&self) -> BTreeMap<BucketId, Epoch> {
+        let mut newest = BTreeMap::new();
+        for node in self.nodes.iter() {
+            for (bucket, epoch) in &node.applied {
+                let known: &mut Epoch = newest.entry(*bucket).or_default();
+                *known = (*epoch).max(*known);
+            }
+        }
+        newest
+    }
+
+    /// Tells of each change.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// The newest epoch that every slice of an index can answer now: applied by a copy of each slice,
+    /// and not below that copy's floor.
+    pub fn newest_common(&self, index: &IndexInfo) -> Option<Epoch> {
+        let copies: Vec<Vec<(Epoch, Epoch)>> = self.copies(index);
+        let newest =
+            |copies: &Vec<(Epoch, Epoch)>| copies.iter().map(|(_, applied)| *applied).max();
+        let common = copies.iter().map(newest).collect::<Option<Vec<_>>>()?.into_iter().min()?;
+        let answers = |copies: &Vec<(Epoch, Epoch)>| {
+            copies.iter().any(|(floor, applied)| *floor <= common && common <= *applied)
+        };
+        copies.iter().all(answers).then_some(common)
+    }
+
+    /// The oldest epoch that every slice of an index can answer, now or when it has applied it; `None`
+    /// while a slice has no readable copy.
+    pub fn oldest_common(&self, index: &IndexInfo) -> Option<Epoch> {
+        let oldest = |copies: &Vec<(Epoch, Epoch)>| copies.iter().map(|(floor, _)| *floor).min();
+        self.copies(index).iter().map(oldest).collect::<Option<Vec<_>>>()?.into_iter().max()
+    }
+
+    /// For each slice, floor and newest applied epoch of its readable copies.
+    fn copies(&self, index: &IndexInfo) -> Vec<Vec<(Epoch, Epoch)>> {
+        let copies = |slice: SliceNo| {
+            let here = |node: NodeId| {
+                let node = self.nodes.get(&node)?;
+                let floor = *node.readable.get(&slice_id(index, slice))?;
+                let applied = *node.applied.get(&index.bucket)?;
+                Some((floor, applied.max(floor)))
+            };
+            self.known_copies(index, slice).into_iter().filter_map(here).collect()
+        };
+        (0..index.topology.slices()).map(SliceNo).map(copies).collect()
+    }
+
+    /// The nodes that may have a slice: those of the topology, then those that say so themselves, whatever
+    /// has moved since.
+    fn known_copies(&self, index: &IndexInfo, slice: SliceNo) -> Vec<NodeId> {
+        let mut copies: Vec<NodeId> = index.topology.replicas(slice).to_vec();
+        let id = slice_id(index, slice);
+        let others = self.nodes.iter().filter(|node| node.readable.contains_key(&id));
+        let mut others: Vec<NodeId> =
+            others.map(|node| *node.key()).filter(|node| !copies.contains(node)).collect();
+        others.sort();
+        copies.append(&mut others);
+        copies
+    }
+
+    /// Does a node say that it can read a slice, now or when it has applied the epoch?
+    pub fn reads(&self, node: NodeId, index: &IndexInfo, slice: SliceNo, epoch: Epoch) -> bool {
+        let node = self.nodes.get(&node);
+        let floor = node.and_then(|node| node.readable.get(&slice_id(index, slice)).copied());
+        floor.is_some_and(|floor| floor <= epoch)
+    }
+
+    /// The nodes that may be asked for a slice at an epoch: those that have applied it first, in the order of
+    /// the topology, then those that will; a node that is not connected comes last.
+    pub fn candidates(&self, index: &IndexInfo, slice: SliceNo, epoch: Epoch) -> Vec<NodeId> {
+        let mut candidates = self.known_copies(index, slice);
+        candidates.sort_by_key(|node| match self.nodes.get(node) {
+            Some(node) => {
+                let floor = node.readable.get(&slice_id(index, slice));
+                let applied = node.applied.get(&index.bucket);
+                match (floor, applied) {
+                    (Some(floor), Some(applied)) if *floor <= epoch && epoch <= *applied => 0,
+                    (Some(floor), _) if *floor <= epoch => 1,
+                    _ => 2,
+                }
+            }
+            None => 3,
+        });
+        candidates
+    }
+}
+
+fn slice_id(index: &IndexInfo, slice: SliceNo) -> SliceId {
+    SliceId { index: index.id, generation: index.generation, slice }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::model::ids::IndexId;
+    use proto::model::index::{IndexSpec, IndexState};
+
+    use super::*;
+
+    /// An index of two slices, each on a node of its own.
+    fn index() -> IndexInfo {
+        let spec = IndexSpec { slices: 2, ..IndexSpec::new("i", "b") };
+        let placement = vec![vec![NodeId(1)], vec![NodeId(2)]];
+        IndexInfo {
+            state: IndexState::Maintenance,
+            ..IndexInfo::new(IndexId(1), BucketId(1), spec, placement)
+        }
+    }
+
+    fn tell(applied: &AppliedEpochs, node: u64, floor: u64, newest: u64) {
+        let slice = slice_id(&index(), SliceNo(node as u16 - 1));
+        applied.report(AppliedReport {
+            node: NodeId(node),
+            applied: vec![(BucketId(1), Epoch(newest))],
+            readable: Some(vec![(slice, Epoch(floor))]),
+        });
+    }
+
+    #[test]
+    fn no_epoch_is_chosen_below_the_floor_of_a_slice() {
+        let (applied, index) = (AppliedEpochs::default(), index());
+        tell(&applied, 1, 12, 12);
+        assert_eq!(applied.oldest_common(&index), None, "slice 1 has no copy yet");
+        tell(&applied, 2, 3, 11);
+        assert_eq!(applied.newest_common(&index), None, "node 1 cannot answer 11 any more");
+        assert_eq!(applied.oldest_common(&index), Some(Epoch(12)));
+        tell(&applied, 2, 3, 13);
+        assert_eq!(applied.newest_common(&index), Some(Epoch(12)));
+        applied.lost(NodeId(1));
+        assert_eq!(applied.newest_common(&index), None);
+    }
+}

@@ -1,0 +1,241 @@
+//! Leases: the epochs that running scans and transactions read, and those that continuation tokens name.
+//! The router reports them with its heartbeats, and the coordinator keeps the horizon
+//! below it.
+//!
+//! A token may come back or not, so it holds its epoch by time: for [`TOKEN_KEPT`] after it was handed
+//! out. Tokens of the same epoch share a lease.
+//!
+//! The coordinator passes over a lease whose epoch has been superseded for too long. Such leases are left out of
+//! what is told, which is bounded: they would take the room of those that count. An epoch is superseded when a
+//! newer one is seen here, so no more is left out than what the leader passes over; one that came to lead later, and
+//! counts from then, learns no more of what was over before.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use proto::model::ids::{BucketId, Epoch};
+use proto::rpc::api::LEASE_AGE_MS_MAX;
+use tokio::time::Instant;
+
+/// How long a token can be gone on with at least: what a reader of a page needs.
+pub const TOKEN_KEPT: Duration = Duration::from_secs(120);
+/// Epochs of a bucket that tokens hold; of more, the oldest is given up.
+const TOKEN_EPOCHS_MAX: usize = 1024;
+
+/// Epochs of a bucket that are told in a heartbeat.
+const TOLD_MAX: usize = 256;
+
+/// Published epochs are remembered at this distance: some hundreds of each bucket.
+const SEEN_EVERY: Duration = Duration::from_secs(1);
+
+/// Who holds each epoch.
+#[derive(Clone, Default)]
+pub struct Leases(Arc<Mutex<Held>>);
+
+#[derive(Default)]
+struct Held {
+    /// How many running scans and transactions hold each epoch.
+    running: BTreeMap<(BucketId, Epoch), usize>,
+    /// Until when tokens hold each epoch.
+    tokens: BTreeMap<BucketId, BTreeMap<Epoch, Instant>>,
+    /// The epochs of each bucket that has leases as they were published.
+    published: BTreeMap<BucketId, Published>,
+}
+
+/// When epochs were seen first, and from which one on leases count.
+#[derive(Default)]
+struct Published {
+    seen: VecDeque<(Epoch, Instant)>,
+    counts_from: Epoch,
+}
+
+impl Published {
+    fn see(&mut self, newest: Epoch, now: Instant) {
+        let is_new = |(last, at): &(Epoch, Instant)| *last < newest && *at + SEEN_EVERY <= now;
+        if self.seen.back().is_none_or(is_new) {
+            self.seen.push_back((newest, now));
+        }
+        let age_max = Duration::from_millis(LEASE_AGE_MS_MAX);
+        while let Some((epoch, at)) = self.seen.front()
+            && *at + age_max < now
+        {
+            self.counts_from = *epoch;
+            self.seen.pop_front();
+        }
+    }
+}
+
+/// Keeps an epoch readable until it is dropped.
+pub struct EpochLease {
+    leases: Leases,
+    bucket: BucketId,
+    epoch: Epoch,
+}
+
+impl Leases {
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Leases an epoch.
+    pub fn take(&self, bucket: BucketId, epoch: Epoch) -> EpochLease {
+        *self.lock().running.entry((bucket, epoch)).or_default() += 1;
+        EpochLease { leases: self.clone(), bucket, epoch }
+    }
+
+    /// Looks at the newest epochs that are known to be published.
+    pub fn see(&self, newest: impl IntoIterator<Item = (BucketId, Epoch)>, now: Instant) {
+        let mut held = self.lock();
+        let Held { running, tokens, published } = &mut *held;
+        let is_leased = |bucket: BucketId| {
+            let all = (bucket, Epoch(0))..=(bucket, Epoch(u64::MAX));
+            tokens.contains_key(&bucket) || running.range(all).next().is_some()
+        };
+        published.retain(|bucket, _| is_leased(*bucket));
+        for (bucket, epoch) in newest.into_iter().filter(|(bucket, _)| is_leased(*bucket)) {
+            published.entry(bucket).or_default().see(epoch, now);
+        }
+    }
+
+    /// The leased epochs of each bucket that count, the oldest first and a bounded number of them; forgets the
+    /// tokens whose time is over.
+    pub fn told(&self, now: Instant) -> Vec<(BucketId, Epoch)> {
+        let mut held = self.lock();
+        held.tokens.retain(|_, epochs| {
+            epochs.retain(|_, until| now < *until);
+            !epochs.is_empty()
+        });
+        let tokens = held
+            .tokens
+            .iter()
+            .flat_map(|(bucket, epochs)| epochs.keys().map(|epoch| (*bucket, *epoch)));
+        let mut told: Vec<_> = held.running.keys().copied().chain(tokens).collect();
+        told.retain(|(bucket, epoch)| {
+            held.published.get(bucket).is_none_or(|published| published.counts_from <= *epoch)
+        });
+        told.sort_unstable();
+        told.dedup();
+        let (mut of, mut count) = (None, 0);
+        told.retain(|(bucket, _)| {
+            count = if of == Some(*bucket) { count + 1 } else { 1 };
+            of = Some(*bucket);
+            count <= TOLD_MAX
+        });
+        told
+    }
+}
+
+impl EpochLease {
+    /// Keeps the epoch readable for a while after this lease: a token that names it is handed out.
+    pub fn keep_for_token(&self, now: Instant) {
+        let mut held = self.leases.lock();
+        let epochs = held.tokens.entry(self.bucket).or_default();
+        epochs.insert(self.epoch, now + TOKEN_KEPT);
+        if epochs.len() > TOKEN_EPOCHS_MAX {
+            epochs.pop_first();
+        }
+    }
+
+    /// The epoch.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// The bucket that the epoch is counted in.
+    pub fn bucket(&self) -> BucketId {
+        self.bucket
+    }
+}
+
+impl Drop for EpochLease {
+    fn drop(&mut self) {
+        let mut held = self.leases.lock();
+        if let Some(holders) = held.running.get_mut(&(self.bucket, self.epoch)) {
+            *holders -= 1;
+            if *holders == 0 {
+                held.running.remove(&(self.bucket, self.epoch));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_epoch_is_held_until_its_last_holder_goes() {
+        let leases = Leases::default();
+        let first = leases.take(BucketId(1), Epoch(5));
+        let second = leases.take(BucketId(1), Epoch(5));
+        let newer = leases.take(BucketId(1), Epoch(9));
+        drop(first);
+        let told = || leases.told(Instant::now());
+        assert_eq!(told(), [(BucketId(1), Epoch(5)), (BucketId(1), Epoch(9))]);
+        drop(second);
+        assert_eq!(told(), [(BucketId(1), Epoch(9))]);
+        drop(newer);
+        assert!(told().is_empty());
+    }
+
+    #[test]
+    fn a_token_holds_its_epoch_for_a_while_after_it_was_handed_out() {
+        let leases = Leases::default();
+        let (bucket, start, second) = (BucketId(1), Instant::now(), Duration::from_secs(1));
+        let scan = leases.take(bucket, Epoch(5));
+        scan.keep_for_token(start);
+        scan.keep_for_token(start + second);
+        drop(scan);
+        let _newer = leases.take(bucket, Epoch(9));
+        let _other = leases.take(BucketId(2), Epoch(1));
+        let (newer, other) = ((bucket, Epoch(9)), (BucketId(2), Epoch(1)));
+        let before = leases.told(start + TOKEN_KEPT);
+        assert_eq!(before, [(bucket, Epoch(5)), newer, other], "from the last one on");
+        assert_eq!(leases.told(start + TOKEN_KEPT + second), [newer, other]);
+        assert!(leases.lock().tokens.is_empty());
+    }
+
+    #[test]
+    fn of_too_many_tokens_the_oldest_epoch_is_given_up() {
+        let leases = Leases::default();
+        let now = Instant::now();
+        let epochs = 1..=TOKEN_EPOCHS_MAX as u64 + 1;
+        epochs.for_each(|n| leases.take(BucketId(1), Epoch(n)).keep_for_token(now));
+        let told = leases.told(now);
+        assert_eq!((told[0], told.len()), ((BucketId(1), Epoch(2)), TOLD_MAX));
+    }
+
+    #[test]
+    fn leases_that_the_coordinator_passes_over_take_no_room_of_others() {
+        let leases = Leases::default();
+        let (bucket, start, second) = (BucketId(1), Instant::now(), Duration::from_secs(1));
+        let old = 1..=TOLD_MAX as u64 + 1;
+        let _old: Vec<_> = old.map(|n| leases.take(bucket, Epoch(n))).collect();
+        let see = |epoch, now| leases.see([(bucket, Epoch(epoch))], now);
+        see(300, start);
+        let live = leases.take(bucket, Epoch(301));
+        see(301, start + second);
+        let last = start + Duration::from_millis(LEASE_AGE_MS_MAX);
+        see(400, last);
+        assert_eq!(leases.told(last)[0], (bucket, Epoch(1)), "they count until then");
+        see(400, last + second);
+        assert_eq!(leases.told(last + second), [(bucket, Epoch(301))]);
+        drop(live);
+        see(400, last + 2 * second);
+        assert!(leases.told(last + 2 * second).is_empty());
+    }
+
+    #[test]
+    fn the_newest_epoch_of_a_bucket_that_rests_counts_however_long_it_is_leased() {
+        let leases = Leases::default();
+        let (bucket, start) = (BucketId(1), Instant::now());
+        let _scan = leases.take(bucket, Epoch(5));
+        let later = start + Duration::from_millis(3 * LEASE_AGE_MS_MAX);
+        leases.see([(bucket, Epoch(5))], start);
+        leases.see([(bucket, Epoch(5))], later);
+        assert_eq!(leases.told(later), [(bucket, Epoch(5))]);
+        leases.see([(bucket, Epoch(6))], later);
+        assert_eq!(leases.told(later), [(bucket, Epoch(5))], "it was superseded just now");
+    }
+}

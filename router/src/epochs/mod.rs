@@ -1,0 +1,7 @@
+//! Epochs as the router sees them: which of them each indexer can answer ([`applied`]), which of them scans hold
+//! ([`leases`]), the topologies that tokens name ([`topologies`]), and the choice for a new scan ([`choose`]).
+
+pub mod applied;
+pub(crate) mod choose;
+pub(crate) mod leases;
+pub(crate) mod topologies;

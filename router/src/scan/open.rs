@@ -1,0 +1,58 @@
+//! Opens a scan: admission, epoch, base topology, then the shard scans.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::Result;
+use proto::model::index::IndexInfo;
+use proto::rpc::scan::{Consistency, ScanRequest};
+use tokio::time::Instant;
+
+use super::plan::ScanPlan;
+use super::resume::{accept, with_base};
+use super::source::{bytes_held, is_merged, plan_source};
+use super::stream::{Left, ScanStream};
+use super::virtual_scan::Progress;
+use crate::context::RouterContext;
+use crate::epochs::choose::EpochChooser;
+
+/// Begins a scan, or goes on with the one that a token names.
+pub(crate) async fn open_scan(
+    context: RouterContext,
+    mut index: Arc<IndexInfo>,
+    mut request: ScanRequest,
+    token: Option<&str>,
+) -> Result<ScanStream> {
+    let deadline = Instant::now() + Duration::from_millis(request.timeout_ms);
+    let (mut limit, mut offset, mut resume_after) = (request.limit, request.offset, None);
+    // Before anything is leased for it.
+    let bytes = bytes_held(&index, &request);
+    let permit = context.admission.admit(bytes, deadline).await?;
+    let mut progress = None;
+    if let Some(text) = token {
+        let token = accept(text, &index, &request)?;
+        index = with_base(&context, index, token.base_topology, deadline).await?;
+        request.consistency = Consistency::Epoch(token.epoch);
+        (limit, offset) = (token.limit_left, token.offset_left);
+        if is_merged(&request) {
+            resume_after = token.resume_after;
+        } else {
+            let (base, shards) = (&index.topology, token.shards_done);
+            let resumed = Progress::resume(base, shards, token.resume_after, token.virtual_scans);
+            progress = Some(resumed);
+        }
+    }
+    let lease = EpochChooser::new(&context, &index, deadline).choose(&request.consistency).await?;
+    let plan = ScanPlan {
+        context,
+        index,
+        request,
+        epoch: lease.epoch(),
+        resume_after: resume_after.clone(),
+        rows_max: limit.map(|limit| limit.saturating_add(offset)),
+        tell_moved: false,
+        deadline: None,
+    };
+    let source = plan_source(&plan, progress);
+    Ok(ScanStream::new(plan, lease, source, permit, Left { offset, limit }))
+}

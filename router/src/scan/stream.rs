@@ -1,0 +1,323 @@
+//! A scan in progress: its rows batch by batch, its pages, and the token with which it goes on later.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use proto::expr::aggregate::Partial;
+use proto::flow::Permit;
+use proto::model::ids::Epoch;
+use proto::plant::{self, Plant};
+use proto::rpc::rows::{RowBlock, RowBlockBuilder};
+use proto::rpc::scan::Output;
+use proto::token::Token;
+use proto::{Error, Result};
+use tokio::time::Instant;
+
+use super::plan::ScanPlan;
+use super::resume::fingerprint;
+use super::source::{Source, begin_shards, bytes_held};
+use crate::epochs::leases::EpochLease;
+
+/// A scan in progress; dropping it ends it everywhere.
+pub struct ScanStream {
+    /// How its shard scans are begun, and with which question.
+    plan: ScanPlan,
+    lease: EpochLease,
+    source: Source,
+    resume_after: Option<Bytes>,
+    left: Left,
+    page_left: u64,
+    done: bool,
+    /// Absent while it is parked.
+    permit: Option<Permit>,
+}
+
+/// What is left of OFFSET and LIMIT.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Left {
+    pub offset: u64,
+    pub limit: Option<u64>,
+}
+
+/// What a scan returns, batch by batch.
+#[derive(Clone, Debug)]
+pub enum ScanBatch {
+    /// Rows, in order if that was asked for.
+    Rows(RowBlock),
+    /// The aggregates of the whole scan, in the order of the calls.
+    Aggregates(Vec<Partial>),
+}
+
+impl ScanStream {
+    /// A scan that begins where its plan says.
+    pub(super) fn new(
+        plan: ScanPlan,
+        lease: EpochLease,
+        source: Source,
+        permit: Permit,
+        left: Left,
+    ) -> Self {
+        Self {
+            resume_after: plan.resume_after.clone(),
+            done: left.limit == Some(0),
+            page_left: u64::MAX,
+            permit: Some(permit),
+            source,
+            plan,
+            lease,
+            left,
+        }
+    }
+
+    /// The epoch that it reads.
+    pub fn epoch(&self) -> Epoch {
+        self.lease.epoch()
+    }
+
+    /// Ends the stream after so many rows, though the scan is not finished: the token goes on behind the
+    /// last of them.
+    pub fn end_page_after(&mut self, rows: u64) {
+        self.page_left = rows;
+    }
+
+    /// Has the page all the rows that were asked for?
+    pub fn page_is_full(&self) -> bool {
+        self.page_left == 0
+    }
+
+    /// Lays the scan aside until it is read on. It keeps its place and its epoch, and gives back what others may
+    /// wait for. A reader that is only slow has no need of it: what a shard has ready is read again.
+    pub fn park(&mut self) {
+        match &mut self.source {
+            Source::Ordered(gather) => gather.park(),
+            Source::Unordered(unordered) => unordered.park(),
+        }
+        self.permit = None;
+    }
+
+    /// Waits for a permit, as long as a new scan would, and begins the shard scans behind the last row.
+    async fn unpark(&mut self) -> Result<()> {
+        let ScanPlan { context, index, request, .. } = &self.plan;
+        let deadline = Instant::now() + Duration::from_millis(request.timeout_ms);
+        let permit = context.admission.admit(bytes_held(index, request), deadline).await?;
+        if let Source::Ordered(gather) = &mut self.source {
+            let rows_max = self.left.limit.map(|limit| limit.saturating_add(self.left.offset));
+            let resume_after = self.resume_after.clone();
+            gather.go_on(begin_shards(&ScanPlan { resume_after, rows_max, ..self.plan.clone() }));
+        }
+        self.permit = Some(permit);
+        Ok(())
+    }
+
+    /// The next batch, `None` after the last.
+    pub async fn next(&mut self) -> Result<Option<ScanBatch>> {
+        if self.permit.is_none() && !self.done {
+            self.unpark().await?;
+        }
+        if let Output::Aggregates(calls) = &self.plan.request.output {
+            if std::mem::replace(&mut self.done, true) {
+                return Ok(None);
+            }
+            let mut totals: Vec<_> = calls.iter().map(|call| Partial::new(call.function)).collect();
+            let Source::Ordered(gather) = &mut self.source else {
+                return Err(Error::internal("aggregates are gathered"));
+            };
+            gather.fold(&mut totals).await?;
+            return Ok(Some(ScanBatch::Aggregates(totals)));
+        }
+        while !self.done && self.page_left > 0 {
+            let block = match &mut self.source {
+                Source::Ordered(gather) => gather.next().await?,
+                Source::Unordered(unordered) => unordered.next().await?,
+            };
+            let Some(block) = block else {
+                self.done = true;
+                break;
+            };
+            let block = self.cut(block);
+            if block.rows > 0 {
+                return Ok(Some(ScanBatch::Rows(block)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where the scan can go on; `None` when it is finished. Its epoch stays readable
+    /// for some minutes, so it is to be asked for only to be handed out.
+    pub fn token(&self) -> Result<Option<String>> {
+        if self.done {
+            return Ok(None);
+        }
+        let (shards_done, resume_after, virtual_scans) = match &self.source {
+            Source::Ordered(_) => (0, self.resume_after.clone(), Vec::new()),
+            Source::Unordered(unordered) => unordered.for_token(),
+        };
+        let token = Token {
+            index: self.plan.index.id,
+            generation: self.plan.index.generation,
+            epoch: self.lease.epoch(),
+            base_topology: self.plan.index.topology.number,
+            request_hash: fingerprint(&self.plan.request)?,
+            shards_done,
+            resume_after,
+            virtual_scans,
+            limit_left: self.left.limit,
+            offset_left: self.left.offset,
+        };
+        let token = token.encode()?;
+        self.lease.keep_for_token(Instant::now());
+        Ok(Some(token))
+    }
+
+    /// Leaves out the offset and what is above the limit or the page, and keeps the place.
+    fn cut(&mut self, block: RowBlock) -> RowBlock {
+        let rows = u64::from(block.rows);
+        let skip = self.left.offset.min(rows);
+        let take = self.left.limit.map_or(rows - skip, |limit| limit.min(rows - skip));
+        let take = take.min(self.page_left);
+        self.left.offset -= skip;
+        self.page_left -= take;
+        if let Some(limit) = &mut self.left.limit {
+            *limit -= take;
+            self.done |= *limit == 0;
+        }
+        let read = if plant::is(Plant::PageCutShort) { rows } else { skip + take };
+        let last = read.checked_sub(1).and_then(|last| block.iter().nth(last as usize));
+        if let Some(last) = last {
+            match &mut self.source {
+                Source::Ordered(_) => {
+                    self.resume_after = Some(Bytes::copy_from_slice(last.entry));
+                }
+                Source::Unordered(unordered) => unordered.delivered(last.entry),
+            }
+        }
+        if take == rows {
+            return block;
+        }
+        let mut cut = RowBlockBuilder::with_capacity(block.data.len());
+        for row in block.iter().skip(skip as usize).take(take as usize) {
+            cut.push(row.entry, row.include);
+        }
+        cut.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proto::ErrorCode;
+    use proto::model::ids::BucketId;
+    use proto::rpc::scan::ShardBatch;
+
+    use super::super::gather::Gather;
+    use super::super::shard;
+    use super::super::shard_stream::ShardStream;
+    use super::super::source::plan_source;
+    use super::*;
+    use crate::epochs::leases::Leases;
+
+    fn block(entries: &[&str]) -> ShardBatch {
+        let mut block = RowBlockBuilder::with_capacity(64);
+        entries.iter().for_each(|entry| block.push(entry.as_bytes(), &[]));
+        ShardBatch::Rows(block.finish())
+    }
+
+    /// A scan, from its beginning, of what `source` brings.
+    async fn stream(leases: &Leases, plan: ScanPlan, source: Source) -> ScanStream {
+        let permit = plan.context.admission.admit(0, Instant::now()).await.expect("room");
+        let left = Left { offset: plan.request.offset, limit: plan.request.limit };
+        ScanStream::new(plan, leases.take(BucketId(1), Epoch(5)), source, permit, left)
+    }
+
+    /// An ordered scan of a to f that comes in two blocks.
+    async fn scan(leases: &Leases, offset: u64) -> ScanStream {
+        let mut plan = shard::tests::plan(1, Arc::new(shard::tests::Rows));
+        (plan.request.limit, plan.request.offset) = (Some(5), offset);
+        let batches = vec![block(&["a", "b", "c", "d"]), block(&["e", "f"]), ShardBatch::Done];
+        let gather = Gather::new(vec![ShardStream::of(batches)], false, None);
+        stream(leases, plan, Source::Ordered(gather)).await
+    }
+
+    async fn rows(scan: &mut ScanStream) -> String {
+        let mut rows = String::new();
+        while let Some(batch) = scan.next().await.unwrap() {
+            let ScanBatch::Rows(block) = batch else { panic!("{batch:?}") };
+            block.iter().for_each(|row| rows += std::str::from_utf8(row.entry).unwrap());
+        }
+        rows
+    }
+
+    #[tokio::test]
+    async fn a_page_has_the_rows_that_were_asked_for_and_its_token_goes_on_behind_them() {
+        let leases = Leases::default();
+        for (page, offset, expected, limit_left) in
+            [(2, 0, "ab", 3), (2, 1, "bc", 3), (4, 0, "abcd", 1), (1, 4, "e", 4)]
+        {
+            let mut scan = scan(&leases, offset).await;
+            scan.end_page_after(page);
+            assert_eq!(rows(&mut scan).await, expected);
+            assert!(scan.page_is_full());
+            let token = Token::decode(&scan.token().unwrap().unwrap()).unwrap();
+            assert_eq!(
+                token.resume_after.as_deref(),
+                Some(&expected.as_bytes()[expected.len() - 1..])
+            );
+            assert_eq!((token.limit_left, token.offset_left), (Some(limit_left), 0));
+        }
+        let mut whole = scan(&leases, 0).await;
+        whole.end_page_after(9);
+        assert_eq!(rows(&mut whole).await, "abcde");
+        assert_eq!(whole.token().unwrap(), None, "the limit is reached");
+    }
+
+    #[tokio::test]
+    async fn a_parked_scan_holds_no_place_and_goes_on_behind_its_last_row() {
+        let all = ["0 of 0", "0 of 1", "1 of 0", "1 of 1", "2 of 0", "2 of 1"];
+        for (ordered, limit) in [(true, None), (false, None), (true, Some(4)), (false, Some(5))] {
+            let mut plan = shard::tests::plan(2, Arc::new(shard::tests::Rows));
+            (plan.request.ordered, plan.request.limit) = (ordered, limit);
+            let (context, source) = (plan.context.clone(), plan_source(&plan, None));
+            let mut scan = stream(&Leases::default(), plan, source).await;
+            let mut rows = Vec::new();
+            while let Some(batch) = scan.next().await.expect("rows") {
+                let ScanBatch::Rows(block) = batch else { panic!("{batch:?}") };
+                rows.extend(
+                    block.iter().map(|row| String::from_utf8_lossy(row.entry).into_owned()),
+                );
+                assert!(context.admission.try_admit(0).expect("little").is_none(), "it is read");
+                scan.park();
+                assert!(context.admission.try_admit(0).expect("little").is_some(), "it is parked");
+            }
+            let expected = &all[..limit.map_or(6, |limit| limit as usize)];
+            assert_eq!(rows, expected, "{ordered} {limit:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_parked_scan_that_finds_no_place_in_time_is_told_so_and_may_ask_again() {
+        let plan = shard::tests::plan(2, Arc::new(shard::tests::Rows));
+        let (context, source) = (plan.context.clone(), plan_source(&plan, None));
+        let mut scan = stream(&Leases::default(), plan, source).await;
+        scan.park();
+        let other = context.admission.admit(0, Instant::now()).await.expect("room");
+        let error = scan.next().await.expect_err("another runs");
+        assert_eq!(error.code, ErrorCode::TooBusy);
+        drop(other);
+        assert!(scan.next().await.expect("rows").is_some());
+    }
+
+    #[tokio::test]
+    async fn a_token_outlives_its_scan() {
+        let leases = Leases::default();
+        let mut paged = scan(&leases, 0).await;
+        paged.end_page_after(1);
+        rows(&mut paged).await;
+        drop(paged);
+        assert!(leases.told(Instant::now()).is_empty(), "none was handed out");
+        let paged = scan(&leases, 0).await;
+        paged.token().unwrap().unwrap();
+        drop(paged);
+        assert_eq!(leases.told(Instant::now()), [(BucketId(1), Epoch(5))]);
+    }
+}

@@ -1,0 +1,279 @@
+//! The cluster as a session sees it: the router for scans and the catalog, the coordinator for
+//! commands, each bucket's projector for documents.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use proto::client::source::source_of;
+use proto::env::Env;
+use proto::model::bucket::BucketInfo;
+use proto::model::catalog::Catalog;
+use proto::model::ids::{Epoch, IndexId};
+use proto::model::index::IndexState;
+use proto::model::moves::{RebalancePlan, RebalanceRequest};
+use proto::rpc::api::{
+    CoordinatorStatus, Directory, ProjectorApi, PushReply, PushRequest, Write, WriteReply,
+    WriteRequest,
+};
+use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
+use proto::rpc::scan::{Consistency, ScanRequest};
+use proto::{Error, ErrorCode, Result};
+use router::{EpochLease, Router, ScanBatch, ScanStream};
+use tokio::time::{Instant, timeout};
+
+use super::counters::Counters;
+use crate::sql::backend::{Backend, BatchSource, EpochPin};
+use crate::sql::plan::Relation;
+
+/// How long the catalog here may be behind a command that was committed, or a name that another
+/// process has made a moment ago.
+const CATALOG_BEHIND: Duration = Duration::from_secs(2);
+
+/// How long a push waits for a vbucket that is between two homes.
+const NOT_HOME_WAIT: Duration = Duration::from_secs(5);
+/// Between two tries.
+const NOT_HOME_PAUSE: Duration = Duration::from_millis(20);
+
+/// The cluster behind the SQL and gRPC ports of a process.
+pub struct ClusterBackend {
+    router: Arc<Router>,
+    directory: Arc<dyn Directory>,
+    env: Env,
+    counters: Arc<Counters>,
+    /// Names this process in request ids.
+    client: u64,
+    requests: AtomicU64,
+}
+
+impl ClusterBackend {
+    /// Over a router and the other services.
+    pub fn new(
+        router: Arc<Router>,
+        directory: Arc<dyn Directory>,
+        env: Env,
+        counters: Arc<Counters>,
+    ) -> Self {
+        let client = env.random.next_u64();
+        Self { router, directory, env, counters, client, requests: AtomicU64::new(0) }
+    }
+
+    /// The router.
+    pub fn router(&self) -> &Router {
+        &self.router
+    }
+
+    /// The seams.
+    pub fn env(&self) -> &Env {
+        &self.env
+    }
+
+    /// The bucket of a name.
+    pub async fn bucket(&self, name: &str) -> Result<Arc<BucketInfo>> {
+        match self.relation(name).await? {
+            Relation::Bucket(bucket) => Ok(bucket),
+            Relation::Index(_) => {
+                Err(Error::new(ErrorCode::Unknown, format!("{name:?} is an index, not a bucket")))
+            }
+        }
+    }
+
+    /// Where a bucket is written and its documents are read, as the catalog has it now.
+    pub fn source(&self, bucket: &BucketInfo) -> Result<Arc<dyn ProjectorApi>> {
+        let catalog = self.router.catalog();
+        let bucket = catalog.buckets.get(&bucket.id).map_or(bucket, |now| &**now);
+        source_of(&*self.directory, bucket, |node| catalog.nodes.get(&node).cloned())
+    }
+
+    /// Pushes mutations to the homes of their vbuckets. While a vbucket is between two homes it waits for
+    /// the new one.
+    pub async fn push(&self, bucket: &BucketInfo, mut left: PushRequest) -> Result<PushReply> {
+        let deadline = Instant::now() + NOT_HOME_WAIT;
+        let mut durable = Vec::new();
+        loop {
+            match self.source(bucket)?.push(left.clone()).await {
+                Ok(reply) => {
+                    let taken: BTreeSet<_> = reply.durable.iter().map(|(v, _)| *v).collect();
+                    left.branches.retain(|(vbucket, _)| !taken.contains(vbucket));
+                    left.mutations.retain(|mutation| !taken.contains(&mutation.vbucket));
+                    durable.extend(reply.durable);
+                }
+                Err(error) if error.code == ErrorCode::NotHome && Instant::now() < deadline => {}
+                Err(error) => return Err(error),
+            }
+            // What one projector has taken it need not be sent again.
+            if left.mutations.is_empty() && left.branches.is_empty() {
+                return Ok(PushReply { durable });
+            }
+            tokio::time::sleep(NOT_HOME_PAUSE).await;
+        }
+    }
+
+    fn find(catalog: &Catalog, name: &str) -> Option<Relation> {
+        let index = catalog.index(name).cloned().map(Relation::Index);
+        index.or_else(|| catalog.bucket(name).cloned().map(Relation::Bucket))
+    }
+
+    /// Waits until the catalog here shows a change that is committed.
+    async fn wait_cas(&self, cas: u64) {
+        let shown = self.router.wait_catalog(|catalog| catalog.cas >= cas);
+        if timeout(CATALOG_BEHIND, shown).await.is_err() {
+            tracing::warn!(cas, "the catalog here is behind");
+        }
+    }
+}
+
+#[async_trait]
+impl Backend for ClusterBackend {
+    fn catalog(&self) -> Arc<Catalog> {
+        self.router.catalog()
+    }
+
+    async fn relation(&self, name: &str) -> Result<Relation> {
+        if let Some(relation) = Self::find(&self.router.catalog(), name) {
+            return Ok(relation);
+        }
+        // Another process may have made it a moment ago; without a coordinator what is known here
+        // has to do.
+        if let Ok(status) = self.directory.coordinator().status().await {
+            self.wait_cas(status.catalog_cas).await;
+        }
+        Self::find(&self.router.catalog(), name).ok_or_else(|| {
+            Error::new(ErrorCode::Unknown, format!("there is no index or bucket {name:?}"))
+                .with_hint("SHOW INDEXES and SHOW BUCKETS tell what there is")
+        })
+    }
+
+    async fn command(&self, command: Command) -> Result<Outcome> {
+        let sequence = self.requests.fetch_add(1, Ordering::Relaxed);
+        let request = Some(RequestId { client: self.client, sequence });
+        let coordinator = self.directory.coordinator();
+        let asked = CommandRequest { request, command: command.clone() };
+        let outcome = coordinator.propose(asked).await?;
+        self.counters.commands.inc();
+        if let Outcome::Refused(error) = outcome {
+            return Err(error);
+        }
+        // Whoever made a thing finds it with the next statement.
+        let shown = self.router.wait_catalog(|catalog| shows(catalog, &command));
+        if timeout(CATALOG_BEHIND, shown).await.is_err() {
+            tracing::warn!("the catalog here is behind, or others have changed it already");
+        }
+        Ok(outcome)
+    }
+
+    async fn wait_ready(&self, index: IndexId) -> Result<()> {
+        let decided = |catalog: &Catalog| match catalog.indexes.get(&index) {
+            Some(info) => info.state == IndexState::Maintenance,
+            None => index <= catalog.newest_index,
+        };
+        let catalog = self.router.wait_catalog(decided).await;
+        match catalog.indexes.get(&index) {
+            Some(_) => Ok(()),
+            None => Err(Error::new(ErrorCode::Unknown, "the index was dropped while it was built")),
+        }
+    }
+
+    async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan> {
+        self.directory.coordinator().rebalance(request).await
+    }
+
+    /// The leader's word where it answers: the others know nothing of the nodes.
+    async fn status(&self) -> Result<CoordinatorStatus> {
+        let status = self.directory.coordinator().status().await?;
+        let leader = status.leader.filter(|leader| *leader != status.node);
+        let Some(leader) = leader.and_then(|id| self.directory.coordinator_member(id).ok()) else {
+            return Ok(status);
+        };
+        Ok(leader.status().await.unwrap_or(status))
+    }
+
+    async fn write(&self, bucket: &BucketInfo, writes: Vec<Write>) -> Result<WriteReply> {
+        let request = WriteRequest { bucket: bucket.id, writes };
+        let reply = self.source(bucket)?.write(request).await?;
+        self.counters.documents.inc_by(reply.affected);
+        Ok(reply)
+    }
+
+    async fn get(&self, bucket: &BucketInfo, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
+        let deadline = Instant::now() + NOT_HOME_WAIT;
+        loop {
+            match self.source(bucket)?.get(bucket.id, ids.clone()).await {
+                Err(error) if error.code == ErrorCode::NotHome && Instant::now() < deadline => {
+                    tokio::time::sleep(NOT_HOME_PAUSE).await;
+                }
+                found => return found,
+            }
+        }
+    }
+
+    async fn pin(
+        &self,
+        index: IndexId,
+        consistency: &Consistency,
+        timeout_ms: u64,
+    ) -> Result<Box<dyn EpochPin>> {
+        Ok(Box::new(Pin(self.router.pin(index, consistency, timeout_ms).await?)))
+    }
+
+    async fn scan(&self, request: ScanRequest) -> Result<Box<dyn BatchSource>> {
+        let scan = self.router.scan(request, None).await?;
+        self.counters.scans.inc();
+        Ok(Box::new(Batches { scan, counters: Arc::clone(&self.counters) }))
+    }
+}
+
+/// Does a catalog show what a command has done?
+fn shows(catalog: &Catalog, command: &Command) -> bool {
+    match command {
+        Command::CreateBucket { name, .. } => catalog.bucket(name).is_some(),
+        Command::DropBucket { name, .. } => catalog.bucket(name).is_none(),
+        Command::CreateIndex { spec, .. } => catalog.index(&spec.name).is_some(),
+        Command::DropIndex { name, .. } => catalog.index(name).is_none(),
+        Command::HandOver { bucket, vbuckets, to } => catalog.bucket(bucket).is_none_or(|bucket| {
+            vbuckets.iter().all(|vbucket| {
+                let handing = bucket.homes.handing_of(*vbucket).map(|handing| handing.to);
+                handing.or(bucket.homes.home(*vbucket)) == Some(*to)
+            })
+        }),
+        Command::CancelHandOver { bucket } => {
+            catalog.bucket(bucket).is_none_or(|bucket| bucket.homes.handing().is_empty())
+        }
+        Command::RemoveNode { node } => !catalog.nodes.contains_key(node),
+        Command::BuildIndexes { names, .. } => names
+            .iter()
+            .all(|name| catalog.index(name).is_none_or(|index| index.state != IndexState::Pending)),
+        _ => true,
+    }
+}
+
+struct Pin(EpochLease);
+
+impl EpochPin for Pin {
+    fn epoch(&self) -> Epoch {
+        self.0.epoch()
+    }
+}
+
+struct Batches {
+    scan: ScanStream,
+    counters: Arc<Counters>,
+}
+
+#[async_trait]
+impl BatchSource for Batches {
+    async fn next(&mut self) -> Result<Option<ScanBatch>> {
+        let batch = self.scan.next().await?;
+        if let Some(ScanBatch::Rows(block)) = &batch {
+            self.counters.scan_rows.inc_by(u64::from(block.rows));
+        }
+        Ok(batch)
+    }
+
+    fn park(&mut self) {
+        self.scan.park();
+    }
+}

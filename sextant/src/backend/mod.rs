@@ -1,0 +1,7 @@
+//! The cluster as the ports of a process see it.
+
+mod cluster_backend;
+mod counters;
+
+pub use cluster_backend::ClusterBackend;
+pub use counters::Counters;

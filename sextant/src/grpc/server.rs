@@ -1,0 +1,107 @@
+//! Puts the gRPC services of a process together.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::grpc::DESCRIPTORS;
+use proto::grpc::admin_server::AdminServer;
+use proto::grpc::ingest_server::IngestServer;
+use proto::grpc::query_server::QueryServer;
+use tonic::transport::Server;
+use tonic::transport::server::Router;
+
+use super::{admin, ingest, query};
+use crate::backend::ClusterBackend;
+use crate::wire::{Peers, peer_service};
+
+/// The largest message from or to a user.
+const MESSAGE_BYTES_MAX: usize = 16 << 20;
+
+/// A connection that has been quiet for so long is asked whether its other end still reads from it. One that has
+/// vanished, or whose process is stopped, keeps no scan.
+const QUIET_MAX: Duration = Duration::from_secs(30);
+/// What is asked may have to wait behind megabytes of rows on a slow line.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// Both limits; tonic has none for sending by itself.
+macro_rules! limits {
+    ($service:expr) => {
+        $service
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX)
+    };
+}
+
+/// What a role without users serves.
+pub fn peer_services(peers: Arc<Peers>) -> Router {
+    let health = tonic_health::server::health_reporter().1;
+    let mut server = server(QUIET_MAX, ANSWER_WITHIN);
+    server.add_service(health).add_service(reflection()).add_service(peer_service(peers))
+}
+
+/// What a process with a router serves.
+pub fn services(backend: Arc<ClusterBackend>, peers: Arc<Peers>) -> Router {
+    let admin = AdminServer::new(admin::Service { backend: Arc::clone(&backend) });
+    let ingest = IngestServer::new(ingest::Service { backend: Arc::clone(&backend) });
+    let query = QueryServer::new(query::Service { backend });
+    peer_services(peers)
+        .add_service(limits!(admin))
+        .add_service(limits!(ingest))
+        .add_service(limits!(query))
+}
+
+fn server(quiet_max: Duration, answer_within: Duration) -> Server {
+    Server::builder()
+        .http2_keepalive_interval(Some(quiet_max))
+        .http2_keepalive_timeout(Some(answer_within))
+        .initial_stream_window_size(4 << 20)
+        .initial_connection_window_size(16 << 20)
+}
+
+fn reflection() -> impl tonic::codegen::Service<
+    tonic::codegen::http::Request<tonic::body::Body>,
+    Response = tonic::codegen::http::Response<tonic::body::Body>,
+    Error = std::convert::Infallible,
+    Future: Send + 'static,
+> + tonic::server::NamedService
++ Clone
++ Send
++ Sync
++ 'static {
+    tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(DESCRIPTORS)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()
+        .expect("the descriptors were made by this build")
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::env::Env;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::listen::connections;
+
+    /// How HTTP/2 begins: the preface, and settings of which all are as usual.
+    const BEGIN: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+    #[tokio::test]
+    async fn a_client_that_no_longer_answers_is_hung_up_on() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let mut client =
+            TcpStream::connect(listener.local_addr().expect("an address")).await.expect("a server");
+        client.write_all(BEGIN).await.expect("sent");
+        let soon = Duration::from_millis(100);
+        let services = server(soon, soon).add_service(reflection());
+        let _serving = Env::real().spawn("grpc", async move {
+            services.serve_with_incoming(connections(listener)).await.expect("served");
+        });
+        client.read_u8().await.expect("the server's settings");
+        let mut rest = Vec::new();
+        let hung_up = timeout(100 * soon, client.read_to_end(&mut rest)).await;
+        hung_up.expect("the connection ends").expect("in order");
+    }
+}

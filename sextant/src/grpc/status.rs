@@ -1,0 +1,26 @@
+//! Errors as gRPC tells them.
+
+use proto::{Error, ErrorCode, ErrorKind};
+use tonic::{Code, Status};
+
+/// An error as gRPC tells it: the code by who can do something about it, the SQLSTATE in the metadata
+/// under `sqlstate`.
+pub(super) fn status(error: Error) -> Status {
+    let code = match (error.code, error.code.kind()) {
+        (ErrorCode::Unknown, _) => Code::NotFound,
+        (ErrorCode::Exists | ErrorCode::DuplicateId, _) => Code::AlreadyExists,
+        (ErrorCode::Unsupported, _) => Code::Unimplemented,
+        (ErrorCode::OverLimit | ErrorCode::TooComplex, _) => Code::ResourceExhausted,
+        (ErrorCode::SnapshotTooOld, _) => Code::Aborted,
+        (ErrorCode::Cancelled, _) => Code::DeadlineExceeded,
+        (ErrorCode::OutOfOrder, _) => Code::FailedPrecondition,
+        (_, ErrorKind::Retry) => Code::Unavailable,
+        (_, ErrorKind::Caller) => Code::InvalidArgument,
+        (_, ErrorKind::Operator) => Code::Internal,
+    };
+    let mut status = Status::new(code, error.to_string());
+    if let Ok(state) = error.code.sqlstate().parse() {
+        status.metadata_mut().insert("sqlstate", state);
+    }
+    status
+}

@@ -1,0 +1,8 @@
+//! The HTTP port: `/status` as JSON, `/metrics` in the OpenMetrics text format, `/healthz`.
+
+mod metrics;
+mod observed;
+mod routes;
+
+pub use observed::Observed;
+pub use routes::routes;

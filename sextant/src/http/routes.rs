@@ -1,0 +1,60 @@
+//! The routes: `/status` as JSON, `/metrics`, `/healthz`.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::{Json, Router, routing::get};
+use proto::model::index::IndexInfo;
+use serde_json::json;
+
+use super::metrics::metrics;
+use super::observed::Observed;
+
+/// The routes.
+pub fn routes(observed: Observed) -> Router {
+    Router::new()
+        .route("/status", get(status))
+        .route("/metrics", get(metrics))
+        .route("/healthz", get(healthz))
+        .with_state(observed)
+}
+
+async fn healthz(State(observed): State<Observed>) -> Response {
+    if observed.router.catalog().cas == 0 {
+        let why = "no catalog yet: no coordinator has answered\n";
+        return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
+    }
+    "ok\n".into_response()
+}
+
+async fn status(State(observed): State<Observed>) -> Json<serde_json::Value> {
+    let catalog = observed.router.catalog();
+    let coordinator = match observed.directory.coordinator().status().await {
+        Ok(status) => json!(status),
+        Err(error) => json!({ "error": error.to_string() }),
+    };
+    let local: Vec<_> = observed.running().map(|indexer| indexer.status()).collect();
+    Json(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "cas": catalog.cas,
+        "nodes": catalog.nodes.values().collect::<Vec<_>>(),
+        "buckets": catalog.buckets.values().collect::<Vec<_>>(),
+        "indexes": catalog.indexes.values().map(|index| index_json(index)).collect::<Vec<_>>(),
+        "coordinator": coordinator,
+        "local_indexers": local,
+        "scans": observed.router.scans(),
+    }))
+}
+
+fn index_json(index: &IndexInfo) -> serde_json::Value {
+    json!({
+        "id": index.id,
+        "name": index.spec.name,
+        "bucket": index.spec.bucket,
+        "state": index.state.name(),
+        "generation": index.generation,
+        "definition": index.spec.sql,
+        "topology": index.topology.number,
+        "placement": index.topology.placement,
+    })
+}

@@ -1,0 +1,58 @@
+//! Brings a statement to its end: command tag, COPY, description of rows.
+
+use pgwire::messages::copy::{CopyDone, CopyOutResponse};
+use pgwire::messages::data::{FieldDescription, RowDescription};
+use proto::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::error::{WireResult, warning};
+use super::execute::Done;
+use super::row_writer::{RowWriter, Shape};
+use super::session::Session;
+use super::stream::Rows;
+use super::types::{oid, size};
+use crate::rows::format::Format;
+use crate::sql::plan::ColumnInfo;
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
+    /// Brings to an end what a statement came to, except rows that a portal may return in pieces.
+    pub(super) async fn finish(&mut self, done: Done) -> WireResult<()> {
+        match done {
+            Done::Tag(tag, notice) => {
+                if let Some((sqlstate, message)) = notice {
+                    self.conn.send(warning(sqlstate, message))?;
+                }
+                self.complete(tag)
+            }
+            Done::CopyOut(rows) => self.copy_out(rows).await,
+            Done::CopyIn { bucket, id_field } => {
+                let copied = self.copy_in(bucket, id_field).await?;
+                self.complete(format!("COPY {copied}"))
+            }
+            Done::Rows(_) => {
+                Err(Error::internal("rows are written by who knows their formats").into())
+            }
+        }
+    }
+
+    async fn copy_out(&mut self, mut rows: Rows) -> WireResult<()> {
+        let count = rows.columns.len();
+        self.conn.send(CopyOutResponse::new(0, count as i16, vec![0; count]))?;
+        let writer = RowWriter::new(Shape::Copy, &rows.columns, &[]);
+        rows.write(&mut self.conn, &mut self.interrupt, &writer, u64::MAX).await?;
+        self.conn.send(CopyDone::new())?;
+        self.complete(rows.tag())
+    }
+}
+
+/// The columns of a result, in the formats that were asked for.
+pub(super) fn row_description(columns: &[ColumnInfo], formats: &[Format]) -> RowDescription {
+    let fields = columns.iter().enumerate().map(|(n, column)| {
+        let format = formats.get(n).copied().unwrap_or_default();
+        let column_type = column.column_type;
+        // A NUL would end the name early.
+        let name = column.name.replace('\0', "");
+        FieldDescription::new(name, 0, 0, oid(column_type), size(column_type), -1, format.code())
+    });
+    RowDescription::new(fields.collect())
+}

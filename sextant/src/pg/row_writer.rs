@@ -1,0 +1,213 @@
+//! Rows into the buffer of answers.
+
+use proto::Result;
+use proto::expr::ColumnType;
+use proto::rpc::rows::Row;
+
+use crate::rows::entry::EntryPrinter;
+use crate::rows::format::Format;
+use crate::rows::value::Datum;
+use crate::sql::plan::ColumnInfo;
+
+/// How a client wants rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// `DataRow` messages.
+    Data,
+    /// `CopyData` messages, one for each row, in COPY's text format.
+    Copy,
+}
+
+/// Writes rows of one result.
+pub(super) struct RowWriter {
+    shape: Shape,
+    columns: Vec<(ColumnType, Format)>,
+}
+
+impl RowWriter {
+    pub(super) fn new(shape: Shape, columns: &[ColumnInfo], formats: &[Format]) -> Self {
+        let formats = formats.iter().copied().chain(std::iter::repeat(Format::Text));
+        let columns = columns.iter().zip(formats).map(|(c, format)| (c.column_type, format));
+        Self { shape, columns: columns.collect() }
+    }
+
+    /// Writes a row; `cell` appends the value of column n and says whether there is one.
+    fn row(
+        &self,
+        out: &mut Vec<u8>,
+        mut cell: impl FnMut(usize, ColumnType, Format, &mut Vec<u8>) -> Result<bool>,
+    ) -> Result<()> {
+        let start = out.len();
+        let written = match self.shape {
+            Shape::Data => self.data_row(out, &mut cell),
+            Shape::Copy => self.copy_row(out, &mut cell),
+        };
+        match written {
+            Ok(()) => {
+                let length = (out.len() - start - 1) as u32;
+                out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+                Ok(())
+            }
+            Err(error) => {
+                // Half a row must not stand before the error.
+                out.truncate(start);
+                Err(error)
+            }
+        }
+    }
+
+    fn data_row(
+        &self,
+        out: &mut Vec<u8>,
+        cell: &mut impl FnMut(usize, ColumnType, Format, &mut Vec<u8>) -> Result<bool>,
+    ) -> Result<()> {
+        let count = (self.columns.len() as u16).to_be_bytes();
+        out.extend_from_slice(&[b'D', 0, 0, 0, 0, count[0], count[1]]);
+        for (n, (column_type, format)) in self.columns.iter().enumerate() {
+            let at = out.len();
+            out.extend_from_slice(&(-1i32).to_be_bytes());
+            if cell(n, *column_type, *format, out)? {
+                let length = (out.len() - at - 4) as u32;
+                out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    fn copy_row(
+        &self,
+        out: &mut Vec<u8>,
+        cell: &mut impl FnMut(usize, ColumnType, Format, &mut Vec<u8>) -> Result<bool>,
+    ) -> Result<()> {
+        out.extend_from_slice(&[b'd', 0, 0, 0, 0]);
+        for (n, (column_type, _)) in self.columns.iter().enumerate() {
+            if n > 0 {
+                out.push(b'\t');
+            }
+            let at = out.len();
+            if cell(n, *column_type, Format::Text, out)? {
+                escape(out, at);
+            } else {
+                out.extend_from_slice(b"\\N");
+            }
+        }
+        out.push(b'\n');
+        Ok(())
+    }
+
+    /// Writes a row of a scan.
+    pub(super) fn entry(
+        &self,
+        printer: &EntryPrinter,
+        row: Row<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let mut cells = printer.row(row);
+        self.row(out, |n, column_type, format, out| cells.write(n, column_type, format, out))
+    }
+
+    /// Writes a row of single values.
+    pub(super) fn datums(&self, row: &[Datum], out: &mut Vec<u8>) -> Result<()> {
+        self.row(out, |n, column_type, format, out| {
+            Ok(row.get(n).is_some_and(|datum| datum.write(column_type, format, out)))
+        })
+    }
+}
+
+/// COPY's escapes for what stands in the buffer from `at` on; nearly always nothing.
+fn escape(out: &mut Vec<u8>, at: usize) {
+    let special = |byte: &u8| matches!(byte, b'\\' | 8..=13);
+    let Some(first) = out[at..].iter().position(special) else { return };
+    let tail = out.split_off(at + first);
+    for byte in tail {
+        let letter = match byte {
+            8 => b'b',
+            b'\t' => b't',
+            b'\n' => b'n',
+            11 => b'v',
+            12 => b'f',
+            b'\r' => b'r',
+            b'\\' => b'\\',
+            other => {
+                out.push(other);
+                continue;
+            }
+        };
+        out.extend_from_slice(&[b'\\', letter]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::expr::Expr;
+    use proto::value::Value;
+    use proto::value::key::{encode_entry, encode_part};
+
+    use super::*;
+    use crate::sql::plan::Cell;
+
+    fn columns(types: &[ColumnType]) -> Vec<ColumnInfo> {
+        let column = |t: &ColumnType| ColumnInfo { name: String::new(), column_type: *t };
+        types.iter().map(column).collect()
+    }
+
+    fn printer(cells: Vec<Cell>) -> EntryPrinter {
+        EntryPrinter::of_parts(cells, vec![false, true], 1)
+    }
+
+    fn print(cells: Vec<Cell>, types: &[ColumnType], shape: Shape) -> Vec<u8> {
+        let parts = [Value::from("a\tb"), Value::int(7)];
+        let (mut entry, mut include) = (Vec::new(), Vec::new());
+        encode_entry(&parts, &[false, true], "id1", &mut entry).unwrap();
+        encode_part(&Value::Null, false, &mut include);
+        let writer = RowWriter::new(shape, &columns(types), &[]);
+        let mut out = b"before".to_vec();
+        let row = Row { entry: &entry, include: &include };
+        writer.entry(&printer(cells), row, &mut out).unwrap();
+        out.split_off(6)
+    }
+
+    #[test]
+    fn a_row_is_printed_in_any_order_of_its_columns() {
+        use ColumnType::{Int8, Text};
+        let sum = Expr::Arithmetic(
+            proto::expr::ArithmeticOp::Add,
+            Box::new(Expr::Column(1)),
+            Box::new(Expr::Literal(Value::int(1))),
+        );
+        let cells =
+            vec![Cell::Id, Cell::Key(1), Cell::Key(0), Cell::Include(0), Cell::Computed(sum)];
+        let types = [Text, Int8, Text, Text, Int8];
+        assert_eq!(
+            print(cells.clone(), &types, Shape::Copy),
+            b"d\0\0\0\x14id1\t7\ta\\tb\t\\N\t8\n"
+        );
+        let expected = [
+            &b"D\0\0\0\x22\0\x05"[..],
+            b"\0\0\0\x03id1",
+            b"\0\0\0\x017",
+            b"\0\0\0\x03a\tb",
+            b"\xff\xff\xff\xff",
+            b"\0\0\0\x018",
+        ];
+        assert_eq!(print(cells, &types, Shape::Data), expected.concat());
+    }
+
+    #[test]
+    fn a_damaged_entry_is_an_error_and_leaves_no_half_row() {
+        let writer = RowWriter::new(Shape::Data, &columns(&[ColumnType::Text]), &[]);
+        let mut out = Vec::new();
+        let row = Row { entry: b"\x40abc", include: b"" };
+        assert!(writer.entry(&printer(vec![Cell::Id]), row, &mut out).is_err());
+        assert!(writer.entry(&printer(vec![Cell::Include(0)]), row, &mut out).is_err());
+        assert!(out.is_empty());
+    }
+
+    #[test]
+    fn copy_escapes_what_would_break_a_line() {
+        let mut out = b"\t\\".to_vec();
+        out.extend_from_slice("ä\\\n\r\t\u{8}\u{b}\u{c}x".as_bytes());
+        escape(&mut out, 2);
+        assert_eq!(out, "\t\\ä\\\\\\n\\r\\t\\b\\v\\fx".as_bytes());
+    }
+}

@@ -1,0 +1,47 @@
+//! The simple protocol: a query text is run whole.
+
+use pgwire::messages::response::EmptyQueryResponse;
+use proto::{Error, ErrorCode};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::error::WireResult;
+use super::execute::Done;
+use super::finish::row_description;
+use super::row_writer::{RowWriter, Shape};
+use super::session::Session;
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
+    /// A query text: all of its statements, or those before the first that fails.
+    pub(super) async fn simple_query(&mut self, sql: &str) -> WireResult<()> {
+        if let Err(error) = self.simple_statements(sql).await {
+            self.tell(error)?;
+        }
+        self.ready().await
+    }
+
+    async fn simple_statements(&mut self, sql: &str) -> WireResult<()> {
+        let statements = crate::sql::parse(sql)?;
+        if statements.is_empty() {
+            return self.conn.send(EmptyQueryResponse::new());
+        }
+        for parsed in statements {
+            if parsed.parameters > 0 {
+                return Err(Error::new(
+                    ErrorCode::Syntax,
+                    "parameters need the extended protocol: there is no value for $1",
+                )
+                .into());
+            }
+            match self.start(&parsed.statement, &[]).await? {
+                Done::Rows(mut rows) => {
+                    self.conn.send(row_description(&rows.columns, &[]))?;
+                    let writer = RowWriter::new(Shape::Data, &rows.columns, &[]);
+                    rows.write(&mut self.conn, &mut self.interrupt, &writer, u64::MAX).await?;
+                    self.complete(rows.tag())?;
+                }
+                other => self.finish(other).await?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,207 @@
+//! A whole cluster in one process: coordinators, a projector, indexers and a router, each the real
+//! service with its own data directory, joined by direct calls. `sextant dev` and `sextant demo` run
+//! it; a member can be stopped and started again while the rest goes on.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use proto::env::Env;
+use proto::model::ids::NodeId;
+use proto::model::node::{NodeInfo, Role};
+use proto::rpc::api::{CoordinatorApi, Directory};
+use proto::{Error, ErrorCode, Result};
+
+use super::services;
+use crate::wire::{LOCAL, PeerDirectory, Peers, tcp_connect};
+
+/// The first node number of each role; `dev` has at most 99 of each.
+const COORDINATOR: u64 = 1;
+const PROJECTOR: u64 = 100;
+const INDEXER: u64 = 200;
+const ROUTER: u64 = 300;
+
+/// Settings of a cluster in one process.
+#[derive(Clone, Debug)]
+pub struct ClusterConfig {
+    /// Where the data is kept, a directory for each node.
+    pub data_dir: PathBuf,
+    /// How many coordinator members.
+    pub coordinators: u64,
+    /// How many indexers.
+    pub indexers: u64,
+    /// What is kept of each bucket's change log, in bytes; `None`: as much as usual.
+    pub log_bytes_max: Option<u64>,
+    /// Scans that the router runs at once; `None`: as many as usual.
+    pub scans_max: Option<usize>,
+}
+
+/// A running cluster; dropping it stops it.
+pub struct Cluster {
+    config: ClusterConfig,
+    env: Env,
+    peers: Arc<Peers>,
+    coordinators: BTreeMap<NodeId, Arc<coordinator::Coordinator>>,
+    indexers: BTreeMap<NodeId, Arc<indexer::Indexer>>,
+    _projector: projector::Service,
+    router: Arc<router::Router>,
+}
+
+impl Cluster {
+    /// Starts a cluster, from its data where there is some.
+    pub async fn start(config: ClusterConfig, env: Env) -> Result<Self> {
+        let peers = Peers::new(members(&config), tcp_connect());
+        let directory = directory(&peers);
+        let mut coordinators = BTreeMap::new();
+        for (id, _) in members(&config) {
+            let member = start_coordinator(&config, &env, &peers, id).await?;
+            coordinators.insert(id, member);
+        }
+        let projector_info = info(PROJECTOR, Role::Projector);
+        let dir = node_dir(&config.data_dir, "projector", 1);
+        let mut projector_config = projector::Config::new(projector_info.clone());
+        let usual = projector_config.log_bytes_max;
+        projector_config.log_bytes_max = config.log_bytes_max.unwrap_or(usual);
+        let projector =
+            services::start_projector(projector_config, dir, &env, directory.clone()).await?;
+        peers.add_projector(projector_info.id, projector.projector());
+        let mut indexers = BTreeMap::new();
+        for n in 0..config.indexers {
+            let id = NodeId(INDEXER + n);
+            indexers.insert(id, start_indexer(&config, &env, &peers, id).await?);
+        }
+        let mut router_config = router::Config::new(info(ROUTER, Role::Router));
+        router_config.scans_max = config.scans_max.unwrap_or(router_config.scans_max);
+        let router = Arc::new(router::Router::start(router_config, env.clone(), directory));
+        Ok(Self { config, env, peers, coordinators, indexers, _projector: projector, router })
+    }
+
+    /// The other services, as a service of this cluster sees them.
+    pub fn directory(&self) -> Arc<dyn Directory> {
+        directory(&self.peers)
+    }
+
+    /// For the gRPC port: other processes may reach these services.
+    pub fn peers(&self) -> Arc<Peers> {
+        Arc::clone(&self.peers)
+    }
+
+    /// The router.
+    pub fn router(&self) -> Arc<router::Router> {
+        Arc::clone(&self.router)
+    }
+
+    /// The indexers that run.
+    pub fn indexers(&self) -> Vec<Arc<indexer::Indexer>> {
+        self.indexers.values().cloned().collect()
+    }
+
+    /// The member that leads now.
+    pub async fn leader(&self) -> Option<NodeId> {
+        for member in self.coordinators.values() {
+            if let Ok(status) = member.status().await
+                && status.leader == Some(status.node)
+            {
+                return Some(status.node);
+            }
+        }
+        None
+    }
+
+    /// Stops a coordinator member as a crash does: nothing is flushed or handed over.
+    pub fn kill_coordinator(&mut self, node: NodeId) {
+        self.peers.remove_coordinator(node);
+        self.coordinators.remove(&node);
+    }
+
+    /// Starts a coordinator member again, from its data.
+    pub async fn restart_coordinator(&mut self, node: NodeId) -> Result<()> {
+        let member = start_coordinator(&self.config, &self.env, &self.peers, node).await?;
+        self.coordinators.insert(node, member);
+        Ok(())
+    }
+
+    /// Starts one more indexer, which joins the others.
+    pub async fn add_indexer(&mut self) -> Result<NodeId> {
+        let node = NodeId(INDEXER + self.config.indexers);
+        self.config.indexers += 1;
+        self.restart_indexer(node).await?;
+        Ok(node)
+    }
+
+    /// Stops an indexer as a crash does.
+    pub fn kill_indexer(&mut self, node: NodeId) {
+        self.peers.remove_indexer(node);
+        self.indexers.remove(&node);
+    }
+
+    /// Starts an indexer again, from its data.
+    pub async fn restart_indexer(&mut self, node: NodeId) -> Result<()> {
+        let indexer = start_indexer(&self.config, &self.env, &self.peers, node).await?;
+        self.indexers.insert(node, indexer);
+        Ok(())
+    }
+}
+
+/// The coordinator's members.
+fn members(config: &ClusterConfig) -> Vec<(NodeId, String)> {
+    let member = |n| (NodeId(COORDINATOR + n), format!("{LOCAL}{}", COORDINATOR + n));
+    (0..config.coordinators).map(member).collect()
+}
+
+fn directory(peers: &Arc<Peers>) -> Arc<dyn Directory> {
+    Arc::new(PeerDirectory(Arc::clone(peers)))
+}
+
+fn info(id: u64, role: Role) -> NodeInfo {
+    NodeInfo { id: NodeId(id), role, address: format!("{LOCAL}{id}"), zone: String::new() }
+}
+
+fn node_dir(data_dir: &Path, role: &str, n: u64) -> PathBuf {
+    data_dir.join(format!("{role}-{n}"))
+}
+
+async fn start_coordinator(
+    config: &ClusterConfig,
+    env: &Env,
+    peers: &Arc<Peers>,
+    id: NodeId,
+) -> Result<Arc<coordinator::Coordinator>> {
+    let dir = node_dir(&config.data_dir, "coordinator", id.0);
+    let member =
+        services::start_coordinator(id, members(config), dir, env, directory(peers)).await?;
+    peers.add_coordinator(id, Arc::clone(&member) as _);
+    Ok(member)
+}
+
+async fn start_indexer(
+    config: &ClusterConfig,
+    env: &Env,
+    peers: &Arc<Peers>,
+    id: NodeId,
+) -> Result<Arc<indexer::Indexer>> {
+    let dir = node_dir(&config.data_dir, "indexer", id.0 - INDEXER + 1);
+    let indexer =
+        services::start_indexer(info(id.0, Role::Indexer), dir, None, env, directory(peers))
+            .await?;
+    peers.add_indexer(id, Arc::clone(&indexer) as _);
+    Ok(indexer)
+}
+
+/// Takes a data directory for one process; each service checks the version of its own part.
+pub fn lock_data_dir(env: &Env, dir: &Path) -> Result<Box<dyn Send + Sync>> {
+    let here = |error: std::io::Error| {
+        Error::from(error).context(format!("data directory {}", dir.display()))
+    };
+    env.fs.create_dir_all(dir).map_err(here)?;
+    env.fs.lock_dir(dir).map_err(|error| {
+        let busy = error.kind() == std::io::ErrorKind::WouldBlock;
+        let error = here(error);
+        if busy {
+            Error { code: ErrorCode::Io, ..error }
+                .with_hint("stop the other process, or name another --data")
+        } else {
+            error
+        }
+    })
+}

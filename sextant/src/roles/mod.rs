@@ -1,0 +1,11 @@
+//! How a process is put together: one role ([`run_role`]), or a whole cluster in one process ([`Cluster`]), and the
+//! ports that serve users ([`Server`]).
+
+mod cluster;
+mod role;
+mod server;
+pub mod services;
+
+pub use cluster::{Cluster, ClusterConfig, lock_data_dir};
+pub use role::{RoleSettings, ScanSettings, run as run_role};
+pub use server::{Listeners, Ports, Server, ServerParts};

@@ -1,0 +1,158 @@
+//! Runs one role as a process of its own.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use proto::env::{Env, Task};
+use proto::model::ids::NodeId;
+use proto::model::node::{NodeInfo, Role};
+use proto::rpc::api::Directory;
+use proto::{Error, ErrorCode, Result};
+use tokio::net::TcpListener;
+
+use super::server::{Ports, Server, ServerParts};
+use super::services;
+use crate::grpc;
+use crate::listen::{bind, connections};
+use crate::wire::{PeerDirectory, Peers, tcp_connect};
+
+/// How scans are admitted, as far as it is set.
+#[derive(Debug)]
+pub struct ScanSettings {
+    /// Scans at once.
+    pub count_max: Option<usize>,
+    /// Memory of all scans together.
+    pub memory_bytes: Option<usize>,
+    /// Memory of one scan.
+    pub each_memory_bytes: Option<usize>,
+}
+
+/// Settings, complete.
+#[derive(Debug)]
+pub struct RoleSettings {
+    /// The node.
+    pub node: NodeInfo,
+    /// Where it listens.
+    pub bind: String,
+    /// The data directory; empty for a router.
+    pub data: PathBuf,
+    /// Memory of an indexer's slices.
+    pub memory_bytes: Option<u64>,
+    /// How scans are admitted.
+    pub scans: ScanSettings,
+    /// What a projector keeps of each change log.
+    pub log_bytes_max: Option<u64>,
+    /// The members of the coordinator.
+    pub coordinators: Vec<(NodeId, String)>,
+    /// Where a router serves SQL.
+    pub sql: String,
+    /// Where a router serves HTTP.
+    pub http: String,
+}
+
+/// Runs a role until SIGTERM or control-C.
+pub async fn run(settings: RoleSettings, env: Env) -> Result<()> {
+    let role = settings.node.role;
+    let peers = Peers::new(settings.coordinators.clone(), tcp_connect());
+    let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(Arc::clone(&peers)));
+    let (id, data) = (settings.node.id, settings.data.clone());
+    if role == Role::Router {
+        return run_router(settings, env, peers, directory).await;
+    }
+    // A port in use is said before anything is started.
+    let listener = bind(
+        &settings.bind,
+        if settings.bind == settings.node.address { "--listen" } else { "--bind" },
+    )
+    .await?;
+    match role {
+        Role::Router => Ok(()),
+        Role::Coordinator => {
+            let members = settings.coordinators.clone();
+            let service = services::start_coordinator(id, members, data, &env, directory).await?;
+            peers.add_coordinator(id, service.clone());
+            let stopped = service.stopped();
+            serve_until(&env, &settings.node, listener, peers, stopped, "log").await
+        }
+        Role::Projector => {
+            let mut config = projector::Config::new(settings.node.clone());
+            config.log_bytes_max = settings.log_bytes_max.unwrap_or(config.log_bytes_max);
+            let service = services::start_projector(config, data, &env, directory).await?;
+            peers.add_projector(id, service.projector());
+            let stopped = service.stopped();
+            serve_until(&env, &settings.node, listener, peers, stopped, "documents").await
+        }
+        Role::Indexer => {
+            let mut config = indexer::Config::new(settings.node.clone(), data);
+            if let Some(bytes) = settings.memory_bytes {
+                config.store.memory_bytes = bytes;
+            }
+            config.scans_max = settings.scans.count_max.unwrap_or(config.scans_max);
+            config.scans_memory_bytes = settings.scans.memory_bytes;
+            config.scan_memory_bytes = settings.scans.each_memory_bytes;
+            let service = services::run_indexer(config, &env, directory).await?;
+            peers.add_indexer(id, service.clone());
+            let stopped = service.stopped();
+            serve_until(&env, &settings.node, listener, peers, stopped, "log").await
+        }
+    }
+}
+
+/// Serves other processes until a service has stopped by itself, because something of it could not be written.
+async fn serve_until(
+    env: &Env,
+    node: &NodeInfo,
+    listener: TcpListener,
+    peers: Arc<Peers>,
+    stopped: impl Future<Output = ()>,
+    unwritten: &str,
+) -> Result<()> {
+    tokio::select! {
+        served = serve_peers(env, node, listener, peers) => served,
+        () = stopped => {
+            let (role, id) = (node.role.name(), node.id);
+            let text = format!("{role} {id} has stopped: its {unwritten} could not be written");
+            Err(Error::new(ErrorCode::Io, text).with_hint(
+                "its output says why; look at the disk (is it full?), then start the process again",
+            ))
+        }
+    }
+}
+
+/// Serves other processes until it is dropped.
+async fn serve_peers(
+    env: &Env,
+    node: &NodeInfo,
+    listener: TcpListener,
+    peers: Arc<Peers>,
+) -> Result<()> {
+    let address = listener.local_addr()?;
+    let services = grpc::peer_services(peers);
+    let _task: Task = env.spawn("grpc", async move {
+        if let Err(error) = services.serve_with_incoming(connections(listener)).await {
+            tracing::error!(%error, "serving gRPC");
+        }
+    });
+    println!("ready {}={address} id={}", node.role.name(), node.id);
+    std::future::pending().await
+}
+
+async fn run_router(
+    settings: RoleSettings,
+    env: Env,
+    peers: Arc<Peers>,
+    directory: Arc<dyn Directory>,
+) -> Result<()> {
+    let ports = Ports { sql: settings.sql, grpc: settings.bind.clone(), http: settings.http };
+    let listeners = ports.bind().await?;
+    let mut config = router::Config::new(settings.node);
+    let ScanSettings { count_max, memory_bytes, each_memory_bytes } = settings.scans;
+    config.scans_max = count_max.unwrap_or(config.scans_max);
+    config.scans_memory_bytes = memory_bytes.unwrap_or(config.scans_memory_bytes);
+    config.scan_memory_bytes = each_memory_bytes.unwrap_or(config.scans_memory_bytes / 4);
+    let router = Arc::new(router::Router::start(config, env.clone(), Arc::clone(&directory)));
+    let parts = ServerParts { router, directory, peers, indexers: Vec::new() };
+    let server = Server::serve(parts, &env, listeners)?;
+    println!("{}", server.ready_line());
+    std::future::pending().await
+}

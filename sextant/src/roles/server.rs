@@ -1,0 +1,164 @@
+//! The ports of a process that serves users: SQL, gRPC and HTTP.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::env::{Env, Task};
+use proto::rpc::api::Directory;
+use proto::{Error, Result};
+use tokio::net::TcpListener;
+
+use super::cluster::Cluster;
+use crate::backend::{ClusterBackend, Counters};
+use crate::grpc;
+use crate::http::{self, Observed};
+use crate::listen::{bind, connections};
+use crate::pg;
+use crate::wire::Peers;
+
+/// How long a cluster may take until it can run a command.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// Where to listen, `host:port`; port 0 is any free one.
+#[derive(Clone, Debug)]
+pub struct Ports {
+    /// PostgreSQL's protocol.
+    pub sql: String,
+    /// gRPC.
+    pub grpc: String,
+    /// HTTP.
+    pub http: String,
+}
+
+/// Ports that this process has taken.
+pub struct Listeners {
+    sql: TcpListener,
+    grpc: TcpListener,
+    http: TcpListener,
+}
+
+impl Ports {
+    /// Any free ports of the loopback address.
+    pub fn any() -> Self {
+        let any = || "127.0.0.1:0".to_owned();
+        Self { sql: any(), grpc: any(), http: any() }
+    }
+
+    /// Takes the ports.
+    pub async fn bind(&self) -> Result<Listeners> {
+        Ok(Listeners {
+            sql: bind(&self.sql, "--sql-port").await?,
+            grpc: bind(&self.grpc, "--grpc-port").await?,
+            http: bind(&self.http, "--http-port").await?,
+        })
+    }
+}
+
+/// The services of a process that its ports are for.
+pub struct ServerParts {
+    /// Runs scans.
+    pub router: Arc<router::Router>,
+    /// The other services.
+    pub directory: Arc<dyn Directory>,
+    /// What other processes may reach here.
+    pub peers: Arc<Peers>,
+    /// The indexers of this process.
+    pub indexers: Vec<Arc<indexer::Indexer>>,
+}
+
+/// Ports being served until this is dropped.
+pub struct Server {
+    addresses: [SocketAddr; 3],
+    router: Arc<router::Router>,
+    /// How many indexers this process runs.
+    indexers: usize,
+    _tasks: Vec<Task>,
+}
+
+impl Server {
+    /// Serves the ports of a whole cluster.
+    pub fn start(cluster: &Cluster, env: &Env, listeners: Listeners) -> Result<Self> {
+        let parts = ServerParts {
+            router: cluster.router(),
+            directory: cluster.directory(),
+            peers: cluster.peers(),
+            indexers: cluster.indexers(),
+        };
+        Self::serve(parts, env, listeners)
+    }
+
+    /// Serves ports.
+    pub fn serve(parts: ServerParts, env: &Env, listeners: Listeners) -> Result<Self> {
+        let ServerParts { router, directory, peers, indexers } = parts;
+        let joining = indexers.len();
+        let addresses = [
+            listeners.sql.local_addr()?,
+            listeners.grpc.local_addr()?,
+            listeners.http.local_addr()?,
+        ];
+        let counters = Arc::new(Counters::default());
+        let backend = Arc::new(ClusterBackend::new(
+            Arc::clone(&router),
+            Arc::clone(&directory),
+            env.clone(),
+            Arc::clone(&counters),
+        ));
+        let sql = pg::Server::new(Arc::clone(&backend) as _, env.clone(), pg::Config::default());
+        let public = grpc::services(backend, peers);
+        let indexers = indexers.iter().map(Arc::downgrade).collect();
+        let observed = Observed { router: Arc::clone(&router), directory, indexers, counters };
+        let http = axum::serve(listeners.http, http::routes(observed));
+        let tasks = vec![
+            env.spawn("sql", async move { sql.serve(listeners.sql).await }),
+            env.spawn("grpc", async move {
+                if let Err(error) = public.serve_with_incoming(connections(listeners.grpc)).await {
+                    tracing::error!(%error, "serving gRPC");
+                }
+            }),
+            env.spawn("http", async move {
+                if let Err(error) = http.await {
+                    tracing::error!(%error, "serving HTTP");
+                }
+            }),
+        ];
+        Ok(Self { addresses, router, indexers: joining, _tasks: tasks })
+    }
+
+    /// Where SQL is served.
+    pub fn sql_address(&self) -> SocketAddr {
+        self.addresses[0]
+    }
+
+    /// Where gRPC is served.
+    pub fn grpc_address(&self) -> SocketAddr {
+        self.addresses[1]
+    }
+
+    /// Where HTTP is served.
+    pub fn http_address(&self) -> SocketAddr {
+        self.addresses[2]
+    }
+
+    /// Waits until a projector and all indexers of this process (at least one of any) have joined: then
+    /// DDL and scans are served, and the slices of an index are spread over all of them.
+    pub async fn wait_ready(&self) -> Result<()> {
+        use proto::model::node::Role;
+        let ready = self.router.wait_catalog(|catalog| {
+            let joined = |role| catalog.nodes.values().filter(|node| node.role == role).count();
+            joined(Role::Projector) > 0 && joined(Role::Indexer) >= self.indexers.max(1)
+        });
+        tokio::time::timeout(READY_WITHIN, ready).await.map(drop).map_err(|_| {
+            Error::unavailable(
+                "no coordinator answered, or no projector and indexer registered, within a minute",
+            )
+            .with_hint("SEXTANT_LOG=info shows what each service waits for")
+        })
+    }
+
+    /// The line that says where the ports are.
+    pub fn ready_line(&self) -> String {
+        let [sql, grpc, http] = self.addresses;
+        format!("ready sql={sql} grpc={grpc} http={http}")
+    }
+}

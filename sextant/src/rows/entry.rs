@@ -1,0 +1,204 @@
+//! Prints the rows of a scan.
+//!
+//! A row of a scan is an encoded entry: key parts, then the id. Only the parts that the result needs
+//! are looked at, and each is written straight from its encoded bytes; nothing is allocated for a row
+//! unless it has an array, an object or a computed column. A part's place is found by stepping over
+//! those before it; places found are kept for the row, so that any order of columns costs one walk.
+
+use std::borrow::Cow;
+
+use proto::expr::ColumnType;
+use proto::expr::eval::{Scope, eval};
+use proto::model::index::IndexSpec;
+use proto::rpc::rows::Row;
+use proto::value::Value;
+use proto::value::key::{decode_part, skip_part, write_part_text};
+use proto::value::path::Step;
+use proto::{Error, ErrorCode, Result};
+
+use super::format::Format;
+use super::value::write_value;
+use crate::sql::plan::{Cell, ColumnInfo};
+
+/// Prints the rows of a scan.
+pub(crate) struct EntryPrinter {
+    cells: Vec<Cell>,
+    descending: Vec<bool>,
+    included: usize,
+}
+
+impl EntryPrinter {
+    /// For the rows of an index, of which these cells are wanted.
+    pub(crate) fn new(spec: &IndexSpec, cells: Vec<Cell>) -> Self {
+        Self { cells, descending: spec.descending(), included: spec.include.len() }
+    }
+
+    /// For entries of so many key parts and included values.
+    #[cfg(test)]
+    pub(crate) fn of_parts(cells: Vec<Cell>, descending: Vec<bool>, included: usize) -> Self {
+        Self { cells, descending, included }
+    }
+
+    /// The cells of one row, to be written one by one.
+    pub(crate) fn row<'r>(&'r self, row: Row<'r>) -> EntryRow<'r> {
+        let key = Parts::new(row.entry, &self.descending);
+        let include = Parts::new(row.include, &[]);
+        EntryRow { printer: self, row, key, include }
+    }
+
+    /// The cells of one row as text, `None` for NULL and MISSING.
+    pub(crate) fn texts(
+        &self,
+        columns: &[ColumnInfo],
+        row: Row<'_>,
+    ) -> Result<Vec<Option<String>>> {
+        let mut row = self.row(row);
+        let mut texts = Vec::with_capacity(columns.len());
+        for (n, column) in columns.iter().enumerate() {
+            let mut out = Vec::new();
+            let present = row.write(n, column.column_type, Format::Text, &mut out)?;
+            let text = String::from_utf8(out).map_err(|_| corrupt())?;
+            texts.push(present.then_some(text));
+        }
+        Ok(texts)
+    }
+
+    /// An entry with all its values, for expressions over it.
+    fn decode(&self, row: Row<'_>) -> Result<EntryScope> {
+        let mut columns = Vec::with_capacity(self.descending.len() + self.included);
+        let mut rest = row.entry;
+        for &descending in &self.descending {
+            columns.push(decode_part(&mut rest, descending)?);
+        }
+        let id = String::from_utf8(rest.to_vec()).map_err(|_| corrupt())?;
+        let mut rest = row.include;
+        while !rest.is_empty() {
+            columns.push(decode_part(&mut rest, false)?);
+        }
+        Ok(EntryScope { id, columns })
+    }
+}
+
+/// One row of a scan; remembers where its parts begin.
+pub(crate) struct EntryRow<'r> {
+    printer: &'r EntryPrinter,
+    row: Row<'r>,
+    key: Parts<'r>,
+    include: Parts<'r>,
+}
+
+impl EntryRow<'_> {
+    /// Appends the value of a cell and says whether there is one.
+    pub(crate) fn write(
+        &mut self,
+        n: usize,
+        column_type: ColumnType,
+        format: Format,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let (key, include) = (&mut self.key, &mut self.include);
+        match &self.printer.cells[n] {
+            Cell::Id => {
+                out.extend_from_slice(key.rest(self.printer.descending.len())?);
+                Ok(true)
+            }
+            Cell::Key(part) => key.write(usize::from(*part), column_type, format, out),
+            Cell::Include(part) => include.write(usize::from(*part), column_type, format, out),
+            Cell::Computed(expr) => {
+                let scope = self.printer.decode(self.row)?;
+                Ok(write_value(&eval(expr, &scope), column_type, format, out))
+            }
+            Cell::Aggregate(..) => Err(Error::internal("an aggregate among the rows of a scan")),
+        }
+    }
+}
+
+/// The most parts that an entry has.
+const PARTS_MAX: usize = proto::model::index::COLUMNS_MAX;
+
+/// Encoded parts behind each other; beyond the given directions they ascend.
+struct Parts<'a> {
+    bytes: &'a [u8],
+    descending: &'a [bool],
+    /// Where the first parts begin, as far as that is known.
+    starts: [u32; PARTS_MAX + 1],
+    known: usize,
+}
+
+impl<'a> Parts<'a> {
+    fn new(bytes: &'a [u8], descending: &'a [bool]) -> Self {
+        Self { bytes, descending, starts: [0; PARTS_MAX + 1], known: 0 }
+    }
+
+    fn is_descending(&self, part: usize) -> bool {
+        self.descending.get(part).copied().unwrap_or(false)
+    }
+
+    /// The bytes from a part on.
+    fn rest(&mut self, part: usize) -> Result<&'a [u8]> {
+        if part > PARTS_MAX {
+            return Err(corrupt());
+        }
+        while self.known < part {
+            let start = self.starts[self.known] as usize;
+            let length = skip_part(&self.bytes[start..], self.is_descending(self.known))?;
+            self.known += 1;
+            self.starts[self.known] = (start + length) as u32;
+        }
+        Ok(&self.bytes[self.starts[part] as usize..])
+    }
+
+    fn write(
+        &mut self,
+        part: usize,
+        column_type: ColumnType,
+        format: Format,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let mut rest = self.rest(part)?;
+        let descending = self.is_descending(part);
+        // Text is text in both formats; numbers have been cast when the index was fed.
+        let straight = match format {
+            Format::Text => column_type != ColumnType::Bool,
+            Format::Binary => column_type == ColumnType::Text,
+        };
+        let present = match straight {
+            true => write_part_text(&mut rest, descending, out)?,
+            false => {
+                let value = decode_part(&mut rest, descending)?;
+                write_value(&value, column_type, format, out)
+            }
+        };
+        if self.known == part && part < PARTS_MAX {
+            self.known += 1;
+            self.starts[self.known] = (self.bytes.len() - rest.len()) as u32;
+        }
+        Ok(present)
+    }
+}
+
+struct EntryScope {
+    id: String,
+    columns: Vec<Value>,
+}
+
+impl Scope for EntryScope {
+    fn path<'a>(&'a self, _: &[Step]) -> Cow<'a, Value> {
+        Cow::Owned(Value::Missing)
+    }
+
+    fn document_id(&self) -> &str {
+        &self.id
+    }
+
+    fn column(&self, n: u16) -> Cow<'_, Value> {
+        match self.columns.get(usize::from(n)) {
+            Some(value) => Cow::Borrowed(value),
+            None => Cow::Owned(Value::Missing),
+        }
+    }
+}
+
+fn corrupt() -> Error {
+    Error::new(ErrorCode::Corrupt, "an entry that is no entry of its index")
+}

@@ -1,0 +1,238 @@
+//! Single values as a client reads them, in text and in binary.
+
+use bigdecimal::BigDecimal;
+use proto::expr::ColumnType;
+use proto::expr::eval::cast;
+use proto::value::{Number, Value};
+
+use super::format::Format;
+
+/// A value of a result that does not come straight from an entry.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Datum {
+    /// A JSON value; NULL and MISSING are SQL's NULL.
+    Value(Value),
+    /// An exact decimal: sums and averages.
+    Decimal(BigDecimal),
+}
+
+impl Datum {
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        Self::Value(Value::String(text.into()))
+    }
+
+    pub(crate) fn int(int: i64) -> Self {
+        Self::Value(Value::int(int))
+    }
+
+    pub(crate) const NULL: Self = Self::Value(Value::Null);
+
+    /// The datum as another type; NULL where it cannot be one.
+    pub(crate) fn cast(self, to: ColumnType) -> Self {
+        match (self, to) {
+            (Self::Value(value), to) => Self::Value(cast(&value, to)),
+            (decimal, ColumnType::Numeric) => decimal,
+            (Self::Decimal(decimal), ColumnType::Text) => Self::text(plain(&decimal)),
+            (Self::Decimal(decimal), to) => {
+                Self::Value(cast(&Value::from(plain(&decimal).as_str()), to))
+            }
+        }
+    }
+
+    /// Appends the datum in a column's type and format; false, and nothing appended, where it is NULL.
+    pub(crate) fn write(&self, column_type: ColumnType, format: Format, out: &mut Vec<u8>) -> bool {
+        match self {
+            Self::Value(value) => write_value(value, column_type, format, out),
+            Self::Decimal(decimal) => {
+                let text = plain(decimal);
+                match format {
+                    Format::Text => out.extend_from_slice(text.as_bytes()),
+                    Format::Binary => numeric_to_binary(&text, out),
+                }
+                true
+            }
+        }
+    }
+}
+
+fn plain(decimal: &BigDecimal) -> String {
+    decimal.normalized().to_plain_string()
+}
+
+/// Appends a value in a column's type and format; false, and nothing appended, where it is NULL or
+/// cannot be of the type.
+pub(crate) fn write_value(
+    value: &Value,
+    column_type: ColumnType,
+    format: Format,
+    out: &mut Vec<u8>,
+) -> bool {
+    let value = match column_type {
+        ColumnType::Text => {
+            let Some(text) = proto::value::text(value) else { return false };
+            out.extend_from_slice(text.as_bytes());
+            return true;
+        }
+        _ => cast(value, column_type),
+    };
+    match (value, format) {
+        (Value::Bool(truth), Format::Text) => out.push(if truth { b't' } else { b'f' }),
+        (Value::Bool(truth), Format::Binary) => out.push(truth.into()),
+        (Value::Number(number), Format::Text) => {
+            // Writing to a vector does not fail.
+            let _infallible = std::io::Write::write_fmt(out, format_args!("{number}"));
+        }
+        (Value::Number(number), Format::Binary) => write_binary(number, column_type, out),
+        _ => return false,
+    }
+    true
+}
+
+/// The value is of the type already, so that no conversion here loses anything.
+fn write_binary(number: Number, column_type: ColumnType, out: &mut Vec<u8>) {
+    let int = number.as_i64().unwrap_or_default();
+    match column_type {
+        ColumnType::Int4 => out.extend_from_slice(&(int as i32).to_be_bytes()),
+        ColumnType::Int8 => out.extend_from_slice(&int.to_be_bytes()),
+        ColumnType::Float8 => out.extend_from_slice(&number.as_f64().to_be_bytes()),
+        _ => match number {
+            // A double's digits without an exponent.
+            Number::Float(float) => numeric_to_binary(&format!("{float}"), out),
+            integer => numeric_to_binary(&integer.to_string(), out),
+        },
+    }
+}
+
+const NUMERIC_NEGATIVE: u16 = 0x4000;
+
+/// PostgreSQL's binary numeric: digits in base 10,000, the power of the first, sign, decimal places.
+/// `text` is a plain decimal.
+fn numeric_to_binary(text: &str, out: &mut Vec<u8>) {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (NUMERIC_NEGATIVE, digits),
+        None => (0, text),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let lead = (4 - whole.len() % 4) % 4;
+    let trail = (4 - fraction.len() % 4) % 4;
+    let padded = [&"000"[..lead], whole, fraction, &"000"[..trail]].concat();
+    let mut groups: Vec<u16> = padded
+        .as_bytes()
+        .chunks(4)
+        .map(|group| group.iter().fold(0, |sum, digit| sum * 10 + u16::from(digit - b'0')))
+        .collect();
+    let mut weight = ((whole.len() + lead) / 4) as i16 - 1;
+    let zeros = groups.iter().take_while(|group| **group == 0).count();
+    groups.drain(..zeros);
+    weight -= zeros as i16;
+    while groups.last() == Some(&0) {
+        groups.pop();
+    }
+    if groups.is_empty() {
+        weight = 0;
+    }
+    out.extend_from_slice(&(groups.len() as u16).to_be_bytes());
+    out.extend_from_slice(&weight.to_be_bytes());
+    out.extend_from_slice(&sign.to_be_bytes());
+    out.extend_from_slice(&(fraction.len() as u16).to_be_bytes());
+    groups.iter().for_each(|group| out.extend_from_slice(&group.to_be_bytes()));
+}
+
+/// Reads PostgreSQL's binary numeric as decimal text; `None` where it is none, or is not finite.
+pub(crate) fn numeric_from_binary(bytes: &[u8]) -> Option<String> {
+    let mut words = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+    let (count, weight) = (usize::from(words.next()?), words.next()? as i16);
+    let (sign, scale) = (words.next()?, words.next()?);
+    let groups: Vec<u16> = words.collect();
+    let whole_bytes = bytes.len() == 8 + 2 * count;
+    if !whole_bytes || groups.iter().any(|group| *group > 9999) {
+        return None;
+    }
+    // 64 bits and a double's range need no more; a longer text would be a way to use up memory.
+    if !(-100..=100).contains(&weight) || scale > 400 {
+        return None;
+    }
+    let sign = match sign {
+        0 => "",
+        NUMERIC_NEGATIVE => "-",
+        _ => return None,
+    };
+    let digit = |power: i16| {
+        let at = i32::from(weight) - i32::from(power);
+        usize::try_from(at).ok().and_then(|at| groups.get(at)).copied().unwrap_or(0)
+    };
+    let mut text = String::from(sign);
+    let whole: String =
+        (0..=weight.max(0)).rev().map(|power| format!("{:04}", digit(power))).collect();
+    let whole = whole.trim_start_matches('0');
+    text.push_str(if whole.is_empty() { "0" } else { whole });
+    let lowest = weight.saturating_sub(count as i16 - 1).min(0);
+    let fraction: String = (lowest..0).rev().map(|power| format!("{:04}", digit(power))).collect();
+    let fraction = fraction.trim_end_matches('0');
+    if !fraction.is_empty() {
+        text.push('.');
+        text.push_str(fraction);
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numerics_survive_their_binary_form() {
+        for text in [
+            "0",
+            "1",
+            "-1",
+            "9999",
+            "10000",
+            "12345678901234567890",
+            "0.5",
+            "-0.0001",
+            "0.00001",
+            "1234.5678",
+            "100000000.25",
+            "1.10001",
+        ] {
+            let mut bytes = Vec::new();
+            numeric_to_binary(text, &mut bytes);
+            assert_eq!(numeric_from_binary(&bytes).as_deref(), Some(text), "{bytes:?}");
+            for cut in 0..bytes.len() {
+                assert_ne!(numeric_from_binary(&bytes[..cut]).as_deref(), Some(text));
+            }
+        }
+        // What PostgreSQL sends for 1234.5678.
+        let mut bytes = Vec::new();
+        numeric_to_binary("1234.5678", &mut bytes);
+        assert_eq!(bytes, [0, 2, 0, 0, 0, 0, 0, 4, 0x04, 0xd2, 0x16, 0x2e]);
+        assert_eq!(numeric_from_binary(&[0, 0, 0, 0, 0xc0, 0, 0, 0]), None, "NaN");
+    }
+
+    #[test]
+    fn values_are_written_as_their_column_wants_them() {
+        let write = |value: &Value, column_type, format| {
+            let mut out = Vec::new();
+            write_value(value, column_type, format, &mut out).then_some(out)
+        };
+        let (text, binary) = (Format::Text, Format::Binary);
+        let json = |json: &str| Value::parse_json(json.as_bytes()).unwrap();
+        assert_eq!(write(&json("\"x\""), ColumnType::Text, text), Some(b"x".to_vec()));
+        assert_eq!(
+            write(&json("[1,\"x\"]"), ColumnType::Text, binary),
+            Some(b"[1,\"x\"]".to_vec())
+        );
+        assert_eq!(write(&json("true"), ColumnType::Text, text), Some(b"true".to_vec()));
+        assert_eq!(write(&json("true"), ColumnType::Bool, text), Some(b"t".to_vec()));
+        assert_eq!(write(&json("3.0"), ColumnType::Int8, text), Some(b"3".to_vec()));
+        assert_eq!(write(&json("3.7"), ColumnType::Int8, text), None);
+        assert_eq!(write(&json("7"), ColumnType::Int4, binary), Some(vec![0, 0, 0, 7]));
+        assert_eq!(write(&Value::Missing, ColumnType::Text, text), None);
+        let sum = Datum::Decimal("12.50".parse().unwrap());
+        let mut out = Vec::new();
+        assert!(sum.write(ColumnType::Numeric, text, &mut out));
+        assert_eq!(out, b"12.5");
+        assert_eq!(sum.cast(ColumnType::Int8), Datum::NULL);
+    }
+}

@@ -1,0 +1,92 @@
+//! A query text and its statements.
+
+use sqlparser::tokenizer::Token;
+
+use super::cursor::Cursor;
+use crate::sql::ast::Statement;
+use crate::sql::error::{SqlResult, unsupported};
+
+/// A statement with what a prepared statement must know of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parsed {
+    /// The statement.
+    pub statement: Statement,
+    /// How many parameters it has: the highest number that it names.
+    pub parameters: u16,
+}
+
+/// Parses a query text: none, one or several statements, separated by semicolons.
+pub fn parse(sql: &str) -> SqlResult<Vec<Parsed>> {
+    let mut cursor = Cursor::new(sql)?;
+    let mut statements = Vec::new();
+    loop {
+        while cursor.eat(&Token::SemiColon) {}
+        if cursor.at_end() {
+            return Ok(statements);
+        }
+        cursor.parameters = 0;
+        cursor.statement_start = cursor.offset();
+        let statement = cursor.statement()?;
+        if !cursor.at_end() {
+            return Err(cursor.expected("; or the end of the statement"));
+        }
+        statements.push(Parsed { statement, parameters: cursor.parameters });
+    }
+}
+
+/// Statements that PostgreSQL has and Sextant has not, with what to do instead.
+const ABSENT: [(&str, &str); 15] = [
+    ("UPDATE", "INSERT … ON CONFLICT (id) DO UPDATE SET doc = excluded.doc replaces a document"),
+    ("MERGE", "INSERT … ON CONFLICT (id) DO UPDATE SET doc = excluded.doc replaces a document"),
+    ("TRUNCATE", "DROP BUCKET and CREATE BUCKET"),
+    ("WITH", "write one SELECT over one index"),
+    ("VALUES", "SELECT of constants"),
+    ("TABLE", "SELECT * FROM index"),
+    ("PREPARE", "prepare through the extended protocol, as drivers do"),
+    ("EXECUTE", "execute through the extended protocol, as drivers do"),
+    ("DECLARE", "execute with a row limit suspends a portal in the extended protocol"),
+    ("GRANT", "there are no roles"),
+    ("REVOKE", "there are no roles"),
+    ("SAVEPOINT", "a transaction only reads, so there is nothing to keep"),
+    ("RELEASE", "a transaction only reads, so there is nothing to keep"),
+    ("LISTEN", "poll with SELECT"),
+    ("VACUUM", "old versions are dropped by themselves"),
+];
+
+impl Cursor<'_> {
+    fn statement(&mut self) -> SqlResult<Statement> {
+        let word = match self.peek() {
+            Token::Word(word) if word.quote_style.is_none() => word.value.to_uppercase(),
+            _ => return Err(self.expected("a statement")),
+        };
+        match word.as_str() {
+            "SELECT" => Ok(Statement::Select(self.select()?)),
+            "EXPLAIN" => self.explain(),
+            "INSERT" => self.insert(),
+            "DELETE" => self.delete(),
+            "COPY" => self.copy(),
+            "CREATE" => self.create(),
+            "DROP" => self.drop_object(),
+            "BUILD" => self.build(),
+            "ALTER" => self.alter(),
+            "REBALANCE" => self.rebalance(),
+            "CANCEL" => self.cancel(),
+            "DRAIN" => self.drain(true),
+            "REMOVE" => self.remove(),
+            "SHOW" => self.show(),
+            "SET" => self.set(),
+            "RESET" => self.reset(),
+            "BEGIN" | "START" | "COMMIT" | "END" | "ROLLBACK" | "ABORT" => self.transaction(),
+            "DISCARD" => self.discard(),
+            "CLOSE" | "UNLISTEN" => self.nothing(),
+            "DEALLOCATE" => self.deallocate(),
+            _ => match ABSENT.iter().find(|(absent, _)| *absent == word) {
+                Some((_, hint)) => {
+                    let message = format!("{word} is not supported");
+                    Err(self.here(unsupported(message, format!("what works: {hint}"))))
+                }
+                None => Err(self.expected("a statement")),
+            },
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The names of columns of results that have no alias.
+
+use proto::expr::aggregate::AggregateFunction;
+use proto::expr::{Expr, Function};
+
+/// The name of a column of results that has no alias: a function's, a path's last field, or none.
+pub(super) fn default_name(expr: &Expr, column: &impl Fn(u16) -> String) -> String {
+    match expr {
+        Expr::Column(n) => column(*n),
+        Expr::DocumentId => "id".into(),
+        Expr::Cast(inner, _) => default_name(inner, column),
+        Expr::Call(function, _) => match function {
+            Function::Lower => "lower",
+            Function::Upper => "upper",
+            Function::Length => "length",
+            Function::Coalesce => "coalesce",
+            Function::Abs => "abs",
+        }
+        .into(),
+        _ => "?column?".into(),
+    }
+}
+
+/// The name of an aggregate.
+pub(super) fn aggregate_name(function: AggregateFunction) -> &'static str {
+    use AggregateFunction::{Avg, Count, Max, Min, Sum};
+    match function {
+        Count => "count",
+        Min => "min",
+        Max => "max",
+        Sum => "sum",
+        Avg => "avg",
+    }
+}

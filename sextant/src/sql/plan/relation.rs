@@ -1,0 +1,25 @@
+//! What a SELECT reads, and the columns of its result.
+
+use std::sync::Arc;
+
+use proto::expr::ColumnType;
+use proto::model::bucket::BucketInfo;
+use proto::model::index::IndexInfo;
+
+/// What a name in FROM stands for.
+#[derive(Clone, Debug)]
+pub enum Relation {
+    /// An index: scanned.
+    Index(Arc<IndexInfo>),
+    /// A bucket: its documents are read by id.
+    Bucket(Arc<BucketInfo>),
+}
+
+/// Name and type of a column of results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnInfo {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub column_type: ColumnType,
+}

@@ -1,0 +1,41 @@
+//! `LIMIT` and `OFFSET`.
+
+use proto::Result;
+use proto::expr::{ColumnType, Expr};
+use proto::value::Value;
+
+use super::parameters::{ParameterTypes, bind, row_count};
+use crate::sql::ast::Select;
+
+/// `LIMIT` and `OFFSET`, as written or with their values.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Window {
+    limit: Option<Expr>,
+    offset: Option<Expr>,
+}
+
+impl Window {
+    pub(super) fn of(select: &Select) -> Self {
+        Self { limit: select.limit.clone(), offset: select.offset.clone() }
+    }
+
+    pub(super) fn learn(&self, types: &mut ParameterTypes) {
+        for expr in self.limit.iter().chain(&self.offset) {
+            types.expect(expr, ColumnType::Int8);
+            types.learn(expr, None);
+        }
+    }
+
+    /// The limit, if there is one, and the offset.
+    pub(super) fn rows(mut self, values: &[Value]) -> Result<(Option<u64>, u64)> {
+        let count = |expr: &mut Option<Expr>, clause: &str| match expr {
+            Some(expr) => {
+                bind(expr, values)?;
+                row_count(expr, clause)
+            }
+            None => Ok(None),
+        };
+        let limit = count(&mut self.limit, "LIMIT")?;
+        Ok((limit, count(&mut self.offset, "OFFSET")?.unwrap_or(0)))
+    }
+}

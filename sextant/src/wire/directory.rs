@@ -1,0 +1,39 @@
+//! The directory that services are given.
+
+use std::sync::Arc;
+
+use proto::Result;
+use proto::model::ids::NodeId;
+use proto::model::node::NodeInfo;
+use proto::rpc::api::{CoordinatorApi, Directory, IndexerApi, ProjectorApi};
+
+use super::any_member::AnyMember;
+use super::peers::Peers;
+
+/// The directory that services get: [`Peers`] behind a shared handle.
+#[derive(Clone)]
+pub struct PeerDirectory(pub Arc<Peers>);
+
+impl Directory for PeerDirectory {
+    fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
+        Arc::new(AnyMember::new(Arc::clone(&self.0)))
+    }
+
+    fn coordinator_member(&self, node: NodeId) -> Result<Arc<dyn CoordinatorApi>> {
+        self.0.coordinator_member(node)
+    }
+
+    fn projector(&self, node: &NodeInfo) -> Arc<dyn ProjectorApi> {
+        match self.0.local_projector(node.id) {
+            Ok(local) => local,
+            Err(_) => Arc::new(self.0.remote(node.id, &node.address)),
+        }
+    }
+
+    fn indexer(&self, node: &NodeInfo) -> Arc<dyn IndexerApi> {
+        match self.0.local_indexer(node.id) {
+            Ok(local) => local,
+            Err(_) => Arc::new(self.0.remote(node.id, &node.address)),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! All methods between services, one line each. From this table come the calling end (`remote`), the answering end
+//! (`server`), and the way to whichever member of the coordinator answers (`any_member`).
+//!
+//! A new method is a method of its trait in [`proto::rpc::api`] and one line here. The line says:
+//!
+//! - the method's number on the wire. Calls, which have one answer, and streams are numbered apart. A number is never
+//!   given to another method;
+//! - the method as its trait has it. With `checked by f` the answers pass `f` before the caller gets them;
+//! - for the coordinator, how any member is asked: `via any_member` asks the members in turn, `via own f` runs `f` of
+//!   `AnyMember`.
+
+pub(super) use std::sync::Arc;
+
+pub(super) use bytes::Bytes;
+pub(super) use proto::model::cut::{Cut, EpochMark};
+pub(super) use proto::model::history::{SourceHistory, SourcePlace};
+pub(super) use proto::model::ids::{BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo};
+pub(super) use proto::model::moves::{RebalancePlan, RebalanceRequest};
+pub(super) use proto::model::topology::IndexTopology;
+pub(super) use proto::rpc::api::{
+    CoordinatorApi, CoordinatorStatus, HandOverPiece, HandOverRequest, Heartbeat, IndexerApi,
+    ProjectorApi, PushReply, PushRequest, ResultStream, SyncReport, WatchMessage, WriteReply,
+    WriteRequest,
+};
+pub(super) use proto::rpc::command::{CommandRequest, Outcome};
+pub(super) use proto::rpc::export::{ExportMessage, ExportRequest};
+pub(super) use proto::rpc::mutation::{
+    BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest,
+};
+pub(super) use proto::rpc::scan::{AppliedReport, ShardBatch, ShardScan};
+
+/// Calls a macro with the coordinator's methods.
+macro_rules! coordinator_methods {
+    ($with:ident) => {
+        $with! { CoordinatorApi, local_coordinator;
+            calls {
+                0 propose(request: CommandRequest) -> Outcome, via own propose_for_a_while;
+                1 sync(report: SyncReport) -> (), via any_member;
+                2 heartbeat(heartbeat: Heartbeat) -> (), via any_member;
+                3 epoch_covering(bucket: BucketId, cut: Cut, history: Option<u64>, timeout_ms: u64)
+                    -> EpochMark, via own wait_for_epoch;
+                4 status() -> CoordinatorStatus, via any_member;
+                5 raft(messages: Vec<Bytes>) -> (), via own refuse_raft;
+                13 rebalance(request: RebalanceRequest) -> RebalancePlan, via any_member;
+                14 topology(index: IndexId, number: TopologyNo) -> Arc<IndexTopology>, via any_member;
+            }
+            streams {
+                0 watch() -> WatchMessage, via any_member;
+            }
+        }
+    };
+}
+
+/// Calls a macro with a projector's methods.
+macro_rules! projector_methods {
+    ($with:ident) => {
+        $with! { ProjectorApi, local_projector;
+            calls {
+                6 write(request: WriteRequest) -> WriteReply;
+                7 get(bucket: BucketId, ids: Vec<String>) -> Vec<Option<Bytes>>;
+                8 push(request: PushRequest) -> PushReply;
+                9 place(bucket: BucketId) -> SourcePlace;
+                10 history(bucket: BucketId) -> SourceHistory;
+                11 hand_over(request: HandOverRequest) -> HandOverPiece;
+            }
+            streams {
+                1 subscribe(request: SubscribeRequest) -> StreamMessage;
+                2 backfill(request: BackfillRequest) -> BackfillMessage;
+            }
+        }
+    };
+}
+
+/// Calls a macro with an indexer's methods.
+macro_rules! indexer_methods {
+    ($with:ident) => {
+        $with! { IndexerApi, local_indexer;
+            calls {
+                12 checksum(slice: SliceId, epoch: Epoch) -> (u64, u64);
+            }
+            streams {
+                3 scan(scan: ShardScan) -> ShardBatch, checked by check_rows;
+                4 watch_applied() -> AppliedReport;
+                5 export(request: ExportRequest) -> ExportMessage;
+            }
+        }
+    };
+}
+
+pub(super) use {coordinator_methods, indexer_methods, projector_methods};

@@ -1,0 +1,111 @@
+//! The services of this process, and the connections to those of others.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use dashmap::DashMap;
+use proto::model::ids::NodeId;
+use proto::rpc::api::{CoordinatorApi, IndexerApi, ProjectorApi};
+use proto::{Error, Result};
+use tonic::transport::Channel;
+
+use super::connect::{Connect, LOCAL};
+use super::remote::Remote;
+
+/// Who can be reached from this process, and how.
+pub struct Peers {
+    coordinators: Vec<(NodeId, String)>,
+    /// The place in `coordinators` of the member that answered last.
+    pub(super) preferred: AtomicUsize,
+    local_coordinators: DashMap<NodeId, Arc<dyn CoordinatorApi>>,
+    local_projectors: DashMap<NodeId, Arc<dyn ProjectorApi>>,
+    local_indexers: DashMap<NodeId, Arc<dyn IndexerApi>>,
+    channels: DashMap<String, Channel>,
+    connect: Connect,
+}
+
+impl Peers {
+    /// A directory that knows where the coordinator's members are.
+    pub fn new(coordinators: Vec<(NodeId, String)>, connect: Connect) -> Arc<Self> {
+        Arc::new(Self {
+            coordinators,
+            preferred: AtomicUsize::new(0),
+            local_coordinators: DashMap::new(),
+            local_projectors: DashMap::new(),
+            local_indexers: DashMap::new(),
+            channels: DashMap::new(),
+            connect,
+        })
+    }
+
+    /// A coordinator member runs in this process.
+    pub fn add_coordinator(&self, node: NodeId, service: Arc<dyn CoordinatorApi>) {
+        self.local_coordinators.insert(node, service);
+    }
+
+    /// A coordinator member of this process was stopped.
+    pub fn remove_coordinator(&self, node: NodeId) {
+        self.local_coordinators.remove(&node);
+    }
+
+    /// A projector runs in this process.
+    pub fn add_projector(&self, node: NodeId, service: Arc<dyn ProjectorApi>) {
+        self.local_projectors.insert(node, service);
+    }
+
+    /// An indexer runs in this process.
+    pub fn add_indexer(&self, node: NodeId, service: Arc<dyn IndexerApi>) {
+        self.local_indexers.insert(node, service);
+    }
+
+    /// An indexer of this process was stopped.
+    pub fn remove_indexer(&self, node: NodeId) {
+        self.local_indexers.remove(&node);
+    }
+
+    /// The members of the coordinator.
+    pub(super) fn members(&self) -> impl ExactSizeIterator<Item = NodeId> {
+        self.coordinators.iter().map(|(id, _)| *id)
+    }
+
+    /// One member of the coordinator, here or elsewhere.
+    pub(super) fn coordinator_member(&self, node: NodeId) -> Result<Arc<dyn CoordinatorApi>> {
+        if let Some(local) = self.local_coordinators.get(&node) {
+            return Ok(Arc::clone(&local));
+        }
+        match self.coordinators.iter().find(|(id, _)| *id == node) {
+            Some((_, address)) => Ok(Arc::new(self.remote(node, address))),
+            None => Err(Error::unavailable(format!("there is no coordinator member {node}"))),
+        }
+    }
+
+    /// The coordinator member of this process with this number.
+    pub(super) fn local_coordinator(&self, node: NodeId) -> Result<Arc<dyn CoordinatorApi>> {
+        not_here(self.local_coordinators.get(&node).map(|service| Arc::clone(&service)), node)
+    }
+
+    /// The projector of this process with this number.
+    pub(super) fn local_projector(&self, node: NodeId) -> Result<Arc<dyn ProjectorApi>> {
+        not_here(self.local_projectors.get(&node).map(|service| Arc::clone(&service)), node)
+    }
+
+    /// The indexer of this process with this number.
+    pub(super) fn local_indexer(&self, node: NodeId) -> Result<Arc<dyn IndexerApi>> {
+        not_here(self.local_indexers.get(&node).map(|service| Arc::clone(&service)), node)
+    }
+
+    pub(super) fn remote(&self, node: NodeId, address: &str) -> Remote {
+        let channel = match self.channels.get(address) {
+            _ if address.starts_with(LOCAL) => Err(Error::unavailable("it is stopped")),
+            Some(channel) => Ok(channel.clone()),
+            None => (self.connect)(address).inspect(|channel| {
+                self.channels.insert(address.to_owned(), channel.clone());
+            }),
+        };
+        Remote::new(node, address, channel)
+    }
+}
+
+fn not_here<T>(service: Option<T>, node: NodeId) -> Result<T> {
+    service.ok_or_else(|| Error::unavailable(format!("node {node} does not run in this process")))
+}

@@ -1,0 +1,92 @@
+//! The examples of `docs/sql.md` do what the document says: each SQL block runs in psql, in order, on one cluster,
+//! and the text block behind it is what psql prints. `UPDATE=1` writes the text blocks anew.
+#![allow(clippy::disallowed_methods, reason = "a test that runs psql and reads a document")]
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use tests::harness::TestCluster;
+
+/// A part of a document: an example, or the lines between two.
+enum Part {
+    Prose(String),
+    Sql(String),
+    Text(String),
+}
+
+fn parts(document: &str) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let (mut block, mut kind) = (String::new(), None);
+    for line in document.lines() {
+        match (line, kind) {
+            ("```sql" | "```text", None) => {
+                parts.push(Part::Prose(std::mem::take(&mut block)));
+                kind = Some(line);
+            }
+            ("```", Some("```sql")) => {
+                parts.push(Part::Sql(std::mem::take(&mut block)));
+                kind = None;
+            }
+            ("```", Some("```text")) => {
+                parts.push(Part::Text(std::mem::take(&mut block)));
+                kind = None;
+            }
+            _ => block = block + line + "\n",
+        }
+    }
+    parts.push(Part::Prose(block));
+    parts
+}
+
+/// What psql prints for a script; an error fails the test.
+fn psql(address: std::net::SocketAddr, script: &str) -> String {
+    let (host, port) = (address.ip().to_string(), address.port().to_string());
+    let arguments =
+        ["-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", &host, "-p", &port, "-U", "reader", "sextant"];
+    let mut child = Command::new("psql")
+        .args(arguments)
+        .env("LC_ALL", "C.UTF-8")
+        .env("PGCLIENTENCODING", "UTF8")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("psql starts");
+    child.stdin.take().expect("piped").write_all(script.as_bytes()).expect("psql reads");
+    let ran = child.wait_with_output().expect("psql ends");
+    let errors = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success() && errors.trim().is_empty(), "{script}\n{errors}");
+    let printed = String::from_utf8(ran.stdout).expect("text");
+    let lines = printed.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+    lines.trim_matches('\n').to_owned() + "\n"
+}
+
+#[test]
+fn the_examples_of_the_sql_document_print_what_it_shows() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
+    let path = path.join("docs/sql.md");
+    let document = std::fs::read_to_string(&path).expect("the document");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let cluster = runtime.block_on(TestCluster::start(1, 2));
+    let update = std::env::var_os("UPDATE").is_some();
+    let (mut printed, mut updated, mut examples) = (String::new(), String::new(), 0);
+    for part in parts(&document) {
+        match part {
+            Part::Prose(text) => updated += &text,
+            Part::Sql(sql) => {
+                printed = psql(cluster.sql_address(), &sql);
+                examples += 1;
+                updated += &format!("```sql\n{sql}```\n");
+            }
+            Part::Text(text) => {
+                updated += &format!("```text\n{printed}```\n");
+                assert!(update || text == printed, "the document shows\n{text}psql\n{printed}");
+            }
+        }
+    }
+    assert!(examples > 15, "{examples} examples were found");
+    if update {
+        std::fs::write(&path, updated).expect("the document is written");
+    }
+}

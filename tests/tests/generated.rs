@@ -1,0 +1,39 @@
+//! The generated code of the gRPC services is what their `.proto` files say. `UPDATE=1` writes it anew.
+#![allow(clippy::disallowed_methods, reason = "a test that reads and writes source files")]
+
+use std::path::{Path, PathBuf};
+
+use prost::Message;
+
+const FILES: [&str; 2] = ["sextant/v1/sextant.proto", "sextant/v1/peer.proto"];
+const CODE: &str = "sextant.v1.rs";
+const DESCRIPTORS: &str = "descriptors.bin";
+
+fn proto() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").join("proto")
+}
+
+/// Compiles the `.proto` files into a directory.
+fn generate(out: &Path) {
+    let descriptors = protox::compile(FILES.map(|file| proto().join(file)), [proto()]);
+    let descriptors = descriptors.expect("the .proto files are valid");
+    std::fs::write(out.join(DESCRIPTORS), descriptors.encode_to_vec()).expect("it is written");
+    let build = tonic_prost_build::configure().bytes(".").out_dir(out);
+    build.compile_fds(descriptors).expect("the code is generated");
+}
+
+#[test]
+fn the_generated_code_is_what_the_proto_files_say() {
+    let dir = tempfile::tempdir().expect("a directory");
+    generate(dir.path());
+    for name in [CODE, DESCRIPTORS] {
+        let kept = proto().join("generated").join(name);
+        let fresh = std::fs::read(dir.path().join(name)).expect("it was generated");
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(&kept, fresh).expect("it is written");
+        } else {
+            let same = std::fs::read(&kept).is_ok_and(|kept| kept == fresh);
+            assert!(same, "{name} is old: run `UPDATE=1 cargo test -p tests --test generated`");
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The structure of the crates: files of one crate import downwards, never in a circle, and a module with children
+//! is a `mod.rs` in a folder of its name.
+//!
+//! The sources are read as text: each file's `mod` declarations give the module tree, its `use` items and the paths in
+//! its code give the imports. A re-export is an import too, so a child that imports through its parent's face is part
+//! of a circle. Tests are left out.
+#![allow(clippy::disallowed_methods, reason = "a test that reads source files")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+const CRATES: [&str; 7] =
+    ["proto", "coordinator", "projector", "router", "indexer", "indexer/storage", "sextant"];
+
+type Module = Vec<String>;
+
+/// A crate's files: the module that each one is, and its text without comments and tests.
+struct Sources {
+    files: BTreeMap<Module, (PathBuf, String)>,
+}
+
+impl Sources {
+    fn read(krate: &str) -> Self {
+        let src = workspace().join(krate).join("src");
+        let top = ["lib.rs", "main.rs"].map(|name| src.join(name)).into_iter().find(|p| p.exists());
+        let mut sources = Self { files: BTreeMap::new() };
+        sources.visit(Vec::new(), &top.expect("a crate has a top"), &src);
+        sources
+    }
+
+    /// Reads a module and those that it declares.
+    fn visit(&mut self, module: Module, file: &Path, folder: &Path) {
+        let text =
+            without_tests(&without_comments(&std::fs::read_to_string(file).expect("a file")));
+        for name in declared(&text) {
+            let child = [module.clone(), vec![name.clone()]].concat();
+            let flat = folder.join(format!("{name}.rs"));
+            let below = folder.join(&name);
+            match flat.exists() {
+                true => self.visit(child, &flat, &below),
+                false if below.join("mod.rs").exists() => {
+                    self.visit(child, &below.join("mod.rs"), &below);
+                }
+                false => {}
+            }
+        }
+        self.files.insert(module, (file.to_path_buf(), text));
+    }
+
+    /// The modules that a module imports from.
+    fn imports(&self, module: &Module) -> BTreeSet<Module> {
+        let text = &self.files[module].1;
+        let mut found = BTreeSet::new();
+        for path in used(text).into_iter().chain(paths(text)) {
+            let mut parts: Vec<&str> = path.split("::").collect();
+            let mut at = match parts[0] {
+                "crate" => Vec::new(),
+                "self" => module.clone(),
+                "super" => module[..module.len().saturating_sub(1)].to_vec(),
+                child if self.files.contains_key(&[&module[..], &[child.into()]].concat()) => {
+                    parts.insert(0, "self");
+                    module.clone()
+                }
+                _ => continue,
+            };
+            parts.remove(0);
+            while parts.first() == Some(&"super") {
+                at.pop();
+                parts.remove(0);
+            }
+            while let Some(next) = parts.first() {
+                let below = [&at[..], &[(*next).to_owned()]].concat();
+                if !self.files.contains_key(&below) {
+                    break;
+                }
+                at = below;
+                parts.remove(0);
+            }
+            // A path that ends at a module names it; only what is taken from it is an import, or a `use` of it.
+            if at != *module && self.files.contains_key(&at) && !parts.is_empty() {
+                found.insert(at);
+            }
+        }
+        found
+    }
+
+    /// The circles: sets of files each of which leads to all others.
+    fn circles(&self) -> Vec<Vec<String>> {
+        let edges: BTreeMap<&Module, BTreeSet<Module>> =
+            self.files.keys().map(|module| (module, self.imports(module))).collect();
+        let reach = |from: &Module| {
+            let (mut seen, mut next) = (BTreeSet::new(), vec![from.clone()]);
+            while let Some(at) = next.pop() {
+                for to in &edges[&at] {
+                    if seen.insert(to.clone()) {
+                        next.push(to.clone());
+                    }
+                }
+            }
+            seen
+        };
+        let reached: BTreeMap<&Module, BTreeSet<Module>> =
+            edges.keys().map(|module| (*module, reach(module))).collect();
+        let mut circles = BTreeSet::new();
+        for (module, all) in &reached {
+            if all.contains(*module) {
+                let of_it = |other: &&Module| reached[*other].contains(*module);
+                let names = all.iter().filter(of_it).map(|module| module.join("::"));
+                circles.insert(names.collect::<Vec<_>>());
+            }
+        }
+        circles.into_iter().collect()
+    }
+}
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
+}
+
+fn without_comments(text: &str) -> String {
+    let code = |line: &str| match line.find("//") {
+        Some(at) if line[..at].matches('"').count() % 2 == 0 => line[..at].to_owned(),
+        _ => line.to_owned(),
+    };
+    text.lines().map(|line| code(line) + "\n").collect()
+}
+
+/// The text up to the first `#[cfg(test)]` that is followed by a module with a body; declared test modules go too.
+fn without_tests(text: &str) -> String {
+    let mut kept = String::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        if !line.trim_start().starts_with("#[cfg(test)]") {
+            kept += line;
+            kept.push('\n');
+            continue;
+        }
+        let indent = line.len() - line.trim_start().len();
+        // Skips the item: up to its `;`, or up to the brace that closes it.
+        for line in lines.by_ref() {
+            let closes = line.len() - line.trim_start().len() == indent && line.trim() == "}";
+            if closes || (line.trim_end().ends_with(';') && !line.starts_with("    ")) {
+                break;
+            }
+        }
+    }
+    kept
+}
+
+/// The modules that a file declares without a body.
+fn declared(text: &str) -> Vec<String> {
+    let name = |line: &str| {
+        let line = line.trim().strip_suffix(';')?;
+        let (before, name) = line.rsplit_once(' ')?;
+        (before == "mod" || before.ends_with(" mod")).then(|| name.to_owned())
+    };
+    text.lines().filter_map(name).collect()
+}
+
+/// The paths of all `use` items, one for each name.
+fn used(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for item in text.split(';') {
+        let Some(at) =
+            item.rfind("use ").filter(|at| *at == 0 || item[..*at].ends_with(['\n', ' ', ')']))
+        else {
+            continue;
+        };
+        let tree: String = item[at + 4..].split_whitespace().collect::<Vec<_>>().join(" ");
+        expand("", &tree, &mut found);
+    }
+    found
+}
+
+fn expand(before: &str, tree: &str, found: &mut Vec<String>) {
+    let Some(open) = tree.find('{') else {
+        let name = tree.split(" as ").next().unwrap_or(tree).trim();
+        return found.push(format!("{before}{name}"));
+    };
+    let before = format!("{before}{}", tree[..open].trim());
+    let inner = &tree[open + 1..tree.rfind('}').unwrap_or(tree.len())];
+    let (mut depth, mut from) = (0, 0);
+    for (at, c) in inner.char_indices().chain([(inner.len(), ',')]) {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                if !inner[from..at].trim().is_empty() {
+                    expand(&before, inner[from..at].trim(), found);
+                }
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The paths of several parts in a file's code.
+fn paths(text: &str) -> Vec<String> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    let words = text.split(|c: char| !is_part(c)).filter(|word| word.contains("::"));
+    words.map(|word| word.trim_matches(':').to_owned()).collect()
+}
+
+#[test]
+fn no_files_of_a_crate_import_each_other_in_a_circle() {
+    for krate in CRATES {
+        let sources = Sources::read(krate);
+        assert!(sources.files.len() > 5, "{krate}: its files are found");
+        assert_eq!(sources.circles(), Vec::<Vec<String>>::new(), "circles in {krate}");
+    }
+}
+
+#[test]
+fn a_circle_is_found_through_a_re_export_and_through_a_path() {
+    let file = |text: &str| (PathBuf::new(), text.to_owned());
+    let module = |name: &str| vec![name.to_owned()];
+    let files = BTreeMap::from([
+        (Vec::new(), file("mod a;\nmod b;\n")),
+        (module("a"), file("use crate::b::{self, X as Y};\n")),
+        (module("b"), file("fn f() { crate::a::g(); }\n")),
+    ]);
+    assert_eq!(Sources { files }.circles(), [["a", "b"].map(str::to_owned).to_vec()]);
+}
+
+#[test]
+fn a_module_with_children_is_a_folder_with_a_mod_file() {
+    for krate in CRATES {
+        for (module, (file, _)) in &Sources::read(krate).files {
+            let beside = file.with_extension("").is_dir();
+            assert!(!beside, "{krate}: {} stands beside its folder", module.join("::"));
+        }
+    }
+}
