@@ -55,7 +55,7 @@ async fn follow_applied(context: RouterContext, node: Arc<NodeInfo>) {
                 context.applied.report(report);
             }
         }
-        context.applied.lost(node.id);
+        context.applied.forget(node.id);
         tokio::time::sleep(context.config.retry).await;
     }
 }

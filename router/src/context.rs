@@ -1,4 +1,4 @@
-//! What the scans and the tasks of a router share: its settings, the way to the other services, and what it knows.
+//! State that the scans and the background tasks of a router share.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::epochs::applied::AppliedEpochs;
 use crate::epochs::leases::Leases;
 use crate::epochs::topologies::Topologies;
 
-/// What the scans and the tasks of a router share.
+/// Settings, access to the other services, and the router's view of the cluster.
 #[derive(Clone)]
 pub(crate) struct RouterContext {
     pub config: Config,

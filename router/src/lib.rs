@@ -1,9 +1,8 @@
-//! The router: knows the topology and nothing else.
+//! The router: routes mutations to slices, and scans to the nodes that have the slices.
 //!
-//! Inward ([`SliceRouter`]) it says which slice a document's key-versions belong to. Outward ([`Router`]) it
-//! runs scans: fixes the epoch, then the base topology, scatters the scan over the shards, and merges
-//! what comes back. It serves from its cached catalog, and from what the indexers themselves say they
-//! have applied, also when no coordinator answers.
+//! [`SliceRouter`] says which slice the key-versions of a document belong to. [`Router`] runs scans: it chooses the
+//! epoch, then the base topology, scatters the scan over the shards, and merges their rows. It works from its cached
+//! catalog and from the reports of the indexers, so that scans also run when no coordinator answers.
 
 mod catalog_watch;
 mod config;

@@ -1,4 +1,4 @@
-//! The service: keeps the catalog and the indexers' progress current, reports leases, and starts scans.
+//! The service of a router: its background tasks, and the entry points for scans.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,20 +25,20 @@ use crate::epochs::topologies::Topologies;
 use crate::scan::open::open_scan;
 use crate::scan::stream::ScanStream;
 
-/// A router, running until it is dropped.
+/// A router; it runs until it is dropped.
 pub struct Router {
     context: RouterContext,
     _tasks: Vec<Task>,
 }
 
 impl Router {
-    /// Begins to follow the catalog.
+    /// Starts a router.
     pub fn start(config: Config, env: Env, directory: Arc<dyn Directory>) -> Self {
         let admission = Admission::new(AdmissionLimits {
             what: format!("scans on router {}", config.node.id),
             count_max: config.scans_max,
-            bytes_max: config.scans_memory_bytes,
-            bytes_each_max: config.scan_memory_bytes,
+            bytes_max: config.scan_memory_total_bytes,
+            bytes_each_max: config.scan_memory_each_bytes,
         });
         let context = RouterContext {
             admission,
@@ -58,22 +58,22 @@ impl Router {
         Self { context, _tasks: tasks }
     }
 
-    /// The catalog as it is known here.
+    /// The newest catalog that this router has.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.context.catalog.load_full()
     }
 
-    /// Who it is.
+    /// The node number of this router.
     pub fn node(&self) -> NodeId {
         self.context.config.node.id
     }
 
-    /// How many scans run, wait and were refused.
+    /// The numbers of running, waiting and refused scans.
     pub fn scans(&self) -> AdmissionStatus {
         self.context.admission.status()
     }
 
-    /// Waits until the catalog known here is at least of a `cas`, or shows what is looked for.
+    /// Waits until the catalog of this router meets a condition, and returns it.
     pub async fn wait_catalog(&self, found: impl Fn(&Catalog) -> bool) -> Arc<Catalog> {
         let mut changed = self.context.catalog_changed.subscribe();
         loop {
@@ -84,8 +84,7 @@ impl Router {
         }
     }
 
-    /// Fixes the epoch that scans of an index's bucket read, and keeps it readable: for the scans of a
-    /// transaction.
+    /// Chooses and leases the epoch that the scans of a transaction read in an index's bucket.
     pub async fn pin(
         &self,
         index: IndexId,
@@ -97,7 +96,7 @@ impl Router {
         EpochChooser::new(&self.context, &index, deadline).choose(consistency).await
     }
 
-    /// Begins a scan, or goes on with one that a token names.
+    /// Begins a scan, or continues the scan that a token names.
     pub async fn scan(&self, request: ScanRequest, token: Option<&str>) -> Result<ScanStream> {
         let index = self.index(request.index)?;
         open_scan(self.context.clone(), index, request, token).await
@@ -105,10 +104,9 @@ impl Router {
 
     fn index(&self, index: IndexId) -> Result<Arc<IndexInfo>> {
         let catalog = self.context.catalog.load();
-        let index = catalog
-            .indexes
-            .get(&index)
-            .ok_or_else(|| Error::new(ErrorCode::Unknown, format!("there is no index {index}")))?;
+        let index = catalog.indexes.get(&index).ok_or_else(|| {
+            Error::new(ErrorCode::Unknown, format!("index {index} does not exist"))
+        })?;
         match index.state {
             IndexState::Maintenance => Ok(Arc::clone(index)),
             IndexState::Pending => {
@@ -120,7 +118,7 @@ impl Router {
             }
             IndexState::Backfill => {
                 Err(Error::unavailable(format!("index {} is being built", index.spec.name))
-                    .with_hint("SHOW INDEXES tells when it serves scans"))
+                    .with_hint("the index serves scans when SHOW INDEXES shows it as online"))
             }
         }
     }
@@ -132,7 +130,7 @@ async fn follow_catalog(context: RouterContext) {
     follower.run(CatalogWatch::new(context)).await;
 }
 
-/// Keeps the router registered; its heartbeats renew the leases of scans and tokens.
+/// Keeps the router registered. The heartbeats renew the leases of scans and tokens.
 async fn report_leases(context: RouterContext) {
     let config = MembershipConfig {
         node: context.config.node.clone(),
@@ -145,13 +143,13 @@ async fn report_leases(context: RouterContext) {
     let membership = Membership::new(Arc::clone(&context.directory), config);
     let report = move || {
         let now = Instant::now();
-        context.leases.see(context.applied.newest(), now);
+        context.leases.note_published(context.applied.newest_published(), now);
         Heartbeat {
             node: context.config.node.id,
             buckets: Vec::new(),
             slices: Vec::new(),
             moves: Vec::new(),
-            leases: context.leases.told(now),
+            leases: context.leases.for_heartbeat(now),
             scans: Some(context.admission.status()),
         }
     };

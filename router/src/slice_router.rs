@@ -1,14 +1,16 @@
-//! Routes key-versions to the slices that own them.
+//! Routes mutations to the slices that own their key-versions.
 
 use proto::model::ids::NodeId;
 use proto::model::index::IndexInfo;
 use proto::model::topology::{PartitionKey, TopologyProvider};
 use proto::rpc::routing::{MutationRouter, Route};
 
-/// The routing of mutations. Where an index is partitioned by id, a mutation concerns one slice; where
-/// it is partitioned by expressions, the document may have been in any slice before, so every node
-/// with a slice hears of it: the owner gets the entries, the others an empty state. A node has a slice here
-/// from when a move's target catches up until a move's source is no longer read.
+/// Routes mutations to slices.
+///
+/// If an index is partitioned by document id, a mutation concerns one slice. If it is partitioned by expressions, the
+/// document may have been in any slice before. So every node with a slice is told: the owner gets the entries, all
+/// others an empty state that removes old ones. Here a node has a slice from the catch-up of a move's target until the
+/// move's source is no longer read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SliceRouter;
 

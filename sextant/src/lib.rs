@@ -1,4 +1,4 @@
-//! Sextant as a library: what the binary joins, for the tests and the simulation.
+//! Sextant as a library: everything that the binary assembles, for tests and the simulation.
 //!
 //! Imports run downwards: `cli`, then `roles` (how a process is put together), then the ports `pg`, `grpc` and `http`
 //! and the transport `wire`, then `backend`, `rows`, `sql` and `listen`, then the services.

@@ -1,4 +1,4 @@
-//! Listeners, and the connections that they accept.
+//! Listening sockets and their connections.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use proto::{Error, ErrorCode, Result};
 use tokio::net::TcpListener;
 use tonic::transport::server::TcpIncoming;
 
-/// A connection that has been quiet for so long is asked whether its other end is still there, again after
-/// [`PROBE_EVERY`], and is closed after [`PROBES`] without an answer: within two minutes in all.
+/// Idle time after which the system probes a connection. It probes again each [`PROBE_EVERY`] and closes the
+/// connection after [`PROBES`] unanswered probes: within two minutes in all.
 const QUIET_MAX: Duration = Duration::from_secs(60);
 const PROBE_EVERY: Duration = Duration::from_secs(10);
 const PROBES: u32 = 6;
@@ -16,12 +16,12 @@ const PROBES: u32 = 6;
 pub async fn bind(address: &str, option: &str) -> Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|error| {
         Error::new(ErrorCode::Io, format!("listening on {address}: {error}"))
-            .with_hint(format!("choose another one with {option}; port 0 is any free one"))
+            .with_hint(format!("choose another address with {option}; port 0 picks a free port"))
     })
 }
 
-/// The connections that a listener accepts. What is small leaves at once, and one whose other end has vanished
-/// without a word comes to an end.
+/// Accepts connections, without delay for small packets and with keep-alive probes: otherwise a connection whose client
+/// has vanished would stay for ever.
 pub fn connections(listener: TcpListener) -> TcpIncoming {
     TcpIncoming::from(listener)
         .with_nodelay(Some(true))
@@ -39,7 +39,7 @@ mod tests {
 
     use super::*;
 
-    /// The timer of a connection as the system shows it, by the ports of its two ends.
+    /// Returns the timer of a connection from the system's table, found by the ports of its two ends.
     fn timer(local: SocketAddr, remote: SocketAddr) -> Option<String> {
         let ends = [local, remote].map(|end| format!(":{:04X}", end.port()));
         let table = std::fs::read_to_string("/proc/net/tcp").expect("a table of connections");
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_that_is_quiet_is_asked_after() {
+    async fn an_accepted_connection_has_keep_alive_probes() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let client = TcpStream::connect(address).await.expect("a connection");

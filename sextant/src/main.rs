@@ -1,12 +1,12 @@
-//! The binary: reads the command line, sets up logging, and runs what was asked.
+//! The binary: reads the command line, sets up logging, and runs the command.
 
 use std::process::ExitCode;
 
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
-/// Blocks are made by one thread and freed by another all the time; this allocator gives back what it
-/// does not need, so that the memory budget means what the process has.
+/// Blocks are often allocated by one thread and freed by another. This allocator returns such memory to the system, so
+/// that the memory limit holds for the process.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

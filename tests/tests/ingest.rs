@@ -60,7 +60,7 @@ async fn a_stream_of_writes_is_answered_request_by_request() {
     let buckets = admin.list_buckets(ListBucketsRequest {}).await.expect("buckets").into_inner();
     assert_eq!((&*buckets.buckets[0].name, buckets.buckets[0].vbuckets), ("b", 8));
     let indexes = admin.list_indexes(ListIndexesRequest {}).await.expect("indexes").into_inner();
-    assert_eq!((&*indexes.indexes[0].state, indexes.indexes[0].slices), ("maintenance", 3));
+    assert_eq!((&*indexes.indexes[0].state, indexes.indexes[0].slices), ("online", 3));
 
     // Several requests before the first reply; the bucket is named once.
     let many: Vec<_> =

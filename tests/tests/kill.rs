@@ -276,7 +276,7 @@ fn client_commands_talk_to_it() {
     assert!(err.contains("42P01") && err.contains("nowhere"), "{err}");
     let (code, out, err) = run(&["status", "--at", &at]);
     assert_eq!((code, &*err), (Some(0), ""));
-    for word in ["coordinator", "projector", "indexer", "router", "maintenance", "SLICES"] {
+    for word in ["coordinator", "projector", "indexer", "router", "online", "SLICES"] {
         assert!(out.contains(word), "status tells of {word}: {out}");
     }
     let (code, out, _) = run(&["--help"]);

@@ -239,7 +239,7 @@ async fn http_tells_how_it_is() {
     assert!(head.starts_with("HTTP/1.1 200") && head.contains("application/json"), "{head}");
     let status: serde_json::Value = serde_json::from_str(&body).expect("JSON");
     assert_eq!(status["buckets"][0]["name"], "b");
-    assert_eq!(status["indexes"][0]["state"], "maintenance");
+    assert_eq!(status["indexes"][0]["state"], "online");
     assert_eq!(status["local_indexers"].as_array().map(Vec::len), Some(3));
     assert!(status["coordinator"]["leader"].is_u64(), "{body}");
     let (head, body) = get(address, "/metrics").await;

@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
+use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
-use proto::model::homes::VbucketSet;
 use proto::model::ids::{Seqno, VbucketId};
 use proto::{Error, ErrorCode, Result};
 
@@ -76,7 +76,7 @@ fn gone(bucket: &Bucket, vbucket: VbucketId, after: Seqno, purged: Seqno) -> Err
         bucket.info.name
     );
     Error::new(ErrorCode::HistoryPurged, text)
-        .with_hint("the copy is resynced from a snapshot; --log-mb sets the size of the log")
+        .with_hint("the copy is resynced from a snapshot; --change-log-mb sets the size of the log")
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ async fn pushed_mutations_keep_the_producers_positions() {
     for (bad, says) in [
         (pushed("a", 5, 2), "the next is 3"),
         (pushed("a", 5, 4), "leaves a gap, the next is 3"),
-        (pushed("a", 6, 3), "its branch is 5"),
+        (pushed("a", 6, 3), "the current branch is 5"),
     ] {
         let error = push(&world, vec![bad]).await.expect_err("out of order");
         assert_eq!(error.code, ErrorCode::OutOfOrder);

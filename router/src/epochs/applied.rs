@@ -1,5 +1,6 @@
-//! What each indexer has applied and which slices it can read: told by the indexers themselves, so that
-//! scans go on when no coordinator answers. A node whose stream broke is not counted until it is back.
+//! The epochs that each indexer has applied, and the slices that it can read. The indexers report both to the router
+//! directly, so that scans go on when no coordinator answers. A node whose stream broke does not count until it is
+//! connected again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,8 +14,7 @@ use proto::plant::{self, Plant};
 use proto::rpc::scan::AppliedReport;
 use tokio::sync::watch;
 
-/// Nothing of a bucket below this epoch is chosen for a new scan; `None` while a rollback has not come so far
-/// that this is known.
+/// Returns the oldest epoch of a bucket that a new scan may read; `None` while a rollback has not yet decided it.
 pub fn readable_from(catalog: &Catalog, bucket: BucketId) -> Option<Epoch> {
     if plant::is(Plant::SurvivorsUnshown) {
         return Some(Epoch(0));
@@ -22,7 +22,7 @@ pub fn readable_from(catalog: &Catalog, bucket: BucketId) -> Option<Epoch> {
     catalog.buckets.get(&bucket).map_or(Some(Epoch(0)), |bucket| bucket.readable_from())
 }
 
-/// What the indexers have.
+/// The applied epochs and readable slices of all connected indexers.
 #[derive(Clone)]
 pub struct AppliedEpochs {
     nodes: Arc<DashMap<NodeId, NodeApplied>>,
@@ -42,7 +42,7 @@ impl Default for AppliedEpochs {
 }
 
 impl AppliedEpochs {
-    /// Takes in what a node says.
+    /// Records the report of a node.
     pub fn report(&self, report: AppliedReport) {
         let mut node = self.nodes.entry(report.node).or_default();
         node.applied.extend(report.applied);
@@ -53,14 +53,14 @@ impl AppliedEpochs {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// A node cannot be reached.
-    pub fn lost(&self, node: NodeId) {
+    /// Forgets a node that cannot be reached.
+    pub fn forget(&self, node: NodeId) {
         self.nodes.remove(&node);
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// The newest epoch of each bucket that a node has applied: it was published.
-    pub fn newest(&self) -> BTreeMap<BucketId, Epoch> {
+    /// Returns the newest epoch of each bucket that any node has applied, which is thus known to be published.
+    pub fn newest_published(&self) -> BTreeMap<BucketId, Epoch> {
         let mut newest = BTreeMap::new();
         for node in self.nodes.iter() {
             for (bucket, epoch) in &node.applied {
@@ -71,13 +71,13 @@ impl AppliedEpochs {
         newest
     }
 
-    /// Tells of each change.
+    /// A receiver that is notified of each change.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
-    /// The newest epoch that every slice of an index can answer now: applied by a copy of each slice,
-    /// and not below that copy's floor.
+    /// Returns the newest epoch that every slice of an index can answer now: a copy of each slice has applied it, and
+    /// the copy's floor is not above it.
     pub fn newest_common(&self, index: &IndexInfo) -> Option<Epoch> {
         let copies: Vec<Vec<(Epoch, Epoch)>> = self.copies(index);
         let newest =
@@ -89,14 +89,14 @@ impl AppliedEpochs {
         copies.iter().all(answers).then_some(common)
     }
 
-    /// The oldest epoch that every slice of an index can answer, now or when it has applied it; `None`
-    /// while a slice has no readable copy.
+    /// Returns the oldest epoch that every slice of an index can answer, now or once it is applied; `None` while a slice
+    /// has no readable copy.
     pub fn oldest_common(&self, index: &IndexInfo) -> Option<Epoch> {
         let oldest = |copies: &Vec<(Epoch, Epoch)>| copies.iter().map(|(floor, _)| *floor).min();
         self.copies(index).iter().map(oldest).collect::<Option<Vec<_>>>()?.into_iter().max()
     }
 
-    /// For each slice, floor and newest applied epoch of its readable copies.
+    /// Returns the floor and the newest applied epoch of each readable copy, by slice.
     fn copies(&self, index: &IndexInfo) -> Vec<Vec<(Epoch, Epoch)>> {
         let copies = |slice: SliceNo| {
             let here = |node: NodeId| {
@@ -110,8 +110,8 @@ impl AppliedEpochs {
         (0..index.topology.slices()).map(SliceNo).map(copies).collect()
     }
 
-    /// The nodes that may have a slice: those of the topology, then those that say so themselves, whatever
-    /// has moved since.
+    /// Returns the nodes that may have a slice: first those of the topology, then further nodes that report the slice
+    /// because it has moved since.
     fn known_copies(&self, index: &IndexInfo, slice: SliceNo) -> Vec<NodeId> {
         let mut copies: Vec<NodeId> = index.topology.replicas(slice).to_vec();
         let id = slice_id(index, slice);
@@ -123,15 +123,22 @@ impl AppliedEpochs {
         copies
     }
 
-    /// Does a node say that it can read a slice, now or when it has applied the epoch?
-    pub fn reads(&self, node: NodeId, index: &IndexInfo, slice: SliceNo, epoch: Epoch) -> bool {
+    /// True if a node reports that it can read a slice at an epoch, now or once the epoch is applied.
+    pub fn is_readable(
+        &self,
+        node: NodeId,
+        index: &IndexInfo,
+        slice: SliceNo,
+        epoch: Epoch,
+    ) -> bool {
         let node = self.nodes.get(&node);
         let floor = node.and_then(|node| node.readable.get(&slice_id(index, slice)).copied());
         floor.is_some_and(|floor| floor <= epoch)
     }
 
-    /// The nodes that may be asked for a slice at an epoch: those that have applied it first, in the order of
-    /// the topology, then those that will; a node that is not connected comes last.
+    /// Returns the nodes to ask for a slice at an epoch, best first: nodes that have applied the epoch, then nodes that
+    /// will apply it, then nodes that do not report the slice, then nodes that are not connected. Nodes of one rank keep
+    /// the order of the topology.
     pub fn candidates(&self, index: &IndexInfo, slice: SliceNo, epoch: Epoch) -> Vec<NodeId> {
         let mut candidates = self.known_copies(index, slice);
         candidates.sort_by_key(|node| match self.nodes.get(node) {
@@ -161,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    /// An index of two slices, each on a node of its own.
+    /// An index of two slices on two nodes.
     fn index() -> IndexInfo {
         let spec = IndexSpec { slices: 2, ..IndexSpec::new("i", "b") };
         let placement = vec![vec![NodeId(1)], vec![NodeId(2)]];
@@ -190,7 +197,7 @@ mod tests {
         assert_eq!(applied.oldest_common(&index), Some(Epoch(12)));
         tell(&applied, 2, 3, 13);
         assert_eq!(applied.newest_common(&index), Some(Epoch(12)));
-        applied.lost(NodeId(1));
+        applied.forget(NodeId(1));
         assert_eq!(applied.newest_common(&index), None);
     }
 }

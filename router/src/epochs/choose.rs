@@ -43,10 +43,10 @@ impl<'a> EpochChooser<'a> {
         };
         let epoch = timeout_at(self.deadline, choice).await.map_err(|_| {
             Error::unavailable(format!(
-                "no epoch that index {} can answer was there in time",
+                "index \"{}\": no epoch became readable within the time-out",
                 self.index.spec.name
             ))
-            .with_hint("SHOW NODES and SHOW SLICES tell which node is missing")
+            .with_hint("SHOW NODES and SHOW SLICES show which node is missing")
         })??;
         Ok(self.context.leases.take(self.index.bucket, epoch))
     }
@@ -54,7 +54,8 @@ impl<'a> EpochChooser<'a> {
     fn bucket(&self) -> Result<(Arc<BucketInfo>, Arc<dyn ProjectorApi>)> {
         let catalog = self.context.catalog.load();
         let bucket = self.index.bucket;
-        let missing = || Error::unavailable(format!("bucket {bucket} is not known here"));
+        let missing =
+            || Error::unavailable(format!("bucket {bucket} is not in the router's catalog"));
         let info = catalog.buckets.get(&bucket).ok_or_else(missing)?;
         let directory = &*self.context.directory;
         let source = source_of(directory, info, |node| catalog.nodes.get(&node).cloned())?;
@@ -66,9 +67,9 @@ impl<'a> EpochChooser<'a> {
         let catalog = self.context.catalog.load();
         let bucket: &BucketId = &self.index.bucket;
         if catalog.buckets.get(bucket).is_some_and(|bucket| bucket.is_dead(epoch)) {
-            let what = format!("a rollback has taken back epoch {epoch}");
+            let what = format!("a rollback has removed epoch {epoch}");
             return Err(Error::new(ErrorCode::SnapshotTooOld, what)
-                .with_hint("begin the scan or the transaction anew"));
+                .with_hint("start the scan or the transaction again"));
         }
         Ok(epoch)
     }
@@ -81,7 +82,7 @@ impl<'a> EpochChooser<'a> {
     ) -> Result<Epoch> {
         let mut changes = self.context.applied.changes();
         let mut catalogs = self.context.catalog_changed.subscribe();
-        let stopped = |_| Error::unavailable("the router stops");
+        let stopped = |_| Error::unavailable("the router is stopping");
         loop {
             let from = readable_from(&self.context.catalog.load(), self.index.bucket);
             let chosen = choose(&self.context.applied);
@@ -96,13 +97,13 @@ impl<'a> EpochChooser<'a> {
         }
     }
 
-    /// Returns an epoch that covers where the source is now.
+    /// Returns an epoch that covers the source's present end.
     async fn epoch_of_now(&self) -> Result<Epoch> {
         loop {
             let (bucket, source) = self.bucket()?;
             let now = match source.place(self.index.bucket).await {
                 Ok(now) => now,
-                // A vbucket may be between two homes.
+                // A vbucket is being handed over and has no home for a moment.
                 Err(error) if error.is_retry() && bucket.source.can_span_projectors() => {
                     tokio::time::sleep(self.context.config.retry).await;
                     continue;
@@ -111,7 +112,7 @@ impl<'a> EpochChooser<'a> {
             };
             let positions: Vec<_> = now.durable.iter().collect();
             match self.epoch_covering(&positions, Some(now.history)).await {
-                // The source has lost that place meanwhile.
+                // The source has lost that position in the meantime.
                 Err(error) if error.code == ErrorCode::InvalidParameter => {
                     tokio::time::sleep(self.context.config.retry).await;
                 }

@@ -1,14 +1,14 @@
-//! Leases: the epochs that running scans and transactions read, and those that continuation tokens name.
-//! The router reports them with its heartbeats, and the coordinator keeps the horizon
-//! below it.
+//! Leases keep epochs readable: the epochs that running scans and transactions read, and the epochs that continuation
+//! tokens name. The router reports them in its heartbeats, and the coordinator keeps the horizon below them.
 //!
-//! A token may come back or not, so it holds its epoch by time: for [`TOKEN_KEPT`] after it was handed
-//! out. Tokens of the same epoch share a lease.
+//! Nobody knows whether a token will be used, so it holds its epoch for a fixed time ([`TOKEN_KEPT`]). Tokens of the
+//! same epoch share a lease.
 //!
-//! The coordinator passes over a lease whose epoch has been superseded for too long. Such leases are left out of
-//! what is told, which is bounded: they would take the room of those that count. An epoch is superseded when a
-//! newer one is seen here, so no more is left out than what the leader passes over; one that came to lead later, and
-//! counts from then, learns no more of what was over before.
+//! The leader ignores a lease whose epoch was superseded longer ago than [`LEASE_AGE_MS_MAX`]. A heartbeat has room
+//! for a bounded number of leases, so the router leaves out those that the leader ignores anyway. To the router an
+//! epoch is superseded when it sees a newer one, which is never before the leader publishes it; so it leaves out
+//! nothing that the leader still counts. A new leader counts the age from its election. It would hold such an old
+//! lease a little longer, but the heartbeats no longer name it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -18,40 +18,40 @@ use proto::model::ids::{BucketId, Epoch};
 use proto::rpc::api::LEASE_AGE_MS_MAX;
 use tokio::time::Instant;
 
-/// How long a token can be gone on with at least: what a reader of a page needs.
+/// How long a token stays usable at least: the time that a person needs for a page.
 pub const TOKEN_KEPT: Duration = Duration::from_secs(120);
-/// Epochs of a bucket that tokens hold; of more, the oldest is given up.
+/// Maximum of epochs that the tokens of one bucket hold; beyond it the oldest is released.
 const TOKEN_EPOCHS_MAX: usize = 1024;
 
-/// Epochs of a bucket that are told in a heartbeat.
-const TOLD_MAX: usize = 256;
+/// Maximum of epochs of one bucket in a heartbeat.
+const HEARTBEAT_LEASES_MAX: usize = 256;
 
-/// Published epochs are remembered at this distance: some hundreds of each bucket.
+/// Distance between two published epochs that are remembered; it makes some hundreds for each bucket.
 const SEEN_EVERY: Duration = Duration::from_secs(1);
 
-/// Who holds each epoch.
+/// The leases of a router.
 #[derive(Clone, Default)]
-pub struct Leases(Arc<Mutex<Held>>);
+pub struct Leases(Arc<Mutex<LeaseTable>>);
 
 #[derive(Default)]
-struct Held {
-    /// How many running scans and transactions hold each epoch.
+struct LeaseTable {
+    /// The number of running scans and transactions that hold each epoch.
     running: BTreeMap<(BucketId, Epoch), usize>,
-    /// Until when tokens hold each epoch.
+    /// When the tokens of each epoch expire.
     tokens: BTreeMap<BucketId, BTreeMap<Epoch, Instant>>,
-    /// The epochs of each bucket that has leases as they were published.
-    published: BTreeMap<BucketId, Published>,
+    /// The published epochs of each bucket that has leases.
+    published: BTreeMap<BucketId, PublishedEpochs>,
 }
 
-/// When epochs were seen first, and from which one on leases count.
+/// When epochs were first seen.
 #[derive(Default)]
-struct Published {
+struct PublishedEpochs {
     seen: VecDeque<(Epoch, Instant)>,
     counts_from: Epoch,
 }
 
-impl Published {
-    fn see(&mut self, newest: Epoch, now: Instant) {
+impl PublishedEpochs {
+    fn note(&mut self, newest: Epoch, now: Instant) {
         let is_new = |(last, at): &(Epoch, Instant)| *last < newest && *at + SEEN_EVERY <= now;
         if self.seen.back().is_none_or(is_new) {
             self.seen.push_back((newest, now));
@@ -66,7 +66,7 @@ impl Published {
     }
 }
 
-/// Keeps an epoch readable until it is dropped.
+/// A lease: keeps an epoch readable until it is dropped.
 pub struct EpochLease {
     leases: Leases,
     bucket: BucketId,
@@ -74,7 +74,7 @@ pub struct EpochLease {
 }
 
 impl Leases {
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, LeaseTable> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -84,23 +84,27 @@ impl Leases {
         EpochLease { leases: self.clone(), bucket, epoch }
     }
 
-    /// Looks at the newest epochs that are known to be published.
-    pub fn see(&self, newest: impl IntoIterator<Item = (BucketId, Epoch)>, now: Instant) {
+    /// Notes the newest epochs that are known to be published.
+    pub fn note_published(
+        &self,
+        newest: impl IntoIterator<Item = (BucketId, Epoch)>,
+        now: Instant,
+    ) {
         let mut held = self.lock();
-        let Held { running, tokens, published } = &mut *held;
+        let LeaseTable { running, tokens, published } = &mut *held;
         let is_leased = |bucket: BucketId| {
             let all = (bucket, Epoch(0))..=(bucket, Epoch(u64::MAX));
             tokens.contains_key(&bucket) || running.range(all).next().is_some()
         };
         published.retain(|bucket, _| is_leased(*bucket));
         for (bucket, epoch) in newest.into_iter().filter(|(bucket, _)| is_leased(*bucket)) {
-            published.entry(bucket).or_default().see(epoch, now);
+            published.entry(bucket).or_default().note(epoch, now);
         }
     }
 
-    /// The leased epochs of each bucket that count, the oldest first and a bounded number of them; forgets the
-    /// tokens whose time is over.
-    pub fn told(&self, now: Instant) -> Vec<(BucketId, Epoch)> {
+    /// Returns the leases for a heartbeat: by bucket, the oldest first, at most [`HEARTBEAT_LEASES_MAX`] of each bucket. Removes
+    /// expired tokens.
+    pub fn for_heartbeat(&self, now: Instant) -> Vec<(BucketId, Epoch)> {
         let mut held = self.lock();
         held.tokens.retain(|_, epochs| {
             epochs.retain(|_, until| now < *until);
@@ -120,14 +124,14 @@ impl Leases {
         told.retain(|(bucket, _)| {
             count = if of == Some(*bucket) { count + 1 } else { 1 };
             of = Some(*bucket);
-            count <= TOLD_MAX
+            count <= HEARTBEAT_LEASES_MAX
         });
         told
     }
 }
 
 impl EpochLease {
-    /// Keeps the epoch readable for a while after this lease: a token that names it is handed out.
+    /// Keeps the epoch readable for [`TOKEN_KEPT`], because a token that names it goes to the client.
     pub fn keep_for_token(&self, now: Instant) {
         let mut held = self.leases.lock();
         let epochs = held.tokens.entry(self.bucket).or_default();
@@ -137,12 +141,12 @@ impl EpochLease {
         }
     }
 
-    /// The epoch.
+    /// The leased epoch.
     pub fn epoch(&self) -> Epoch {
         self.epoch
     }
 
-    /// The bucket that the epoch is counted in.
+    /// The bucket of the epoch.
     pub fn bucket(&self) -> BucketId {
         self.bucket
     }
@@ -171,7 +175,7 @@ mod tests {
         let second = leases.take(BucketId(1), Epoch(5));
         let newer = leases.take(BucketId(1), Epoch(9));
         drop(first);
-        let told = || leases.told(Instant::now());
+        let told = || leases.for_heartbeat(Instant::now());
         assert_eq!(told(), [(BucketId(1), Epoch(5)), (BucketId(1), Epoch(9))]);
         drop(second);
         assert_eq!(told(), [(BucketId(1), Epoch(9))]);
@@ -190,9 +194,9 @@ mod tests {
         let _newer = leases.take(bucket, Epoch(9));
         let _other = leases.take(BucketId(2), Epoch(1));
         let (newer, other) = ((bucket, Epoch(9)), (BucketId(2), Epoch(1)));
-        let before = leases.told(start + TOKEN_KEPT);
+        let before = leases.for_heartbeat(start + TOKEN_KEPT);
         assert_eq!(before, [(bucket, Epoch(5)), newer, other], "from the last one on");
-        assert_eq!(leases.told(start + TOKEN_KEPT + second), [newer, other]);
+        assert_eq!(leases.for_heartbeat(start + TOKEN_KEPT + second), [newer, other]);
         assert!(leases.lock().tokens.is_empty());
     }
 
@@ -202,28 +206,28 @@ mod tests {
         let now = Instant::now();
         let epochs = 1..=TOKEN_EPOCHS_MAX as u64 + 1;
         epochs.for_each(|n| leases.take(BucketId(1), Epoch(n)).keep_for_token(now));
-        let told = leases.told(now);
-        assert_eq!((told[0], told.len()), ((BucketId(1), Epoch(2)), TOLD_MAX));
+        let told = leases.for_heartbeat(now);
+        assert_eq!((told[0], told.len()), ((BucketId(1), Epoch(2)), HEARTBEAT_LEASES_MAX));
     }
 
     #[test]
     fn leases_that_the_coordinator_passes_over_take_no_room_of_others() {
         let leases = Leases::default();
         let (bucket, start, second) = (BucketId(1), Instant::now(), Duration::from_secs(1));
-        let old = 1..=TOLD_MAX as u64 + 1;
+        let old = 1..=HEARTBEAT_LEASES_MAX as u64 + 1;
         let _old: Vec<_> = old.map(|n| leases.take(bucket, Epoch(n))).collect();
-        let see = |epoch, now| leases.see([(bucket, Epoch(epoch))], now);
+        let see = |epoch, now| leases.note_published([(bucket, Epoch(epoch))], now);
         see(300, start);
         let live = leases.take(bucket, Epoch(301));
         see(301, start + second);
         let last = start + Duration::from_millis(LEASE_AGE_MS_MAX);
         see(400, last);
-        assert_eq!(leases.told(last)[0], (bucket, Epoch(1)), "they count until then");
+        assert_eq!(leases.for_heartbeat(last)[0], (bucket, Epoch(1)), "they count until then");
         see(400, last + second);
-        assert_eq!(leases.told(last + second), [(bucket, Epoch(301))]);
+        assert_eq!(leases.for_heartbeat(last + second), [(bucket, Epoch(301))]);
         drop(live);
         see(400, last + 2 * second);
-        assert!(leases.told(last + 2 * second).is_empty());
+        assert!(leases.for_heartbeat(last + 2 * second).is_empty());
     }
 
     #[test]
@@ -232,10 +236,10 @@ mod tests {
         let (bucket, start) = (BucketId(1), Instant::now());
         let _scan = leases.take(bucket, Epoch(5));
         let later = start + Duration::from_millis(3 * LEASE_AGE_MS_MAX);
-        leases.see([(bucket, Epoch(5))], start);
-        leases.see([(bucket, Epoch(5))], later);
-        assert_eq!(leases.told(later), [(bucket, Epoch(5))]);
-        leases.see([(bucket, Epoch(6))], later);
-        assert_eq!(leases.told(later), [(bucket, Epoch(5))], "it was superseded just now");
+        leases.note_published([(bucket, Epoch(5))], start);
+        leases.note_published([(bucket, Epoch(5))], later);
+        assert_eq!(leases.for_heartbeat(later), [(bucket, Epoch(5))]);
+        leases.note_published([(bucket, Epoch(6))], later);
+        assert_eq!(leases.for_heartbeat(later), [(bucket, Epoch(5))], "it was superseded just now");
     }
 }

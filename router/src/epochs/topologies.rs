@@ -1,4 +1,4 @@
-//! Topologies that this router has seen, for tokens of scans that began under them.
+//! The topologies that this router has seen. A continuation token names the topology under which its scan began.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -7,7 +7,7 @@ use proto::model::catalog::Catalog;
 use proto::model::ids::{IndexId, TopologyNo};
 use proto::model::topology::IndexTopology;
 
-/// Remembered of an index; the coordinator remembers about as many.
+/// Maximum of remembered topologies of one index; the coordinator remembers about as many.
 const TOPOLOGIES_MAX: usize = 64;
 
 type ByNumber = BTreeMap<TopologyNo, Arc<IndexTopology>>;
@@ -21,13 +21,13 @@ impl Topologies {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Keeps those of a catalog, and forgets indexes that are not in it.
+    /// Remembers the topologies of a catalog, and forgets indexes that are not in it.
     pub fn take_catalog(&self, catalog: &Catalog) {
         self.lock().retain(|index, _| catalog.indexes.contains_key(index));
         catalog.indexes.values().for_each(|index| self.keep(index.id, &index.topology));
     }
 
-    /// Keeps one.
+    /// Remembers one topology.
     pub fn keep(&self, index: IndexId, topology: &Arc<IndexTopology>) {
         let mut all = self.lock();
         let known = all.entry(index).or_default();
@@ -37,7 +37,7 @@ impl Topologies {
         }
     }
 
-    /// The one of a number.
+    /// Returns the topology with a number.
     pub fn get(&self, index: IndexId, number: TopologyNo) -> Option<Arc<IndexTopology>> {
         self.lock().get(&index)?.get(&number).cloned()
     }

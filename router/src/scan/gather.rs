@@ -1,9 +1,7 @@
-//! Gather: merges the ordered rows of some shards into one ordered sequence, and folds partial
-//! aggregates.
+//! Merges the ordered rows of several shards into one ordered sequence, and combines their partial aggregates.
 //!
-//! Shards are few (one for each node), so the next row is found by looking at each shard's head; the
-//! first eight bytes of an entry are compared as one integer. A single shard's blocks pass through
-//! untouched.
+//! There are few shards (one for each node), so the merge compares the heads of all shards instead of keeping a heap.
+//! The first eight bytes of an entry are compared as one integer. The blocks of a single shard pass through unchanged.
 
 use std::cmp::Ordering;
 
@@ -15,12 +13,12 @@ use proto::{Error, Result};
 
 use super::shard_stream::ShardStream;
 
-/// A block is handed on when it has this many bytes.
+/// Size at which a merged block is passed on.
 pub(crate) const BLOCK_BYTES: usize = 64 << 10;
-/// The first blocks are smaller, so that the first row is soon there.
+/// Size of the first block; it is small so that the first row comes soon.
 const FIRST_BLOCK_BYTES: usize = 4 << 10;
 
-/// The merge of some shards.
+/// The merge of several shards.
 pub(crate) struct Gather {
     shards: Vec<Shard>,
     reverse: bool,
@@ -28,7 +26,7 @@ pub(crate) struct Gather {
     block_bytes: usize,
 }
 
-/// A shard and a place in its current block.
+/// A shard and a position in its current block.
 struct Shard {
     stream: ShardStream,
     block: RowBlock,
@@ -37,12 +35,13 @@ struct Shard {
     next: usize,
     /// The first bytes of the current row's entry, as an integer of the same order.
     prefix: u64,
-    /// Is there a current row? If not, the next block is to be fetched, or the shard is finished.
+    /// True if there is a current row. If not, the next block must be fetched, or the shard is finished.
     on_row: bool,
     finished: bool,
 }
 
-/// DISTINCT over leading key parts: equal rows of different shards follow each other.
+/// DISTINCT over leading key parts. The merge brings equal rows of different shards next to each other, so the last
+/// one suffices.
 struct Distinct {
     parts: u16,
     descending: Vec<bool>,
@@ -50,7 +49,7 @@ struct Distinct {
 }
 
 impl Distinct {
-    /// Is this the first row of its kind?
+    /// True if the row's leading key parts differ from those of the row before.
     fn is_new(&mut self, entry: &[u8]) -> Result<bool> {
         let mut len = 0;
         for descending in self.descending.iter().take(usize::from(self.parts)) {
@@ -76,7 +75,7 @@ impl Shard {
         row.map_or(Row { entry: &[], include: &[] }, |(row, _)| row)
     }
 
-    /// Goes to the row that begins at `at`; there may be none left in the block.
+    /// Moves to the row that begins at `at`; at the end of the block there is none.
     fn go_to(&mut self, at: usize) {
         self.at = at;
         match proto::rpc::rows::row_at(&self.block.data, at) {
@@ -92,7 +91,7 @@ impl Shard {
         }
     }
 
-    /// What is left of the current block, and nothing any more if the shard is between two blocks.
+    /// Takes the rest of the current block; `None` if the shard is between two blocks.
     fn take_rest(&mut self) -> Option<RowBlock> {
         let at = std::mem::take(&mut self.on_row).then_some(self.at)?;
         let data = self.block.data.slice(at..);
@@ -116,7 +115,7 @@ impl Shard {
 }
 
 impl Gather {
-    /// A merge; `distinct` keeps the first row of each run of equal leading key parts.
+    /// Merges shards. With `distinct`, only the first of several rows with equal leading key parts stays.
     pub fn new(
         shards: Vec<ShardStream>,
         reverse: bool,
@@ -132,20 +131,20 @@ impl Gather {
         }
     }
 
-    /// Ends the shard scans; what they had ready is lost.
+    /// Ends the shard scans and drops their buffered rows.
     pub fn park(&mut self) {
         self.shards.clear();
     }
 
-    /// Goes on with shards that begin behind the last row that was taken.
+    /// Continues with shard scans that begin after the last row taken.
     pub fn go_on(&mut self, shards: Vec<ShardStream>) {
         self.shards = shards.into_iter().map(Shard::new).collect();
     }
 
-    /// The next rows in order, `None` at the end.
+    /// Returns the next rows in order, `None` at the end.
     pub async fn next(&mut self) -> Result<Option<RowBlock>> {
         if let ([only], None) = (&mut self.shards[..], &self.distinct) {
-            // It may be the last of several, and in the middle of a block.
+            // The shard may be the last of several, and in the middle of a block.
             return match only.take_rest() {
                 Some(rest) => Ok(Some(rest)),
                 None => only.stream.next_rows().await,
@@ -166,7 +165,7 @@ impl Gather {
         Ok((!builder.is_empty()).then(|| builder.finish()))
     }
 
-    /// Merges rows until the block is full or a shard has come to the end of its own.
+    /// Merges rows until the block is full or a shard's current block is used up.
     fn merge_into(&mut self, builder: &mut RowBlockBuilder) -> Result<()> {
         while builder.len() < self.block_bytes {
             let first = self.first();
@@ -187,7 +186,7 @@ impl Gather {
         Ok(())
     }
 
-    /// The shard whose row comes first; all are on a row.
+    /// Returns the shard whose row comes first. All shards must be on a row.
     fn first(&self) -> usize {
         let wanted = if self.reverse { Ordering::Greater } else { Ordering::Less };
         let mut first = 0;
@@ -202,7 +201,7 @@ impl Gather {
         first
     }
 
-    /// Folds the partial aggregates of all shards.
+    /// Combines the partial aggregates of all shards.
     pub async fn fold(&mut self, totals: &mut [Partial]) -> Result<()> {
         for shard in &mut self.shards {
             loop {
@@ -213,10 +212,10 @@ impl Gather {
                         }
                     }
                     ShardBatch::Done => break,
-                    // A sign of life.
+                    // A keep-alive.
                     ShardBatch::Rows(block) if block.rows == 0 => {}
                     ShardBatch::Rows(_) | ShardBatch::Moved(_) => {
-                        return Err(Error::internal("rows in a scan of aggregates"));
+                        return Err(Error::internal("a scan of aggregates received rows"));
                     }
                 }
             }
@@ -235,7 +234,7 @@ mod tests {
         ShardBatch::Rows(builder.finish())
     }
 
-    /// Shards of so many entries each, in blocks of `block_rows`, and all entries in order.
+    /// Shards with the given numbers of entries, in blocks of `block_rows`, and all entries in order.
     fn shards(counts: &[usize], block_rows: usize) -> (Vec<ShardStream>, Vec<String>) {
         let entries = |shard: usize, count: usize| -> Vec<String> {
             (0..count).map(|n| format!("{n:06} of shard {shard}, and some bytes more")).collect()
@@ -244,7 +243,7 @@ mod tests {
             counts.iter().enumerate().map(|(shard, count)| entries(shard, *count)).collect();
         let stream = |entries: &Vec<String>| {
             let blocks = entries.chunks(block_rows).map(block).chain([ShardBatch::Done]);
-            ShardStream::of(blocks.collect())
+            ShardStream::from_batches(blocks.collect())
         };
         let streams = all.iter().map(stream).collect();
         let mut sorted = all.concat();
@@ -253,7 +252,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_row_comes_once_and_in_order_whichever_shard_ends_first() {
+    async fn each_row_comes_once_and_in_order_whichever_shard_ends_first() {
         for counts in [&[1000][..], &[0, 1000], &[10, 1000], &[130, 1000, 3], &[400, 400], &[0, 0]]
         {
             for block_rows in [1, 7, 99, 5000] {

@@ -1,19 +1,20 @@
 //! Scans: scatter and gather.
 //!
-//! A scan fixes its epoch, takes the index's topology as its base, and reads every slice of it at that
-//! epoch. The slices that one node answers for are one *shard scan*, merged there. Where order counts, the
-//! shards are merged here ([`gather`]); else they follow each other, and what is found to have moved is read
-//! behind them ([`unordered`], [`virtual_scan`]). Each shard scan is driven by a task of its own with a small
-//! bounded channel, so that shards work side by side and a slow reader holds them back; when a shard fails it
-//! is resumed on a replica after the last entry that came, which is exact because the epoch is the same there
-//! ([`shard`]).
+//! A scan chooses its epoch ([`open`]), takes the topology of the index as its *base topology*, and reads every slice
+//! at that epoch. The slices that are asked of one node form one *shard scan*; the node merges them. An ordered scan
+//! merges its shards in the router ([`gather`]). An unordered scan reads them one after another, and reads slices
+//! that have moved away at the end ([`unordered`], [`virtual_scan`]).
 //!
-//! In an ordered scan all slices stand at one entry, the last that was delivered, wherever they are: so a
-//! slice that has moved is merged in from its new place, and a token needs no virtual-scan map.
+//! Each shard scan has a task of its own with a small bounded channel ([`shard`], [`shard_stream`]). So shards work in
+//! parallel, and a slow reader applies back-pressure to them. When a node fails, the task continues on a replica after
+//! the last entry received. That is exact, because the epoch is the same on each replica.
 //!
-//! A scan holds a permit of the router's admission while it is read. One that its reader lays aside is
-//! *parked* ([`ScanStream::park`]): permit, shard scans and what they have ready go, and its place and its epoch
-//! stay. When it is read again it waits for a permit like a new one and goes on as a token would.
+//! All slices of an ordered scan share one position: the last entry delivered. So a slice that has moved can be merged
+//! in from its new node, and a token needs no virtual-scan map.
+//!
+//! A scan holds an admission permit of the router while it is read. A scan that its reader leaves alone is *parked*
+//! ([`stream::ScanStream::park`]): it releases its permit and its shard scans with their buffers, and keeps its position
+//! and its epoch. The next read waits for a permit, as a new scan does, and continues as from a token.
 
 pub(crate) mod open;
 pub(crate) mod stream;

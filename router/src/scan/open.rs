@@ -11,12 +11,12 @@ use tokio::time::Instant;
 use super::plan::ScanPlan;
 use super::resume::{accept, with_base};
 use super::source::{bytes_held, is_merged, plan_source};
-use super::stream::{Left, ScanStream};
-use super::virtual_scan::Progress;
+use super::stream::{RowsLeft, ScanStream};
+use super::virtual_scan::UnorderedProgress;
 use crate::context::RouterContext;
 use crate::epochs::choose::EpochChooser;
 
-/// Begins a scan, or goes on with the one that a token names.
+/// Begins a scan, or continues the scan that a token names.
 pub(crate) async fn open_scan(
     context: RouterContext,
     mut index: Arc<IndexInfo>,
@@ -25,7 +25,7 @@ pub(crate) async fn open_scan(
 ) -> Result<ScanStream> {
     let deadline = Instant::now() + Duration::from_millis(request.timeout_ms);
     let (mut limit, mut offset, mut resume_after) = (request.limit, request.offset, None);
-    // Before anything is leased for it.
+    // Admission comes first: a scan that waits for its permit must not hold back the horizon with a lease.
     let bytes = bytes_held(&index, &request);
     let permit = context.admission.admit(bytes, deadline).await?;
     let mut progress = None;
@@ -38,7 +38,8 @@ pub(crate) async fn open_scan(
             resume_after = token.resume_after;
         } else {
             let (base, shards) = (&index.topology, token.shards_done);
-            let resumed = Progress::resume(base, shards, token.resume_after, token.virtual_scans);
+            let resumed =
+                UnorderedProgress::resume(base, shards, token.resume_after, token.virtual_scans);
             progress = Some(resumed);
         }
     }
@@ -50,9 +51,9 @@ pub(crate) async fn open_scan(
         epoch: lease.epoch(),
         resume_after: resume_after.clone(),
         rows_max: limit.map(|limit| limit.saturating_add(offset)),
-        tell_moved: false,
+        reports_moved: false,
         deadline: None,
     };
     let source = plan_source(&plan, progress);
-    Ok(ScanStream::new(plan, lease, source, permit, Left { offset, limit }))
+    Ok(ScanStream::new(plan, lease, source, permit, RowsLeft { offset, limit }))
 }

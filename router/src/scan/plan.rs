@@ -1,4 +1,4 @@
-//! The plan of a scan: what all of its shard scans have in common, and which node is asked for which slice.
+//! The plan of a scan: what its shard scans have in common, and which node to ask for which slice.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::retry_round::FIRST_BATCH_TIMEOUT;
 use crate::context::RouterContext;
 
-/// What all shard scans of a scan have in common.
+/// The common part of all shard scans of one scan.
 #[derive(Clone)]
 pub(crate) struct ScanPlan {
     pub context: RouterContext,
@@ -22,19 +22,19 @@ pub(crate) struct ScanPlan {
     pub epoch: Epoch,
     pub resume_after: Option<Bytes>,
     pub rows_max: Option<u64>,
-    /// Are slices that have moved told, or followed?
-    pub tell_moved: bool,
-    /// When a shard gives up that no node has served yet; `None`: the scan's time-out after it has begun.
+    /// True: a shard scan reports slices that have moved. False: it follows them to their new nodes.
+    pub reports_moved: bool,
+    /// When a shard scan gives up if no node has served it; `None`: the scan's time-out after the shard scan began.
     pub deadline: Option<Instant>,
 }
 
 impl ScanPlan {
-    /// Groups slices by the node that is asked for them first.
+    /// Groups slices by the node to ask first.
     pub fn shards(&self, slices: &[SliceNo]) -> Vec<Vec<SliceNo>> {
         self.shards_without(slices, &[])
     }
 
-    /// The same without some nodes, unless a slice has no other.
+    /// Groups slices by the node to ask, and avoids some nodes where a slice has another.
     pub fn shards_without(&self, slices: &[SliceNo], failed: &[NodeId]) -> Vec<Vec<SliceNo>> {
         let mut shards: BTreeMap<Option<NodeId>, Vec<SliceNo>> = BTreeMap::new();
         for slice in slices {
@@ -45,28 +45,28 @@ impl ScanPlan {
         shards.into_values().collect()
     }
 
-    /// How long the shard may be without a node that serves it.
+    /// How long a shard scan may be without a node that serves it.
     pub fn timeout(&self) -> Duration {
         Duration::from_millis(self.request.timeout_ms).max(FIRST_BATCH_TIMEOUT)
     }
 
-    /// A node that has all the slices and has not failed.
+    /// Returns a node that has all the slices and is not among the failed ones.
     pub fn common_candidate(&self, slices: &[SliceNo], failed: &[NodeId]) -> Option<NodeId> {
         let first = self.context.applied.candidates(&self.index, *slices.first()?, self.epoch);
         let has = |node: NodeId, slice: SliceNo| {
             self.index.topology.hosts(node, slice)
-                || self.context.applied.reads(node, &self.index, slice, self.epoch)
+                || self.context.applied.is_readable(node, &self.index, slice, self.epoch)
         };
         let has_all = |node: &NodeId| slices.iter().all(|slice| has(*node, *slice));
         first.into_iter().find(|node| !failed.contains(node) && has_all(node))
     }
 
-    /// Has each slice by itself a node that has not failed? So it is where one node has all of them.
-    pub fn splits(&self, slices: &[SliceNo], failed: &[NodeId]) -> bool {
+    /// True if each slice has a node that has not failed; not necessarily the same node.
+    pub fn can_split(&self, slices: &[SliceNo], failed: &[NodeId]) -> bool {
         slices.iter().all(|slice| self.common_candidate(&[*slice], failed).is_some())
     }
 
-    /// The question to one node.
+    /// The request to one node.
     pub fn shard_scan(
         &self,
         slices: &[SliceNo],

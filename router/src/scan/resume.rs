@@ -1,5 +1,5 @@
-//! How a scan goes on where a token says: the token must belong to the same question, and names the base topology by
-//! its number.
+//! Continues a scan from a token. The token must belong to the same index and the same request; it names the base
+//! topology by number.
 
 use std::sync::Arc;
 
@@ -14,23 +14,23 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::context::RouterContext;
 
-/// Reads a token back and checks that it belongs to this question.
+/// Decodes a token and checks that it belongs to this index and this request.
 pub(super) fn accept(text: &str, index: &IndexInfo, request: &ScanRequest) -> Result<Token> {
     let token = Token::decode(text)?;
     let refuse = |why: &str| {
         Err(Error::new(ErrorCode::InvalidParameter, format!("continuation token: {why}"))
-            .with_hint("begin the scan anew without a token"))
+            .with_hint("start the scan again without a token"))
     };
     if (token.index, token.generation) != (index.id, index.generation) {
-        return refuse("it belongs to another index");
+        return refuse("the token belongs to another index");
     }
     if token.request_hash != fingerprint(request)? {
-        return refuse("it belongs to another scan");
+        return refuse("the token belongs to a scan with another request");
     }
     Ok(token)
 }
 
-/// What a scan asks, without the moment: a token goes on only with the same question.
+/// A hash of a request without its consistency and time-out: a token continues only the same request.
 pub(super) fn fingerprint(request: &ScanRequest) -> Result<u64> {
     let mut question = request.clone();
     question.consistency = Consistency::Any;
@@ -39,8 +39,8 @@ pub(super) fn fingerprint(request: &ScanRequest) -> Result<u64> {
     Ok(xxh3_64(&bytes))
 }
 
-/// The index with the topology of a number. The coordinator is asked only where this router has not seen the
-/// topology itself.
+/// Returns the index with the topology of a number. The coordinator is asked only if this router has not seen that
+/// topology.
 pub(super) async fn with_base(
     context: &RouterContext,
     index: Arc<IndexInfo>,
@@ -54,13 +54,13 @@ pub(super) async fn with_base(
         Some(topology) => topology,
         None => fetch(context, &index, number, deadline).await?,
     };
-    // A token cannot name another number of slices than its index has.
+    // The number of slices of an index never changes, so a forged or damaged token is refused here.
     if topology.placement.len() != index.topology.placement.len() {
         return Err(Error::new(
             ErrorCode::InvalidParameter,
-            "continuation token: its topology is no state of the index",
+            "continuation token: the topology that it names does not fit the index",
         )
-        .with_hint("begin the scan anew without a token"));
+        .with_hint("start the scan again without a token"));
     }
     Ok(Arc::new(IndexInfo { topology, ..(*index).clone() }))
 }
@@ -74,7 +74,10 @@ async fn fetch(
     let coordinator = context.directory.coordinator();
     let asked = timeout_at(deadline, coordinator.topology(index.id, number)).await;
     let topology = asked.map_err(|_| {
-        Error::unavailable(format!("topology {number} of index {} was not told in time", index.id))
+        let name = &index.spec.name;
+        let text =
+            format!("index \"{name}\": no coordinator sent topology {number} within the time-out");
+        Error::unavailable(text)
     })??;
     context.topologies.keep(index.id, &topology);
     Ok(topology)

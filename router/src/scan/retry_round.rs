@@ -1,9 +1,9 @@
-//! A round of a shard scan: each node that has its slices is asked in turn, until one serves. When all have failed, the
-//! next round begins after a pause.
+//! A round of tries of a shard scan: each node that has the slices is asked in turn, until one serves them. When all
+//! have failed, the next round begins after a pause.
 //!
-//! While others are left, a node has a *stage* for its first batch. Which of them hangs and which is only slow is
-//! not known, so each round in which one was waited for doubles the stage of the next: a node that is slow, as the
-//! only one that still answers, is not asked in vain again and again until time is up.
+//! While there are other nodes to ask, a node must send its first batch within a time-out. The router cannot tell a node
+//! that hangs from a slow one. So a round in which the time-out passed doubles it for the next round: otherwise a slow
+//! node that is the only one to answer would be abandoned again and again.
 
 use std::time::Duration;
 
@@ -11,74 +11,79 @@ use proto::model::ids::NodeId;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
-/// The stage of the first round.
+/// Time-out for the first batch in the first round.
 pub(super) const FIRST_BATCH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Who was asked in vain, and why.
+/// The nodes that failed in this round, and why.
 pub(super) struct RetryRound {
     failed: Vec<NodeId>,
     last_error: Option<Error>,
     began: Instant,
-    stage: Duration,
+    first_batch_timeout: Duration,
 }
 
 impl RetryRound {
-    /// The first round; these have just failed a scan that this one is a part of.
+    /// The first round. `failed` are nodes that have just failed the scan that this one is a part of.
     pub fn first(failed: Vec<NodeId>) -> Self {
-        Self { failed, last_error: None, began: Instant::now(), stage: FIRST_BATCH_TIMEOUT }
+        Self {
+            failed,
+            last_error: None,
+            began: Instant::now(),
+            first_batch_timeout: FIRST_BATCH_TIMEOUT,
+        }
     }
 
-    /// Nodes that are not asked again in this round.
+    /// The nodes that are not asked again in this round.
     pub fn failed(&self) -> &[NodeId] {
         &self.failed
     }
 
-    /// The same, and this one that is asked now.
-    pub fn failed_or(&self, node: NodeId) -> Vec<NodeId> {
+    /// The failed nodes and one more.
+    pub fn failed_and(&self, node: NodeId) -> Vec<NodeId> {
         [&self.failed[..], &[node]].concat()
     }
 
-    /// How long a node may take for its first batch while there are others.
-    pub fn stage(&self) -> Duration {
-        self.stage
+    /// Time-out for the first batch of a node while there are others to ask.
+    pub fn first_batch_timeout(&self) -> Duration {
+        self.first_batch_timeout
     }
 
-    /// A node does not serve the scan.
+    /// Records that a node failed.
     pub fn fail(&mut self, node: NodeId, error: Error) {
         self.failed.push(node);
-        // That an epoch is gone says more than that a node is busy, and both more than that one could not be asked.
-        let says = |error: &Error| match error.code {
+        // The error that tells the client most is kept: an epoch that is gone, then a busy node, then all others.
+        let rank = |error: &Error| match error.code {
             ErrorCode::SnapshotTooOld => 2,
             ErrorCode::TooBusy => 1,
             _ => 0,
         };
-        if self.last_error.as_ref().is_none_or(|last| says(last) <= says(&error)) {
+        if self.last_error.as_ref().is_none_or(|last| rank(last) <= rank(&error)) {
             self.last_error = Some(error);
         }
     }
 
-    /// All have failed: begins the next round after a pause, or gives up.
-    pub async fn again(
+    /// Begins the next round after a pause, or gives up with the most telling error of this one.
+    pub async fn next_round(
         &mut self,
         deadline: Instant,
         pause: Duration,
-        nobody: impl FnOnce() -> Error,
+        no_node: impl FnOnce() -> Error,
     ) -> Result<()> {
-        let error = self.last_error.take().unwrap_or_else(nobody);
+        let error = self.last_error.take().unwrap_or_else(no_node);
         let gone = error.code == ErrorCode::SnapshotTooOld;
         if gone || Instant::now() >= deadline || !error.is_retry() {
             return Err(error);
         }
-        // A node that is busy says so somewhat before its stage is over.
-        if self.began.elapsed() >= self.stage / 2 {
-            self.stage = self.stage.saturating_mul(2);
+        // A busy node answers a little before its time-out has passed, so half of it counts as waiting.
+        if self.began.elapsed() >= self.first_batch_timeout / 2 {
+            self.first_batch_timeout = self.first_batch_timeout.saturating_mul(2);
         }
         tokio::time::sleep(pause).await;
         *self = Self {
             failed: Vec::new(),
             last_error: Some(error),
             began: Instant::now(),
-            stage: self.stage,
+            first_batch_timeout: self.first_batch_timeout,
         };
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! One shard scan: a task that reads some slices from a replica that has them, and goes on with another
-//! replica after the last entry that came when the first one fails.
+//! A shard scan: a task that reads slices from a replica. When that replica fails, the task continues with another one
+//! after the last entry received.
 
 use std::time::Duration;
 
@@ -19,30 +19,35 @@ use super::retry_round::RetryRound;
 use super::shard_stream::{AHEAD_BYTES, Batches, ShardStream, send};
 
 impl ScanPlan {
-    /// Begins a shard scan whose rows come in order, wherever its slices are or go.
+    /// Begins a shard scan that follows its slices to wherever they move. Its rows come in order.
     pub fn start(&self, slices: Vec<SliceNo>) -> ShardStream {
         self.start_as(slices, false, Vec::new())
     }
 
-    /// Begins the scan of a base shard: of slices that are not where the base topology has them it says so,
-    /// and goes on with the others.
+    /// Begins the scan of a base shard. It reports slices that are no longer on the node of the base topology, and reads
+    /// the others.
     pub fn start_base(&self, slices: Vec<SliceNo>) -> ShardStream {
         self.start_as(slices, true, Vec::new())
     }
 
-    fn start_as(&self, slices: Vec<SliceNo>, tell_moved: bool, failed: Vec<NodeId>) -> ShardStream {
+    fn start_as(
+        &self,
+        slices: Vec<SliceNo>,
+        reports_moved: bool,
+        failed: Vec<NodeId>,
+    ) -> ShardStream {
         let (sender, batches) = byte_channel(AHEAD_BYTES);
-        let plan = Self { tell_moved, ..self.clone() };
+        let plan = Self { reports_moved, ..self.clone() };
         let task = self.context.env.spawn("shard-scan", async move {
             if let Err(error) = plan.drive(slices, RetryRound::first(failed), &sender).await {
-                // A reader that is gone needs no error.
+                // The send fails only if the reader is gone.
                 let _ = send(&sender, Err(error)).await;
             }
         });
         ShardStream::new(batches, task)
     }
 
-    /// Tries the replicas in turn until the scan is finished or time is up.
+    /// Tries the replicas in turn until the scan is finished or the deadline has passed.
     async fn drive(
         &self,
         mut slices: Vec<SliceNo>,
@@ -53,38 +58,39 @@ impl ScanPlan {
             let _ = send(sender, Ok(ShardBatch::Done)).await;
             return Ok(());
         }
-        let mut place = Place {
+        let mut place = ShardPosition {
             resume_after: self.resume_after.clone(),
             rows_left: self.rows_max,
             deadline: self.deadline.unwrap_or_else(|| Instant::now() + self.timeout()),
         };
-        // Slices of one shard may have to be read from different replicas after a failure: then each
-        // goes on by itself, and the pieces are merged like shards.
+        // After a failure the slices of one shard may have to be read from different replicas. Then each group continues
+        // as a shard scan of its own, and their rows are merged.
         loop {
             let Some(node) = self.common_candidate(&slices, round.failed()) else {
-                if slices.len() > 1 && self.splits(&slices, round.failed()) {
+                if slices.len() > 1 && self.can_split(&slices, round.failed()) {
                     let mut groups = self.shards_without(&slices, round.failed());
                     if groups.len() == 1 {
                         groups = slices.iter().map(|slice| vec![*slice]).collect();
                     }
-                    return self.drive_apart(groups, place, round.failed(), sender).await;
+                    return self.drive_groups(groups, place, round.failed(), sender).await;
                 }
-                let nobody = || Error::unavailable(format!("no node has slice {}", slices[0]));
-                round.again(place.deadline, self.context.config.retry, nobody).await?;
+                let no_node = || Error::unavailable(format!("no node has slice {}", slices[0]));
+                round.next_round(place.deadline, self.context.config.retry, no_node).await?;
                 continue;
             };
-            let others = self.splits(&slices, &round.failed_or(node));
-            let stage = others.then_some(round.stage());
-            match self.attempt(node, &slices, &mut place, stage, sender).await {
+            let others = self.can_split(&slices, &round.failed_and(node));
+            let first_batch_timeout = others.then_some(round.first_batch_timeout());
+            match self.attempt(node, &slices, &mut place, first_batch_timeout, sender).await {
                 Ok(Attempt::Ended) => return Ok(()),
                 Ok(Attempt::Moved(mut places)) => {
-                    // What was not asked for says nothing.
+                    // Slices that were not asked for are ignored.
                     places.retain(|(slice, _)| slices.contains(slice));
                     if places.is_empty() {
-                        let text = format!("node {node} says that other slices moved");
+                        let text =
+                            format!("node {node} reports moved slices that were not asked for");
                         return Err(Error::internal(text));
                     }
-                    if self.tell_moved {
+                    if self.reports_moved {
                         slices.retain(|slice| places.iter().all(|(moved, _)| moved != slice));
                         let told = send(sender, Ok(ShardBatch::Moved(places))).await;
                         if told.is_err() || slices.is_empty() {
@@ -97,19 +103,18 @@ impl ScanPlan {
                     let (gone, stay): (Vec<_>, Vec<_>) =
                         slices.iter().copied().partition(|slice| moved.contains(slice));
                     if !stay.is_empty() {
-                        let mut groups = self.shards_without(&gone, &round.failed_or(node));
+                        let mut groups = self.shards_without(&gone, &round.failed_and(node));
                         groups.push(stay);
-                        return self.drive_apart(groups, place, round.failed(), sender).await;
+                        return self.drive_groups(groups, place, round.failed(), sender).await;
                     }
                     let text = format!("node {node} no longer has slice {}", slices[0]);
                     round.fail(node, Error::new(ErrorCode::SliceMoved, text));
                 }
                 Err(error) if error.is_retry() && error.code != ErrorCode::SnapshotTooOld => {
-                    tracing::debug!(%node, %error, "a shard scan goes on elsewhere");
+                    tracing::debug!(%node, %error, "a node failed a shard scan; trying another node");
                     round.fail(node, error);
                 }
-                // A replica with an older floor may still answer.
-                // A damaged one is left at once, like one that fails.
+                // A replica with an older floor may still answer. A damaged replica is abandoned at once.
                 Err(error)
                     if others
                         && (error.code == ErrorCode::SnapshotTooOld
@@ -122,16 +127,16 @@ impl ScanPlan {
         }
     }
 
-    /// Goes on with the slices where each is now, merged. The parts do not ask first who has failed the whole.
-    async fn drive_apart(
+    /// Continues as several shard scans, one for each group of slices, and merges their rows. They do not begin with the
+    /// nodes that have just failed.
+    async fn drive_groups(
         &self,
         groups: Vec<Vec<SliceNo>>,
-        place: Place,
+        place: ShardPosition,
         failed: &[NodeId],
         sender: &Batches,
     ) -> Result<()> {
-        // Time that has passed without a node that serves has passed for the parts too: else a scan that parts
-        // again and again would never give up.
+        // The parts inherit the deadline. Otherwise a scan that is divided again and again would never give up.
         let plan = ScanPlan {
             resume_after: place.resume_after,
             rows_max: place.rows_left,
@@ -160,42 +165,44 @@ impl ScanPlan {
         Ok(())
     }
 
-    /// Reads from one node as far as it goes; with a stage it has no longer for its first batch.
+    /// Reads from one node until its end or a failure. The node must send its first batch within `first_batch_timeout`,
+    /// where there is one.
     async fn attempt(
         &self,
         node: NodeId,
         slices: &[SliceNo],
-        place: &mut Place,
-        stage: Option<Duration>,
+        place: &mut ShardPosition,
+        first_batch_timeout: Option<Duration>,
         sender: &Batches,
     ) -> Result<Attempt> {
         let info = self.context.catalog.load().nodes.get(&node).cloned();
-        let info = info.ok_or_else(|| Error::unavailable(format!("node {node} is not known")))?;
+        let unknown = || Error::unavailable(format!("node {node} is not in the router's catalog"));
+        let info = info.ok_or_else(unknown)?;
         let left = place.deadline.saturating_duration_since(Instant::now());
-        let stage = stage.map_or(left, |stage| stage.min(left));
+        let timeout = first_batch_timeout.map_or(left, |timeout| timeout.min(left));
         let scan = self.shard_scan(
             slices,
             (place.resume_after.clone(), place.rows_left),
-            stage.as_millis() as u64,
+            timeout.as_millis() as u64,
         );
-        let late = || Error::unavailable(format!("node {node} did not answer in time"));
-        let stage = Instant::now() + stage;
+        let late = || Error::unavailable(format!("node {node} did not answer within its time-out"));
+        let deadline = Instant::now() + timeout;
         let indexer = self.context.directory.indexer(&info);
-        let mut batches = timeout_at(stage, indexer.scan(scan)).await.map_err(|_| late())??;
-        let mut next = timeout_at(stage, batches.next()).await.map_err(|_| late())?;
+        let mut batches = timeout_at(deadline, indexer.scan(scan)).await.map_err(|_| late())??;
+        let mut next = timeout_at(deadline, batches.next()).await.map_err(|_| late())?;
         loop {
             let batch =
-                next.ok_or_else(|| Error::unavailable(format!("node {node} went away")))??;
+                next.ok_or_else(|| Error::unavailable(format!("node {node} closed the stream")))??;
             match batch {
                 ShardBatch::Rows(ref block) => place.advance(block),
-                // A node of another mind than its own answer is not asked again.
+                // The node contradicts itself, so it is not asked again.
                 ShardBatch::Moved(ref places) if places.is_empty() => {
-                    return Err(Error::internal(format!("node {node} says that nothing moved")));
+                    return Err(Error::internal(format!("node {node} reports a move of no slice")));
                 }
                 ShardBatch::Moved(places) => return Ok(Attempt::Moved(places)),
                 _ => {}
             }
-            // Aggregates are whole: from here on nothing may be asked a second time.
+            // Partial aggregates cannot be resumed: once they are sent, no other node may be asked.
             let last = !matches!(batch, ShardBatch::Rows(_));
             let partials = matches!(batch, ShardBatch::Partials(_));
             let mut sent = send(sender, Ok(batch)).await;
@@ -207,30 +214,30 @@ impl ScanPlan {
             }
             let silent = Instant::now() + self.timeout();
             let following = timeout_at(silent, batches.next()).await;
-            // The time-out is for being without a node that serves: it begins anew after each batch.
+            // The time-out limits the time without a node that serves, so it starts again after each batch.
             place.deadline = Instant::now() + self.timeout();
             next = following.map_err(|_| late())?;
         }
     }
 }
 
-/// What asking a node came to.
+/// The outcome of asking one node.
 enum Attempt {
-    /// All was read, or nobody reads it any more.
+    /// Everything was read, or the reader is gone.
     Ended,
-    /// Nothing was read: these slices are elsewhere.
+    /// Nothing was read: these slices are on other nodes.
     Moved(Vec<(SliceNo, NodeId)>),
 }
 
-/// How far a shard scan is.
-struct Place {
+/// The position of a shard scan.
+struct ShardPosition {
     resume_after: Option<Bytes>,
     rows_left: Option<u64>,
-    /// When to give up.
+    /// When the scan gives up.
     deadline: Instant,
 }
 
-impl Place {
+impl ShardPosition {
     fn advance(&mut self, block: &RowBlock) {
         if let Some(last) = block.iter().last() {
             self.resume_after = Some(Bytes::copy_from_slice(last.entry));

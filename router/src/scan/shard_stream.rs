@@ -1,4 +1,4 @@
-//! The batches of a shard scan on their way from the task that drives it to its reader.
+//! The bounded channel between the task of a shard scan and its reader.
 
 use proto::env::Task;
 #[cfg(test)]
@@ -8,24 +8,24 @@ use proto::rpc::rows::RowBlock;
 use proto::rpc::scan::ShardBatch;
 use proto::{Error, Result};
 
-/// What a shard may be ahead of its reader: two batches of full length.
+/// How far a shard scan may be ahead of its reader: two batches of full length.
 pub(crate) const AHEAD_BYTES: usize = 128 << 10;
 
-/// The batches of a shard scan.
+/// The reader's end of a shard scan.
 pub(crate) struct ShardStream {
     batches: ByteReceiver<Result<ShardBatch>>,
     _task: Task,
 }
 
 impl ShardStream {
-    /// The batches that a task sends; the task ends with the stream.
+    /// Reads the batches that a task sends. Dropping the stream ends the task.
     pub fn new(batches: ByteReceiver<Result<ShardBatch>>, task: Task) -> Self {
         Self { batches, _task: task }
     }
 
-    /// A stream of these batches.
+    /// A stream of given batches.
     #[cfg(test)]
-    pub fn of(all: Vec<ShardBatch>) -> Self {
+    pub fn from_batches(all: Vec<ShardBatch>) -> Self {
         let (sender, batches) = byte_channel(AHEAD_BYTES);
         let send_all = async move {
             for batch in all {
@@ -35,30 +35,30 @@ impl ShardStream {
         Self { batches, _task: proto::env::Env::real().spawn("shard-scan", send_all) }
     }
 
-    /// The next batch; after `Done` there is none.
+    /// Returns the next batch; `Done` is the last one.
     pub async fn next(&mut self) -> Result<ShardBatch> {
         match self.batches.recv().await {
             Some(batch) => batch,
-            None => Err(Error::unavailable("a shard scan was cancelled")),
+            None => Err(Error::unavailable("the task of a shard scan was cancelled")),
         }
     }
 
-    /// The next rows, `None` at the end.
+    /// Returns the next rows, `None` at the end.
     pub async fn next_rows(&mut self) -> Result<Option<RowBlock>> {
         match self.next().await? {
             ShardBatch::Rows(block) => Ok(Some(block)),
             ShardBatch::Done => Ok(None),
             ShardBatch::Partials(_) | ShardBatch::Moved(_) => {
-                Err(Error::internal("a scan of merged rows got something else"))
+                Err(Error::internal("a scan of ordered rows received another kind of batch"))
             }
         }
     }
 }
 
-/// Where a shard scan's batches go.
+/// The sending end of a shard scan.
 pub(super) type Batches = ByteSender<Result<ShardBatch>>;
 
-/// Waits for room and sends; an error where nobody reads any more.
+/// Sends a batch once there is room; an error if the reader is gone.
 pub(super) async fn send(
     batches: &Batches,
     batch: Result<ShardBatch>,

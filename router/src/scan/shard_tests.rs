@@ -1,4 +1,4 @@
-//! Shard scans against indexers that a test plays.
+//! Shard scans against simulated indexers.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use super::*;
 use crate::config::Config;
 use crate::context::RouterContext;
 
-/// How long the played indexer thinks.
+/// Delay of the simulated indexer.
 const ANSWER: Duration = Duration::from_secs(4);
 const TIMEOUT_MS: u64 = 10_000;
 
-/// Has three rows of each slice, and sends two at a time.
+/// An indexer with three rows of each slice, sent two at a time.
 pub(crate) struct Rows;
 
 #[async_trait]
@@ -52,12 +52,12 @@ impl IndexerApi for Rows {
     }
 }
 
-/// What a node does.
+/// The behaviour of a simulated node.
 enum Node {
-    /// Has the same rows after a while.
+    /// Answers with the rows of [`Rows`] after a delay.
     After(Duration),
     Refuses,
-    /// Says, after a while, that the first of the slices has moved to another node.
+    /// Answers after a delay that the first slice has moved to node 2.
     Moves(Duration),
 }
 
@@ -86,7 +86,7 @@ impl IndexerApi for Node {
     }
 }
 
-/// The indexers, from node 1 on.
+/// The indexers; the first is node 1.
 struct Played(Vec<Arc<dyn IndexerApi>>);
 
 impl Directory for Played {
@@ -130,12 +130,12 @@ fn context(indexers: Vec<Arc<dyn IndexerApi>>) -> RouterContext {
     }
 }
 
-/// A scan of slices that are all on two nodes, and both nodes are this one.
+/// A scan of slices that are all on nodes 1 and 2; both are this indexer.
 pub(crate) fn plan(slices: u16, indexer: Arc<dyn IndexerApi>) -> ScanPlan {
     plan_over(vec![vec![1, 2]; usize::from(slices)], vec![Arc::clone(&indexer), indexer])
 }
 
-/// A scan of slices that each have copies on some nodes.
+/// A scan of slices with copies on the given nodes.
 fn plan_over(placement: Vec<Vec<u64>>, indexers: Vec<Arc<dyn IndexerApi>>) -> ScanPlan {
     let spec = IndexSpec { slices: placement.len() as u16, ..IndexSpec::new("i", "b") };
     let placement = placement.into_iter().map(|nodes| nodes.into_iter().map(NodeId).collect());
@@ -159,7 +159,7 @@ fn plan_over(placement: Vec<Vec<u64>>, indexers: Vec<Arc<dyn IndexerApi>>) -> Sc
         epoch: Epoch(1),
         resume_after: None,
         rows_max: None,
-        tell_moved: false,
+        reports_moved: false,
         deadline: None,
     }
 }
@@ -176,7 +176,7 @@ async fn the_parts_of_a_shard_give_up_at_the_deadline_of_the_whole() {
     assert!(took >= whole && took < whole + ANSWER, "gave up after {took:?}");
 }
 
-/// Reads a shard to its end.
+/// Reads a shard scan to its end.
 async fn read(plan: &ScanPlan, slices: u16) -> Result<Vec<String>> {
     let mut shard = plan.start((0..slices).map(SliceNo).collect());
     let mut rows = Vec::new();
@@ -191,7 +191,7 @@ fn nodes(nodes: Vec<Node>) -> Vec<Arc<dyn IndexerApi>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_hangs_is_left_in_time_also_where_no_other_has_all_its_slices() {
+async fn a_hanging_node_is_abandoned_in_time_even_if_no_other_node_has_all_its_slices() {
     let (soon, hangs) = (Duration::from_millis(10), Duration::from_secs(3600));
     let all = nodes(vec![Node::After(hangs), Node::After(soon), Node::After(soon)]);
     let plan = plan_over(vec![vec![1, 2], vec![1, 3]], all);
@@ -203,7 +203,7 @@ async fn a_node_that_hangs_is_left_in_time_also_where_no_other_has_all_its_slice
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_is_slow_gets_more_time_where_the_others_fail() {
+async fn a_slow_node_gets_more_time_when_the_others_fail() {
     let slow = FIRST_BATCH_TIMEOUT * 3 / 2;
     let plan = plan_over(vec![vec![1, 2]], nodes(vec![Node::After(slow), Node::Refuses]));
     let rows = read(&plan, 1).await.expect("one node answers");

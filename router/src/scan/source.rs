@@ -1,4 +1,4 @@
-//! Where the rows of a scan come from: shards that are merged, or shards that are read one after another.
+//! The row source of a scan: shards that are merged, or shards that are read one after another.
 
 use std::collections::BTreeSet;
 
@@ -10,40 +10,40 @@ use proto::rpc::scan::{Output, ScanRequest};
 use super::gather::{BLOCK_BYTES, Gather};
 use super::plan::ScanPlan;
 use super::shard_stream::{AHEAD_BYTES, ShardStream};
-use super::unordered::{SIDE_BY_SIDE, Unordered};
-use super::virtual_scan::Progress;
+use super::unordered::{PARALLEL_SHARDS, Unordered};
+use super::virtual_scan::UnorderedProgress;
 
-/// What a shard scan holds here, about; the transport's window is as large as what it may be ahead.
+/// Approximate memory of a shard scan in the router: its channel, a transport window of the same size, and the merged
+/// block.
 const SHARD_BYTES: usize = 2 * AHEAD_BYTES + BLOCK_BYTES;
 
-/// Where the rows of a scan come from.
-pub(super) enum Source {
+/// The row source of a scan.
+pub(super) enum RowSource {
     Ordered(Gather),
     Unordered(Box<Unordered>),
 }
 
-/// What rows on their way take: of each shard that is read at once what it is ahead, a window of the transport,
-/// and the block that is merged.
+/// Estimates the memory that a scan holds: [`SHARD_BYTES`] for each shard that is read in parallel.
 pub(super) fn bytes_held(index: &IndexInfo, request: &ScanRequest) -> usize {
     let places = index.topology.placement.iter().filter_map(|replicas| replicas.first());
     let nodes = places.collect::<BTreeSet<_>>().len().max(1);
-    let shards = if is_merged(request) { nodes } else { SIDE_BY_SIDE.min(nodes) };
+    let shards = if is_merged(request) { nodes } else { PARALLEL_SHARDS.min(nodes) };
     shards * SHARD_BYTES
 }
 
-/// Are all shards read at once?
+/// True if the scan merges its shards, and so reads all of them in parallel.
 pub(super) fn is_merged(request: &ScanRequest) -> bool {
     let aggregates = matches!(request.output, Output::Aggregates(_));
     request.ordered || request.distinct_parts.is_some() || aggregates
 }
 
-pub(super) fn plan_source(plan: &ScanPlan, progress: Option<Progress>) -> Source {
+pub(super) fn plan_source(plan: &ScanPlan, progress: Option<UnorderedProgress>) -> RowSource {
     if !is_merged(&plan.request) {
-        let progress = progress.unwrap_or_else(|| Progress::new(&plan.index.topology));
-        return Source::Unordered(Box::new(Unordered::new(plan.clone(), progress)));
+        let progress = progress.unwrap_or_else(|| UnorderedProgress::new(&plan.index.topology));
+        return RowSource::Unordered(Box::new(Unordered::new(plan.clone(), progress)));
     }
     let distinct = plan.request.distinct_parts.map(|parts| (parts, plan.index.spec.descending()));
-    Source::Ordered(Gather::new(begin_shards(plan), plan.request.reverse, distinct))
+    RowSource::Ordered(Gather::new(begin_shards(plan), plan.request.reverse, distinct))
 }
 
 /// Begins the shard scans of all slices.

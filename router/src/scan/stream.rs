@@ -1,4 +1,4 @@
-//! A scan in progress: its rows batch by batch, its pages, and the token with which it goes on later.
+//! A scan in progress: its batches of rows, its pages, and the token that continues it later.
 
 use std::time::Duration;
 
@@ -15,47 +15,47 @@ use tokio::time::Instant;
 
 use super::plan::ScanPlan;
 use super::resume::fingerprint;
-use super::source::{Source, begin_shards, bytes_held};
+use super::source::{RowSource, begin_shards, bytes_held};
 use crate::epochs::leases::EpochLease;
 
-/// A scan in progress; dropping it ends it everywhere.
+/// A scan in progress. Dropping it ends its shard scans.
 pub struct ScanStream {
-    /// How its shard scans are begun, and with which question.
+    /// The request, and how to begin its shard scans.
     plan: ScanPlan,
     lease: EpochLease,
-    source: Source,
+    source: RowSource,
     resume_after: Option<Bytes>,
-    left: Left,
+    left: RowsLeft,
     page_left: u64,
     done: bool,
-    /// Absent while it is parked.
+    /// `None` while the scan is parked.
     permit: Option<Permit>,
 }
 
-/// What is left of OFFSET and LIMIT.
+/// The rest of OFFSET and LIMIT.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Left {
+pub(super) struct RowsLeft {
     pub offset: u64,
     pub limit: Option<u64>,
 }
 
-/// What a scan returns, batch by batch.
+/// A batch of a scan.
 #[derive(Clone, Debug)]
 pub enum ScanBatch {
-    /// Rows, in order if that was asked for.
+    /// Rows; in order if the scan is ordered.
     Rows(RowBlock),
     /// The aggregates of the whole scan, in the order of the calls.
     Aggregates(Vec<Partial>),
 }
 
 impl ScanStream {
-    /// A scan that begins where its plan says.
+    /// A scan that begins at its plan's position.
     pub(super) fn new(
         plan: ScanPlan,
         lease: EpochLease,
-        source: Source,
+        source: RowSource,
         permit: Permit,
-        left: Left,
+        left: RowsLeft,
     ) -> Self {
         Self {
             resume_after: plan.resume_after.clone(),
@@ -69,38 +69,38 @@ impl ScanStream {
         }
     }
 
-    /// The epoch that it reads.
+    /// The epoch that the scan reads.
     pub fn epoch(&self) -> Epoch {
         self.lease.epoch()
     }
 
-    /// Ends the stream after so many rows, though the scan is not finished: the token goes on behind the
-    /// last of them.
+    /// Ends the stream after this many rows, although the scan is not finished. The token continues after the last of
+    /// them.
     pub fn end_page_after(&mut self, rows: u64) {
         self.page_left = rows;
     }
 
-    /// Has the page all the rows that were asked for?
+    /// True if the page has all its rows.
     pub fn page_is_full(&self) -> bool {
         self.page_left == 0
     }
 
-    /// Lays the scan aside until it is read on. It keeps its place and its epoch, and gives back what others may
-    /// wait for. A reader that is only slow has no need of it: what a shard has ready is read again.
+    /// Parks the scan until the next read. It keeps its position and its epoch, and releases its permit, its shard scans
+    /// and their buffers. A reader that is only slow should not park: rows that shards have ready would be read again.
     pub fn park(&mut self) {
         match &mut self.source {
-            Source::Ordered(gather) => gather.park(),
-            Source::Unordered(unordered) => unordered.park(),
+            RowSource::Ordered(gather) => gather.park(),
+            RowSource::Unordered(unordered) => unordered.park(),
         }
         self.permit = None;
     }
 
-    /// Waits for a permit, as long as a new scan would, and begins the shard scans behind the last row.
+    /// Waits for a permit as long as a new scan would, and begins the shard scans after the last row.
     async fn unpark(&mut self) -> Result<()> {
         let ScanPlan { context, index, request, .. } = &self.plan;
         let deadline = Instant::now() + Duration::from_millis(request.timeout_ms);
         let permit = context.admission.admit(bytes_held(index, request), deadline).await?;
-        if let Source::Ordered(gather) = &mut self.source {
+        if let RowSource::Ordered(gather) = &mut self.source {
             let rows_max = self.left.limit.map(|limit| limit.saturating_add(self.left.offset));
             let resume_after = self.resume_after.clone();
             gather.go_on(begin_shards(&ScanPlan { resume_after, rows_max, ..self.plan.clone() }));
@@ -109,7 +109,7 @@ impl ScanStream {
         Ok(())
     }
 
-    /// The next batch, `None` after the last.
+    /// Returns the next batch, `None` after the last.
     pub async fn next(&mut self) -> Result<Option<ScanBatch>> {
         if self.permit.is_none() && !self.done {
             self.unpark().await?;
@@ -119,16 +119,16 @@ impl ScanStream {
                 return Ok(None);
             }
             let mut totals: Vec<_> = calls.iter().map(|call| Partial::new(call.function)).collect();
-            let Source::Ordered(gather) = &mut self.source else {
-                return Err(Error::internal("aggregates are gathered"));
+            let RowSource::Ordered(gather) = &mut self.source else {
+                return Err(Error::internal("a scan of aggregates has an unordered source"));
             };
             gather.fold(&mut totals).await?;
             return Ok(Some(ScanBatch::Aggregates(totals)));
         }
         while !self.done && self.page_left > 0 {
             let block = match &mut self.source {
-                Source::Ordered(gather) => gather.next().await?,
-                Source::Unordered(unordered) => unordered.next().await?,
+                RowSource::Ordered(gather) => gather.next().await?,
+                RowSource::Unordered(unordered) => unordered.next().await?,
             };
             let Some(block) = block else {
                 self.done = true;
@@ -142,15 +142,15 @@ impl ScanStream {
         Ok(None)
     }
 
-    /// Where the scan can go on; `None` when it is finished. Its epoch stays readable
-    /// for some minutes, so it is to be asked for only to be handed out.
+    /// Returns the token that continues the scan; `None` if the scan is finished. The token keeps its epoch readable for
+    /// some minutes, so call this only to give the token to a client.
     pub fn token(&self) -> Result<Option<String>> {
         if self.done {
             return Ok(None);
         }
         let (shards_done, resume_after, virtual_scans) = match &self.source {
-            Source::Ordered(_) => (0, self.resume_after.clone(), Vec::new()),
-            Source::Unordered(unordered) => unordered.for_token(),
+            RowSource::Ordered(_) => (0, self.resume_after.clone(), Vec::new()),
+            RowSource::Unordered(unordered) => unordered.for_token(),
         };
         let token = Token {
             index: self.plan.index.id,
@@ -169,7 +169,7 @@ impl ScanStream {
         Ok(Some(token))
     }
 
-    /// Leaves out the offset and what is above the limit or the page, and keeps the place.
+    /// Cuts a block to offset, limit and page, and notes the position.
     fn cut(&mut self, block: RowBlock) -> RowBlock {
         let rows = u64::from(block.rows);
         let skip = self.left.offset.min(rows);
@@ -185,10 +185,10 @@ impl ScanStream {
         let last = read.checked_sub(1).and_then(|last| block.iter().nth(last as usize));
         if let Some(last) = last {
             match &mut self.source {
-                Source::Ordered(_) => {
+                RowSource::Ordered(_) => {
                     self.resume_after = Some(Bytes::copy_from_slice(last.entry));
                 }
-                Source::Unordered(unordered) => unordered.delivered(last.entry),
+                RowSource::Unordered(unordered) => unordered.delivered(last.entry),
             }
         }
         if take == rows {
@@ -223,20 +223,20 @@ mod tests {
         ShardBatch::Rows(block.finish())
     }
 
-    /// A scan, from its beginning, of what `source` brings.
-    async fn stream(leases: &Leases, plan: ScanPlan, source: Source) -> ScanStream {
+    /// A scan at its beginning that reads from `source`.
+    async fn stream(leases: &Leases, plan: ScanPlan, source: RowSource) -> ScanStream {
         let permit = plan.context.admission.admit(0, Instant::now()).await.expect("room");
-        let left = Left { offset: plan.request.offset, limit: plan.request.limit };
+        let left = RowsLeft { offset: plan.request.offset, limit: plan.request.limit };
         ScanStream::new(plan, leases.take(BucketId(1), Epoch(5)), source, permit, left)
     }
 
-    /// An ordered scan of a to f that comes in two blocks.
+    /// An ordered scan of the rows a to f in two blocks.
     async fn scan(leases: &Leases, offset: u64) -> ScanStream {
         let mut plan = shard::tests::plan(1, Arc::new(shard::tests::Rows));
         (plan.request.limit, plan.request.offset) = (Some(5), offset);
         let batches = vec![block(&["a", "b", "c", "d"]), block(&["e", "f"]), ShardBatch::Done];
-        let gather = Gather::new(vec![ShardStream::of(batches)], false, None);
-        stream(leases, plan, Source::Ordered(gather)).await
+        let gather = Gather::new(vec![ShardStream::from_batches(batches)], false, None);
+        stream(leases, plan, RowSource::Ordered(gather)).await
     }
 
     async fn rows(scan: &mut ScanStream) -> String {
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_page_has_the_rows_that_were_asked_for_and_its_token_goes_on_behind_them() {
+    async fn a_page_has_its_rows_and_its_token_continues_after_them() {
         let leases = Leases::default();
         for (page, offset, expected, limit_left) in
             [(2, 0, "ab", 3), (2, 1, "bc", 3), (4, 0, "abcd", 1), (1, 4, "e", 4)]
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_parked_scan_holds_no_place_and_goes_on_behind_its_last_row() {
+    async fn a_parked_scan_holds_no_permit_and_continues_after_its_last_row() {
         let all = ["0 of 0", "0 of 1", "1 of 0", "1 of 1", "2 of 0", "2 of 1"];
         for (ordered, limit) in [(true, None), (false, None), (true, Some(4)), (false, Some(5))] {
             let mut plan = shard::tests::plan(2, Arc::new(shard::tests::Rows));
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_parked_scan_that_finds_no_place_in_time_is_told_so_and_may_ask_again() {
+    async fn a_parked_scan_that_gets_no_permit_in_time_fails_and_may_be_read_again() {
         let plan = shard::tests::plan(2, Arc::new(shard::tests::Rows));
         let (context, source) = (plan.context.clone(), plan_source(&plan, None));
         let mut scan = stream(&Leases::default(), plan, source).await;
@@ -314,10 +314,10 @@ mod tests {
         paged.end_page_after(1);
         rows(&mut paged).await;
         drop(paged);
-        assert!(leases.told(Instant::now()).is_empty(), "none was handed out");
+        assert!(leases.for_heartbeat(Instant::now()).is_empty(), "none was handed out");
         let paged = scan(&leases, 0).await;
         paged.token().unwrap().unwrap();
         drop(paged);
-        assert_eq!(leases.told(Instant::now()), [(BucketId(1), Epoch(5))]);
+        assert_eq!(leases.for_heartbeat(Instant::now()), [(BucketId(1), Epoch(5))]);
     }
 }

@@ -1,4 +1,4 @@
-//! Runs the parts of an unordered scan one after another, the next one begun ahead.
+//! Runs the parts of an unordered scan one after another. The next part begins ahead of time.
 
 use std::collections::VecDeque;
 
@@ -10,26 +10,26 @@ use proto::{Error, Result};
 
 use super::plan::ScanPlan;
 use super::shard_stream::ShardStream;
-use super::virtual_scan::{Part, PartKind, Progress};
+use super::virtual_scan::{Part, PartKind, UnorderedProgress};
 
-/// Shard scans that run side by side; only the first is read.
-pub(crate) const SIDE_BY_SIDE: usize = 2;
+/// Number of shard scans that run in parallel; only the first is read.
+pub(crate) const PARALLEL_SHARDS: usize = 2;
 
 /// An unordered scan in progress.
 pub(crate) struct Unordered {
     plan: ScanPlan,
-    progress: Progress,
-    /// Parts that run, in the order in which they are read.
+    progress: UnorderedProgress,
+    /// The running parts, in reading order.
     running: VecDeque<(Part, ShardStream)>,
 }
 
 impl Unordered {
-    /// A scan that goes on where it is.
-    pub fn new(plan: ScanPlan, progress: Progress) -> Self {
+    /// A scan that begins at the given progress.
+    pub fn new(plan: ScanPlan, progress: UnorderedProgress) -> Self {
         Self { plan, progress, running: VecDeque::new() }
     }
 
-    /// The next rows, `None` at the end. Until they are [`Self::delivered`] the scan stands before them.
+    /// Returns the next rows, `None` at the end. The scan's position stays before them until [`Self::delivered`].
     pub async fn next(&mut self) -> Result<Option<RowBlock>> {
         loop {
             self.begin_parts();
@@ -46,21 +46,21 @@ impl Unordered {
                     }
                 }
                 ShardBatch::Partials(_) => {
-                    return Err(Error::internal("aggregates in a scan of rows"));
+                    return Err(Error::internal("a scan of rows received aggregates"));
                 }
             }
         }
     }
 
-    /// Ends the parts that run; they are begun again where the scan stands.
+    /// Ends the running parts. The next read begins them again at the scan's position.
     pub fn park(&mut self) {
         self.running.clear();
     }
 
-    /// Begins the first parts that do not run. A virtual scan is begun only when it is the next: the map may
-    /// still change before that.
+    /// Begins parts up to [`PARALLEL_SHARDS`]. A virtual scan begins only as the next part to read, because the map may
+    /// change before.
     fn begin_parts(&mut self) {
-        while self.running.len() < SIDE_BY_SIDE
+        while self.running.len() < PARALLEL_SHARDS
             && let Some(part) = self.progress.part(self.running.len())
         {
             let is_base = matches!(part.kind, PartKind::Base(_));
@@ -75,14 +75,14 @@ impl Unordered {
         }
     }
 
-    /// Rows of the last block up to this entry have been delivered or left out.
+    /// Notes that the rows up to this entry have been delivered or skipped.
     pub fn delivered(&mut self, entry: &[u8]) {
         if let Some((part, _)) = self.running.front() {
             self.progress.advance(part, entry);
         }
     }
 
-    /// What a token says of the place.
+    /// The position for a token: see [`UnorderedProgress::for_token`].
     pub fn for_token(&self) -> (u16, Option<Bytes>, Vec<VirtualScan>) {
         self.progress.for_token()
     }

@@ -1,21 +1,23 @@
-//! Where an unordered scan is, while slices move: virtual scans (DESIGN section 7).
+//! The position of an unordered scan while slices move: virtual scans (DESIGN section 7).
 //!
-//! A scan keeps the topology that it began under, its *base topology*. Each *base shard*, the slices that one
-//! node held then, is one scan with one resume entry. A slice that is found to have left its base shard goes
-//! into the *virtual-scan map*, with its new place and the resume entry of the shard; after the base shards
-//! each entry of the map is one more scan, of that slice alone, from that entry on (entries with the same place
-//! and position share one).
+//! A scan keeps the topology under which it began, its *base topology*. The slices that one node held then are a
+//! *base shard*: one scan with one resume entry. When the scan finds that a slice has left its base shard, the slice
+//! goes into the *virtual-scan map*, with its new node and the resume entry of the shard. After the base shards the
+//! scan reads each slice of the map from its resume entry on. Slices with the same node and the same resume entry
+//! share one such *virtual scan*.
 //!
-//! Why each row comes once, whatever moves: each slice has exactly one cursor, its base shard's until it is
-//! in the map and its own from then on, and a cursor advances only past entries that were delivered, or
-//! rejected by the scan's own predicate. The epoch is the same everywhere, so a cursor means the same on any
-//! node that has the slice. The place in the map is a hint: no row depends on it.
+//! Each row comes exactly once, whatever moves, because each slice has exactly one cursor: that of its base shard until
+//! the slice is in the map, and its own from then on. A cursor advances only past entries that were delivered, or
+//! rejected by the scan's predicate. The epoch is the same everywhere, so a cursor means the same on each node that has
+//! the slice. The node in the map is a hint: no row depends on it.
 //!
-//! The published text (`000_e6502bf9f51d4b02.txt`, section B) slips in four places, which are right here by
-//! construction, and tests below: what is in the map is left out of base scans, but not of virtual ones; a
-//! slice that comes back stays in the map, since its cursor stands elsewhere than its base shard's; the parts
-//! still to be scanned are asked for anew after each, so that a move found at the last shard counts; and a
-//! part is finished by a flag, not by the lack of a resume entry.
+//! The published description (`000_e6502bf9f51d4b02.txt`, section B) is wrong in four places. This module is right
+//! there by construction, and the tests cover each:
+//!
+//! - Slices in the map are excluded from base scans, but not from virtual scans.
+//! - A slice that comes back stays in the map, since its cursor differs from that of its base shard.
+//! - The remaining parts are determined again after each part, so that a move found at the last shard counts.
+//! - A flag says that a part is finished; the lack of a resume entry does not.
 //!
 //! Pure: no I/O, no clock.
 
@@ -27,42 +29,42 @@ use proto::model::topology::{IndexTopology, TopologyProvider};
 use proto::plant::{self, Plant};
 use proto::token::VirtualScan;
 
-/// Where an unordered scan is.
+/// The position of an unordered scan.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Progress {
+pub struct UnorderedProgress {
     /// The slices of each base shard.
     shards: Vec<Vec<SliceNo>>,
-    /// The base shards before this one are finished.
+    /// The current base shard; those before it are finished.
     shard: usize,
-    /// The last entry of this base shard that was delivered or rejected.
+    /// The last entry of the current base shard that was delivered or rejected.
     resume_after: Option<Bytes>,
     /// The virtual-scan map, in the order of discovery.
     moved: Vec<VirtualScan>,
 }
 
-/// A piece of the scan.
+/// A part of the scan: one shard scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// What it is of.
+    /// A base shard, or slices of the map.
     pub kind: PartKind,
-    /// What is read, merged.
+    /// The slices to read, merged.
     pub slices: Vec<SliceNo>,
-    /// The entry after which it is read.
+    /// The entry after which the part begins.
     pub resume_after: Option<Bytes>,
-    /// Where the slices were last seen.
+    /// The node on which the slices were last seen.
     pub hint: Option<NodeId>,
 }
 
-/// Which piece of the scan.
+/// The kind of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartKind {
-    /// A base shard.
+    /// A base shard, by its number.
     Base(usize),
     /// Slices of the virtual-scan map.
     Virtual,
 }
 
-impl Progress {
+impl UnorderedProgress {
     /// The beginning of a scan.
     pub fn new(base: &IndexTopology) -> Self {
         let mut shards: BTreeMap<Option<NodeId>, Vec<SliceNo>> = BTreeMap::new();
@@ -73,8 +75,8 @@ impl Progress {
         Self { shards, shard: 0, resume_after: None, moved: Vec::new() }
     }
 
-    /// Where a token says that the scan stopped; what it says of slices that the base topology has not, or
-    /// says twice, means nothing.
+    /// The position that a token names. Map entries of slices that the base topology lacks are ignored, and so are
+    /// repeated entries.
     pub fn resume(
         base: &IndexTopology,
         shards_done: u16,
@@ -92,13 +94,12 @@ impl Progress {
         progress
     }
 
-    /// What a token says: base shards that are finished, the resume entry of the next one, the map.
+    /// The position for a token: number of finished base shards, resume entry of the next one, virtual-scan map.
     pub fn for_token(&self) -> (u16, Option<Bytes>, Vec<VirtualScan>) {
         (self.shard as u16, self.resume_after.clone(), self.moved.clone())
     }
 
-    /// The `n`th of the parts that are not finished, as far as is known now: the base shards, then the
-    /// virtual scans.
+    /// Returns the `n`th unfinished part, as far as is known now: base shards first, then virtual scans.
     pub fn part(&self, n: usize) -> Option<Part> {
         let at = self.shard + n;
         if let Some(slices) = self.shards.get(at) {
@@ -115,7 +116,7 @@ impl Progress {
         self.virtual_parts().into_iter().nth(at - self.shards.len().max(self.shard))
     }
 
-    /// Those with the same place and position are one.
+    /// The unfinished virtual scans. Slices with the same node and resume entry share one.
     fn virtual_parts(&self) -> Vec<Part> {
         let mut parts: Vec<Part> = Vec::new();
         if plant::is(Plant::MappedSkippedInVirtual) {
@@ -142,7 +143,7 @@ impl Progress {
         parts
     }
 
-    /// Entries of a part up to this one were delivered or rejected.
+    /// Notes that the entries of a part up to this one were delivered or rejected.
     pub fn advance(&mut self, part: &Part, entry: &[u8]) {
         let entry = Bytes::copy_from_slice(entry);
         match part.kind {
@@ -155,7 +156,7 @@ impl Progress {
         }
     }
 
-    /// Slices of a base shard were found elsewhere. Their cursors part from the shard's.
+    /// Notes that slices have left the current base shard. From now on they have cursors of their own.
     pub fn found_moved(&mut self, slices: &[(SliceNo, NodeId)]) {
         if plant::is(Plant::PartsTakenOnce) && self.shard + 1 == self.shards.len() {
             return;
@@ -173,7 +174,7 @@ impl Progress {
         }
     }
 
-    /// A part has been read to its end.
+    /// Notes that a part was read to its end.
     pub fn finish(&mut self, part: &Part) {
         match part.kind {
             PartKind::Base(shard) => {

@@ -3,8 +3,8 @@ use proto::model::ids::TopologyNo;
 
 use super::*;
 
-fn topology(homes: &[u64]) -> IndexTopology {
-    let placement = homes.iter().map(|node| vec![NodeId(*node)]).collect();
+fn topology(assignment: &[u64]) -> IndexTopology {
+    let placement = assignment.iter().map(|node| vec![NodeId(*node)]).collect();
     IndexTopology { number: TopologyNo(1), placement }
 }
 
@@ -13,8 +13,8 @@ fn slices(part: Option<Part>) -> Vec<u16> {
 }
 
 #[test]
-fn what_is_in_the_map_is_left_out_of_base_scans_but_not_of_virtual_ones() {
-    let mut scan = Progress::new(&topology(&[1, 1, 2]));
+fn slices_in_the_map_are_excluded_from_base_scans_but_not_from_virtual_scans() {
+    let mut scan = UnorderedProgress::new(&topology(&[1, 1, 2]));
     scan.found_moved(&[(SliceNo(1), NodeId(3))]);
     assert_eq!(slices(scan.part(0)), [0]);
     scan.finish(&scan.part(0).unwrap());
@@ -25,12 +25,12 @@ fn what_is_in_the_map_is_left_out_of_base_scans_but_not_of_virtual_ones() {
 }
 
 #[test]
-fn a_slice_that_comes_back_is_read_from_where_its_own_cursor_stands() {
-    let mut scan = Progress::new(&topology(&[1, 1]));
+fn a_slice_that_comes_back_is_read_from_its_own_cursor() {
+    let mut scan = UnorderedProgress::new(&topology(&[1, 1]));
     scan.advance(&scan.part(0).unwrap(), b"b");
     scan.found_moved(&[(SliceNo(1), NodeId(2))]);
     scan.advance(&scan.part(0).unwrap(), b"k");
-    // It is seen at home again.
+    // The slice is back on its first node.
     scan.found_moved(&[(SliceNo(1), NodeId(1))]);
     assert_eq!(slices(scan.part(0)), [0], "the shard's cursor has passed entries of the slice");
     scan.finish(&scan.part(0).unwrap());
@@ -40,7 +40,7 @@ fn a_slice_that_comes_back_is_read_from_where_its_own_cursor_stands() {
 
 #[test]
 fn a_first_move_found_at_the_last_shard_is_not_lost() {
-    let mut scan = Progress::new(&topology(&[1, 2]));
+    let mut scan = UnorderedProgress::new(&topology(&[1, 2]));
     scan.finish(&scan.part(0).unwrap());
     let last = scan.part(0).unwrap();
     scan.found_moved(&[(SliceNo(1), NodeId(1))]);
@@ -51,8 +51,8 @@ fn a_first_move_found_at_the_last_shard_is_not_lost() {
 }
 
 #[test]
-fn a_virtual_scan_without_a_resume_entry_is_finished_once_and_not_begun_again() {
-    let mut scan = Progress::new(&topology(&[1]));
+fn a_finished_virtual_scan_without_a_resume_entry_is_not_begun_again() {
+    let mut scan = UnorderedProgress::new(&topology(&[1]));
     scan.found_moved(&[(SliceNo(0), NodeId(2))]);
     scan.finish(&scan.part(0).unwrap());
     let part = scan.part(0).unwrap();
@@ -60,11 +60,11 @@ fn a_virtual_scan_without_a_resume_entry_is_finished_once_and_not_begun_again() 
     scan.finish(&part);
     assert_eq!(scan.part(0), None, "done is a flag");
     let (shards, resume, moved) = scan.for_token();
-    assert_eq!(Progress::resume(&topology(&[1]), shards, resume, moved).part(0), None);
+    assert_eq!(UnorderedProgress::resume(&topology(&[1]), shards, resume, moved).part(0), None);
 }
 
 #[test]
-fn a_token_says_nothing_of_slices_that_there_are_not_and_nothing_twice() {
+fn a_token_cannot_name_absent_slices_or_name_a_slice_twice() {
     let entry = |slice, done| VirtualScan {
         slice: SliceNo(slice),
         node: NodeId(1),
@@ -72,19 +72,19 @@ fn a_token_says_nothing_of_slices_that_there_are_not_and_nothing_twice() {
         done,
     };
     let moved = vec![entry(9, false), entry(0, false), entry(0, true)];
-    let scan = Progress::resume(&topology(&[1]), 7, None, moved);
+    let scan = UnorderedProgress::resume(&topology(&[1]), 7, None, moved);
     assert_eq!(slices(scan.part(0)), [0]);
     assert_eq!(scan.part(1), None);
 }
 
-/// What happens between two batches.
+/// An event between two batches.
 #[derive(Clone, Debug)]
 enum Event {
-    /// A slice goes to a node.
+    /// A slice moves to a node.
     Move(u16, u64),
-    /// The client goes on with its token, at another router.
+    /// The client continues with its token at another router.
     Token,
-    /// A batch of so many rows.
+    /// The scan reads this many rows.
     Batch(usize),
 }
 
@@ -97,21 +97,21 @@ fn event(slices: u16) -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    /// A cluster of sets, without nodes: a part is scanned by asking the true places.
+    /// A model without nodes: a part is read from the true places of its slices.
     #[test]
     fn each_entry_comes_once_whatever_moves(
-        homes in prop::collection::vec(1..4u64, 1..9),
+        assignment in prop::collection::vec(1..4u64, 1..9),
         entries in prop::collection::btree_set((0..40u8, 0..9u16), 0..60),
         events in prop::collection::vec(event(9), 0..80),
     ) {
-        let base = topology(&homes);
-        let count = homes.len() as u16;
+        let base = topology(&assignment);
+        let count = assignment.len() as u16;
         let entries: Vec<(u8, SliceNo)> =
             entries.into_iter().map(|(key, slice)| (key, SliceNo(slice % count))).collect();
         let expected: std::collections::BTreeSet<_> = entries.iter().copied().collect();
         let entries: Vec<_> = expected.iter().copied().collect();
-        let mut places = homes.clone();
-        let mut scan = Progress::new(&base);
+        let mut places = assignment.clone();
+        let mut scan = UnorderedProgress::new(&base);
         let mut seen = Vec::new();
         let events = events.into_iter().chain(std::iter::repeat(Event::Batch(3)));
         for event in events.take(1_000) {
@@ -119,15 +119,15 @@ proptest! {
                 Event::Move(slice, node) => places[usize::from(slice % count)] = node,
                 Event::Token => {
                     let (shards, resume, moved) = scan.for_token();
-                    scan = Progress::resume(&base, shards, resume, moved);
+                    scan = UnorderedProgress::resume(&base, shards, resume, moved);
                 }
                 Event::Batch(rows) => {
                     let Some(mut part) = scan.part(0) else { break };
                     if let PartKind::Base(_) = part.kind {
-                        // The node of the base shard says what has left it.
+                        // The node of the base shard reports the slices that have left it.
                         let gone: Vec<_> = part.slices.iter()
                             .map(|slice| (*slice, places[usize::from(slice.0)]))
-                            .filter(|(slice, node)| *node != homes[usize::from(slice.0)])
+                            .filter(|(slice, node)| *node != assignment[usize::from(slice.0)])
                             .map(|(slice, node)| (slice, NodeId(node)))
                             .collect();
                         scan.found_moved(&gone);

@@ -1,5 +1,5 @@
-//! The cluster as a session sees it: the router for scans and the catalog, the coordinator for
-//! commands, each bucket's projector for documents.
+//! The cluster behind the ports of a process: scans and the catalog go to the router, commands to the coordinator,
+//! documents to the projector of their bucket.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,13 +29,13 @@ use super::counters::Counters;
 use crate::sql::backend::{Backend, BatchSource, EpochPin};
 use crate::sql::plan::Relation;
 
-/// How long the catalog here may be behind a command that was committed, or a name that another
-/// process has made a moment ago.
+/// How long a statement waits for the catalog of this process to show a committed command, or a name that another
+/// process has just created.
 const CATALOG_BEHIND: Duration = Duration::from_secs(2);
 
-/// How long a push waits for a vbucket that is between two homes.
+/// How long a push waits for a vbucket that is being handed over.
 const NOT_HOME_WAIT: Duration = Duration::from_secs(5);
-/// Between two tries.
+/// Pause between two tries.
 const NOT_HOME_PAUSE: Duration = Duration::from_millis(20);
 
 /// The cluster behind the SQL and gRPC ports of a process.
@@ -44,13 +44,13 @@ pub struct ClusterBackend {
     directory: Arc<dyn Directory>,
     env: Env,
     counters: Arc<Counters>,
-    /// Names this process in request ids.
+    /// Identifies this process in request ids.
     client: u64,
     requests: AtomicU64,
 }
 
 impl ClusterBackend {
-    /// Over a router and the other services.
+    /// A backend over a router and the other services.
     pub fn new(
         router: Arc<Router>,
         directory: Arc<dyn Directory>,
@@ -61,17 +61,17 @@ impl ClusterBackend {
         Self { router, directory, env, counters, client, requests: AtomicU64::new(0) }
     }
 
-    /// The router.
+    /// The router of this process.
     pub fn router(&self) -> &Router {
         &self.router
     }
 
-    /// The seams.
+    /// Clock, files, random numbers and tasks of this process.
     pub fn env(&self) -> &Env {
         &self.env
     }
 
-    /// The bucket of a name.
+    /// Returns the bucket with a name.
     pub async fn bucket(&self, name: &str) -> Result<Arc<BucketInfo>> {
         match self.relation(name).await? {
             Relation::Bucket(bucket) => Ok(bucket),
@@ -81,15 +81,14 @@ impl ClusterBackend {
         }
     }
 
-    /// Where a bucket is written and its documents are read, as the catalog has it now.
+    /// Returns the projectors of a bucket according to the newest catalog.
     pub fn source(&self, bucket: &BucketInfo) -> Result<Arc<dyn ProjectorApi>> {
         let catalog = self.router.catalog();
         let bucket = catalog.buckets.get(&bucket.id).map_or(bucket, |now| &**now);
         source_of(&*self.directory, bucket, |node| catalog.nodes.get(&node).cloned())
     }
 
-    /// Pushes mutations to the homes of their vbuckets. While a vbucket is between two homes it waits for
-    /// the new one.
+    /// Pushes mutations to the owners of their vbuckets. While a vbucket is handed over, the push waits for the new owner.
     pub async fn push(&self, bucket: &BucketInfo, mut left: PushRequest) -> Result<PushReply> {
         let deadline = Instant::now() + NOT_HOME_WAIT;
         let mut durable = Vec::new();
@@ -101,10 +100,10 @@ impl ClusterBackend {
                     left.mutations.retain(|mutation| !taken.contains(&mutation.vbucket));
                     durable.extend(reply.durable);
                 }
-                Err(error) if error.code == ErrorCode::NotHome && Instant::now() < deadline => {}
+                Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {}
                 Err(error) => return Err(error),
             }
-            // What one projector has taken it need not be sent again.
+            // A projector that has taken its share need not get it again.
             if left.mutations.is_empty() && left.branches.is_empty() {
                 return Ok(PushReply { durable });
             }
@@ -117,11 +116,11 @@ impl ClusterBackend {
         index.or_else(|| catalog.bucket(name).cloned().map(Relation::Bucket))
     }
 
-    /// Waits until the catalog here shows a change that is committed.
+    /// Waits until the catalog of this process shows a committed change.
     async fn wait_cas(&self, cas: u64) {
         let shown = self.router.wait_catalog(|catalog| catalog.cas >= cas);
         if timeout(CATALOG_BEHIND, shown).await.is_err() {
-            tracing::warn!(cas, "the catalog here is behind");
+            tracing::warn!(cas, "the router's catalog does not show a committed change yet");
         }
     }
 }
@@ -136,14 +135,13 @@ impl Backend for ClusterBackend {
         if let Some(relation) = Self::find(&self.router.catalog(), name) {
             return Ok(relation);
         }
-        // Another process may have made it a moment ago; without a coordinator what is known here
-        // has to do.
+        // Another process may have created it a moment ago. Without a coordinator the catalog of this process decides.
         if let Ok(status) = self.directory.coordinator().status().await {
             self.wait_cas(status.catalog_cas).await;
         }
         Self::find(&self.router.catalog(), name).ok_or_else(|| {
             Error::new(ErrorCode::Unknown, format!("there is no index or bucket {name:?}"))
-                .with_hint("SHOW INDEXES and SHOW BUCKETS tell what there is")
+                .with_hint("SHOW INDEXES and SHOW BUCKETS list the names")
         })
     }
 
@@ -157,10 +155,12 @@ impl Backend for ClusterBackend {
         if let Outcome::Refused(error) = outcome {
             return Err(error);
         }
-        // Whoever made a thing finds it with the next statement.
+        // The session that created something must find it with its next statement.
         let shown = self.router.wait_catalog(|catalog| shows(catalog, &command));
         if timeout(CATALOG_BEHIND, shown).await.is_err() {
-            tracing::warn!("the catalog here is behind, or others have changed it already");
+            tracing::warn!(
+                "the router's catalog does not show a committed command, or no longer does"
+            );
         }
         Ok(outcome)
     }
@@ -173,7 +173,10 @@ impl Backend for ClusterBackend {
         let catalog = self.router.wait_catalog(decided).await;
         match catalog.indexes.get(&index) {
             Some(_) => Ok(()),
-            None => Err(Error::new(ErrorCode::Unknown, "the index was dropped while it was built")),
+            None => {
+                let text = format!("index {index} was dropped while it was built");
+                Err(Error::new(ErrorCode::Unknown, text))
+            }
         }
     }
 
@@ -181,7 +184,7 @@ impl Backend for ClusterBackend {
         self.directory.coordinator().rebalance(request).await
     }
 
-    /// The leader's word where it answers: the others know nothing of the nodes.
+    /// Asks the leader if it answers, because the other members know nothing of the nodes.
     async fn status(&self) -> Result<CoordinatorStatus> {
         let status = self.directory.coordinator().status().await?;
         let leader = status.leader.filter(|leader| *leader != status.node);
@@ -202,7 +205,7 @@ impl Backend for ClusterBackend {
         let deadline = Instant::now() + NOT_HOME_WAIT;
         loop {
             match self.source(bucket)?.get(bucket.id, ids.clone()).await {
-                Err(error) if error.code == ErrorCode::NotHome && Instant::now() < deadline => {
+                Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {
                     tokio::time::sleep(NOT_HOME_PAUSE).await;
                 }
                 found => return found,
@@ -226,7 +229,7 @@ impl Backend for ClusterBackend {
     }
 }
 
-/// Does a catalog show what a command has done?
+/// True if a catalog shows the effect of a command.
 fn shows(catalog: &Catalog, command: &Command) -> bool {
     match command {
         Command::CreateBucket { name, .. } => catalog.bucket(name).is_some(),
@@ -235,12 +238,12 @@ fn shows(catalog: &Catalog, command: &Command) -> bool {
         Command::DropIndex { name, .. } => catalog.index(name).is_none(),
         Command::HandOver { bucket, vbuckets, to } => catalog.bucket(bucket).is_none_or(|bucket| {
             vbuckets.iter().all(|vbucket| {
-                let handing = bucket.homes.handing_of(*vbucket).map(|handing| handing.to);
-                handing.or(bucket.homes.home(*vbucket)) == Some(*to)
+                let transfer = bucket.assignment.transfer_of(*vbucket).map(|transfer| transfer.to);
+                transfer.or(bucket.assignment.owner(*vbucket)) == Some(*to)
             })
         }),
         Command::CancelHandOver { bucket } => {
-            catalog.bucket(bucket).is_none_or(|bucket| bucket.homes.handing().is_empty())
+            catalog.bucket(bucket).is_none_or(|bucket| bucket.assignment.transfers().is_empty())
         }
         Command::RemoveNode { node } => !catalog.nodes.contains_key(node),
         Command::BuildIndexes { names, .. } => names

@@ -1,4 +1,4 @@
-//! The cluster as the ports of a process see it.
+//! The cluster as the ports of a process see it, and their counters.
 
 mod cluster_backend;
 mod counters;

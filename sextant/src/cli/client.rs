@@ -1,4 +1,4 @@
-//! Client commands: they talk to a running cluster over its SQL port, as any PostgreSQL client would.
+//! Client commands. They use the SQL port of a running cluster like any PostgreSQL client.
 
 use std::io::{IsTerminal, Read, Write};
 
@@ -7,10 +7,10 @@ use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use proto::{Error, ErrorCode, Result};
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-/// Where the cluster is.
+/// The cluster to connect to.
 #[derive(Debug, clap::Args)]
 pub struct Target {
-    /// Where the cluster's SQL port is
+    /// Address of the cluster's SQL port
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7432", env = "SEXTANT_SQL")]
     pub(super) at: String,
 }
@@ -43,7 +43,7 @@ pub async fn connect(at: &str) -> Result<Client> {
             Error::unavailable(format!("connecting to {at}: {}", describe(&error)))
                 .with_hint("is the cluster running? `sextant dev` starts one and prints its ports")
         })?;
-    // The connection ends with its client.
+    // The task ends when the client is dropped.
     proto::env::Env::real()
         .spawn("sql-connection", async move {
             if let Err(error) = connection.await {
@@ -54,7 +54,7 @@ pub async fn connect(at: &str) -> Result<Client> {
     Ok(client)
 }
 
-/// What a PostgreSQL error says, with its cause.
+/// The text of a PostgreSQL error with its causes.
 pub fn describe(error: &tokio_postgres::Error) -> String {
     if let Some(error) = error.as_db_error() {
         let hint = error.hint().map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
@@ -69,12 +69,12 @@ pub fn describe(error: &tokio_postgres::Error) -> String {
     text
 }
 
-/// Runs statements and prints what they return.
+/// Runs statements and prints their results.
 pub async fn sql(args: SqlArgs) -> Result<()> {
     let mut statements = args.command.join(";\n");
     if args.command.is_empty() {
         if std::io::stdin().is_terminal() {
-            eprintln!("reading statements from standard input, to its end (control-D)");
+            eprintln!("reading statements from standard input; end with control-D");
         }
         std::io::stdin().read_to_string(&mut statements)?;
     }
@@ -110,7 +110,7 @@ async fn print(client: &Client, statements: &str) -> Result<()> {
     Ok(())
 }
 
-/// Prints; a reader that has gone away (`| head`) is no error.
+/// Prints to standard output. A closed pipe (`| head`) is not an error.
 pub(super) fn say(text: &str) -> Result<()> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
@@ -118,7 +118,7 @@ pub(super) fn say(text: &str) -> Result<()> {
     }
 }
 
-/// Prints what runs.
+/// Prints the state of a cluster.
 pub async fn status(args: StatusArgs) -> Result<()> {
     let client = connect(&args.target.at).await?;
     for what in ["NODES", "BUCKETS", "INDEXES", "SLICES", "MOVES"] {

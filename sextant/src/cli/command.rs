@@ -1,4 +1,4 @@
-//! The commands, and what runs each of them.
+//! The commands of the binary.
 
 use clap::{Parser, Subcommand};
 use proto::Error;
@@ -18,32 +18,32 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Load 135,233 cities, index, update and scan them while a coordinator dies and slices move, and check
+    /// Load 135,233 cities; index, update and scan them while a coordinator is killed and slices move; check
     /// every answer
     Demo(demo::Args),
-    /// Run a whole cluster in one process, its data kept in a directory
+    /// Run a whole cluster in one process, with its data in one directory
     Dev(dev::Args),
     /// Run a member of the replicated coordinator
     Coordinator(role::Args),
-    /// Run a projector: it keeps the documents and streams their changes
+    /// Run a projector: it stores documents and streams their changes
     Projector(role::Args),
-    /// Run an indexer: it keeps slices of indexes
+    /// Run an indexer: it stores slices of indexes and scans them
     Indexer(role::Args),
     /// Run a router: it serves SQL, gRPC and HTTP
     Router(role::Args),
-    /// Run SQL statements, given with -c or read from standard input
+    /// Run SQL statements from -c or from standard input
     Sql(client::SqlArgs),
     /// Show the nodes, buckets, indexes, slices and moves of a running cluster
     Status(client::StatusArgs),
-    /// Spread slices over the indexers that there are, and show how far it is
+    /// Distribute slices evenly over the indexers, and show the progress
     Rebalance(rebalance::RebalanceArgs),
-    /// Print what is in a file of an indexer's data directory, and check it
+    /// Print and check a file of an indexer's data directory
     Inspect(inspect::Args),
-    /// Check all files of an indexer that is not running
+    /// Check all files of a stopped indexer
     Verify(verify::Args),
 }
 
-/// Runs a command; the exit status is 0 when it did what was asked.
+/// Runs a command; the process exits with status 0 if it succeeds.
 pub async fn run(cli: Cli) -> Result<(), Error> {
     match cli.command {
         Command::Demo(args) => demo::run(args).await,
@@ -60,8 +60,8 @@ pub async fn run(cli: Cli) -> Result<(), Error> {
     }
 }
 
-/// Runs a service until it fails or the process is told to stop, which is listened for before the service
-/// begins: being told to stop is a clean end at any time.
+/// Runs a service until it fails or the process receives a stop signal. The signal handler is installed first, so that
+/// a signal during the start is a clean end too.
 async fn until_stopped(service: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
     tokio::select! {
         biased;

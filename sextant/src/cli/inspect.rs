@@ -1,4 +1,4 @@
-//! `sextant inspect`: prints what is in a file of the slice store, and checks it.
+//! `sextant inspect`: prints and checks a file of the slice store.
 
 use std::path::{Path, PathBuf};
 
@@ -32,17 +32,17 @@ enum Kind {
 
 #[derive(Debug, clap::Args)]
 struct FileArgs {
-    /// The file
+    /// The file to print
     file: PathBuf,
-    /// Print each block or record too, not only the sums and what is damaged
+    /// Print each block or record, not only totals and damaged places
     #[arg(long)]
     all: bool,
-    /// Print JSON, an object per line
+    /// Print JSON, one object per line
     #[arg(long)]
     json: bool,
 }
 
-/// Prints a file; damage is an error, after all that could be read was printed.
+/// Prints a file. Everything readable is printed before damage is reported as an error.
 pub async fn run(args: Args) -> Result<()> {
     let env = Env::real();
     let inside = env.clone();
@@ -59,7 +59,7 @@ fn json(value: &impl Serialize) -> Result<()> {
     say(&(line + "\n"))
 }
 
-/// Keeps the first error of a printer that is called from within a walk.
+/// Keeps the first error of a printer that is called from a callback.
 fn keep(first: &mut Result<()>, printed: Result<()>) {
     if first.is_ok() {
         *first = printed;
@@ -157,12 +157,12 @@ fn inspect_log(env: &Env, args: &FileArgs) -> Result<()> {
         json(&info)?;
     } else {
         say(&format!(
-            "segment from LSN {base} to {end}: {records} records, {payload_bytes} bytes in them\n"
+            "segment from LSN {base} to {end}: {records} records with {payload_bytes} bytes\n"
         ))?;
     }
     damaged(&args.file, count).map_err(|error| {
         error.with_hint(
-            "at the end of the last segment, a crash leaves a torn record: the next start cuts it off",
+            "a crash may leave a torn record at the end of the last segment; the next start removes it",
         )
     })
 }
@@ -197,7 +197,7 @@ fn manifest_text(described: &Described) -> String {
             }
             let dead = dead.iter().map(|dead| {
                 let (bucket, above, to) = (dead.bucket, dead.above, dead.to);
-                format!("bucket {bucket}: the epochs above {above} up to {to} were taken back\n")
+                format!("bucket {bucket}: a rollback removed the epochs above {above} up to {to}\n")
             });
             format!("node: the next file is {next_file}\n{marks}\n{}", dead.collect::<String>())
         }

@@ -1,5 +1,4 @@
-//! The command line: `demo`, `dev`, each role by name, client commands, and tools
-//! that look at an indexer's files.
+//! The command line: `demo`, `dev`, one command for each role, client commands, and tools for an indexer's files.
 
 mod client;
 mod command;
@@ -7,6 +6,7 @@ mod demo;
 mod dev;
 mod inspect;
 mod rebalance;
+mod renamed;
 mod role;
 mod signal;
 mod verify;

@@ -1,4 +1,4 @@
-//! `sextant rebalance`: begins a rebalance and shows how far it is until all moves have ended.
+//! `sextant rebalance`: starts a rebalance and shows its progress until all moves have ended.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
 
 use super::client::{Target, connect, describe, say};
 
-/// How often the moves are looked at.
+/// Interval between two looks at the moves.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// `sextant rebalance`
@@ -17,18 +17,18 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 pub struct RebalanceArgs {
     #[command(flatten)]
     target: Target,
-    /// Only this index; all without
+    /// Rebalance only this index
     #[arg(long, value_name = "NAME")]
     index: Option<String>,
-    /// Say what would be moved, and move nothing
+    /// Print the planned moves without starting them
     #[arg(long)]
     dry_run: bool,
-    /// Begin, and do not wait for the end
+    /// Start the moves and do not wait for their end
     #[arg(long)]
     no_wait: bool,
 }
 
-/// Runs the command. An error if a move was undone.
+/// Runs the command; an error if a move is undone.
 pub async fn run(args: RebalanceArgs) -> Result<()> {
     let client = connect(&args.target.at).await?;
     let statement = match &args.index {
@@ -58,7 +58,7 @@ async fn query(client: &Client, sql: &str) -> Result<Vec<SimpleQueryRow>> {
     Ok(rows.collect())
 }
 
-/// What SHOW MOVES says of a move.
+/// A row of SHOW MOVES.
 struct Move {
     what: String,
     stage: String,
@@ -84,7 +84,8 @@ async fn moves(client: &Client) -> Result<BTreeMap<u64, Move>> {
     Ok(moves)
 }
 
-/// Shows a bar until no move is under way; `done` ones only wait for scans that began before.
+/// Shows a progress bar until no move is under way. A move in stage `done` does not count: its source only waits for
+/// older scans.
 async fn wait(client: &Client, before: u64) -> Result<()> {
     let style = ProgressStyle::with_template("{bar:40} {percent:>3}% {msg}");
     let bar = ProgressBar::new(100);
@@ -123,6 +124,6 @@ fn ended(moves: &BTreeMap<u64, Move>, before: u64) -> Result<()> {
             first.what,
             first.note
         ))
-        .with_hint("SHOW MOVES tells of each; run it again to try again")),
+        .with_hint("SHOW MOVES shows the reasons; run `sextant rebalance` again to retry")),
     }
 }

@@ -1,4 +1,4 @@
-//! Each role as a process of its own. Settings come from a file, from flags, or from both; a flag wins.
+//! The flags and the settings file of a role that runs as a process of its own. A flag overrides the file.
 
 use std::path::{Path, PathBuf};
 
@@ -8,58 +8,65 @@ use proto::model::node::{NodeInfo, Role};
 use proto::{Error, ErrorCode, Result};
 use serde::Deserialize;
 
+use super::renamed::{OldName, refuse_old_names};
 use crate::roles::{RoleSettings, ScanSettings, run_role};
 
-/// The settings of a role, as flags or in a TOML file under the same names (with `_` for `-`).
+/// The settings of a role: flags, or keys of a TOML file with the same names and `_` for `-`.
 #[derive(Debug, Default, Deserialize, clap::Args)]
 #[serde(deny_unknown_fields, default)]
 pub struct Args {
-    /// A TOML file with these settings
+    /// TOML file with these settings
     #[arg(long, value_name = "FILE")]
     #[serde(skip)]
     config: Option<PathBuf>,
-    /// This process's number, unique in the cluster
+    /// Node number of this process, unique in the cluster
     #[arg(long, value_name = "N")]
     id: Option<u64>,
-    /// Where other processes reach this one
+    /// Address at which other processes reach this one
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
-    /// Where this process listens, if others reach it at another address than its own
+    /// Address to listen on, if it differs from the address in --listen
     #[arg(long, value_name = "HOST:PORT")]
     bind: Option<String>,
-    /// Where the data is kept (not for a router)
+    /// Data directory (not for a router)
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Replicas avoid sharing a zone
+    /// Zone of this process; replicas of a slice are placed in different zones
     #[arg(long)]
     zone: Option<String>,
-    /// The members of the coordinator, all of them
+    /// All members of the coordinator
     #[arg(long, value_name = "N=HOST:PORT", value_delimiter = ',')]
     coordinators: Vec<String>,
-    /// What an indexer's slices may take of memory, in MiB
+    /// Memory limit of an indexer's slices, in MiB
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(16..))]
     memory_mb: Option<u64>,
-    /// Scans that a router, or shard scans that an indexer, runs at once; one more waits
+    /// Concurrent scans of a router, or shard scans of an indexer; further ones wait
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     scans_max: Option<u64>,
-    /// What all scans of a router or an indexer together may hold of rows and blocks, in MiB
+    /// Memory limit of all scans of a router or an indexer together, in MiB
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
-    scans_memory_mb: Option<u64>,
-    /// What one scan may hold of them, in MiB
+    scan_memory_total_mb: Option<u64>,
+    /// Memory limit of one scan, in MiB
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
-    scan_memory_mb: Option<u64>,
-    /// What a projector keeps of each bucket's change log, in MiB; copies that were away for longer are resynced
+    scan_memory_each_mb: Option<u64>,
+    /// Size limit of each bucket's change log on a projector, in MiB. Copies that were away for longer are resynced
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
-    log_mb: Option<u64>,
-    /// A router's address for SQL
+    change_log_mb: Option<u64>,
+    /// Address of a router's SQL port
     #[arg(long, value_name = "HOST:PORT")]
     sql: Option<String>,
-    /// A router's address for HTTP
+    /// Address of a router's HTTP port
     #[arg(long, value_name = "HOST:PORT")]
     http: Option<String>,
+    #[arg(long, hide = true)]
+    scans_memory_mb: Option<OldName>,
+    #[arg(long, hide = true)]
+    scan_memory_mb: Option<OldName>,
+    #[arg(long, hide = true)]
+    log_mb: Option<OldName>,
 }
 
-/// More memory or disk than any machine has.
+/// Largest size in MiB: more memory or disk than any machine has.
 pub const MIB_MAX: u64 = 1 << 30;
 
 fn bad(what: impl Into<String>) -> Error {
@@ -78,17 +85,26 @@ fn read_file(env: &Env, path: &Path) -> Result<Args> {
 }
 
 impl Args {
+    fn refuse_old_names(&self) -> Result<()> {
+        refuse_old_names(&[
+            (self.scans_memory_mb, "scans_memory_mb", "scan_memory_total_mb"),
+            (self.scan_memory_mb, "scan_memory_mb", "scan_memory_each_mb"),
+            (self.log_mb, "log_mb", "change_log_mb"),
+        ])
+    }
+
     fn settings(self, env: &Env, role: Role) -> Result<RoleSettings> {
         let file = match &self.config {
             Some(path) => read_file(env, path)?,
             None => Args::default(),
         };
+        self.refuse_old_names()?;
+        file.refuse_old_names()?;
         let missing = |what: &str| {
-            bad(format!("a {} needs {what}", role.name())).with_hint(
-                "give it as a flag, or in the file that --config names; see config/ for examples",
-            )
+            bad(format!("a {} needs {what}", role.name()))
+                .with_hint("set it as a flag or in the file of --config; config/ has examples")
         };
-        let id = self.id.or(file.id).ok_or_else(|| missing("a number, --id"))?;
+        let id = self.id.or(file.id).ok_or_else(|| missing("a node number, --id"))?;
         let address = self.listen.or(file.listen).ok_or_else(|| missing("an address, --listen"))?;
         let bind = self.bind.or(file.bind).unwrap_or_else(|| address.clone());
         let data = self.data.or(file.data);
@@ -110,10 +126,10 @@ impl Args {
             memory_bytes: self.memory_mb.or(file.memory_mb).map(|mib| mib.max(16) << 20),
             scans: ScanSettings {
                 count_max: self.scans_max.or(file.scans_max).map(|count| count.max(1) as usize),
-                memory_bytes: self.scans_memory_mb.or(file.scans_memory_mb).map(mib),
-                each_memory_bytes: self.scan_memory_mb.or(file.scan_memory_mb).map(mib),
+                memory_bytes: self.scan_memory_total_mb.or(file.scan_memory_total_mb).map(mib),
+                each_memory_bytes: self.scan_memory_each_mb.or(file.scan_memory_each_mb).map(mib),
             },
-            log_bytes_max: self.log_mb.or(file.log_mb).map(|bound| mib(bound) as u64),
+            log_bytes_max: self.change_log_mb.or(file.change_log_mb).map(|bound| mib(bound) as u64),
             coordinators,
             sql: self.sql.or(file.sql).unwrap_or_else(|| "127.0.0.1:7432".into()),
             http: self.http.or(file.http).unwrap_or_else(|| "127.0.0.1:7480".into()),
@@ -121,7 +137,7 @@ impl Args {
     }
 }
 
-/// MiB as bytes; a file may say what a flag may not.
+/// Converts MiB to bytes. A file is not checked like a flag, so the value is clamped here.
 fn mib(mib: u64) -> usize {
     (mib.clamp(1, MIB_MAX) << 20) as usize
 }
@@ -137,4 +153,40 @@ pub async fn run(role: Role, args: Args) -> Result<()> {
     let env = Env::real();
     let settings = args.settings(&env, role)?;
     run_role(settings, env).await
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn refused(args: &Args) -> String {
+        args.refuse_old_names().expect_err("an old name").message
+    }
+
+    #[test]
+    fn settings_with_a_new_name_are_refused_under_the_old_one() {
+        for (old, new) in [
+            ("scans_memory_mb", "scan_memory_total_mb"),
+            ("scan_memory_mb", "scan_memory_each_mb"),
+            ("log_mb", "change_log_mb"),
+        ] {
+            let file: Args = toml::from_str(&format!("{old} = 1")).expect("known");
+            assert!(refused(&file).contains(new), "{old} in a file");
+            let flag = format!("--{}=1", old.replace('_', "-"));
+            let Command { args } = Command::try_parse_from(["role", &flag]).expect("known");
+            assert!(refused(&args).contains(&new.replace('_', "-")), "{flag}");
+            let file: Args = toml::from_str(&format!("{new} = 1")).expect("known");
+            file.refuse_old_names().expect("the new name");
+            let flag = format!("--{}=1", new.replace('_', "-"));
+            Command::try_parse_from(["role", &flag]).ok().expect("the new flag");
+        }
+    }
 }

@@ -15,12 +15,12 @@ pub struct Args {
     /// The data directory of an indexer, or of `sextant dev`
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// Print JSON, an object per indexer
+    /// Print JSON, one object per indexer
     #[arg(long)]
     json: bool,
 }
 
-/// A report with the directory that it is about.
+/// A report and its directory.
 #[derive(Serialize)]
 struct Line<'a> {
     dir: &'a Path,
@@ -28,7 +28,7 @@ struct Line<'a> {
     report: &'a Report,
 }
 
-/// Checks; what is damaged or missing is an error, after all was printed.
+/// Checks all files. Everything is printed before damage is reported as an error.
 pub async fn run(args: Args) -> Result<()> {
     let env = Env::real();
     let inside = env.clone();
@@ -59,7 +59,7 @@ fn run_blocking(env: &Env, args: &Args) -> Result<()> {
     }
 }
 
-/// The directory itself, or those of the indexers in it.
+/// The directory itself, or the indexers' directories in it.
 fn indexers(env: &Env, data: &Path) -> Result<Vec<PathBuf>> {
     if is_data_dir(env, data) {
         return Ok(vec![data.to_path_buf()]);
@@ -71,12 +71,12 @@ fn indexers(env: &Env, data: &Path) -> Result<Vec<PathBuf>> {
     if dirs.is_empty() {
         let message = format!("{} is not the data directory of an indexer", data.display());
         return Err(Error::new(ErrorCode::InvalidParameter, message)
-            .with_hint("--data takes what the indexer or `sextant dev` was given as its --data"));
+            .with_hint("use the --data of the indexer or of `sextant dev`"));
     }
     Ok(dirs)
 }
 
-/// Keeps a node from starting meanwhile; in a copy that never had one, nothing is made.
+/// Locks the directory, so that no node starts during the check. A copy without a lock file gets none.
 fn lock(env: &Env, dir: &Path) -> Result<Option<Box<dyn Send + Sync>>> {
     if !env.fs.exists(&dir.join("LOCK")) {
         return Ok(None);
@@ -86,7 +86,7 @@ fn lock(env: &Env, dir: &Path) -> Result<Option<Box<dyn Send + Sync>>> {
         Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
             Err(Error::from(error).with_hint("stop the node first, or verify a copy"))
         }
-        // A read-only copy cannot be locked, and need not be.
+        // A read-only copy cannot be locked, and no node can start in it.
         Err(_) => Ok(None),
     }
 }
@@ -105,7 +105,7 @@ fn text(dir: &Path, report: &Report) -> String {
     for (kind, remarks) in [("note", &report.notes), ("damaged", &report.findings)] {
         for remark in remarks {
             let (path, message) = (remark.path.display().to_string(), &remark.message);
-            // An error names its file already.
+            // The error already names its file.
             match message.contains(&path) {
                 true => text += &format!("{kind}: {message}\n"),
                 false => text += &format!("{kind}: {path}: {message}\n"),
@@ -113,7 +113,7 @@ fn text(dir: &Path, report: &Report) -> String {
         }
     }
     if report.findings.is_empty() {
-        text += "all is as it should be\n";
+        text += "no damage found\n";
     }
     text
 }
@@ -138,13 +138,13 @@ mod tests {
     }
 
     #[test]
-    fn each_indexer_below_is_checked_and_missing_files_fail_the_command() {
+    fn all_indexers_in_a_directory_are_checked_and_missing_files_are_an_error() {
         let (env, _, _) = world(1);
         put(&env, "data/indexer-1/VERSION", b"sextant indexer data 9\n");
         put(&env, "data/indexer-2/VERSION", b"sextant indexer data 9\n");
         put(&env, "data/projector-1/VERSION", b"sextant projector data 9\n");
         assert_eq!(verify_data(&env, "data"), Ok(()));
-        // The manifest names fragments that are not there.
+        // The manifest names missing fragments.
         put(&env, "data/indexer-2/manifests/index-7.3.manifest", MANIFEST);
         assert_eq!(verify_data(&env, "data").unwrap_err().code, ErrorCode::Corrupt);
         assert_eq!(verify_data(&env, "data/indexer-2").unwrap_err().code, ErrorCode::Corrupt);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_indexers_directory_or_is_in_use_is_refused() {
+    fn a_directory_that_is_in_use_or_has_no_indexer_is_refused() {
         let (env, _, _) = world(1);
         put(&env, "data/projector-1/VERSION", b"sextant projector data 9\n");
         assert_eq!(verify_data(&env, "data").unwrap_err().code, ErrorCode::InvalidParameter);

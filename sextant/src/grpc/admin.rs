@@ -14,24 +14,25 @@ use tonic::{Request, Response, Status};
 
 use super::status::status;
 use crate::backend::ClusterBackend;
+use crate::rows::words::index_state;
 use crate::sql::backend::Backend;
 use crate::sql::ddl;
 use crate::sql::parse::parse;
 
-pub(super) struct Service {
+pub(super) struct AdminService {
     pub(super) backend: Arc<ClusterBackend>,
 }
 
-impl Service {
+impl AdminService {
     async fn run(&self, sql: &str) -> Result<String> {
         let parsed = parse(sql).map_err(|error| error.error)?;
         let [only] = &parsed[..] else {
-            let message = format!("one statement is expected, not {}", parsed.len());
+            let message = format!("Execute takes one statement, not {}", parsed.len());
             return Err(Error::new(ErrorCode::InvalidParameter, message));
         };
         match ddl::run(&*self.backend, &only.statement).await? {
             Some(tag) => Ok(tag.to_owned()),
-            None => Err(Error::new(ErrorCode::Unsupported, "only DDL runs here")
+            None => Err(Error::new(ErrorCode::Unsupported, "Execute runs DDL statements only")
                 .with_hint("use the SQL port, or the Ingest and Query services")),
         }
     }
@@ -46,7 +47,7 @@ fn index(info: &IndexInfo) -> Index {
     Index {
         name: info.spec.name.clone(),
         bucket: info.spec.bucket.clone(),
-        state: info.state.name().into(),
+        state: index_state(info.state).into(),
         slices: info.spec.slices.into(),
         replicas: info.spec.replicas.into(),
         definition: info.spec.sql.clone(),
@@ -54,7 +55,7 @@ fn index(info: &IndexInfo) -> Index {
 }
 
 #[tonic::async_trait]
-impl Admin for Service {
+impl Admin for AdminService {
     async fn execute(
         &self,
         request: Request<ExecuteRequest>,

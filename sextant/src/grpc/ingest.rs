@@ -1,4 +1,4 @@
-//! Streaming mutation ingest.
+//! Streaming ingest of documents and mutations.
 
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ use super::status::status;
 use crate::backend::ClusterBackend;
 use crate::sql::backend::Backend;
 
-/// Replies that wait for a client that does not read.
+/// Maximum of replies that wait for a slow client.
 const REPLIES_WAITING: usize = 16;
 
-pub(super) struct Service {
+pub(super) struct IngestService {
     pub(super) backend: Arc<ClusterBackend>,
 }
 
@@ -39,8 +39,8 @@ fn position((vbucket, position): (VbucketId, Position)) -> VbucketPosition {
     }
 }
 
-/// Keeps the bucket that a stream names; later requests may leave it out.
-async fn bucket_of(
+/// Returns the bucket of a request and remembers it, because later requests of a stream may omit it.
+async fn stream_bucket(
     backend: &ClusterBackend,
     known: &mut Option<Arc<BucketInfo>>,
     name: &str,
@@ -58,20 +58,20 @@ async fn bucket_of(
     }
 }
 
-fn write_of(write: proto::grpc::DocumentWrite) -> Result<api::Write> {
+fn decode_write(write: proto::grpc::DocumentWrite) -> Result<api::Write> {
     let kind = match write.kind {
         Some(Kind::Insert(document)) => api::WriteKind::Insert(document),
         Some(Kind::Upsert(document)) => api::WriteKind::Upsert(document),
         Some(Kind::Delete(true)) => api::WriteKind::Delete,
         _ => {
-            let message = format!("document {:?}: neither insert, upsert nor delete", write.id);
+            let message = format!("document {:?} needs one of insert, upsert and delete", write.id);
             return Err(Error::new(ErrorCode::InvalidParameter, message));
         }
     };
     Ok(api::Write { id: write.id, kind })
 }
 
-fn push_of(mutation: proto::grpc::PushMutation) -> Result<api::PushMutation> {
+fn decode_push(mutation: proto::grpc::PushMutation) -> Result<api::PushMutation> {
     let vbucket = u16::try_from(mutation.vbucket).map_err(|_| {
         let message = format!("document {:?}: vbucket {}", mutation.id, mutation.vbucket);
         Error::new(ErrorCode::InvalidParameter, message)
@@ -88,43 +88,43 @@ fn push_of(mutation: proto::grpc::PushMutation) -> Result<api::PushMutation> {
     })
 }
 
-fn branch_of(branch: VbucketPosition) -> Result<(VbucketId, Position)> {
+fn decode_branch(branch: VbucketPosition) -> Result<(VbucketId, Position)> {
     let vbucket = u16::try_from(branch.vbucket).map_err(|_| {
-        let message = format!("a branch of vbucket {}", branch.vbucket);
+        let message = format!("a branch names vbucket {}, which is out of range", branch.vbucket);
         Error::new(ErrorCode::InvalidParameter, message)
     })?;
     let (vbuuid, seqno) = (Vbuuid(branch.vbuuid), Seqno(branch.seqno));
     Ok((VbucketId(vbucket), Position { vbuuid, seqno }))
 }
 
-/// One request of a Write stream.
+/// Answers one request of a Write stream.
 async fn write(
     backend: &ClusterBackend,
     known: &mut Option<Arc<BucketInfo>>,
     request: WriteRequest,
 ) -> Result<WriteReply> {
-    let bucket = bucket_of(backend, known, &request.bucket).await?;
-    let writes = request.writes.into_iter().map(write_of).collect::<Result<Vec<_>>>()?;
+    let bucket = stream_bucket(backend, known, &request.bucket).await?;
+    let writes = request.writes.into_iter().map(decode_write).collect::<Result<Vec<_>>>()?;
     let reply = backend.write(&bucket, writes).await?;
     Ok(WriteReply { affected: reply.affected, write_position: reply.position.to_string() })
 }
 
-/// One request of a Push stream.
+/// Answers one request of a Push stream.
 async fn push(
     backend: &ClusterBackend,
     known: &mut Option<Arc<BucketInfo>>,
     request: PushRequest,
 ) -> Result<PushReply> {
-    let bucket = bucket_of(backend, known, &request.bucket).await?;
-    let mutations = request.mutations.into_iter().map(push_of).collect::<Result<Vec<_>>>()?;
-    let branches = request.branches.into_iter().map(branch_of).collect::<Result<Vec<_>>>()?;
+    let bucket = stream_bucket(backend, known, &request.bucket).await?;
+    let mutations = request.mutations.into_iter().map(decode_push).collect::<Result<Vec<_>>>()?;
+    let branches = request.branches.into_iter().map(decode_branch).collect::<Result<Vec<_>>>()?;
     let request = api::PushRequest { bucket: bucket.id, branches, mutations };
     let reply = backend.push(&bucket, request).await?;
     Ok(PushReply { durable: reply.durable.into_iter().map(position).collect() })
 }
 
-impl Service {
-    /// Answers the requests of a stream in their order; the first error ends it.
+impl IngestService {
+    /// Answers the requests of a stream in order. The first error ends the stream.
     fn answer<Q, A, F>(&self, mut requests: Streaming<Q>, mut ask: F) -> Replies<A>
     where
         Q: Send + 'static,
@@ -145,13 +145,13 @@ impl Service {
                 }
             }
         };
-        // It ends with the stream of requests, or when nobody reads the replies.
+        // The task ends with the stream of requests, or when the client no longer reads.
         self.backend.env().spawn("ingest", answering).detach();
         ReceiverStream::new(stream)
     }
 }
 
-/// How one kind of stream answers a request.
+/// Answers the requests of one kind of stream.
 #[tonic::async_trait]
 trait AsyncAnswer<Q, A> {
     async fn answer(&mut self, backend: &ClusterBackend, request: Q) -> Result<A>;
@@ -186,7 +186,7 @@ impl AsyncAnswer<PushRequest, PushReply> for Pushes {
 }
 
 #[tonic::async_trait]
-impl Ingest for Service {
+impl Ingest for IngestService {
     type WriteStream = Replies<WriteReply>;
     type PushStream = Replies<PushReply>;
 

@@ -1,5 +1,4 @@
-//! The gRPC services: `Admin`, `Ingest` and `Query` for users, `Peer` for other processes, health and
-//! reflection.
+//! The gRPC services: `Admin`, `Ingest` and `Query` for users, `Peer` for other processes, health and reflection.
 
 mod admin;
 mod ingest;

@@ -1,5 +1,5 @@
-//! Snapshot-consistent scans over gRPC: the request is put together as a SELECT, so that both ways in
-//! mean the same, and the rows carry tokens with which a scan goes on later, anywhere.
+//! Snapshot-consistent scans over gRPC. A request is turned into a SELECT, so that it means the same as in SQL. ScanReplies
+//! carry tokens with which a client continues the scan later, at any router.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::sql::plan::{IndexPlan, Plan, resolve};
 /// How long a scan waits for an epoch or a node.
 const SERVE_TIMEOUT_MS: u64 = 10_000;
 
-pub(super) struct Service {
+pub(super) struct QueryService {
     pub(super) backend: Arc<ClusterBackend>,
 }
 
@@ -34,7 +34,7 @@ fn refuse(what: impl Into<String>) -> Error {
     Error::new(ErrorCode::InvalidParameter, what)
 }
 
-/// The SELECT that a request stands for.
+/// Writes a request as a SELECT.
 fn select(request: &ScanRequest) -> String {
     let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let columns = match request.columns.is_empty() {
@@ -43,7 +43,7 @@ fn select(request: &ScanRequest) -> String {
     };
     let mut sql = format!("SELECT {columns} FROM {}", quoted(&request.index));
     if !request.r#where.is_empty() {
-        // The newline ends a comment that the predicate may end with.
+        // A comment at the end of the predicate ends with the newline.
         sql += &format!(" WHERE ({}\n)", request.r#where);
     }
     if let Some(limit) = request.limit {
@@ -55,7 +55,7 @@ fn select(request: &ScanRequest) -> String {
     sql
 }
 
-impl Service {
+impl QueryService {
     async fn plan(&self, request: &ScanRequest) -> Result<IndexPlan> {
         let parsed = parse(&select(request)).map_err(|error| error.error)?;
         let [only] = &parsed[..] else {
@@ -65,18 +65,20 @@ impl Service {
             return Err(refuse("columns and where must be expressions"));
         };
         if only.parameters > 0 {
-            return Err(refuse("a scan has no parameters"));
+            return Err(refuse("a scan over gRPC takes no parameters"));
         }
         let relation = self.backend.relation(&request.index).await?;
         match resolve(select, Some(&relation))?.plan(&[])? {
             Plan::Index(plan) if matches!(plan.request.output, Output::Rows { .. }) => Ok(*plan),
-            Plan::Index(_) => Err(Error::new(ErrorCode::Unsupported, "aggregates over gRPC")
-                .with_hint("use SQL for aggregates")),
+            Plan::Index(_) => {
+                Err(Error::new(ErrorCode::Unsupported, "gRPC scans have no aggregates")
+                    .with_hint("use SQL for aggregates"))
+            }
             _ => Err(refuse(format!("{:?} is a bucket, not an index", request.index))),
         }
     }
 
-    async fn begin(&self, request: ScanRequest) -> Result<Replies> {
+    async fn begin(&self, request: ScanRequest) -> Result<ScanReplies> {
         let mut plan = self.plan(&request).await?;
         plan.request.ordered = !request.unordered;
         plan.request.reverse = request.reverse;
@@ -89,7 +91,7 @@ impl Service {
             scan.end_page_after(request.page_rows);
         }
         let printer = EntryPrinter::new(&plan.index.spec, plan.cells.clone());
-        Ok(Replies { plan, printer, scan, paged, first: true, done: false })
+        Ok(ScanReplies { plan, printer, scan, paged, first: true, done: false })
     }
 }
 
@@ -97,35 +99,35 @@ fn consistency(request: &ScanRequest, plan: &IndexPlan) -> Result<Consistency> {
     if !request.at_plus.is_empty() {
         let position: WritePosition = request.at_plus.parse()?;
         if position.bucket != plan.index.bucket {
-            return Err(refuse("at_plus is a position in another bucket"));
+            return Err(refuse("at_plus names a position in another bucket"));
         }
         return Ok(Consistency::AtPlus(position.positions));
     }
     match &request.consistency[..] {
         "" | "any" => Ok(Consistency::Any),
         "request_plus" => Ok(Consistency::RequestPlus),
-        other => Err(refuse(format!("consistency {other:?} is neither any nor request_plus"))),
+        other => Err(refuse(format!("consistency must be any or request_plus, not {other:?}"))),
     }
 }
 
 /// The replies of a scan in progress.
-struct Replies {
+struct ScanReplies {
     plan: IndexPlan,
     printer: EntryPrinter,
     scan: ScanStream,
-    /// The last reply has a token, unless the scan is finished.
+    /// True: the last reply has a token, unless the scan is finished.
     paged: bool,
     first: bool,
     done: bool,
 }
 
-impl Park for Box<Replies> {
+impl Park for Box<ScanReplies> {
     fn park(&mut self) {
         self.scan.park();
     }
 }
 
-impl Replying for Box<Replies> {
+impl Replying for Box<ScanReplies> {
     async fn next(&mut self) -> Result<Option<ScanReply>> {
         if self.done {
             return Ok(None);
@@ -133,7 +135,7 @@ impl Replying for Box<Replies> {
         let rows = match self.scan.next().await? {
             Some(ScanBatch::Rows(block)) => self.rows(&block)?,
             Some(ScanBatch::Aggregates(_)) => {
-                return Err(Error::internal("aggregates in a scan of rows"));
+                return Err(Error::internal("a scan of rows received aggregates"));
             }
             None => {
                 self.done = true;
@@ -145,7 +147,7 @@ impl Replying for Box<Replies> {
             false => Vec::new(),
         };
         self.done |= self.scan.page_is_full();
-        // A token keeps its epoch readable, so there is one only where the client stops.
+        // A token keeps its epoch readable, so only the last reply of a page has one.
         let token = match self.done && self.paged {
             true => self.scan.token()?.unwrap_or_default(),
             false => String::new(),
@@ -154,7 +156,7 @@ impl Replying for Box<Replies> {
     }
 }
 
-impl Replies {
+impl ScanReplies {
     fn rows(&self, block: &RowBlock) -> Result<Vec<ScanRow>> {
         let row = |row| {
             let texts = self.printer.texts(&self.plan.columns, row)?;
@@ -167,24 +169,24 @@ impl Replies {
 type ReplyStream =
     std::pin::Pin<Box<dyn futures::Stream<Item = std::result::Result<ScanReply, Status>> + Send>>;
 
-/// What replies come from, one after another.
+/// A source of replies.
 trait Replying: Park {
-    /// The next reply, `None` after the last.
+    /// Returns the next reply, `None` after the last.
     fn next(&mut self) -> impl Future<Output = Result<Option<ScanReply>>> + Send;
 }
 
-/// Replies at the pace of the client. HTTP/2 asks for one when there is room for it: a client that takes none may
-/// never take one again, so what they come from is parked after a while.
-fn stream_of(replies: impl Replying, env: &Env) -> ReplyStream {
+/// Streams replies at the client's pace. HTTP/2 polls for a reply when its window has room. A client that stops reading
+/// may never continue, so the source is parked after a while.
+fn reply_stream(replies: impl Replying, env: &Env) -> ReplyStream {
     let first = Suspended::new(replies, env);
     let env = env.clone();
     Box::pin(stream::try_unfold(first, move |suspended| {
         let env = env.clone();
-        async move { next_of(suspended, &env).await.map_err(status) }
+        async move { next_reply(suspended, &env).await.map_err(status) }
     }))
 }
 
-async fn next_of<R: Replying>(
+async fn next_reply<R: Replying>(
     suspended: Suspended<R>,
     env: &Env,
 ) -> Result<Option<(ScanReply, Suspended<R>)>> {
@@ -194,7 +196,7 @@ async fn next_of<R: Replying>(
 }
 
 #[tonic::async_trait]
-impl Query for Service {
+impl Query for QueryService {
     type ScanStream = ReplyStream;
 
     async fn scan(
@@ -202,7 +204,7 @@ impl Query for Service {
         request: Request<ScanRequest>,
     ) -> std::result::Result<Response<ReplyStream>, Status> {
         let replies = self.begin(request.into_inner()).await.map_err(status)?;
-        Ok(Response::new(stream_of(Box::new(replies), self.backend.env())))
+        Ok(Response::new(reply_stream(Box::new(replies), self.backend.env())))
     }
 }
 
@@ -220,10 +222,10 @@ mod tests {
     use crate::listen::connections;
     use crate::rows::suspended::SUSPENDED_RUNS;
 
-    /// Together more than is on its way to a client.
+    /// More replies than the windows to a client hold.
     const REPLIES: u64 = 200;
 
-    /// Has replies of the length of a batch, numbered, and counts how often it was parked.
+    /// Sends numbered replies of the length of a batch, and counts how often it is parked.
     #[derive(Clone, Default)]
     struct Numbered(u64, Arc<AtomicU64>);
 
@@ -250,12 +252,12 @@ mod tests {
             &self,
             _: Request<ScanRequest>,
         ) -> std::result::Result<Response<ReplyStream>, Status> {
-            Ok(Response::new(stream_of(self.clone(), &Env::real())))
+            Ok(Response::new(reply_stream(self.clone(), &Env::real())))
         }
     }
 
     #[tokio::test]
-    async fn a_client_that_stops_reading_parks_the_scan_and_goes_on() {
+    async fn a_scan_is_parked_while_its_client_does_not_read() {
         let numbered = Numbered::default();
         let parked = Arc::clone(&numbered.1);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");

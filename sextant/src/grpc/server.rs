@@ -1,4 +1,4 @@
-//! Puts the gRPC services of a process together.
+//! Assembles the gRPC services of a process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use super::{admin, ingest, query};
 use crate::backend::ClusterBackend;
 use crate::wire::{Peers, peer_service};
 
-/// The largest message from or to a user.
+/// Largest message from or to a user.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
-/// A connection that has been quiet for so long is asked whether its other end still reads from it. One that has
-/// vanished, or whose process is stopped, keeps no scan.
+/// A connection that is idle for this long gets an HTTP/2 ping. So a client that has vanished, or whose process is
+/// suspended, does not keep its scans.
 const QUIET_MAX: Duration = Duration::from_secs(30);
-/// What is asked may have to wait behind megabytes of rows on a slow line.
+/// Time-out of a ping; it is long because the ping may queue behind megabytes of rows on a slow line.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// Both limits; tonic has none for sending by itself.
+/// Sets both size limits of messages; tonic's default for sending is none.
 macro_rules! limits {
     ($service:expr) => {
         $service
@@ -32,18 +32,18 @@ macro_rules! limits {
     };
 }
 
-/// What a role without users serves.
+/// The services of a role without users.
 pub fn peer_services(peers: Arc<Peers>) -> Router {
     let health = tonic_health::server::health_reporter().1;
     let mut server = server(QUIET_MAX, ANSWER_WITHIN);
     server.add_service(health).add_service(reflection()).add_service(peer_service(peers))
 }
 
-/// What a process with a router serves.
+/// The services of a process with a router.
 pub fn services(backend: Arc<ClusterBackend>, peers: Arc<Peers>) -> Router {
-    let admin = AdminServer::new(admin::Service { backend: Arc::clone(&backend) });
-    let ingest = IngestServer::new(ingest::Service { backend: Arc::clone(&backend) });
-    let query = QueryServer::new(query::Service { backend });
+    let admin = AdminServer::new(admin::AdminService { backend: Arc::clone(&backend) });
+    let ingest = IngestServer::new(ingest::IngestService { backend: Arc::clone(&backend) });
+    let query = QueryServer::new(query::QueryService { backend });
     peer_services(peers)
         .add_service(limits!(admin))
         .add_service(limits!(ingest))
@@ -72,7 +72,7 @@ fn reflection() -> impl tonic::codegen::Service<
         .register_encoded_file_descriptor_set(DESCRIPTORS)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .build_v1()
-        .expect("the descriptors were made by this build")
+        .expect("this build has generated the descriptors")
 }
 
 #[cfg(test)]
@@ -85,11 +85,11 @@ mod tests {
     use super::*;
     use crate::listen::connections;
 
-    /// How HTTP/2 begins: the preface, and settings of which all are as usual.
+    /// The beginning of an HTTP/2 connection: the preface, and settings with default values.
     const BEGIN: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
     #[tokio::test]
-    async fn a_client_that_no_longer_answers_is_hung_up_on() {
+    async fn a_connection_whose_client_does_not_answer_pings_is_closed() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let mut client =
             TcpStream::connect(listener.local_addr().expect("an address")).await.expect("a server");

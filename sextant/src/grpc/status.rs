@@ -1,10 +1,10 @@
-//! Errors as gRPC tells them.
+//! Errors as gRPC statuses.
 
 use proto::{Error, ErrorCode, ErrorKind};
 use tonic::{Code, Status};
 
-/// An error as gRPC tells it: the code by who can do something about it, the SQLSTATE in the metadata
-/// under `sqlstate`.
+/// Turns an error into a gRPC status. The code tells the client how to react; the metadata has the SQLSTATE under
+/// `sqlstate`.
 pub(super) fn status(error: Error) -> Status {
     let code = match (error.code, error.code.kind()) {
         (ErrorCode::Unknown, _) => Code::NotFound,

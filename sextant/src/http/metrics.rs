@@ -1,4 +1,4 @@
-//! `/metrics`: figures in the OpenMetrics text format.
+//! `/metrics`: the OpenMetrics text format.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
@@ -53,11 +53,11 @@ struct ByIndex {
 fn registry(observed: &Observed, status: Option<&CoordinatorStatus>) -> Registry {
     let mut registry = Registry::with_prefix("sextant");
     let counters = &observed.counters;
-    registry.register("scans", "Scans begun", counters.scans.clone());
-    registry.register("scan_rows", "Rows handed out by scans", counters.scan_rows.clone());
+    registry.register("scans", "Scans started", counters.scans.clone());
+    registry.register("scan_rows", "Rows returned by scans", counters.scan_rows.clone());
     registry.register(
         "documents_written",
-        "Documents written or removed",
+        "Documents written or deleted",
         counters.documents.clone(),
     );
     registry.register("commands", "Replicated commands", counters.commands.clone());
@@ -69,15 +69,15 @@ fn registry(observed: &Observed, status: Option<&CoordinatorStatus>) -> Registry
     registry.register_with_unit("indexer_memory", "Memory of the slices", Unit::Bytes, memory);
     register_scans(&mut registry, observed, status);
     let catalog = observed.router.catalog();
-    gauge(&mut registry, "catalog_cas", "Newest change of the catalog known here", catalog.cas);
+    gauge(&mut registry, "catalog_cas", "Version of this router's catalog", catalog.cas);
     if let Some(status) = status {
         register_coordinator(&mut registry, status, &catalog);
     }
     registry
 }
 
-/// How scans are admitted: those of this router, shard scans of this process's indexers, and what the coordinator
-/// has heard of the other nodes.
+/// Registers the admission figures: of this router, of the indexers in this process, and of the other nodes as the
+/// coordinator knows them from heartbeats.
 fn register_scans(
     registry: &mut Registry,
     observed: &Observed,
@@ -100,9 +100,9 @@ fn register_scans(
     }
     registry.register("scans_running", "Scans that run on a node", running);
     registry.register("scans_waiting", "Scans that wait to be admitted", waiting);
-    registry.register_with_unit("scans_memory", "What scans may hold", Unit::Bytes, bytes);
+    registry.register_with_unit("scans_memory", "Memory reserved for scans", Unit::Bytes, bytes);
     registry.register("scans_admitted", "Scans admitted", admitted);
-    registry.register("scans_refused", "Scans refused: too many, or too large", refused);
+    registry.register("scans_refused", "Scans refused as too many or too large", refused);
 }
 
 fn gauge(registry: &mut Registry, name: &str, help: &str, value: u64) {
@@ -134,7 +134,7 @@ fn register_coordinator(registry: &mut Registry, status: &CoordinatorStatus, cat
             }
         }
     }
-    registry.register("node_silent_ms", "Milliseconds since a node was heard of", silent);
+    registry.register("node_silent_ms", "Milliseconds since a node's last heartbeat", silent);
     registry.register("applied_epoch", "Newest epoch applied", applied);
     registry.register_with_unit(
         "queue",

@@ -1,4 +1,4 @@
-//! What the HTTP port shows.
+//! The sources of what the HTTP port shows.
 
 use std::sync::{Arc, Weak};
 
@@ -6,16 +6,16 @@ use proto::rpc::api::Directory;
 
 use crate::backend::Counters;
 
-/// What the port tells of.
+/// The sources of `/status` and `/metrics`.
 #[derive(Clone)]
 pub struct Observed {
     /// The router of this process.
     pub router: Arc<router::Router>,
     /// The other services.
     pub directory: Arc<dyn Directory>,
-    /// The indexers of this process, as long as they run: the port keeps none of them alive.
+    /// The indexers of this process. The references are weak, so that the port keeps no stopped indexer alive.
     pub indexers: Vec<Weak<indexer::Indexer>>,
-    /// What the SQL and gRPC ports count.
+    /// Counters of the SQL and gRPC ports.
     pub counters: Arc<Counters>,
 }
 

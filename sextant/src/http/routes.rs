@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::metrics::metrics;
 use super::observed::Observed;
+use crate::rows::words::index_state;
 
 /// The routes.
 pub fn routes(observed: Observed) -> Router {
@@ -21,7 +22,7 @@ pub fn routes(observed: Observed) -> Router {
 
 async fn healthz(State(observed): State<Observed>) -> Response {
     if observed.router.catalog().cas == 0 {
-        let why = "no catalog yet: no coordinator has answered\n";
+        let why = "the router has no catalog yet, because no coordinator has answered\n";
         return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
     }
     "ok\n".into_response()
@@ -51,7 +52,7 @@ fn index_json(index: &IndexInfo) -> serde_json::Value {
         "id": index.id,
         "name": index.spec.name,
         "bucket": index.spec.bucket,
-        "state": index.state.name(),
+        "state": index_state(index.state),
         "generation": index.generation,
         "definition": index.spec.sql,
         "topology": index.topology.number,

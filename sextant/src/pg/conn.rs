@@ -1,8 +1,8 @@
-//! The socket of a session: whole messages in, a buffer of answers out.
+//! The socket of a session: it reads whole messages and buffers answers.
 //!
-//! Answers gather in `out` and leave when it is full, when the session waits for the cluster, and when
-//! the client waits for the session. A write that is interrupted half way loses nothing: what the
-//! socket has taken is counted, and the next flush goes on behind it.
+//! The answers in `out` are flushed when the buffer is full, when the session waits for the cluster, and when the client
+//! waits for the session. A flush that is interrupted loses nothing: the written bytes are counted, and the next flush
+//! continues after them.
 
 use std::io;
 
@@ -13,19 +13,19 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use super::error::{WireError, WireResult};
 use super::frame::{self, HEADER_BYTES, MESSAGE_BYTES_MAX};
 
-/// Bytes that are gathered before they are written: a few hundred rows a system call.
+/// Size at which the buffer is flushed: a few hundred rows per system call.
 const FLUSH_BYTES: usize = 64 << 10;
 
-/// A buffer that once held a very large row is not kept for ever.
+/// Capacity above which a flushed buffer shrinks, after a very large row.
 const KEEP_BYTES: usize = 4 * FLUSH_BYTES;
 
-/// What a client sent.
+/// Input from a client.
 pub(super) enum Input {
     /// A message.
     Message(PgWireFrontendMessage),
-    /// A message of this type over the limit; it has been read and thrown away.
+    /// A message over the size limit: its type and size. Its body has been discarded.
     TooLong(u8, usize),
-    /// Nothing more.
+    /// The end of the input.
     Closed,
 }
 
@@ -33,7 +33,7 @@ pub(super) enum Input {
 pub(super) struct Conn<S> {
     stream: S,
     input: BytesMut,
-    /// Answers that are not written yet; what is before `written` is.
+    /// Buffered answers; the bytes before `written` are already on the socket.
     pub(super) out: Vec<u8>,
     written: usize,
 }
@@ -44,7 +44,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         Self { stream, input: BytesMut::with_capacity(8 << 10), out, written: 0 }
     }
 
-    /// Waits until `bytes` are in the input buffer; false if the client is gone before.
+    /// Reads until the input buffer has `bytes`; false if the client closes the connection before.
     pub(super) async fn fill(&mut self, bytes: usize) -> io::Result<bool> {
         while self.input.len() < bytes {
             self.input.reserve(bytes - self.input.len());
@@ -55,18 +55,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         Ok(true)
     }
 
-    /// The input buffer, for the start-up packets, which have no type.
+    /// The input buffer; start-up packets are read directly from it because they have no type.
     pub(super) fn input(&mut self) -> &mut BytesMut {
         &mut self.input
     }
 
-    /// Is there a message, or part of one, in the input buffer already?
+    /// True if the input buffer holds at least a part of a message.
     pub(super) fn has_input(&self) -> bool {
         !self.input.is_empty()
     }
 
-    /// The next message. Dropping the future loses nothing that was read, except inside a message
-    /// over the limit.
+    /// Reads the next message. Dropping the future loses no input, except inside a message over the size limit.
     pub(super) async fn read(&mut self) -> WireResult<Input> {
         if !self.fill(HEADER_BYTES).await? {
             return Ok(Input::Closed);
@@ -86,7 +85,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         frame::decode(self.input.split_to(whole)).map(Input::Message)
     }
 
-    /// Reads and throws away; true if the client is gone before the end.
+    /// Discards input; true if the client closes the connection before the end.
     async fn discard(&mut self, mut bytes: usize) -> WireResult<bool> {
         loop {
             let here = bytes.min(self.input.len());
@@ -102,7 +101,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         }
     }
 
-    /// Adds a message to the answers.
+    /// Appends a message to the buffer of answers.
     pub(super) fn send(&mut self, message: impl Message) -> WireResult<()> {
         let mut bytes = BytesMut::new();
         message.encode(&mut bytes).map_err(|e| WireError::protocol(e.to_string()))?;
@@ -110,12 +109,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         Ok(())
     }
 
-    /// Is the buffer of answers full?
+    /// True if the buffer of answers should be flushed.
     pub(super) fn is_full(&self) -> bool {
         self.out.len() >= FLUSH_BYTES
     }
 
-    /// Writes all answers. Dropping the future is harmless.
+    /// Writes all answers to the socket. Dropping the future is harmless.
     pub(super) async fn flush(&mut self) -> io::Result<()> {
         while self.written < self.out.len() {
             match self.stream.write(&self.out[self.written..]).await? {

@@ -1,9 +1,9 @@
-//! `COPY b FROM STDIN (FORMAT jsonl)`: one JSON document a line, in messages cut anywhere.
+//! `COPY b FROM STDIN (FORMAT jsonl)`: one JSON document per line, in messages with arbitrary boundaries.
 //!
-//! Documents are written in batches, each all or nothing; one batch is on its way while the next is
-//! gathered, and never two, so that a later line for the same id wins. At a bad line the COPY ends:
-//! what stands before it is stored, and the error says the line's number and how many documents are
-//! stored. So each line is checked for all that a document must be before it joins a batch. The rest of what the client sends is skipped by the session.
+//! Documents are written in atomic batches. One batch is in flight while the next one is collected. There are never two
+//! in flight, so that a later line with the same id wins. A bad line ends the COPY: the lines before it are stored, and
+//! the error names the line's number and how many documents are stored. So each line is checked completely before it
+//! joins a batch. The session skips the rest of the client's data.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -25,14 +25,14 @@ use super::session::Session;
 use super::settings::Settings;
 use crate::sql::backend::Backend;
 
-/// Documents of a batch: enough that a sync of the disk is shared by many, few enough that a batch is
-/// a moment's work for who stores it.
+/// Maximum of documents in a batch: enough that many share one disk sync, few enough that the projector stores a batch
+/// quickly.
 const BATCH_DOCUMENTS: usize = 2000;
 
-/// Bytes of a batch.
+/// Maximum of bytes in a batch.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Longest line before its end is seen: a document, and as much white space around it.
+/// Longest line while its end is not seen yet: a document and as much white space.
 const LINE_BYTES_MAX: usize = 2 * DOCUMENT_BYTES_MAX;
 
 type Writing = Pin<Box<dyn Future<Output = Result<WriteReply>> + Send>>;
@@ -45,13 +45,13 @@ struct CopyIn {
     lines: Lines,
     batch: Vec<Write>,
     batch_bytes: usize,
-    /// The batch on its way, and how many documents it has.
+    /// The batch in flight with its number of documents.
     writing: Option<(Writing, u64)>,
     stored: u64,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
-    /// Takes documents until the client has no more; says how many.
+    /// Stores documents until the client has sent all; returns their number.
     pub(super) async fn copy_in(
         &mut self,
         bucket: Arc<BucketInfo>,
@@ -91,17 +91,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     return Ok(taken.map_err(|_| CopyError::Copy(cancelled()))??);
                 }
                 Input::Message(Message::CopyFail(fail)) => {
-                    let message = format!("the client gave up: {}", fail.message);
+                    let message = format!("the client aborted the COPY: {}", fail.message);
                     return Err(Error::new(ErrorCode::Cancelled, message).into());
                 }
-                // Drivers send these behind the Execute that began the COPY.
+                // Drivers send these messages after the Execute that began the COPY.
                 Input::Message(Message::Flush(_) | Message::Sync(_)) => {}
                 Input::TooLong(..) => {
-                    let message = format!("a message over {MESSAGE_BYTES_MAX} bytes");
+                    let message = format!("a message is longer than {MESSAGE_BYTES_MAX} bytes");
                     return Err(Error::new(ErrorCode::OverLimit, message).into());
                 }
                 Input::Message(_) => {
-                    let error = WireError::protocol("a message that does not belong into a COPY");
+                    let error = WireError::protocol("a message other than COPY data during a COPY");
                     return Err(CopyError::Session(error));
                 }
                 Input::Closed => {
@@ -115,9 +115,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
 /// Why a COPY ends early.
 enum CopyError {
-    /// The session is broken.
+    /// The connection failed, or the client broke the protocol.
     Session(WireError),
-    /// The COPY itself; the error is told with what is stored.
+    /// The COPY failed; its error also says how many documents are stored.
     Copy(Error),
 }
 
@@ -132,7 +132,7 @@ fn cancelled() -> Error {
 }
 
 impl CopyIn {
-    /// Takes in a piece of the lines.
+    /// Takes a piece of the data.
     async fn take(&mut self, data: &Bytes, settings: &mut Settings) -> Result<()> {
         self.lines.push(data);
         loop {
@@ -144,7 +144,7 @@ impl CopyIn {
         }
     }
 
-    /// The last line may lack its end.
+    /// Ends the data; the last line may lack its newline.
     async fn end(&mut self, settings: &mut Settings) -> Result<()> {
         if let Some(line) = self.lines.last() {
             self.line(&line, settings).await?;
@@ -157,7 +157,7 @@ impl CopyIn {
         if line.is_empty() {
             return Ok(());
         }
-        match write_of(line, &self.id_field) {
+        match parse_line(line, &self.id_field) {
             Ok(write) => {
                 self.batch_bytes += line.len();
                 self.batch.push(write);
@@ -170,13 +170,13 @@ impl CopyIn {
         Ok(())
     }
 
-    /// A bad line ends the COPY; what stands before it is stored.
+    /// Stores the lines before a bad one, and fails.
     async fn refuse(&mut self, error: Error, line: u64, settings: &mut Settings) -> Result<()> {
         self.store(settings).await?;
         Err(error.context(format!("line {line}")))
     }
 
-    /// Sends the batch on its way, once the one before has arrived.
+    /// Sends the batch after the one before is stored.
     async fn send(&mut self, settings: &mut Settings) -> Result<()> {
         self.arrive(settings).await?;
         self.batch_bytes = 0;
@@ -187,7 +187,7 @@ impl CopyIn {
         let documents = writes.len() as u64;
         let (backend, bucket) = (Arc::clone(&self.backend), Arc::clone(&self.bucket));
         let mut writing: Writing = Box::pin(async move { backend.write(&bucket, writes).await });
-        // A first poll starts the work; it goes on while the next lines are read.
+        // The first poll starts the write; it runs on while the next lines are read.
         if let std::task::Poll::Ready(reply) = futures::poll!(writing.as_mut()) {
             return self.arrived(reply?, documents, settings);
         }
@@ -195,9 +195,9 @@ impl CopyIn {
         Ok(())
     }
 
-    /// Waits for the batch on its way.
+    /// Waits for the batch in flight.
     async fn arrive(&mut self, settings: &mut Settings) -> Result<()> {
-        // Kept in its place while it is waited for: an interrupt must not forget what is on its way.
+        // The batch stays in `self` during the wait: after an interrupt the error must still count it.
         let Some((writing, documents)) = &mut self.writing else { return Ok(()) };
         let documents = *documents;
         let reply = writing.await;
@@ -216,13 +216,13 @@ impl CopyIn {
         Ok(())
     }
 
-    /// Stores everything taken so far.
+    /// Stores all lines taken so far.
     async fn store(&mut self, settings: &mut Settings) -> Result<()> {
         self.send(settings).await?;
         self.arrive(settings).await
     }
 
-    /// An error with the name of the COPY and what of it is stored.
+    /// Adds the bucket's name and the number of stored documents to an error.
     fn explain(&self, error: Error) -> Error {
         let open = match &self.writing {
             Some((_, documents)) => format!(", and perhaps {documents} more"),
@@ -234,15 +234,15 @@ impl CopyIn {
     }
 }
 
-/// Cuts lines out of pieces.
+/// Splits pieces of data into lines.
 #[derive(Default)]
 struct Lines {
     buffer: BytesMut,
-    /// How much of the buffer is known to have no end of a line.
+    /// Length of the buffer's beginning that has no newline.
     searched: usize,
-    /// The number of the line that was returned last, from 1.
+    /// Number of the last returned line, from 1.
     number: u64,
-    /// `\.` on a line of its own was seen: psql's end of the data.
+    /// True after a line `\.`, psql's end of the data.
     ended: bool,
 }
 
@@ -253,7 +253,7 @@ impl Lines {
         }
     }
 
-    /// The next whole line.
+    /// Returns the next whole line.
     fn next(&mut self) -> Result<Option<Bytes>> {
         if self.ended {
             return Ok(None);
@@ -271,7 +271,7 @@ impl Lines {
         Ok(self.count(line))
     }
 
-    /// What is left at the end of the data.
+    /// Returns the last line if it lacks its newline.
     fn last(&mut self) -> Option<Bytes> {
         let line = std::mem::take(&mut self.buffer).freeze();
         match line.is_empty() || self.ended {
@@ -292,24 +292,25 @@ impl Lines {
 }
 
 fn too_long(bytes: usize) -> Error {
-    let message = format!("a document of {bytes} bytes or more, the limit is {DOCUMENT_BYTES_MAX}");
+    let message =
+        format!("a document has {bytes} bytes or more; the limit is {DOCUMENT_BYTES_MAX} bytes");
     Error::new(ErrorCode::OverLimit, message)
 }
 
-/// The write of a line: its document under the id that its field holds.
-fn write_of(line: &[u8], id_field: &str) -> Result<Write> {
+/// Turns a line into a write under the id in the document's field.
+fn parse_line(line: &[u8], id_field: &str) -> Result<Write> {
     if line.len() > DOCUMENT_BYTES_MAX {
         return Err(too_long(line.len()));
     }
     let document = Value::parse_json(line)?;
     let invalid = |message: String| Error::new(ErrorCode::InvalidText, message);
     let Value::Object(object) = &document else {
-        return Err(invalid("the document is no JSON object, so it has no id".into()));
+        return Err(invalid("the document is not a JSON object, so it has no id".into()));
     };
     let id = match object.get(id_field) {
         Some(Value::String(id)) => id.clone(),
         Some(Value::Number(number)) if number.as_i128().is_some() => number.to_string(),
-        Some(_) => return Err(invalid(format!("field {id_field} is no string and no integer"))),
+        Some(_) => return Err(invalid(format!("field {id_field} is neither string nor integer"))),
         None => {
             return Err(invalid(format!("the document has no field {id_field} for its id"))
                 .with_hint("COPY b FROM STDIN (FORMAT jsonl, id 'field') names another field"));
@@ -324,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_the_same_however_they_are_cut() {
+    fn lines_do_not_depend_on_the_boundaries_of_messages() {
         let text = b"{\"a\":1}\r\n\n{\"b\":2}\nlast";
         let whole: Vec<&[u8]> = vec![b"{\"a\":1}\r\n", b"\n", b"{\"b\":2}\n", b"last"];
         for size in 1..=text.len() {
@@ -352,8 +353,8 @@ mod tests {
     }
 
     #[test]
-    fn a_document_has_its_id_in_its_field() {
-        let id = |line: &str, field: &str| write_of(line.as_bytes(), field).map(|write| write.id);
+    fn the_id_of_a_document_is_read_from_the_given_field() {
+        let id = |line: &str, field: &str| parse_line(line.as_bytes(), field).map(|write| write.id);
         assert_eq!(id(r#"{"id":"k"}"#, "id").unwrap(), "k");
         assert_eq!(id(r#"{"geonameid":42,"id":1}"#, "geonameid").unwrap(), "42");
         for (line, code) in [

@@ -5,7 +5,7 @@ use proto::{Error, ErrorCode, ErrorKind};
 
 use crate::sql::SqlError;
 
-/// An error as a client sees it.
+/// An error in the form that a client sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WireError {
     sqlstate: &'static str,
@@ -15,7 +15,7 @@ pub(super) struct WireError {
     fatal: bool,
 }
 
-/// The result of answering a client.
+/// A result whose error goes to the client.
 pub(super) type WireResult<T> = Result<T, WireError>;
 
 impl WireError {
@@ -23,42 +23,42 @@ impl WireError {
         Self { sqlstate, message: message.into(), hint: None, position: None, fatal: false }
     }
 
-    /// The client broke the protocol; the session ends.
+    /// An error for a client that broke the protocol; it ends the session.
     pub(super) fn protocol(message: impl Into<String>) -> Self {
         Self { fatal: true, ..Self::new("08P01", message) }
     }
 
-    /// A prepared statement that is not there.
+    /// An error for an unknown prepared statement.
     pub(super) fn no_statement(name: &str) -> Self {
         Self::new("26000", format!("there is no prepared statement \"{name}\""))
     }
 
-    /// A portal that is not there.
+    /// An error for an unknown portal.
     pub(super) fn no_portal(name: &str) -> Self {
         Self::new("34000", format!("there is no portal \"{name}\""))
     }
 
-    /// A statement in a transaction that has failed.
+    /// An error for a statement in a failed transaction.
     pub(super) fn failed_transaction() -> Self {
         Self {
-            hint: Some("ROLLBACK ends it".into()),
+            hint: Some("ROLLBACK ends the transaction".into()),
             ..Self::new("25P02", "the transaction has failed; statements are ignored until its end")
         }
     }
 
-    /// The same error, ending the session.
+    /// Makes the error end the session.
     pub(super) fn fatal(mut self) -> Self {
         self.fatal = true;
         self
     }
 
-    /// Does the session end with it?
+    /// True if the error ends the session.
     pub(super) fn is_fatal(&self) -> bool {
         self.fatal
     }
 
     fn fields(&self, severity: &str) -> Vec<(u8, String)> {
-        // A NUL would end the field early.
+        // The protocol ends a field with NUL.
         let clean = |text: &str| text.replace('\0', "\u{fffd}");
         let mut fields = vec![
             (b'S', severity.to_owned()),
@@ -71,7 +71,7 @@ impl WireError {
         fields
     }
 
-    /// The message that tells it.
+    /// The protocol's message for the error.
     pub(super) fn response(&self) -> ErrorResponse {
         ErrorResponse::new(self.fields(if self.fatal { "FATAL" } else { "ERROR" }))
     }
@@ -79,7 +79,7 @@ impl WireError {
 
 impl From<Error> for WireError {
     fn from(error: Error) -> Self {
-        // Logged once, here, where it leaves the cluster.
+        // This is the one place where the error is logged: it leaves the cluster here.
         if error.code.kind() == ErrorKind::Operator {
             tracing::error!(%error, "a statement failed");
         }
@@ -94,13 +94,13 @@ impl From<SqlError> for WireError {
 }
 
 impl From<std::io::Error> for WireError {
-    /// The socket failed: there is nobody to tell.
+    /// An error of the socket ends the session.
     fn from(error: std::io::Error) -> Self {
         Self { fatal: true, ..Self::new(ErrorCode::Io.sqlstate(), error.to_string()) }
     }
 }
 
-/// A warning that changes nothing.
+/// A notice with severity WARNING.
 pub(super) fn warning(sqlstate: &'static str, message: &str) -> NoticeResponse {
     NoticeResponse::new(WireError::new(sqlstate, message).fields("WARNING"))
 }

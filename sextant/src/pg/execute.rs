@@ -1,4 +1,4 @@
-//! Statements: each becomes a command tag, rows to be streamed, or a COPY.
+//! Runs statements. The outcome is a command tag, rows to stream, or a COPY.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,6 @@ use super::error::{WireError, WireResult};
 use super::settings::Settings;
 use super::show;
 use super::stream::Rows;
-use super::{show_moves, show_rollbacks};
 use crate::rows::value::Datum;
 use crate::sql::admin;
 use crate::sql::ast::{Insert, Select, Show, Statement};
@@ -28,13 +27,13 @@ use crate::sql::plan::{
     bind, constant, resolve,
 };
 
-/// How long a scan waits for an epoch or a node before it says that nobody can serve. The statement's
-/// own time-out interrupts it from outside, so that which of the two it was is never a matter of luck.
+/// How long a scan waits for an epoch or a node before it fails. It does not depend on `statement_timeout`, which
+/// interrupts the statement from outside: so the error always says which of the two time-outs has passed.
 const SERVE_TIMEOUT_MS: u64 = 10_000;
 
-/// What a statement came to.
-pub(super) enum Done {
-    /// Done: its command tag, and a warning if there is one.
+/// The outcome of a statement.
+pub(super) enum StatementOutcome {
+    /// The statement is done: its command tag, and perhaps a warning.
     Tag(String, Option<(&'static str, &'static str)>),
     /// Rows to stream.
     Rows(Rows),
@@ -42,14 +41,14 @@ pub(super) enum Done {
     CopyOut(Rows),
     /// Documents to take from the client.
     CopyIn {
-        /// Where to.
+        /// The target.
         bucket: Arc<BucketInfo>,
         /// The field that holds the id.
         id_field: String,
     },
 }
 
-/// What a prepared statement is described by.
+/// The description of a prepared statement.
 #[derive(Debug, Default)]
 pub(super) struct Description {
     /// The types of its parameters.
@@ -58,18 +57,18 @@ pub(super) struct Description {
     pub(super) columns: Option<Vec<ColumnInfo>>,
 }
 
-/// Whether a session is in a transaction.
+/// The transaction state of a session.
 pub(super) enum Transaction {
-    /// It is not.
+    /// The session is in no transaction.
     None,
-    /// It is; its scans read these epochs.
+    /// The session is in a transaction; its scans read these epochs.
     Open(BTreeMap<BucketId, Box<dyn EpochPin>>),
-    /// It is, and a statement in it has failed.
+    /// A statement of the transaction has failed.
     Failed,
 }
 
-/// What statements see and change.
-pub(super) struct State {
+/// The part of a session that statements read and change.
+pub(super) struct SessionState {
     pub(super) backend: Arc<dyn Backend>,
     pub(super) settings: Settings,
     pub(super) transaction: Transaction,
@@ -78,8 +77,8 @@ pub(super) struct State {
     pub(super) process: i32,
 }
 
-impl State {
-    /// In a transaction that has failed, only its end is heard.
+impl SessionState {
+    /// Refuses all statements but COMMIT and ROLLBACK in a failed transaction.
     pub(super) fn check_transaction(&self, statement: &Statement) -> WireResult<()> {
         match (&self.transaction, statement) {
             (Transaction::Failed, Statement::Commit | Statement::Rollback) => Ok(()),
@@ -88,7 +87,7 @@ impl State {
         }
     }
 
-    /// Describes a statement that has so many parameters.
+    /// Describes a statement with a number of parameters.
     pub(super) async fn describe(
         &self,
         statement: &Statement,
@@ -120,7 +119,7 @@ impl State {
                 types.expect_text(ids);
                 None
             }
-            // Drivers that pipeline a COPY are in step again only if its errors come this early.
+            // A driver that pipelines a COPY stays in step only if its errors come this early.
             Statement::CopyIn { bucket, .. } => {
                 self.bucket(bucket).await?;
                 None
@@ -131,7 +130,11 @@ impl State {
     }
 
     /// Runs a statement with the values of its parameters.
-    pub(super) async fn run(&mut self, statement: &Statement, values: &[Value]) -> Result<Done> {
+    pub(super) async fn run(
+        &mut self,
+        statement: &Statement,
+        values: &[Value],
+    ) -> Result<StatementOutcome> {
         if writes(statement) && !matches!(self.transaction, Transaction::None) {
             return Err(unsupported(
                 "writes and definitions inside a transaction are not supported",
@@ -139,32 +142,38 @@ impl State {
                  see one moment",
             ));
         }
-        let done = |tag: &str| Ok(Done::Tag(tag.to_owned(), None));
+        let done = |tag: &str| Ok(StatementOutcome::Tag(tag.to_owned(), None));
         match statement {
-            Statement::Select(select) => self.select(select, values).await.map(Done::Rows),
+            Statement::Select(select) => {
+                self.select(select, values).await.map(StatementOutcome::Rows)
+            }
             Statement::CopyOut(select) => {
                 let rows = self.select(select, values).await?;
-                Ok(Done::CopyOut(rows.with_tag("COPY")))
+                Ok(StatementOutcome::CopyOut(rows.with_tag("COPY")))
             }
             Statement::Explain(select) => {
                 let lines = self.resolve(select).await?.plan(values)?.explain();
                 let rows = lines.into_iter().map(|line| vec![Datum::text(line)]).collect();
-                Ok(Done::Rows(Rows::table(show::explain_columns(), rows).with_fixed_tag("EXPLAIN")))
+                Ok(StatementOutcome::Rows(
+                    Rows::table(show::explain_columns(), rows).with_fixed_tag("EXPLAIN"),
+                ))
             }
             Statement::ExplainRebalance(index) => {
                 let request = RebalanceRequest { index: index.clone(), dry_run: true };
                 let plan = self.backend.rebalance(request).await?;
                 let lines = admin::explain(&self.backend.catalog(), &plan);
                 let rows = lines.into_iter().map(|line| vec![Datum::text(line)]).collect();
-                Ok(Done::Rows(Rows::table(show::explain_columns(), rows).with_fixed_tag("EXPLAIN")))
+                Ok(StatementOutcome::Rows(
+                    Rows::table(show::explain_columns(), rows).with_fixed_tag("EXPLAIN"),
+                ))
             }
             Statement::Admin(statement) => done(&admin::run(&*self.backend, statement).await?),
-            Statement::Show(what) => self.show(what).await.map(Done::Rows),
+            Statement::Show(what) => self.show(what).await.map(StatementOutcome::Rows),
             Statement::Insert(insert) => self.insert(insert, values).await,
             Statement::Delete { bucket, ids } => self.delete(bucket, ids, values).await,
             Statement::CopyIn { bucket, id_field } => {
                 let bucket = self.bucket(bucket).await?;
-                Ok(Done::CopyIn { bucket, id_field: id_field.clone() })
+                Ok(StatementOutcome::CopyIn { bucket, id_field: id_field.clone() })
             }
             Statement::CreateBucket(_)
             | Statement::DropBucket { .. }
@@ -190,7 +199,7 @@ impl State {
         }
     }
 
-    fn transact(&mut self, statement: &Statement) -> Done {
+    fn transact(&mut self, statement: &Statement) -> StatementOutcome {
         let open = !matches!(self.transaction, Transaction::None);
         let (tag, warning) = match statement {
             Statement::Begin if open => {
@@ -208,7 +217,7 @@ impl State {
                 (tag, (!open).then_some(("25P01", "there is no transaction in progress")))
             }
         };
-        Done::Tag(tag.to_owned(), warning)
+        StatementOutcome::Tag(tag.to_owned(), warning)
     }
 
     async fn resolve(&self, select: &Select) -> Result<Resolved> {
@@ -295,17 +304,15 @@ impl State {
             Show::Indexes => show::indexes(&catalog),
             Show::Nodes => show::nodes(&catalog, self.backend.status().await.ok().as_ref()),
             Show::Slices => show::slices(&catalog, &self.backend.status().await?),
-            Show::Rollbacks => {
-                show_rollbacks::rollbacks(&catalog, self.backend.status().await.ok().as_ref())
-            }
-            Show::Moves => show_moves::moves(&catalog, self.backend.status().await.ok().as_ref()),
+            Show::Rollbacks => show::rollbacks(&catalog, self.backend.status().await.ok().as_ref()),
+            Show::Moves => show::moves(&catalog, self.backend.status().await.ok().as_ref()),
             Show::Setting(name) => vec![vec![Datum::text(self.settings.show(name)?)]],
             Show::All => show::settings(self.settings.all()),
         };
         Ok(Rows::table(show::columns(what), rows).with_fixed_tag("SHOW"))
     }
 
-    /// The bucket of a name; an index of that name is the caller's mistake.
+    /// Returns the bucket with a name; an index of that name is an error.
     async fn bucket(&self, name: &str) -> Result<Arc<BucketInfo>> {
         match self.backend.relation(name).await? {
             Relation::Bucket(bucket) => Ok(bucket),
@@ -316,13 +323,13 @@ impl State {
         }
     }
 
-    async fn insert(&mut self, insert: &Insert, values: &[Value]) -> Result<Done> {
+    async fn insert(&mut self, insert: &Insert, values: &[Value]) -> Result<StatementOutcome> {
         let bucket = self.bucket(&insert.bucket).await?;
         let mut writes = Vec::with_capacity(insert.rows.len());
         for (id, doc) in &insert.rows {
-            let id = text_of(id, values, "an id")?;
+            let id = text_argument(id, values, "an id")?;
             proto::value::key::check_id(&id)?;
-            let doc = text_of(doc, values, "a document")?;
+            let doc = text_argument(doc, values, "a document")?;
             Value::parse_json(doc.as_bytes())
                 .map_err(|error| error.context(format!("document {id:?}")))?;
             let kind = match insert.replace {
@@ -332,15 +339,20 @@ impl State {
             writes.push(Write { id, kind });
         }
         let affected = self.write(&bucket, writes).await?;
-        Ok(Done::Tag(format!("INSERT 0 {affected}"), None))
+        Ok(StatementOutcome::Tag(format!("INSERT 0 {affected}"), None))
     }
 
-    async fn delete(&mut self, bucket: &str, ids: &[Expr], values: &[Value]) -> Result<Done> {
+    async fn delete(
+        &mut self,
+        bucket: &str,
+        ids: &[Expr],
+        values: &[Value],
+    ) -> Result<StatementOutcome> {
         let bucket = self.bucket(bucket).await?;
         let mut writes = Vec::with_capacity(ids.len());
         for id in ids {
-            // No document has an id that is no string.
-            if let Value::String(id) = value_of(id, values)? {
+            // Ids are strings, so no document has any other id.
+            if let Value::String(id) = constant_value(id, values)? {
                 writes.push(Write { id, kind: WriteKind::Delete });
             }
         }
@@ -348,7 +360,7 @@ impl State {
             true => 0,
             false => self.write(&bucket, writes).await?,
         };
-        Ok(Done::Tag(format!("DELETE {affected}"), None))
+        Ok(StatementOutcome::Tag(format!("DELETE {affected}"), None))
     }
 
     async fn write(&mut self, bucket: &BucketInfo, writes: Vec<Write>) -> Result<u64> {
@@ -358,7 +370,7 @@ impl State {
     }
 }
 
-/// Does a statement change anything that others see?
+/// True if a statement changes something that other sessions see.
 fn writes(statement: &Statement) -> bool {
     matches!(
         statement,
@@ -374,18 +386,18 @@ fn writes(statement: &Statement) -> bool {
     )
 }
 
-fn value_of(expr: &Expr, values: &[Value]) -> Result<Value> {
+fn constant_value(expr: &Expr, values: &[Value]) -> Result<Value> {
     let mut expr = expr.clone();
     crate::sql::plan::refuse_names(&expr)?;
     bind(&mut expr, values)?;
     Ok(constant(&expr))
 }
 
-fn text_of(expr: &Expr, values: &[Value], what: &str) -> Result<String> {
-    match value_of(expr, values)? {
+fn text_argument(expr: &Expr, values: &[Value], what: &str) -> Result<String> {
+    match constant_value(expr, values)? {
         Value::String(text) => Ok(text),
         Value::Null | Value::Missing => {
-            Err(Error::new(ErrorCode::InvalidText, format!("{what} that is NULL")))
+            Err(Error::new(ErrorCode::InvalidText, format!("{what} must not be NULL")))
         }
         other => Ok(other.to_json()),
     }

@@ -1,11 +1,10 @@
 //! The extended protocol: Parse, Bind, Describe, Execute, Close.
 //!
-//! A prepared statement is its parsed text and the types of its parameters. A portal is a prepared
-//! statement with values; it is planned when it is executed first, and then keeps its rows, so that
-//! Execute with a row limit can return them in pieces. Portals live until the end of their transaction.
+//! A prepared statement is a parsed text with the types of its parameters. A portal is a prepared statement with values.
+//! The first Execute plans it; then the portal keeps its rows, so that Execute with a row limit returns them in pieces.
+//! Portals live until the end of their transaction.
 //!
-//! A portal that is suspended may never be executed again: after a while its scan is parked
-//! ([`crate::rows::suspended`]).
+//! A client may never execute a suspended portal again, so its scan is parked after a while ([`crate::rows::suspended`]).
 
 use std::sync::Arc;
 
@@ -20,9 +19,9 @@ use proto::{Error, ErrorCode};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::error::{WireError, WireResult};
-use super::execute::{Description, Done};
+use super::execute::{Description, StatementOutcome};
 use super::finish::row_description;
-use super::portal::{Portal, Prepared, Progress, Running};
+use super::portal::{Portal, PortalProgress, Prepared, Running};
 use super::row_writer::{RowWriter, Shape};
 use super::session::Session;
 use super::stream::{Piece, row_limit};
@@ -31,17 +30,17 @@ use crate::rows::format::Format;
 use crate::rows::suspended::Suspended;
 use crate::sql::{Parsed, ast::Statement};
 
-/// Prepared statements of a session; drivers that cache keep a few hundred.
+/// Maximum of prepared statements in a session; drivers with a cache keep a few hundred.
 const PREPARED_MAX: usize = 10_000;
 
-/// Portals of a session.
+/// Maximum of portals in a session.
 const PORTALS_MAX: usize = 1000;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     pub(super) async fn parse(&mut self, parse: Parse) -> WireResult<()> {
         let name = parse.name.unwrap_or_default();
         if !name.is_empty() && self.prepared.contains_key(&name) {
-            let message = format!("there is a prepared statement \"{name}\" already");
+            let message = format!("prepared statement \"{name}\" already exists");
             return Err(Error::new(ErrorCode::Exists, message).into());
         }
         if self.prepared.len() >= PREPARED_MAX {
@@ -50,7 +49,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
         let mut statements = crate::sql::parse(&parse.query)?;
         if statements.len() > 1 {
-            let message = "several statements in a prepared statement";
+            let message = "a prepared statement must be one statement, not several";
             return Err(Error::new(ErrorCode::Syntax, message).into());
         }
         let statement = statements.pop();
@@ -68,7 +67,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             .zip(declared)
             .map(|(inferred, declared)| parameter_oid(declared, inferred))
             .collect();
-        // A client may declare parameters that the text does not name.
+        // A client may declare parameters that do not occur in the text.
         parameter_oids.extend(parse.type_oids.iter().skip(parameter_oids.len()));
         self.prepared.insert(name, Arc::new(Prepared { statement, parameter_oids }));
         self.conn.send(ParseComplete::new())
@@ -92,7 +91,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         if bind.parameters.len() != oids.len() {
             return Err(Error::new(
                 ErrorCode::InvalidParameter,
-                format!("{} values for {} parameters", bind.parameters.len(), oids.len()),
+                format!("Bind has {} values for {} parameters", bind.parameters.len(), oids.len()),
             )
             .into());
         }
@@ -104,7 +103,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
         let name = bind.portal_name.unwrap_or_default();
         if !name.is_empty() && self.portals.contains_key(&name) {
-            let message = format!("there is a portal \"{name}\" already");
+            let message = format!("portal \"{name}\" already exists");
             return Err(Error::new(ErrorCode::Exists, message).into());
         }
         if self.portals.len() >= PORTALS_MAX {
@@ -112,7 +111,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             return Err(Error::new(ErrorCode::OverLimit, message).into());
         }
         let format_codes = bind.result_column_format_codes;
-        let portal = Portal { prepared, values, format_codes, progress: Progress::Bound };
+        let portal = Portal { prepared, values, format_codes, progress: PortalProgress::Bound };
         self.portals.insert(name, portal);
         self.conn.send(BindComplete::new())
     }
@@ -131,7 +130,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 (Arc::clone(&portal.prepared), portal.format_codes.clone())
             }
             other => {
-                return Err(WireError::protocol(format!("Describe of a {}", char::from(other))));
+                let text = format!("Describe of the unknown kind {:?}", char::from(other));
+                return Err(WireError::protocol(text));
             }
         };
         let columns = match &prepared.statement {
@@ -152,7 +152,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     pub(super) async fn execute(&mut self, execute: Execute) -> WireResult<()> {
         let name = execute.name.unwrap_or_default();
-        // Taken out while it runs: COMMIT may clear the others.
+        // The portal is taken out while it runs, because COMMIT clears all portals.
         let mut portal = self.portals.remove(&name).ok_or_else(|| WireError::no_portal(&name))?;
         let prepared = Arc::clone(&portal.prepared);
         let Some(parsed) = &prepared.statement else {
@@ -160,27 +160,29 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             return self.conn.send(EmptyQueryResponse::new());
         };
         portal.progress = match portal.progress {
-            Progress::Bound => {
+            PortalProgress::Bound => {
                 self.begin(&parsed.statement, &portal.values, &portal.format_codes).await?
             }
-            Progress::Finished => {
-                let message = format!("portal \"{name}\" has been executed");
+            PortalProgress::Finished => {
+                let message = format!("portal \"{name}\" was executed before and cannot run again");
                 return Err(Error::new(ErrorCode::TransactionState, message).into());
             }
-            Progress::Running(running) => self.go_on(&parsed.statement, running)?,
-            Progress::Suspended(suspended) => self.go_on(&parsed.statement, suspended.resume()?)?,
+            PortalProgress::Running(running) => self.go_on(&parsed.statement, running)?,
+            PortalProgress::Suspended(suspended) => {
+                self.go_on(&parsed.statement, suspended.resume()?)?
+            }
         };
-        if let Progress::Running(mut running) = portal.progress {
+        if let PortalProgress::Running(mut running) = portal.progress {
             let (Running { rows, writer }, limit) = (&mut *running, row_limit(execute.max_rows));
             let piece = rows.write(&mut self.conn, &mut self.interrupt, writer, limit).await?;
             portal.progress = match piece {
                 Piece::Suspended => {
                     self.conn.send(PortalSuspended::new())?;
-                    Progress::Suspended(Suspended::new(running, &self.env))
+                    PortalProgress::Suspended(Suspended::new(running, &self.env))
                 }
                 Piece::Finished => {
                     self.complete(rows.tag())?;
-                    Progress::Running(running)
+                    PortalProgress::Running(running)
                 }
             };
         }
@@ -193,24 +195,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         statement: &Statement,
         values: &[Value],
         format_codes: &[i16],
-    ) -> WireResult<Progress> {
+    ) -> WireResult<PortalProgress> {
         match self.start(statement, values).await? {
-            Done::Rows(rows) => {
+            StatementOutcome::Rows(rows) => {
                 let formats = Format::list(format_codes, rows.columns.len())?;
                 let writer = RowWriter::new(Shape::Data, &rows.columns, &formats);
-                Ok(Progress::Running(Box::new(Running { rows, writer })))
+                Ok(PortalProgress::Running(Box::new(Running { rows, writer })))
             }
             other => {
                 self.finish(other).await?;
-                Ok(Progress::Finished)
+                Ok(PortalProgress::Finished)
             }
         }
     }
 
-    fn go_on(&mut self, statement: &Statement, running: Box<Running>) -> WireResult<Progress> {
+    fn go_on(
+        &mut self,
+        statement: &Statement,
+        running: Box<Running>,
+    ) -> WireResult<PortalProgress> {
         self.state.check_transaction(statement)?;
         self.interrupt.arm(self.state.settings.statement_timeout());
-        Ok(Progress::Running(running))
+        Ok(PortalProgress::Running(running))
     }
 
     pub(super) fn close(&mut self, close: Close) -> WireResult<()> {
@@ -218,7 +224,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         match close.target_type {
             TARGET_TYPE_BYTE_STATEMENT => drop(self.prepared.remove(&name)),
             TARGET_TYPE_BYTE_PORTAL => drop(self.portals.remove(&name)),
-            other => return Err(WireError::protocol(format!("Close of a {}", char::from(other)))),
+            other => {
+                let text = format!("Close of the unknown kind {:?}", char::from(other));
+                return Err(WireError::protocol(text));
+            }
         }
         self.conn.send(CloseComplete::new())
     }

@@ -1,4 +1,4 @@
-//! Brings a statement to its end: command tag, COPY, description of rows.
+//! Finishes statements: command tags, COPY, and the description of rows.
 
 use pgwire::messages::copy::{CopyDone, CopyOutResponse};
 use pgwire::messages::data::{FieldDescription, RowDescription};
@@ -6,7 +6,7 @@ use proto::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::error::{WireResult, warning};
-use super::execute::Done;
+use super::execute::StatementOutcome;
 use super::row_writer::{RowWriter, Shape};
 use super::session::Session;
 use super::stream::Rows;
@@ -15,22 +15,22 @@ use crate::rows::format::Format;
 use crate::sql::plan::ColumnInfo;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
-    /// Brings to an end what a statement came to, except rows that a portal may return in pieces.
-    pub(super) async fn finish(&mut self, done: Done) -> WireResult<()> {
+    /// Finishes any outcome but rows, which their callers write in the formats of their protocol.
+    pub(super) async fn finish(&mut self, done: StatementOutcome) -> WireResult<()> {
         match done {
-            Done::Tag(tag, notice) => {
+            StatementOutcome::Tag(tag, notice) => {
                 if let Some((sqlstate, message)) = notice {
                     self.conn.send(warning(sqlstate, message))?;
                 }
                 self.complete(tag)
             }
-            Done::CopyOut(rows) => self.copy_out(rows).await,
-            Done::CopyIn { bucket, id_field } => {
+            StatementOutcome::CopyOut(rows) => self.copy_out(rows).await,
+            StatementOutcome::CopyIn { bucket, id_field } => {
                 let copied = self.copy_in(bucket, id_field).await?;
                 self.complete(format!("COPY {copied}"))
             }
-            Done::Rows(_) => {
-                Err(Error::internal("rows are written by who knows their formats").into())
+            StatementOutcome::Rows(_) => {
+                Err(Error::internal("rows reached the end of a statement unwritten").into())
             }
         }
     }
@@ -45,12 +45,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 }
 
-/// The columns of a result, in the formats that were asked for.
+/// Describes the columns of a result in the requested formats.
 pub(super) fn row_description(columns: &[ColumnInfo], formats: &[Format]) -> RowDescription {
     let fields = columns.iter().enumerate().map(|(n, column)| {
         let format = formats.get(n).copied().unwrap_or_default();
         let column_type = column.column_type;
-        // A NUL would end the name early.
+        // The protocol ends a name with NUL.
         let name = column.name.replace('\0', "");
         FieldDescription::new(name, 0, 0, oid(column_type), size(column_type), -1, format.code())
     });

@@ -1,25 +1,25 @@
-//! Messages from the client. A message's bytes are cut out by its length, its shape is checked, and
-//! only then does `pgwire` decode it: its decoders trust the counts inside a message.
+//! Decodes messages from the client. `pgwire`'s decoders trust the counts inside a message, so its shape is checked
+//! before they run.
 
 use bytes::{Buf, BytesMut};
 use pgwire::messages::{DecodeContext, PgWireFrontendMessage, ProtocolVersion};
 
 use super::error::{WireError, WireResult};
 
-/// Longest message taken, its length included: a document of a few megabytes passes, a length read
-/// from garbage does not make the server reserve a gigabyte.
+/// Size limit of a message, header included. A document of a few megabytes passes; a length read from garbage does not
+/// make the server allocate a gigabyte.
 pub(super) const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
-/// One byte of type, four of length.
+/// One byte for the type, four for the length.
 pub(super) const HEADER_BYTES: usize = 5;
 
-/// The header of a message: its type and how many bytes follow the header.
+/// Decodes a header: the message's type, and the number of bytes after the header.
 pub(super) fn header(bytes: [u8; HEADER_BYTES]) -> WireResult<(u8, usize)> {
     let [kind, length @ ..] = bytes;
     let length = u32::from_be_bytes(length) as usize;
     match length.checked_sub(4) {
         Some(body) if length <= i32::MAX as usize => Ok((kind, body)),
-        _ => Err(WireError::protocol(format!("a message of length {length}"))),
+        _ => Err(WireError::protocol(format!("a message has the invalid length {length}"))),
     }
 }
 
@@ -35,16 +35,16 @@ pub(super) fn decode(mut bytes: BytesMut) -> WireResult<PgWireFrontendMessage> {
     context.awaiting_frontend_startup = false;
     match PgWireFrontendMessage::decode(&mut bytes, &context) {
         Ok(Some(message)) => Ok(message),
-        Ok(None) => Err(WireError::protocol("a message that does not end")),
+        Ok(None) => Err(WireError::protocol("a message is shorter than its contents")),
         Err(error) => Err(WireError::protocol(error.to_string())),
     }
 }
 
-/// Walks over a message's body as its decoder will.
+/// Walks over the body of a message as its decoder will.
 struct Shape<'a>(&'a [u8]);
 
 impl<'a> Shape<'a> {
-    /// Has the body of a message of this type the shape that its decoder relies on?
+    /// True if the body of a message has the shape that the decoder of its type relies on.
     fn of(body: &'a [u8], kind: u8) -> bool {
         let mut shape = Shape(body);
         let fits = match kind {
@@ -69,7 +69,7 @@ impl<'a> Shape<'a> {
         Some(())
     }
 
-    /// UTF-8 with a NUL behind it.
+    /// UTF-8 with a final NUL.
     fn text(&mut self) -> Option<()> {
         let end = self.0.iter().position(|byte| *byte == 0)?;
         std::str::from_utf8(&self.0[..end]).ok()?;
@@ -82,13 +82,13 @@ impl<'a> Shape<'a> {
         Some(usize::from(head.get_u16()))
     }
 
-    /// A count and as many items of a size.
+    /// A count, then this many items of a fixed size.
     fn counted(&mut self, item_bytes: usize) -> Option<()> {
         let count = self.count()?;
         self.skip(count * item_bytes)
     }
 
-    /// A value of Bind: its length, negative for NULL, and its bytes.
+    /// A value of Bind: its length (negative for NULL), then its bytes.
     fn value(&mut self) -> Option<()> {
         let mut head = self.0.get(..4)?;
         self.skip(4)?;
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_messages_are_decoded_and_cut_ones_refused() {
+    fn whole_messages_are_decoded_and_truncated_ones_are_refused() {
         let good: [(u8, &[u8]); 8] = [
             (b'Q', b"SELECT 1\0"),
             (b'P', b"s\0SELECT $1\0\0\x01\0\0\0\x14"),

@@ -1,5 +1,4 @@
-//! What ends a running statement from outside: a cancel request on another connection, or its
-//! time-out.
+//! Interrupts a running statement: by a cancel request on another connection, or by its time-out.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -13,17 +12,17 @@ use tokio::time::Instant;
 
 use super::error::{WireError, WireResult};
 
-/// The sessions that can be cancelled, by process number; a request must know the secret too.
+/// The open sessions by process number. A cancel request must also know the session's secret.
 #[derive(Clone, Default)]
-pub(super) struct Sessions(Arc<Mutex<Inner>>);
+pub(super) struct Sessions(Arc<Mutex<SessionTable>>);
 
 #[derive(Default)]
-struct Inner {
+struct SessionTable {
     last: i32,
     sessions: BTreeMap<i32, (i32, watch::Sender<u64>)>,
 }
 
-/// A session's entry, removed when dropped.
+/// The entry of a session; it is removed on drop.
 pub(super) struct Registration {
     sessions: Sessions,
     pub(super) process: i32,
@@ -31,27 +30,27 @@ pub(super) struct Registration {
 }
 
 impl Sessions {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, SessionTable> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Enters a session.
+    /// Registers a session.
     pub(super) fn register(&self, random: &dyn Random) -> (Registration, Interrupt) {
         let secret = random.next_u64() as i32;
         let (sender, cancelled) = watch::channel(0);
-        let mut inner = self.lock();
-        inner.last = inner.last.wrapping_add(1).max(1);
-        while inner.sessions.contains_key(&inner.last) {
-            inner.last = inner.last.wrapping_add(1).max(1);
+        let mut table = self.lock();
+        table.last = table.last.wrapping_add(1).max(1);
+        while table.sessions.contains_key(&table.last) {
+            table.last = table.last.wrapping_add(1).max(1);
         }
-        let process = inner.last;
-        inner.sessions.insert(process, (secret, sender));
-        drop(inner);
+        let process = table.last;
+        table.sessions.insert(process, (secret, sender));
+        drop(table);
         let registration = Registration { sessions: self.clone(), process, secret };
         (registration, Interrupt { cancelled, deadline: None })
     }
 
-    /// Cancels what a session runs now, if the secret is right; nobody is told whether it was.
+    /// Cancels the running statement of a session if the secret is right. The client is not told whether it was.
     pub(super) fn cancel(&self, process: i32, secret: i32) {
         if let Some((known, sender)) = self.lock().sessions.get(&process)
             && *known == secret
@@ -67,20 +66,20 @@ impl Drop for Registration {
     }
 }
 
-/// Ends what runs inside it.
+/// Interrupts the futures that it guards.
 pub(super) struct Interrupt {
     cancelled: watch::Receiver<u64>,
     deadline: Option<Instant>,
 }
 
 impl Interrupt {
-    /// A statement begins: cancel requests from before do not concern it.
+    /// Begins a statement; earlier cancel requests do not apply to it.
     pub(super) fn arm(&mut self, timeout: Option<Duration>) {
         self.cancelled.mark_unchanged();
         self.deadline = timeout.map(|timeout| Instant::now() + timeout);
     }
 
-    /// Runs a part of the statement; an error when the statement is interrupted first.
+    /// Runs a part of the statement; an error if the statement is interrupted first.
     pub(super) async fn guard<T>(&mut self, work: impl Future<Output = T>) -> WireResult<T> {
         let timed_out = async {
             match self.deadline {
@@ -90,8 +89,8 @@ impl Interrupt {
         };
         tokio::select! {
             biased;
-            // The sender lives as long as the registration, and so longer than the session.
-            Ok(()) = self.cancelled.changed() => Err(interrupted("the user asked to cancel")),
+            // The sender lives in the registration, which outlives the session.
+            Ok(()) = self.cancelled.changed() => Err(interrupted("cancel request by the user")),
             () = timed_out => Err(interrupted("statement_timeout has passed")),
             done = work => Ok(done),
         }
@@ -107,7 +106,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_cancel_needs_the_secret_and_meets_only_what_runs() {
+    async fn a_cancel_request_needs_the_secret_and_interrupts_only_a_running_statement() {
         let sessions = Sessions::default();
         let env = proto::env::Env::real();
         let (registration, mut interrupt) = sessions.register(&*env.random);

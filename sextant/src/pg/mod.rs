@@ -1,26 +1,25 @@
 //! PostgreSQL's wire protocol, version 3.0.
 //!
-//! `pgwire` gives the messages; the session loop is our own, because results are streamed from the
-//! cluster to the socket with nothing buffered whole in between, a running statement can be cancelled,
-//! and errors keep both sides in step. One session is one task:
+//! `pgwire` provides the messages. The session loop is our own: it streams results from the cluster to the socket
+//! without buffering them whole, it can cancel a running statement, and it keeps client and server in step after an
+//! error. Each session is one task:
 //!
 //! ```text
-//! frame    bytes ⇄ messages: length and shape are checked before anything is decoded
-//! conn     the socket: one message in, a buffer of answers out, flushed when full or when waiting
-//! session  what is kept from one message to the next, and how a statement is begun; `session_loop` has
-//!          the loop: one message after the other, errors, skipping to Sync
-//! simple   query texts
-//! extended Parse, Bind, Describe, Execute, Close, with the portals of `portal`
-//! execute  a statement becomes rows, a command tag, or a COPY
-//! stream   rows, in pieces, at the socket's pace
-//! finish   command tags, COPY, the description of rows
-//! row_writer  rows into the buffer, printed by [`crate::rows`]
-//! copy_in  COPY … FROM STDIN
+//! frame         bytes ⇄ messages: length and shape are checked before a message is decoded
+//! conn          the socket: reads messages, buffers answers
+//! session       the state of a session, and the start of a statement
+//! session_loop  reads and answers message after message; after an error it skips to Sync
+//! simple        query texts
+//! extended      Parse, Bind, Describe, Execute, Close, with the portals of `portal`
+//! execute       runs a statement: the outcome is rows, a command tag, or a COPY
+//! stream        rows in pieces, at the socket's pace
+//! row_writer    rows into the buffer of answers, printed by `crate::rows`
+//! copy_in       COPY … FROM STDIN
+//! finish        command tags, COPY … TO STDOUT, the description of rows
 //! ```
 //!
-//! A statement is *interrupted* by a cancel request or its time-out (`interrupt`): its future is
-//! dropped wherever it waits, and what is half written to the socket is finished first, since the
-//! buffer knows how far it came.
+//! A cancel request or a time-out *interrupts* a statement (`interrupt`): its future is dropped at any await. A half
+//! written message is still completed, because the buffer of answers knows how far the socket is.
 
 mod conn;
 mod copy_in;
@@ -37,8 +36,6 @@ mod session;
 mod session_loop;
 mod settings;
 mod show;
-mod show_moves;
-mod show_rollbacks;
 mod simple;
 mod startup;
 mod stream;
@@ -46,4 +43,4 @@ mod stream;
 mod tests;
 mod types;
 
-pub use server::{Config, Server};
+pub use server::{PgConfig, PgServer};

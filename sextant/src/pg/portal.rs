@@ -11,7 +11,7 @@ use crate::sql::Parsed;
 
 /// A prepared statement.
 pub(super) struct Prepared {
-    /// What it does; nothing, if its text was empty.
+    /// The statement; `None` if its text is empty.
     pub(super) statement: Option<Parsed>,
     /// The types of its parameters.
     pub(super) parameter_oids: Vec<u32>,
@@ -22,22 +22,22 @@ pub(super) struct Portal {
     pub(super) prepared: Arc<Prepared>,
     pub(super) values: Vec<Value>,
     pub(super) format_codes: Vec<i16>,
-    pub(super) progress: Progress,
+    pub(super) progress: PortalProgress,
 }
 
-/// How far a portal is.
-pub(super) enum Progress {
-    /// Not executed yet.
+/// The state of a portal.
+pub(super) enum PortalProgress {
+    /// The portal was not executed yet.
     Bound,
-    /// It returns rows, perhaps none any more.
+    /// The portal returns rows, perhaps no further ones.
     Running(Box<Running>),
-    /// It has more rows, for the next Execute.
+    /// The portal has further rows for the next Execute.
     Suspended(Suspended<Box<Running>>),
-    /// It has done what it does, once.
+    /// The portal has run a statement without rows, which cannot run twice.
     Finished,
 }
 
-/// Rows and how they are written.
+/// The rows of a portal and their writer.
 pub(super) struct Running {
     pub(super) rows: Rows,
     pub(super) writer: RowWriter,

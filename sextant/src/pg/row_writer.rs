@@ -1,4 +1,4 @@
-//! Rows into the buffer of answers.
+//! Writes rows into the buffer of answers.
 
 use proto::Result;
 use proto::expr::ColumnType;
@@ -9,16 +9,16 @@ use crate::rows::format::Format;
 use crate::rows::value::Datum;
 use crate::sql::plan::ColumnInfo;
 
-/// How a client wants rows.
+/// The kind of message for rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     /// `DataRow` messages.
     Data,
-    /// `CopyData` messages, one for each row, in COPY's text format.
+    /// `CopyData` messages: one per row, in COPY's text format.
     Copy,
 }
 
-/// Writes rows of one result.
+/// Writes the rows of one result.
 pub(super) struct RowWriter {
     shape: Shape,
     columns: Vec<(ColumnType, Format)>,
@@ -31,7 +31,7 @@ impl RowWriter {
         Self { shape, columns: columns.collect() }
     }
 
-    /// Writes a row; `cell` appends the value of column n and says whether there is one.
+    /// Writes a row. `cell` appends the value of column n, and returns false for NULL.
     fn row(
         &self,
         out: &mut Vec<u8>,
@@ -49,7 +49,7 @@ impl RowWriter {
                 Ok(())
             }
             Err(error) => {
-                // Half a row must not stand before the error.
+                // The error must not follow half a row.
                 out.truncate(start);
                 Err(error)
             }
@@ -114,7 +114,7 @@ impl RowWriter {
     }
 }
 
-/// COPY's escapes for what stands in the buffer from `at` on; nearly always nothing.
+/// Applies COPY's escapes to the buffer from `at` on. Most values need none, so nothing is copied for them.
 fn escape(out: &mut Vec<u8>, at: usize) {
     let special = |byte: &u8| matches!(byte, b'\\' | 8..=13);
     let Some(first) = out[at..].iter().position(special) else { return };
@@ -152,7 +152,7 @@ mod tests {
     }
 
     fn printer(cells: Vec<Cell>) -> EntryPrinter {
-        EntryPrinter::of_parts(cells, vec![false, true], 1)
+        EntryPrinter::with_parts(cells, vec![false, true], 1)
     }
 
     fn print(cells: Vec<Cell>, types: &[ColumnType], shape: Shape) -> Vec<u8> {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_printed_in_any_order_of_its_columns() {
+    fn columns_are_written_in_any_order() {
         use ColumnType::{Int8, Text};
         let sum = Expr::Arithmetic(
             proto::expr::ArithmeticOp::Add,
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_entry_is_an_error_and_leaves_no_half_row() {
+    fn a_damaged_entry_is_an_error_without_half_a_row() {
         let writer = RowWriter::new(Shape::Data, &columns(&[ColumnType::Text]), &[]);
         let mut out = Vec::new();
         let row = Row { entry: b"\x40abc", include: b"" };
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn copy_escapes_what_would_break_a_line() {
+    fn copy_escapes_characters_that_would_break_a_line() {
         let mut out = b"\t\\".to_vec();
         out.extend_from_slice("ä\\\n\r\t\u{8}\u{b}\u{c}x".as_bytes());
         escape(&mut out, 2);

@@ -1,4 +1,4 @@
-//! The server: accepts connections and runs a session for each.
+//! Accepts SQL connections and runs a session for each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,35 +19,35 @@ use super::startup::{self, Start};
 use crate::listen::connections;
 use crate::sql::backend::Backend;
 
-/// Settings of the server.
+/// Settings of the SQL port.
 #[derive(Clone, Debug)]
-pub struct Config {
-    /// Sessions at once; one more is told to come again.
+pub struct PgConfig {
+    /// Maximum of concurrent sessions; further ones are refused.
     pub sessions_max: usize,
-    /// How long a client may take to say who it is.
+    /// Time-out of the start-up messages.
     pub startup_timeout: Duration,
 }
 
-impl Default for Config {
-    /// A session that is idle takes some 100 KB.
+impl Default for PgConfig {
+    /// An idle session takes some 100 KB.
     fn default() -> Self {
         Self { sessions_max: 1000, startup_timeout: Duration::from_secs(30) }
     }
 }
 
-/// Serves SQL over PostgreSQL's wire; cheap to clone.
+/// Serves SQL over PostgreSQL's protocol; cheap to clone.
 #[derive(Clone)]
-pub struct Server {
+pub struct PgServer {
     backend: Arc<dyn Backend>,
     env: Env,
-    config: Config,
+    config: PgConfig,
     sessions: Sessions,
     places: Arc<Semaphore>,
 }
 
-impl Server {
+impl PgServer {
     /// A server over a cluster.
-    pub fn new(backend: Arc<dyn Backend>, env: Env, config: Config) -> Self {
+    pub fn new(backend: Arc<dyn Backend>, env: Env, config: PgConfig) -> Self {
         let places = Arc::new(Semaphore::new(config.sessions_max));
         Self { backend, env, config, sessions: Sessions::default(), places }
     }
@@ -70,8 +70,8 @@ impl Server {
                     self.env.spawn("sql session", session).detach();
                 }
                 Err(error) => {
-                    // Most often too many open files: others may close some.
-                    tracing::warn!(%error, "accepting an SQL connection");
+                    // The usual reason is too many open files, and sessions that end close some.
+                    tracing::warn!(%error, "accepting an SQL connection failed; trying again");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             }
@@ -97,7 +97,7 @@ impl Server {
                 }
                 Err(_) => WireError::from(
                     Error::unavailable(format!("{} sessions are open", self.config.sessions_max))
-                        .with_hint("close some, or come again later"),
+                        .with_hint("close some sessions, or try again later"),
                 )
                 .fatal(),
             },

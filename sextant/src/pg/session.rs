@@ -1,4 +1,4 @@
-//! One client's session: what is kept from one message to the next, and how a statement is begun.
+//! The state of one client's session, and the start of a statement.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::conn::Conn;
 use super::error::{WireError, WireResult};
-use super::execute::{Done, State, Transaction};
+use super::execute::{SessionState, StatementOutcome, Transaction};
 use super::interrupt::{Interrupt, Registration};
 use super::portal::{Portal, Prepared};
 use super::settings::{REPORTED, Settings};
@@ -24,12 +24,12 @@ pub(super) struct Session<S> {
     pub(super) conn: Conn<S>,
     pub(super) env: Env,
     pub(super) interrupt: Interrupt,
-    pub(super) state: State,
+    pub(super) state: SessionState,
     pub(super) prepared: BTreeMap<String, Arc<Prepared>>,
     pub(super) portals: BTreeMap<String, Portal>,
     pub(super) parameters: Parameters,
     pub(super) registration: Registration,
-    /// After an error in the extended protocol, until Sync.
+    /// True after an error in the extended protocol, until Sync.
     pub(super) skipping: bool,
 }
 
@@ -43,7 +43,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     ) -> Self {
         let mut settings = Settings::default();
         parameters.apply(&mut settings);
-        let state = State {
+        let state = SessionState {
             backend,
             settings,
             transaction: Transaction::None,
@@ -64,7 +64,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
     }
 
-    /// Tells an error that does not end the session.
+    /// Sends an error; returns it if it ends the session.
     pub(super) fn tell(&mut self, error: WireError) -> WireResult<()> {
         if error.is_fatal() {
             return Err(error);
@@ -73,7 +73,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.conn.send(error.response())
     }
 
-    /// A statement has failed, and with it the transaction that it was in.
+    /// Notes that a statement failed: an open transaction fails with it.
     pub(super) fn fail(&mut self) {
         if matches!(self.state.transaction, Transaction::Open(_)) {
             self.state.transaction = Transaction::Failed;
@@ -90,12 +90,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(self.conn.flush().await?)
     }
 
-    /// Starts a statement under the session's time-out.
+    /// Runs a statement up to its outcome, under the session's time-out.
     pub(super) async fn start(
         &mut self,
         statement: &Statement,
         values: &[Value],
-    ) -> WireResult<Done> {
+    ) -> WireResult<StatementOutcome> {
         self.state.check_transaction(statement)?;
         match statement {
             Statement::Deallocate(Some(name)) => {
@@ -110,7 +110,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             _ => {}
         }
         self.interrupt.arm(self.state.settings.statement_timeout());
-        // What is answered already must not wait for a statement that takes its time.
+        // Buffered answers must not wait for a slow statement.
         let done = {
             let mut run = std::pin::pin!(self.state.run(statement, values));
             match futures::poll!(run.as_mut()) {
@@ -127,7 +127,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(done)
     }
 
-    /// Clients are told when a setting changes that they were told at the start.
+    /// Sends the new value of a setting that the protocol reports to clients.
     fn report(&mut self, name: &str) -> WireResult<()> {
         match REPORTED.iter().find(|reported| reported.eq_ignore_ascii_case(name)) {
             Some(reported) => {

@@ -1,9 +1,8 @@
 //! The session loop.
 //!
-//! One message after the other is read and answered. Outside the extended protocol each query text
-//! ends with ReadyForQuery. In it, an error is told at once and everything up to the next Sync is
-//! skipped, so that a client which has sent ahead knows where it stands. Stray COPY messages, of a COPY
-//! that has failed, are skipped too.
+//! The loop reads and answers message after message. In the simple protocol each query text ends with ReadyForQuery. In
+//! the extended protocol an error is sent at once and all messages up to the next Sync are skipped, so that a client that
+//! pipelines messages stays in step. Messages of a failed COPY are skipped too.
 
 use pgwire::messages::PgWireFrontendMessage as Message;
 use proto::{Error, ErrorCode};
@@ -16,7 +15,7 @@ use super::frame::MESSAGE_BYTES_MAX;
 use super::session::Session;
 use super::startup;
 
-/// Does the session go on?
+/// False if the session ends.
 type GoesOn = bool;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
@@ -40,7 +39,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     }
                     self.fail();
                     self.skipping = true;
-                    // The client may have asked for a flush and not for Sync: it waits for this.
+                    // A client that sent Flush instead of Sync waits for the error.
                     if self.conn.flush().await.is_err() {
                         return;
                     }
@@ -49,7 +48,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
     }
 
-    /// Reads and answers one message. An error skips to Sync.
+    /// Reads and answers one message. After an error the loop skips to Sync.
     async fn step(&mut self) -> WireResult<GoesOn> {
         let message = match self.conn.read().await? {
             Input::Message(message) => message,
@@ -74,7 +73,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             Message::Execute(execute) => self.execute(execute).await?,
             Message::Close(close) => self.close(close)?,
             Message::CopyData(_) | Message::CopyDone(_) | Message::CopyFail(_) => {}
-            _ => return Err(WireError::protocol("a message that is not expected here")),
+            _ => return Err(WireError::protocol("an unexpected message during a session")),
         }
         Ok(true)
     }
@@ -82,9 +81,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     async fn too_long(&mut self, kind: u8, bytes: usize) -> WireResult<GoesOn> {
         let error = Error::new(
             ErrorCode::OverLimit,
-            format!("a message of {bytes} bytes; at most {MESSAGE_BYTES_MAX} are taken"),
+            format!("a message has {bytes} bytes; the limit is {MESSAGE_BYTES_MAX} bytes"),
         )
-        .with_hint("COPY … FROM STDIN takes any number of documents, in messages of any size");
+        .with_hint("load documents with COPY … FROM STDIN, which takes any number of them");
         match kind {
             b'Q' => {
                 self.tell(error.into())?;

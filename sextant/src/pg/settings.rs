@@ -1,4 +1,4 @@
-//! The settings of a session: ours, and those of PostgreSQL that drivers set or ask at start.
+//! The settings of a session: Sextant's own, and those of PostgreSQL that drivers set or read at start.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::sql::error::{unknown, unsupported};
 
-/// The version that drivers read; they choose their queries by it.
+/// The version that drivers see; they choose their queries by it.
 pub(super) const SERVER_VERSION: &str = concat!("16.0 (Sextant ", env!("CARGO_PKG_VERSION"), ")");
 
-/// Settings of PostgreSQL's that are kept and shown but change nothing here, with their defaults.
+/// PostgreSQL's settings that are stored and shown without any effect, with their defaults.
 const ACCEPTED: [(&str, &str); 22] = [
     ("application_name", ""),
     ("bytea_output", "hex"),
@@ -39,7 +39,7 @@ const ACCEPTED: [(&str, &str); 22] = [
     ("work_mem", "4MB"),
 ];
 
-/// Settings that can only be shown.
+/// Read-only settings.
 const FIXED: [(&str, &str); 7] = [
     ("client_encoding", "UTF8"),
     ("integer_datetimes", "on"),
@@ -50,7 +50,7 @@ const FIXED: [(&str, &str); 7] = [
     ("server_version_num", "160000"),
 ];
 
-/// Settings that clients are told at start and at each change, as the protocol spells them.
+/// Settings that the protocol reports at start and at each change, in its spelling.
 pub(super) const REPORTED: [&str; 13] = [
     "application_name",
     "client_encoding",
@@ -74,11 +74,11 @@ pub(super) struct Settings {
     at_plus: Positions,
     statement_timeout_ms: u64,
     others: BTreeMap<String, String>,
-    /// What this session has written.
+    /// The positions of this session's writes.
     pub(super) written: Positions,
 }
 
-/// Positions in several buckets, in text separated by spaces.
+/// Positions in several buckets; as text they are separated by spaces.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Positions(BTreeMap<BucketId, WritePosition>);
 
@@ -91,7 +91,7 @@ impl Positions {
         Ok(positions)
     }
 
-    /// Takes in a later position.
+    /// Adds a later position.
     pub(super) fn add(&mut self, position: WritePosition) {
         match self.0.get_mut(&position.bucket) {
             Some(known) => known.merge(&position),
@@ -107,7 +107,7 @@ impl Positions {
 }
 
 impl Settings {
-    /// Sets a setting; no value is its default.
+    /// Changes a setting; `None` restores its default.
     pub(super) fn set(&mut self, name: &str, value: Option<&str>) -> Result<()> {
         match name {
             "consistency" => self.request_plus = parse_consistency(value.unwrap_or("any"))?,
@@ -123,7 +123,7 @@ impl Settings {
             _ if name == "write_position" || FIXED.iter().any(|(known, _)| *known == name) => {
                 return Err(Error::new(
                     ErrorCode::InvalidParameter,
-                    format!("{name} cannot be set, only shown"),
+                    format!("setting {name} is read-only"),
                 ));
             }
             _ => return Err(no_setting(name)),
@@ -131,7 +131,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets all settings to their defaults; what was written stays written.
+    /// Restores all defaults, but keeps the positions of the session's writes.
     pub(super) fn reset(&mut self) {
         let written = std::mem::take(&mut self.written);
         let authorization = self.others.remove("session_authorization");
@@ -139,7 +139,7 @@ impl Settings {
         self.others.extend(authorization.map(|user| ("session_authorization".to_owned(), user)));
     }
 
-    /// The value of a setting.
+    /// Returns the value of a setting.
     pub(super) fn show(&self, name: &str) -> Result<String> {
         let listed = |list: &[(&str, &str)]| {
             list.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
@@ -158,7 +158,7 @@ impl Settings {
         })
     }
 
-    /// All settings, by name.
+    /// Returns all settings by name.
     pub(super) fn all(&self) -> Vec<(String, String)> {
         let ours = ["at_plus", "consistency", "statement_timeout", "write_position"];
         let mut names: Vec<String> = ACCEPTED
@@ -174,8 +174,8 @@ impl Settings {
         names.into_iter().filter_map(|name| Some((name.clone(), self.show(&name).ok()?))).collect()
     }
 
-    /// Which moment a scan of a bucket reads. `request_plus` covers every acknowledged write, and so
-    /// also what `at_plus` names.
+    /// Returns the consistency of scans of a bucket. `request_plus` covers every acknowledged write, so it includes the
+    /// positions in `at_plus`.
     pub(super) fn consistency(&self, bucket: BucketId) -> Consistency {
         match self.at_plus.0.get(&bucket) {
             _ if self.request_plus => Consistency::RequestPlus,
@@ -184,7 +184,7 @@ impl Settings {
         }
     }
 
-    /// When a statement is interrupted, if it is.
+    /// Returns the time-out of statements, if there is one.
     pub(super) fn statement_timeout(&self) -> Option<Duration> {
         match self.statement_timeout_ms {
             0 => None,
@@ -194,8 +194,9 @@ impl Settings {
 }
 
 fn no_setting(name: &str) -> Error {
-    unknown(format!("there is no setting {name}"))
-        .with_hint("SHOW ALL lists them; ours are consistency, at_plus and statement_timeout")
+    unknown(format!("there is no setting {name}")).with_hint(
+        "SHOW ALL lists them; Sextant's own are consistency, at_plus and statement_timeout",
+    )
 }
 
 fn parse_consistency(value: &str) -> Result<bool> {
@@ -204,13 +205,13 @@ fn parse_consistency(value: &str) -> Result<bool> {
         "request_plus" => Ok(true),
         _ => Err(Error::new(
             ErrorCode::InvalidParameter,
-            format!("consistency is any or request_plus, not {value:?}"),
+            format!("consistency must be any or request_plus, not {value:?}"),
         )
-        .with_hint("SET at_plus = '…' reads your own writes")),
+        .with_hint("to read your own writes use SET at_plus = '…'")),
     }
 }
 
-/// Milliseconds, or a number with PostgreSQL's units.
+/// Parses milliseconds, or a number with one of PostgreSQL's units.
 fn parse_ms(value: &str) -> Result<u64> {
     let value = value.trim();
     let digits = value.find(|ch: char| !ch.is_ascii_digit()).unwrap_or(value.len());
@@ -223,9 +224,10 @@ fn parse_ms(value: &str) -> Result<u64> {
     };
     let parsed =
         value[..digits].parse::<u64>().ok().zip(factor).and_then(|(n, f)| n.checked_mul(f));
-    // PostgreSQL's own bound: a signed 32-bit number of milliseconds.
+    // PostgreSQL has the same bound: a signed 32-bit number of milliseconds.
     parsed.filter(|ms| *ms <= i32::MAX as u64).ok_or_else(|| {
-        Error::new(ErrorCode::InvalidParameter, format!("{value:?} is no time, such as 500 or 30s"))
+        let text = format!("{value:?} is not a duration such as 500 or 30s");
+        Error::new(ErrorCode::InvalidParameter, text)
     })
 }
 

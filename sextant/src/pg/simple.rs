@@ -1,17 +1,17 @@
-//! The simple protocol: a query text is run whole.
+//! The simple protocol: runs the statements of a query text.
 
 use pgwire::messages::response::EmptyQueryResponse;
 use proto::{Error, ErrorCode};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::error::WireResult;
-use super::execute::Done;
+use super::execute::StatementOutcome;
 use super::finish::row_description;
 use super::row_writer::{RowWriter, Shape};
 use super::session::Session;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
-    /// A query text: all of its statements, or those before the first that fails.
+    /// Runs the statements of a query text up to the first failure.
     pub(super) async fn simple_query(&mut self, sql: &str) -> WireResult<()> {
         if let Err(error) = self.simple_statements(sql).await {
             self.tell(error)?;
@@ -28,12 +28,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             if parsed.parameters > 0 {
                 return Err(Error::new(
                     ErrorCode::Syntax,
-                    "parameters need the extended protocol: there is no value for $1",
+                    "$1 has no value: parameters need the extended protocol",
                 )
                 .into());
             }
             match self.start(&parsed.statement, &[]).await? {
-                Done::Rows(mut rows) => {
+                StatementOutcome::Rows(mut rows) => {
                     self.conn.send(row_description(&rows.columns, &[]))?;
                     let writer = RowWriter::new(Shape::Data, &rows.columns, &[]);
                     rows.write(&mut self.conn, &mut self.interrupt, &writer, u64::MAX).await?;

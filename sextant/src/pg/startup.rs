@@ -1,6 +1,5 @@
-//! The start of a connection: requests for encryption (refused: `N`), a cancel request, or the start-up
-//! packet, after which the session is told its parameters. Everyone is let in: who may connect is a
-//! matter of the address that is listened on.
+//! The start of a connection: requests for encryption (answered with `N`, not supported), a cancel request, or the
+//! start-up packet, which begins a session. There is no authentication: the address to listen on limits the access.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +14,7 @@ use super::error::{WireError, WireResult};
 use super::interrupt::Registration;
 use super::settings::{REPORTED, Settings};
 
-/// Longest start-up packet, as in PostgreSQL.
+/// Size limit of a start-up packet, as in PostgreSQL.
 const PACKET_BYTES_MAX: usize = 10_000;
 
 const CANCEL_REQUEST: u32 = 80_877_102;
@@ -23,17 +22,17 @@ const SSL_REQUEST: u32 = 80_877_103;
 const GSS_REQUEST: u32 = 80_877_104;
 const PROTOCOL_3_0: u32 = 3 << 16;
 
-/// What a connection is for.
+/// The purpose of a connection.
 pub(super) enum Start {
     /// A session with these parameters.
     Session(Parameters),
-    /// Cancelling what another session runs: its process and secret.
+    /// A cancel request: process and secret of another session.
     Cancel(i32, i32),
-    /// Nothing: the client is gone.
+    /// None: the client has closed the connection.
     Closed,
 }
 
-/// What a client says at the start.
+/// The contents of a start-up packet.
 #[derive(Debug, Default)]
 pub(super) struct Parameters {
     values: BTreeMap<String, String>,
@@ -49,8 +48,8 @@ impl Parameters {
         self.values.get("database").cloned().unwrap_or_else(|| self.user())
     }
 
-    /// The settings that the client wants: parameters, and `-c name=value` in `options`. What is not
-    /// known here is left out, since drivers name whatever PostgreSQL knows.
+    /// Applies the client's settings: parameters, and `-c name=value` in `options`. Unknown settings are ignored, because
+    /// drivers send any setting of PostgreSQL.
     pub(super) fn apply(&self, settings: &mut Settings) {
         let options = self.values.get("options").map(String::as_str).unwrap_or_default();
         let options = options.split_whitespace().filter_map(|word| {
@@ -79,7 +78,8 @@ pub(super) async fn begin<S: AsyncRead + AsyncWrite + Unpin>(
         let mut head = &conn.input()[..8];
         let (length, code) = (head.get_u32() as usize, head.get_u32());
         if !(8..=PACKET_BYTES_MAX).contains(&length) {
-            return Err(WireError::protocol(format!("a start-up packet of {length} bytes")));
+            let text = format!("a start-up packet has the invalid length {length}");
+            return Err(WireError::protocol(text));
         }
         if !conn.fill(length).await? {
             return Ok(Start::Closed);
@@ -88,9 +88,11 @@ pub(super) async fn begin<S: AsyncRead + AsyncWrite + Unpin>(
         packet.advance(8);
         match code {
             SSL_REQUEST | GSS_REQUEST => {
-                // Bytes that came with the request in the clear must not pass for encrypted ones.
+                // Plain bytes that came with the request must not be taken for encrypted ones.
                 if conn.has_input() {
-                    return Err(WireError::protocol("data behind a request for encryption"));
+                    return Err(WireError::protocol(
+                        "unencrypted data after a request for encryption",
+                    ));
                 }
                 conn.out.push(b'N');
                 conn.flush().await?;
@@ -107,14 +109,14 @@ pub(super) async fn begin<S: AsyncRead + AsyncWrite + Unpin>(
             }
             version => {
                 let (major, minor) = (version >> 16, version & 0xffff);
-                let message = format!("protocol {major}.{minor} is not supported, 3.0 is");
+                let message = format!("protocol {major}.{minor} is not supported; use 3.0");
                 return Err(WireError::protocol(message));
             }
         }
     }
 }
 
-/// Names and values, each with a NUL behind it, and a NUL at the end.
+/// Decodes names and values, each with a final NUL, and a NUL after the last one.
 fn parameters(packet: BytesMut, minor: u32) -> WireResult<Parameters> {
     let malformed = || WireError::protocol("a malformed start-up packet");
     let body = packet.strip_suffix(&[0]).ok_or_else(malformed)?;
@@ -134,7 +136,7 @@ fn parameters(packet: BytesMut, minor: u32) -> WireResult<Parameters> {
     }
 }
 
-/// Lets the client in and tells it what it must know.
+/// Sends the messages that begin a session.
 pub(super) fn welcome<S: AsyncRead + AsyncWrite + Unpin>(
     conn: &mut Conn<S>,
     parameters: &Parameters,
@@ -161,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_are_read_and_malformed_ones_refused() {
+    fn parameters_are_read_and_malformed_ones_are_refused() {
         let read = |bytes: &[u8]| parameters(BytesMut::from(bytes), 0);
         let good =
             read(b"user\0me\0options\0-c consistency=request_plus\0colour\0red\0\0").unwrap();

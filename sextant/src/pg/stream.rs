@@ -1,14 +1,13 @@
-//! Rows on their way from the cluster to the client.
+//! Streams rows from the cluster to the client.
 //!
-//! [`Rows`] is a result that may be read in pieces: a portal that is suspended keeps it, with the rest
-//! of the batch that it stopped in. Nothing is fetched before the rows that are there are in the
-//! buffer of answers, and nothing more is put there before the socket has taken what is full: so the
-//! socket's pace is the scan's, and memory is one batch and one buffer. Where the socket takes nothing for a while the
-//! scan is parked, as a suspended portal's is.
+//! [`Rows`] is a result that can be read in pieces: a suspended portal keeps it with the rest of its current batch. The
+//! next batch is fetched only after all rows of the current one are in the buffer of answers, and rows are added to the
+//! buffer only after the socket has taken a full one. So a slow client slows the scan down, and memory is bounded by one
+//! batch and one buffer. If the socket takes nothing for a while, the scan is parked like that of a suspended portal.
 //!
-//! Documents by id are read in one call, so that all of a statement's are of one moment. There are two
-//! exceptions, where they are read in pieces, each of a moment of its own: beyond
-//! [`DOCUMENTS_AT_ONCE`] ids, and where the documents are together too long for one answer.
+//! Documents are read by id in one call, so that a statement sees all of them at one moment. There are two exceptions
+//! with several calls, each at a moment of its own: more than [`DOCUMENTS_AT_ONCE`] ids, and documents that are too long
+//! for one answer.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -36,29 +35,29 @@ use crate::rows::value::Datum;
 use crate::sql::backend::{Backend, BatchSource};
 use crate::sql::plan::{Cell, ColumnInfo, DocumentColumn, DocumentPlan, IndexPlan};
 
-/// Documents that are asked for at once: with the longest ids, a request of 4 MiB.
+/// Maximum of ids in one call; with the longest ids the request has 4 MiB.
 const DOCUMENTS_AT_ONCE: usize = 16_384;
 
-/// Digits behind the point that an average is rounded to; PostgreSQL gives at least 16.
+/// Decimal places of an average; PostgreSQL returns at least 16.
 const AVERAGE_SCALE: i64 = 16;
 
-/// A result, as far as it is not sent yet.
+/// The part of a result that is not sent yet.
 pub(super) struct Rows {
     pub(super) columns: Vec<ColumnInfo>,
-    source: Source,
+    source: ResultSource,
     tag: &'static str,
     counted: bool,
     sent: u64,
 }
 
-enum Source {
+enum ResultSource {
     Table(VecDeque<Vec<Datum>>),
     Scan { batches: Box<dyn BatchSource>, printer: EntryPrinter, rest: Rest },
     Aggregates { batches: Box<dyn BatchSource>, cells: Vec<Cell>, row: VecDeque<Vec<Datum>> },
     Documents(Documents),
 }
 
-/// What of a batch is not printed yet.
+/// The part of a batch that is not written yet.
 #[derive(Default)]
 struct Rest {
     data: Bytes,
@@ -68,10 +67,10 @@ struct Rest {
 /// Documents by id.
 struct Documents {
     backend: Arc<dyn Backend>,
-    /// Its ids are those that are still to be read, in reverse.
+    /// Its ids are the remaining ones in reverse order.
     plan: DocumentPlan,
     found: VecDeque<(String, Bytes)>,
-    /// How many are asked for at once.
+    /// Number of ids in one call.
     at_once: usize,
 }
 
@@ -80,29 +79,29 @@ struct Documents {
 pub(super) enum Piece {
     /// There is nothing more.
     Finished,
-    /// As many rows as were asked for are written.
+    /// The requested number of rows is written.
     Suspended,
 }
 
 impl Rows {
-    fn new(columns: Vec<ColumnInfo>, source: Source) -> Self {
+    fn new(columns: Vec<ColumnInfo>, source: ResultSource) -> Self {
         Self { columns, source, tag: "SELECT", counted: true, sent: 0 }
     }
 
     /// Rows that are known.
     pub(super) fn table(columns: Vec<ColumnInfo>, rows: Vec<Vec<Datum>>) -> Self {
-        Self::new(columns, Source::Table(rows.into()))
+        Self::new(columns, ResultSource::Table(rows.into()))
     }
 
     /// The rows of a scan.
     pub(super) fn scan(plan: IndexPlan, batches: Box<dyn BatchSource>) -> Self {
         let aggregates = plan.cells.iter().any(|cell| matches!(cell, Cell::Aggregate(..)));
         let source = match (aggregates, plan.skip_aggregates) {
-            (true, true) => Source::Table(VecDeque::new()),
+            (true, true) => ResultSource::Table(VecDeque::new()),
             (true, false) => {
-                Source::Aggregates { batches, cells: plan.cells, row: VecDeque::new() }
+                ResultSource::Aggregates { batches, cells: plan.cells, row: VecDeque::new() }
             }
-            (false, _) => Source::Scan {
+            (false, _) => ResultSource::Scan {
                 batches,
                 printer: EntryPrinter::new(&plan.index.spec, plan.cells),
                 rest: Rest::default(),
@@ -116,28 +115,30 @@ impl Rows {
         let columns = std::mem::take(&mut plan.columns);
         plan.ids.reverse();
         let (found, at_once) = (VecDeque::new(), DOCUMENTS_AT_ONCE);
-        Self::new(columns, Source::Documents(Documents { backend, plan, found, at_once }))
+        Self::new(columns, ResultSource::Documents(Documents { backend, plan, found, at_once }))
     }
 
-    /// Nobody reads on for now: a scan lets go of what others may want.
+    /// Parks the scan, if there is one.
     pub(super) fn park(&mut self) {
         match &mut self.source {
-            Source::Scan { batches, .. } | Source::Aggregates { batches, .. } => batches.park(),
-            Source::Table(_) | Source::Documents(_) => {}
+            ResultSource::Scan { batches, .. } | ResultSource::Aggregates { batches, .. } => {
+                batches.park()
+            }
+            ResultSource::Table(_) | ResultSource::Documents(_) => {}
         }
     }
 
-    /// Another word in the command tag.
+    /// Changes the first word of the command tag.
     pub(super) fn with_tag(self, tag: &'static str) -> Self {
         Self { tag, ..self }
     }
 
-    /// Another command tag, without the number of rows.
+    /// Changes the command tag to one without the number of rows.
     pub(super) fn with_fixed_tag(self, tag: &'static str) -> Self {
         Self { tag, counted: false, ..self }
     }
 
-    /// The command tag, with the number of rows of the last piece, as in PostgreSQL.
+    /// Returns the command tag; like PostgreSQL, with the number of rows of the last piece.
     pub(super) fn tag(&self) -> String {
         match self.counted {
             true => format!("{} {}", self.tag, self.sent),
@@ -145,7 +146,7 @@ impl Rows {
         }
     }
 
-    /// Writes rows until there are no more, or `limit` of them are written.
+    /// Writes rows until the end, or until `limit` rows are written.
     pub(super) async fn write<S: AsyncRead + AsyncWrite + Unpin>(
         &mut self,
         conn: &mut Conn<S>,
@@ -168,7 +169,7 @@ impl Rows {
                 }
                 continue;
             }
-            // Rows go out before anything is waited for, so that the first is there in milliseconds.
+            // Buffered rows are flushed before any wait, so that the first row arrives within milliseconds.
             let (more, is_read) = {
                 let mut next = pin!(self.source.fetch());
                 match poll!(next.as_mut()) {
@@ -183,20 +184,20 @@ impl Rows {
                 self.park();
             }
             if !more {
-                // The scan's place is free, and reading on finds nothing.
-                self.source = Source::Table(VecDeque::new());
+                // Dropping the scan releases its permit; a further read finds no rows.
+                self.source = ResultSource::Table(VecDeque::new());
                 return Ok(Piece::Finished);
             }
         }
     }
 
-    /// Prints one row of those that are here; false if there is none.
+    /// Writes one row of the current batch; false if there is none.
     fn print(&mut self, writer: &RowWriter, out: &mut Vec<u8>) -> Result<bool> {
         let row = match &mut self.source {
-            Source::Scan { printer, rest, .. } => return rest.print(printer, writer, out),
-            Source::Table(rows) => rows.pop_front(),
-            Source::Aggregates { row, .. } => row.pop_front(),
-            Source::Documents(documents) => documents.row()?,
+            ResultSource::Scan { printer, rest, .. } => return rest.print(printer, writer, out),
+            ResultSource::Table(rows) => rows.pop_front(),
+            ResultSource::Aggregates { row, .. } => row.pop_front(),
+            ResultSource::Documents(documents) => documents.row()?,
         };
         match row {
             Some(row) => writer.datums(&row, out).map(|()| true),
@@ -205,7 +206,7 @@ impl Rows {
     }
 }
 
-/// Gives the client a while to take what is in the buffer; false: it reads nothing, and may never again.
+/// Flushes the buffer; false if the client does not take it within [`SUSPENDED_RUNS`].
 async fn flush_soon<S: AsyncRead + AsyncWrite + Unpin>(
     conn: &mut Conn<S>,
     interrupt: &mut Interrupt,
@@ -228,7 +229,7 @@ impl Rest {
         }
         let mut rows = RowIter::new(&self.data);
         let row = rows.next().ok_or_else(|| {
-            Error::new(ErrorCode::Corrupt, "a batch with fewer rows than it says")
+            Error::new(ErrorCode::Corrupt, "a batch has fewer rows than its header says")
         })?;
         writer.entry(printer, row, out)?;
         self.rows -= 1;
@@ -244,8 +245,8 @@ impl From<RowBlock> for Rest {
     }
 }
 
-impl Source {
-    /// Gets more rows; false if there are no more.
+impl ResultSource {
+    /// Fetches further rows; false at the end.
     async fn fetch(&mut self) -> Result<bool> {
         match self {
             Self::Table(_) => Ok(false),
@@ -271,7 +272,7 @@ impl Source {
 }
 
 impl Documents {
-    /// Reads more; false if there are no more.
+    /// Reads further documents; false at the end.
     async fn fetch(&mut self) -> Result<bool> {
         let plan = &mut self.plan;
         if plan.ids.is_empty() || plan.limit == Some(0) {
@@ -299,7 +300,7 @@ impl Documents {
         Ok(true)
     }
 
-    /// The next row of those that were read.
+    /// Returns the next row of the documents read.
     fn row(&mut self) -> Result<Option<Vec<Datum>>> {
         let next = self.found.pop_front();
         next.map(|(id, document)| document_row(&self.plan.cells, id, &document)).transpose()
@@ -307,7 +308,7 @@ impl Documents {
 }
 
 fn unexpected() -> Error {
-    Error::internal("a scan answered rows for aggregates, or aggregates for rows")
+    Error::internal("a scan returned rows instead of aggregates, or aggregates instead of rows")
 }
 
 fn document_row(cells: &[DocumentColumn], id: String, document: &[u8]) -> Result<Vec<Datum>> {
@@ -347,7 +348,7 @@ fn aggregate(function: AggregateFunction, partial: &Partial) -> Datum {
     }
 }
 
-/// How many rows an Execute may return: none said is all.
+/// The row limit of an Execute; 0 means all rows.
 pub(super) fn row_limit(max_rows: i32) -> u64 {
     match u64::try_from(max_rows) {
         Ok(0) | Err(_) => u64::MAX,

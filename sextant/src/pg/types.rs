@@ -1,4 +1,4 @@
-//! Types on the wire: their numbers, and values of parameters.
+//! Types in PostgreSQL's protocol: their numbers (OIDs), and the values of parameters.
 
 use bytes::Bytes;
 use pgwire::api::Type;
@@ -10,7 +10,7 @@ use crate::rows::format::Format;
 use crate::rows::value::numeric_from_binary;
 use crate::sql::error::unsupported;
 
-/// The number of a result column's type.
+/// The OID of a column's type.
 pub(super) fn oid(column_type: ColumnType) -> u32 {
     wire_type(column_type).oid()
 }
@@ -26,7 +26,7 @@ fn wire_type(column_type: ColumnType) -> Type {
     }
 }
 
-/// The size of a type's binary form, -1 where it varies.
+/// The size of a type's binary form; -1 if it varies.
 pub(super) fn size(column_type: ColumnType) -> i16 {
     match column_type {
         ColumnType::Bool => 1,
@@ -36,7 +36,7 @@ pub(super) fn size(column_type: ColumnType) -> i16 {
     }
 }
 
-/// The type of a parameter: what the client declared, or what the statement says.
+/// The OID of a parameter's type: declared by the client, or inferred from the statement.
 pub(super) fn parameter_oid(declared: u32, inferred: ColumnType) -> u32 {
     match declared {
         0 => oid(inferred),
@@ -45,7 +45,7 @@ pub(super) fn parameter_oid(declared: u32, inferred: ColumnType) -> u32 {
     }
 }
 
-/// Reads a parameter's value.
+/// Decodes the value of a parameter.
 pub(super) fn parameter(oid: u32, format: Format, bytes: Option<&Bytes>) -> Result<Value> {
     let Some(bytes) = bytes else { return Ok(Value::Null) };
     let known = Type::from_oid(oid).unwrap_or(Type::UNKNOWN);
@@ -59,7 +59,7 @@ fn utf8(bytes: &[u8]) -> Result<&str> {
     let text = std::str::from_utf8(bytes)
         .map_err(|_| Error::new(ErrorCode::InvalidText, "a parameter is not UTF-8"))?;
     match text.contains('\0') {
-        true => Err(Error::new(ErrorCode::InvalidText, "a parameter with a NUL in it")),
+        true => Err(Error::new(ErrorCode::InvalidText, "a parameter contains NUL")),
         false => Ok(text),
     }
 }
@@ -92,7 +92,7 @@ fn from_binary(known: &Type, bytes: &[u8]) -> Result<Value> {
         Type::NUMERIC => {
             numeric_from_binary(bytes).and_then(|text| Number::parse(&text)).map(Value::Number)
         }
-        // One byte says the version of the format before the text.
+        // The text follows one byte with the version of the format.
         Type::JSONB => match bytes {
             [1, text @ ..] => Some(Value::from(utf8(text)?)),
             _ => None,
@@ -115,7 +115,7 @@ fn fixed<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
 }
 
 fn invalid(known: &Type) -> Error {
-    Error::new(ErrorCode::InvalidText, format!("a parameter that is no {known}"))
+    Error::new(ErrorCode::InvalidText, format!("a parameter is not a valid {known}"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! A whole cluster in one process: coordinators, a projector, indexers and a router, each the real
-//! service with its own data directory, joined by direct calls. `sextant dev` and `sextant demo` run
-//! it; a member can be stopped and started again while the rest goes on.
+//! A whole cluster in one process, for `sextant dev` and `sextant demo`: coordinators, a projector, indexers and a router.
+//! Each is the real service with its own data directory; they call each other directly. A coordinator or an indexer can
+//! be stopped and started again while the others run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use proto::{Error, ErrorCode, Result};
 use super::services;
 use crate::wire::{LOCAL, PeerDirectory, Peers, tcp_connect};
 
-/// The first node number of each role; `dev` has at most 99 of each.
+/// The first node number of each role; `dev` starts at most 99 nodes of a role.
 const COORDINATOR: u64 = 1;
 const PROJECTOR: u64 = 100;
 const INDEXER: u64 = 200;
@@ -24,15 +24,15 @@ const ROUTER: u64 = 300;
 /// Settings of a cluster in one process.
 #[derive(Clone, Debug)]
 pub struct ClusterConfig {
-    /// Where the data is kept, a directory for each node.
+    /// The data directory; each node has a directory in it.
     pub data_dir: PathBuf,
-    /// How many coordinator members.
+    /// Number of coordinator members.
     pub coordinators: u64,
-    /// How many indexers.
+    /// Number of indexers.
     pub indexers: u64,
-    /// What is kept of each bucket's change log, in bytes; `None`: as much as usual.
+    /// Size limit of each bucket's change log; `None` for the default.
     pub log_bytes_max: Option<u64>,
-    /// Scans that the router runs at once; `None`: as many as usual.
+    /// Maximum of concurrent scans of the router; `None` for the default.
     pub scans_max: Option<usize>,
 }
 
@@ -48,7 +48,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts a cluster, from its data where there is some.
+    /// Starts a cluster, with the data in its directory if there is any.
     pub async fn start(config: ClusterConfig, env: Env) -> Result<Self> {
         let peers = Peers::new(members(&config), tcp_connect());
         let directory = directory(&peers);
@@ -76,12 +76,12 @@ impl Cluster {
         Ok(Self { config, env, peers, coordinators, indexers, _projector: projector, router })
     }
 
-    /// The other services, as a service of this cluster sees them.
+    /// The directory that the cluster's services use.
     pub fn directory(&self) -> Arc<dyn Directory> {
         directory(&self.peers)
     }
 
-    /// For the gRPC port: other processes may reach these services.
+    /// The cluster's services, for the gRPC port.
     pub fn peers(&self) -> Arc<Peers> {
         Arc::clone(&self.peers)
     }
@@ -91,12 +91,12 @@ impl Cluster {
         Arc::clone(&self.router)
     }
 
-    /// The indexers that run.
+    /// The running indexers.
     pub fn indexers(&self) -> Vec<Arc<indexer::Indexer>> {
         self.indexers.values().cloned().collect()
     }
 
-    /// The member that leads now.
+    /// The coordinator member that leads now.
     pub async fn leader(&self) -> Option<NodeId> {
         for member in self.coordinators.values() {
             if let Ok(status) = member.status().await
@@ -108,20 +108,20 @@ impl Cluster {
         None
     }
 
-    /// Stops a coordinator member as a crash does: nothing is flushed or handed over.
+    /// Stops a coordinator member like a crash: without flush or hand-over.
     pub fn kill_coordinator(&mut self, node: NodeId) {
         self.peers.remove_coordinator(node);
         self.coordinators.remove(&node);
     }
 
-    /// Starts a coordinator member again, from its data.
+    /// Starts a stopped coordinator member with its data.
     pub async fn restart_coordinator(&mut self, node: NodeId) -> Result<()> {
         let member = start_coordinator(&self.config, &self.env, &self.peers, node).await?;
         self.coordinators.insert(node, member);
         Ok(())
     }
 
-    /// Starts one more indexer, which joins the others.
+    /// Starts a further indexer.
     pub async fn add_indexer(&mut self) -> Result<NodeId> {
         let node = NodeId(INDEXER + self.config.indexers);
         self.config.indexers += 1;
@@ -129,13 +129,13 @@ impl Cluster {
         Ok(node)
     }
 
-    /// Stops an indexer as a crash does.
+    /// Stops an indexer like a crash.
     pub fn kill_indexer(&mut self, node: NodeId) {
         self.peers.remove_indexer(node);
         self.indexers.remove(&node);
     }
 
-    /// Starts an indexer again, from its data.
+    /// Starts a stopped indexer with its data.
     pub async fn restart_indexer(&mut self, node: NodeId) -> Result<()> {
         let indexer = start_indexer(&self.config, &self.env, &self.peers, node).await?;
         self.indexers.insert(node, indexer);
@@ -188,7 +188,7 @@ async fn start_indexer(
     Ok(indexer)
 }
 
-/// Takes a data directory for one process; each service checks the version of its own part.
+/// Locks a data directory for this process. Each service checks the version of its own files.
 pub fn lock_data_dir(env: &Env, dir: &Path) -> Result<Box<dyn Send + Sync>> {
     let here = |error: std::io::Error| {
         Error::from(error).context(format!("data directory {}", dir.display()))
@@ -199,7 +199,7 @@ pub fn lock_data_dir(env: &Env, dir: &Path) -> Result<Box<dyn Send + Sync>> {
         let error = here(error);
         if busy {
             Error { code: ErrorCode::Io, ..error }
-                .with_hint("stop the other process, or name another --data")
+                .with_hint("stop the other process, or choose another --data")
         } else {
             error
         }

@@ -16,7 +16,7 @@ use crate::grpc;
 use crate::listen::{bind, connections};
 use crate::wire::{PeerDirectory, Peers, tcp_connect};
 
-/// How scans are admitted, as far as it is set.
+/// Limits of scans; `None` for the defaults.
 #[derive(Debug)]
 pub struct ScanSettings {
     /// Scans at once.
@@ -27,12 +27,12 @@ pub struct ScanSettings {
     pub each_memory_bytes: Option<usize>,
 }
 
-/// Settings, complete.
+/// The complete settings of a role.
 #[derive(Debug)]
 pub struct RoleSettings {
     /// The node.
     pub node: NodeInfo,
-    /// Where it listens.
+    /// The address to listen on.
     pub bind: String,
     /// The data directory; empty for a router.
     pub data: PathBuf,
@@ -50,7 +50,7 @@ pub struct RoleSettings {
     pub http: String,
 }
 
-/// Runs a role until SIGTERM or control-C.
+/// Runs a role until the future is dropped.
 pub async fn run(settings: RoleSettings, env: Env) -> Result<()> {
     let role = settings.node.role;
     let peers = Peers::new(settings.coordinators.clone(), tcp_connect());
@@ -59,7 +59,7 @@ pub async fn run(settings: RoleSettings, env: Env) -> Result<()> {
     if role == Role::Router {
         return run_router(settings, env, peers, directory).await;
     }
-    // A port in use is said before anything is started.
+    // The port is taken first, so that a port in use is reported before anything starts.
     let listener = bind(
         &settings.bind,
         if settings.bind == settings.node.address { "--listen" } else { "--bind" },
@@ -98,7 +98,7 @@ pub async fn run(settings: RoleSettings, env: Env) -> Result<()> {
     }
 }
 
-/// Serves other processes until a service has stopped by itself, because something of it could not be written.
+/// Serves other processes until the service stops by itself, because it could not write a file.
 async fn serve_until(
     env: &Env,
     node: &NodeInfo,
@@ -113,13 +113,13 @@ async fn serve_until(
             let (role, id) = (node.role.name(), node.id);
             let text = format!("{role} {id} has stopped: its {unwritten} could not be written");
             Err(Error::new(ErrorCode::Io, text).with_hint(
-                "its output says why; look at the disk (is it full?), then start the process again",
+                "the log has the reason; check the disk (is it full?), then start the process again",
             ))
         }
     }
 }
 
-/// Serves other processes until it is dropped.
+/// Serves other processes until the future is dropped.
 async fn serve_peers(
     env: &Env,
     node: &NodeInfo,
@@ -130,7 +130,7 @@ async fn serve_peers(
     let services = grpc::peer_services(peers);
     let _task: Task = env.spawn("grpc", async move {
         if let Err(error) = services.serve_with_incoming(connections(listener)).await {
-            tracing::error!(%error, "serving gRPC");
+            tracing::error!(%error, "serving gRPC failed");
         }
     });
     println!("ready {}={address} id={}", node.role.name(), node.id);
@@ -148,8 +148,8 @@ async fn run_router(
     let mut config = router::Config::new(settings.node);
     let ScanSettings { count_max, memory_bytes, each_memory_bytes } = settings.scans;
     config.scans_max = count_max.unwrap_or(config.scans_max);
-    config.scans_memory_bytes = memory_bytes.unwrap_or(config.scans_memory_bytes);
-    config.scan_memory_bytes = each_memory_bytes.unwrap_or(config.scans_memory_bytes / 4);
+    config.scan_memory_total_bytes = memory_bytes.unwrap_or(config.scan_memory_total_bytes);
+    config.scan_memory_each_bytes = each_memory_bytes.unwrap_or(config.scan_memory_total_bytes / 4);
     let router = Arc::new(router::Router::start(config, env.clone(), Arc::clone(&directory)));
     let parts = ServerParts { router, directory, peers, indexers: Vec::new() };
     let server = Server::serve(parts, &env, listeners)?;

@@ -1,4 +1,4 @@
-//! The ports of a process that serves users: SQL, gRPC and HTTP.
+//! The ports for users: SQL, gRPC and HTTP.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::listen::{bind, connections};
 use crate::pg;
 use crate::wire::Peers;
 
-/// How long a cluster may take until it can run a command.
+/// Time limit for the start of a cluster.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// Where to listen, `host:port`; port 0 is any free one.
+/// Addresses to listen on, `host:port`; port 0 picks a free one.
 #[derive(Clone, Debug)]
 pub struct Ports {
     /// PostgreSQL's protocol.
@@ -31,7 +31,7 @@ pub struct Ports {
     pub http: String,
 }
 
-/// Ports that this process has taken.
+/// The listening sockets of the ports.
 pub struct Listeners {
     sql: TcpListener,
     grpc: TcpListener,
@@ -39,13 +39,13 @@ pub struct Listeners {
 }
 
 impl Ports {
-    /// Any free ports of the loopback address.
+    /// Free ports of the loopback address.
     pub fn any() -> Self {
         let any = || "127.0.0.1:0".to_owned();
         Self { sql: any(), grpc: any(), http: any() }
     }
 
-    /// Takes the ports.
+    /// Binds the ports.
     pub async fn bind(&self) -> Result<Listeners> {
         Ok(Listeners {
             sql: bind(&self.sql, "--sql-port").await?,
@@ -55,23 +55,23 @@ impl Ports {
     }
 }
 
-/// The services of a process that its ports are for.
+/// The services behind the ports.
 pub struct ServerParts {
-    /// Runs scans.
+    /// The router, which runs scans.
     pub router: Arc<router::Router>,
     /// The other services.
     pub directory: Arc<dyn Directory>,
-    /// What other processes may reach here.
+    /// The services that other processes may call.
     pub peers: Arc<Peers>,
     /// The indexers of this process.
     pub indexers: Vec<Arc<indexer::Indexer>>,
 }
 
-/// Ports being served until this is dropped.
+/// Serves the ports until it is dropped.
 pub struct Server {
     addresses: [SocketAddr; 3],
     router: Arc<router::Router>,
-    /// How many indexers this process runs.
+    /// Number of indexers in this process.
     indexers: usize,
     _tasks: Vec<Task>,
 }
@@ -88,7 +88,7 @@ impl Server {
         Self::serve(parts, env, listeners)
     }
 
-    /// Serves ports.
+    /// Serves the ports of the given services.
     pub fn serve(parts: ServerParts, env: &Env, listeners: Listeners) -> Result<Self> {
         let ServerParts { router, directory, peers, indexers } = parts;
         let joining = indexers.len();
@@ -104,7 +104,8 @@ impl Server {
             env.clone(),
             Arc::clone(&counters),
         ));
-        let sql = pg::Server::new(Arc::clone(&backend) as _, env.clone(), pg::Config::default());
+        let sql =
+            pg::PgServer::new(Arc::clone(&backend) as _, env.clone(), pg::PgConfig::default());
         let public = grpc::services(backend, peers);
         let indexers = indexers.iter().map(Arc::downgrade).collect();
         let observed = Observed { router: Arc::clone(&router), directory, indexers, counters };
@@ -140,8 +141,8 @@ impl Server {
         self.addresses[2]
     }
 
-    /// Waits until a projector and all indexers of this process (at least one of any) have joined: then
-    /// DDL and scans are served, and the slices of an index are spread over all of them.
+    /// Waits until a projector and all indexers of this process (at least one indexer of the cluster) are registered. Only
+    /// then DDL succeeds, and the slices of a new index are placed on all of the indexers.
     pub async fn wait_ready(&self) -> Result<()> {
         use proto::model::node::Role;
         let ready = self.router.wait_catalog(|catalog| {
@@ -152,11 +153,11 @@ impl Server {
             Error::unavailable(
                 "no coordinator answered, or no projector and indexer registered, within a minute",
             )
-            .with_hint("SEXTANT_LOG=info shows what each service waits for")
+            .with_hint("start with SEXTANT_LOG=debug to see which calls fail")
         })
     }
 
-    /// The line that says where the ports are.
+    /// The line that reports the addresses.
     pub fn ready_line(&self) -> String {
         let [sql, grpc, http] = self.addresses;
         format!("ready sql={sql} grpc={grpc} http={http}")

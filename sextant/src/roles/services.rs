@@ -1,4 +1,4 @@
-//! Starts one service of each role with its usual settings.
+//! Starts the service of each role.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use proto::model::ids::NodeId;
 use proto::model::node::NodeInfo;
 use proto::rpc::api::Directory;
 
-/// A coordinator member.
+/// Starts a coordinator member.
 pub async fn start_coordinator(
     node: NodeId,
     members: Vec<(NodeId, String)>,
@@ -22,7 +22,7 @@ pub async fn start_coordinator(
     coordinator::Coordinator::start(config, env.clone(), directory).await
 }
 
-/// An indexer with the usual settings, but for the memory of its slices.
+/// Starts an indexer with default settings, except for the memory of its slices.
 pub async fn start_indexer(
     node: NodeInfo,
     data_dir: PathBuf,
@@ -37,7 +37,7 @@ pub async fn start_indexer(
     run_indexer(config, env, directory).await
 }
 
-/// An indexer; recovers off the async threads.
+/// Starts an indexer. Recovery blocks, so it runs outside of the async threads.
 pub async fn run_indexer(
     config: indexer::Config,
     env: &Env,
@@ -48,7 +48,7 @@ pub async fn run_indexer(
     Ok(Arc::new(env.blocking(start).await?))
 }
 
-/// A projector with its documents on disk.
+/// Starts a projector with its documents on disk.
 pub async fn start_projector(
     config: projector::Config,
     data_dir: PathBuf,

@@ -1,9 +1,9 @@
 //! Prints the rows of a scan.
 //!
-//! A row of a scan is an encoded entry: key parts, then the id. Only the parts that the result needs
-//! are looked at, and each is written straight from its encoded bytes; nothing is allocated for a row
-//! unless it has an array, an object or a computed column. A part's place is found by stepping over
-//! those before it; places found are kept for the row, so that any order of columns costs one walk.
+//! A row of a scan is an encoded entry: key parts, then the id. Only the needed parts are read, and each is written
+//! directly from its encoded bytes; a row allocates memory only for an array, an object or a computed column. The
+//! position of a part is found by stepping over the parts before it. Found positions are kept for the row, so that any
+//! order of columns costs one walk.
 
 use std::borrow::Cow;
 
@@ -28,14 +28,14 @@ pub(crate) struct EntryPrinter {
 }
 
 impl EntryPrinter {
-    /// For the rows of an index, of which these cells are wanted.
+    /// A printer of the given cells of an index's rows.
     pub(crate) fn new(spec: &IndexSpec, cells: Vec<Cell>) -> Self {
         Self { cells, descending: spec.descending(), included: spec.include.len() }
     }
 
-    /// For entries of so many key parts and included values.
+    /// A printer for entries with these key parts and included values.
     #[cfg(test)]
-    pub(crate) fn of_parts(cells: Vec<Cell>, descending: Vec<bool>, included: usize) -> Self {
+    pub(crate) fn with_parts(cells: Vec<Cell>, descending: Vec<bool>, included: usize) -> Self {
         Self { cells, descending, included }
     }
 
@@ -46,7 +46,7 @@ impl EntryPrinter {
         EntryRow { printer: self, row, key, include }
     }
 
-    /// The cells of one row as text, `None` for NULL and MISSING.
+    /// Returns the cells of one row as text; `None` for NULL and MISSING.
     pub(crate) fn texts(
         &self,
         columns: &[ColumnInfo],
@@ -63,7 +63,7 @@ impl EntryPrinter {
         Ok(texts)
     }
 
-    /// An entry with all its values, for expressions over it.
+    /// Decodes all values of an entry, for expressions.
     fn decode(&self, row: Row<'_>) -> Result<EntryScope> {
         let mut columns = Vec::with_capacity(self.descending.len() + self.included);
         let mut rest = row.entry;
@@ -79,7 +79,7 @@ impl EntryPrinter {
     }
 }
 
-/// One row of a scan; remembers where its parts begin.
+/// One row of a scan, with the known positions of its parts.
 pub(crate) struct EntryRow<'r> {
     printer: &'r EntryPrinter,
     row: Row<'r>,
@@ -88,7 +88,7 @@ pub(crate) struct EntryRow<'r> {
 }
 
 impl EntryRow<'_> {
-    /// Appends the value of a cell and says whether there is one.
+    /// Appends the value of a cell; false, and nothing appended, if it is NULL.
     pub(crate) fn write(
         &mut self,
         n: usize,
@@ -108,19 +108,19 @@ impl EntryRow<'_> {
                 let scope = self.printer.decode(self.row)?;
                 Ok(write_value(&eval(expr, &scope), column_type, format, out))
             }
-            Cell::Aggregate(..) => Err(Error::internal("an aggregate among the rows of a scan")),
+            Cell::Aggregate(..) => Err(Error::internal("a row of a scan has an aggregate column")),
         }
     }
 }
 
-/// The most parts that an entry has.
+/// Maximum of parts in an entry.
 const PARTS_MAX: usize = proto::model::index::COLUMNS_MAX;
 
-/// Encoded parts behind each other; beyond the given directions they ascend.
+/// Consecutive encoded parts. Parts beyond the given directions are ascending.
 struct Parts<'a> {
     bytes: &'a [u8],
     descending: &'a [bool],
-    /// Where the first parts begin, as far as that is known.
+    /// Positions of the first parts; `known` says how many are found.
     starts: [u32; PARTS_MAX + 1],
     known: usize,
 }
@@ -134,7 +134,7 @@ impl<'a> Parts<'a> {
         self.descending.get(part).copied().unwrap_or(false)
     }
 
-    /// The bytes from a part on.
+    /// Returns the bytes from a part on.
     fn rest(&mut self, part: usize) -> Result<&'a [u8]> {
         if part > PARTS_MAX {
             return Err(corrupt());
@@ -157,7 +157,7 @@ impl<'a> Parts<'a> {
     ) -> Result<bool> {
         let mut rest = self.rest(part)?;
         let descending = self.is_descending(part);
-        // Text is text in both formats; numbers have been cast when the index was fed.
+        // Text is the same in both formats. Numbers have their column's type since they were indexed.
         let straight = match format {
             Format::Text => column_type != ColumnType::Bool,
             Format::Binary => column_type == ColumnType::Text,
@@ -200,5 +200,5 @@ impl Scope for EntryScope {
 }
 
 fn corrupt() -> Error {
-    Error::new(ErrorCode::Corrupt, "an entry that is no entry of its index")
+    Error::new(ErrorCode::Corrupt, "an entry does not have the parts of its index")
 }

@@ -1,24 +1,27 @@
-//! The two ways in which PostgreSQL's protocol writes a value.
+//! The two formats of a value in PostgreSQL's protocol.
 
 use proto::{Error, ErrorCode, Result};
 
-/// How a value is written on the wire.
+/// The format of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// As text.
+    /// Text.
     #[default]
     Text,
-    /// As the type's own bytes.
+    /// The binary form of the type.
     Binary,
 }
 
 impl Format {
-    /// The formats of `count` values, from the codes of a message: none is text, one is for all.
+    /// Decodes the formats of `count` values. No code means text for all; one code applies to all.
     pub(crate) fn list(codes: &[i16], count: usize) -> Result<Vec<Self>> {
         let parse = |code: &i16| match code {
             0 => Ok(Self::Text),
             1 => Ok(Self::Binary),
-            _ => Err(Error::new(ErrorCode::InvalidParameter, format!("there is no format {code}"))),
+            _ => {
+                let text = format!("format code {code} is neither 0 nor 1");
+                Err(Error::new(ErrorCode::InvalidParameter, text))
+            }
         };
         match codes {
             [] => Ok(vec![Self::Text; count]),
@@ -26,12 +29,12 @@ impl Format {
             many if many.len() == count => many.iter().map(parse).collect(),
             many => Err(Error::new(
                 ErrorCode::InvalidParameter,
-                format!("{} formats for {count} values", many.len()),
+                format!("{} format codes for {count} values", many.len()),
             )),
         }
     }
 
-    /// Its code on the wire.
+    /// The protocol's code of the format.
     pub(crate) fn code(self) -> i16 {
         match self {
             Self::Text => 0,
@@ -45,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_format_is_for_all() {
+    fn one_format_code_applies_to_all_values() {
         assert_eq!(Format::list(&[], 2).unwrap(), [Format::Text; 2]);
         assert_eq!(Format::list(&[1], 2).unwrap(), [Format::Binary; 2]);
         assert_eq!(Format::list(&[0, 1], 2).unwrap(), [Format::Text, Format::Binary]);

@@ -1,6 +1,7 @@
-//! Rows of results as clients read them, whichever port they come through.
+//! The rows of results in the forms that clients read; shared by the SQL and the gRPC port.
 
 pub(crate) mod entry;
 pub(crate) mod format;
 pub(crate) mod suspended;
 pub(crate) mod value;
+pub(crate) mod words;

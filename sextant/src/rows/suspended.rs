@@ -1,8 +1,8 @@
-//! What is read piece by piece, between two pieces.
+//! Results between two reads of their client.
 //!
-//! Nobody knows whether a client comes back for the next piece. For [`SUSPENDED_RUNS`] the scan keeps all that it
-//! has, so that a client which takes its rows steadily is served without a pause; then it is parked: it keeps its
-//! place and its epoch, and others get its place at the router.
+//! A client may never come back for the next piece of a result. For [`SUSPENDED_RUNS`] the scan keeps running, so that a
+//! client that reads steadily is served without a pause. Then it is parked: it keeps its position and its epoch, and
+//! releases its permit for other scans.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,19 +10,20 @@ use std::time::Duration;
 use proto::env::{Env, Task};
 use proto::{Error, Result};
 
-/// How long a scan that nobody reads keeps running: many times what a client needs to ask for the next rows.
+/// How long a scan keeps running while its client does not read: many times what a client needs to request the next
+/// rows.
 pub(crate) const SUSPENDED_RUNS: Duration = Duration::from_secs(2);
 
-/// Something that can be laid aside until it is read on.
+/// A result that can be parked until the next read.
 pub(crate) trait Park: Send + 'static {
-    /// Lets go of what others may want.
+    /// Releases permits and buffers.
     fn park(&mut self);
 }
 
-/// Something that waits for being read on.
+/// A result that waits for the next read.
 pub(crate) struct Suspended<T> {
     kept: Arc<Mutex<Option<T>>>,
-    /// Parks it after a while. Cancelled: it runs on.
+    /// Parks the result after a while; dropping the task prevents that.
     _parking: Task,
 }
 
@@ -39,9 +40,9 @@ impl<T: Park> Suspended<T> {
         Self { kept, _parking: parking }
     }
 
-    /// It is read on.
+    /// Takes the result for the next read.
     pub(crate) fn resume(self) -> Result<T> {
         let reading = self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
-        reading.ok_or_else(|| Error::internal("a suspended scan without its rows"))
+        reading.ok_or_else(|| Error::internal("a suspended scan was resumed twice"))
     }
 }

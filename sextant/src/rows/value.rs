@@ -1,4 +1,4 @@
-//! Single values as a client reads them, in text and in binary.
+//! Single values in the forms that clients read: text and binary.
 
 use bigdecimal::BigDecimal;
 use proto::expr::ColumnType;
@@ -7,7 +7,7 @@ use proto::value::{Number, Value};
 
 use super::format::Format;
 
-/// A value of a result that does not come straight from an entry.
+/// A value of a result that is not read directly from an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Datum {
     /// A JSON value; NULL and MISSING are SQL's NULL.
@@ -27,7 +27,7 @@ impl Datum {
 
     pub(crate) const NULL: Self = Self::Value(Value::Null);
 
-    /// The datum as another type; NULL where it cannot be one.
+    /// Casts the value to a type; NULL if that is impossible.
     pub(crate) fn cast(self, to: ColumnType) -> Self {
         match (self, to) {
             (Self::Value(value), to) => Self::Value(cast(&value, to)),
@@ -39,7 +39,7 @@ impl Datum {
         }
     }
 
-    /// Appends the datum in a column's type and format; false, and nothing appended, where it is NULL.
+    /// Appends the value in a column's type and format; false, and nothing appended, if it is NULL.
     pub(crate) fn write(&self, column_type: ColumnType, format: Format, out: &mut Vec<u8>) -> bool {
         match self {
             Self::Value(value) => write_value(value, column_type, format, out),
@@ -59,8 +59,7 @@ fn plain(decimal: &BigDecimal) -> String {
     decimal.normalized().to_plain_string()
 }
 
-/// Appends a value in a column's type and format; false, and nothing appended, where it is NULL or
-/// cannot be of the type.
+/// Appends a value in a column's type and format; false, and nothing appended, if it is NULL or cannot have the type.
 pub(crate) fn write_value(
     value: &Value,
     column_type: ColumnType,
@@ -79,7 +78,7 @@ pub(crate) fn write_value(
         (Value::Bool(truth), Format::Text) => out.push(if truth { b't' } else { b'f' }),
         (Value::Bool(truth), Format::Binary) => out.push(truth.into()),
         (Value::Number(number), Format::Text) => {
-            // Writing to a vector does not fail.
+            // Writing to a vector cannot fail.
             let _infallible = std::io::Write::write_fmt(out, format_args!("{number}"));
         }
         (Value::Number(number), Format::Binary) => write_binary(number, column_type, out),
@@ -88,7 +87,7 @@ pub(crate) fn write_value(
     true
 }
 
-/// The value is of the type already, so that no conversion here loses anything.
+/// Appends a number in binary. The number already has the column's type, so no conversion loses anything.
 fn write_binary(number: Number, column_type: ColumnType, out: &mut Vec<u8>) {
     let int = number.as_i64().unwrap_or_default();
     match column_type {
@@ -96,7 +95,7 @@ fn write_binary(number: Number, column_type: ColumnType, out: &mut Vec<u8>) {
         ColumnType::Int8 => out.extend_from_slice(&int.to_be_bytes()),
         ColumnType::Float8 => out.extend_from_slice(&number.as_f64().to_be_bytes()),
         _ => match number {
-            // A double's digits without an exponent.
+            // Display prints a double without an exponent.
             Number::Float(float) => numeric_to_binary(&format!("{float}"), out),
             integer => numeric_to_binary(&integer.to_string(), out),
         },
@@ -105,8 +104,8 @@ fn write_binary(number: Number, column_type: ColumnType, out: &mut Vec<u8>) {
 
 const NUMERIC_NEGATIVE: u16 = 0x4000;
 
-/// PostgreSQL's binary numeric: digits in base 10,000, the power of the first, sign, decimal places.
-/// `text` is a plain decimal.
+/// Appends PostgreSQL's binary numeric: number of digits in base 10,000, power of the first digit, sign, number of
+/// decimal places, digits. `text` is a decimal without an exponent.
 fn numeric_to_binary(text: &str, out: &mut Vec<u8>) {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (NUMERIC_NEGATIVE, digits),
@@ -138,7 +137,7 @@ fn numeric_to_binary(text: &str, out: &mut Vec<u8>) {
     groups.iter().for_each(|group| out.extend_from_slice(&group.to_be_bytes()));
 }
 
-/// Reads PostgreSQL's binary numeric as decimal text; `None` where it is none, or is not finite.
+/// Decodes PostgreSQL's binary numeric to decimal text; `None` if it is malformed or not finite.
 pub(crate) fn numeric_from_binary(bytes: &[u8]) -> Option<String> {
     let mut words = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
     let (count, weight) = (usize::from(words.next()?), words.next()? as i16);
@@ -148,7 +147,7 @@ pub(crate) fn numeric_from_binary(bytes: &[u8]) -> Option<String> {
     if !whole_bytes || groups.iter().any(|group| *group > 9999) {
         return None;
     }
-    // 64 bits and a double's range need no more; a longer text would be a way to use up memory.
+    // 64-bit integers and doubles need no more. Without a limit a client could make the server allocate a huge text.
     if !(-100..=100).contains(&weight) || scale > 400 {
         return None;
     }
@@ -181,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numerics_survive_their_binary_form() {
+    fn numerics_are_the_same_after_encoding_and_decoding() {
         for text in [
             "0",
             "1",
@@ -203,7 +202,7 @@ mod tests {
                 assert_ne!(numeric_from_binary(&bytes[..cut]).as_deref(), Some(text));
             }
         }
-        // What PostgreSQL sends for 1234.5678.
+        // PostgreSQL's encoding of 1234.5678.
         let mut bytes = Vec::new();
         numeric_to_binary("1234.5678", &mut bytes);
         assert_eq!(bytes, [0, 2, 0, 0, 0, 0, 0, 4, 0x04, 0xd2, 0x16, 0x2e]);
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_written_as_their_column_wants_them() {
+    fn values_are_written_in_the_type_and_format_of_their_column() {
         let write = |value: &Value, column_type, format| {
             let mut out = Vec::new();
             write_value(value, column_type, format, &mut out).then_some(out)

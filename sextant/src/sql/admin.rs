@@ -1,4 +1,4 @@
-//! Statements about where slices are, as commands and plans.
+//! Runs statements about the placement of slices and vbuckets.
 
 use proto::model::catalog::Catalog;
 use proto::model::ids::NodeId;
@@ -11,8 +11,8 @@ use proto::{Error, ErrorCode, Result};
 use super::ast::Admin;
 use super::backend::Backend;
 
-/// Runs a statement and returns its command tag. What it begins goes on by itself: SHOW MOVES tells how far
-/// it is.
+/// Runs a statement and returns its command tag. The moves that it starts run on by themselves; SHOW MOVES shows their
+/// progress.
 pub async fn run(backend: &dyn Backend, statement: &Admin) -> Result<String> {
     let catalog = backend.catalog();
     let (command, tag) = match statement {
@@ -43,8 +43,8 @@ pub async fn run(backend: &dyn Backend, statement: &Admin) -> Result<String> {
         Admin::CancelVbuckets { bucket } => {
             (Command::CancelHandOver { bucket: bucket.clone() }, "ALTER BUCKET")
         }
-        Admin::SetIncludeApart { index, apart } => {
-            (Command::SetIncludeApart { index: index.clone(), apart: *apart }, "ALTER INDEX")
+        Admin::SeparateIncludedColumns { index, separate } => {
+            (Command::SetIncludeApart { index: index.clone(), apart: *separate }, "ALTER INDEX")
         }
         Admin::SetReplicas { index, replicas } => {
             (Command::SetReplicas { index: index.clone(), replicas: *replicas }, "ALTER INDEX")
@@ -56,11 +56,11 @@ pub async fn run(backend: &dyn Backend, statement: &Admin) -> Result<String> {
 
 fn move_slice(catalog: &Catalog, statement: &Admin) -> Result<Command> {
     let Admin::MoveSlice { index, slice, from, to } = statement else {
-        return Err(Error::internal("not a move"));
+        return Err(Error::internal("the statement is not a move of a slice"));
     };
     let info = catalog.index(index).ok_or_else(|| {
         Error::new(ErrorCode::Unknown, format!("index \"{index}\" does not exist"))
-            .with_hint("SHOW INDEXES tells what there is")
+            .with_hint("SHOW INDEXES lists the indexes")
     })?;
     let copies = info.topology.replicas(*slice);
     let Some(first) = copies.first() else {
@@ -82,11 +82,11 @@ fn move_slice(catalog: &Catalog, statement: &Admin) -> Result<Command> {
     }]))
 }
 
-/// A node by its number or its address.
+/// Finds a node by its number or its address.
 fn find_node(catalog: &Catalog, name: &str, role: Option<Role>) -> Result<NodeId> {
     let number = name.parse().map(NodeId).ok();
     let found = catalog.nodes.values().find(|node| Some(node.id) == number || node.address == name);
-    let hint = "SHOW NODES tells their numbers and addresses";
+    let hint = "SHOW NODES lists the numbers and addresses of nodes";
     let node = found.ok_or_else(|| {
         Error::new(ErrorCode::Unknown, format!("there is no node \"{name}\"")).with_hint(hint)
     })?;

@@ -1,7 +1,7 @@
-//! Statements, as the parser hands them to the session.
+//! Statements: the output of the parser.
 //!
-//! Expressions are [`proto::expr::Expr`]; parameters in them are [`Expr::Parameter`] until a portal
-//! binds them. Names of buckets, indexes and settings are folded; paths keep their case.
+//! Expressions are [`proto::expr::Expr`]. Their parameters stay [`Expr::Parameter`] until a portal binds them. Names of
+//! buckets, indexes and settings are folded to lower case; paths keep their case.
 
 use proto::expr::aggregate::AggregateFunction;
 use proto::expr::{ColumnType, Expr};
@@ -22,14 +22,14 @@ pub enum Statement {
     },
     /// `INSERT INTO`.
     Insert(Insert),
-    /// `DELETE FROM`: by id only.
+    /// `DELETE FROM`, by id only.
     Delete {
         /// The bucket.
         bucket: String,
         /// The ids.
         ids: Vec<Expr>,
     },
-    /// `SELECT`, of an index, of a bucket by id, or of constants.
+    /// `SELECT` from an index, from a bucket by id, or of constants.
     Select(Select),
     /// `EXPLAIN SELECT`.
     Explain(Select),
@@ -58,24 +58,24 @@ pub enum Statement {
         /// Not an error if it is not there.
         if_exists: bool,
     },
-    /// What is said about where slices are.
+    /// A statement about the placement of slices and vbuckets.
     Admin(Admin),
-    /// `EXPLAIN REBALANCE`, of one index or of all.
+    /// `EXPLAIN REBALANCE` of one index, or of all.
     ExplainRebalance(Option<String>),
     /// `SHOW`.
     Show(Show),
-    /// `SET name = value`; no value is `RESET name` and `SET name = DEFAULT`.
+    /// `SET name = value`. `None` stands for `RESET name` and `SET name = DEFAULT`.
     Set {
         /// The setting.
         name: String,
-        /// Its new value, or its default.
+        /// The new value; `None` restores the default.
         value: Option<String>,
     },
     /// `RESET ALL`.
     ResetAll,
-    /// `SET TRANSACTION` and what else is accepted because it changes nothing here.
+    /// `SET TRANSACTION` and other statements that are accepted without any effect.
     Nothing {
-        /// The command tag to answer with.
+        /// The command tag of the answer.
         tag: &'static str,
     },
     /// `BEGIN`, `START TRANSACTION`.
@@ -149,7 +149,7 @@ pub enum SelectItem {
     },
 }
 
-/// What an item of a select list computes.
+/// The expression of an item of a select list.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SelectExpr {
     /// A value of each row.
@@ -158,23 +158,23 @@ pub enum SelectExpr {
     Aggregate {
         /// Which.
         function: AggregateFunction,
-        /// Over what; `None` is `count(*)`.
+        /// The aggregated expression; `None` for `count(*)`.
         argument: Option<Expr>,
         /// A cast of the result.
         cast: Option<ColumnType>,
     },
-    /// A function about the session, such as `version()`, with its arguments.
+    /// A function of the session, such as `version()`, with its arguments.
     Session(String, Vec<Expr>),
 }
 
 /// One item of `ORDER BY`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OrderItem {
-    /// By what; an integer is the number of an item of the select list.
+    /// The sort key; an integer is the number of an item of the select list.
     pub expr: Expr,
     /// `DESC`.
     pub descending: bool,
-    /// `NULLS FIRST` (true) or `NULLS LAST`, if said.
+    /// `NULLS FIRST` (true) or `NULLS LAST` (false), if given.
     pub nulls_first: Option<bool>,
 }
 
@@ -195,14 +195,14 @@ pub struct CreateIndex {
     pub include: Vec<TextExpr>,
     /// `WHERE`.
     pub predicate: Option<Expr>,
-    /// `PARTITION BY HASH`: the expressions; `None` is by document id.
+    /// `PARTITION BY HASH`: the expressions; `None` partitions by document id.
     pub partition: Option<Vec<Expr>>,
     /// `slices`, if given.
     pub slices: Option<u16>,
     /// `replicas`, if given.
     pub replicas: Option<u8>,
-    /// `include_apart`.
-    pub include_apart: bool,
+    /// `separate_included_columns`.
+    pub separate_included_columns: bool,
     /// `defer_build`.
     pub defer_build: bool,
     /// The statement, as written.
@@ -229,7 +229,7 @@ pub struct KeyItem {
     pub include_missing: bool,
 }
 
-/// Statements about where slices are. Nodes are named by their numbers or addresses.
+/// Statements about the placement of slices and vbuckets. Nodes are named by number or address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admin {
     /// `REBALANCE [INDEX i]`.
@@ -246,7 +246,7 @@ pub enum Admin {
     DrainNode {
         /// The node.
         node: String,
-        /// Begin, or stop?
+        /// True begins to drain, false stops it.
         drain: bool,
     },
     /// `REMOVE NODE 'n'`.
@@ -260,7 +260,7 @@ pub enum Admin {
         index: String,
         /// The slice.
         slice: SliceNo,
-        /// The node that gives its copy away; the first one of the slice if it is left out.
+        /// The node that gives its copy away; `None` for the first node of the slice.
         from: Option<String>,
         /// The node that gets it.
         to: String,
@@ -279,12 +279,12 @@ pub enum Admin {
         /// The bucket.
         bucket: String,
     },
-    /// `ALTER INDEX i SET (include_apart = …)`.
-    SetIncludeApart {
+    /// `ALTER INDEX i SET (separate_included_columns = …)`.
+    SeparateIncludedColumns {
         /// The index.
         index: String,
-        /// Do its included values have fragments of their own?
-        apart: bool,
+        /// True: the included values have fragments of their own.
+        separate: bool,
     },
     /// `ALTER INDEX i SET (replicas = r)`.
     SetReplicas {

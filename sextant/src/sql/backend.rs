@@ -1,4 +1,4 @@
-//! What a session asks of the cluster. The wire knows nothing else of it, so that a test can stand in.
+//! The interface between a session and the cluster. Tests of the SQL port implement it in memory.
 
 use std::sync::Arc;
 
@@ -16,36 +16,36 @@ use router::ScanBatch;
 
 use super::plan::Relation;
 
-/// The cluster, as a session needs it. Every call may be dropped at any await when its statement is
-/// cancelled; what was sent on by then may still take effect.
+/// The cluster as a session uses it. A cancelled statement drops its call at any await; requests that are already sent may
+/// still take effect.
 #[async_trait]
 pub trait Backend: Send + Sync + 'static {
-    /// The catalog as it is known here.
+    /// The newest catalog that this process has.
     fn catalog(&self) -> Arc<Catalog>;
 
-    /// What a name stands for; asks further before it says that there is nothing (`Unknown`).
+    /// Returns the index or bucket with a name. Asks the coordinator before it fails with `Unknown`.
     async fn relation(&self, name: &str) -> Result<Relation>;
 
-    /// Runs a replicated command. When it answers, the outcome is committed and the catalog here
-    /// shows it; a refusal is an error.
+    /// Runs a replicated command. It returns after the outcome is committed and visible in this process's catalog. A refusal is
+    /// an error.
     async fn command(&self, command: Command) -> Result<Outcome>;
 
-    /// Waits until an index serves scans; an error if it is gone, or cannot be built.
+    /// Waits until an index serves scans; an error if it is dropped.
     async fn wait_ready(&self, index: IndexId) -> Result<()>;
 
-    /// Plans a rebalance, and begins it unless it is a dry run.
+    /// Plans a rebalance, and starts it unless it is a dry run.
     async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan>;
 
-    /// What the coordinator knows of the nodes.
+    /// Returns the coordinator's status with its knowledge of the nodes.
     async fn status(&self) -> Result<CoordinatorStatus>;
 
-    /// Writes documents: all of them or none, durable when it answers.
+    /// Writes documents atomically; they are durable when it returns.
     async fn write(&self, bucket: &BucketInfo, writes: Vec<Write>) -> Result<WriteReply>;
 
-    /// The documents of some ids, `None` for those that are not there.
+    /// Reads documents by id; `None` for missing ones.
     async fn get(&self, bucket: &BucketInfo, ids: Vec<String>) -> Result<Vec<Option<Bytes>>>;
 
-    /// Fixes the epoch that the scans of a transaction read in an index's bucket.
+    /// Chooses and leases the epoch that the scans of a transaction read in an index's bucket.
     async fn pin(
         &self,
         index: IndexId,
@@ -57,18 +57,18 @@ pub trait Backend: Send + Sync + 'static {
     async fn scan(&self, request: ScanRequest) -> Result<Box<dyn BatchSource>>;
 }
 
-/// An epoch that stays readable until this is dropped.
+/// A lease on an epoch, which stays readable until the lease is dropped.
 pub trait EpochPin: Send + Sync {
     /// The epoch.
     fn epoch(&self) -> Epoch;
 }
 
-/// The batches of a scan; dropping it ends the scan.
+/// The batches of a scan. Dropping it ends the scan.
 #[async_trait]
 pub trait BatchSource: Send {
-    /// The next batch, `None` after the last.
+    /// Returns the next batch, `None` after the last.
     async fn next(&mut self) -> Result<Option<ScanBatch>>;
 
-    /// Lays the scan aside until the next batch is asked for, and gives back what others may wait for.
+    /// Parks the scan until the next batch is requested: releases its permit and its buffers.
     fn park(&mut self);
 }

@@ -1,4 +1,4 @@
-//! DDL statements as replicated commands: the same for the SQL and the gRPC port.
+//! Runs DDL statements as replicated commands, for the SQL and the gRPC port.
 
 use proto::Result;
 use proto::model::bucket::VBUCKETS_DEFAULT;
@@ -8,8 +8,8 @@ use super::ast::{CreateBucket, CreateIndex, Statement};
 use super::backend::Backend;
 use super::define::definition;
 
-/// Runs a DDL statement and returns its command tag; `None` for any other statement. Answers after the
-/// command is committed, and after an index that it builds serves scans.
+/// Runs a DDL statement and returns its command tag; `None` for any other statement. It returns after the command is
+/// committed and the indexes that it builds serve scans.
 pub async fn run(backend: &dyn Backend, statement: &Statement) -> Result<Option<&'static str>> {
     Ok(Some(match statement {
         Statement::CreateBucket(create) => create_bucket(backend, create).await?,
@@ -41,7 +41,7 @@ async fn create_bucket(backend: &dyn Backend, create: &CreateBucket) -> Result<&
     Ok("CREATE BUCKET")
 }
 
-/// Answers when the index serves scans, unless its build is put off or it was there before.
+/// Returns after the index serves scans, unless its build is deferred or the index existed before.
 async fn create_index(backend: &dyn Backend, create: &CreateIndex) -> Result<&'static str> {
     let known = backend.catalog().index(&create.name).is_some();
     let command = Command::CreateIndex {

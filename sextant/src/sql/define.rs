@@ -1,5 +1,4 @@
-//! From `CREATE INDEX` to the definition that the cluster keeps: defaults, and the names and types of
-//! the columns.
+//! Turns `CREATE INDEX` into the replicated definition: adds defaults, and names and types of columns.
 
 use proto::expr::Expr;
 use proto::model::index::{IncludedColumn, IndexSpec, KeyPart, PartitionBy, SLICES_DEFAULT};
@@ -7,7 +6,7 @@ use proto::value::path::Step;
 
 use super::ast::{CreateIndex, TextExpr};
 
-/// The definition that a statement declares.
+/// Returns the definition that a statement declares.
 pub fn definition(create: &CreateIndex) -> IndexSpec {
     let mut names = Names { taken: vec!["id".to_owned()] };
     let keys = create.keys.iter().map(|item| KeyPart {
@@ -37,13 +36,13 @@ pub fn definition(create: &CreateIndex) -> IndexSpec {
         },
         slices: create.slices.unwrap_or(SLICES_DEFAULT),
         replicas: create.replicas.unwrap_or(0),
-        include_apart: create.include_apart,
+        include_apart: create.separate_included_columns,
         sql: create.sql.clone(),
     }
 }
 
-/// Gives each column its name: the last field of its path, or its text where that is not a plain
-/// path or is taken. A cast is no part of the path.
+/// Names columns. A column is named by the last field of its path, or by its text if it is not a plain path or the name is
+/// taken. A cast is not part of the path.
 struct Names {
     taken: Vec<String>,
 }
@@ -62,7 +61,7 @@ impl Names {
     }
 }
 
-/// The field that a plain path ends with, casts aside.
+/// The last field of a plain path, without casts.
 pub(crate) fn last_field(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Cast(inner, _) => last_field(inner),

@@ -1,5 +1,5 @@
-//! The dialect that statements are tokenized by: PostgreSQL's literals, quoting, comments and
-//! parameters, without its user-defined operators, so that `a>-5` is a comparison with -5.
+//! The tokenizer's dialect: PostgreSQL's literals, quoting, comments and parameters. It has no user-defined operators, so
+//! that `a>-5` is a comparison with -5.
 
 use std::any::TypeId;
 
@@ -10,7 +10,7 @@ use sqlparser::dialect::{Dialect, PostgreSqlDialect};
 pub struct SextantDialect;
 
 impl Dialect for SextantDialect {
-    /// The tokenizer asks for PostgreSQL by its type in a few places.
+    /// The tokenizer compares the type of the dialect with PostgreSQL's in a few places.
     fn dialect(&self) -> TypeId {
         TypeId::of::<PostgreSqlDialect>()
     }

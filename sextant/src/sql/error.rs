@@ -1,18 +1,17 @@
-//! Errors of the SQL front end: a [`proto::Error`] and, where one is known, the place in the
-//! statement that it speaks of.
+//! Errors of the SQL front end: a [`proto::Error`] with its position in the query text, if known.
 
 use proto::{Error, ErrorCode};
 
-/// An error with its place in the statement's text.
+/// An error with its position in the query text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqlError {
-    /// What went wrong.
+    /// The error.
     pub error: Error,
-    /// The character of the query text that it speaks of, counted from 1.
+    /// The position as the number of a character, from 1.
     pub position: Option<u32>,
 }
 
-/// The result of the SQL front end.
+/// A result of the SQL front end.
 pub type SqlResult<T> = std::result::Result<T, SqlError>;
 
 impl From<Error> for SqlError {
@@ -21,12 +20,12 @@ impl From<Error> for SqlError {
     }
 }
 
-/// A valid request that this version does not support, and what would work instead.
+/// An error for a valid statement that is not supported; the hint says what works instead.
 pub(crate) fn unsupported(message: impl Into<String>, hint: impl Into<String>) -> Error {
     Error::new(ErrorCode::Unsupported, message).with_hint(hint)
 }
 
-/// A name, setting or column that is not there.
+/// An error for an unknown name, setting or column.
 pub(crate) fn unknown(message: impl Into<String>) -> Error {
     Error::new(ErrorCode::Unknown, message)
 }

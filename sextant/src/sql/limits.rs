@@ -1,21 +1,21 @@
-//! What a statement may be at most. Checked before parsing, because what comes after recurses: a
-//! deep expression would overflow the stack when it is built, cloned or dropped.
+//! Limits of statements. They are checked before parsing, because everything after it recurses: a deep expression would
+//! overflow the stack when it is built, cloned or dropped.
 
 use proto::{Error, ErrorCode, Result};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-/// Bytes of one query text. A token takes some 90 bytes of memory, so that the worst text takes
-/// about 400 MB for the moment of its parsing; bulk data goes by COPY, which has no such limit.
+/// Maximum of bytes in a query text. A token takes some 90 bytes of memory, so the worst text takes about 400 MB while it
+/// is parsed. COPY, for bulk data, has no such limit.
 pub const STATEMENT_BYTES_MAX: usize = 4 << 20;
 
-/// Operators of one statement. Each may add a level to the expression's tree; 500 levels take a
-/// quarter of a thread's stack in a debug build.
+/// Maximum of operators in a statement. Each may add a level to the expression tree, and 500 levels take a quarter of a
+/// thread's stack in a debug build.
 pub const OPERATORS_MAX: usize = 500;
 
-/// Parentheses inside each other, for the same reason.
+/// Maximum of nested parentheses, for the same reason.
 pub const NESTING_MAX: usize = 200;
 
-/// Parameters of one statement: the protocol counts them with 16 bits.
+/// Maximum of parameters in a statement: the protocol counts them with 16 bits.
 pub const PARAMETERS_MAX: u16 = u16::MAX;
 
 /// Checks the length of a query text.
@@ -24,13 +24,13 @@ pub fn check_length(sql: &str) -> Result<()> {
         return Ok(());
     }
     let message =
-        format!("a query text of {} bytes; at most {STATEMENT_BYTES_MAX} are taken", sql.len());
+        format!("the query text has {} bytes; the limit is {STATEMENT_BYTES_MAX}", sql.len());
     Err(Error::new(ErrorCode::OverLimit, message)
         .with_hint("load documents with COPY … FROM STDIN"))
 }
 
-/// Checks the operators and the nesting of every statement of a query text; says which token is one
-/// too many.
+/// Checks the operators and the nesting of every statement in a query text. An error has the number of the token that
+/// exceeds a limit.
 pub fn check_tokens(tokens: &[TokenWithSpan]) -> std::result::Result<(), (Error, usize)> {
     let (mut operators, mut nesting) = (0, 0usize);
     let mut previous = &Token::SemiColon;
@@ -51,14 +51,14 @@ pub fn check_tokens(tokens: &[TokenWithSpan]) -> std::result::Result<(), (Error,
                 continue;
             }
         };
-        let error = Error::new(ErrorCode::TooComplex, format!("a statement with {too_much}"));
+        let error = Error::new(ErrorCode::TooComplex, format!("the statement has {too_much}"));
         return Err((error.with_hint("write lists as IN (…), or send several statements"), at));
     }
     Ok(())
 }
 
-/// Does a token add to the depth of an expression? The sign of a number in a list does not: the
-/// parser folds it into the number.
+/// True if a token adds to the depth of an expression. The sign of a number in a list does not, because the parser folds
+/// it into the number.
 fn is_operator(token: &Token, previous: &Token) -> bool {
     match token {
         Token::Minus | Token::Plus => !matches!(previous, Token::LParen | Token::Comma),

@@ -1,12 +1,12 @@
-//! SQL: from the text of a statement to what the cluster is asked for.
+//! SQL: from the text of a statement to requests to the cluster.
 //!
 //! ```text
 //! text ── dialect ──▶ tokens ── limits, parse ──▶ ast::Statement ── plan ──▶ proto::rpc::scan::ScanRequest
 //! ```
 //!
-//! `sqlparser` gives the tokens and the cursor over them; the grammar is our own, since most of our
-//! statements are ours alone and paths into documents are not SQL's column names. Nothing here knows
-//! the wire or the cluster: the session in [`crate::pg`] joins the three.
+//! `sqlparser` provides the tokens and a cursor over them. The grammar is our own, because most statements exist only in
+//! Sextant, and paths into documents are not SQL's column names. This module knows neither the protocol nor the cluster:
+//! the session in [`crate::pg`] connects the three.
 
 pub mod admin;
 pub mod ast;

@@ -1,9 +1,9 @@
-//! Looking into expressions and replacing parts of them.
+//! Inspects expressions and replaces parts of them.
 
 use proto::expr::{CompareOp, Expr};
 use proto::value::path::Step;
 
-/// The expressions directly inside one, to be changed.
+/// The direct subexpressions of an expression.
 fn children_mut(expr: &mut Expr) -> Vec<&mut Expr> {
     match expr {
         Expr::Literal(_)
@@ -21,8 +21,7 @@ fn children_mut(expr: &mut Expr) -> Vec<&mut Expr> {
     }
 }
 
-/// Changes an expression from the outside in; `change` says true where it has put something that is
-/// not to be looked into.
+/// Changes an expression from the outside in. If `change` returns true, the subexpressions are not visited.
 pub(crate) fn rewrite<E>(
     expr: &mut Expr,
     change: &mut impl FnMut(&mut Expr) -> Result<bool, E>,
@@ -33,7 +32,7 @@ pub(crate) fn rewrite<E>(
     children_mut(expr).into_iter().try_for_each(|child| rewrite(child, change))
 }
 
-/// Is it the path `id`, or `META().id`?
+/// True for the path `id` and for `META().id`.
 pub(crate) fn is_id_path(expr: &Expr) -> bool {
     match expr {
         Expr::DocumentId => true,
@@ -42,7 +41,7 @@ pub(crate) fn is_id_path(expr: &Expr) -> bool {
     }
 }
 
-/// The ids that a condition names: `id = 'k'` or `id IN ('k', …)`, `id` being the document's.
+/// The ids in a condition `id = 'k'` or `id IN ('k', …)`; `None` for any other condition.
 pub(crate) fn ids_of(filter: Expr) -> Option<Vec<Expr>> {
     match filter {
         Expr::Compare(CompareOp::Eq, left, right) => {

@@ -1,6 +1,6 @@
-//! The coordinator through whichever member answers: stays with a member that works and goes to the
-//! next when it does not. Commands carry request ids, so asking again is safe; they are asked again
-//! for a while, since a new leader is elected within about a second.
+//! The coordinator through any of its members: a call stays with the member that answered last, and goes to the next one
+//! when that fails. Commands carry request ids, so that a retry is safe. They are retried for a while, because a new
+//! leader is elected within about a second.
 
 use std::future::Future;
 use std::sync::atomic::Ordering;
@@ -13,30 +13,30 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::methods::*;
 use super::peers::Peers;
 
-/// How long a command is asked again while no member can run it.
+/// How long a command is retried while no member can run it.
 const PROPOSE_FOR: Duration = Duration::from_secs(10);
-/// How long is waited between two rounds over the members.
+/// Pause between two rounds over the members.
 const ROUND_PAUSE: Duration = Duration::from_millis(50);
 
-/// The coordinator, whichever member.
+/// The coordinator through any of its members.
 pub(super) struct AnyMember {
     peers: Arc<Peers>,
 }
 
 impl AnyMember {
-    /// Over the members that these peers know.
+    /// Uses the members that `peers` knows.
     pub fn new(peers: Arc<Peers>) -> Self {
         Self { peers }
     }
 
-    /// Asks the members, the preferred one first, until one answers with something final.
+    /// Asks the members in turn, the preferred one first, until one gives a final answer.
     async fn any_member<T, F, Fut>(&self, ask: F) -> Result<T>
     where
         F: Fn(Arc<dyn CoordinatorApi>) -> Fut,
         Fut: Future<Output = Result<T>>,
     {
         let first = self.peers.preferred.load(Ordering::Relaxed);
-        let mut last = Error::unavailable("the cluster has no coordinator members");
+        let mut last = Error::unavailable("the list of coordinator members is empty");
         let members: Vec<NodeId> = self.peers.members().collect();
         for n in 0..members.len() {
             let at = (first + n) % members.len();
@@ -55,7 +55,7 @@ impl AnyMember {
         Err(last)
     }
 
-    /// Rounds until a deadline.
+    /// Asks all members again and again until a final answer or the deadline.
     async fn any_member_until<T, F, Fut>(&self, deadline: Instant, ask: F) -> Result<T>
     where
         F: Fn(Arc<dyn CoordinatorApi>) -> Fut,
@@ -77,7 +77,7 @@ impl AnyMember {
             let request = request.clone();
             async move { member.propose(request).await }
         };
-        // Without a request id a command must not be run twice.
+        // A command without a request id must not run twice.
         match request.request {
             Some(_) => self.any_member_until(deadline, ask).await,
             None => self.any_member(ask).await,
@@ -97,17 +97,19 @@ impl AnyMember {
             let left = deadline.saturating_duration_since(Instant::now());
             async move { member.epoch_covering(bucket, cut, history, left.as_millis() as u64).await }
         });
-        timeout_at(deadline, asked)
-            .await
-            .unwrap_or_else(|_| Err(Error::unavailable("no coordinator gave an epoch in time")))
+        timeout_at(deadline, asked).await.unwrap_or_else(|_| {
+            let text =
+                format!("bucket {bucket}: no coordinator published an epoch within the time-out");
+            Err(Error::unavailable(text))
+        })
     }
 
     async fn refuse_raft(&self, _messages: Vec<Bytes>) -> Result<()> {
-        Err(Error::internal("Raft's messages go to one member"))
+        Err(Error::internal("Raft messages must be sent to a certain member"))
     }
 }
 
-/// How a method is asked of any member: as `via` says in the table.
+/// The body of a method: as `via` says in the table.
 macro_rules! ask {
     ($this:ident, $name:ident($($argument:ident),*), any_member) => {
         $this

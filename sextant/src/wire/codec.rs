@@ -1,10 +1,10 @@
-//! How questions and answers are written: postcard, under one protocol version.
+//! The encoding of requests and replies: postcard.
 
 use bytes::Bytes;
 use proto::{Error, ErrorCode, Result};
 use serde::{Serialize, de::DeserializeOwned};
 
-/// Processes of another protocol version are refused.
+/// The protocol version of this build. Requests of another version are refused.
 pub(super) const PROTOCOL_VERSION: u32 = 7;
 
 pub(super) fn encode<T: Serialize>(value: &T) -> Result<Bytes> {
@@ -16,17 +16,17 @@ pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     postcard::from_bytes(bytes).map_err(unreadable)
 }
 
-/// Takes the number of a method off a question.
+/// Splits a request into the method's number and the encoded arguments.
 pub(super) fn split_method(body: &[u8]) -> Result<(u32, &[u8])> {
     postcard::take_from_bytes(body).map_err(unreadable)
 }
 
-/// An error for a question with a method number that this process does not know.
+/// An error for a request with an unknown method number.
 pub(super) fn no_method(number: u32) -> Error {
-    let text = format!("a message that cannot be read: there is no method {number}");
+    let text = format!("a message cannot be decoded: there is no method {number}");
     Error::new(ErrorCode::Corrupt, text)
 }
 
 fn unreadable(error: postcard::Error) -> Error {
-    Error::new(ErrorCode::Corrupt, format!("a message that cannot be read: {error}"))
+    Error::new(ErrorCode::Corrupt, format!("a message cannot be decoded: {error}"))
 }

@@ -6,19 +6,19 @@ use std::time::Duration;
 use proto::{Error, ErrorCode, Result};
 use tonic::transport::Channel;
 
-/// What the address of a service begins with that only its own process can reach.
+/// Prefix of the address of a service that only its own process can reach.
 pub const LOCAL: &str = "local:";
 
-/// What of a stream may be on its way to a reader that does not read: the product of a gigabyte a second and half a
-/// millisecond, which keeps a fast network busy.
+/// Flow-control window of a stream: how much may be in flight to a reader that does not read. It is the product of a
+/// gigabyte per second and half a millisecond, which keeps a fast network busy.
 pub(super) const STREAM_WINDOW_BYTES: u32 = 512 << 10;
-/// The most that HTTP/2 can say.
+/// Flow-control window of a connection: the maximum of HTTP/2, so that only the windows of streams count.
 const CONNECTION_WINDOW_BYTES: u32 = (1 << 31) - 1;
 
-/// Opens a connection to an address; the simulation has its own way.
+/// Opens a connection to an address; the simulation passes its own implementation.
 pub type Connect = Arc<dyn Fn(&str) -> Result<Channel> + Send + Sync>;
 
-/// Connections over TCP, made when they are first used.
+/// Opens TCP connections; each is established at its first use.
 pub fn tcp_connect() -> Connect {
     Arc::new(|address: &str| {
         let endpoint = Channel::from_shared(format!("http://{address}")).map_err(|error| {

@@ -1,4 +1,4 @@
-//! The directory that services are given.
+//! The directory through which services reach each other.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use proto::rpc::api::{CoordinatorApi, Directory, IndexerApi, ProjectorApi};
 use super::any_member::AnyMember;
 use super::peers::Peers;
 
-/// The directory that services get: [`Peers`] behind a shared handle.
+/// The [`Directory`] over the services and connections of a process.
 #[derive(Clone)]
 pub struct PeerDirectory(pub Arc<Peers>);
 

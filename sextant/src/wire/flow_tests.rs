@@ -1,4 +1,4 @@
-//! What is on its way to a reader that has stopped, over real sockets.
+//! Tests of the data in flight to readers that have stopped, over real sockets.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use proto::env::Env;
-use proto::model::homes::VbucketSet;
+use proto::model::assignment::VbucketSet;
 use proto::model::ids::{Seqno, VbucketId, Vbuuid};
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::Directory;
@@ -21,13 +21,12 @@ use super::directory::PeerDirectory;
 use super::methods::*;
 use super::peers::Peers;
 
-/// As long as a projector makes them.
+/// The size of a projector's largest messages.
 const MESSAGE_BYTES: usize = 4 << 20;
-/// More than a connection of sixteen megabytes has windows for, and more than the streams that HTTP/2 servers usually
-/// allow.
+/// More streams than HTTP/2 servers usually allow, and more than a connection window of sixteen megabytes could feed.
 const STOPPED: usize = 300;
 
-/// A projector that sends frames without end, and counts what was asked of it.
+/// A projector that sends endless frames and counts the bytes.
 struct Flood {
     message_bytes: usize,
     sent: Arc<AtomicUsize>,
@@ -69,7 +68,7 @@ impl ProjectorApi for Flood {
     }
 }
 
-/// A projector behind a socket, and what it has sent.
+/// A projector behind a socket, and the counter of its bytes.
 async fn flood(
     message_bytes: usize,
 ) -> (Arc<dyn ProjectorApi>, Arc<AtomicUsize>, proto::env::Task) {
@@ -94,7 +93,7 @@ fn request() -> SubscribeRequest {
     SubscribeRequest { node, bucket, from: None, last_epoch }
 }
 
-/// Waits until nothing more is sent.
+/// Waits until no further bytes are sent.
 async fn settled(sent: &AtomicUsize) -> usize {
     loop {
         let before = sent.load(Ordering::Relaxed);
@@ -106,7 +105,7 @@ async fn settled(sent: &AtomicUsize) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn to_a_reader_that_stops_no_more_than_a_window_and_two_messages_are_on_their_way() {
+async fn at_most_a_window_and_two_messages_are_in_flight_to_a_stopped_reader() {
     let (projector, sent, _task) = flood(MESSAGE_BYTES).await;
     let mut frames = projector.subscribe(request()).await.unwrap();
     let bound = STREAM_WINDOW_BYTES as usize + 2 * MESSAGE_BYTES;
@@ -122,7 +121,7 @@ async fn to_a_reader_that_stops_no_more_than_a_window_and_two_messages_are_on_th
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn streams_that_nobody_reads_hold_up_no_other_of_the_same_connection() {
+async fn stopped_streams_do_not_block_other_streams_of_their_connection() {
     let (projector, sent, _task) = flood(64 << 10).await;
     let live = async {
         let mut stopped = Vec::new();

@@ -1,13 +1,13 @@
-//! All methods between services, one line each. From this table come the calling end (`remote`), the answering end
-//! (`server`), and the way to whichever member of the coordinator answers (`any_member`).
+//! The table of all methods between services. Macros generate the caller (`remote`), the server's dispatch (`server`), and
+//! the access to any member of the coordinator (`any_member`) from it.
 //!
-//! A new method is a method of its trait in [`proto::rpc::api`] and one line here. The line says:
+//! A new method needs a method of its trait in [`proto::rpc::api`] and one line here. The line has:
 //!
-//! - the method's number on the wire. Calls, which have one answer, and streams are numbered apart. A number is never
-//!   given to another method;
-//! - the method as its trait has it. With `checked by f` the answers pass `f` before the caller gets them;
-//! - for the coordinator, how any member is asked: `via any_member` asks the members in turn, `via own f` runs `f` of
-//!   `AnyMember`.
+//! - The method's number on the wire. Calls, which have one reply, and streams are numbered separately. A number is never
+//!   reused for another method.
+//! - The signature from the trait. With `checked by f`, the stream passes through `f` before the caller gets it.
+//! - For the coordinator: how to ask any member. `via any_member` asks the members in turn, `via own f` runs the method
+//!   `f` of `AnyMember`.
 
 pub(super) use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(super) use proto::rpc::mutation::{
 };
 pub(super) use proto::rpc::scan::{AppliedReport, ShardBatch, ShardScan};
 
-/// Calls a macro with the coordinator's methods.
+/// Passes the coordinator's methods to a macro.
 macro_rules! coordinator_methods {
     ($with:ident) => {
         $with! { CoordinatorApi, local_coordinator;
@@ -51,7 +51,7 @@ macro_rules! coordinator_methods {
     };
 }
 
-/// Calls a macro with a projector's methods.
+/// Passes a projector's methods to a macro.
 macro_rules! projector_methods {
     ($with:ident) => {
         $with! { ProjectorApi, local_projector;
@@ -71,7 +71,7 @@ macro_rules! projector_methods {
     };
 }
 
-/// Calls a macro with an indexer's methods.
+/// Passes an indexer's methods to a macro.
 macro_rules! indexer_methods {
     ($with:ident) => {
         $with! { IndexerApi, local_indexer;

@@ -1,15 +1,15 @@
-//! The transport between services: a direct call where both ends share a process, gRPC otherwise.
+//! The transport between services: a direct call within a process, gRPC between processes.
 //!
-//! [`Peers`] is the [`proto::rpc::api::Directory`] that every service is given. A process registers the
-//! services that it runs itself; all else is reached at the address that the catalog names, over one
-//! HTTP/2 connection per address that reconnects by itself. On the wire a question is the number
-//! of a method (`methods`) and its arguments in postcard, its answer the same type that the trait returns, or an error.
+//! Each service gets a [`PeerDirectory`], the [`proto::rpc::api::Directory`] over the [`Peers`] of its process. A process
+//! registers the services that it runs. Other services are reached at the address in the catalog, over one HTTP/2
+//! connection per address that reconnects by itself. A request is the number of a method (`methods`) and its arguments in
+//! postcard; the reply is the result of the trait's method.
 //!
-//! Flow: a stream's reader grants credit by reading. Of what it has not read, the transport takes one window
-//! (`STREAM_WINDOW_BYTES`) and a message or two; then the sender's channel, bounded in bytes too, fills, and
-//! the sender waits. The connection grants more than all its streams together ever use, so that streams nobody
-//! reads hold up no other: scans of slow clients neither each other nor what an indexer says it has applied, backfills
-//! that wait for memory no maintenance stream.
+//! Flow control: a reader grants credit by reading. Without it the transport takes one window (`STREAM_WINDOW_BYTES`) and
+//! a message or two. Then the sender's channel, which is bounded in bytes too, fills up, and the sender waits. The window
+//! of the connection is larger than those of all its streams together, so that stopped streams do not block others: scans
+//! of slow clients block neither each other nor an indexer's reports of applied epochs, and backfills that wait for memory
+//! do not block maintenance streams.
 
 mod any_member;
 mod codec;

@@ -1,4 +1,4 @@
-//! The services of this process, and the connections to those of others.
+//! The services of this process, and the connections to other processes.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -12,10 +12,10 @@ use tonic::transport::Channel;
 use super::connect::{Connect, LOCAL};
 use super::remote::Remote;
 
-/// Who can be reached from this process, and how.
+/// The services of this process, and the connections to other processes.
 pub struct Peers {
     coordinators: Vec<(NodeId, String)>,
-    /// The place in `coordinators` of the member that answered last.
+    /// Index in `coordinators` of the member that answered last.
     pub(super) preferred: AtomicUsize,
     local_coordinators: DashMap<NodeId, Arc<dyn CoordinatorApi>>,
     local_projectors: DashMap<NodeId, Arc<dyn ProjectorApi>>,
@@ -25,7 +25,7 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// A directory that knows where the coordinator's members are.
+    /// Peers with the addresses of the coordinator's members.
     pub fn new(coordinators: Vec<(NodeId, String)>, connect: Connect) -> Arc<Self> {
         Arc::new(Self {
             coordinators,
@@ -38,27 +38,27 @@ impl Peers {
         })
     }
 
-    /// A coordinator member runs in this process.
+    /// Registers a coordinator member of this process.
     pub fn add_coordinator(&self, node: NodeId, service: Arc<dyn CoordinatorApi>) {
         self.local_coordinators.insert(node, service);
     }
 
-    /// A coordinator member of this process was stopped.
+    /// Removes a stopped coordinator member of this process.
     pub fn remove_coordinator(&self, node: NodeId) {
         self.local_coordinators.remove(&node);
     }
 
-    /// A projector runs in this process.
+    /// Registers a projector of this process.
     pub fn add_projector(&self, node: NodeId, service: Arc<dyn ProjectorApi>) {
         self.local_projectors.insert(node, service);
     }
 
-    /// An indexer runs in this process.
+    /// Registers an indexer of this process.
     pub fn add_indexer(&self, node: NodeId, service: Arc<dyn IndexerApi>) {
         self.local_indexers.insert(node, service);
     }
 
-    /// An indexer of this process was stopped.
+    /// Removes a stopped indexer of this process.
     pub fn remove_indexer(&self, node: NodeId) {
         self.local_indexers.remove(&node);
     }
@@ -68,35 +68,35 @@ impl Peers {
         self.coordinators.iter().map(|(id, _)| *id)
     }
 
-    /// One member of the coordinator, here or elsewhere.
+    /// One member of the coordinator, in this or another process.
     pub(super) fn coordinator_member(&self, node: NodeId) -> Result<Arc<dyn CoordinatorApi>> {
         if let Some(local) = self.local_coordinators.get(&node) {
             return Ok(Arc::clone(&local));
         }
         match self.coordinators.iter().find(|(id, _)| *id == node) {
             Some((_, address)) => Ok(Arc::new(self.remote(node, address))),
-            None => Err(Error::unavailable(format!("there is no coordinator member {node}"))),
+            None => Err(Error::unavailable(format!("node {node} is not a coordinator member"))),
         }
     }
 
-    /// The coordinator member of this process with this number.
+    /// Returns a coordinator member of this process.
     pub(super) fn local_coordinator(&self, node: NodeId) -> Result<Arc<dyn CoordinatorApi>> {
         not_here(self.local_coordinators.get(&node).map(|service| Arc::clone(&service)), node)
     }
 
-    /// The projector of this process with this number.
+    /// Returns a projector of this process.
     pub(super) fn local_projector(&self, node: NodeId) -> Result<Arc<dyn ProjectorApi>> {
         not_here(self.local_projectors.get(&node).map(|service| Arc::clone(&service)), node)
     }
 
-    /// The indexer of this process with this number.
+    /// Returns an indexer of this process.
     pub(super) fn local_indexer(&self, node: NodeId) -> Result<Arc<dyn IndexerApi>> {
         not_here(self.local_indexers.get(&node).map(|service| Arc::clone(&service)), node)
     }
 
     pub(super) fn remote(&self, node: NodeId, address: &str) -> Remote {
         let channel = match self.channels.get(address) {
-            _ if address.starts_with(LOCAL) => Err(Error::unavailable("it is stopped")),
+            _ if address.starts_with(LOCAL) => Err(Error::unavailable("the service is stopped")),
             Some(channel) => Ok(channel.clone()),
             None => (self.connect)(address).inspect(|channel| {
                 self.channels.insert(address.to_owned(), channel.clone());

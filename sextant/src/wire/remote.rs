@@ -1,4 +1,4 @@
-//! The calling end: a service in another process, over gRPC.
+//! The client of services in other processes, over gRPC.
 
 use async_trait::async_trait;
 use futures::StreamExt;
@@ -22,7 +22,7 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    /// The node at an address.
+    /// The service of a node at an address.
     pub fn new(node: NodeId, address: &str, channel: Result<Channel>) -> Self {
         let channel = channel.map_err(|error| error.context(format!("node {node} at {address}")));
         let client = channel.map(|channel| {
@@ -38,7 +38,8 @@ impl Remote {
         Ok(PeerRequest { version: PROTOCOL_VERSION, node: self.node.0, body })
     }
 
-    /// A lost connection, a refused one, a message too large: all but the last may pass.
+    /// Turns a gRPC status into an error. A message that is too large stays too large; anything else may pass, so the caller
+    /// may retry.
     fn unreachable(&self, status: tonic::Status) -> Error {
         let message = format!("node {} at {}: {}", self.node, self.address, status.message());
         match status.code() {
@@ -64,10 +65,12 @@ impl Remote {
         let replies = self.client.clone()?.open(request).await.map_err(|s| self.unreachable(s))?;
         let mut replies = replies.into_inner();
         let node = self.clone();
-        // The first reply says whether the question was accepted.
+        // The first reply says whether the stream was opened.
         match replies.message().await.map_err(|s| node.unreachable(s))? {
             Some(first) => decode::<Result<()>>(&first.body)??,
-            None => return Err(Error::unavailable(format!("node {} closed a stream", self.node))),
+            None => {
+                return Err(Error::unavailable(format!("node {} closed the stream", self.node)));
+            }
         }
         Ok(Box::pin(replies.map(move |reply| {
             let reply = reply.map_err(|status| node.unreachable(status))?;
@@ -76,7 +79,7 @@ impl Remote {
     }
 }
 
-/// Blocks are read in place later on, so they are checked here.
+/// Checks the blocks of a scan here, because they are read in place later.
 fn check_rows(batches: ResultStream<ShardBatch>) -> ResultStream<ShardBatch> {
     Box::pin(batches.map(|batch| {
         let batch = batch?;
@@ -123,10 +126,10 @@ indexer_methods!(call_remote);
 mod tests {
     use super::*;
 
-    /// What a process of this protocol version reads: the number as an integer of variable length, then the arguments
-    /// one after another, as of an enum's variant.
+    /// Postcard writes an enum as its variant's number, then the fields. Requests used to be such enums, so the number and
+    /// the arguments of a method must have the same bytes.
     #[test]
-    fn a_question_is_written_as_ever() {
+    fn a_request_has_the_encoding_of_an_enum() {
         #[derive(Serialize)]
         #[allow(dead_code)]
         enum Call {

@@ -1,4 +1,4 @@
-//! The serving end: takes questions from other processes to the services of this one.
+//! The server of this process's services for other processes.
 
 use std::marker::PhantomData;
 
@@ -14,14 +14,14 @@ use super::codec::{PROTOCOL_VERSION, decode, encode, no_method, split_method};
 use super::methods::*;
 use super::peers::Peers;
 
-/// The gRPC service through which other processes reach the services that this one has registered.
+/// The gRPC service for the registered services of this process.
 pub fn peer_service(peers: Arc<Peers>) -> PeerServer<impl Peer> {
-    PeerServer::new(Server { peers })
+    PeerServer::new(PeerEndpoint { peers })
         .max_decoding_message_size(PEER_MESSAGE_BYTES_MAX)
         .max_encoding_message_size(PEER_MESSAGE_BYTES_MAX)
 }
 
-struct Server {
+struct PeerEndpoint {
     peers: Arc<Peers>,
 }
 
@@ -38,12 +38,12 @@ fn check_version(request: &PeerRequest) -> std::result::Result<(), Status> {
         return Ok(());
     }
     Err(Status::failed_precondition(format!(
-        "protocol version {}, this process speaks {PROTOCOL_VERSION}: run one version of sextant everywhere",
+        "the request has protocol version {}, this process has {PROTOCOL_VERSION}: run the same version of sextant everywhere",
         request.version
     )))
 }
 
-/// The methods of one service, as this process answers them.
+/// Dispatches the methods of one service.
 struct Methods<T: ?Sized>(PhantomData<T>);
 
 macro_rules! answer_methods {
@@ -59,7 +59,7 @@ macro_rules! answer_methods {
         )* }
     ) => {
         impl Methods<dyn $api> {
-            /// Answers a call; `None` where the number is another service's.
+            /// Answers a call; `None` if the method belongs to another service.
             async fn answer(
                 peers: &Peers,
                 node: NodeId,
@@ -79,7 +79,7 @@ macro_rules! answer_methods {
                 }
             }
 
-            /// Opens a stream; `None` where the number is another service's.
+            /// Opens a stream; `None` if the method belongs to another service.
             async fn open(
                 peers: &Peers,
                 node: NodeId,
@@ -106,7 +106,7 @@ coordinator_methods!(answer_methods);
 projector_methods!(answer_methods);
 indexer_methods!(answer_methods);
 
-impl Server {
+impl PeerEndpoint {
     async fn answer(&self, node: NodeId, question: &[u8]) -> Reply {
         let (number, arguments) = match split_method(question) {
             Ok(split) => split,
@@ -141,7 +141,7 @@ impl Server {
     }
 }
 
-/// A first reply that says the question was accepted, then the answers.
+/// The replies of an open stream: a first one that says that it is open, then the items.
 fn replies<T: Serialize + 'static>(
     answers: impl Stream<Item = Result<T>> + Send + 'static,
 ) -> Replies {
@@ -149,8 +149,8 @@ fn replies<T: Serialize + 'static>(
     Box::pin(accepted.chain(answers.map(reply)))
 }
 
-/// A reply with a date of its own: hyper would otherwise put in the system's, and the bytes on the wire,
-/// so the simulation's course, would depend on a clock.
+/// A reply with a fixed date header. Hyper would otherwise add the system's date; then the bytes on the wire, and so the
+/// course of the simulation, would depend on a clock.
 fn undated<T>(reply: T) -> Response<T> {
     let mut response = Response::new(reply);
     let epoch = tonic::metadata::MetadataValue::from_static("Thu, 01 Jan 1970 00:00:00 GMT");
@@ -159,7 +159,7 @@ fn undated<T>(reply: T) -> Response<T> {
 }
 
 #[tonic::async_trait]
-impl Peer for Server {
+impl Peer for PeerEndpoint {
     type OpenStream = Replies;
 
     async fn call(

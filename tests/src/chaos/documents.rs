@@ -173,7 +173,7 @@ pub const INDEXES: [TestIndex; 5] = [
     TestIndex {
         name: "by_writer",
         declared: "ON c (w, n::int8) INCLUDE (v) PARTITION BY HASH (w) \
-                   WITH (slices = 4, replicas = 1, include_apart = true)",
+                   WITH (slices = 4, replicas = 1, separate_included_columns = true)",
         columns: &["w", "n"],
         descending: &[false, false],
         keys: |content| vec![vec![Cell::Text(content.writer.clone()), Cell::Int(content.n)]],

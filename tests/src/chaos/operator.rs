@@ -134,7 +134,7 @@ fn statement(random: &mut fastrand::Rng, drained: &mut Option<u64>) -> String {
             format!("DRAIN NODE '{node}'")
         }
         4 => format!("ALTER INDEX big SET (replicas = {})", random.u32(..2)),
-        5 => format!("ALTER INDEX by_writer SET (include_apart = {})", random.bool()),
+        5 => format!("ALTER INDEX by_writer SET (separate_included_columns = {})", random.bool()),
         _ => format!("ALTER INDEX by_n MOVE SLICE {} TO '{node}'", random.u32(..6)),
     }
 }

@@ -11,7 +11,7 @@ use proto::model::index::{IndexInfo, IndexState};
 use proto::model::topology::TopologyProvider;
 use proto::rpc::api::Heartbeat;
 use router::epochs::applied::{AppliedEpochs, readable_from};
-use router::virtual_scan::{Part, Progress};
+use router::virtual_scan::{Part, UnorderedProgress};
 
 use super::world::{BUCKET, Event, ROUTER, World};
 
@@ -24,7 +24,7 @@ const SCANS_MAX: usize = 4;
 pub struct Scan {
     index: Arc<IndexInfo>,
     epoch: Epoch,
-    progress: Progress,
+    progress: UnorderedProgress,
     rows: Vec<(u16, u32)>,
     since_ms: u64,
 }
@@ -89,7 +89,7 @@ impl World {
         let chosen = router.applied.newest_common(&index);
         let Some(epoch) = chosen.filter(|e| from.is_some_and(|from| *e >= from)) else { return };
         self.judge_choice(epoch);
-        let progress = Progress::new(&index.topology);
+        let progress = UnorderedProgress::new(&index.topology);
         let since_ms = self.now_ms;
         self.router.last_scan += 1;
         let number = self.router.last_scan;

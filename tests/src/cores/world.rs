@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use coordinator::testing::{CopyCheck, HistoryQuery, RaftMessage};
+use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
 use proto::model::history::SourceHistory;
-use proto::model::homes::VbucketSet;
 use proto::model::ids::{BucketId, Epoch, IndexId, MoveId, NodeId};
 use proto::rpc::api::Heartbeat;
 use proto::rpc::command::{CommandRequest, Outcome, RequestId};
@@ -324,7 +324,7 @@ impl World {
             }
             Event::Copied { at, index, id } => self.copied(at, index, id),
             Event::Report(report) => self.router.applied.report(report),
-            Event::Lost(node) => self.router.applied.lost(node),
+            Event::Lost(node) => self.router.applied.forget(node),
             Event::Upkeep(at) => self.upkeep(at),
             Event::Scan => {
                 let ms = self.random.u64(50..400);

@@ -1,4 +1,4 @@
-//! After the traffic: every index against the model, row for row.
+//! The checks after the traffic: every index is compared with the model, row for row.
 
 use futures::StreamExt;
 use proto::Result;
@@ -7,13 +7,13 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::model::{City, Model};
 use super::report::{Report, progress};
-use super::sql_error::sql;
+use super::sql_error::sql_error;
 
 /// Runs the checks.
 pub async fn run(client: &Client, model: &Model, quiet: bool, report: &mut Report) -> Result<()> {
-    client.batch_execute("SET consistency = 'request_plus'").await.map_err(sql("SET"))?;
+    client.batch_execute("SET consistency = 'request_plus'").await.map_err(sql_error("SET"))?;
     full_scan(client, model, report).await?;
-    let bar = progress(quiet, 1, "every index against a plain evaluation");
+    let bar = progress(quiet, 1, "comparing every index with the model");
     let questions = questions(model);
     bar.set_length(questions.len() as u64);
     for (statement, expected) in questions {
@@ -26,7 +26,7 @@ pub async fn run(client: &Client, model: &Model, quiet: bool, report: &mut Repor
     Ok(())
 }
 
-/// The whole of an index in its order, as fast as it comes.
+/// Reads a whole index in order, and measures the best rate of five.
 async fn full_scan(client: &Client, model: &Model, report: &mut Report) -> Result<()> {
     let statement = "COPY (SELECT id, country, population FROM by_country \
                      ORDER BY country, population DESC) TO STDOUT";
@@ -35,10 +35,10 @@ async fn full_scan(client: &Client, model: &Model, report: &mut Report) -> Resul
     for _ in 0..5 {
         text.clear();
         let begun = Instant::now();
-        let stream = client.copy_out(statement).await.map_err(sql("COPY TO STDOUT"))?;
+        let stream = client.copy_out(statement).await.map_err(sql_error("COPY TO STDOUT"))?;
         let mut stream = Box::pin(stream);
         while let Some(piece) = stream.next().await {
-            text.extend_from_slice(&piece.map_err(sql("COPY TO STDOUT"))?);
+            text.extend_from_slice(&piece.map_err(sql_error("COPY TO STDOUT"))?);
         }
         best = best.min(begun.elapsed().as_secs_f64());
         report.scans += 1;
@@ -55,7 +55,7 @@ async fn full_scan(client: &Client, model: &Model, report: &mut Report) -> Resul
 type Rows = Vec<Vec<Option<String>>>;
 
 async fn rows(client: &Client, statement: &str) -> Result<Rows> {
-    let messages = client.simple_query(statement).await.map_err(sql(statement))?;
+    let messages = client.simple_query(statement).await.map_err(sql_error(statement))?;
     let row = |message: SimpleQueryMessage| match message {
         SimpleQueryMessage::Row(row) => {
             Some((0..row.len()).map(|n| row.get(n).map(str::to_owned)).collect())
@@ -69,7 +69,7 @@ fn some<const N: usize>(rows: impl IntoIterator<Item = [String; N]>) -> Rows {
     rows.into_iter().map(|row| row.into_iter().map(Some).collect()).collect()
 }
 
-/// Statements, and what the model answers.
+/// Statements with the model's answers.
 fn questions(model: &Model) -> Vec<(String, Rows)> {
     let mut questions = by_country(model);
     questions.extend(by_name(model));

@@ -1,11 +1,11 @@
-//! The demo's own idea of the documents: a map, and plain evaluation of each question over all of it.
-//! It shares nothing with the product but the documents.
+//! The demo's model: a map of the documents, and a plain evaluation of each query over all of them. The model shares no
+//! code with the product.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// A city as the demo understands it.
+/// A city of the model.
 #[derive(Clone, Debug)]
 pub struct City {
     /// The whole document.
@@ -45,7 +45,7 @@ impl City {
 pub struct Model(pub BTreeMap<String, City>);
 
 impl Model {
-    /// From JSON lines.
+    /// Parses JSON lines.
     pub fn parse(lines: &str) -> Result<Self, serde_json::Error> {
         let mut cities = BTreeMap::new();
         for line in lines.lines() {
@@ -61,7 +61,7 @@ impl Model {
         self.0.values().map(City::population).sum()
     }
 
-    /// `id, country, population` of what passes, by country and descending population.
+    /// Returns `id, country, population` of the matching cities, by country and descending population.
     pub fn by_country(&self, wanted: impl Fn(&City) -> bool) -> Vec<[String; 3]> {
         let mut rows: Vec<_> = self.0.iter().filter(|(_, city)| wanted(city)).collect();
         rows.sort_by(|(left_id, left), (right_id, right)| {
@@ -77,7 +77,7 @@ impl Model {
         rows.into_iter().map(row).collect()
     }
 
-    /// `id, name` of what passes, by the name in lower case, then country.
+    /// Returns `id, name` of the matching cities, by lower-case name, then country.
     pub fn by_name(&self, wanted: impl Fn(&City) -> bool) -> Vec<[String; 2]> {
         let mut rows: Vec<_> = self.0.iter().filter(|(_, city)| wanted(city)).collect();
         rows.sort_by_cached_key(|(id, city)| {

@@ -1,5 +1,4 @@
-//! A node joins and gets its share of the slices, another one is emptied, and nobody who scans or writes
-//! notices more than that it takes a little longer.
+//! An indexer joins and gets its share of the slices, then another indexer is drained, while scans and writes continue.
 
 use std::time::Duration;
 
@@ -10,21 +9,21 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 use super::super::client::connect;
 use super::model::Model;
 use super::report::{Report, percentile_ms, progress};
-use super::sql_error::sql;
+use super::sql_error::sql_error;
 use super::traffic;
 use crate::roles::Cluster;
 
-/// For how long scans are measured before anything moves, and again afterwards.
+/// How long scans are measured at rest, before the moves and again after them.
 const REST: Duration = Duration::from_secs(1);
-/// Most time for all moves of a step.
+/// Time limit for all moves of one step.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The node that is emptied, the first indexer.
+/// The drained node: the first indexer.
 const DRAINED: &str = "200";
 
-/// When something began and when it had ended.
-type Window = (Instant, Instant);
+/// Beginning and end of a step.
+type TimeSpan = (Instant, Instant);
 
-/// Runs the moves beside the traffic; returns the documents as the writer has left them.
+/// Runs the moves during traffic; returns the model with all of the writer's changes.
 pub async fn run(
     cluster: &mut Cluster,
     at: &str,
@@ -51,30 +50,30 @@ pub async fn run(
     Ok(model)
 }
 
-async fn at_rest() -> Window {
+async fn at_rest() -> TimeSpan {
     let begun = Instant::now();
     sleep(REST).await;
     (begun, Instant::now())
 }
 
-/// Moves to a node that has joined, then moves off another: when each was.
+/// Moves slices to a new node, then off another one; returns when each step ran.
 async fn events(
     cluster: &mut Cluster,
     at: &str,
     quiet: bool,
     report: &mut Report,
-) -> Result<Vec<Window>> {
-    let bar = progress(quiet, 3, "a node joins, another is drained");
+) -> Result<Vec<TimeSpan>> {
+    let bar = progress(quiet, 3, "one node joins, another is drained");
     let client = connect(at).await?;
     let mut windows = Vec::new();
     let joined = cluster.add_indexer().await?.to_string();
-    until(&client, "the new node is known", async || {
+    until(&client, "the registration of the new node", async || {
         Ok(column(&client, "SHOW NODES", "node").await?.contains(&joined))
     })
     .await?;
     for statement in ["REBALANCE".to_owned(), format!("DRAIN NODE '{DRAINED}'")] {
         let begun = Instant::now();
-        client.batch_execute(&statement).await.map_err(sql(&statement))?;
+        client.batch_execute(&statement).await.map_err(sql_error(&statement))?;
         let drains = statement.starts_with("DRAIN");
         until(&client, &statement, async || {
             let nodes = column(&client, "SHOW SLICES", "node").await?;
@@ -99,7 +98,7 @@ async fn events(
     Ok(windows)
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 async fn until(
     client: &Client,
     what: &str,
@@ -115,14 +114,15 @@ async fn until(
         Ok(outcome) => outcome,
         Err(_) => {
             let notes = column(client, "SHOW MOVES", "note").await?;
-            Err(Error::unavailable(format!("not within {PATIENCE:?}: {what}; moves: {notes:?}")))
+            let text = format!("{what} did not finish within {PATIENCE:?}; moves: {notes:?}");
+            Err(Error::unavailable(text))
         }
     }
 }
 
-/// A column of what SHOW answers; empty for NULL.
+/// Returns one column of a SHOW statement, with empty text for NULL.
 async fn column(client: &Client, statement: &str, name: &str) -> Result<Vec<String>> {
-    let messages = client.simple_query(statement).await.map_err(sql(statement))?;
+    let messages = client.simple_query(statement).await.map_err(sql_error(statement))?;
     let cell = |message: SimpleQueryMessage| match message {
         SimpleQueryMessage::Row(row) => Some(row.get(name).unwrap_or_default().to_owned()),
         _ => None,
@@ -130,9 +130,8 @@ async fn column(client: &Client, statement: &str, name: &str) -> Result<Vec<Stri
     Ok(messages.into_iter().filter_map(cell).collect())
 }
 
-/// Of the scans that began within some windows: how many per second, and the 99th percentile of their times
-/// in milliseconds.
-fn scans_within(report: &Report, windows: &[Window]) -> (f64, f64) {
+/// Returns the rate per second and the 99th percentile in milliseconds of the scans that began within some windows.
+fn scans_within(report: &Report, windows: &[TimeSpan]) -> (f64, f64) {
     let within = |at: Instant| windows.iter().any(|(from, to)| (*from..*to).contains(&at));
     let times: Vec<Duration> =
         report.timed.iter().filter(|(at, _)| within(*at)).map(|(_, time)| *time).collect();

@@ -1,4 +1,4 @@
-//! What the demo found out, as a table for people and a line for programs.
+//! The demo's report: a table for people, or one line of JSON for programs.
 
 use std::time::Duration;
 
@@ -8,56 +8,57 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use tokio::time::Instant;
 
-/// Figures and checks.
+/// Measurements and check results.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
     /// Documents loaded.
     pub documents: u64,
-    /// COPY over the wire, durable, with two indexes present.
+    /// Rate of COPY over the SQL port: durable, with two indexes present.
     pub ingest_docs_per_s: u64,
-    /// The index that was created while writes went on: entries a second until it served scans.
+    /// Build rate of the index that was created during writes, until it served scans.
     pub build_entries_per_s: u64,
-    /// Writes (updates and deletes) while scans ran.
+    /// Updates and deletes while scans ran.
     pub writes: u64,
     /// Scans that were checked.
     pub scans: u64,
-    /// A full ordered scan over the wire.
+    /// Rate of a full ordered scan over the SQL port.
     pub scan_rows_per_s: u64,
-    /// From a write to the first `any` scan that shows it, median.
+    /// Median time from a write to the first `any` scan that shows it.
     pub visible_ms_median: f64,
-    /// A `request_plus` scan of one row while idle, median.
+    /// Median time of a `request_plus` scan of one row without other load.
     pub request_plus_ms_median: f64,
-    /// From the leader's death to the next DDL statement that was accepted.
+    /// Time from the kill of the leader to the next accepted DDL statement.
     pub failover_ms: f64,
     /// Leaders killed.
     pub coordinator_failovers: u64,
-    /// Slices that were moved to a node that joined, and off one that was drained.
+    /// Slices moved to the new node and off the drained one.
     pub moves: u64,
     /// Moves that were undone.
     pub moves_undone: u64,
-    /// How long the moves took in all.
+    /// Total time of the moves.
     pub moves_ms: f64,
-    /// Checks that did not hold while slices moved.
+    /// Failed checks while slices moved.
     pub moves_wrong_answers: u64,
-    /// Scans (each of a whole index) per second while slices moved, of those at rest; writes go on in both.
+    /// Scan rate while slices moved, divided by the rate at rest. Each scan reads a whole index, and writes continue in
+    /// both cases.
     pub moves_scan_rate_ratio: f64,
-    /// The 99th percentile of these scans' times at rest.
+    /// 99th percentile of the scan times at rest.
     pub scan_rest_ms_p99: f64,
-    /// The same while slices moved.
+    /// 99th percentile of the scan times while slices moved.
     pub scan_moves_ms_p99: f64,
-    /// Checks that held.
+    /// Passed checks.
     pub checks_passed: u64,
-    /// Checks that did not.
+    /// Failed checks.
     pub checks_failed: u64,
-    /// When scans of a whole index began, and how long they took.
+    /// Start and duration of the scans of a whole index.
     #[serde(skip)]
     pub timed: Vec<(Instant, Duration)>,
-    /// The first failures, in words.
+    /// Descriptions of the first failures.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<String>,
 }
 
-/// Failures that are told in words; the rest is counted.
+/// Maximum of described failures; further ones are only counted.
 const FAILURES_TOLD: usize = 20;
 
 impl Report {
@@ -73,7 +74,7 @@ impl Report {
         }
     }
 
-    /// Takes in what another task found.
+    /// Adds the results of another task.
     pub fn merge(&mut self, other: Report) {
         self.writes += other.writes;
         self.scans += other.scans;
@@ -105,14 +106,14 @@ impl Report {
         row("request_plus while idle, median", format!("{:.1} ms", self.request_plus_ms_median));
         row("leader killed to DDL accepted", format!("{:.0} ms", self.failover_ms));
         row(
-            "slices moved to a node that joined and off a drained one",
+            "slices moved to a new node and off a drained one",
             format!("{} in {:.1} s, {} undone", self.moves, self.moves_ms / 1e3, self.moves_undone),
         );
         row("wrong answers while slices moved", self.moves_wrong_answers.to_string());
         row(
-            "scans while slices moved, against rest",
+            "scans while slices moved, compared with rest",
             format!(
-                "{:.0} % of the rate; p99 {:.0} ms, not {:.0} ms",
+                "{:.0} % of the rate; p99 {:.0} ms instead of {:.0} ms",
                 self.moves_scan_rate_ratio * 100.0,
                 self.scan_moves_ms_p99,
                 self.scan_rest_ms_p99
@@ -127,7 +128,7 @@ impl Report {
     }
 }
 
-/// A progress bar, or nothing where only a program listens.
+/// A progress bar; hidden if `quiet`.
 pub fn progress(quiet: bool, len: u64, what: &'static str) -> ProgressBar {
     let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
     let bar = ProgressBar::with_draw_target(Some(len), target);
@@ -144,7 +145,7 @@ pub fn median_ms(samples: Vec<Duration>) -> f64 {
     percentile_ms(samples, 50)
 }
 
-/// What so many of a hundred samples are not above, in milliseconds.
+/// A percentile, in milliseconds.
 pub fn percentile_ms(mut samples: Vec<Duration>, percent: usize) -> f64 {
     samples.sort();
     let sample = samples.get(samples.len() * percent / 100);

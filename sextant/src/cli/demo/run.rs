@@ -1,4 +1,4 @@
-//! Runs the demo from its beginning to its end.
+//! Runs the demo.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use super::super::client::connect;
 use super::super::signal::stop_signal;
 use super::model::Model;
 use super::report::{Report, median_ms, progress};
-use super::sql_error::sql;
+use super::sql_error::sql_error;
 use super::{final_checks, rebalance, traffic};
 use crate::roles::{Cluster, ClusterConfig, Ports, Server};
 
 /// GeoNames, CC BY 4.0; see assets/README.md.
 const CITIES: &[u8] = include_bytes!("../../../assets/cities.jsonl.zst");
-/// How many samples a latency's median is taken from.
+/// Number of samples for the median of a latency.
 const LATENCY_SAMPLES: usize = 31;
 
 /// `sextant demo`
@@ -32,16 +32,16 @@ pub struct Args {
     serve: bool,
 }
 
-/// Runs the demo; an error if a check did not hold.
+/// Runs the demo; an error if a check fails.
 pub async fn run(args: Args) -> Result<()> {
     let data = std::env::temp_dir().join(format!("sextant-demo-{}", std::process::id()));
     let outcome = demo(&args, &data).await;
-    // The data is the demo's own; leaving it behind does no harm but takes room.
+    // A failure here only leaves temporary files behind.
     let _ = Env::real().fs.remove_dir_all(&data);
     let report = outcome?;
     match report.checks_failed {
         0 => Ok(()),
-        failed => Err(Error::internal(format!("{failed} checks did not hold"))),
+        failed => Err(Error::internal(format!("the demo found {failed} failed checks"))),
     }
 }
 
@@ -94,67 +94,74 @@ async fn load(
         "CREATE INDEX big_cities ON cities (population::int8 DESC) INCLUDE (name, country) \
          WHERE population >= 1000000",
     ] {
-        client.batch_execute(statement).await.map_err(sql(statement))?;
+        client.batch_execute(statement).await.map_err(sql_error(statement))?;
     }
-    let bar = progress(quiet, model.0.len() as u64, "COPY of the cities, two indexes present");
+    let bar = progress(quiet, model.0.len() as u64, "COPY of the cities with two indexes");
     let begun = Instant::now();
     let sink =
-        client.copy_in("COPY cities FROM STDIN (FORMAT jsonl)").await.map_err(sql("COPY"))?;
+        client.copy_in("COPY cities FROM STDIN (FORMAT jsonl)").await.map_err(sql_error("COPY"))?;
     let mut sink = Box::pin(sink);
     let mut rest = lines.as_bytes();
     while !rest.is_empty() {
         let (piece, tail) = rest.split_at(rest.len().min(64 << 10));
         let piece = bytes::Bytes::copy_from_slice(piece);
         bar.inc(piece.iter().filter(|byte| **byte == b'\n').count() as u64);
-        sink.send(piece).await.map_err(sql("COPY"))?;
+        sink.send(piece).await.map_err(sql_error("COPY"))?;
         rest = tail;
     }
-    let stored = sink.as_mut().finish().await.map_err(sql("COPY"))?;
+    let stored = sink.as_mut().finish().await.map_err(sql_error("COPY"))?;
     let seconds = begun.elapsed().as_secs_f64();
     bar.finish();
     report.documents = stored;
     report.ingest_docs_per_s = (stored as f64 / seconds) as u64;
     report.check(stored == model.0.len() as u64, || format!("COPY stored {stored} documents"));
-    client.batch_execute("SET consistency = 'request_plus'").await.map_err(sql("SET"))?;
+    client.batch_execute("SET consistency = 'request_plus'").await.map_err(sql_error("SET"))?;
     let big = model.0.values().filter(|city| city.population() >= 1_000_000).count() as i64;
     for (statement, expected) in [
         ("SELECT count(*) FROM by_country", model.0.len() as i64),
         ("SELECT count(*) FROM big_cities", big),
     ] {
-        let count: i64 = client.query_one(statement, &[]).await.map_err(sql(statement))?.get(0);
+        let count: i64 =
+            client.query_one(statement, &[]).await.map_err(sql_error(statement))?.get(0);
         report.check(count == expected, || format!("{statement}: {count}, not {expected}"));
     }
     Ok(())
 }
 
-/// How soon a write shows, and how soon an idle `request_plus` answers.
+/// Measures how soon a write becomes visible, and how long `request_plus` takes without load.
 async fn latencies(client: &Client, report: &mut Report) -> Result<()> {
-    client.batch_execute("SET consistency = 'any'").await.map_err(sql("SET"))?;
+    client.batch_execute("SET consistency = 'any'").await.map_err(sql_error("SET"))?;
     let mut visible = Vec::new();
     for n in 0..LATENCY_SAMPLES {
         let insert = format!(
             "INSERT INTO cities (id, doc) VALUES ('probe', '{{\"country\":\"probe\",\"population\":0,\"name\":\"{n}\"}}') \
              ON CONFLICT (id) DO UPDATE SET doc = excluded.doc"
         );
-        client.batch_execute(&insert).await.map_err(sql("INSERT"))?;
+        client.batch_execute(&insert).await.map_err(sql_error("INSERT"))?;
         let written = Instant::now();
         loop {
             let rows =
                 client.query("SELECT name FROM by_country WHERE country = 'probe'", &[]).await;
-            let rows = rows.map_err(sql("SELECT"))?;
+            let rows = rows.map_err(sql_error("SELECT"))?;
             if rows.first().is_some_and(|row| row.get::<_, String>(0) == n.to_string()) {
                 break;
             }
         }
         visible.push(written.elapsed());
     }
-    client.batch_execute("DELETE FROM cities WHERE id = 'probe'").await.map_err(sql("DELETE"))?;
-    client.batch_execute("SET consistency = 'request_plus'").await.map_err(sql("SET"))?;
+    client
+        .batch_execute("DELETE FROM cities WHERE id = 'probe'")
+        .await
+        .map_err(sql_error("DELETE"))?;
+    client.batch_execute("SET consistency = 'request_plus'").await.map_err(sql_error("SET"))?;
     let mut request_plus = Vec::new();
     for _ in 0..LATENCY_SAMPLES {
         tokio::time::sleep(Duration::from_millis(30)).await;
         let begun = Instant::now();
-        client.query("SELECT id FROM big_cities LIMIT 1", &[]).await.map_err(sql("SELECT"))?;
+        client
+            .query("SELECT id FROM big_cities LIMIT 1", &[])
+            .await
+            .map_err(sql_error("SELECT"))?;
         request_plus.push(begun.elapsed());
     }
     report.visible_ms_median = median_ms(visible);

@@ -1,4 +1,5 @@
-//! Writers and scanners beside what happens to the cluster: first a build and a leader's death.
+//! Traffic (a writer and a scanner) during events in the cluster. The first events are an index build and the kill of a
+//! leader.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,15 +12,15 @@ use tokio_postgres::{Client, types::Type};
 use super::super::client::connect;
 use super::model::{City, Model};
 use super::report::{Report, progress};
-use super::sql_error::sql;
+use super::sql_error::sql_error;
 use crate::roles::Cluster;
 
-/// How long the traffic goes on before and after the leader dies.
+/// How long the traffic runs before and after the leader is killed.
 const PHASE: Duration = Duration::from_secs(3);
-/// A delete is sent after so many moves.
+/// Number of moves of inhabitants before each delete.
 const MOVES_PER_DELETE: usize = 8;
 
-/// Runs the traffic and returns the documents as the writers have left them.
+/// Runs the traffic; returns the model with all of the writer's changes.
 pub async fn run(
     cluster: &mut Cluster,
     at: &str,
@@ -32,8 +33,7 @@ pub async fn run(
     beside(at, model, report, happens).await
 }
 
-/// Lets a writer and a scanner go on while something happens; returns the documents as the writer has left
-/// them.
+/// Runs a writer and a scanner during the given events; returns the model with all of the writer's changes.
 pub async fn beside(
     at: &str,
     model: Model,
@@ -58,7 +58,7 @@ pub async fn beside(
     Ok(model)
 }
 
-/// What happens while the traffic goes on.
+/// The events during the traffic.
 async fn events(
     cluster: &mut Cluster,
     at: &str,
@@ -66,7 +66,7 @@ async fn events(
     quiet: bool,
     report: &mut Report,
 ) -> Result<()> {
-    let bar = progress(quiet, 4, "build, leader's death, updates while scanning");
+    let bar = progress(quiet, 4, "build, kill of the leader, updates during scans");
     let client = connect(at).await?;
     sleep(PHASE / 3).await;
     bar.inc(1);
@@ -74,21 +74,25 @@ async fn events(
     let begun = Instant::now();
     let create =
         "CREATE INDEX by_name ON cities (lower(name), country) INCLUDE (name, population::int8)";
-    client.batch_execute(create).await.map_err(sql(create))?;
+    client.batch_execute(create).await.map_err(sql_error(create))?;
     report.build_entries_per_s = (entries as f64 / begun.elapsed().as_secs_f64()) as u64;
     sleep(PHASE).await;
     bar.inc(1);
 
-    let leader = cluster.leader().await.ok_or_else(|| Error::unavailable("no leader to kill"))?;
+    let no_leader = || Error::unavailable("the coordinator has no leader to kill");
+    let leader = cluster.leader().await.ok_or_else(no_leader)?;
     let killed = Instant::now();
     cluster.kill_coordinator(leader);
-    client.batch_execute("CREATE BUCKET after_failover").await.map_err(sql("CREATE BUCKET"))?;
+    client
+        .batch_execute("CREATE BUCKET after_failover")
+        .await
+        .map_err(sql_error("CREATE BUCKET"))?;
     report.failover_ms = killed.elapsed().as_secs_f64() * 1000.0;
     report.coordinator_failovers = 1;
     bar.inc(1);
     sleep(PHASE).await;
     cluster.restart_coordinator(leader).await?;
-    let known = client.query("SHOW BUCKETS", &[]).await.map_err(sql("SHOW BUCKETS"))?.len();
+    let known = client.query("SHOW BUCKETS", &[]).await.map_err(sql_error("SHOW BUCKETS"))?.len();
     report.check(known == 2, || format!("{known} buckets after the failover, not 2"));
     sleep(PHASE / 3).await;
     bar.inc(1);
@@ -96,7 +100,7 @@ async fn events(
     Ok(())
 }
 
-/// Moves inhabitants from city to city and deletes cities that have none.
+/// Moves inhabitants from city to city and deletes empty cities.
 async fn write(client: Client, mut model: Model, stop: Arc<AtomicBool>) -> Result<(Model, u64)> {
     let upsert = client
         .prepare_typed(
@@ -105,7 +109,7 @@ async fn write(client: Client, mut model: Model, stop: Arc<AtomicBool>) -> Resul
             &[Type::TEXT, Type::TEXT, Type::TEXT, Type::TEXT],
         )
         .await
-        .map_err(sql("preparing INSERT"))?;
+        .map_err(sql_error("preparing INSERT"))?;
     let mut random = fastrand::Rng::with_seed(7);
     let mut ids: Vec<String> = model.0.keys().cloned().collect();
     let mut empty: Vec<String> = Vec::new();
@@ -128,7 +132,7 @@ async fn write(client: Client, mut model: Model, stop: Arc<AtomicBool>) -> Resul
             client
                 .execute(&upsert, &[&from, &texts[0], &to, &texts[1]])
                 .await
-                .map_err(sql("INSERT"))?;
+                .map_err(sql_error("INSERT"))?;
             let [left, right] = moved;
             model.0.insert(from, left);
             model.0.insert(to, right);
@@ -138,7 +142,7 @@ async fn write(client: Client, mut model: Model, stop: Arc<AtomicBool>) -> Resul
             let gone = client
                 .execute(&format!("DELETE FROM cities WHERE id = '{id}'"), &[])
                 .await
-                .map_err(sql("DELETE"))?;
+                .map_err(sql_error("DELETE"))?;
             if gone != 1 {
                 return Err(Error::internal(format!("DELETE of {id} removed {gone} documents")));
             }
@@ -158,21 +162,21 @@ fn move_inhabitants(model: &Model, from: &str, to: &str, random: &mut fastrand::
     ]
 }
 
-/// Scans while writes go on: whatever the moment, the inhabitants are all there, once, and two indexes
-/// in one transaction agree.
+/// Scans during writes. At every moment the total population must be unchanged, and two indexes must agree within one
+/// transaction.
 async fn scan(client: Client, population: i64, stop: Arc<AtomicBool>) -> Result<Report> {
     let mut report = Report::default();
     while !stop.load(Ordering::Relaxed) {
         let sums = "SELECT sum(population), count(*) FROM by_country";
         let begun = Instant::now();
         let row = client.query_one(sums, &[]).await;
-        let sum: Numeric = row.map_err(sql(sums))?.get(0);
+        let sum: Numeric = row.map_err(sql_error(sums))?.get(0);
         report.timed.push((begun, begun.elapsed()));
         report.scans += 1;
         report.check(sum.0 == population.to_string(), || {
             format!("sum of populations {} while writing, not {population}", sum.0)
         });
-        client.batch_execute("BEGIN READ ONLY").await.map_err(sql("BEGIN"))?;
+        client.batch_execute("BEGIN READ ONLY").await.map_err(sql_error("BEGIN"))?;
         let mut counts = [0i64; 2];
         for (n, statement) in [
             "SELECT count(*) FROM by_country WHERE population >= 1000000",
@@ -181,10 +185,11 @@ async fn scan(client: Client, population: i64, stop: Arc<AtomicBool>) -> Result<
         .into_iter()
         .enumerate()
         {
-            counts[n] = client.query_one(statement, &[]).await.map_err(sql(statement))?.get(0);
+            counts[n] =
+                client.query_one(statement, &[]).await.map_err(sql_error(statement))?.get(0);
             report.scans += 1;
         }
-        client.batch_execute("COMMIT").await.map_err(sql("COMMIT"))?;
+        client.batch_execute("COMMIT").await.map_err(sql_error("COMMIT"))?;
         report.check(counts[0] == counts[1], || {
             format!("one transaction, two indexes: {} and {} big cities", counts[0], counts[1])
         });
@@ -192,7 +197,7 @@ async fn scan(client: Client, population: i64, stop: Arc<AtomicBool>) -> Result<
     Ok(report)
 }
 
-/// A numeric as text, read from its binary form without a library: the demo needs whole numbers only.
+/// A whole number, read from the binary form of a numeric; the demo needs no fractions.
 struct Numeric(String);
 
 impl<'a> tokio_postgres::types::FromSql<'a> for Numeric {

@@ -1,6 +1,5 @@
-//! A cluster in memory: documents in a map, indexes evaluated anew for every scan. Epochs count the
-//! writes; a pin keeps a copy of the documents. Two indexes are there for streams: `endless` never
-//! ends, `stuck` never answers.
+//! A cluster in memory: documents in a map, indexes computed for each scan. An epoch is the number of writes; a pin keeps
+//! a copy of the documents. Two indexes serve the tests of streams: `endless` never ends, `stuck` never answers.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,7 +32,7 @@ use router::ScanBatch;
 use crate::sql::backend::{Backend, BatchSource, EpochPin};
 use crate::sql::plan::Relation;
 
-/// More documents whose ids begin with `long` are refused by one read.
+/// Maximum of documents with ids that begin with `long` in one read.
 const READ_DOCUMENTS_MAX: usize = 100;
 
 type Documents = BTreeMap<String, Bytes>;
@@ -51,20 +50,20 @@ struct Inner {
 #[derive(Default)]
 pub(super) struct Memory {
     inner: Arc<Mutex<Inner>>,
-    /// Batches that `endless` was asked for.
+    /// Number of batches requested from `endless`.
     pub(super) batches: Arc<AtomicU64>,
-    /// How often a scan was parked.
+    /// Number of times that a scan was parked.
     pub(super) parked: Arc<AtomicU64>,
     /// The largest batch of writes.
     pub(super) writes_max: AtomicU64,
-    /// How many documents each read asked for.
+    /// Number of ids in each read.
     pub(super) reads: Mutex<Vec<usize>>,
     /// The consistency of the last scan.
     pub(super) consistency: Mutex<Option<Consistency>>,
 }
 
 impl Memory {
-    /// How many epochs are pinned.
+    /// Number of pinned epochs.
     pub(super) fn pins(&self) -> usize {
         self.inner.lock().unwrap().pins
     }
@@ -89,7 +88,7 @@ struct Batches(std::vec::IntoIter<ScanBatch>, Arc<AtomicU64>);
 #[async_trait]
 impl BatchSource for Batches {
     async fn next(&mut self) -> Result<Option<ScanBatch>> {
-        // Now and then nothing is there at once, as from a network.
+        // Like a network, it sometimes has nothing ready.
         tokio::task::yield_now().await;
         Ok(self.0.next())
     }

@@ -1,4 +1,4 @@
-//! The wire, driven by `tokio-postgres` and by hand, over a cluster in memory.
+//! Tests of the protocol with `tokio-postgres` and with raw messages, over a cluster in memory.
 
 mod memory;
 mod raw;
@@ -14,11 +14,11 @@ use proto::env::{Env, Task};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-use super::{Config, Server};
+use super::{PgConfig, PgServer};
 
 struct Cluster {
     memory: Arc<Memory>,
-    server: Server,
+    server: PgServer,
     env: Env,
 }
 
@@ -26,7 +26,7 @@ impl Cluster {
     fn new() -> Self {
         let memory = Arc::new(Memory::default());
         let env = Env::real();
-        let server = Server::new(memory.clone(), env.clone(), Config::default());
+        let server = PgServer::new(memory.clone(), env.clone(), PgConfig::default());
         Self { memory, server, env }
     }
 
@@ -58,7 +58,7 @@ const CITIES: [(&str, &str); 6] = [
     ("6", r#"{"name":"Missing"}"#),
 ];
 
-/// A client of a cluster with a few cities, indexed.
+/// A client of a cluster with some indexed cities.
 async fn cities(cluster: &Cluster) -> (Client, Task) {
     let (client, task) = cluster.client().await;
     client
@@ -76,7 +76,7 @@ async fn cities(cluster: &Cluster) -> (Client, Task) {
     (client, task)
 }
 
-/// Rows of a simple query, columns joined by `|`, NULL as `~`.
+/// The rows of a simple query: columns joined by `|`, NULL as `~`.
 async fn simple(client: &Client, sql: &str) -> Vec<String> {
     let messages = client.simple_query(sql).await.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
     let rows = messages.iter().filter_map(|message| match message {
@@ -94,7 +94,7 @@ fn state(error: &tokio_postgres::Error) -> String {
 }
 
 #[tokio::test]
-async fn rows_come_in_the_order_and_the_types_of_the_index() {
+async fn rows_have_the_order_and_the_types_of_the_index() {
     let cluster = Cluster::new();
     let (client, _task) = cities(&cluster).await;
     for (sql, expected) in [
@@ -186,7 +186,7 @@ async fn errors_have_their_sqlstate_and_leave_the_session_usable() {
     let position = error.as_db_error().and_then(|e| e.position().cloned());
     assert_eq!(position, Some(tokio_postgres::error::ErrorPosition::Original(17)));
     assert_eq!(simple(&client, "SELECT id FROM b WHERE id = '7'").await, [""; 0], "all or nothing");
-    // Of several statements, those before the error have run.
+    // The statements before the error have run.
     assert!(
         client.batch_execute("DELETE FROM b WHERE id = '6'; SELECT 1 FROM nothing").await.is_err()
     );
@@ -244,7 +244,7 @@ async fn copy_in_stores_batches_and_names_the_bad_line() {
     let (client, _task) = cities(&cluster).await;
     let copy = async |sql: &str, lines: String| {
         let mut sink = std::pin::pin!(client.copy_in::<_, Bytes>(sql).await.unwrap());
-        // In pieces that end anywhere.
+        // The pieces have arbitrary boundaries.
         for piece in lines.as_bytes().chunks(1000.max(lines.len() / 500)) {
             sink.send(Bytes::copy_from_slice(piece)).await?;
         }
@@ -269,7 +269,7 @@ async fn copy_in_stores_batches_and_names_the_bad_line() {
     );
     assert_eq!(simple(&client, count).await, ["7500|7499"], "the lines before the bad one");
 
-    // A document over the limit, and a line that is no document for sure.
+    // A document over the limit, and a line that exceeds any document.
     for bytes in [proto::value::DOCUMENT_BYTES_MAX, super::frame::MESSAGE_BYTES_MAX] {
         let long = format!("{{\"key\":\"long\",\"x\":\"{}\"}}\n", "x".repeat(bytes));
         let lines = (0..10).map(line).chain([long, line(9000)]).collect();
@@ -287,7 +287,7 @@ async fn copy_in_stores_batches_and_names_the_bad_line() {
 }
 
 #[tokio::test]
-async fn a_copy_that_times_out_while_it_waits_says_what_is_stored() {
+async fn the_error_of_a_timed_out_copy_says_how_many_documents_are_stored() {
     let cluster = Cluster::new();
     let (client, _task) = cities(&cluster).await;
     client.batch_execute("SET statement_timeout = '300ms'").await.unwrap();
@@ -303,7 +303,7 @@ async fn a_copy_that_times_out_while_it_waits_says_what_is_stored() {
 }
 
 #[tokio::test]
-async fn documents_of_a_statement_are_read_at_once_if_they_fit() {
+async fn the_documents_of_a_statement_are_read_in_one_call_if_they_fit() {
     let cluster = Cluster::new();
     let (client, _task) = cluster.client().await;
     client.batch_execute("CREATE BUCKET b").await.unwrap();
@@ -349,7 +349,7 @@ async fn portals_return_rows_in_pieces() {
 }
 
 #[tokio::test]
-async fn a_portal_that_stays_suspended_gives_back_what_its_scan_holds_and_goes_on() {
+async fn the_scan_of_a_suspended_portal_is_parked_and_continues_later() {
     let cluster = Cluster::new();
     let (mut client, _task) = cities(&cluster).await;
     let transaction = client.transaction().await.unwrap();
@@ -368,7 +368,7 @@ async fn a_portal_that_stays_suspended_gives_back_what_its_scan_holds_and_goes_o
 }
 
 #[tokio::test]
-async fn a_stream_starts_at_once_and_goes_at_the_pace_of_its_reader() {
+async fn a_stream_starts_at_once_and_keeps_the_pace_of_its_reader() {
     let cluster = Cluster::new();
     let (client, _task) = cities(&cluster).await;
     client.batch_execute("CREATE INDEX endless ON b (n::int8)").await.unwrap();
@@ -378,7 +378,7 @@ async fn a_stream_starts_at_once_and_goes_at_the_pace_of_its_reader() {
         let row = rows.next().await.unwrap().unwrap();
         assert_eq!(row.get::<_, i64>(0), n);
     }
-    // The client stops reading; what the server has fetched by then is little, and stays so.
+    // The client stops reading. The server has fetched few batches by then, and fetches no further ones.
     tokio::time::sleep(Duration::from_millis(50)).await;
     let fetched = cluster.memory.batches.load(Ordering::Relaxed);
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -399,7 +399,7 @@ async fn a_stream_starts_at_once_and_goes_at_the_pace_of_its_reader() {
 }
 
 #[tokio::test]
-async fn a_client_that_stops_reading_parks_the_scan_and_goes_on() {
+async fn a_scan_is_parked_while_its_client_does_not_read() {
     let cluster = Cluster::new();
     let (client, _task) = cities(&cluster).await;
     client.batch_execute("CREATE INDEX endless ON b (n::int8)").await.unwrap();
@@ -419,7 +419,7 @@ async fn a_client_that_stops_reading_parks_the_scan_and_goes_on() {
 }
 
 #[tokio::test]
-async fn what_does_not_answer_is_cancelled_or_times_out() {
+async fn a_statement_without_an_answer_can_be_cancelled_or_times_out() {
     let cluster = Cluster::new();
     let (client, _task) = cities(&cluster).await;
     client.batch_execute("CREATE INDEX stuck ON b (n)").await.unwrap();

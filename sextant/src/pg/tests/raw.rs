@@ -1,4 +1,4 @@
-//! What drivers do not send: messages byte by byte.
+//! Raw messages that drivers do not send.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ struct Raw(DuplexStream);
 impl Raw {
     async fn open(cluster: &Cluster) -> Self {
         let mut raw = Raw(cluster.dial());
-        // Encryption is asked for first, as libpq does.
+        // Like libpq, it requests encryption first.
         raw.0.write_all(&[0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]).await.unwrap();
         assert_eq!(raw.0.read_u8().await.unwrap(), b'N');
         let body = b"\0\x03\0\0user\0me\0\0";
@@ -33,12 +33,12 @@ impl Raw {
         self.0.write_all(&messages.concat()).await.unwrap();
     }
 
-    /// The types of the answers up to ReadyForQuery, its status behind it; of an error, the SQLSTATE.
+    /// Returns the types of the answers up to ReadyForQuery, then its status; errors with their SQLSTATE.
     async fn until_ready(&mut self) -> String {
         self.until(b'Z').await
     }
 
-    /// The same up to an answer of another type.
+    /// Returns the types of the answers up to one of the given type.
     async fn until(&mut self, end: u8) -> String {
         let mut types = String::new();
         while let Ok(kind) = self.0.read_u8().await {
@@ -87,7 +87,7 @@ fn query(sql: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn an_error_skips_to_sync_and_the_status_tells_the_transaction() {
+async fn messages_after_an_error_are_skipped_up_to_sync_and_the_status_shows_the_transaction() {
     let cluster = Cluster::new();
     let mut raw = Raw::open(&cluster).await;
     raw.send(&[parse("SELECT 1"), bind(), describe(), execute(0), sync()]).await;
@@ -112,7 +112,7 @@ async fn an_error_skips_to_sync_and_the_status_tells_the_transaction() {
 }
 
 #[tokio::test]
-async fn an_error_is_told_to_a_client_that_flushes_and_waits() {
+async fn a_client_that_flushes_and_waits_receives_an_error() {
     let cluster = Cluster::new();
     let mut raw = Raw::open(&cluster).await;
     let flush = || message(b'H', b"");
@@ -126,7 +126,7 @@ async fn an_error_is_told_to_a_client_that_flushes_and_waits() {
 }
 
 #[tokio::test]
-async fn a_copy_that_fails_leaves_no_stray_messages() {
+async fn messages_of_a_failed_copy_are_skipped() {
     let cluster = Cluster::new();
     let mut raw = Raw::open(&cluster).await;
     raw.send(&[query("CREATE BUCKET b")]).await;
@@ -143,7 +143,7 @@ async fn a_copy_that_fails_leaves_no_stray_messages() {
 }
 
 #[tokio::test]
-async fn broken_messages_end_the_session_and_long_ones_do_not() {
+async fn malformed_messages_end_the_session_and_long_ones_do_not() {
     let cluster = Cluster::new();
     let mut raw = Raw::open(&cluster).await;
     let long = vec![b'x'; super::super::frame::MESSAGE_BYTES_MAX];

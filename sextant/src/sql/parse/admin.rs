@@ -1,4 +1,4 @@
-//! Statements about where slices and vbuckets are: `REBALANCE`, `DRAIN NODE` and the like, `ALTER INDEX` and
+//! Statements about the placement of slices and vbuckets: `REBALANCE`, `DRAIN NODE`, `REMOVE NODE`, `ALTER INDEX`,
 //! `ALTER BUCKET`.
 
 use proto::model::bucket::VBUCKETS_MAX;
@@ -18,7 +18,7 @@ impl Cursor<'_> {
         Ok(Statement::Admin(Admin::Rebalance { index }))
     }
 
-    /// What follows EXPLAIN or CANCEL too.
+    /// `REBALANCE [INDEX i]`, also after EXPLAIN or CANCEL.
     pub(super) fn rebalanced(&mut self) -> SqlResult<Option<String>> {
         self.expect_word("REBALANCE")?;
         match self.eat_word("INDEX") {
@@ -62,7 +62,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// `ALTER INDEX i MOVE SLICE k [FROM 'm'] TO 'n'`, `ALTER INDEX i SET (option = …)`, and those of buckets.
+    /// `ALTER INDEX i MOVE SLICE k [FROM 'm'] TO 'n'`, `ALTER INDEX i SET (option = …)`, and `ALTER BUCKET`.
     pub(super) fn alter(&mut self) -> SqlResult<Statement> {
         self.expect_word("ALTER")?;
         if self.eat_word("BUCKET") {
@@ -130,7 +130,7 @@ impl Cursor<'_> {
         Ok(Statement::Admin(Admin::MoveSlice { index, slice: SliceNo(slice), from, to }))
     }
 
-    /// One option at a time.
+    /// `(option = value)`, with one option.
     fn set_options(&mut self, index: String) -> SqlResult<Statement> {
         self.expect(&Token::LParen)?;
         let option = self.with_option()?;
@@ -139,8 +139,11 @@ impl Cursor<'_> {
                 let replicas = option.integer(0, REPLICAS_MAX.into())? as u8;
                 Admin::SetReplicas { index, replicas }
             }
-            "include_apart" => Admin::SetIncludeApart { index, apart: option.boolean()? },
-            _ => return Err(option.unknown("replicas and include_apart")),
+            "separate_included_columns" => {
+                Admin::SeparateIncludedColumns { index, separate: option.boolean()? }
+            }
+            "include_apart" => return Err(option.renamed("separate_included_columns")),
+            _ => return Err(option.unknown("replicas and separate_included_columns")),
         };
         self.expect(&Token::RParen)?;
         Ok(Statement::Admin(admin))

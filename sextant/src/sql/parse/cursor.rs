@@ -1,6 +1,5 @@
-//! The cursor that the grammar reads from: `sqlparser`'s [`Parser`] over the tokens of a query text,
-//! with words matched by their text (most of ours are no keywords of SQL's) and errors that know
-//! their place.
+//! The cursor that the grammar reads from: `sqlparser`'s [`Parser`] over the tokens of a query text. It matches words by
+//! their text, because most of Sextant's words are not SQL keywords, and its errors have positions.
 
 use proto::{Error, ErrorCode};
 use sqlparser::parser::Parser;
@@ -10,11 +9,11 @@ use crate::sql::dialect::SextantDialect;
 use crate::sql::error::{SqlError, SqlResult, unsupported};
 use crate::sql::limits;
 
-/// How deep the grammar recurses; `limits` has counted before what leads there, and this holds where
-/// it counted otherwise.
+/// Maximum depth of the grammar's recursion. `limits` has already counted what leads to recursion; this limit holds where
+/// the two counts differ.
 const RECURSION_MAX: usize = limits::OPERATORS_MAX + limits::NESTING_MAX;
 
-/// Words that begin the next part of a statement, and so are no path and no alias unless quoted.
+/// Words that begin the next part of a statement. Unquoted they are neither a path nor an alias.
 const RESERVED: [&str; 41] = [
     "ALL",
     "AND",
@@ -59,16 +58,16 @@ const RESERVED: [&str; 41] = [
     "WITH",
 ];
 
-/// A place in the tokens of a query text.
+/// A position in the tokens of a query text.
 pub(super) struct Cursor<'a> {
     parser: Parser<'a>,
     source: &'a str,
-    /// A location that was looked up before and its offset, so that a walk along the text is linear.
+    /// The last location that was looked up with its offset, so that lookups along the text take linear time in all.
     known: (Location, usize),
     depth: usize,
-    /// One more than the highest parameter seen in this statement.
+    /// The highest parameter number in this statement.
     pub(super) parameters: u16,
-    /// Where this statement begins in the text.
+    /// The offset of this statement in the text.
     pub(super) statement_start: usize,
 }
 
@@ -107,19 +106,19 @@ impl<'a> Cursor<'a> {
         &self.parser.peek_nth_token_ref(n).token
     }
 
-    /// The tokens that are left of this statement.
+    /// The remaining tokens of this statement.
     pub(super) fn rest_of_statement(&self) -> impl Iterator<Item = Token> + '_ {
         (0..)
             .map(|n| self.parser.peek_nth_token_no_skip(n).token)
             .take_while(|token| !matches!(token, Token::SemiColon | Token::EOF))
     }
 
-    /// Steps over the next token.
+    /// Skips the next token.
     pub(super) fn advance(&mut self) {
         self.parser.advance_token();
     }
 
-    /// Takes the next token if it is this one.
+    /// Consumes the next token if it is the given one.
     pub(super) fn eat(&mut self, token: &Token) -> bool {
         let found = self.peek() == token;
         if found {
@@ -128,17 +127,17 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Is the token after the next `n` this word, unquoted?
+    /// True if the token after the next `n` is this unquoted word.
     pub(super) fn nth_is(&self, n: usize, word: &str) -> bool {
         is_word(self.peek_nth(n), word)
     }
 
-    /// Is the next token this word, unquoted?
+    /// True if the next token is this unquoted word.
     pub(super) fn is(&self, word: &str) -> bool {
         is_word(self.peek(), word)
     }
 
-    /// Takes the next word if it is this one.
+    /// Consumes the next word if it is the given one.
     pub(super) fn eat_word(&mut self, word: &str) -> bool {
         let found = self.is(word);
         if found {
@@ -147,7 +146,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Takes the next words if they are these, all or none.
+    /// Consumes the next words if they are the given ones; all or none.
     pub(super) fn eat_words(&mut self, words: &[&str]) -> bool {
         let found = words.iter().enumerate().all(|(n, word)| self.nth_is(n, word));
         if found {
@@ -156,7 +155,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Demands a token.
+    /// Requires a token.
     pub(super) fn expect(&mut self, token: &Token) -> SqlResult<()> {
         match self.eat(token) {
             true => Ok(()),
@@ -164,7 +163,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Demands a word.
+    /// Requires a word.
     pub(super) fn expect_word(&mut self, word: &str) -> SqlResult<()> {
         match self.eat_word(word) {
             true => Ok(()),
@@ -172,17 +171,17 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Demands words, one after the other.
+    /// Requires a sequence of words.
     pub(super) fn expect_words(&mut self, words: &[&str]) -> SqlResult<()> {
         words.iter().try_for_each(|word| self.expect_word(word))
     }
 
-    /// Does the statement end here?
+    /// True at the end of the statement.
     pub(super) fn at_end(&self) -> bool {
         matches!(self.peek(), Token::SemiColon | Token::EOF)
     }
 
-    /// Is the next token a word that may be a path or an alias?
+    /// True if the next token is a word that may be a path or an alias.
     pub(super) fn at_identifier(&self) -> bool {
         match self.peek() {
             Token::Word(word) => word.quote_style.is_some() || !is_reserved(&word.value),
@@ -190,7 +189,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A word as written: a step of a path, an alias.
+    /// A word as written, for a step of a path or an alias.
     pub(super) fn identifier(&mut self, what: &str) -> SqlResult<String> {
         match self.peek() {
             Token::Word(word) => {
@@ -202,7 +201,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A name: folded to lower case unless quoted.
+    /// A name, folded to lower case unless quoted.
     pub(super) fn name(&mut self, what: &str) -> SqlResult<String> {
         if !self.at_identifier() {
             return Err(self.expected(what));
@@ -212,7 +211,7 @@ impl<'a> Cursor<'a> {
         Ok(if folded { name.to_lowercase() } else { name })
     }
 
-    /// The name of a bucket or an index; a `public.` before it is accepted.
+    /// The name of a bucket or an index; a prefix `public.` is accepted.
     pub(super) fn object_name(&mut self, what: &str) -> SqlResult<String> {
         if self.is("public") && self.peek_nth(1) == &Token::Period {
             self.advance();
@@ -221,14 +220,14 @@ impl<'a> Cursor<'a> {
         let name = self.name(what)?;
         match self.peek() {
             Token::Period => Err(self.here(unsupported(
-                format!("there are no schemas, so no \"{name}\" with names in it"),
-                "buckets and indexes share one namespace: name them without a schema",
+                format!("there is no schema \"{name}\""),
+                "buckets and indexes have no schemas: write the name alone",
             ))),
             _ => Ok(name),
         }
     }
 
-    /// A list in parentheses, of at least one item.
+    /// A list in parentheses with at least one item.
     pub(super) fn list<T>(
         &mut self,
         mut item: impl FnMut(&mut Self) -> SqlResult<T>,
@@ -242,7 +241,7 @@ impl<'a> Cursor<'a> {
         Ok(items)
     }
 
-    /// A string literal, of any of the notations.
+    /// A string literal in any of PostgreSQL's notations.
     pub(super) fn eat_string(&mut self) -> Option<String> {
         let text = match self.peek() {
             Token::SingleQuotedString(text)
@@ -255,7 +254,7 @@ impl<'a> Cursor<'a> {
         Some(text)
     }
 
-    /// Demands an integer without a sign.
+    /// Requires an integer without a sign.
     pub(super) fn integer(&mut self, what: &str) -> SqlResult<u64> {
         let value = match self.peek() {
             Token::Number(text, _) => text.parse().ok(),
@@ -274,7 +273,7 @@ impl<'a> Cursor<'a> {
         if self.depth == RECURSION_MAX {
             return Err(self.here(Error::new(
                 ErrorCode::TooComplex,
-                format!("an expression of more than {RECURSION_MAX} levels"),
+                format!("an expression has more than {RECURSION_MAX} levels"),
             )));
         }
         self.depth += 1;
@@ -295,7 +294,7 @@ impl<'a> Cursor<'a> {
         self.here(Error::new(ErrorCode::Syntax, message))
     }
 
-    /// An error that speaks of the next token.
+    /// An error with the position of the next token.
     pub(super) fn here(&self, error: Error) -> SqlError {
         let position = match self.parser.peek_token_ref() {
             TokenWithSpan { token: Token::EOF, .. } => self.source.chars().count() as u32 + 1,
@@ -304,7 +303,7 @@ impl<'a> Cursor<'a> {
         SqlError { error, position: Some(position) }
     }
 
-    /// Where the next token begins, as a byte offset into the text.
+    /// The byte offset of the next token in the text.
     pub(super) fn offset(&mut self) -> usize {
         match self.parser.peek_token_ref() {
             TokenWithSpan { token: Token::EOF, .. } => self.source.len(),
@@ -315,7 +314,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The text from an offset to the end of the token before the next.
+    /// The text from an offset to the end of the last consumed token.
     pub(super) fn text_from(&mut self, start: usize) -> &'a str {
         let end = self.offset();
         self.source[start..end.max(start)].trim_end()
@@ -350,7 +349,7 @@ fn is_reserved(word: &str) -> bool {
     RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(word))
 }
 
-/// How the tokenizer counts.
+/// The tokenizer's way to count lines and columns.
 fn next_location(at: Location, ch: char) -> Location {
     match ch {
         '\n' => Location { line: at.line + 1, column: 1 },
@@ -358,7 +357,7 @@ fn next_location(at: Location, ch: char) -> Location {
     }
 }
 
-/// The number of the character at a location, counted from 1, as PostgreSQL's clients want it.
+/// The number of the character at a location, from 1, as PostgreSQL's clients expect it.
 fn character_of(source: &str, location: Location) -> u32 {
     let mut at = Location { line: 1, column: 1 };
     let mut number = 1;

@@ -1,4 +1,4 @@
-//! `CREATE`, `DROP` and `BUILD`, of buckets and indexes.
+//! `CREATE`, `DROP` and `BUILD` for buckets and indexes.
 
 use proto::expr::Expr;
 use proto::model::bucket::{SourceKind, VBUCKETS_MAX};
@@ -16,7 +16,7 @@ pub(super) enum OptionValue {
     Boolean(bool),
 }
 
-/// An option in `WITH (…)`, with an error that points at it.
+/// An option in `WITH (…)` with its position.
 pub(super) struct WithOption {
     pub(super) name: String,
     value: OptionValue,
@@ -28,7 +28,7 @@ impl WithOption {
         SqlError { error: Error::new(code, message), position: self.place.position }
     }
 
-    /// An integer in a range.
+    /// The value as an integer in a range.
     pub(super) fn integer(&self, low: u64, high: u64) -> SqlResult<u64> {
         match self.value {
             OptionValue::Integer(value) if (low..=high).contains(&value) => Ok(value),
@@ -50,9 +50,17 @@ impl WithOption {
         }
     }
 
+    /// An error for the old name of an option.
+    pub(super) fn renamed(&self, new: &str) -> SqlError {
+        let mut error =
+            self.error(ErrorCode::Unknown, format!("option {} is now called {new}", self.name));
+        error.error.hint = Some(format!("write {new} instead of {}", self.name));
+        error
+    }
+
     pub(super) fn unknown(&self, there_are: &str) -> SqlError {
         let mut error = self.error(ErrorCode::Unknown, format!("there is no option {}", self.name));
-        error.error.hint = Some(format!("there are {there_are}"));
+        error.error.hint = Some(format!("the options are {there_are}"));
         error
     }
 }
@@ -68,14 +76,14 @@ impl Cursor<'_> {
             return self.create_index(primary);
         }
         if self.is("UNIQUE") {
-            let hint = "CREATE INDEX: an index over changing data cannot refuse a document";
+            let hint = "use CREATE INDEX: an index follows its source and cannot refuse a document";
             return Err(self.here(unsupported("unique indexes are not supported", hint)));
         }
         if ["TABLE", "VIEW", "TEMP", "TEMPORARY", "FUNCTION", "SCHEMA", "TYPE", "ROLE", "USER"]
             .iter()
             .any(|word| self.is(word))
         {
-            let hint = "what there is to create: CREATE BUCKET, CREATE INDEX";
+            let hint = "use CREATE BUCKET or CREATE INDEX";
             return Err(self.here(unsupported("only buckets and indexes can be created", hint)));
         }
         Err(self.expected("BUCKET, INDEX or PRIMARY INDEX"))
@@ -114,21 +122,21 @@ impl Cursor<'_> {
     fn create_index(&mut self, primary: bool) -> SqlResult<Statement> {
         let start = self.statement_start;
         if self.is("CONCURRENTLY") {
-            let hint = "leave it out: no build stops writes";
-            return Err(self.here(unsupported("CONCURRENTLY is not a word of CREATE INDEX", hint)));
+            let hint = "omit it: a build never blocks writes";
+            return Err(self.here(unsupported("CONCURRENTLY is not supported", hint)));
         }
         let if_not_exists = self.if_not_exists()?;
         let name = self.object_name("the name of the index")?;
         self.expect_word("ON")?;
         let bucket = self.object_name("the name of a bucket")?;
         if self.is("USING") {
-            let hint = "leave it out: all indexes are ordered";
+            let hint = "omit it: all indexes are ordered";
             return Err(self.here(unsupported("USING is not supported", hint)));
         }
         let keys = match (primary, self.peek() == &Token::LParen) {
             (false, _) => self.list(Self::key_item)?,
             (true, false) => Vec::new(),
-            (true, true) => return Err(self.expected("no keys, since PRIMARY takes none")),
+            (true, true) => return Err(self.expected("no keys after PRIMARY INDEX")),
         };
         let include = match self.eat_word("INCLUDE") {
             true => self.list(Self::text_expr)?,
@@ -146,7 +154,7 @@ impl Cursor<'_> {
             partition: None,
             slices: None,
             replicas: None,
-            include_apart: false,
+            separate_included_columns: false,
             defer_build: false,
             sql: String::new(),
         };
@@ -155,7 +163,7 @@ impl Cursor<'_> {
         Ok(Statement::CreateIndex(index))
     }
 
-    /// `WHERE`, `PARTITION BY HASH` and `WITH`, each at most once, in this order.
+    /// `WHERE`, `PARTITION BY HASH` and `WITH` in this order, each at most once.
     fn index_clauses(&mut self, index: &mut CreateIndex) -> SqlResult<()> {
         if self.eat_word("WHERE") {
             let place = self.expected("a condition");
@@ -174,10 +182,13 @@ impl Cursor<'_> {
             match option.name.as_str() {
                 "slices" => index.slices = Some(option.integer(1, SLICES_MAX.into())? as u16),
                 "replicas" => index.replicas = Some(option.integer(0, REPLICAS_MAX.into())? as u8),
-                "include_apart" => index.include_apart = option.boolean()?,
+                "separate_included_columns" => {
+                    index.separate_included_columns = option.boolean()?;
+                }
+                "include_apart" => return Err(option.renamed("separate_included_columns")),
                 "defer_build" => index.defer_build = option.boolean()?,
                 _ => {
-                    let there_are = "slices, replicas, include_apart and defer_build";
+                    let there_are = "slices, replicas, separate_included_columns and defer_build";
                     return Err(option.unknown(there_are));
                 }
             }
@@ -221,13 +232,13 @@ impl Cursor<'_> {
     fn check_columns(&self, keys: &[KeyItem], include: &[TextExpr]) -> SqlResult<()> {
         let columns = keys.len() + include.len();
         if columns > COLUMNS_MAX {
-            let message = format!("an index of {columns} columns; at most {COLUMNS_MAX} are taken");
+            let message = format!("the index has {columns} columns; the limit is {COLUMNS_MAX}");
             return Err(self.here(Error::new(ErrorCode::OverLimit, message)));
         }
         let arrays = keys.iter().filter(|item| matches!(item.key.expr, Expr::Unnest(_))).count();
         if arrays > 1 {
             let hint = "create one index for each array";
-            return Err(self.here(unsupported("more than one UNNEST in an index", hint)));
+            return Err(self.here(unsupported("an index cannot have more than one UNNEST", hint)));
         }
         Ok(())
     }
@@ -239,7 +250,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// `name = value`; a name alone is `true`.
+    /// `name = value`; a name alone means `true`.
     pub(super) fn with_option(&mut self) -> SqlResult<WithOption> {
         let place = self.expected("an option");
         let name = self.name("the name of an option")?;
@@ -280,15 +291,16 @@ impl Cursor<'_> {
     }
 }
 
-/// A definition outlives its statement and speaks of one document: no parameters, no UNNEST but as a
-/// whole key.
+/// Refuses parameters, because a definition outlives its statement, and UNNEST other than as a whole key part.
 fn refuse_inside(expr: &Expr, place: &SqlError) -> SqlResult<()> {
     let error = match () {
-        () if expr.any(&mut |e| matches!(e, Expr::Parameter(_))) => {
-            unsupported("a definition takes no parameters", "write the value into the statement")
-        }
+        () if expr.any(&mut |e| matches!(e, Expr::Parameter(_))) => unsupported(
+            "an index definition takes no parameters",
+            "write the value into the statement",
+        ),
         () if expr.any(&mut |e| matches!(e, Expr::Unnest(_))) => {
-            unsupported("UNNEST inside an expression", "UNNEST(path) is a key part of its own")
+            let hint = "use UNNEST(path) as a key part of its own";
+            unsupported("UNNEST inside an expression is not supported", hint)
         }
         () => return Ok(()),
     };

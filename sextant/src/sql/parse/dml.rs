@@ -33,7 +33,7 @@ impl Cursor<'_> {
         Ok(Statement::Insert(Insert { bucket, rows, replace }))
     }
 
-    /// `(id, doc)` or, true, `(doc, id)`.
+    /// The column list; true for `(doc, id)`, false for `(id, doc)`.
     fn insert_columns(&mut self) -> SqlResult<bool> {
         let columns = self.list(|cursor| {
             let place = cursor.expected("id or doc");
@@ -82,7 +82,7 @@ impl Cursor<'_> {
     fn refuse_returning(&self) -> SqlResult<()> {
         match self.is("RETURNING") {
             true => {
-                let hint = "SHOW write_position says where the write is";
+                let hint = "SHOW write_position returns the position of the write";
                 Err(self.here(unsupported("RETURNING is not supported", hint)))
             }
             false => Ok(()),
@@ -102,7 +102,7 @@ impl Cursor<'_> {
         match ids_of(filter) {
             Some(ids) => Ok(Statement::Delete { bucket, ids }),
             None => Err(SqlError {
-                error: unsupported("documents are deleted by id", hint),
+                error: unsupported("documents can be deleted by id only", hint),
                 position: place.position,
             }),
         }

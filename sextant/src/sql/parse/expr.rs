@@ -1,8 +1,8 @@
-//! Expressions, by precedence climbing, straight into [`Expr`]. PostgreSQL's precedences:
+//! Parses expressions into [`Expr`] by precedence climbing, with PostgreSQL's precedences:
 //!
 //! `OR` < `AND` < `NOT` < `IS` < `= <> < <= > >=` < `IN BETWEEN LIKE` < `+ -` < `* / %` < sign < `::`
 //!
-//! A path is a word with `.name` and `[n]` after it. A sign before a number is part of the number.
+//! A path is a word with any `.name` and `[n]` after it. A sign before a number is part of the number.
 
 use proto::expr::{ArithmeticOp, ColumnType, CompareOp, Expr, Function};
 use proto::value::path::Step;
@@ -14,7 +14,7 @@ use super::cursor::Cursor;
 use crate::sql::error::{SqlResult, unsupported};
 use crate::sql::limits;
 
-/// Binding powers, weakest first.
+/// Precedences, weakest first.
 mod power {
     pub const OR: u8 = 1;
     pub const AND: u8 = 2;
@@ -30,7 +30,7 @@ mod power {
 
 const AGGREGATES: [&str; 5] = ["count", "min", "max", "sum", "avg"];
 
-/// Is a function of this name an aggregate?
+/// True if a function of this name is an aggregate.
 pub(super) fn is_aggregate(name: &str) -> bool {
     AGGREGATES.contains(&name)
 }
@@ -41,7 +41,7 @@ impl Cursor<'_> {
         self.expr_above(0)
     }
 
-    /// An expression whose operators bind tighter than `floor`.
+    /// An expression with operators of a higher precedence than `floor`.
     fn expr_above(&mut self, floor: u8) -> SqlResult<Expr> {
         self.deeper(|cursor| {
             let mut left = cursor.prefix()?;
@@ -55,7 +55,7 @@ impl Cursor<'_> {
         })
     }
 
-    /// How tight the operator at the next token binds; none if there is no operator.
+    /// The precedence of the next token; `None` if it is not an operator.
     fn infix_power(&self) -> Option<u8> {
         Some(match self.peek() {
             Token::Eq | Token::Neq | Token::Lt | Token::Gt | Token::LtEq | Token::GtEq => {
@@ -111,7 +111,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// `a AND b AND c` is one `And` of three, so that long conditions stay flat.
+    /// Joins `a AND b AND c` into one `And` of three terms, so that long conditions stay flat.
     fn connective(&mut self, left: Expr, power: u8) -> SqlResult<Expr> {
         let word = if power == power::OR { "OR" } else { "AND" };
         let mut terms = vec![left];
@@ -221,7 +221,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// A prefix that begins with a word.
+    /// An operand that begins with a word.
     fn word(&mut self) -> SqlResult<Expr> {
         let literal = match () {
             () if self.is("NULL") => Some(Value::Null),
@@ -237,7 +237,7 @@ impl Cursor<'_> {
             return Ok(Expr::Not(Box::new(self.expr_above(power::NOT)?)));
         }
         if self.is("CASE") {
-            let hint = "index or select the parts, and decide in the client";
+            let hint = "select the parts, and compute the result in the client";
             return Err(self.here(unsupported("CASE is not supported", hint)));
         }
         if self.eat_word("CAST") {
@@ -336,12 +336,13 @@ impl Cursor<'_> {
             }
             name if is_aggregate(name) => {
                 let message = format!("{name}() may only stand in the select list");
-                let hint = "an aggregate is an item of its own, over all rows of the scan";
+                let hint = "an aggregate must be a select item of its own";
                 return Err(self.here(unsupported(message, hint)));
             }
             name => {
                 let message = format!("there is no function {name}()");
-                let hint = "there are lower, upper, length, coalesce, abs, UNNEST and META().id";
+                let hint =
+                    "the functions are lower, upper, length, coalesce, abs, UNNEST and META().id";
                 return Err(self.here(unsupported(message, hint)));
             }
         };
@@ -354,7 +355,7 @@ impl Cursor<'_> {
         Ok(Expr::Call(function, arguments))
     }
 
-    /// `META().id`, which is all that there is of it.
+    /// `META().id`, the only form of `META()`.
     fn meta(&mut self) -> SqlResult<Expr> {
         self.advance();
         self.expect(&Token::LParen)?;
@@ -384,7 +385,7 @@ impl Cursor<'_> {
             }
             "numeric" | "decimal" => ColumnType::Numeric,
             _ => {
-                let hint = "there are text, bool, int4, int8, float8 and numeric";
+                let hint = "the types are text, bool, int4, int8, float8 and numeric";
                 let error = unsupported(format!("there is no type {name}"), hint);
                 return Err(crate::sql::SqlError { error, position: place.position });
             }

@@ -1,7 +1,7 @@
 //! The grammar: statements by recursive descent, expressions by precedence climbing.
 //!
-//! A query text is parsed whole before any of its statements runs, so that a syntax error in the last
-//! one leaves nothing half done. Every statement must be followed by `;` or the end of the text.
+//! A query text is parsed completely before any of its statements runs, so that no statement runs if a later one has a
+//! syntax error. Every statement must be followed by `;` or the end of the text.
 
 mod admin;
 mod cursor;

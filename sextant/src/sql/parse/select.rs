@@ -1,4 +1,4 @@
-//! `SELECT`, and what is around it: `EXPLAIN`, `COPY (SELECT …) TO STDOUT`.
+//! `SELECT` and `EXPLAIN`.
 
 use proto::expr::aggregate::AggregateFunction;
 use proto::expr::{ColumnType, Expr};
@@ -9,7 +9,7 @@ use super::expr::is_aggregate;
 use crate::sql::ast::{OrderItem, Select, SelectExpr, SelectItem, Statement};
 use crate::sql::error::{SqlError, SqlResult, unsupported};
 
-/// Functions about the session that drivers and psql call at start, and when they reset a session.
+/// Functions of the session that drivers and psql call at start or to reset a session.
 const SESSION_FUNCTIONS: [&str; 11] = [
     "version",
     "current_schema",
@@ -24,12 +24,12 @@ const SESSION_FUNCTIONS: [&str; 11] = [
     "pg_advisory_unlock_all",
 ];
 
-/// Those of them that SQL calls without parentheses.
+/// The functions of the session that SQL allows without parentheses.
 const BARE_FUNCTIONS: [&str; 5] =
     ["current_schema", "current_catalog", "current_user", "session_user", "user"];
 
 impl Cursor<'_> {
-    /// `SELECT …`, the next word being `SELECT`.
+    /// `SELECT …`.
     pub(super) fn select(&mut self) -> SqlResult<Select> {
         self.refuse_catalogue()?;
         self.expect_word("SELECT")?;
@@ -37,7 +37,7 @@ impl Cursor<'_> {
         if distinct && self.is("ON") {
             return Err(self.here(unsupported(
                 "DISTINCT ON is not supported",
-                "DISTINCT over the leading key columns of an index is",
+                "use DISTINCT over the leading key columns of an index",
             )));
         }
         if !distinct {
@@ -159,7 +159,7 @@ impl Cursor<'_> {
         };
         let called = self.peek_nth(at + 1) == &Token::LParen;
         let known = SESSION_FUNCTIONS.contains(&name.as_str());
-        // A document may have a field `user`: only at the end of an item does the word stand alone.
+        // A document may have a field `user`, so a word is a function only if the item ends after it.
         let bare = BARE_FUNCTIONS.contains(&name.as_str())
             && matches!(self.peek_nth(at + 1), Token::Comma | Token::SemiColon | Token::EOF);
         if !known || !(called || bare) {
@@ -192,7 +192,7 @@ impl Cursor<'_> {
             )));
         }
         if self.is("AS") || (self.at_identifier() && !self.is("WINDOW")) {
-            let hint = "name the columns without the index's name before them";
+            let hint = "write column names without the name of the index";
             return Err(self.here(unsupported("an index has no alias in FROM", hint)));
         }
         Ok(name)
@@ -218,7 +218,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// `LIMIT` and `OFFSET` in either order; `LIMIT ALL` is none.
+    /// `LIMIT` and `OFFSET` in either order; `LIMIT ALL` means no limit.
     fn limit_offset(&mut self) -> SqlResult<(Option<Expr>, Option<Expr>)> {
         let (mut limit, mut offset) = (None, None);
         loop {
@@ -235,7 +235,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Clauses that SQL has and Sextant has not.
+    /// Refuses clauses of SQL that Sextant lacks.
     fn refuse_clauses(&self) -> SqlResult<()> {
         const CLAUSES: [(&str, &str); 9] = [
             (
@@ -260,7 +260,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// psql's `\d` and drivers ask PostgreSQL's catalogue, in SQL that we do not have either.
+    /// Refuses queries of PostgreSQL's catalogue, such as psql's `\d`, before their unsupported SQL gives a syntax error.
     fn refuse_catalogue(&self) -> SqlResult<()> {
         let mut from = false;
         let mut catalogue = false;
@@ -284,7 +284,7 @@ impl Cursor<'_> {
 
 fn catalogue_error(cursor: &Cursor<'_>) -> SqlError {
     cursor.here(unsupported(
-        "PostgreSQL's catalogue (pg_catalog, information_schema) is not here",
-        "SHOW BUCKETS, SHOW INDEXES, SHOW NODES and SHOW SLICES say what there is",
+        "PostgreSQL's catalogue (pg_catalog, information_schema) is not supported",
+        "use SHOW BUCKETS, SHOW INDEXES, SHOW NODES and SHOW SLICES",
     ))
 }

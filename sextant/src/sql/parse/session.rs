@@ -1,4 +1,4 @@
-//! Statements about the session: `SHOW`, `SET`, transactions, `DISCARD`, `DEALLOCATE`.
+//! Statements of the session: `SHOW`, `SET`, transactions, `DISCARD`, `DEALLOCATE`.
 
 use sqlparser::tokenizer::Token;
 
@@ -30,7 +30,7 @@ impl Cursor<'_> {
         }))
     }
 
-    /// A setting's name; an extension's settings have a point in it.
+    /// The name of a setting; settings of extensions contain a dot.
     fn setting_name(&mut self) -> SqlResult<String> {
         let mut name = self.name("the name of a setting")?;
         while self.eat(&Token::Period) {
@@ -65,7 +65,7 @@ impl Cursor<'_> {
         Ok(Statement::Set { name, value })
     }
 
-    /// Words, strings and numbers, several of them separated by commas; `DEFAULT` is none.
+    /// The value of a setting: words, strings and numbers, separated by commas; `None` for `DEFAULT`.
     fn setting_value(&mut self) -> SqlResult<Option<String>> {
         if self.eat_word("DEFAULT") {
             return Ok(None);
@@ -121,8 +121,8 @@ impl Cursor<'_> {
         Ok(if commit { Statement::Commit } else { Statement::Rollback })
     }
 
-    /// `READ ONLY`, `ISOLATION LEVEL …` and their like: all of them hold for any transaction here,
-    /// since it only reads, and one epoch of a bucket.
+    /// `READ ONLY`, `ISOLATION LEVEL …` and similar modes. They are accepted without effect: a transaction only reads, one epoch
+    /// of each bucket, which satisfies all of them.
     fn transaction_modes(&mut self) -> SqlResult<()> {
         const MODES: [&[&str]; 8] = [
             &["READ", "ONLY"],
@@ -148,7 +148,7 @@ impl Cursor<'_> {
         Ok(Statement::DiscardAll)
     }
 
-    /// What drivers send to reset a session of what Sextant never has.
+    /// Statements that drivers send to reset features of a session that Sextant lacks.
     pub(super) fn nothing(&mut self) -> SqlResult<Statement> {
         if self.eat_word("UNLISTEN") {
             self.expect(&Token::Mul)?;

@@ -1,4 +1,4 @@
-//! A query text and its statements.
+//! Parses query texts into statements.
 
 use sqlparser::tokenizer::Token;
 
@@ -6,16 +6,16 @@ use super::cursor::Cursor;
 use crate::sql::ast::Statement;
 use crate::sql::error::{SqlResult, unsupported};
 
-/// A statement with what a prepared statement must know of it.
+/// A parsed statement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parsed {
     /// The statement.
     pub statement: Statement,
-    /// How many parameters it has: the highest number that it names.
+    /// The number of its parameters: the highest number that occurs.
     pub parameters: u16,
 }
 
-/// Parses a query text: none, one or several statements, separated by semicolons.
+/// Parses a query text: any number of statements, separated by semicolons.
 pub fn parse(sql: &str) -> SqlResult<Vec<Parsed>> {
     let mut cursor = Cursor::new(sql)?;
     let mut statements = Vec::new();
@@ -34,7 +34,7 @@ pub fn parse(sql: &str) -> SqlResult<Vec<Parsed>> {
     }
 }
 
-/// Statements that PostgreSQL has and Sextant has not, with what to do instead.
+/// Statements of PostgreSQL that Sextant lacks, each with an alternative.
 const ABSENT: [(&str, &str); 15] = [
     ("UPDATE", "INSERT … ON CONFLICT (id) DO UPDATE SET doc = excluded.doc replaces a document"),
     ("MERGE", "INSERT … ON CONFLICT (id) DO UPDATE SET doc = excluded.doc replaces a document"),
@@ -50,7 +50,7 @@ const ABSENT: [(&str, &str); 15] = [
     ("SAVEPOINT", "a transaction only reads, so there is nothing to keep"),
     ("RELEASE", "a transaction only reads, so there is nothing to keep"),
     ("LISTEN", "poll with SELECT"),
-    ("VACUUM", "old versions are dropped by themselves"),
+    ("VACUUM", "old versions are removed automatically"),
 ];
 
 impl Cursor<'_> {

@@ -1,4 +1,4 @@
-//! The grammar against tables: text in, statement or SQLSTATE out.
+//! Tests of the grammar by tables: a text, and its statement or SQLSTATE.
 
 use proto::expr::Expr;
 use proto::model::bucket::SourceKind;
@@ -27,7 +27,7 @@ fn select(sql: &str) -> Select {
     }
 }
 
-/// An expression in a notation of its own, fully bracketed.
+/// An expression with all brackets.
 fn show(expr: &Expr) -> String {
     use proto::expr::{ArithmeticOp, CompareOp};
     use proto::value::path::Step;
@@ -119,7 +119,7 @@ fn expressions_bind_as_postgres_binds_them() {
 }
 
 #[test]
-fn selects_are_read_whole() {
+fn all_clauses_of_select_are_parsed() {
     let all = select(
         "select distinct Country c, population::int8 AS \"P\" from \"I\" where country >= 'A' \
          order by Country desc, 2 nulls last limit $1 offset 3 rows;",
@@ -191,7 +191,7 @@ fn definitions_keep_case_of_paths_and_fold_names() {
 }
 
 #[test]
-fn the_other_statements_are_read() {
+fn the_other_statements_are_parsed() {
     use Statement as S;
     let name = |s: &str| s.to_owned();
     let set = |n: &str, v: Option<&str>| S::Set { name: name(n), value: v.map(name) };
@@ -242,7 +242,7 @@ fn the_other_statements_are_read() {
 }
 
 #[test]
-fn several_statements_and_none() {
+fn a_query_text_has_any_number_of_statements() {
     assert_eq!(parse(" ; ;; -- nothing\n").unwrap(), []);
     let parsed = parse("SELECT $2; BEGIN; /* x */ SELECT 'a;b'").unwrap();
     let parameters: Vec<_> = parsed.iter().map(|p| p.parameters).collect();
@@ -250,7 +250,7 @@ fn several_statements_and_none() {
 }
 
 #[test]
-fn what_is_wrong_gets_its_sqlstate_and_its_place() {
+fn errors_have_a_sqlstate_and_a_position() {
     for (sql, state, position) in [
         ("SELEC 1", "42601", 1),
         ("SELECT 1 2", "42601", 10),
@@ -310,7 +310,7 @@ fn operators_are_counted_before_anything_recurses() {
 }
 
 #[test]
-fn no_text_makes_the_parser_panic() {
+fn the_parser_never_panics() {
     let seeds = [
         "SELECT DISTINCT a.b[0]::int8 x, count(*) FROM i WHERE a IN (1,$2) ORDER BY 1 DESC LIMIT 5",
         "CREATE INDEX i ON b (a DESC, lower(b)) INCLUDE (c) WHERE d LIKE 'x%' WITH (slices = 2)",
@@ -330,7 +330,7 @@ fn no_text_makes_the_parser_panic() {
 }
 
 #[test]
-fn statements_about_the_places_of_slices() {
+fn statements_about_placement_are_parsed() {
     use crate::sql::ast::Admin;
     use proto::model::ids::{SliceNo, VbucketId};
     let name = |name: &str| Some(name.to_owned());
@@ -366,8 +366,8 @@ fn statements_about_the_places_of_slices() {
     ] {
         assert_eq!(one(sql), Statement::Admin(expected), "{sql}");
     }
-    let apart = Admin::SetIncludeApart { index: "i".into(), apart: false };
-    assert_eq!(one("ALTER INDEX i SET (include_apart = off)"), Statement::Admin(apart));
+    let apart = Admin::SeparateIncludedColumns { index: "i".into(), separate: false };
+    assert_eq!(one("ALTER INDEX i SET (separate_included_columns = off)"), Statement::Admin(apart));
     assert_eq!(one("EXPLAIN REBALANCE"), Statement::ExplainRebalance(None));
     assert_eq!(one("EXPLAIN REBALANCE INDEX i"), Statement::ExplainRebalance(name("i")));
     assert_eq!(one("SHOW MOVES"), Statement::Show(Show::Moves));
@@ -381,5 +381,17 @@ fn statements_about_the_places_of_slices() {
         ("CANCEL BUILD", 8),
     ] {
         assert_eq!(refused(sql).position, Some(position), "{sql}");
+    }
+}
+
+#[test]
+fn the_old_name_of_an_option_is_refused_with_the_new_one() {
+    for sql in [
+        "CREATE INDEX i ON b (a) INCLUDE (c) WITH (include_apart = true)",
+        "ALTER INDEX i SET (include_apart = off)",
+    ] {
+        let error = parse(sql).expect_err("the old name");
+        assert!(error.error.message.contains("separate_included_columns"), "{}", error.error);
+        assert_eq!(error.position, Some(sql.find("include_apart").unwrap() as u32 + 1), "{sql}");
     }
 }

@@ -1,8 +1,8 @@
-//! Names: what an expression over an index refers to, and of which type it is.
+//! Resolves names: which columns an expression over an index refers to, and its type.
 //!
-//! A word alone is the column of that name, `id` always being the document's. Everything else must be
-//! an expression that the index has, structurally equal; so `address.city` and `lower(name)` find their
-//! columns too, and both may stand inside other expressions.
+//! A single word is the column of that name; `id` is always the document's id. Any other expression must be structurally
+//! equal to an expression of the index. So `address.city` and `lower(name)` find their columns, also inside of other
+//! expressions.
 
 use proto::expr::{ArithmeticOp, ColumnType, Expr, Function};
 use proto::model::index::{IndexInfo, IndexSpec};
@@ -13,14 +13,14 @@ use proto::{Error, Result};
 use crate::sql::error::unsupported;
 use crate::sql::walk::rewrite;
 
-/// The columns of an index, as a SELECT sees them.
+/// The columns of an index for a SELECT.
 #[derive(Clone, Copy)]
 pub(crate) struct Columns<'a> {
     spec: &'a IndexSpec,
 }
 
 impl<'a> Columns<'a> {
-    pub(crate) fn of(index: &'a IndexInfo) -> Self {
+    pub(crate) fn from_index(index: &'a IndexInfo) -> Self {
         Self { spec: &index.spec }
     }
 
@@ -36,7 +36,7 @@ impl<'a> Columns<'a> {
         [Expr::DocumentId].into_iter().chain((0..columns).map(Expr::Column))
     }
 
-    /// The names of columns 0, 1, …, for messages.
+    /// The names of the columns in order.
     pub(crate) fn names(self) -> Vec<String> {
         self.iter().map(|(name, ..)| name.to_owned()).collect()
     }
@@ -45,7 +45,7 @@ impl<'a> Columns<'a> {
         self.iter().nth(usize::from(n)).map_or(ColumnType::Text, |(.., column_type)| column_type)
     }
 
-    /// Replaces paths and indexed expressions by the columns that hold them.
+    /// Replaces paths and indexed expressions by their columns.
     pub(crate) fn resolve(self, expr: &mut Expr) -> Result<()> {
         rewrite(expr, &mut |expr| match self.find(expr) {
             Some(column) => {
@@ -81,8 +81,8 @@ impl<'a> Columns<'a> {
     fn not_here(self, expr: &Expr) -> Error {
         let has: Vec<_> = ["id".to_owned()].into_iter().chain(self.names()).collect();
         unsupported(
-            format!("index {} does not hold {expr}", self.spec.name),
-            format!("it holds {}; INCLUDE (…) adds columns to an index", has.join(", ")),
+            format!("index {} has no column {expr}", self.spec.name),
+            format!("its columns are {}; INCLUDE (…) adds columns to an index", has.join(", ")),
         )
     }
 
@@ -92,7 +92,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// The type of an expression, given those of the columns: a cast's, else what its operator yields.
+/// The type of an expression: the type of a cast, a column or a literal, or the result type of an operator.
 pub(crate) fn type_of(expr: &Expr, column: &impl Fn(u16) -> ColumnType) -> ColumnType {
     match expr {
         Expr::Cast(_, to) => *to,
@@ -130,7 +130,8 @@ fn numeric(column_type: ColumnType) -> ColumnType {
     }
 }
 
-/// Integers stay integers but for division, which may leave them; a double makes a double.
+/// The result type of an operator: double if an operand is a double; integer for integers, except for division, whose
+/// result may not be an integer.
 fn arithmetic_type(op: ArithmeticOp, left: ColumnType, right: ColumnType) -> ColumnType {
     use ColumnType::{Float8, Int4, Int8, Numeric};
     match (left, right) {

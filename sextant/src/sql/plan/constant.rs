@@ -1,23 +1,23 @@
-//! A SELECT without FROM: one row of constants, and of functions about the session.
+//! A SELECT without FROM: one row of constants and functions of the session.
 
 use proto::expr::{ColumnType, Expr};
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
 use super::columns::type_of;
+use super::limit_offset::LimitOffset;
 use super::names::default_name;
 use super::parameters::{ParameterTypes, bind, constant};
 use super::relation::ColumnInfo;
-use super::window::Window;
 use crate::sql::ast::{Select, SelectExpr, SelectItem};
 use crate::sql::error::unsupported;
 
-/// A SELECT without FROM, checked.
+/// A checked SELECT without FROM.
 #[derive(Debug)]
 pub(super) struct ConstantSelect {
     items: Vec<(ColumnInfo, SelectExpr)>,
     filter: Option<Expr>,
-    window: Window,
+    limit_offset: LimitOffset,
 }
 
 /// The one row of a SELECT without FROM.
@@ -25,16 +25,16 @@ pub(super) struct ConstantSelect {
 pub struct ConstantPlan {
     /// The columns of the result.
     pub columns: Vec<ColumnInfo>,
-    /// What is in each of them; `None` is no row.
+    /// The values of the row; `None` if there is no row.
     pub values: Option<Vec<ConstantValue>>,
 }
 
 /// A value of a SELECT without FROM.
 #[derive(Debug)]
 pub enum ConstantValue {
-    /// Known.
+    /// A constant.
     Known(Value),
-    /// Known to the session: a function and its arguments.
+    /// A function of the session with its arguments.
     Session(String, Vec<Value>),
 }
 
@@ -43,14 +43,18 @@ impl ConstantSelect {
         let mut items = Vec::new();
         for item in &select.items {
             let SelectItem::Expr { expr, alias } = item else {
-                return Err(Error::new(ErrorCode::Syntax, "SELECT * needs a FROM"));
+                return Err(Error::new(ErrorCode::Syntax, "SELECT * needs a FROM clause"));
             };
             items.push((info(expr, alias.clone())?, expr.clone()));
         }
         if let Some(filter) = &select.filter {
             refuse_names(filter)?;
         }
-        Ok(Self { items, filter: select.filter.clone(), window: Window::of(select) })
+        Ok(Self {
+            items,
+            filter: select.filter.clone(),
+            limit_offset: LimitOffset::from_select(select),
+        })
     }
 
     pub(super) fn columns(&self) -> Vec<ColumnInfo> {
@@ -68,7 +72,7 @@ impl ConstantSelect {
             }
         }
         self.filter.iter().for_each(|filter| types.learn(filter, None));
-        self.window.learn(types);
+        self.limit_offset.learn(types);
     }
 
     pub(super) fn plan(self, values: &[Value]) -> Result<ConstantPlan> {
@@ -82,7 +86,7 @@ impl ConstantSelect {
             Some(filter) => value(filter)? == Value::Bool(true),
             None => true,
         };
-        let (limit, offset) = self.window.rows(values)?;
+        let (limit, offset) = self.limit_offset.rows(values)?;
         if !holds || limit == Some(0) || offset > 0 {
             return Ok(ConstantPlan { columns, values: None });
         }
@@ -122,10 +126,10 @@ fn info(expr: &SelectExpr, alias: Option<String>) -> Result<ColumnInfo> {
 }
 
 fn no_rows() -> Error {
-    unsupported("an aggregate needs a FROM", "SELECT count(*) FROM index")
+    unsupported("an aggregate needs a FROM clause", "SELECT count(*) FROM index")
 }
 
-/// Without a FROM there is nothing that a path could lead into.
+/// Refuses paths, which need a FROM clause.
 pub(crate) fn refuse_names(expr: &Expr) -> Result<()> {
     let mut name = None;
     expr.any(&mut |e| {
@@ -136,9 +140,7 @@ pub(crate) fn refuse_names(expr: &Expr) -> Result<()> {
         found
     });
     match name {
-        Some(name) => {
-            Err(Error::new(ErrorCode::Unknown, format!("there is no {name} without a FROM")))
-        }
+        Some(name) => Err(Error::new(ErrorCode::Unknown, format!("{name} needs a FROM clause"))),
         None => Ok(()),
     }
 }

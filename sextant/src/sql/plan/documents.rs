@@ -1,4 +1,4 @@
-//! A SELECT over a bucket: documents by id, as they are at the source now.
+//! A SELECT from a bucket: reads documents by id at the source's present.
 
 use std::sync::Arc;
 
@@ -8,22 +8,22 @@ use proto::model::bucket::BucketInfo;
 use proto::value::Value;
 use proto::value::path::Step;
 
+use super::limit_offset::LimitOffset;
 use super::order::Order;
 use super::parameters::{ParameterTypes, bind, constant};
 use super::relation::ColumnInfo;
-use super::window::Window;
 use crate::sql::ast::{Select, SelectExpr, SelectItem};
 use crate::sql::error::unsupported;
 use crate::sql::walk::{ids_of, is_id_path};
 
-/// A SELECT over a bucket with its names resolved.
+/// A SELECT from a bucket with resolved names.
 #[derive(Debug)]
 pub(super) struct DocumentSelect {
     bucket: Arc<BucketInfo>,
     columns: Vec<(ColumnInfo, DocumentColumn)>,
     ids: Vec<Expr>,
     order_by: Vec<Order>,
-    window: Window,
+    limit_offset: LimitOffset,
 }
 
 /// A column of a bucket.
@@ -35,20 +35,20 @@ pub enum DocumentColumn {
     Document,
 }
 
-/// How a SELECT over a bucket is answered.
+/// The plan of a SELECT from a bucket.
 #[derive(Debug)]
 pub struct DocumentPlan {
     /// The bucket.
     pub bucket: Arc<BucketInfo>,
     /// The columns of the result.
     pub columns: Vec<ColumnInfo>,
-    /// What is in each of them.
+    /// The contents of each column.
     pub cells: Vec<DocumentColumn>,
-    /// The ids to read, each once, in the order of the result.
+    /// The distinct ids to read, in the order of the result.
     pub ids: Vec<String>,
-    /// At most so many rows.
+    /// Maximum of rows.
     pub limit: Option<u64>,
-    /// After leaving out so many.
+    /// Number of rows to skip.
     pub offset: u64,
 }
 
@@ -73,7 +73,10 @@ impl DocumentSelect {
             }
         }
         let Some(ids) = select.filter.clone().and_then(ids_of) else {
-            return Err(unsupported(format!("bucket {} is read by id only", bucket.name), HINT));
+            return Err(unsupported(
+                format!("bucket {} can be read by id only", bucket.name),
+                HINT,
+            ));
         };
         let order_by = select.order_by.iter().map(|item| match is_id_path(&item.expr) {
             true => Ok(Order {
@@ -84,7 +87,13 @@ impl DocumentSelect {
             false => Err(unsupported("documents are ordered by id only", "ORDER BY id [DESC]")),
         });
         let order_by = order_by.collect::<Result<_>>()?;
-        Ok(Self { bucket: Arc::clone(bucket), columns, ids, order_by, window: Window::of(select) })
+        Ok(Self {
+            bucket: Arc::clone(bucket),
+            columns,
+            ids,
+            order_by,
+            limit_offset: LimitOffset::from_select(select),
+        })
     }
 
     pub(super) fn columns(&self) -> Vec<ColumnInfo> {
@@ -93,7 +102,7 @@ impl DocumentSelect {
 
     pub(super) fn learn(&self, types: &mut ParameterTypes) {
         types.expect_text(&self.ids);
-        self.window.learn(types);
+        self.limit_offset.learn(types);
     }
 
     pub(super) fn plan(self, values: &[Value]) -> Result<DocumentPlan> {
@@ -101,7 +110,7 @@ impl DocumentSelect {
         let mut ids: Vec<String> = Vec::with_capacity(self.ids.len());
         for mut expr in self.ids {
             bind(&mut expr, values)?;
-            // An id is a string; nothing else compares with one.
+            // Ids are strings, and no other value compares equal to a string.
             if let Value::String(id) = constant(&expr) {
                 ids.push(id);
             }
@@ -114,7 +123,7 @@ impl DocumentSelect {
                 ids.reverse();
             }
         }
-        let (limit, offset) = self.window.rows(values)?;
+        let (limit, offset) = self.limit_offset.rows(values)?;
         let cells = self.columns.iter().map(|(_, cell)| *cell).collect();
         Ok(DocumentPlan { bucket: self.bucket, columns, cells, ids, limit, offset })
     }

@@ -1,4 +1,4 @@
-//! EXPLAIN: a plan in words.
+//! EXPLAIN: describes a plan.
 
 use proto::expr::Expr;
 use proto::model::index::PartitionBy;
@@ -9,7 +9,7 @@ use super::index::IndexPlan;
 use super::select::Plan;
 
 impl Plan {
-    /// The plan, one line after the other.
+    /// Describes the plan in lines.
     pub fn explain(&self) -> Vec<String> {
         match self {
             Self::Index(plan) => plan.explain(),
@@ -25,7 +25,7 @@ impl Plan {
 impl IndexPlan {
     fn explain(&self) -> Vec<String> {
         let spec = &self.index.spec;
-        let names = Columns::of(&self.index).names();
+        let names = Columns::from_index(&self.index).names();
         let show = |expr: &Expr| expr.display(&names).to_string();
         let request = &self.request;
         let direction = match (request.ordered, request.reverse) {

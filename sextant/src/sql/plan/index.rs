@@ -1,4 +1,4 @@
-//! A SELECT over an index.
+//! A SELECT from an index.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use proto::value::Value;
 use proto::value::path::Step;
 
 use super::columns::Columns;
+use super::limit_offset::LimitOffset;
 use super::names::{aggregate_name, default_name};
 use super::order::{Order, direction, distinct_parts};
 use super::parameters::{ParameterTypes, bind};
 use super::ranges::access;
 use super::relation::ColumnInfo;
-use super::window::Window;
 use crate::sql::ast::{OrderItem, Select, SelectExpr, SelectItem};
 use crate::sql::error::unsupported;
 
-/// A SELECT over an index with its names resolved.
+/// A SELECT from an index with resolved names.
 #[derive(Debug)]
 pub(super) struct IndexSelect {
     index: Arc<IndexInfo>,
@@ -28,7 +28,7 @@ pub(super) struct IndexSelect {
     items: Vec<Item>,
     filter: Option<Expr>,
     order_by: Vec<Order>,
-    window: Window,
+    limit_offset: LimitOffset,
 }
 
 #[derive(Debug)]
@@ -43,24 +43,24 @@ enum ItemValue {
     Aggregate { call: AggregateCall, cast: Option<ColumnType> },
 }
 
-/// How a SELECT over an index is answered.
+/// The plan of a SELECT from an index.
 #[derive(Debug)]
 pub struct IndexPlan {
     /// The index.
     pub index: Arc<IndexInfo>,
     /// The columns of the result.
     pub columns: Vec<ColumnInfo>,
-    /// What is in each of them.
+    /// The contents of each column.
     pub cells: Vec<Cell>,
-    /// What is asked of the router; consistency and time-out are the session's to set.
+    /// The request to the router; the session sets its consistency and time-out.
     pub request: ScanRequest,
-    /// Of the one row of aggregates: is it left out by LIMIT or OFFSET?
+    /// True if LIMIT or OFFSET removes the single row of aggregates.
     pub skip_aggregates: bool,
-    /// The conjuncts that the ranges stand for.
+    /// The conjuncts that the ranges implement.
     pub(super) used: Vec<Expr>,
 }
 
-/// What is in a column of the result.
+/// The contents of a column of the result.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     /// The document's id.
@@ -77,7 +77,7 @@ pub enum Cell {
 
 impl IndexSelect {
     pub(super) fn resolve(select: &Select, index: &Arc<IndexInfo>) -> Result<Self> {
-        let columns = Columns::of(index);
+        let columns = Columns::from_index(index);
         let mut items = Vec::new();
         for item in &select.items {
             match item {
@@ -101,7 +101,7 @@ impl IndexSelect {
         }
         let order_by = match aggregates {
             0 => resolve_order(columns, &select.order_by, &select.items, &items)?,
-            // One row is in any order.
+            // A single row needs no order.
             _ => Vec::new(),
         };
         Ok(Self {
@@ -110,7 +110,7 @@ impl IndexSelect {
             items,
             filter,
             order_by,
-            window: Window::of(select),
+            limit_offset: LimitOffset::from_select(select),
         })
     }
 
@@ -119,7 +119,7 @@ impl IndexSelect {
     }
 
     pub(super) fn learn(&self, types: &mut ParameterTypes) {
-        let columns = Columns::of(&self.index);
+        let columns = Columns::from_index(&self.index);
         let items = self.items.iter().filter_map(|item| match &item.value {
             ItemValue::Scalar(expr) => Some(expr),
             ItemValue::Aggregate { call, .. } => call.argument.as_ref(),
@@ -127,7 +127,7 @@ impl IndexSelect {
         for expr in items.chain(&self.filter) {
             types.learn(expr, Some(columns));
         }
-        self.window.learn(types);
+        self.limit_offset.learn(types);
     }
 
     pub(super) fn plan(mut self, values: &[Value]) -> Result<IndexPlan> {
@@ -138,7 +138,7 @@ impl IndexSelect {
             flatten(filter, &mut conjuncts);
         }
         let access = access(&spec, conjuncts);
-        let (limit, offset) = std::mem::take(&mut self.window).rows(values)?;
+        let (limit, offset) = std::mem::take(&mut self.limit_offset).rows(values)?;
         let columns = self.columns();
         let (cells, calls) = self.cells(values)?;
         let aggregated = !calls.is_empty();
@@ -241,8 +241,8 @@ fn resolve_item(columns: Columns<'_>, expr: &SelectExpr, alias: &Option<String>)
             Ok(scalar(columns, expr, alias.clone()))
         }
         SelectExpr::Session(..) => Err(unsupported(
-            "functions about the session stand alone, without FROM",
-            "ask for them in a SELECT of their own",
+            "functions of the session need a SELECT without FROM",
+            "use a SELECT of their own",
         )),
     }
 }
@@ -255,7 +255,7 @@ fn scalar(columns: Columns<'_>, expr: Expr, alias: Option<String>) -> Item {
     Item { info, value: ItemValue::Scalar(expr) }
 }
 
-/// A number is an item of the select list, a word its alias; everything else is an expression.
+/// Resolves ORDER BY. A number is an item of the select list, a word may be an alias, anything else is an expression.
 fn resolve_order(
     columns: Columns<'_>,
     order_by: &[OrderItem],
@@ -282,7 +282,7 @@ fn resolve_order(
                     _ => {
                         return Err(proto::Error::new(
                             proto::ErrorCode::InvalidParameter,
-                            format!("ORDER BY {} is no item of the select list", item.expr),
+                            format!("ORDER BY {} is not an item of the select list", item.expr),
                         ));
                     }
                 }
@@ -306,7 +306,7 @@ fn resolve_order(
     Ok(order)
 }
 
-/// The conjuncts of a condition; what is always true is none.
+/// Collects the conjuncts of a condition without those that are always true.
 fn flatten(filter: Expr, conjuncts: &mut Vec<Expr>) {
     match filter {
         Expr::And(terms) => terms.into_iter().for_each(|term| flatten(term, conjuncts)),

@@ -1,14 +1,15 @@
-//! The planner: from a SELECT and the definition of what it reads to a scan.
+//! The planner: turns a SELECT and the definition of an index or bucket into a plan.
 //!
-//! It works in two steps, because a prepared statement is described before its parameters have
-//! values. [`resolve`] replaces names by columns and knows the types of columns and parameters;
-//! [`Resolved::plan`] puts the values in and decides how to read. Neither does any I/O.
+//! It has two steps, because a prepared statement is described before its parameters have values. [`resolve`] replaces
+//! names by columns and determines the types of columns and parameters. [`Resolved::plan`] inserts the values and chooses
+//! the ranges to scan. Neither step does I/O.
 
 mod columns;
 mod constant;
 mod documents;
 mod explain;
 mod index;
+mod limit_offset;
 mod names;
 mod order;
 mod parameters;
@@ -17,7 +18,6 @@ mod relation;
 mod select;
 #[cfg(test)]
 mod tests;
-mod window;
 
 pub use constant::{ConstantPlan, ConstantValue};
 pub use documents::{DocumentColumn, DocumentPlan};

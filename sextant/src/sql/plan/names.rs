@@ -1,9 +1,9 @@
-//! The names of columns of results that have no alias.
+//! Names of result columns without an alias.
 
 use proto::expr::aggregate::AggregateFunction;
 use proto::expr::{Expr, Function};
 
-/// The name of a column of results that has no alias: a function's, a path's last field, or none.
+/// The name of a result column without an alias: that of its column or function, or PostgreSQL's `?column?`.
 pub(super) fn default_name(expr: &Expr, column: &impl Fn(u16) -> String) -> String {
     match expr {
         Expr::Column(n) => column(*n),

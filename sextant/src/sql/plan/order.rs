@@ -1,4 +1,4 @@
-//! ORDER BY and DISTINCT: an index gives its own order, forwards or backwards, and nothing else.
+//! ORDER BY and DISTINCT. An index returns rows only in its own order, forwards or backwards.
 
 use proto::Result;
 use proto::expr::Expr;
@@ -14,8 +14,8 @@ pub(crate) struct Order {
     pub(crate) nulls_first: Option<bool>,
 }
 
-/// Is the order the index's own (`Some(false)`) or its reverse (`Some(true)`)? `None` if any will do.
-/// Key parts with one value only (`fixed`) may be left out and may stand anywhere.
+/// Returns whether an order is the index's own (`Some(false)`) or its reverse (`Some(true)`); `None` if any order will do.
+/// Key parts with a single value (`fixed`) may be missing or at any place.
 pub(crate) fn direction(spec: &IndexSpec, order: &[Order], fixed: &[bool]) -> Result<Option<bool>> {
     let is_fixed = |n: usize| fixed.get(n).copied().unwrap_or(false);
     let mut reverse = None;
@@ -29,7 +29,7 @@ pub(crate) fn direction(spec: &IndexSpec, order: &[Order], fixed: &[bool]) -> Re
         }
         let descending = match &item.expr {
             Expr::Column(n) if is_fixed(usize::from(*n)) => continue,
-            // Ordered by it already: a second time changes nothing.
+            // A repeated column does not change the order.
             Expr::Column(n) if usize::from(*n) < next => continue,
             Expr::Literal(_) => continue,
             Expr::Column(n) => {
@@ -61,7 +61,7 @@ pub(crate) fn direction(spec: &IndexSpec, order: &[Order], fixed: &[bool]) -> Re
             break;
         }
     }
-    // Only fixed columns: any order is their order, but the rows shall come as from an ordered scan.
+    // All columns are fixed, so any order satisfies ORDER BY; still the scan must be an ordered one.
     Ok(reverse.or((!order.is_empty()).then_some(false)))
 }
 
@@ -76,9 +76,9 @@ fn not_the_order(spec: &IndexSpec) -> proto::Error {
         parts.join(", ")
     };
     unsupported(
-        format!("index {} does not give rows in this order", spec.name),
+        format!("index {} cannot return rows in this order", spec.name),
         format!(
-            "it gives ORDER BY {}, or ORDER BY {}, or the beginning of either",
+            "use ORDER BY {}, or ORDER BY {}, or the beginning of either",
             list(false),
             list(true)
         ),
@@ -89,8 +89,8 @@ fn desc(descending: bool) -> &'static str {
     if descending { " DESC" } else { "" }
 }
 
-/// How many leading key parts make a row of SELECT DISTINCT; `None` where every row is distinct
-/// anyway, because the columns tell every entry from the others.
+/// Returns the number of leading key parts that make up a row of SELECT DISTINCT; `None` if the columns identify an entry,
+/// so that all rows are distinct anyway.
 pub(crate) fn distinct_parts(
     spec: &IndexSpec,
     columns: &[&Expr],

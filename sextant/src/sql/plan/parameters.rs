@@ -1,7 +1,7 @@
-//! Parameters: which types they have, and putting values in their place.
+//! The types and values of parameters.
 //!
-//! The type of a parameter is the declared one, else that of `$1::type`, else the cast of what it is
-//! compared with, else text. The first place in a statement that says a type decides.
+//! The type of a parameter is the declared one, else that of a cast `$1::type`, else that of the expression it is compared
+//! with, else text. The first occurrence in a statement that determines a type decides.
 
 use proto::expr::{ColumnType, Expr};
 use proto::value::Value;
@@ -10,7 +10,7 @@ use proto::{Error, ErrorCode, Result};
 use super::columns::Columns;
 use crate::sql::walk::rewrite;
 
-/// The types of a statement's parameters, as far as it says any.
+/// The types of a statement's parameters, as far as they are known.
 #[derive(Debug)]
 pub(crate) struct ParameterTypes(Vec<Option<ColumnType>>);
 
@@ -19,12 +19,12 @@ impl ParameterTypes {
         Self(vec![None; usize::from(parameters)])
     }
 
-    /// The types; text for those that nothing was said of.
+    /// Returns the types; unknown ones become text.
     pub(crate) fn finish(self) -> Vec<ColumnType> {
         self.0.into_iter().map(Option::unwrap_or_default).collect()
     }
 
-    /// An expression that must be of a type: a parameter there is of that type.
+    /// Notes the type of a parameter at a place that requires one.
     pub(crate) fn expect(&mut self, expr: &Expr, column_type: ColumnType) {
         if let Expr::Parameter(n) = expr
             && let Some(slot) = self.0.get_mut(usize::from(*n))
@@ -33,7 +33,7 @@ impl ParameterTypes {
         }
     }
 
-    /// Expressions that are texts: ids and documents.
+    /// Notes that expressions (ids, documents) are text.
     pub(crate) fn expect_text<'e>(&mut self, exprs: impl IntoIterator<Item = &'e Expr>) {
         for expr in exprs {
             self.learn(expr, None);
@@ -41,7 +41,7 @@ impl ParameterTypes {
         }
     }
 
-    /// Learns from a resolved expression: what is compared is of one type.
+    /// Infers types from a resolved expression: both sides of a comparison have the same type.
     pub(crate) fn learn(&mut self, expr: &Expr, columns: Option<Columns<'_>>) {
         let peers: Vec<&Expr> = match expr {
             Expr::Cast(inner, to) => {
@@ -65,7 +65,7 @@ impl ParameterTypes {
     }
 }
 
-/// Puts values in the place of parameters, and computes what is constant then.
+/// Replaces parameters by their values, and computes constant subexpressions.
 pub(crate) fn bind(expr: &mut Expr, values: &[Value]) -> Result<()> {
     rewrite(expr, &mut |expr| match expr {
         Expr::Parameter(n) => match values.get(usize::from(*n)) {
@@ -75,7 +75,7 @@ pub(crate) fn bind(expr: &mut Expr, values: &[Value]) -> Result<()> {
             }
             None => Err(Error::new(
                 ErrorCode::InvalidParameter,
-                format!("there is no value for parameter ${}", *n + 1),
+                format!("parameter ${} has no value", *n + 1),
             )),
         },
         _ => Ok(false),
@@ -84,7 +84,7 @@ pub(crate) fn bind(expr: &mut Expr, values: &[Value]) -> Result<()> {
     Ok(())
 }
 
-/// Replaces what depends on no entry by its value.
+/// Replaces constant subexpressions by their values.
 fn fold(expr: &mut Expr) {
     let depends = |expr: &Expr| {
         expr.any(&mut |e| {
@@ -104,13 +104,13 @@ fn fold(expr: &mut Expr) {
     let Ok(()) = folded;
 }
 
-/// The value of an expression that depends on nothing.
+/// The value of a constant expression.
 pub(crate) fn constant(expr: &Expr) -> Value {
     let nothing = proto::expr::eval::DocumentScope { id: "", doc: &Value::Missing };
     proto::expr::eval::eval(expr, &nothing).into_owned()
 }
 
-/// The number of rows that LIMIT or OFFSET says; none where it is NULL.
+/// The number in LIMIT or OFFSET; `None` for NULL.
 pub(crate) fn row_count(expr: &Expr, clause: &str) -> Result<Option<u64>> {
     match constant(expr) {
         Value::Null => Ok(None),
@@ -118,7 +118,7 @@ pub(crate) fn row_count(expr: &Expr, clause: &str) -> Result<Option<u64>> {
             Some(rows) => Ok(Some(rows)),
             None => Err(Error::new(
                 ErrorCode::InvalidParameter,
-                format!("{clause} must be a whole number from 0 on"),
+                format!("{clause} must be a whole number, 0 or more"),
             )),
         },
         _ => Err(Error::new(ErrorCode::InvalidParameter, format!("{clause} must be a number"))),

@@ -1,14 +1,14 @@
-//! From conditions to ranges of entries.
+//! Turns conditions into ranges of entries.
 //!
-//! A conjunct that speaks of one key part and constants is a *set* of values of that part: a union of
-//! intervals in the order of encoded values. Sets of one part are intersected. Then the parts are
-//! taken in order: while a part's set is single values, each extends the prefixes that the ranges
-//! begin with; the first part with wider intervals ends the prefixes in ranges; the conjuncts of later
-//! parts stay behind as a filter. After the last part comes the document's id, as raw bytes.
+//! A conjunct over one key part and constants is a *set* of values of that part: a union of intervals in the order of
+//! encoded values. Sets of the same part are intersected. Then the parts are processed in key order. While a part's set
+//! has only single values, each value extends the prefixes of the ranges. The first part with a wider interval completes
+//! the ranges, and the conjuncts of later parts remain as a filter. The document's id, as raw bytes, comes after the last
+//! part.
 //!
-//! A comparison holds within one type only, so `a > 5` is the interval from behind 5 to the end of the
-//! numbers. An encoded value is never a prefix of another, so "before" and "after" an encoded value are
-//! places between entries; a DESC part inverts the bytes, which swaps the two and the ends.
+//! A comparison is true only within one type, so `a > 5` is the interval from after 5 to the end of the numbers. An encoded
+//! value is never a prefix of another one, so "before" and "after" an encoded value are points between entries. A DESC
+//! part inverts the bytes, which swaps before and after, and the ends of an interval.
 
 use bytes::Bytes;
 use proto::expr::{CompareOp, Expr};
@@ -17,19 +17,19 @@ use proto::rpc::scan::KeyRange;
 use proto::value::Value;
 use proto::value::key::{encode_part, successor};
 
-/// Most ranges of a scan: each is a seek in each slice. Longer lists are filtered in one range.
+/// Maximum of ranges in a scan, because each is a seek in each slice. A longer list becomes one range and a filter.
 pub const RANGES_MAX: usize = 1000;
 
-/// What the conditions of a scan became.
+/// The ranges and the filter of a scan.
 #[derive(Debug, PartialEq)]
 pub struct Access {
     /// Ascending, disjoint ranges of entries.
     pub ranges: Vec<KeyRange>,
-    /// For each key part: has it one value only?
+    /// For each key part, true if it has a single value.
     pub fixed: Vec<bool>,
-    /// The conjuncts that the ranges stand for.
+    /// The conjuncts that the ranges implement.
     pub used: Vec<Expr>,
-    /// The conjuncts that are left to be checked.
+    /// The remaining conjuncts, which the filter checks.
     pub filter: Vec<Expr>,
 }
 
@@ -53,8 +53,8 @@ pub fn access(spec: &IndexSpec, conjuncts: Vec<Expr>) -> Access {
         let fits = prefixes.len().saturating_mul(intervals.len()) <= RANGES_MAX;
         let points = intervals.iter().all(|interval| interval.point.is_some());
         match (fits, part) {
-            // No value at all, as in `a = NULL`, is at most one: whether an order is the index's must
-            // not depend on what the values of parameters leave.
+            // An empty set, as of `a = NULL`, counts as a single value: whether an order is possible must not depend on the
+            // values of parameters.
             (true, Part::Key { descending, .. }) if points => {
                 access.fixed[n] = intervals.len() <= 1;
                 access.used.extend(conjuncts);
@@ -86,7 +86,7 @@ pub fn access(spec: &IndexSpec, conjuncts: Vec<Expr>) -> Access {
     access
 }
 
-/// A key part, or the id behind them.
+/// A key part, or the id after them.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     Key { column: u16, descending: bool },
@@ -113,12 +113,12 @@ impl Part {
         }
     }
 
-    /// The place before a value.
+    /// The point before a value.
     fn before(self, value: &Value) -> Bound {
         Bound { code: self.encode(value), after: false }
     }
 
-    /// The place after a value: ids may continue each other, encoded parts may not.
+    /// The point after a value. An id can be a prefix of another id; an encoded part cannot be one of another part.
     fn after(self, value: &Value) -> Bound {
         let mut code = self.encode(value);
         match self {
@@ -130,7 +130,7 @@ impl Part {
         }
     }
 
-    /// One value; nothing where the part cannot have it.
+    /// The set of one value; empty if the part cannot have it.
     fn point(self, value: &Value) -> Vec<Interval> {
         if matches!(self, Self::Id) && !matches!(value, Value::String(_)) {
             return Vec::new();
@@ -139,7 +139,7 @@ impl Part {
         vec![Interval { low, high, point: Some(self.encode(value)) }]
     }
 
-    /// All values of the same type; nothing for NULL and MISSING, which compare with nothing.
+    /// The set of all values of a value's type; empty for NULL and MISSING, whose comparisons are never true.
     fn same_type(self, value: &Value) -> Option<Interval> {
         let (least, greatest) = match value {
             Value::Missing | Value::Null => return None,
@@ -156,7 +156,7 @@ impl Part {
             (Self::Id, Value::String(_)) => Some(all),
             (Self::Id, _) => None,
             (Self::Key { .. }, _) => {
-                // The first byte of an encoded value is its type's.
+                // The first byte of an encoded value is its type.
                 let tag = |value: &Value| self.encode(value)[..1].to_vec();
                 Some(Interval {
                     low: Bound { code: tag(&least), after: false },
@@ -167,11 +167,11 @@ impl Part {
         }
     }
 
-    /// The strings that begin with `prefix`.
+    /// The set of strings that begin with `prefix`.
     fn beginning_with(self, prefix: &str) -> Vec<Interval> {
         let mut code = self.encode(&Value::String(prefix.to_owned()));
         if matches!(self, Self::Key { .. }) {
-            // The byte that ends a string.
+            // The final byte of an encoded string.
             code.pop();
         }
         let (low, high) = (Bound { code: code.clone(), after: false }, Bound { code, after: true });
@@ -179,7 +179,7 @@ impl Part {
     }
 }
 
-/// A place between encoded values: before all that begin with `code`, or after them.
+/// A point between encoded values: before or after all values that begin with `code`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Bound {
     code: Vec<u8>,
@@ -187,13 +187,13 @@ struct Bound {
 }
 
 impl Bound {
-    /// The first bytes behind the place; `None` is the end of everything.
+    /// The smallest bytes after the point; `None` at the very end.
     fn position(&self, prefix: &[u8]) -> Option<Vec<u8>> {
         let bytes = [prefix, &self.code].concat();
         if self.after { successor(&bytes) } else { Some(bytes) }
     }
 
-    /// The place that this is when all bytes are inverted.
+    /// The same point after all bytes are inverted.
     fn inverted(&self) -> Self {
         Self { code: self.code.iter().map(|byte| !byte).collect(), after: !self.after }
     }
@@ -207,7 +207,7 @@ impl Bound {
     }
 }
 
-/// The values between two places; with the encoded value, if it is a single one.
+/// The values between two points, with the encoded value if there is just one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Interval {
     low: Bound,
@@ -218,7 +218,7 @@ struct Interval {
 /// A set of values of one part: disjoint intervals, ascending.
 type Set = Vec<Interval>;
 
-/// The set of each part with the conjuncts that made it, and the conjuncts that made none.
+/// Returns the set of each part with its conjuncts, and the conjuncts that form no set.
 type PartSet = Option<(Set, Vec<Expr>)>;
 
 fn sets_of(parts: &[Part], conjuncts: Vec<Expr>) -> (Vec<PartSet>, Vec<Expr>) {
@@ -243,7 +243,7 @@ fn sets_of(parts: &[Part], conjuncts: Vec<Expr>) -> (Vec<PartSet>, Vec<Expr>) {
     (sets, rest)
 }
 
-/// The values of a part for which a condition is true, if that is all that the condition speaks of.
+/// Returns the values of a part for which a condition is true, if the condition depends on that part alone.
 fn set_of(part: Part, condition: &Expr) -> Option<Set> {
     match condition {
         Expr::Compare(op, left, right) => match (&**left, &**right) {
@@ -279,13 +279,13 @@ fn set_of(part: Part, condition: &Expr) -> Option<Set> {
             }
             Some(union(all))
         }
-        // Each term made a set of its own where the condition was split; here inside an OR.
+        // Outside of an OR the terms were separate conjuncts.
         Expr::And(terms) => {
             let mut sets = terms.iter().map(|term| set_of(part, term));
             let first = sets.next()??;
             sets.try_fold(first, |known, set| Some(intersect(&known, &set?)))
         }
-        // A condition that is known already: `FALSE` empties the first part.
+        // A constant condition: `FALSE` makes the set of the first part empty.
         Expr::Literal(Value::Bool(false) | Value::Null) => Some(Vec::new()),
         _ => None,
     }
@@ -316,7 +316,7 @@ fn mirror(op: CompareOp) -> CompareOp {
     }
 }
 
-/// A pattern without wildcards is one string, one that ends with its only wildcard `%` is a prefix.
+/// The set of a LIKE pattern: one string if it has no wildcard, a prefix if `%` at its end is the only one.
 fn like(part: Part, pattern: &str) -> Option<Set> {
     let mut prefix = String::new();
     let mut chars = pattern.chars();
@@ -331,7 +331,7 @@ fn like(part: Part, pattern: &str) -> Option<Set> {
     Some(part.point(&Value::String(prefix)))
 }
 
-/// Sorts intervals and joins those that meet; empty ones go.
+/// Sorts intervals, merges adjacent ones, and removes empty ones.
 fn union(mut intervals: Set) -> Set {
     intervals.retain(|interval| interval.low.is_before(&interval.high));
     intervals.sort_by_cached_key(|interval| interval.low.position(&[]));
@@ -350,7 +350,7 @@ fn union(mut intervals: Set) -> Set {
     joined
 }
 
-/// What two sets share: every pair's overlap, found by walking both in step.
+/// The intersection of two sets, by a walk over both in step.
 fn intersect(a: &Set, b: &Set) -> Set {
     let (mut i, mut j) = (0, 0);
     let mut shared = Vec::new();
@@ -370,7 +370,7 @@ fn intersect(a: &Set, b: &Set) -> Set {
     shared
 }
 
-/// One interval over a whole set.
+/// The smallest interval that contains a set.
 fn covering(set: &Set) -> Set {
     match (set.first(), set.last()) {
         (Some(first), Some(last)) => {
@@ -380,7 +380,7 @@ fn covering(set: &Set) -> Set {
     }
 }
 
-/// Each prefix with each of the values behind it, in the order of the index.
+/// Each prefix extended by each value, in the order of the index.
 fn extend(prefixes: &[Vec<u8>], points: &Set, descending: bool) -> Vec<Vec<u8>> {
     let mut codes: Vec<Vec<u8>> = points.iter().filter_map(|point| point.point.clone()).collect();
     if descending {
@@ -393,7 +393,7 @@ fn extend(prefixes: &[Vec<u8>], points: &Set, descending: bool) -> Vec<Vec<u8>> 
         .collect()
 }
 
-/// The ranges of each interval behind each prefix, in the order of the index.
+/// The range of each interval after each prefix, in the order of the index.
 fn close(prefixes: &[Vec<u8>], set: &Set, part: Part) -> Vec<KeyRange> {
     let descending = matches!(part, Part::Key { descending: true, .. });
     let mut bounds: Vec<(Bound, Bound)> =
@@ -407,7 +407,7 @@ fn close(prefixes: &[Vec<u8>], set: &Set, part: Part) -> Vec<KeyRange> {
     let mut ranges = Vec::with_capacity(prefixes.len() * bounds.len());
     for prefix in prefixes {
         for (low, high) in &bounds {
-            // No place is after everything and before something.
+            // An interval that begins at the very end is empty.
             let Some(low) = low.position(prefix) else { continue };
             let high = high.position(prefix).map(Bytes::from);
             ranges.push(KeyRange { low: low.into(), high });

@@ -1,4 +1,4 @@
-//! What a SELECT reads, and the columns of its result.
+//! The source of a SELECT, and the columns of its result.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use proto::expr::ColumnType;
 use proto::model::bucket::BucketInfo;
 use proto::model::index::IndexInfo;
 
-/// What a name in FROM stands for.
+/// The index or bucket that a SELECT reads.
 #[derive(Clone, Debug)]
 pub enum Relation {
     /// An index: scanned.

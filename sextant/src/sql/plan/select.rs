@@ -1,4 +1,4 @@
-//! A SELECT in two steps: names first, then the values of its parameters.
+//! The two steps of planning a SELECT.
 
 use proto::Result;
 use proto::expr::ColumnType;
@@ -11,34 +11,36 @@ use super::parameters::ParameterTypes;
 use super::relation::{ColumnInfo, Relation};
 use crate::sql::ast::Select;
 
-/// A SELECT with its names resolved; it may still have parameters.
+/// A SELECT with resolved names; it may still have parameters.
 #[derive(Debug)]
-pub struct Resolved(Kind);
+pub struct Resolved(ResolvedKind);
 
 #[derive(Debug)]
-enum Kind {
+enum ResolvedKind {
     Index(IndexSelect),
     Documents(DocumentSelect),
     Constant(ConstantSelect),
 }
 
-/// How a SELECT is answered.
+/// The plan of a SELECT.
 #[derive(Debug)]
 pub enum Plan {
-    /// By a scan.
+    /// A scan.
     Index(Box<IndexPlan>),
-    /// By reading documents.
+    /// A read of documents by id.
     Documents(DocumentPlan),
-    /// By computing one row.
+    /// A computed row.
     Constant(ConstantPlan),
 }
 
-/// Resolves the names of a SELECT; `relation` is what its FROM names.
+/// Resolves the names of a SELECT; `relation` is the index or bucket in FROM.
 pub fn resolve(select: &Select, relation: Option<&Relation>) -> Result<Resolved> {
     Ok(Resolved(match relation {
-        Some(Relation::Index(index)) => Kind::Index(IndexSelect::resolve(select, index)?),
-        Some(Relation::Bucket(bucket)) => Kind::Documents(DocumentSelect::resolve(select, bucket)?),
-        None => Kind::Constant(ConstantSelect::resolve(select)?),
+        Some(Relation::Index(index)) => ResolvedKind::Index(IndexSelect::resolve(select, index)?),
+        Some(Relation::Bucket(bucket)) => {
+            ResolvedKind::Documents(DocumentSelect::resolve(select, bucket)?)
+        }
+        None => ResolvedKind::Constant(ConstantSelect::resolve(select)?),
     }))
 }
 
@@ -46,29 +48,29 @@ impl Resolved {
     /// The columns of the result.
     pub fn columns(&self) -> Vec<ColumnInfo> {
         match &self.0 {
-            Kind::Index(select) => select.columns(),
-            Kind::Documents(select) => select.columns(),
-            Kind::Constant(select) => select.columns(),
+            ResolvedKind::Index(select) => select.columns(),
+            ResolvedKind::Documents(select) => select.columns(),
+            ResolvedKind::Constant(select) => select.columns(),
         }
     }
 
-    /// The types of its parameters, of which the statement has so many.
+    /// The types of the given number of parameters.
     pub fn parameter_types(&self, parameters: u16) -> Vec<ColumnType> {
         let mut types = ParameterTypes::new(parameters);
         match &self.0 {
-            Kind::Index(select) => select.learn(&mut types),
-            Kind::Documents(select) => select.learn(&mut types),
-            Kind::Constant(select) => select.learn(&mut types),
+            ResolvedKind::Index(select) => select.learn(&mut types),
+            ResolvedKind::Documents(select) => select.learn(&mut types),
+            ResolvedKind::Constant(select) => select.learn(&mut types),
         }
         types.finish()
     }
 
-    /// Puts values in the place of parameters and decides how to read.
+    /// Inserts the values of parameters and chooses the plan.
     pub fn plan(self, values: &[Value]) -> Result<Plan> {
         Ok(match self.0 {
-            Kind::Index(select) => Plan::Index(Box::new(select.plan(values)?)),
-            Kind::Documents(select) => Plan::Documents(select.plan(values)?),
-            Kind::Constant(select) => Plan::Constant(select.plan(values)?),
+            ResolvedKind::Index(select) => Plan::Index(Box::new(select.plan(values)?)),
+            ResolvedKind::Documents(select) => Plan::Documents(select.plan(values)?),
+            ResolvedKind::Constant(select) => Plan::Constant(select.plan(values)?),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The planner against tables of statements, and its ranges against plain evaluation.
+//! Tests of the planner by tables of statements, and of its ranges by comparison with plain evaluation.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ fn scan(relation: &Relation, sql: &str, values: &[Value]) -> IndexPlan {
 }
 
 #[test]
-fn plans_say_what_they_do() {
+fn explain_describes_plans() {
     let cities = cities();
     for (sql, expected) in [
         (
@@ -105,7 +105,7 @@ fn plans_say_what_they_do() {
 fn columns_have_the_names_and_types_of_the_index() {
     let sql = "SELECT id, country AS c, population, address.zip, count, population + 1, \
                upper(country), country::bool FROM cities";
-    // A word that names no column is refused, with what there is.
+    // An unknown column is refused with the list of columns.
     let refused = plan_of(Some(&cities()), sql, &[]).unwrap_err();
     assert_eq!(refused.code.sqlstate(), "0A000");
     assert!(refused.hint.unwrap().contains("population"));
@@ -136,7 +136,7 @@ fn columns_have_the_names_and_types_of_the_index() {
 }
 
 #[test]
-fn what_an_index_cannot_do_is_refused_with_what_works() {
+fn unsupported_selects_are_refused_with_an_alternative() {
     let cities = cities();
     for sql in [
         "SELECT id FROM cities WHERE elevation > 5",
@@ -173,7 +173,7 @@ fn what_an_index_cannot_do_is_refused_with_what_works() {
 }
 
 #[test]
-fn parameters_take_the_type_of_what_they_are_compared_with() {
+fn a_parameter_has_the_type_of_the_other_side_of_its_comparison() {
     let cities = cities();
     let sql = "SELECT id FROM cities WHERE population > $1 AND country = $2 AND $3::float8 < 2 \
                AND population IN (1, $4) AND name_is($5) LIMIT $6"
@@ -203,7 +203,7 @@ impl IntoValue for i64 {
 }
 
 #[test]
-fn buckets_are_read_by_id_and_constants_without_anything() {
+fn buckets_are_read_by_id_and_constants_without_a_source() {
     let bucket = Relation::Bucket(Arc::new(BucketInfo::new(
         BucketId(1),
         "b",
@@ -236,7 +236,7 @@ fn buckets_are_read_by_id_and_constants_without_anything() {
     assert_eq!(plan_of(None, "SELECT a", &[]).unwrap_err().code.sqlstate(), "42P01");
 }
 
-/// An entry of an index over (a, b DESC), as a filter sees it.
+/// An entry of an index over (a, b DESC), as the scope of a filter.
 struct Entry {
     id: String,
     parts: [Value; 2],
@@ -257,7 +257,7 @@ impl Scope for Entry {
 }
 
 #[test]
-fn ranges_and_filter_together_are_the_condition() {
+fn ranges_and_filter_together_equal_the_condition() {
     let values: Vec<Value> = [
         "null",
         "false",
@@ -342,7 +342,7 @@ fn ranges_and_filter_together_are_the_condition() {
     }
 }
 
-/// The entries that a plan gives are those for which the condition, evaluated plainly, is true.
+/// Checks that a plan selects exactly the entries for which the condition evaluates to true.
 fn check(plan: &IndexPlan, condition: &str, entries: &[Entry]) {
     let ranges = &plan.request.ranges;
     for pair in ranges.windows(2) {
@@ -352,7 +352,7 @@ fn check(plan: &IndexPlan, condition: &str, entries: &[Entry]) {
     let whole = super::super::parse(&format!("SELECT id FROM i WHERE {condition}")).unwrap();
     let Statement::Select(select) = &whole[0].statement else { panic!("a select") };
     let mut plain: Expr = select.filter.clone().unwrap();
-    super::columns::Columns::of(&plan.index).resolve(&mut plain).unwrap();
+    super::columns::Columns::from_index(&plan.index).resolve(&mut plain).unwrap();
     for entry in entries {
         let mut bytes = Vec::new();
         encode_entry(&entry.parts, &[false, true], &entry.id, &mut bytes).unwrap();
@@ -371,7 +371,7 @@ fn check(plan: &IndexPlan, condition: &str, entries: &[Entry]) {
 }
 
 #[test]
-fn an_order_is_not_refused_because_of_the_values_of_parameters() {
+fn the_values_of_parameters_do_not_decide_whether_an_order_is_possible() {
     let cities = cities();
     let sql = "SELECT id FROM cities WHERE country = $1 AND country > $2 ORDER BY population DESC";
     let (a, b) = (Value::from("a"), Value::from("b"));
@@ -386,7 +386,7 @@ fn an_order_is_not_refused_because_of_the_values_of_parameters() {
 }
 
 #[test]
-fn long_lists_become_one_range_with_a_filter() {
+fn a_long_list_becomes_one_range_and_a_filter() {
     let index = Relation::Index(index("CREATE INDEX i ON b (a, b)"));
     let list = |n: usize| (0..n).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
     let ranges = |condition: &str| {
@@ -400,7 +400,7 @@ fn long_lists_become_one_range_with_a_filter() {
 }
 
 #[test]
-fn a_primary_index_is_ranges_of_ids() {
+fn conditions_on_ids_are_ranges_of_a_primary_index() {
     let index = Relation::Index(index("CREATE PRIMARY INDEX p ON b"));
     for (condition, low, high) in [
         ("id = 'k'", "k", Some("k\0")),

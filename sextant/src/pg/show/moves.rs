@@ -1,4 +1,4 @@
-//! SHOW MOVES: the moves of slices that are under way, and the last ones that have ended.
+//! SHOW MOVES: the slice moves under way, and the last ones that have ended.
 
 use proto::expr::ColumnType;
 use proto::model::catalog::Catalog;
@@ -6,7 +6,7 @@ use proto::model::ids::{IndexId, NodeId};
 use proto::model::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
 use proto::rpc::api::CoordinatorStatus;
 
-use super::show::named;
+use super::columns::named;
 use crate::rows::value::Datum;
 use crate::sql::plan::ColumnInfo;
 
@@ -28,9 +28,12 @@ pub(super) fn columns() -> Vec<ColumnInfo> {
     ])
 }
 
-/// The moves under way by index, then those that have ended, the oldest first; without the coordinator's
-/// word, how far a copy is stays unknown.
-pub(super) fn moves(catalog: &Catalog, status: Option<&CoordinatorStatus>) -> Vec<Vec<Datum>> {
+/// The moves under way by index, then the ended ones, oldest first. Without the coordinator's status the progress of a
+/// copy is unknown.
+pub(in crate::pg) fn moves(
+    catalog: &Catalog,
+    status: Option<&CoordinatorStatus>,
+) -> Vec<Vec<Datum>> {
     let mut rows = Vec::new();
     for index in catalog.indexes.values() {
         for mv in &index.moves {
@@ -84,7 +87,7 @@ fn row(
     ]
 }
 
-/// How much of a move is done: of the copy, while it goes on.
+/// The percentage of a move: of its copy, while the copy is under way.
 fn percent(mv: &SliceMove, progress: Option<&MoveProgress>) -> Option<u64> {
     match (mv.stage, progress) {
         (MoveStage::Done, _) => Some(100),
@@ -113,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_move_is_never_said_to_be_finished_before_the_topology_has_changed() {
+    fn a_move_is_not_shown_as_finished_before_the_topology_has_changed() {
         let mv = |stage| SliceMove {
             id: MoveId(1),
             slice: SliceNo(0),

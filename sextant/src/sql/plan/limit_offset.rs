@@ -7,15 +7,15 @@ use proto::value::Value;
 use super::parameters::{ParameterTypes, bind, row_count};
 use crate::sql::ast::Select;
 
-/// `LIMIT` and `OFFSET`, as written or with their values.
+/// The `LIMIT` and `OFFSET` of a statement.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Window {
+pub(super) struct LimitOffset {
     limit: Option<Expr>,
     offset: Option<Expr>,
 }
 
-impl Window {
-    pub(super) fn of(select: &Select) -> Self {
+impl LimitOffset {
+    pub(super) fn from_select(select: &Select) -> Self {
         Self { limit: select.limit.clone(), offset: select.offset.clone() }
     }
 
@@ -26,7 +26,7 @@ impl Window {
         }
     }
 
-    /// The limit, if there is one, and the offset.
+    /// Returns the limit, if there is one, and the offset.
     pub(super) fn rows(mut self, values: &[Value]) -> Result<(Option<u64>, u64)> {
         let count = |expr: &mut Option<Expr>, clause: &str| match expr {
             Some(expr) => {

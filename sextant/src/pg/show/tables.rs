@@ -1,33 +1,27 @@
-//! The tables of SHOW: pictures of the catalog and of what the coordinator knows of the nodes.
+//! The tables of SHOW, from the catalog and the coordinator's status.
 
 use proto::expr::ColumnType;
+use proto::model::assignment::VbucketAssignment;
 use proto::model::catalog::Catalog;
-use proto::model::homes::Homes;
 use proto::model::ids::{NodeId, SliceId, SliceNo};
 use proto::rpc::api::{CoordinatorStatus, NodeStatus, SliceProgress};
 
-use super::{show_moves, show_rollbacks};
+use super::columns::named;
+use super::{moves, rollbacks};
 use crate::rows::value::Datum;
+use crate::rows::words::index_state;
 use crate::sql::ast::Show;
 use crate::sql::plan::ColumnInfo;
 
 use ColumnType::{Int4, Int8, Text};
 
-pub(super) fn named(columns: &[(&str, ColumnType)]) -> Vec<ColumnInfo> {
-    let column = |(name, column_type): &(&str, ColumnType)| ColumnInfo {
-        name: (*name).to_owned(),
-        column_type: *column_type,
-    };
-    columns.iter().map(column).collect()
-}
-
-/// The column of EXPLAIN, as PostgreSQL calls it.
-pub(super) fn explain_columns() -> Vec<ColumnInfo> {
+/// The column of EXPLAIN, with PostgreSQL's name.
+pub(in crate::pg) fn explain_columns() -> Vec<ColumnInfo> {
     named(&[("QUERY PLAN", Text)])
 }
 
 /// The columns of a SHOW.
-pub(super) fn columns(what: &Show) -> Vec<ColumnInfo> {
+pub(in crate::pg) fn columns(what: &Show) -> Vec<ColumnInfo> {
     match what {
         Show::Buckets => named(&[
             ("name", Text),
@@ -64,15 +58,15 @@ pub(super) fn columns(what: &Show) -> Vec<ColumnInfo> {
             ("floor_epoch", Int8),
             ("note", Text),
         ]),
-        Show::Moves => show_moves::columns(),
-        Show::Rollbacks => show_rollbacks::columns(),
+        Show::Moves => moves::columns(),
+        Show::Rollbacks => rollbacks::columns(),
         Show::Setting(name) => named(&[(name, Text)]),
         Show::All => named(&[("name", Text), ("setting", Text)]),
     }
 }
 
 /// SHOW BUCKETS.
-pub(super) fn buckets(catalog: &Catalog) -> Vec<Vec<Datum>> {
+pub(in crate::pg) fn buckets(catalog: &Catalog) -> Vec<Vec<Datum>> {
     let row = |bucket: &proto::model::bucket::BucketInfo| {
         let indexes = catalog.indexes.values().filter(|index| index.bucket == bucket.id).count();
         vec![
@@ -80,26 +74,27 @@ pub(super) fn buckets(catalog: &Catalog) -> Vec<Vec<Datum>> {
             Datum::int(bucket.vbuckets.into()),
             Datum::text(bucket.source.name()),
             Datum::int(indexes as i64),
-            Datum::text(projectors(&bucket.homes)),
-            Datum::int(bucket.homes.handing().len() as i64),
+            Datum::text(projectors(&bucket.assignment)),
+            Datum::int(bucket.assignment.transfers().len() as i64),
         ]
     };
     catalog.buckets.values().map(|bucket| row(bucket)).collect()
 }
 
-/// Each projector; and where there are several, how many vbuckets it keeps.
-fn projectors(homes: &Homes) -> String {
-    match &homes.projectors()[..] {
+/// The projectors of a bucket; if there are several, with their numbers of vbuckets.
+fn projectors(assignment: &VbucketAssignment) -> String {
+    match &assignment.projectors()[..] {
         [one] => one.to_string(),
         several => {
-            let kept = several.iter().map(|node| format!("{node}: {}", homes.kept_by(*node).len()));
+            let kept =
+                several.iter().map(|node| format!("{node}: {}", assignment.owned_by(*node).len()));
             kept.collect::<Vec<_>>().join(", ")
         }
     }
 }
 
 /// SHOW INDEXES.
-pub(super) fn indexes(catalog: &Catalog) -> Vec<Vec<Datum>> {
+pub(in crate::pg) fn indexes(catalog: &Catalog) -> Vec<Vec<Datum>> {
     let row = |index: &proto::model::index::IndexInfo| {
         let spec = &index.spec;
         let keys = spec.keys.iter().map(|part| part.name.as_str());
@@ -108,7 +103,7 @@ pub(super) fn indexes(catalog: &Catalog) -> Vec<Vec<Datum>> {
         vec![
             Datum::text(&*spec.name),
             Datum::text(&*spec.bucket),
-            Datum::text(index.state.name()),
+            Datum::text(index_state(index.state)),
             Datum::text(columns.join(", ")),
             Datum::int(spec.slices.into()),
             Datum::int(spec.replicas.into()),
@@ -118,8 +113,11 @@ pub(super) fn indexes(catalog: &Catalog) -> Vec<Vec<Datum>> {
     catalog.indexes.values().map(|index| row(index)).collect()
 }
 
-/// SHOW NODES; without the coordinator's word, when each was heard of is unknown.
-pub(super) fn nodes(catalog: &Catalog, status: Option<&CoordinatorStatus>) -> Vec<Vec<Datum>> {
+/// SHOW NODES. Without the coordinator's status the last column is NULL.
+pub(in crate::pg) fn nodes(
+    catalog: &Catalog,
+    status: Option<&CoordinatorStatus>,
+) -> Vec<Vec<Datum>> {
     let heard = |id: NodeId| {
         let known = status?.nodes.iter().find(|node| node.node == id)?;
         Some(known.silent_ms as i64)
@@ -136,8 +134,8 @@ pub(super) fn nodes(catalog: &Catalog, status: Option<&CoordinatorStatus>) -> Ve
     catalog.nodes.values().map(|node| row(node)).collect()
 }
 
-/// SHOW SLICES: every copy that the topology names, with what its node says of it.
-pub(super) fn slices(catalog: &Catalog, status: &CoordinatorStatus) -> Vec<Vec<Datum>> {
+/// SHOW SLICES: each copy in the topology, with its node's report.
+pub(in crate::pg) fn slices(catalog: &Catalog, status: &CoordinatorStatus) -> Vec<Vec<Datum>> {
     let mut rows = Vec::new();
     for index in catalog.indexes.values() {
         for (number, nodes) in index.topology.placement.iter().enumerate() {
@@ -197,6 +195,6 @@ fn slice_row(
 }
 
 /// SHOW ALL.
-pub(super) fn settings(all: Vec<(String, String)>) -> Vec<Vec<Datum>> {
+pub(in crate::pg) fn settings(all: Vec<(String, String)>) -> Vec<Vec<Datum>> {
     all.into_iter().map(|(name, value)| vec![Datum::text(name), Datum::text(value)]).collect()
 }

@@ -1,4 +1,4 @@
-//! SHOW ROLLBACKS: what a source's loss of a piece of its history has taken back, by bucket.
+//! SHOW ROLLBACKS: the rollbacks of each bucket after its source lost a part of its history.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use proto::model::index::IndexState;
 use proto::model::rollback::DeadEpochs;
 use proto::rpc::api::{CoordinatorStatus, NodeStatus};
 
-use super::show::named;
+use super::columns::named;
 use crate::rows::value::Datum;
 use crate::sql::plan::ColumnInfo;
 
 use ColumnType::{Int8, Text};
 
-/// The column that tells what is not whole again.
+/// The column for copies that are not restored yet.
 const REBUILDING: usize = 5;
 
 /// The columns.
@@ -33,9 +33,12 @@ pub(super) fn columns() -> Vec<ColumnInfo> {
     ])
 }
 
-/// The last rollbacks of each bucket, the oldest first; the one that is under way is the last of its bucket. To it
-/// belongs what nodes could not take back and have not whole again; without the coordinator's word that stays unknown.
-pub(super) fn rollbacks(catalog: &Catalog, status: Option<&CoordinatorStatus>) -> Vec<Vec<Datum>> {
+/// The last rollbacks of each bucket, oldest first. The last row of a bucket also lists the copies that could not be
+/// rolled back and are not restored yet; without the coordinator's status that is unknown.
+pub(in crate::pg) fn rollbacks(
+    catalog: &Catalog,
+    status: Option<&CoordinatorStatus>,
+) -> Vec<Vec<Datum>> {
     let with_rebuilding = |bucket: &Arc<BucketInfo>| {
         let mut rows = of_bucket(bucket);
         let rebuilding = status.and_then(|status| rebuilding(catalog, bucket.id, &status.nodes));
@@ -47,7 +50,7 @@ pub(super) fn rollbacks(catalog: &Catalog, status: Option<&CoordinatorStatus>) -
     catalog.buckets.values().flat_map(with_rebuilding).collect()
 }
 
-/// Which copies of a bucket's slices, that were whole before, are copied or built anew now, and where.
+/// Describes the copies of a bucket's slices that are being restored: from another node, or from the source.
 fn rebuilding(catalog: &Catalog, bucket: BucketId, nodes: &[NodeStatus]) -> Option<String> {
     let mut found = BTreeMap::<_, Vec<String>>::new();
     for (node, told) in nodes.iter().flat_map(|n| n.slices.iter().map(|told| (n.node, told))) {
@@ -87,11 +90,11 @@ fn of_bucket(bucket: &BucketInfo) -> Vec<Vec<Datum>> {
             ended(bucket, dead, stage, resumed)
         })
         .collect();
-    // Before its last stage a rollback has taken nothing back yet.
+    // A rollback removes epochs only in its last stage.
     if let Some(rollback) = current.filter(|rollback| rollback.resumes.is_none()) {
         let mut row = vec![Datum::text(&*bucket.name), Datum::text(rollback.stage.name())];
         row.extend([Datum::NULL, Datum::NULL, Datum::NULL, Datum::NULL]);
-        row.push(Datum::text("new scans wait until it is known what has survived"));
+        row.push(Datum::text("new scans wait until the surviving history is known"));
         rows.push(row);
     }
     rows
@@ -101,7 +104,9 @@ fn ended(bucket: &BucketInfo, dead: &DeadEpochs, stage: &str, resumed: Epoch) ->
     let int = |epoch: Epoch| Datum::int(epoch.0 as i64);
     let (point, note) = match &dead.point {
         Some(point) => (int(point.epoch), Datum::NULL),
-        None => (Datum::NULL, Datum::text("no kept epoch fitted: the indexes were built anew")),
+        None => {
+            (Datum::NULL, Datum::text("no rollback point was left: the indexes were built anew"))
+        }
     };
     let (name, stage, rebuilding) = (Datum::text(&*bucket.name), Datum::text(stage), Datum::NULL);
     vec![name, stage, point, int(dead.to), int(resumed), rebuilding, note]
@@ -144,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_taken_back_and_is_not_whole_again_is_told_by_node() {
+    fn copies_that_are_being_restored_are_listed_by_node() {
         let mut bucket = BucketInfo::new(BucketId(1), "b", 2, SourceKind::Embedded, NodeId(1));
         bucket.dead = Arc::new(vec![DeadEpochs { point: None, to: Epoch(9) }; 2]);
         let copies = vec![vec![NodeId(7), NodeId(8)]; 4];

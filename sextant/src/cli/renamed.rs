@@ -1,0 +1,37 @@
+//! Settings with a new name: the old name is refused with an error that has the new one.
+
+use std::convert::Infallible;
+use std::str::FromStr;
+
+use proto::{Error, ErrorCode, Result};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
+
+/// The value of a setting under its old name; only its presence matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OldName;
+
+impl FromStr for OldName {
+    type Err = Infallible;
+
+    fn from_str(_: &str) -> std::result::Result<Self, Infallible> {
+        Ok(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for OldName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        IgnoredAny::deserialize(deserializer).map(|_| Self)
+    }
+}
+
+/// Refuses settings that are given under their old names; each comes with its old and its new name.
+pub fn refuse_old_names(settings: &[(Option<OldName>, &str, &str)]) -> Result<()> {
+    let Some((_, old, new)) = settings.iter().find(|(given, ..)| given.is_some()) else {
+        return Ok(());
+    };
+    let flag = |name: &str| format!("--{}", name.replace('_', "-"));
+    let message = format!("setting {old} ({}) is now called {new} ({})", flag(old), flag(new));
+    Err(Error::new(ErrorCode::InvalidParameter, message)
+        .with_hint("change its name in the settings file or on the command line"))
+}
