@@ -100,26 +100,26 @@ impl Server {
         let counters = Arc::new(Counters::default());
         let backend = Arc::new(ClusterBackend::new(
             Arc::clone(&router),
-            Arc::clone(&directory),
+            directory,
             env.clone(),
             Arc::clone(&counters),
         ));
         let sql =
             pg::PgServer::new(Arc::clone(&backend) as _, env.clone(), pg::PgConfig::default());
-        let public = grpc::services(backend, peers);
+        let public = grpc::services(Arc::clone(&backend), peers);
         let indexers = indexers.iter().map(Arc::downgrade).collect();
-        let observed = Observed { router: Arc::clone(&router), directory, indexers, counters };
+        let observed = Observed { backend, indexers, counters };
         let http = axum::serve(listeners.http, http::routes(observed));
         let tasks = vec![
             env.spawn("sql", async move { sql.serve(listeners.sql).await }),
             env.spawn("grpc", async move {
                 if let Err(error) = public.serve_with_incoming(connections(listeners.grpc)).await {
-                    tracing::error!(%error, "serving gRPC");
+                    tracing::error!(%error, "serving gRPC failed");
                 }
             }),
             env.spawn("http", async move {
                 if let Err(error) = http.await {
-                    tracing::error!(%error, "serving HTTP");
+                    tracing::error!(%error, "serving HTTP failed");
                 }
             }),
         ];
