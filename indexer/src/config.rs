@@ -8,42 +8,42 @@ use proto::model::node::NodeInfo;
 
 use storage::StoreOptions;
 
-/// What a move may take of a disk and a network that others use too.
+/// Default rate limit of a move, in bytes per second, since scans and streams use the same disk and network.
 const MOVE_BYTES_PER_S_MAX: u64 = 1 << 30;
 
-/// Scans that step at once take a thread each: enough for many cores and disks, and an eighth of the threads that
-/// blocking work has, so that epochs and flushes find one at any time.
+/// Default number of concurrent shard scans. Each may use a blocking thread: enough for many cores and disks, and an eighth of
+/// all such threads, so that epochs and flushes always find one.
 const SCANS_MAX: usize = 64;
-/// However little memory there is, so much is shared by scans, and may wait in a queue.
+/// Minimum memory for scans, and for the queue of a bucket, in bytes.
 const BYTES_MIN: u64 = 8 << 20;
 
 /// Settings of an indexer.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Who it is and where others reach it.
+    /// The node's number and address.
     pub node: NodeInfo,
-    /// Where it keeps its data.
+    /// The data directory.
     pub data_dir: PathBuf,
-    /// Settings of the slice store.
+    /// Settings of the storage engine.
     pub store: StoreOptions,
-    /// How often it says what it has, when nothing happens.
+    /// Time between two heartbeats if nothing changes.
     pub heartbeat: Duration,
-    /// How long it waits before it tries a lost peer again.
+    /// Pause before another attempt to reach a peer.
     pub retry: Duration,
-    /// Shard scans at once; one more waits, until its time-out.
+    /// Maximum number of concurrent shard scans; further scans wait until their time-out.
     pub scans_max: usize,
-    /// What all shard scans together may hold of blocks and rows, in bytes; `None`: an eighth of the store's memory.
+    /// Memory limit of all shard scans, in bytes; `None`: an eighth of the engine's memory.
     pub scans_memory_bytes: Option<usize>,
-    /// What one may hold of them, in bytes; `None`: what all may.
+    /// Memory limit of one shard scan, in bytes; `None`: the limit of all.
     pub scan_memory_bytes: Option<usize>,
-    /// What a bucket's stream may have waiting for its epoch, in bytes; `None`: an eighth of the store's memory.
+    /// Maximum bytes of a bucket that wait for their epoch; `None`: an eighth of the engine's memory.
     pub queue_bytes_max: Option<u64>,
-    /// At most so many bytes a second are sent to the target of a move, for each move.
+    /// Rate limit of each move, in bytes per second.
     pub move_bytes_per_s_max: u64,
 }
 
 impl Config {
-    /// The usual settings.
+    /// The default settings.
     pub fn new(node: NodeInfo, data_dir: impl Into<PathBuf>) -> Self {
         Self {
             node,
@@ -63,12 +63,12 @@ impl Config {
         (self.store.memory_bytes / 8).max(BYTES_MIN)
     }
 
-    /// What a bucket's stream may have waiting for its epoch, in bytes.
+    /// Maximum bytes of a bucket that wait for their epoch.
     pub fn queue_bytes_max(&self) -> u64 {
         self.queue_bytes_max.unwrap_or_else(|| self.eighth_of_memory())
     }
 
-    /// How shard scans are admitted.
+    /// The admission limits of shard scans.
     pub fn scan_limits(&self) -> AdmissionLimits {
         let eighth = || usize::try_from(self.eighth_of_memory()).unwrap_or(usize::MAX);
         let bytes_max = self.scans_memory_bytes.unwrap_or_else(eighth);

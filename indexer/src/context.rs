@@ -23,22 +23,22 @@ pub struct NodeContext {
     pub env: Env,
     /// The other services.
     pub directory: Arc<dyn Directory>,
-    /// The slices.
+    /// The storage engine, for epochs, builds and scans.
     pub store: Arc<dyn SliceStore>,
-    /// The slices as files, for moves; the same store.
+    /// The same engine, for moves, rebuilds and comparisons.
     pub fragments: Arc<FragmentStore>,
-    /// Counts the catalogs taken.
+    /// Counts the catalogs received.
     pub catalog_taken: watch::Sender<u64>,
     /// The newest catalog.
     pub catalog: Arc<ArcSwap<Catalog>>,
-    /// Counts the epochs applied, and changes of which slices there are.
+    /// Counts applied epochs and changes of the set of slices.
     pub applied: watch::Sender<u64>,
-    /// Counts changes of which slices there are and can be read.
+    /// Counts changes of the set of slices and of their readability.
     pub slices: watch::Sender<u64>,
 }
 
 impl NodeContext {
-    /// The source of a bucket, as the catalog has it now.
+    /// Returns the source of a bucket, by the present catalog.
     pub fn source(&self, bucket: BucketId) -> Result<Arc<dyn ProjectorApi>> {
         let catalog = self.catalog.load();
         let unknown = || Error::unavailable(format!("bucket {bucket} is not known here"));
@@ -46,7 +46,7 @@ impl NodeContext {
         source_of(&*self.directory, info, |node| catalog.nodes.get(&node).cloned())
     }
 
-    /// An index was built, dropped or begun.
+    /// Signals that an index was begun, built or dropped.
     pub fn slices_changed(&self) {
         self.slices.send_modify(|count| *count += 1);
         self.applied.send_modify(|count| *count += 1);

@@ -1,14 +1,14 @@
-//! The indexer: keeps slices of indexes, follows the buckets' streams, and reads slices at an epoch.
+//! The indexer: keeps slices of indexes, follows the streams of their buckets, and reads slices at an epoch.
 //!
-//! The way of a mutation: a `follower` per bucket subscribes to the bucket's projector from the
-//! node's watermarks; frames gather in the `queue` until the cut of an epoch is known and covered;
-//! the slice store (the crate `storage`) collapses them to the last state of each document, compares with the back index
-//! and publishes one immutable run per index; the commit log makes it durable. The way of a scan: the
-//! `service` waits until the epoch is applied, takes a snapshot, and `scan` walks it.
+//! The path of a mutation: a follower for each bucket ([`follow`]) subscribes to the bucket's projector from the node's
+//! watermarks. Frames gather in the [`queue`] until the cut of an epoch is known and covered. The storage engine (the crate
+//! `storage`) collapses them to the last state of each document, compares it with the back index, and publishes one
+//! immutable run per index; the commit log makes it durable. The path of a scan: the `service` waits until the epoch is
+//! applied and takes a snapshot, and `scan` reads it.
 //!
-//! An index is built while writes go on: it joins the stream, the epochs since then are applied to it
-//! unseen, a backfill snapshot goes below them, and when an applied epoch covers the snapshot's cut the
-//! two are joined: what the epochs have said of a document outranks the snapshot (`storage::bulk`).
+//! An index is built while writes go on: it joins the stream, the following epochs are applied to it and stay invisible, and a
+//! backfill snapshot goes below them. When an applied epoch covers the snapshot's cut, the index becomes readable. An
+//! epoch's state of a document outranks the snapshot's.
 
 mod config;
 mod context;

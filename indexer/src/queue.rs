@@ -1,10 +1,9 @@
-//! The mutation queue of one bucket: gathers frames until the cut of an epoch is known and covered, and
-//! then yields what belongs to that epoch (I1, I2). Pure: no clock, no I/O.
+//! The mutation queue of one bucket: gathers frames until the cut of an epoch is known and covered, and then yields the
+//! mutations of that epoch (I1, I2). Pure: no clock, no I/O.
 //!
-//! A frame is accepted only where the vbucket's watermark stands; an older one is ignored, a newer one
-//! means a hole, and the stream is opened anew from the watermarks. Epochs are applied in their order,
-//! each when the watermarks cover its cut, so that vbuckets and slices without changes advance with
-//! the rest.
+//! A frame is accepted only at the vbucket's watermark. An older one is ignored; a newer one means a hole, and the caller opens
+//! a new stream from the watermarks. Epochs are applied in order, each when the watermarks cover its cut, so that vbuckets
+//! and slices without changes advance with the others.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,9 +16,9 @@ use storage::{EpochBatch, Piece};
 
 /// The queue of one bucket.
 pub struct MutationQueue {
-    /// The end of what was received without a gap.
+    /// The end of the mutations received without a gap.
     watermarks: Cut,
-    /// The end of what was applied.
+    /// The end of the mutations applied.
     applied_cut: Cut,
     applied: Epoch,
     staged: BTreeMap<VbucketId, VecDeque<Frame>>,
@@ -27,19 +26,19 @@ pub struct MutationQueue {
     epochs: VecDeque<EpochMark>,
 }
 
-/// A frame begins behind the watermark: something is missing.
+/// A hole: a frame begins behind the watermark.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Hole {
     /// The vbucket.
     pub vbucket: VbucketId,
-    /// Where the frame should have begun.
+    /// The expected beginning of the frame.
     pub expected: Seqno,
-    /// Where it began.
+    /// The beginning of the frame.
     pub found: Seqno,
 }
 
 impl MutationQueue {
-    /// A queue that goes on from a place; `applied` is the newest epoch applied there.
+    /// Creates a queue that continues from a cut; `applied` is the newest epoch applied there.
     pub fn new(at: Cut, applied: Epoch) -> Self {
         Self {
             applied_cut: at.clone(),
@@ -51,7 +50,7 @@ impl MutationQueue {
         }
     }
 
-    /// The end of what was received without a gap.
+    /// The end of the mutations received without a gap.
     pub fn watermarks(&self) -> &Cut {
         &self.watermarks
     }
@@ -61,29 +60,29 @@ impl MutationQueue {
         self.staged_bytes
     }
 
-    /// The newest epoch that is applied or waits for its mutations.
+    /// The newest epoch that was applied or waits for its mutations.
     pub fn newest_epoch(&self) -> Epoch {
         self.epochs.back().map_or(self.applied, |mark| mark.epoch)
     }
 
-    /// Forgets the stability timestamps that wait: the next stream tells them again, where they still stand.
+    /// Forgets the waiting stability timestamps: the next stream sends them again if they are still alive.
     pub fn forget_epochs(&mut self) {
         self.epochs.clear();
     }
 
-    /// Forgets all stability timestamps that wait but the newest: the others will not be applied.
+    /// Forgets all waiting stability timestamps except the newest, since the others will not be applied.
     pub fn keep_newest_epoch(&mut self) {
         self.epochs.drain(..self.epochs.len().saturating_sub(1));
     }
 
-    /// Forgets the stability timestamps that wait before the first that will do.
+    /// Forgets the waiting stability timestamps before the first one that satisfies a condition.
     pub fn skip_epochs(&mut self, will_do: impl Fn(&EpochMark) -> bool) {
         while self.epochs.front().is_some_and(|mark| !will_do(mark)) {
             self.epochs.pop_front();
         }
     }
 
-    /// Takes in a frame.
+    /// Adds a frame.
     pub fn frame(&mut self, frame: Frame) -> Result<(), Hole> {
         let watermark = self.watermarks.get(frame.vbucket);
         if frame.from > watermark.seqno {
@@ -100,9 +99,8 @@ impl MutationQueue {
         Ok(())
     }
 
-    /// Takes in a stability timestamp; one that is not newer than the last is ignored. Those that wait and that it
-    /// does not follow on were taken back by a rollback before they were applied: a mutation that they wait for may
-    /// be lost.
+    /// Adds a stability timestamp; one that is not newer than the last is ignored. Waiting timestamps that the new one does not
+    /// follow are removed: a rollback undid them before they were applied, and a mutation that they wait for may be lost.
     pub fn epoch(&mut self, mark: EpochMark) {
         if mark.epoch <= self.newest_epoch() {
             return;

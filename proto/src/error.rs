@@ -1,18 +1,17 @@
-//! Errors, sorted by who can do something about them: the caller's program by trying again, the
-//! caller by changing the request, the operator by mending the machine. Each has the SQLSTATE that
-//! PostgreSQL's clients know, a message that says what and where, and where there is one, a hint that
-//! says what to do.
+//! Errors, grouped by remedy: the caller's program can retry, the caller can change the request, or an operator must repair
+//! the machine. Each error has the SQLSTATE that PostgreSQL clients know, a message that says what failed and where, and,
+//! if possible, a hint that says what to do.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What went wrong, for a program to act on.
+/// The kind of an error, for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ErrorCode {
-    /// Retry: this member is not the leader; the message names who is, if known.
+    /// Retry: this member is not the leader; the message names the leader, if known.
     NotLeader,
-    /// Retry: nobody can serve this now (57P03).
+    /// Retry: no node can serve the request now (57P03).
     Unavailable,
     /// Retry: a peer did not answer in time or was cancelled (57014).
     Cancelled,
@@ -20,7 +19,7 @@ pub enum ErrorCode {
     SnapshotTooOld,
     /// Retry: the slice is no longer here; the scan goes where the topology says.
     SliceMoved,
-    /// Retry: the reader fell behind what a stream keeps and opens it anew from its watermarks.
+    /// Retry: the reader is out of step with a stream, and opens a new one from its watermarks.
     DropData,
     /// Caller: a syntax error (42601).
     Syntax,
@@ -52,15 +51,15 @@ pub enum ErrorCode {
     Version,
     /// Operator: a bug; the message says what did not hold (XX000).
     Internal,
-    /// Retry: as much runs as may at once (53300).
+    /// Retry: the limit of concurrent work is reached (53300).
     TooBusy,
-    /// Retry: the piece of history that a stream has to begin with was purged; its reader resyncs from a snapshot.
+    /// Retry: the beginning of a stream was purged from the change log; its reader resyncs from a snapshot.
     HistoryPurged,
-    /// Retry: another projector keeps the vbucket, or soon will; nothing of the request was done (57P03).
+    /// Retry: another projector owns the vbucket or is about to; the request had no effect (57P03).
     NotHome,
 }
 
-/// Who can do something about an error.
+/// The remedy for an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The same request may succeed later or elsewhere.
@@ -72,7 +71,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorCode {
-    /// Who can do something about it.
+    /// The remedy.
     pub fn kind(self) -> ErrorKind {
         use ErrorCode::*;
         match self {
@@ -83,7 +82,7 @@ impl ErrorCode {
         }
     }
 
-    /// The SQLSTATE that goes to PostgreSQL's clients.
+    /// The SQLSTATE for PostgreSQL clients.
     pub fn sqlstate(self) -> &'static str {
         use ErrorCode::*;
         match self {
@@ -111,9 +110,9 @@ impl ErrorCode {
 /// An error as it crosses the services and reaches the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Error {
-    /// What went wrong, for programs.
+    /// The kind of the error, for programs.
     pub code: ErrorCode,
-    /// What went wrong and where, for people.
+    /// What failed and where, for people.
     pub message: String,
     /// What to do about it, if that is known.
     pub hint: Option<String>,
@@ -137,7 +136,7 @@ impl Error {
         self
     }
 
-    /// May the same request succeed later or elsewhere?
+    /// True if the same request may succeed later or elsewhere.
     pub fn is_retry(&self) -> bool {
         self.code.kind() == ErrorKind::Retry
     }

@@ -1,7 +1,16 @@
-//! What Sextant's services share: names, values, keys, messages, errors, and the seams to the world.
+//! The types that Sextant's services share: identifiers, values, keys, messages, errors, and the seams to the operating
+//! system.
 //!
-//! Nothing here decides anything about a cluster; the services do, and meet through these types. The
-//! services never import each other.
+//! Nothing here decides anything about a cluster: the services do, and they communicate through these types. The services
+//! never import each other.
+//!
+//! | module | contents | imports |
+//! |---|---|---|
+//! | [`rpc`], [`client`] | interfaces and messages of services; a service's side of the others | all below |
+//! | [`model`] | the cluster's data: cuts, histories, buckets, indexes, topology, moves, rollbacks | `expr`, `value` |
+//! | [`expr`] | expressions: tree, text, evaluation, aggregates | `value` |
+//! | [`value`] | JSON values, numbers, the key encoding | |
+//! | [`flow`], [`env`](mod@env), [`error`], [`nesting`], [`plant`] | budgets and admission; the seams; errors; decoding limits; known bugs for tests | |
 
 pub mod client;
 pub mod env;

@@ -1,24 +1,25 @@
-//! How deep trees may be that are decoded. A decoder recurses, and a stack that is too deep aborts the process: whoever
-//! reaches a port could do that with a few kilobytes. So the types that contain themselves count their levels.
+//! Limits the nesting of decoded trees. A decoder recurses, and a stack overflow aborts the process, so that a client could
+//! stop a node with a few kilobytes. Recursive types therefore count their levels while they are decoded.
 //!
-//! Such a type derives its code with `#[serde(remote = "Self")]`, which makes functions of its own of it, and implements
-//! the traits by `recursive!`, which counts around them; its parts are decoded by the traits.
+//! A recursive type derives its code with `#[serde(remote = "Self")]`, which generates inherent functions, and implements
+//! the serde traits with `recursive!`, which counts a level around each call. The type's fields are decoded through the
+//! traits, and so pass the count.
 
 use std::cell::Cell;
 
-/// Levels of a tree that is decoded, at most: more than the longest statement leads to (500 operators in 200
-/// parentheses), and what a thread's stack has room for in a debug build.
+/// Maximum nesting of a decoded tree: more than the longest statement needs (500 operators in 200 parentheses), and few
+/// enough for a thread's stack in a debug build.
 pub const LEVELS_MAX: usize = 768;
 
 thread_local! {
     static LEVELS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A level that is being decoded.
+/// One level of nesting while it is decoded.
 pub(crate) struct Level;
 
 impl Level {
-    /// One level deeper; `None` where that is too deep.
+    /// Enters a level; `None` if that is too deep.
     pub fn enter() -> Option<Self> {
         LEVELS.with(|levels| {
             let deeper = levels.get() + 1;

@@ -1,9 +1,9 @@
-//! Known bugs that can be switched in, to prove that the simulation finds them (`simulate --plant`).
+//! Known bugs that can be switched on, to prove that the simulation finds them (`simulate --plant`).
 //!
-//! A simulation that finds nothing is either right or blind; only a bug that is known to be there tells which.
-//! So each promise that the simulation watches has a *plant*: one line, at the place where the bug would be,
-//! that asks [`is`]. Without the cargo feature `plants` the answer is a constant, and nothing of it is in the
-//! program; with it a plant is switched on once for a whole process.
+//! A simulation that finds nothing may be blind; a bug that is known to be present tells. Each promise that the simulation
+//! checks therefore has a *plant*: one line, at the place where the bug would be, that calls [`is`]. Without the cargo
+//! feature `plants` the call is a constant and compiles to nothing; with the feature, a plant is switched on once for
+//! a whole process.
 
 /// A known bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,12 +146,12 @@ pub const PLANTS: [(Plant, &str, &str); 33] = [
     (Plant::ResyncKeepsGhosts, "resync-keeps-ghosts", "a resync keeps what was deleted meanwhile"),
 ];
 
-/// The plant of a name.
+/// Finds a plant by name.
 pub fn named(name: &str) -> Option<Plant> {
     PLANTS.iter().find(|(_, known, _)| *known == name).map(|(plant, _, _)| *plant)
 }
 
-/// Is this bug switched in?
+/// True if this bug is switched on.
 #[cfg(not(feature = "plants"))]
 #[inline(always)]
 pub const fn is(_plant: Plant) -> bool {
@@ -166,12 +166,12 @@ mod switch {
 
     static SWITCHED_IN: AtomicU8 = AtomicU8::new(0);
 
-    /// Switches a bug in, for the whole process.
+    /// Switches a bug on for the whole process.
     pub fn switch_in(plant: Plant) {
         SWITCHED_IN.store(plant as u8, Ordering::Relaxed);
     }
 
-    /// Is this bug switched in?
+    /// True if this bug is switched on.
     #[inline]
     pub fn is(plant: Plant) -> bool {
         SWITCHED_IN.load(Ordering::Relaxed) == plant as u8

@@ -1,9 +1,8 @@
-//! Continuation tokens: where a scan stopped, as an opaque text that a client may keep for minutes and
-//! present to another router.
+//! Continuation tokens: the place where a scan stopped, as opaque text that a client may keep for minutes and present to
+//! any router.
 //!
-//! A token comes back from clients, so it is versioned, checksummed and bounded, and whatever does not
-//! pass is refused. Layout before base64url: version (1 byte), postcard body, XXH3-64 of all before it
-//! (8 bytes, little endian).
+//! Tokens come back from clients, so they are versioned, checksummed and bounded, and any other text is refused.
+//! Layout before base64url: version (1 byte), postcard body, XXH3-64 of all bytes before it (8 bytes, little endian).
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -12,13 +11,12 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::ids::{Epoch, Generation, IndexId, NodeId, SliceNo, TopologyNo};
 
-/// Longest token accepted, in characters: room for the longest resume entry of as many moved slices as an
-/// index can have.
+/// Maximum length of a token, in characters: room for the longest resume entry of every slice that an index can have.
 pub const TOKEN_CHARS_MAX: usize = 8 << 20;
 
 const VERSION: u8 = 1;
 
-/// Where a scan stopped.
+/// The place where a scan stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
     /// The index.
@@ -29,17 +27,17 @@ pub struct Token {
     pub epoch: Epoch,
     /// The topology that the scan began under and keeps.
     pub base_topology: TopologyNo,
-    /// What is asked: the request's fingerprint, so that a token cannot go on with another question.
+    /// The fingerprint of the request, so that a token cannot continue another request.
     pub request_hash: u64,
-    /// For an unordered scan: how many shards of the base topology are finished.
+    /// For an unordered scan: the number of finished shards of the base topology.
     pub shards_done: u16,
     /// The last entry that was delivered or rejected; the scan goes on after it.
     pub resume_after: Option<Bytes>,
     /// Slices found to have moved: the virtual-scan map.
     pub virtual_scans: Vec<VirtualScan>,
-    /// What is left of the limit.
+    /// The rest of the limit.
     pub limit_left: Option<u64>,
-    /// What is left of the offset.
+    /// The rest of the offset.
     pub offset_left: u64,
 }
 
@@ -48,11 +46,11 @@ pub struct Token {
 pub struct VirtualScan {
     /// The slice.
     pub slice: SliceNo,
-    /// Where it was last seen; a hint.
+    /// The node where it was last seen; a hint.
     pub node: NodeId,
     /// The entry after which it is read.
     pub resume_after: Option<Bytes>,
-    /// Has it been read to its end?
+    /// True if it has been read to its end.
     pub done: bool,
 }
 
@@ -66,7 +64,7 @@ impl Token {
         Ok(to_base64url(&bytes))
     }
 
-    /// Reads a token back; refuses what was not made by [`Self::encode`].
+    /// Decodes a token; refuses text that [`Self::encode`] did not produce.
     pub fn decode(text: &str) -> Result<Self> {
         let refuse = |why: &str| {
             Error::new(ErrorCode::InvalidParameter, format!("continuation token: {why}"))

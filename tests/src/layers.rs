@@ -1,9 +1,9 @@
-//! The layers of the simulation behind one call: a seed in, a summary out.
+//! The layers of the simulation behind one function: it takes a seed and returns a summary.
 //!
 //! | layer | what runs |
 //! |---|---|
 //! | `full` | the whole cluster with its real transport ([`crate::sim`]) |
-//! | `cores` | what is decided, without I/O, thousands of times faster than real time ([`crate::cores`]) |
+//! | `cores` | everything that decides, without I/O, thousands of times faster than real time ([`crate::cores`]) |
 //! | `vscan` | a case of virtual scans ([`crate::vscan`]) |
 //! | `store` | the slice store: a history, crashes at its file operations, a move ([`crate::slice_store`]) |
 //! | `raft` | the coordinators' Raft core ([`crate::raft`]) |
@@ -16,17 +16,17 @@ use crate::slice_store::plan::Plan;
 use crate::slice_store::transfer::Story;
 use crate::{cores, raft, sim, vscan};
 
-/// Places of a history of the slice store at which the machine goes down.
+/// The number of places in a history of the storage engine at which the machine crashes.
 const CRASHES: u64 = 30;
-/// Steps of the Raft core with faults.
+/// The number of steps of the Raft core with faults.
 const RAFT_STEPS: usize = 4_000;
 
-/// What a seed is run through.
+/// A layer of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Layer {
     /// The whole cluster
     Full,
-    /// What is decided, without I/O
+    /// Everything that decides, without I/O
     Cores,
     /// A case of virtual scans
     Vscan,
@@ -36,8 +36,8 @@ pub enum Layer {
     Raft,
 }
 
-/// Runs a seed through a layer, with so many simulated seconds of faults where it knows time. A panic is a
-/// violation too: it is how services and checkers say that something must not be.
+/// Runs a seed through a layer, with this many simulated seconds of faults in layers with time. A panic is a violation
+/// too: services and checkers report broken assumptions by panics.
 pub fn run(layer: Layer, seed: u64, seconds: u64) -> Summary {
     let mut summary = Summary { seed, ..Summary::default() };
     let ran = catch_unwind(AssertUnwindSafe(|| match layer {

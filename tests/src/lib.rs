@@ -1,6 +1,14 @@
-//! What needs several of the services at once: the simulation with its faults, the model that answers
-//! are compared with, the cores without I/O, the judge of the slice store, the cases of virtual scans,
-//! chaos over real processes, and what the tests share to start clusters and to talk to them.
+//! Tests that need several services at once.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `sim` | the full stack in a simulation, with faults |
+//! | `cores` | everything that decides, without I/O |
+//! | `slice_store`, `raft`, `vscan` | the storage engine, Raft and virtual scans beside models |
+//! | `model` | a model of documents, indexes and scans that shares no code with the product |
+//! | `chaos` | faults over real processes |
+//! | `bench` | benchmarks |
+//! | `harness` | clusters and clients for tests |
 
 pub mod bench;
 pub mod chaos;

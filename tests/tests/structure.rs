@@ -51,7 +51,8 @@ impl Sources {
     fn imports(&self, module: &Module) -> BTreeSet<Module> {
         let text = &self.files[module].1;
         let mut found = BTreeSet::new();
-        for path in used(text).into_iter().chain(paths(text)) {
+        let used = used(text).into_iter().map(|path| (path, true));
+        for (path, is_use) in used.chain(paths(text).into_iter().map(|path| (path, false))) {
             let mut parts: Vec<&str> = path.split("::").collect();
             let mut at = match parts[0] {
                 "crate" => Vec::new(),
@@ -76,8 +77,9 @@ impl Sources {
                 at = below;
                 parts.remove(0);
             }
-            // A path that ends at a module names it; only what is taken from it is an import, or a `use` of it.
-            if at != *module && self.files.contains_key(&at) && !parts.is_empty() {
+            // A path in the code that ends at a module only names it; a `use` of a module imports from it.
+            let imports = is_use || !parts.is_empty();
+            if at != *module && self.files.contains_key(&at) && imports {
                 found.insert(at);
             }
         }
@@ -125,7 +127,7 @@ fn without_comments(text: &str) -> String {
     text.lines().map(|line| code(line) + "\n").collect()
 }
 
-/// The text up to the first `#[cfg(test)]` that is followed by a module with a body; declared test modules go too.
+/// The text without the items that only tests compile.
 fn without_tests(text: &str) -> String {
     let mut kept = String::new();
     let mut lines = text.lines().peekable();

@@ -1,4 +1,4 @@
-//! A build's snapshot of the source, fetched into the store off the follower's loop.
+//! The snapshot of a build: a task of its own reads it from the source into the storage engine.
 
 use std::sync::Arc;
 
@@ -13,26 +13,26 @@ use proto::{Error, Result};
 
 use crate::context::NodeContext;
 
-/// An index that is being built.
+/// A build in progress.
 pub(super) struct Build {
-    /// Tells it from earlier ones of the index.
+    /// Distinguishes it from earlier builds of the index.
     pub(super) number: u64,
     pub info: Arc<IndexInfo>,
-    /// From here on the stream brings what is new, without a gap.
+    /// The cut from which the stream carries the index's mutations, without a gap.
     pub joined: Cut,
-    /// The snapshot's cut, once all its documents are in the store.
+    /// The snapshot's cut, once all its documents are stored.
     pub snapshot: Option<Cut>,
     pub(super) _task: Task,
 }
 
-/// All documents of a build's snapshot are in the store.
+/// Reports that all documents of a build's snapshot are stored.
 pub(super) struct Built {
     pub(super) index: IndexId,
     pub(super) number: u64,
     pub(super) cut: Cut,
 }
 
-/// Fetches a backfill snapshot into the store, again from the beginning after an error.
+/// Stores a backfill snapshot; starts again from the beginning after an error.
 pub(super) async fn build(
     context: NodeContext,
     info: Arc<IndexInfo>,
@@ -43,7 +43,7 @@ pub(super) async fn build(
         match backfill(&context, &info).await {
             Ok(cut) => {
                 let done = Built { index: info.id, number, cut };
-                // The follower is gone only when this task is cancelled too.
+                // This fails only if the follower has ended, and then this task is cancelled too.
                 let _ = built.send(done).await;
                 return;
             }
@@ -75,7 +75,7 @@ async fn backfill(context: &NodeContext, info: &IndexInfo) -> Result<Cut> {
     Err(Error::unavailable("the backfill stream ended before its end"))
 }
 
-/// A snapshot of the source, as the node's slices of an index have it.
+/// Opens a snapshot of the source, as key-versions of an index for the node's slices.
 pub(super) async fn snapshot(
     context: &NodeContext,
     info: &IndexInfo,

@@ -1,7 +1,7 @@
-//! The builds of a follower, each from a backfill snapshot, beside the epochs, which are applied to it unseen. When an
-//! applied epoch covers the snapshot's cut, it is shown. An index that joins the stream for the first time is built as a
-//! whole; slices of one that other nodes may have are fetched from there, and built here where that is hopeless
-//! ([`Follower::rebuild_hopeless`]), while the other slices of their index go on and answer.
+//! Builds: each reads a backfill snapshot while epochs are applied to it, not yet visible. When an applied epoch covers the
+//! snapshot's cut, the slices become readable. An index that joins the stream for the first time is built as a whole.
+//! Slices that other nodes may have are fetched from them instead, and rebuilt here if that is hopeless
+//! ([`Follower::rebuild_hopeless`]), while the other slices of their index continue to answer.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::follower::{Follower, grouping};
 use super::policy;
 
 impl Follower {
-    /// Fetches a snapshot for an index whose mutations are applied, unseen, from here on.
+    /// Starts to read a snapshot for an index whose mutations are applied, not yet visible, from `joined` on.
     pub(super) fn spawn_build(&mut self, index: &Arc<IndexInfo>, joined: Cut) {
         self.builds_begun += 1;
         let number = self.builds_begun;
@@ -25,10 +25,10 @@ impl Follower {
         self.builds.insert(index.id, build);
     }
 
-    /// Builds from the source what was lost here and no other node gives. An index has one such build at a time; what
-    /// is given up meanwhile waits for the next one.
+    /// Rebuilds from the source the slices that no other node can give. An index has one such build at a time; slices that
+    /// become hopeless meanwhile wait for the next one.
     pub(super) async fn rebuild_hopeless(&mut self) -> Result<()> {
-        // A resync's epoch makes up for a piece of the past that what is built here would lack.
+        // During a resync one epoch will bring corrections that slices rebuilt now would lack.
         let Some(mark) = self.applied.clone().filter(|_| self.resync.is_none()) else {
             return Ok(());
         };
@@ -36,7 +36,7 @@ impl Follower {
             let Some(fed) = self.fed.get(&id).filter(|_| !self.builds.contains_key(&id)) else {
                 continue;
             };
-            // All that will be applied to them must have been evaluated for them.
+            // Every mutation to be applied to these slices must have been evaluated for them.
             let covered =
                 |slice: &SliceNo| fed.since.get(slice).is_some_and(|s| mark.cut.reaches(s));
             if !slices.iter().all(covered) {
@@ -53,7 +53,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Gives up the rebuilds that nobody brings to their end.
+    /// Drops rebuilds without a build task that would finish them.
     pub(super) async fn drop_stale_rebuilds(&self) -> Result<()> {
         for (index, bucket) in self.context.fragments.rebuilds() {
             if bucket == self.bucket && !self.builds.contains_key(&index) {
@@ -64,7 +64,7 @@ impl Follower {
     }
 
     pub(super) async fn build_done(&mut self, done: Built) -> Result<()> {
-        // What one that was given up had to say may come when the next one has begun.
+        // The report of an abandoned build may arrive after the next build has begun.
         let build = self.builds.get_mut(&done.index).filter(|build| build.number == done.number);
         if let Some(build) = build {
             build.snapshot = Some(done.cut);
@@ -72,7 +72,7 @@ impl Follower {
         self.finish_builds().await
     }
 
-    /// Shows the indexes whose snapshot an applied epoch covers.
+    /// Makes the indexes readable whose snapshot an applied epoch covers.
     pub(super) async fn finish_builds(&mut self) -> Result<()> {
         let Some(mark) = self.applied.clone() else { return Ok(()) };
         self.begin_lost_builds_anew();
@@ -94,7 +94,7 @@ impl Follower {
         Ok(())
     }
 
-    /// A snapshot of a history that is no more, or that ends before its build joined the stream, is fetched again.
+    /// Restarts builds whose snapshot belongs to a lost history, or ends before the build joined the stream.
     pub(super) fn begin_lost_builds_anew(&mut self) {
         let Some(logs) = self.history.clone() else { return };
         let lost = |build: &Build| {

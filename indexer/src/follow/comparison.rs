@@ -1,4 +1,4 @@
-//! The comparisons of a resync: each index with a snapshot of the source, off the follower's loop.
+//! The comparisons of a resync: a task of its own compares each index with a snapshot of the source.
 
 use std::sync::Arc;
 
@@ -17,34 +17,34 @@ use super::backfill::snapshot;
 use super::policy;
 use crate::context::NodeContext;
 
-/// So many times what the queue may hold is gathered for one epoch: what the projector lets writers be ahead of the
-/// coordinator, as the key-versions of a few indexes. Corrections count too.
+/// The frames and corrections of one epoch may take this many times the queue's limit: the writes that a projector accepts ahead
+/// of the coordinator, as key-versions of a few indexes.
 const QUEUES_GATHERED_MAX: u64 = 4;
 
-/// How far a resync is.
+/// The stage of a resync.
 pub(super) enum Resync {
     /// The next stream begins at the present.
     Wanted,
-    /// The stream brings what is new since `joined`; the copies are being compared.
+    /// The stream carries the mutations since `joined`, and the copies are being compared.
     Comparing {
-        /// Where the stream began.
+        /// The cut at which the stream began.
         joined: Cut,
-        /// Tells of the end, once.
+        /// Delivers the result, once.
         done: async_channel::Receiver<Result<Compared>>,
         _task: Task,
     },
-    /// The first epoch that covers the snapshots takes in the corrections.
+    /// The comparisons are done: the first epoch that covers their snapshots will include the corrections.
     Compared {
-        /// Where the stream began.
+        /// The cut at which the stream began.
         joined: Cut,
-        /// What came out.
+        /// The result.
         compared: Compared,
     },
 }
 
-/// What the comparisons came to.
+/// The result of the comparisons.
 pub(super) struct Compared {
-    /// Where the snapshots end.
+    /// The cuts of the snapshots.
     pub(super) cuts: Vec<Cut>,
     /// Packed key-versions, by document.
     pub(super) corrections: Bytes,
@@ -55,7 +55,7 @@ impl Compared {
         self.cuts.iter().all(|cut| policy::covers(history, &mark.cut, cut))
     }
 
-    /// The batch with the corrections before all that the stream has brought.
+    /// Inserts the corrections into a batch, before the mutations of the stream.
     pub(super) fn correct(&self, mut batch: EpochBatch) -> EpochBatch {
         if !self.corrections.is_empty() {
             let (base, after, to) = (Seqno(0), Seqno(0), Seqno(u64::MAX));
@@ -66,7 +66,7 @@ impl Compared {
 }
 
 impl Resync {
-    /// Waits until the copies are compared; for ever where there is nothing to wait for.
+    /// Waits for the result; for ever if no comparison is running.
     pub async fn compared(resync: &mut Option<Self>) -> Result<Compared> {
         match resync {
             Some(Self::Comparing { done, .. }) => {
@@ -78,15 +78,15 @@ impl Resync {
     }
 }
 
-/// What may gather for one epoch. An epoch is one record of the log: with corrections, which may be half as much again,
-/// and the message at hand on top it must fit into one, however large the memory is.
+/// Maximum bytes of one epoch. An epoch is one record of the log: with corrections, which may be half as much again, and the
+/// present message it must fit into one record, however large the memory is.
 pub(super) fn bytes_max(context: &NodeContext) -> u64 {
     let record_bytes_max = context.config.store.log.record_bytes_max as u64;
     let gathered = context.config.queue_bytes_max().saturating_mul(QUEUES_GATHERED_MAX);
     gathered.min(record_bytes_max / 2)
 }
 
-/// Compares some indexes, one after another, and says what came out. Cancelled: nothing has changed.
+/// Compares indexes one after another and sends the result. Cancellation changes nothing.
 pub(super) async fn compare_all(
     context: NodeContext,
     indexes: Vec<Arc<IndexInfo>>,
@@ -95,7 +95,7 @@ pub(super) async fn compare_all(
     let compare = async {
         let (mut cuts, mut bodies, mut bytes) = (Vec::new(), Vec::new(), 0);
         for info in indexes {
-            // They are put together in the end, which takes as much again.
+            // Merging the bodies at the end takes the same memory again.
             let room = (bytes_max(&context) / 2).saturating_sub(bytes);
             let Some((cut, body)) = compare_until_done(&context, &info, room).await? else {
                 continue;
@@ -106,11 +106,11 @@ pub(super) async fn compare_all(
         }
         Ok(Compared { cuts, corrections: merge(&bodies)? })
     };
-    // The follower is gone only when this task is cancelled too.
+    // This fails only if the follower has ended, and then this task is cancelled too.
     let _ = out.send(compare.await).await;
 }
 
-/// Compares an index, again from the beginning after an error; `None` where it is here no more.
+/// Compares an index, and starts again after an error; `None` if the index has left the node.
 async fn compare_until_done(
     context: &NodeContext,
     info: &IndexInfo,
@@ -137,7 +137,7 @@ async fn compare_until_done(
     Ok(None)
 }
 
-/// Where the snapshot ends, and the corrections, by document. `OverLimit` where they are longer than `bytes_max`.
+/// Returns the snapshot's cut and the corrections, by document. `OverLimit` if they are longer than `bytes_max`.
 async fn compare(context: &NodeContext, info: &IndexInfo, bytes_max: u64) -> Result<(Cut, Bytes)> {
     let mut stream = snapshot(context, info).await?;
     let early = || Error::unavailable("the snapshot ended before its end");
@@ -163,7 +163,7 @@ async fn compare(context: &NodeContext, info: &IndexInfo, bytes_max: u64) -> Res
     Err(early())
 }
 
-/// One body of several, each in the order of ids: the states of a document in several indexes become one mutation.
+/// Merges bodies that are ordered by id: the states of a document in several indexes become one mutation.
 pub(super) fn merge(bodies: &[Bytes]) -> Result<Bytes> {
     let mut readers: Vec<_> = bodies.iter().map(|body| KeyVersionsReader::new(body)).collect();
     let mut heads = readers.iter_mut().map(|r| r.next().transpose()).collect::<Result<Vec<_>>>()?;

@@ -1,4 +1,4 @@
-//! The state of following one bucket, and the questions that all of its operations ask.
+//! The state of a follower, and the queries that all of its operations use.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::context::NodeContext;
 use crate::moves::Incoming;
 use crate::queue::MutationQueue;
 
-/// How a follower stands, for heartbeats.
+/// The progress of a follower, for heartbeats.
 #[derive(Clone, Debug, Default)]
 pub struct FollowerStatus {
-    /// The end of what was received without a gap.
+    /// The end of the mutations received without a gap.
     pub watermarks: Cut,
     /// Bytes that wait for their epoch.
     pub staged_bytes: u64,
@@ -34,19 +34,19 @@ pub(super) struct Follower {
     pub(super) bucket: BucketId,
     pub(super) state: watch::Sender<FollowerStatus>,
     pub(super) queue: Option<MutationQueue>,
-    /// What of the past the queue lacks is made up for; ends with the queue.
+    /// A resync in progress, which replaces the history that the queue lacks; it ends with the queue.
     pub(super) resync: Option<Resync>,
     pub(super) applied: Option<EpochMark>,
-    /// How often the source has refused, one after another, what is applied here as a place in its history.
+    /// Consecutive refusals: the source does not know the applied cut as a place in its history.
     pub(super) refusals: u32,
     /// The history that the stream belongs to.
     pub(super) history: Option<Arc<FailoverLogs>>,
-    /// What the stream's frames are evaluated for.
+    /// The indexes for which the stream's frames are evaluated.
     pub(super) fed: BTreeMap<IndexId, Fed>,
-    /// The newest revision of each index that a stream has told.
+    /// The newest revision of each index that a stream has named.
     pub(super) revisions: BTreeMap<IndexId, u64>,
     pub(super) builds: BTreeMap<IndexId, Build>,
-    /// So many builds were begun here.
+    /// The number of builds begun so far.
     pub(super) builds_begun: u64,
     pub(super) built: async_channel::Sender<Built>,
 }
@@ -54,12 +54,12 @@ pub(super) struct Follower {
 /// An index in the stream.
 pub(super) struct Fed {
     pub(super) info: Arc<IndexInfo>,
-    /// Its slices here, and from which place on the frames have their mutations.
+    /// The node's slices, each with the cut from which the frames carry its mutations.
     pub(super) since: BTreeMap<SliceNo, Cut>,
 }
 
 impl Follower {
-    /// The bucket's indexes that are here.
+    /// The bucket's indexes on this node.
     pub(super) fn stored(&self) -> Vec<StoredIndex> {
         let mut stored = self.context.store.indexes();
         stored.retain(|stored| stored.info.bucket == self.bucket);
@@ -72,7 +72,7 @@ impl Follower {
             .ok_or_else(|| Error::internal("a stream that does not begin with Begin"))
     }
 
-    /// Forgets all that has come from streams: the next one begins behind what is applied.
+    /// Forgets everything received from streams: the next stream begins at the applied cut.
     pub(super) fn forget_received(&mut self) {
         self.queue = None;
         self.resync = None;
@@ -80,12 +80,12 @@ impl Follower {
         self.builds.clear();
     }
 
-    /// Does an epoch that a rollback has taken back wait for its mutations? They may be lost, and never come.
+    /// True if a dead epoch waits for its mutations, which may be lost and never arrive.
     pub(super) fn waits_for_dead(&self) -> bool {
         self.has_dead(|| self.queue.iter().flat_map(MutationQueue::waiting))
     }
 
-    /// Has a rollback that is known here taken back one of these epochs?
+    /// True if the catalog lists one of these epochs as dead.
     pub(super) fn has_dead<I: Iterator<Item = Epoch>>(&self, epochs: impl Fn() -> I) -> bool {
         let catalog = self.context.catalog.load();
         let bucket = catalog.buckets.get(&self.bucket);
@@ -102,7 +102,7 @@ impl Follower {
     }
 }
 
-/// How an index wants its columns divided.
+/// The column groups that an index's definition asks for.
 pub fn grouping(index: &IndexInfo) -> Grouping {
     if index.spec.include_apart { Grouping::Apart } else { Grouping::Together }
 }

@@ -1,5 +1,5 @@
-//! What a stream brings: which slices of which indexes it feeds, and how those come here that are not here, and go
-//! that it does not feed any more.
+//! The indexes of a stream: those that join and leave, the slices that the stream feeds, the fetching of slices that the node
+//! lacks, and the removal of slices that it no longer receives mutations for.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use super::policy;
 use crate::context::NodeContext;
 
 impl Follower {
-    /// A generation of an index, if it is here.
+    /// Finds a generation of an index on this node.
     fn stored_as(&self, index: &IndexInfo) -> Option<StoredIndex> {
         let of = (index.id, index.generation);
         self.stored().into_iter().find(|stored| (stored.info.id, stored.info.generation) == of)
     }
 
-    /// The stream does not bring an index that is here. Its copy ends with this place of the stream, so it
-    /// goes; unless it is the projector that has not heard of the index or of its newest place yet.
+    /// Drops an index that the stream does not carry, since its copy would become stale; unless the projector's catalog is older
+    /// than this node's.
     pub(super) async fn leave(&self, stored: &StoredIndex) -> Result<()> {
         let id = stored.info.id;
         let catalog = self.context.catalog.load_full();
@@ -49,8 +49,8 @@ impl Follower {
         ))
     }
 
-    /// Takes note of what the frames are evaluated for from here on. A slice that they no longer bring ends
-    /// here: it goes, before an epoch is applied without it.
+    /// Records the slices for which frames are evaluated from `at` on. A slice that frames no longer feed is dropped before an
+    /// epoch is applied without it.
     async fn feed(&mut self, index: &Arc<IndexInfo>, at: &Cut) -> Result<()> {
         let node = self.context.config.node.id;
         let known = self.revisions.get(&index.id).copied().unwrap_or(0);
@@ -70,7 +70,7 @@ impl Follower {
         }
         let rebuilt = self.context.fragments.rebuilt_slices(index.id, index.generation);
         if rebuilt.iter().any(|slice| !index.feeds(node, *slice)) {
-            // It is begun anew for those that stay.
+            // The rebuild starts again for the slices that stay.
             self.builds.remove(&index.id);
             self.context.fragments.drop_rebuild(index.id).await?;
         }
@@ -80,18 +80,17 @@ impl Follower {
         Ok(())
     }
 
-    /// Shows the slices that have been copied and whose mutations the stream brings from behind the newest
-    /// epoch on.
+    /// Installs the copied slices whose mutations the stream carries from the newest applied epoch on.
     pub(super) async fn install_arrived(&mut self) {
         let Some(mark) = &self.applied else { return };
         if self.resync.is_some() {
-            // What would be installed now lacks what the copies here are about to be given.
+            // A slice installed now would lack the corrections that the other copies are about to receive.
             return;
         }
         for mv in self.incoming.of_bucket(self.bucket) {
             let Some(fed) = self.fed.get(&mv.slice.index) else { continue };
             let Some(since) = fed.since.get(&mv.slice.slice) else { continue };
-            // A slice that is here from before leaves with an earlier place of the stream.
+            // An older copy of the slice is dropped at an earlier place of the stream.
             let is_known = |id| fed.info.moves.iter().any(|known| known.id == id);
             if !mv.id().is_none_or(is_known) {
                 continue;
@@ -107,13 +106,13 @@ impl Follower {
         }
     }
 
-    /// An index is in the stream from here on: build it, if it is new; fetch what is not here of one that other nodes
-    /// have or had.
+    /// Adds an index to the stream from `at` on: builds a new index, and fetches the slices that the node lacks of one that
+    /// other nodes have or had.
     pub(super) async fn join(&mut self, index: Arc<IndexInfo>, at: &Cut) -> Result<()> {
         self.feed(&index, at).await?;
         let NodeContext { store, fragments, config, .. } = &self.context;
         let incoming = &self.incoming;
-        // Slices of a move come from another copy.
+        // Slices in a move are copied by the move.
         let mut missing = index.topology.slices_on(config.node.id);
         let stored = self.stored_as(&index);
         let (id, generation) = (index.id, index.generation);
@@ -131,7 +130,7 @@ impl Follower {
             return Ok(());
         }
         if stored.is_some() && readable.is_none() {
-            // Of a build that is no more.
+            // The rest of a build that no longer exists.
             store.drop_index(id).await?;
         }
         let is_here = |slice: &SliceNo| readable.iter().any(|stored| stored.has(*slice));

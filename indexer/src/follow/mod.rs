@@ -1,13 +1,19 @@
-//! Follows one bucket: keeps a subscription to its projector open, feeds the mutation queue, applies
-//! epochs, and builds the indexes that join the stream.
+//! The follower of a bucket: keeps a subscription to its projector open, feeds the mutation queue, applies epochs, and builds
+//! the indexes that join the stream.
 //!
-//! The task is cancelled by dropping it: what it had not applied is asked for again from the
-//! watermarks. After any error it opens a new stream, from the end of what was received; a hole or
-//! `DropData` does the same.
+//! Dropping the task cancels it at any await; mutations that were not applied are requested again from the watermarks.
+//! After an error or a hole in the stream it opens a new stream from the end of the mutations received.
 //!
-//! All that it compares with the stream's positions belongs to the stream's history: what does not is
-//! given up first ([`rollback`]). A copy for which the history has been purged is compared with a snapshot
-//! ([`resync`]).
+//! The follower compares positions only within the stream's history, and gives up state of any other history first
+//! (`rollback`). A copy whose missing history was purged is compared with a snapshot (`resync`).
+//!
+//! | file | contents |
+//! |---|---|
+//! | `run` | the loop: subscriptions, messages, epochs |
+//! | `joins`, `builds`, `resync`, `rollback` | operations on the follower's state |
+//! | `follower` | the state |
+//! | `backfill`, `comparison` | tasks beside the loop, which know nothing of the follower |
+//! | `policy` | pure decisions, shared with the simulation of the cores |
 
 mod backfill;
 mod builds;

@@ -1,5 +1,5 @@
-//! What a follower decides, purely: which of what is here is dead, what can go back, what may come next, and for which
-//! slices. The follower and the simulation of the cores call the same functions.
+//! The pure decisions of a follower: dead epochs, indexes that can go back, epochs that may follow, and snapshots that are
+//! covered or lost. The follower and the simulation of the cores call the same functions.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use proto::model::rollback::DeadEpochs;
 use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 
-/// The first range of dead epochs of a bucket that any of these epochs stands in.
+/// Returns the first range of dead epochs of a bucket that contains any of these epochs.
 pub fn dead_range<I: Iterator<Item = Epoch>>(
     bucket: &BucketInfo,
     epochs: impl Fn() -> I,
@@ -24,8 +24,8 @@ pub fn dead_range<I: Iterator<Item = Epoch>>(
     bucket.dead.iter().find(stands).cloned()
 }
 
-/// May an index, whose newest epoch is given, stay when its bucket goes back to a point? Where the bucket itself
-/// need not go back (`point` is `None`), only an index that does not stand in the range.
+/// True if an index with this newest epoch may stay when its bucket goes back to a rollback point. If the bucket itself need
+/// not go back (`point` is `None`), an index stays only if its newest epoch is not dead.
 pub fn stays(
     dead: &DeadEpochs,
     point: Option<&EpochMark>,
@@ -38,8 +38,8 @@ pub fn stays(
     }
 }
 
-/// Is a stability timestamp of the stream's history, and does it follow on what is applied here? A rollback that
-/// the catalog does not tell of yet is waited for.
+/// Checks that a stability timestamp belongs to the stream's history and follows the applied epoch. If a rollback lies
+/// between that the catalog does not list yet, the error is retryable.
 pub fn check_follows(
     mark: &EpochMark,
     history: Option<&FailoverLogs>,
@@ -59,21 +59,21 @@ pub fn check_follows(
     Ok(())
 }
 
-/// Is a snapshot, which ends at this cut, worth nothing: is it of a history that is no more, or does it end before
-/// `joined`, from where on the build is brought what is new? The latter where the source has lost a piece meanwhile.
+/// True if a snapshot at this cut is useless: it belongs to a lost history, or it ends before `joined`, the cut from which the
+/// stream carries the build's mutations. The latter happens when the source loses a piece meanwhile.
 pub fn is_lost(history: &FailoverLogs, snapshot: &Cut, joined: &Cut) -> bool {
     let fits = history.includes_cut(snapshot) && snapshot.reaches(joined);
     !fits && !plant::is(Plant::LostSnapshotKept)
 }
 
-/// Does an applied epoch cover a snapshot? Both are compared in the history of the stream, so the epoch must be of it:
-/// one that a rollback is about to take back covers nothing.
+/// True if an applied epoch covers a snapshot. Both are compared in the stream's history, so an epoch that a rollback is about
+/// to undo covers nothing.
 pub fn covers(history: Option<&FailoverLogs>, applied: &Cut, snapshot: &Cut) -> bool {
     history.is_some_and(|logs| logs.includes_cut(applied)) && applied.reaches(snapshot)
 }
 
-/// From where on a stream brings a node the mutations of each slice of an index: of those that it brought before from
-/// where it did, of the others from this place on.
+/// Returns, for each slice of an index that a stream feeds on a node, the cut from which it carries the slice's mutations:
+/// unchanged for a slice that it fed before, `at` for the others.
 pub fn fed_since(
     index: &IndexInfo,
     node: NodeId,
@@ -87,8 +87,7 @@ pub fn fed_since(
         .collect()
 }
 
-/// A stream begins at a place: a build that is brought what is new from `joined` on, without a gap, is brought it from
-/// there on where that is earlier.
+/// Adjusts a build to a stream that begins at `at`: in each vbucket, its mutations come from the earlier of the two places on.
 pub fn rejoin(joined: &mut Cut, at: &Cut) {
     for (vbucket, position) in at.iter() {
         if position.seqno < joined.get(vbucket).seqno {
@@ -109,7 +108,7 @@ mod tests {
         Cut::from_positions(positions.map(at).to_vec())
     }
 
-    /// Vbucket 0 goes on with branch 8 after 4; it had more.
+    /// Vbucket 0 continues on branch 8 after seqno 4, and has lost its later mutations.
     fn history() -> FailoverLogs {
         FailoverLogs::new(vec![vec![(Vbuuid(8), 4), (Vbuuid(7), 0)], vec![(Vbuuid(7), 0)]])
     }

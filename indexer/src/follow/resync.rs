@@ -1,25 +1,25 @@
-//! Resync: what a follower does when nobody has the history any more that its copies lack.
+//! Resync: brings copies up to date whose missing history was purged.
 //!
-//! The source has purged it, or there is so much of it up to the next timestamp that it cannot be gathered. The copies
-//! are not built anew: most of what they have is right. Instead
+//! The source has purged the history, or there is so much of it before the next timestamp that it cannot be gathered. A rebuild
+//! would be wasteful, since most of the copies' content is right. Instead:
 //!
-//! 1. the follower forgets what it has received, and its next stream begins at the source's *present*;
-//! 2. each index is compared, document by document, with a snapshot of the source that was taken since
-//!    (`slice/compare.rs`): what differs becomes *corrections*, key-versions as the stream brings them. Meanwhile
-//!    the stream's frames gather, no epoch is applied, and the copies answer for the epochs that they have;
-//! 3. the first epoch whose cut covers all snapshots takes in the corrections, and behind them what the stream has
-//!    brought up to its cut. It is one epoch for the store, the log and a crash, like any other.
+//! 1. The follower forgets all received mutations, and its next stream begins at the source's *present*.
+//! 2. Each index is compared, document by document, with a snapshot of the source that is taken after that. Differences become
+//!    *corrections*, key-versions in the format of the stream. Meanwhile frames gather, no epoch is applied, and the
+//!    copies answer for the epochs that they have.
+//! 3. The first epoch whose cut covers all snapshots includes the corrections, followed by the stream's mutations up to its
+//!    cut. For the engine, the log and a crash it is one epoch like any other.
 //!
-//! Why that is right: of one document the later mutation wins. What the stream has brought of it, from the present
-//! on, is later than the snapshot's state of it or the same; where the stream says nothing, nothing has happened since
-//! the snapshot. And the stream says of a document what it is in every index that is here. So at the cut the copies
-//! have what the history has. The epochs in between were never applied: that the epoch's parent is not what was applied
-//! before raises the floor to it, so none of them is answered with older data (I3).
+//! Correctness: of one document the later mutation wins. A mutation of the stream is at least as new as the snapshot's state of
+//! its document; if the stream has none, the document has not changed since the snapshot. A mutation of the stream gives the
+//! document's state in every index of the node. At the cut the copies therefore equal the history. The epochs in between were
+//! never applied: since the new epoch's parent is not the applied epoch, the floor rises to the new epoch, and none of them is
+//! answered with older data (I3).
 //!
-//! Nothing of this is kept on disk: after a crash before the epoch is in the log the follower finds its old place
-//! purged and begins again; after that the log has the corrections. A loss of history ([`super::rollback`]) ends a resync
-//! whose snapshots it has overtaken. Corrections and frames together are bounded; above the bound, and where the
-//! snapshot does not come in the order of ids, the slices are dropped and built from a snapshot after all.
+//! A resync keeps no state on disk. After a crash before its epoch is in the log, the follower finds its old place purged and
+//! begins again; after that the log has the corrections. A loss of history ([`super::rollback`]) ends a resync whose
+//! snapshots it invalidates. Corrections and frames together are bounded; above the bound, or if the snapshot is not ordered
+//! by id, the slices are dropped and rebuilt from a snapshot.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ use super::follower::Follower;
 use super::policy;
 
 impl Follower {
-    /// The past that the copies lack cannot be had. What is being built begins anew with the next stream.
+    /// Begins a resync, since the missing history is not available. Builds start again with the next stream.
     pub(super) fn begin_resync(&mut self, why: &Error) {
         let applied = self.applied.as_ref().map(|mark| mark.epoch).unwrap_or_default();
         tracing::info!(bucket = %self.bucket, %applied, %why, "the copies are compared with a snapshot");
@@ -40,7 +40,7 @@ impl Follower {
         self.resync = Some(Resync::Wanted);
     }
 
-    /// The last resort: all slices are dropped, and built anew when a stream brings their indexes.
+    /// Drops all slices, as the last resort; they are rebuilt when a stream carries their indexes.
     pub(super) async fn build_anew(&mut self) -> Result<()> {
         self.forget_received();
         for stored in self.stored() {
@@ -50,7 +50,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Begins to compare what is here, where a resync's stream has begun.
+    /// Starts the comparisons, once a resync's stream has begun.
     pub(super) fn compare_copies(&mut self, joined: &Cut) {
         if !matches!(self.resync, Some(Resync::Wanted)) {
             return;
@@ -63,7 +63,7 @@ impl Follower {
         self.resync = Some(Resync::Comparing { joined: joined.clone(), done, _task });
     }
 
-    /// The copies are compared.
+    /// Takes the result of the comparisons.
     pub(super) async fn compared(&mut self, compared: Result<Compared>) -> Result<()> {
         let compared = match compared {
             Ok(compared) => compared,
@@ -81,7 +81,7 @@ impl Follower {
         self.check_compared()
     }
 
-    /// Begins anew where a snapshot is of a history that is no more, or ends before the stream began.
+    /// Begins again if a snapshot belongs to a lost history, or ends before the stream began.
     pub(super) fn check_compared(&mut self) -> Result<()> {
         let (Some(Resync::Compared { joined, compared }), Some(logs)) =
             (&self.resync, &self.history)
@@ -114,9 +114,9 @@ impl Follower {
         })
     }
 
-    /// A node that was away for long, while the projector began anew and forgot the timestamps in between, would
-    /// gather all that it lacks for the first epoch that there is. Beyond a bound it does not, but resyncs; and where
-    /// that comes to as much, its slices are built from a snapshot, which takes bounded memory whatever differs.
+    /// Bounds the memory of one epoch. If a node was away for long and the projector has restarted and forgotten the timestamps in
+    /// between, the first epoch would need all mutations that the node lacks. Beyond the bound the follower resyncs; if the
+    /// corrections exceed it too, the slices are rebuilt from a snapshot, which takes bounded memory.
     pub(super) async fn bound_backlog(&mut self) -> Result<()> {
         let Some(queue) = &self.queue else { return Ok(()) };
         let corrections = match &self.resync {
@@ -133,7 +133,7 @@ impl Follower {
         Err(error)
     }
 
-    /// What the next epoch brings, or a resync has found to correct, is too much for one epoch.
+    /// Handles an epoch, or corrections of a resync, that are too large for one epoch.
     pub(super) async fn give_up_gathering(&mut self, why: &Error) -> Result<()> {
         if self.resync.is_none() {
             self.begin_resync(why);

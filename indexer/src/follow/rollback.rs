@@ -1,14 +1,13 @@
-//! What a follower does when the source has lost a piece of its history.
+//! Rollback on an indexer, after the source has lost a piece of its history.
 //!
-//! The catalog says which epochs rollbacks have taken back. A node that stands in such a range, whether it was
-//! there or was down at the time, goes back to the epoch below it before it opens a stream again, and the
-//! stream applies again what has survived. A slice that cannot go back so far is dropped and fetched from another
-//! copy of it, which could (`moves/restore.rs`); where there is none, it is built anew from the source, beside those
-//! that stay ([`super::builds`]). Each index is asked for its own newest epoch, since a crash may have left one ahead
-//! of its bucket.
+//! The catalog lists the dead epochs. A node whose newest epoch is dead goes back to the epoch below the range before it
+//! opens a stream again, even if it was down during the rollback; the stream then brings the surviving mutations. A slice
+//! that cannot go back far enough is dropped and fetched from a copy that could (`moves/restore.rs`); if there is none, it is
+//! rebuilt from the source beside the slices that stay ([`super::builds`]). Each index is checked by its own newest epoch,
+//! since a crash may have left one ahead of its bucket.
 //!
-//! Nothing else needs to be known: a stream begins only at a place in the source's history, and brings only
-//! what belongs to it.
+//! The catalog is all that the node needs: a stream begins only at a place in the source's history, and carries only
+//! mutations of that history.
 
 use proto::Result;
 use proto::model::cut::EpochMark;
@@ -21,17 +20,17 @@ use super::follower::Follower;
 use super::policy;
 use crate::context::NodeContext;
 
-/// Refusals of an applied place, a pause apart, before it counts as one of a forgotten history: a rollback that is
-/// not known yet comes well before.
+/// Consecutive refusals, a pause apart, after which the applied cut counts as part of a forgotten history. A rollback that the
+/// catalog does not list yet appears well before that.
 const REFUSALS_MAX: u32 = 50;
 
 impl Follower {
-    /// Does something here stand in a range of dead epochs?
+    /// True if the newest epoch of the bucket or of one of its indexes is dead.
     pub(super) fn must_go_back(&self) -> bool {
         self.dead_range().is_some()
     }
 
-    /// The first range of dead epochs that something here stands in.
+    /// The first range of dead epochs that contains the newest epoch of the bucket or of one of its indexes.
     fn dead_range(&self) -> Option<DeadEpochs> {
         let catalog = self.context.catalog.load();
         let bucket = catalog.buckets.get(&self.bucket)?;
@@ -43,7 +42,7 @@ impl Follower {
         policy::dead_range(bucket, newest)
     }
 
-    /// Leaves all dead epochs.
+    /// Goes back until no newest epoch is dead.
     pub(super) async fn go_back(&mut self) -> Result<()> {
         while let Some(dead) = self.dead_range() {
             let applied = self.applied.as_ref().map(|mark| mark.epoch).unwrap_or_default();
@@ -57,7 +56,7 @@ impl Follower {
                 self.context.store.truncate(&point, dead.to).await?;
                 self.applied = Some(point);
             } else if dead.contains(applied) {
-                // Everything is built anew.
+                // Without a rollback point everything is rebuilt.
                 self.applied = None;
             }
             self.context.slices_changed();
@@ -65,12 +64,12 @@ impl Follower {
         Ok(())
     }
 
-    /// The source does not have the place from which a stream was asked for. What was received and not applied may be
-    /// lost there; what is applied is what a rollback will be about. Where there is none, this node has been away for
-    /// longer than rollbacks or branches are remembered: its slices are built anew.
+    /// Handles a source that does not have the place at which a stream should begin. Mutations that were received and not applied may
+    /// be lost; applied ones are the subject of a rollback. If no rollback appears, the node was away for longer than
+    /// rollbacks or branches are remembered, and its slices are rebuilt.
     pub(super) async fn not_in_history(&mut self) -> Result<()> {
         if self.queue.is_some() {
-            // What was being built lacks what comes between its snapshot and the next stream.
+            // Builds would lack the mutations between their snapshot and the next stream.
             self.forget_received();
             return Ok(());
         }
@@ -91,8 +90,8 @@ impl Follower {
         Ok(())
     }
 
-    /// Drops what cannot go back to the point with its bucket; or, where the bucket need not go back, the indexes
-    /// that a crash has left ahead of it.
+    /// Drops the slices that cannot go back to the rollback point; if the bucket need not go back, drops the indexes that a crash
+    /// left ahead of it.
     async fn drop_those_that_cannot(
         &self,
         dead: &DeadEpochs,
@@ -125,7 +124,7 @@ impl Follower {
         slices.filter(|slice| !stays(slice)).collect()
     }
 
-    /// Drops some slices of an index and has them fetched; or all of it, where that cannot be.
+    /// Drops slices of an index and fetches them again; drops the whole index if that is impossible.
     async fn drop_lost(
         &self,
         stored: &StoredIndex,
@@ -156,8 +155,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Is a stability timestamp of the stream's history, and does it follow on what is here? A rollback that the
-    /// catalog does not tell of yet is waited for.
+    /// Checks that a stability timestamp belongs to the stream's history and follows the applied epoch.
     pub(super) fn check_follows(&self, mark: &EpochMark) -> Result<()> {
         let applied = self.applied.as_ref().map(|applied| applied.epoch).unwrap_or_default();
         policy::check_follows(mark, self.history.as_deref(), applied)

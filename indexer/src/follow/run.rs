@@ -18,7 +18,7 @@ use crate::context::NodeContext;
 use crate::moves::Incoming;
 use crate::queue::MutationQueue;
 
-/// How often moves that wait to be installed are looked at, when nothing else happens.
+/// Interval at which an idle follower checks for moves to install.
 const LOOK_AT_MOVES: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Follows a bucket until the task is dropped.
@@ -67,7 +67,7 @@ pub fn follow(
 }
 
 impl Follower {
-    /// One subscription, from its beginning to its end.
+    /// Runs one subscription from its beginning to its end.
     async fn run(&mut self, builds_done: &async_channel::Receiver<Built>) -> Result<()> {
         self.go_back().await?;
         self.drop_stale_rebuilds().await?;
@@ -90,7 +90,7 @@ impl Follower {
         let mut moves = self.incoming.changes();
         let mut catalog = self.context.catalog_taken.subscribe();
         loop {
-            // In a bucket at rest no message reminds of them.
+            // An idle bucket has no message that would trigger their installation.
             let waits = self.incoming.waits(self.bucket);
             tokio::select! {
                 biased;
@@ -124,7 +124,7 @@ impl Follower {
         let applied = self.applied.as_ref();
         let has_slices =
             self.context.store.indexes().iter().any(|stored| stored.info.bucket == self.bucket);
-        // Without slices nothing of the past is needed: the stream begins at the source's present.
+        // Without slices the past is not needed: the stream begins at the source's present.
         let from = match &self.queue {
             Some(queue) => Some(queue.watermarks().clone()),
             None if self.resync.is_some() => None,
@@ -203,11 +203,8 @@ impl Follower {
             }
             StreamMessage::StreamBegin { vbucket, .. }
             | StreamMessage::StreamEnd { vbucket, .. } => {
-                // What the streams of several projectors are made one by does not give these on.
+                // The merge of several projectors' streams consumes these messages.
                 return Err(Error::unavailable(format!("vbucket {vbucket} has another home now")));
-            }
-            StreamMessage::DropData => {
-                return Err(Error::new(ErrorCode::DropData, "the node fell behind the stream"));
             }
         }
         Ok(())
@@ -218,9 +215,9 @@ impl Follower {
             let mark = batch.mark.clone();
             if let Err(error) = self.context.store.apply(batch).await {
                 match error.code {
-                    // It would come again as it is.
+                    // A new stream would bring the same epoch again.
                     ErrorCode::OverLimit => self.give_up_gathering(&error).await?,
-                    // The queue has given the epoch away: begin again behind the last applied one.
+                    // The queue has handed the epoch out: start again behind the last applied one.
                     _ => self.forget_received(),
                 }
                 return Err(error);

@@ -9,8 +9,8 @@ use super::incoming_move::{IncomingMove, lock};
 use crate::context::NodeContext;
 
 impl IncomingMove {
-    /// Compares what has come of a lost slice with what its copy shows, at the newest epoch that has come: damage on its
-    /// way must not be shown. The two ends of a move are compared by the coordinator, which knows of it.
+    /// Compares a restored slice with its copy by checksum, at the newest epoch received, so that damage in transit never
+    /// becomes visible. The coordinator compares the two ends of a move itself.
     pub(super) async fn compare(&self, context: &NodeContext, source: &NodeInfo) -> Result<()> {
         if self.id.is_some() {
             return Ok(());
@@ -22,7 +22,7 @@ impl IncomingMove {
         };
         let bytes: u64 = head.files.iter().map(|(_, len)| len).sum();
         let patience = checksum_patience(bytes);
-        // No bytes come meanwhile, and that is no silence.
+        // No bytes arrive during the comparison; this must not count as silence.
         let until = Instant::now() + patience;
         let before = std::mem::replace(&mut lock(&self.state).progressed, until);
         let indexer = context.directory.indexer(source);

@@ -17,13 +17,13 @@ use tokio::time::{Instant, timeout};
 use super::incoming_move::{CopyState, IncomingMove, PAUSE, lock};
 use crate::context::NodeContext;
 
-/// After a round that brought less than this the next one is the last, between two epochs.
+/// A round that brought fewer bytes than this is followed by the last one, between two epochs.
 const SMALL_ROUND_BYTES: u64 = 4 << 20;
-/// Rounds at most before that, however much comes.
+/// Maximum number of rounds before the last one.
 const ROUNDS_MAX: usize = 6;
-/// A source that sends nothing for this long is given up for now.
+/// A source that sends nothing for this long is abandoned for now.
 const SILENCE: Duration = Duration::from_secs(10);
-/// The same where nothing is expected any more, and another rebuild of the index has to end first.
+/// Pause between two attempts of a hopeless restore, which waits for another rebuild of its index to end.
 const PAUSE_HOPELESS: Duration = Duration::from_secs(2);
 
 impl IncomingMove {
@@ -57,7 +57,7 @@ impl IncomingMove {
             changed: changed.clone(),
             turns,
         });
-        // Whether it stays is known when the stream has come to the move.
+        // The stream decides later whether this older copy may stay.
         if mv.is_here(context) {
             lock(&mv.state).phase = MovePhase::Copied;
         } else {
@@ -67,7 +67,7 @@ impl IncomingMove {
     }
 
     pub(super) fn start_copying(self: &Arc<Self>, context: &NodeContext) {
-        // The task must not keep alive what ends it.
+        // A strong reference would keep the move alive, whose end cancels this task.
         let (mv, context_too) = (Arc::downgrade(self), context.clone());
         let task = context.env.spawn("copy-slice", async move {
             while let Some(mv) = mv.upgrade() {
@@ -83,7 +83,7 @@ impl IncomingMove {
         (state.phase, state.copying) = (MovePhase::Copying, Some(task));
     }
 
-    /// Copies until little is missing; false if that has to be tried again.
+    /// Copies until little is missing; false after an error, to try again.
     async fn copy(&self, context: &NodeContext) -> bool {
         match self.copy_rounds(context).await {
             Ok(()) => {
@@ -126,7 +126,7 @@ impl IncomingMove {
         self.compare(context, source).await
     }
 
-    /// Asks for what is not here; says how many bytes came.
+    /// Requests the missing files and returns the number of bytes received.
     pub(super) async fn round(
         &self,
         context: &NodeContext,

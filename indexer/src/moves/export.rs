@@ -1,5 +1,4 @@
-//! The source's end of a move: sends a slice's files, piece by piece, as fast as the target takes them or as
-//! the limit allows.
+//! The source of a move: sends a slice's files piece by piece, as fast as the target reads them and the rate limit allows.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,26 +10,26 @@ use tokio::time::Instant;
 
 use storage::Export;
 
-/// Bytes of a piece: a few of them are on their way at a time.
+/// Bytes of a piece; a few pieces are in flight at a time.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// What is left to be sent.
+/// An export in progress.
 struct Sending {
     export: Export,
     head_sent: bool,
-    /// Files and their lengths; of the first, so much was sent.
+    /// The files left to send, with their lengths; `offset` bytes of the first one were sent.
     files: VecDeque<(u64, u64)>,
     offset: u64,
     pace: Pace,
 }
 
-/// Sends the files that the target has not, at most so many bytes a second.
+/// Sends the files that the target lacks, with a rate limit.
 pub fn send(
     export: Export,
     request: &ExportRequest,
     bytes_per_s_max: u64,
 ) -> impl Stream<Item = Result<ExportMessage>> + use<> {
-    // What it has from an earlier opening of the store are other files of the same numbers.
+    // Files from an earlier opening of the engine may have the same numbers and other contents.
     let same = request.opening == Some(export.head.opening);
     let has = |file: &u64| same && request.have.contains(file);
     let files = export.head.files.iter().filter(|(file, _)| !has(file)).copied().collect();
@@ -65,7 +64,7 @@ impl Sending {
     }
 }
 
-/// Keeps a rate.
+/// Enforces the rate limit.
 struct Pace {
     bytes_per_s_max: u64,
     began: Instant,

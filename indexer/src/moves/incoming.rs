@@ -1,4 +1,4 @@
-//! Which slices come to this node.
+//! The table of slices on their way to this node.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use crate::context::NodeContext;
 
 type ById = BTreeMap<(IndexId, MoveId), Arc<IncomingMove>>;
 
-/// The moves to this node.
+/// The moves to this node, and its restores; clones share the table.
 #[derive(Clone)]
 pub struct Incoming {
     moves: Arc<Mutex<ById>>,
@@ -35,7 +35,7 @@ impl Default for Incoming {
 }
 
 impl Incoming {
-    /// Takes up the moves that the catalog names, and drops the others.
+    /// Starts the moves that the catalog names, and drops all others.
     pub fn take_catalog(&self, context: &NodeContext, catalog: &Catalog) {
         let node = context.config.node.id;
         let mut moves = lock(&self.moves);
@@ -60,7 +60,7 @@ impl Incoming {
                 IncomingMove::begin(context, slice, index.bucket, Some(mv.id), &self.changed, None)
             });
         }
-        // One that had arrived may have been dropped since: the move was undone and begun anew.
+        // An installed slice may have been dropped since, if its move was undone and begun again.
         for mv in moves.values() {
             let installed = lock(&mv.state).phase == MovePhase::Installed;
             if installed && !mv.is_here(context) {
@@ -72,24 +72,24 @@ impl Incoming {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// What comes of a bucket's slices.
+    /// The slices of a bucket on their way to this node.
     pub fn of_bucket(&self, bucket: BucketId) -> Vec<Arc<IncomingMove>> {
         let (moves, restores) = (lock(&self.moves), lock(&self.restores.slices));
         let all = moves.values().chain(restores.values());
         all.filter(|mv| mv.bucket == bucket).cloned().collect()
     }
 
-    /// Does one of a bucket's slices wait to be installed?
+    /// True if a slice of the bucket waits to be installed.
     pub fn waits(&self, bucket: BucketId) -> bool {
         self.of_bucket(bucket).iter().any(|mv| lock(&mv.state).phase == MovePhase::Copied)
     }
 
-    /// Tells of each change.
+    /// Signals each change.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
-    /// What is told of them in heartbeats.
+    /// The progress of the moves, for heartbeats.
     pub fn progress(&self) -> Vec<MoveProgress> {
         let progress = |((index, id), mv): (&(IndexId, MoveId), &Arc<IncomingMove>)| {
             let state = lock(&mv.state);
@@ -106,7 +106,7 @@ impl Incoming {
         lock(&self.moves).iter().map(progress).collect()
     }
 
-    /// Fetches slices that are not here from their other copies.
+    /// Fetches slices that the node lacks from their other copies.
     pub fn restore(&self, context: &NodeContext, index: &IndexInfo, slices: &[SliceNo]) {
         self.restores.restore(context, &self.changed, index, slices);
     }

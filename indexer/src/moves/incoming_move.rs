@@ -1,4 +1,4 @@
-//! One slice on its way to this node: what is known of it, and the questions that need no copying.
+//! A slice on its way to this node: its state, and the operations that copy nothing.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -16,29 +16,29 @@ use tokio::time::Instant;
 
 use crate::context::NodeContext;
 
-/// Between two attempts.
+/// Pause between two attempts.
 pub(super) const PAUSE: Duration = Duration::from_millis(250);
-/// A slice of which nothing has come for so long is given up: longer than a node is away that is started again.
+/// A restore that receives nothing for this long is hopeless; a node that restarts is back earlier.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// So is one that could not be installed so often, because more came all the time than a last round brings.
+/// A restore that fails this often is hopeless, for example because too many mutations arrive for a last round.
 const ATTEMPTS_MAX: u32 = 240;
 
-/// One slice that comes to this node.
+/// A slice on its way to this node.
 pub struct IncomingMove {
     /// The slice.
     pub slice: SliceId,
-    /// The move that brings it; `None` where it was lost here.
+    /// The move; `None` for the restore of a lost slice.
     pub(super) id: Option<MoveId>,
     pub(super) bucket: BucketId,
     pub(super) state: Mutex<CopyState>,
-    /// What has been copied; held while it is worked on.
+    /// The files received; locked while a round runs.
     pub(super) received: tokio::sync::Mutex<Option<Received>>,
     pub(super) changed: watch::Sender<u64>,
     /// Limits concurrent restores; `None` for moves, whose number the leader limits.
     pub(super) turns: Option<Arc<Semaphore>>,
 }
 
-/// How far the copy of a slice is.
+/// The progress of copying a slice.
 pub(super) struct CopyState {
     pub(super) phase: MovePhase,
     pub(super) bytes: u64,
@@ -46,15 +46,15 @@ pub(super) struct CopyState {
     pub(super) bytes_per_s: u64,
     pub(super) trouble: Option<String>,
     pub(super) failures: u32,
-    /// Who is asked.
+    /// The node that is asked.
     pub(super) source: Option<NodeId>,
-    /// Who was asked and does not have it, or gave something else than it shows.
+    /// Nodes that do not have the slice, or sent files that differ from their copy.
     pub(super) absent: BTreeSet<NodeId>,
-    /// When bytes came last, or were first asked for.
+    /// The time of the last bytes received, or of the first request.
     pub(super) progressed: Instant,
-    /// The next attempt to install it is not before this.
+    /// The earliest time of the next attempt to install it.
     pub(super) not_before: Instant,
-    /// Copies, unless it is done.
+    /// The copying task, until it is done.
     pub(super) copying: Option<Task>,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl IncomingMove {
-    /// The move that brings it; `None` where it was lost here.
+    /// The move; `None` for the restore of a lost slice.
     pub fn id(&self) -> Option<MoveId> {
         self.id
     }
@@ -76,17 +76,17 @@ impl IncomingMove {
         })
     }
 
-    /// Waits until a lost slice may be copied; moves have been given their turn by the leader.
+    /// Waits for a turn to copy a lost slice; the leader limits the number of moves.
     pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         let turns = self.turns.as_ref()?;
         let asked = Instant::now();
         let turn = Arc::clone(turns).acquire_owned().await.ok();
-        // What it waited for others is no failure of its own.
+        // The wait for a turn does not count as silence of the source.
         lock(&self.state).progressed += asked.elapsed();
         turn
     }
 
-    /// The nodes that have the slice, the one that gives it away first.
+    /// The nodes that have the slice; the move's source comes first.
     pub(super) fn sources(&self, context: &NodeContext) -> Result<Vec<Arc<NodeInfo>>> {
         let catalog = context.catalog.load();
         let gone = || Error::unavailable("the move is no longer in the catalog");
@@ -112,7 +112,7 @@ impl IncomingMove {
         Ok(nodes)
     }
 
-    /// Is it a lost slice that is not to be had?
+    /// True for a restore that no copy can serve.
     pub(super) fn is_hopeless(&self, context: &NodeContext) -> bool {
         if self.id.is_some() {
             return false;
@@ -120,7 +120,7 @@ impl IncomingMove {
         let sources = self.sources(context).unwrap_or_default();
         let state = lock(&self.state);
         let absent = sources.iter().all(|source| state.absent.contains(&source.id));
-        // A copy that is whole waits for the stream and for others.
+        // A complete copy waits for the stream; that is not silence.
         let copying = matches!(state.phase, MovePhase::Copying);
         let silent = copying && state.failures > 0 && state.progressed.elapsed() > PATIENCE;
         absent || silent || state.failures >= ATTEMPTS_MAX
@@ -133,7 +133,7 @@ impl IncomingMove {
         state.bytes_per_s = bytes_per_s;
     }
 
-    /// It is tried again; the coordinator hears why, and undoes the move when that goes on for long.
+    /// Records a failed attempt. Heartbeats report the reason, and the coordinator undoes a move that fails for long.
     pub(super) fn failed(&self, error: Error) {
         tracing::debug!(slice = %self.slice, %error, "a move has to wait");
         let mut state = lock(&self.state);
@@ -146,7 +146,7 @@ impl IncomingMove {
         state.trouble = Some(error.to_string());
     }
 
-    /// Another phase: the coordinator hears of it at once, and the follower looks.
+    /// Signals another phase to the follower, and to the coordinator with an immediate heartbeat.
     pub(super) fn tell(&self, context: &NodeContext) {
         context.slices_changed();
         self.changed.send_modify(|count| *count += 1);

@@ -1,4 +1,4 @@
-//! Shows a copied slice between two epochs.
+//! Installs a copied slice between two epochs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use tokio::time::{Instant, timeout};
 use super::incoming_move::{IncomingMove, lock};
 use crate::context::NodeContext;
 
-/// The last round may hold up the bucket's epochs for this long.
+/// Maximum time that the last round may delay the bucket's epochs.
 const LAST_ROUND: Duration = Duration::from_secs(3);
 
 impl IncomingMove {
-    /// Shows the slice from the epoch on that was applied last; no other is applied meanwhile. True if it
-    /// is shown now and was not before.
+    /// Makes the slice readable from the last applied epoch on; the caller applies no epoch meanwhile. True if it became
+    /// readable.
     pub async fn install(
         self: &Arc<Self>,
         context: &NodeContext,
@@ -33,7 +33,7 @@ impl IncomingMove {
             }
         }
         let mut received = self.received.lock().await;
-        // A follower that was ended here may have left it installed, or have lost what was copied.
+        // A follower that was cancelled here may have installed the slice, or have lost the copied files.
         if self.is_here(context) {
             self.is_installed(context);
             return true;
@@ -45,8 +45,8 @@ impl IncomingMove {
         let round = timeout(LAST_ROUND, self.last_round(context, &mut mine, mark)).await;
         let late = |_| Err(Error::unavailable("the last round took too long"));
         if let Err(error) = round.unwrap_or_else(late) {
-            // The bucket's epochs must not wait for this source again: off their way it is asked, or another
-            // one is, until little is missing.
+            // The bucket's epochs must not wait for a slow source again: copying continues beside them, from this source or
+            // another one, until little is missing.
             *received = Some(mine);
             self.failed(error);
             self.start_copying(context);
@@ -88,7 +88,7 @@ impl IncomingMove {
         self.tell(context);
     }
 
-    /// Counts behind the epochs what the slice shows.
+    /// Counts the slice's entries in a task of its own.
     fn count(&self, context: &NodeContext, epoch: Epoch, told: u64) {
         let (context_too, slice) = (context.clone(), self.slice);
         let counting = context.env.spawn("count-slice", async move {

@@ -1,13 +1,15 @@
-//! The moves of which this node is the target: one task each copies the slice's files from a copy of it, round
-//! after round, until little is missing; then the bucket's follower *installs* it between two epochs
-//! (`install.rs`), with a last round that brings what is missing up to the epoch at hand.
+//! Moves of slices, at both ends.
 //!
-//! Which moves there are is what the catalog says. A move that vanishes from it was undone, or has nothing
-//! left to do here: what was received goes. After a restart the copy begins anew. Whoever fails is asked
-//! again, or another copy is; what is in the way is told with the heartbeats, and the coordinator undoes a
-//! move that gets nowhere.
+//! On the target, a task for each move copies the slice's files from an existing copy, round after round, until little is
+//! missing ([`copy`]). Then the bucket's follower *installs* the slice between two epochs ([`install`]), with a last round
+//! that brings the changes up to the applied epoch.
 //!
-//! A slice that this node has lost comes in the same way, without a move in the catalog (`restore.rs`).
+//! The catalog lists the moves. If a move vanishes from it, the move was undone or is complete, and the received files are
+//! dropped. After a restart the copy begins again. After a failure the same copy or another one is asked; heartbeats report the
+//! reason, and the coordinator undoes a move that makes no progress.
+//!
+//! A slice that this node has lost is fetched in the same way, without a move in the catalog ([`restore`]). The source's end
+//! is in [`export`].
 
 mod compare;
 mod copy;

@@ -1,14 +1,14 @@
-//! Slices that this node should have and has not: one that could not go back with its bucket was dropped
-//! (`follower/rollback.rs`). Another copy of it, which could, gives its files as it would for a move, and its
-//! reach with them; the stream feeds the slice here all the while, since the topology names this node.
+//! Restores: slices that the topology places on this node and that it lacks, for example because they could not go back
+//! with their bucket (`follow/rollback.rs`). Another copy sends its files as for a move, with its rollback points. The
+//! stream feeds the slice all the while, since the topology names this node.
 //!
-//! A copy that stands in dead epochs does no harm: what is installed are its files up to the epoch that is applied
-//! here, and it is asked for that epoch, which it has only when it has gone back itself.
+//! A copy whose newest epochs are dead does no harm: the request names the epoch applied here, which that copy has only after
+//! it has gone back itself.
 //!
-//! What has come is compared with what the copy shows, by checksum and at one epoch, before it is installed.
+//! The received slice is compared with the copy by checksum, at one epoch, before it is installed.
 //!
-//! Where no copy has the slice, or none gives it for long, the restore is *hopeless*: then the node builds it from the
-//! source (`follower/builds.rs`).
+//! If no copy has the slice, or none sends it for long, the restore is *hopeless*, and the node rebuilds the slice from the
+//! source (`follow/builds.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -23,10 +23,10 @@ use tokio::sync::{Semaphore, watch};
 use super::incoming_move::{IncomingMove, lock};
 use crate::context::NodeContext;
 
-/// Lost slices that are copied at a time: of moves, too, the leader begins a few only.
+/// Maximum number of concurrent restores; the leader limits moves in the same way.
 const AT_ONCE: usize = 4;
 
-/// The lost slices of this node that are fetched from other copies.
+/// The restores of this node; clones share the table.
 #[derive(Clone)]
 pub(super) struct Restores {
     pub(super) slices: Arc<Mutex<BTreeMap<SliceId, Arc<IncomingMove>>>>,
@@ -41,7 +41,7 @@ impl Default for Restores {
 }
 
 impl Restores {
-    /// Fetches slices that are not here from their other copies.
+    /// Fetches slices that the node lacks from their other copies.
     pub(super) fn restore(
         &self,
         context: &NodeContext,
@@ -70,23 +70,23 @@ impl Restores {
         }
     }
 
-    /// Is a slice of an index fetched?
+    /// True while a slice of the index is fetched.
     pub(super) fn is_restoring(&self, index: IndexId, generation: Generation) -> bool {
         let of_index = |slice: &SliceId| (slice.index, slice.generation) == (index, generation);
         lock(&self.slices).keys().any(of_index)
     }
 
-    /// A slice is here again.
+    /// Ends the restore of a slice that has arrived.
     pub(super) fn restored(&self, slice: SliceId) {
         self.end_restores(|other| *other == slice);
     }
 
-    /// Fetches some slices of an index no more.
+    /// Ends the restores of some slices of an index.
     pub(super) fn end_restores_of(&self, index: IndexId, slices: &[SliceNo]) {
         self.end_restores(|slice| slice.index == index && slices.contains(&slice.slice));
     }
 
-    /// The slices of a bucket that are not to be had, by index.
+    /// The slices of a bucket whose restore is hopeless, by index.
     pub(super) fn hopeless(
         &self,
         context: &NodeContext,
@@ -101,7 +101,7 @@ impl Restores {
         hopeless
     }
 
-    /// What is told of them in heartbeats.
+    /// The restores in progress, for heartbeats.
     pub(super) fn restoring(&self) -> Vec<SliceProgress> {
         let progress = |restore: &Arc<IncomingMove>| {
             let state = lock(&restore.state);
@@ -117,7 +117,7 @@ impl Restores {
         lock(&self.slices).values().map(progress).collect()
     }
 
-    /// The catalog has them elsewhere, or no more.
+    /// Ends the restores of slices that the catalog no longer places on this node.
     pub(super) fn end_restores_elsewhere(&self, node: NodeId, catalog: &Catalog) {
         self.end_restores(|slice| {
             let index = catalog.indexes.get(&slice.index);

@@ -1,4 +1,4 @@
-//! Scans of shards: the walk over a snapshot, and the table of those that are open.
+//! Shard scans: the scanner of a snapshot, and the table of open scans.
 
 mod open_scans;
 mod scanner;

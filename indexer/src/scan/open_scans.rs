@@ -1,20 +1,19 @@
-//! The shard scans that are open on a node: admitted, read batch by batch, and parked while nobody reads them.
+//! The open shard scans of a node: admitted, read batch by batch, and parked while they are not read.
 //!
-//! A scan holds a permit of the node's admission from its first batch on: a place, and the bytes of the blocks
-//! that its cursors may hold. Its snapshot keeps runs and fragments alive that the store has let go.
-//! Neither may be held by a scan that does not go on:
+//! A scan holds a permit of the node's admission from its first batch on: a place, and the memory of the blocks that its
+//! cursors may hold. Its snapshot keeps runs and fragments alive that the engine has released. A scan that makes no progress
+//! must hold neither:
 //!
-//! - **Unread** scans are *parked*: one that nobody has asked for a batch gives back permit, snapshot and blocks,
-//!   and keeps its place, the last entry that it looked at. When it is asked again it waits for a permit like a
-//!   new one, takes a new snapshot of the same epoch, and goes on behind that entry; what an epoch shows never
-//!   changes (I3), so its rows are the same. It happens soon while others wait, else after a while.
-//!   So an ordered scan that waits for one node's rows holds no place on another, and two such scans never wait
-//!   for each other.
-//! - **Long** scans take a new snapshot of their epoch now and then, so that no run stays in memory for
-//!   much longer than the store needs it.
+//! - An **unread** scan is *parked*: it gives back its permit, its snapshot and its blocks, and keeps the last entry that it
+//!   looked at. When it is read again it waits for a permit like a new scan, takes a new snapshot of the same epoch, and
+//!   continues behind that entry. The contents of an epoch never change (I3), so the rows are the same. Parking happens
+//!   soon if other scans wait, and later otherwise. An ordered scan that waits for one node's rows therefore holds no
+//!   place on another node, and two such scans never wait for each other.
+//! - A **long** scan takes a new snapshot of its epoch from time to time, so that no run stays in memory for much longer than
+//!   the engine needs it.
 //!
-//! The epoch is kept by the router's lease; where it has gone all the same, the scan ends with `SnapshotTooOld`.
-//! Mutations take no permit, and nothing that a scan holds is waited for by them.
+//! The router's lease protects the epoch; if it is gone nevertheless, the scan ends with `SnapshotTooOld`. Mutations need no
+//! permit, and wait for nothing that a scan holds.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,30 +33,30 @@ use storage::{SliceStore, Snapshot};
 
 use super::scanner::ShardScanner;
 
-/// When a scan counts as unread, and when as long.
+/// The times after which a scan counts as unread or long.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// Unread for so long, while others wait, a scan is parked.
+    /// An unread scan is parked after this time if other scans wait.
     pub while_waited_for: Duration,
-    /// Unread for so long it is parked in any case.
+    /// An unread scan is parked after this time in any case.
     pub unread: Duration,
-    /// A snapshot is used for so long.
+    /// Maximum age of a snapshot.
     pub snapshot: Duration,
 }
 
 impl Default for Patience {
     fn default() -> Self {
         Self {
-            // Many times what a reader needs for a batch that it is there to read.
+            // Many times the time that an active reader needs for a batch.
             while_waited_for: Duration::from_millis(200),
-            // Some flushes of a node that takes in much.
+            // The time of a few flushes on a busy node.
             unread: Duration::from_secs(2),
             snapshot: Duration::from_secs(5),
         }
     }
 }
 
-/// The open scans of a node; dropping it ends none of them, but none is parked any more.
+/// The open scans of a node. Dropping it ends no scan, but none is parked any more.
 pub struct Scans {
     table: Arc<ScanTable>,
     _parking: Task,
@@ -65,17 +64,17 @@ pub struct Scans {
 
 struct ScanTable {
     env: Env,
-    /// A scan that a client holds open keeps no store open whose node has stopped.
+    /// Weak, so that a scan which a client holds open does not keep the engine of a stopped node open.
     store: Weak<dyn SliceStore>,
     admission: Admission,
     patience: Patience,
     open: Mutex<BTreeMap<u64, Arc<Mutex<Held>>>>,
     next_id: AtomicU64,
-    /// There is a scan to look after.
+    /// Signals that a scan was opened.
     opened: Notify,
 }
 
-/// What an open scan holds between two batches; nothing while it is at work.
+/// The resources of an open scan between two batches; empty while a batch is made.
 struct Held {
     scanner: Option<ShardScanner>,
     permit: Option<Permit>,
@@ -95,14 +94,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// How long a scan waits to be admitted: a little less than the router waits for it, so that the router hears
-/// why.
+/// The deadline of a scan's admission: a little before the router's own deadline, so that the router receives the reason.
 fn admitted_by(scan: &ShardScan, began: Instant) -> Instant {
     began + Duration::from_millis(scan.timeout_ms - scan.timeout_ms / 8)
 }
 
 impl Scans {
-    /// No scan is open yet.
+    /// Creates the table without open scans.
     pub fn new(
         env: Env,
         store: &Arc<dyn SliceStore>,
@@ -122,12 +120,12 @@ impl Scans {
         Self { table, _parking: parking }
     }
 
-    /// How many run, wait and were refused.
+    /// The number of running, waiting and refused scans.
     pub fn status(&self) -> AdmissionStatus {
         self.table.admission.status()
     }
 
-    /// Opens a scan of a snapshot that has all its slices, once it is admitted; it `began` to be served before.
+    /// Opens a scan of a snapshot that has all its slices, once it is admitted; `began` is the arrival of its request.
     pub async fn open(
         &self,
         scan: ShardScan,
@@ -139,7 +137,7 @@ impl Scans {
         let permit = match table.admission.try_admit(scanner.memory_bytes())? {
             Some(permit) => permit,
             None => {
-                // Who waits keeps nothing from being let go.
+                // A waiting scan must not hold a snapshot.
                 let bytes = scanner.memory_bytes();
                 scanner.park();
                 let permit = table.admission.admit(bytes, admitted_by(&scan, began)).await?;
@@ -178,7 +176,7 @@ impl ScanTable {
 }
 
 impl Reading {
-    /// The next batch, giving others a turn where nothing was found for a while.
+    /// Returns the next batch, and yields to other tasks if nothing is found for a while.
     async fn next(&mut self) -> Result<ShardBatch> {
         let (scanner, permit, mut snapshot_since) = {
             let mut held = lock(&self.held);
@@ -216,7 +214,7 @@ impl Reading {
         Ok(batch)
     }
 
-    /// What may wait for a disk does so off the async threads.
+    /// Runs a step, on a blocking thread if it may wait for a disk.
     async fn step(&self, mut scanner: ShardScanner) -> (ShardScanner, Result<Option<ShardBatch>>) {
         if scanner.is_in_memory() {
             let step = scanner.step();
@@ -236,7 +234,7 @@ impl Drop for Reading {
     }
 }
 
-/// Parks scans that nobody reads; sleeps while none is open. Cancelled: none is parked any more.
+/// Parks unread scans, and sleeps while none is open. After a cancellation no scan is parked any more.
 async fn park_unread(scans: Arc<ScanTable>) {
     loop {
         let open: Vec<_> = lock(&scans.open).values().cloned().collect();
@@ -248,7 +246,7 @@ async fn park_unread(scans: Arc<ScanTable>) {
         for held in open {
             let mut held = lock(&held);
             if held.permit.is_some() && held.since.elapsed() >= patience {
-                // Absent while it is at work.
+                // The scanner is absent while it makes a batch.
                 let Some(scanner) = &mut held.scanner else { continue };
                 scanner.park();
                 held.permit = None;

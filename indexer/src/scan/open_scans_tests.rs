@@ -114,7 +114,6 @@ fn scan(timeout_ms: u64) -> ShardScan {
         ranges: vec![KeyRange::all()],
         filter: None,
         reverse: false,
-        ordered: true,
         distinct_parts: None,
         resume_after: None,
         limit: None,

@@ -1,6 +1,6 @@
-//! Scans of a shard: walks the ranges of a request over the merged slices, filters, folds or packs
-//! what it finds, a batch at a time. Between batches it holds a snapshot and a place; parked it holds the place
-//! alone, and goes on with another snapshot of the same epoch.
+//! The scanner of a shard: reads the ranges of a request over the merged slices, filters the entries, and folds or packs
+//! them, a batch at a time. Between batches it holds a snapshot and a place; a parked scanner holds only the place, and
+//! continues with another snapshot of the same epoch.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,7 +9,6 @@ use bytes::Bytes;
 use proto::expr::Expr;
 use proto::expr::aggregate::Partial;
 use proto::expr::eval::{self, Scope};
-use proto::model::ids::SliceNo;
 use proto::model::index::IndexSpec;
 use proto::rpc::rows::RowBlockBuilder;
 use proto::rpc::scan::{KeyRange, Output, ShardBatch, ShardScan};
@@ -20,15 +19,14 @@ use proto::{Error, ErrorCode, Result};
 
 use storage::{Rows, Snapshot};
 
-/// A batch is handed on when it has this many bytes of rows.
+/// Bytes of rows in a full batch.
 const BATCH_BYTES: usize = 64 << 10;
-/// The first batches are smaller, so that the first row is soon there.
+/// Bytes of the first batch: smaller, so that the first row arrives early.
 const FIRST_BATCH_BYTES: usize = 4 << 10;
-/// At most so many entries are looked at before others get a turn.
+/// Maximum number of entries in a step, after which other tasks run.
 const STEP_ENTRIES: u32 = 16 << 10;
 
-/// A batch is sent after so many steps even if nothing was found: a million entries, well within the
-/// shortest time-out.
+/// An empty batch is sent after this many steps without a row: a million entries, well within the shortest time-out.
 const STEPS_PER_SIGN_OF_LIFE: u32 = 64;
 
 /// A scan in progress.
@@ -37,19 +35,20 @@ pub struct ShardScanner {
     snapshot: Option<Arc<dyn Snapshot>>,
     spec: Arc<IndexSpec>,
     scan: ShardScan,
-    /// What is left to walk: groups of slices that are merged, with a range; the next one last.
-    ahead: Vec<(Vec<SliceNo>, KeyRange)>,
-    current: Option<(Vec<SliceNo>, KeyRange, Box<dyn Rows>)>,
+    /// The remaining ranges; the next one is last.
+    ahead: Vec<KeyRange>,
+    /// The range that is read, and its rows from all slices, merged.
+    current: Option<(KeyRange, Box<dyn Rows>)>,
     builder: RowBlockBuilder,
     batch_bytes: usize,
     rows_left: u64,
     partials: Vec<Partial>,
-    /// Does anything need the included values?
+    /// True if the scan needs the included values.
     include: bool,
-    /// For DISTINCT: the leading parts of the last row that was handed out, here or, before the resume
-    /// point, by another replica. It counts over all ranges.
+    /// For DISTINCT: the leading parts of the last row returned, by this scan or, before the resume point, by another replica. It
+    /// applies across all ranges.
     last_prefix: Option<Bytes>,
-    /// What [`Self::memory_bytes`] said of the last snapshot.
+    /// [`Self::memory_bytes`] of the last snapshot.
     memory_bytes: usize,
     /// Steps since the last batch.
     silent_steps: u32,
@@ -73,7 +72,7 @@ impl ShardScanner {
             _ => None,
         };
         Ok(Self {
-            ahead: walks(&scan),
+            ahead: ranges_ahead(&scan),
             include: needs_include(&scan, spec.keys.len()),
             current: None,
             builder: RowBlockBuilder::with_capacity(FIRST_BATCH_BYTES),
@@ -90,7 +89,7 @@ impl ShardScanner {
         })
     }
 
-    /// The next batch, `None` when others should have a turn first. After `Done` it is not called.
+    /// Runs a step and returns the next batch, or `None` to let other tasks run first. Not called after `Done`.
     pub fn step(&mut self) -> Result<Option<ShardBatch>> {
         if self.done {
             return Ok(Some(ShardBatch::Done));
@@ -105,7 +104,7 @@ impl ShardScanner {
                 return Ok(Some(ShardBatch::Rows(self.builder.finish())));
             }
         }
-        // An empty batch tells the router that the node is alive and at work.
+        // An empty batch tells the router that the scan is still running.
         self.silent_steps += 1;
         if self.silent_steps.is_multiple_of(STEPS_PER_SIGN_OF_LIFE) {
             return Ok(Some(ShardBatch::Rows(self.builder.finish())));
@@ -113,7 +112,7 @@ impl ShardScanner {
         Ok(None)
     }
 
-    /// Bytes that the scan may hold while it reads, about: blocks of fragments, and the batch at hand.
+    /// Approximate memory of the scan while it reads: blocks of fragments, and the present batch.
     pub fn memory_bytes(&mut self) -> usize {
         if let Some(snapshot) = &self.snapshot {
             let blocks = snapshot.walk_bytes(&self.scan.slices, self.include);
@@ -122,29 +121,29 @@ impl ShardScanner {
         self.memory_bytes
     }
 
-    /// Can it be read without waiting for a disk?
+    /// True if the next step needs no disk.
     pub fn is_in_memory(&self) -> bool {
         self.snapshot.as_ref().is_some_and(|snapshot| snapshot.is_in_memory())
     }
 
-    /// Does it hold no snapshot?
+    /// True if the scan holds no snapshot.
     pub fn is_parked(&self) -> bool {
         self.snapshot.is_none()
     }
 
-    /// Lets go of the snapshot and of all that is read from it.
+    /// Releases the snapshot and everything read from it.
     pub fn park(&mut self) {
         self.memory_bytes();
         self.snapshot = None;
-        let Some((slices, mut range, rows)) = self.current.take() else { return };
-        // Before the first entry nothing is behind it.
+        let Some((mut range, rows)) = self.current.take() else { return };
+        // Before its first entry a scan has no place to resume from.
         if !rows.entry().is_empty() {
             go_behind(&mut range, rows.entry(), self.scan.reverse);
         }
-        self.ahead.push((slices, range));
+        self.ahead.push(range);
     }
 
-    /// Goes on with another snapshot of the same epoch.
+    /// Continues with another snapshot of the same epoch.
     pub fn unpark(&mut self, snapshot: Arc<dyn Snapshot>) {
         self.snapshot = Some(snapshot);
     }
@@ -159,11 +158,11 @@ impl ShardScanner {
         }
     }
 
-    /// Looks at one entry; false when there is none left.
+    /// Processes one entry; false if there is none left.
     fn advance(&mut self) -> Result<bool> {
-        let Some((_, _, rows)) = &mut self.current else {
-            let Some((slices, range)) = self.ahead.pop() else { return Ok(false) };
-            self.walk(slices, range)?;
+        let Some((_, rows)) = &mut self.current else {
+            let Some(range) = self.ahead.pop() else { return Ok(false) };
+            self.walk(range)?;
             return Ok(true);
         };
         if !rows.next()? {
@@ -200,14 +199,14 @@ impl ShardScanner {
                 }
             }
         }
-        // The next entry with this prefix leads to the jump over all of them.
+        // The next entry with this prefix triggers the jump over all of them.
         self.last_prefix = prefix.map(Bytes::copy_from_slice);
         Ok(true)
     }
 
-    /// Goes on behind all entries that begin with `prefix`.
+    /// Continues behind all entries that begin with `prefix`.
     fn skip_prefix(&mut self, prefix: &[u8]) -> Result<()> {
-        let Some((slices, mut range, _)) = self.current.take() else { return Ok(()) };
+        let Some((mut range, _)) = self.current.take() else { return Ok(()) };
         if self.scan.reverse {
             range.high = Some(Bytes::copy_from_slice(prefix));
         } else {
@@ -216,37 +215,27 @@ impl ShardScanner {
                 None => return Ok(()),
             }
         }
-        self.walk(slices, range)
+        self.walk(range)
     }
 
-    fn walk(&mut self, slices: Vec<SliceNo>, range: KeyRange) -> Result<()> {
+    fn walk(&mut self, range: KeyRange) -> Result<()> {
         let Some(snapshot) = &self.snapshot else {
             return Err(Error::internal("a step of a scan that is parked"));
         };
-        let rows = snapshot.rows(&slices, &range, self.scan.reverse, self.include)?;
-        self.current = Some((slices, range, rows));
+        let rows = snapshot.rows(&self.scan.slices, &range, self.scan.reverse, self.include)?;
+        self.current = Some((range, rows));
         Ok(())
     }
 }
 
-/// What a scan walks, the first one last: all slices together where the order counts, else each slice
-/// by itself; the ranges in the scan's direction, without what lies before the resume point.
-fn walks(scan: &ShardScan) -> Vec<(Vec<SliceNo>, KeyRange)> {
-    let together = scan.ordered || scan.distinct_parts.is_some();
-    let groups: Vec<Vec<SliceNo>> = match together {
-        true => vec![scan.slices.clone()],
-        false => scan.slices.iter().map(|slice| vec![*slice]).collect(),
-    };
+/// The ranges that a scan reads, the first one last, without the part before the resume point.
+fn ranges_ahead(scan: &ShardScan) -> Vec<KeyRange> {
     let mut ranges: Vec<KeyRange> =
         scan.ranges.iter().filter_map(|range| clip(range, scan)).collect();
     if !scan.reverse {
         ranges.reverse();
     }
-    let mut walks = Vec::new();
-    for group in groups.into_iter().rev() {
-        walks.extend(ranges.iter().map(|range| (group.clone(), range.clone())));
-    }
-    walks
+    ranges
 }
 
 fn clip(range: &KeyRange, scan: &ShardScan) -> Option<KeyRange> {
@@ -258,7 +247,7 @@ fn clip(range: &KeyRange, scan: &ShardScan) -> Option<KeyRange> {
     (!empty).then_some(range)
 }
 
-/// Leaves out of a range what a scan that has come to an entry has behind it.
+/// Removes from a range the part that a scan has passed when it is at an entry.
 fn go_behind(range: &mut KeyRange, entry: &[u8], reverse: bool) {
     if reverse {
         if range.high.as_ref().is_none_or(|high| high[..] > *entry) {
@@ -266,7 +255,7 @@ fn go_behind(range: &mut KeyRange, entry: &[u8], reverse: bool) {
         }
         return;
     }
-    // The smallest entry behind another is that one with a zero byte.
+    // The smallest entry greater than another one is that entry with a zero byte appended.
     let next = Bytes::from([entry, &[0][..]].concat());
     if next > range.low {
         range.low = next;
@@ -282,7 +271,7 @@ fn leading_parts<'a>(spec: &IndexSpec, entry: &'a [u8], parts: u16) -> Result<&'
     Ok(&entry[..len])
 }
 
-/// An entry as expressions see it: columns are decoded when they are asked for.
+/// An entry as the scope of expressions: columns are decoded on demand.
 struct EntryScope<'a> {
     spec: &'a Arc<IndexSpec>,
     entry: &'a [u8],
@@ -325,13 +314,13 @@ impl Scope for EntryScope<'_> {
     }
 }
 
-/// Does a scan of an index with so many key parts read included values?
+/// True if a scan of an index with this number of key parts reads included values.
 fn needs_include(scan: &ShardScan, key_parts: usize) -> bool {
     matches!(scan.output, Output::Rows { include: true })
         || highest_column(scan).is_some_and(|column| usize::from(column) >= key_parts)
 }
 
-/// The highest column that the expressions of a scan ask for.
+/// The highest column that the expressions of a scan use.
 fn highest_column(scan: &ShardScan) -> Option<u16> {
     let mut highest = None;
     let arguments = match &scan.output {
@@ -351,7 +340,7 @@ fn highest_column(scan: &ShardScan) -> Option<u16> {
     highest
 }
 
-/// Refuses what a scan of this index cannot mean, before anything is read.
+/// Refuses a scan that does not fit the index, before anything is read.
 pub fn check(scan: &ShardScan, spec: &IndexSpec) -> Result<()> {
     let refuse = |what: String| Err(Error::new(ErrorCode::InvalidParameter, what));
     let columns = spec.keys.len() + spec.include.len();

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use proto::env::Env;
 use proto::expr::ColumnType;
 use proto::model::cut::{Cut, EpochMark, Position};
-use proto::model::ids::{BucketId, Epoch, Generation, IndexId, NodeId, Seqno, VbucketId, Vbuuid};
+use proto::model::ids::{
+    BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid,
+};
 use proto::model::index::{IndexInfo, KeyPart};
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 use storage::{EpochBatch, FragmentStore, Grouping, Piece, SliceStore, StoreOptions};
@@ -92,7 +94,6 @@ fn scan(ranges: Vec<KeyRange>) -> ShardScan {
         ranges,
         filter: None,
         reverse: false,
-        ordered: true,
         distinct_parts: None,
         resume_after: None,
         limit: None,

@@ -10,7 +10,7 @@ use proto::rpc::scan::AppliedReport;
 use storage::{SliceStore, StoredIndex};
 use tokio::sync::watch;
 
-/// A router's view of what is applied here: the whole first, then what changed.
+/// The reports of one router: everything first, then the changes.
 pub(super) struct AppliedWatch {
     pub(super) store: Arc<dyn SliceStore>,
     pub(super) catalog: Arc<ArcSwap<Catalog>>,
@@ -32,7 +32,7 @@ impl AppliedWatch {
         let mut applied = Vec::new();
         let catalog = self.catalog.load_full();
         for mark in self.store.applied() {
-            // What a rollback has left lacks what has survived it, until that is applied again.
+            // After a rollback the rollback point lacks surviving mutations, until they are applied again.
             let bucket = catalog.buckets.get(&mark.bucket);
             if bucket.is_some_and(|b| b.readable_from().is_some_and(|from| mark.epoch < from)) {
                 continue;
@@ -46,7 +46,7 @@ impl AppliedWatch {
     }
 }
 
-/// Which slices can be read on a node, each from which epoch on.
+/// The readable slices of a node, each with its floor.
 fn readable_slices(store: &dyn SliceStore) -> Vec<(SliceId, Epoch)> {
     let mut readable = Vec::new();
     for StoredIndex { info, slices, .. } in store.indexes().iter().filter(|s| s.floor.is_some()) {

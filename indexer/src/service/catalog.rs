@@ -17,14 +17,14 @@ use crate::context::NodeContext;
 use crate::follow::{follow, grouping};
 use crate::moves::Incoming;
 
-/// Watches the catalog and keeps the followers in step with it.
+/// Watches the catalog and applies each new one.
 pub(super) async fn follow_catalog(context: NodeContext, incoming: Incoming, followers: Followers) {
     let mut newest_cas = 0;
     loop {
         let coordinator = context.directory.coordinator();
         if let Ok(mut watch) = coordinator.watch().await {
             while let Some(Ok(message)) = watch.next().await {
-                // Another member may be behind the one that was asked before.
+                // Another member may lag behind the one that was asked before.
                 if let WatchMessage::Catalog(catalog) = message
                     && catalog.cas >= newest_cas
                 {
@@ -80,8 +80,8 @@ async fn take_catalog(
     }
 }
 
-/// Drops an index, or those slices of it, that the catalog no longer has on this node, and divides its columns
-/// as the catalog says.
+/// Drops the index, or the slices of it, that the catalog no longer places on this node, and regroups its columns as the
+/// catalog says.
 async fn bring_in_step(
     context: &NodeContext,
     catalog: &Catalog,
@@ -95,11 +95,11 @@ async fn bring_in_step(
         }
         return Ok(());
     };
-    // This member of the coordinator may be behind the one that told of the slices' arrival.
+    // This coordinator member may lag behind the one that reported the slices' arrival.
     if index.revision < stored.info.revision || index.generation != generation {
         return Ok(());
     }
-    // Costs nothing where they are divided so already.
+    // This costs nothing if they are grouped so already.
     context.store.regroup(id, generation, grouping(index)).await?;
     let stale = plant::is(Plant::StaleOwnerAnswers);
     let left = |(slice, _): &&(SliceNo, Epoch)| !index.may_keep(node, *slice) && !stale;
@@ -112,10 +112,10 @@ async fn bring_in_step(
         return Ok(());
     }
     if stored.floor.is_none() && gone.len() == stored.slices.len() {
-        // A build for nothing.
+        // The build has become pointless.
         context.store.drop_index(id).await?;
     } else {
-        // One by one: another slice may be arriving.
+        // One by one, since another slice may be arriving.
         for slice in gone {
             match context.store.drop_slice(SliceId { index: id, generation, slice }).await {
                 // The bucket's follower has dropped it already.

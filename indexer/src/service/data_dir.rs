@@ -1,14 +1,14 @@
-//! The data directory: taken by one process, and of a version that this build reads.
+//! The data directory: locked by one process, and checked for its version.
 
 use std::path::Path;
 
 use proto::env::{Env, OpenMode, create_dir_durably};
 use proto::{Error, ErrorCode, Result};
 
-/// What the data directory's VERSION file says.
+/// The content of the data directory's VERSION file.
 const DATA_VERSION: &str = "sextant indexer data 4\n";
 
-/// Takes the directory for this process and checks that this build can read it.
+/// Locks the directory for this process and checks that this build can read it.
 pub(super) fn open_data_dir(env: &Env, dir: &Path) -> Result<Box<dyn Send + Sync>> {
     let here = |error: std::io::Error| {
         Error::from(error).context(format!("data directory {}", dir.display()))

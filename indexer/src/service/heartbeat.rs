@@ -26,7 +26,7 @@ fn bucket_progress(context: &NodeContext, followers: &Followers) -> Vec<BucketPr
     context.store.applied().into_iter().map(progress).collect()
 }
 
-/// Registers the node, then says what it has: regularly, and at once when a slice becomes readable.
+/// Registers the node, then sends heartbeats: regularly, and at once when a slice becomes readable.
 pub(super) async fn report(
     context: NodeContext,
     incoming: Incoming,
@@ -34,7 +34,7 @@ pub(super) async fn report(
     scans: Admission,
 ) {
     let mut slices = context.slices.subscribe();
-    // Also a node that is known: it may have come back at another address.
+    // A known node registers too: its address may have changed.
     while !register(&context, &*context.directory.coordinator()).await {}
     loop {
         let coordinator = context.directory.coordinator();
@@ -48,8 +48,8 @@ pub(super) async fn report(
         };
         match coordinator.heartbeat(heartbeat).await {
             Ok(()) => {}
-            // Also where it is not known: a leader that has just begun will know it, and a node that was
-            // removed stays out until an operator starts it again.
+            // An unknown node goes on as well: a new leader will know it soon, and a node that was removed stays out until an
+            // operator starts it again.
             Err(error) => {
                 tracing::debug!(%error, "heartbeat");
                 tokio::time::sleep(context.config.retry).await;
@@ -64,7 +64,7 @@ pub(super) async fn report(
     }
 }
 
-/// Registers the node; false after a pause when that did not work.
+/// Registers the node; false, after a pause, if that failed.
 async fn register(context: &NodeContext, coordinator: &dyn CoordinatorApi) -> bool {
     let command = Command::RegisterNode(context.config.node.clone());
     match coordinator.propose(CommandRequest { request: None, command }).await {

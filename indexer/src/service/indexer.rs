@@ -1,5 +1,4 @@
-//! The service: follows the catalog, runs a follower for each bucket that has slices here, reports to
-//! the coordinator, and answers scans.
+//! The service: starts the tasks of a node, and implements [`IndexerApi`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,21 +37,21 @@ pub struct Indexer {
     _tasks: Vec<Task>,
 }
 
-/// What an indexer says of itself.
+/// The status of an indexer.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Status {
     /// The node.
     pub node: NodeId,
     /// Bytes of memory of its slices.
     pub memory_bytes: u64,
-    /// Shard scans that run, wait and were refused.
+    /// The admission of shard scans.
     pub scans: AdmissionStatus,
     /// Its slices.
     pub slices: Vec<SliceProgress>,
 }
 
 impl Indexer {
-    /// Opens the data directory, recovers, and begins to follow. Blocks while it recovers.
+    /// Opens the data directory, recovers, and starts to follow. Blocks while it recovers.
     pub fn start(config: Config, env: Env, directory: Arc<dyn Directory>) -> Result<Self> {
         let dir_lock = open_data_dir(&env, &config.data_dir)?;
         let store =
@@ -82,7 +81,7 @@ impl Indexer {
         Ok(Self { context, scans, _lock: dir_lock, _tasks: tasks })
     }
 
-    /// What it says of itself.
+    /// The present status.
     pub fn status(&self) -> Status {
         Status {
             node: self.context.config.node.id,
@@ -92,7 +91,7 @@ impl Indexer {
         }
     }
 
-    /// Waits until its log has failed: a broken disk. It applies no epoch until the process is started again.
+    /// Waits until the commit log has failed, because of a broken disk. The node then applies no epoch until it is restarted.
     pub async fn stopped(&self) {
         self.context.fragments.log_failed().await;
     }
@@ -107,13 +106,13 @@ impl Indexer {
 }
 
 impl Indexer {
-    /// Says that slices are not here, and where the catalog has them.
+    /// Answers that slices are not on this node, with their places in the catalog.
     fn moved(&self, scan: &ShardScan, slices: &[SliceNo]) -> ResultStream<ShardBatch> {
         let catalog = self.context.catalog.load();
         let index = catalog.indexes.get(&scan.index);
         let place = |slice: &SliceNo| {
             let nodes = index.map_or(&[][..], |index| index.topology.replicas(*slice));
-            // Without a better idea the asker looks again.
+            // Without a known place the router asks again later.
             (*slice, nodes.first().copied().unwrap_or(self.context.config.node.id))
         };
         let places = slices.iter().map(place).collect();
@@ -148,7 +147,7 @@ impl IndexerApi for Indexer {
         })??;
         let snapshot = self.context.store.snapshot(scan.index, scan.generation, scan.epoch);
         let snapshot = match snapshot {
-            // All slices of the index have left.
+            // All slices of the index have left the node.
             Err(error) if error.code == ErrorCode::SliceMoved => {
                 return Ok(self.moved(&scan, &scan.slices));
             }
@@ -182,7 +181,7 @@ impl IndexerApi for Indexer {
     async fn checksum(&self, slice: SliceId, epoch: Epoch) -> Result<(u64, u64)> {
         self.context.store.wait_loaded(slice.index).await?;
         let snapshot = self.context.store.snapshot(slice.index, slice.generation, epoch)?;
-        // Who has gone leaves no reading behind: it would slow down the next try.
+        // The reading stops with its caller: it would slow down the next attempt.
         let call = Arc::new(());
         let caller = Arc::downgrade(&call);
         let wanted = move || caller.strong_count() > 0;
@@ -203,7 +202,7 @@ impl IndexerApi for Indexer {
             Error::unavailable(format!("epoch {} was not applied in time", request.epoch))
         })??;
         if request.epoch > Epoch(0) {
-            // The last round: both ends are compared as soon as the coordinator knows that this one is here.
+            // This is the last round. An early heartbeat lets the coordinator compare both ends soon.
             self.context.slices_changed();
         }
         let export = self.context.fragments.export(request.slice).await?;

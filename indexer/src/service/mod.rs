@@ -1,4 +1,4 @@
-//! An indexer as the other services see it: follows the catalog, reports, and answers scans and moves.
+//! The indexer service: follows the catalog, sends heartbeats, and answers scans and moves.
 
 mod applied_watch;
 mod catalog;

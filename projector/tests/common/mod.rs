@@ -348,7 +348,6 @@ impl Follower {
                 frames.iter().for_each(|frame| self.frame(frame));
             }
             StreamMessage::Epoch(mark) => self.epochs.push(mark.epoch.0),
-            StreamMessage::DropData => panic!("the store has everything"),
             StreamMessage::StreamBegin { .. } | StreamMessage::StreamEnd { .. } => {
                 panic!("no vbucket is handed over")
             }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How a file is opened.
+/// The mode in which a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
     /// For reading; the file must exist.
@@ -29,7 +29,7 @@ pub trait FileSystem: Send + Sync + 'static {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
-    /// Removes a directory and all that is in it.
+    /// Removes a directory with its contents.
     fn remove_dir_all(&self, path: &Path) -> io::Result<()>;
     /// Makes a directory and its parents.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
@@ -37,16 +37,15 @@ pub trait FileSystem: Send + Sync + 'static {
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
     /// The names in a directory (files and directories), sorted.
     fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>>;
-    /// Is there a file or directory of that name?
+    /// True if a file or directory of that name exists.
     fn exists(&self, path: &Path) -> bool;
-    /// Takes the directory for this process alone, until the lock is dropped; fails at once if
-    /// another has it.
+    /// Locks the directory for this process until the lock is dropped; fails at once if another process has it.
     fn lock_dir(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>>;
 }
 
-/// Makes a directory and those above it, each with its name durable in the one above.
+/// Creates a directory and its parents, and makes their names durable.
 pub fn create_dir_durably(fs: &dyn FileSystem, dir: &Path) -> io::Result<()> {
-    // The directory itself may be there and not be durable, if an earlier start was cut short.
+    // The directory may exist without being durable, after an earlier start that crashed.
     let missing = dir.ancestors().skip(1).take_while(|above| !fs.exists(above));
     let made: Vec<&Path> = std::iter::once(dir).chain(missing).collect();
     fs.create_dir_all(dir)?;
@@ -66,7 +65,7 @@ pub trait File: Send + Sync + 'static {
     fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
     /// The length in bytes.
     fn len(&self) -> io::Result<u64>;
-    /// Is it empty?
+    /// True if the file is empty.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }

@@ -1,5 +1,5 @@
-//! The seams: everything that a service takes from the world outside goes through an [`Env`], so that
-//! the whole cluster can run from one seed.
+//! The seams: a service reaches the operating system only through an [`Env`], so that the whole cluster can run in a
+//! simulation from one seed.
 //!
 //! | seam | real | in the simulation |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! The world as it is: the only place where the services' code meets the operating system.
+//! The seams over the operating system: the only place where the services' code calls it.
 #![allow(clippy::disallowed_methods, reason = "this is the seam that the lint points to")]
 
 use std::fs;

@@ -23,7 +23,7 @@ pub struct Env {
 }
 
 impl Env {
-    /// The world as it is.
+    /// The environment of a real process.
     pub fn real() -> Self {
         Self {
             clock: Arc::new(real::SystemClock),
@@ -57,7 +57,7 @@ impl Env {
         match result.await {
             Ok(Ok(value)) => value,
             Ok(Err(panic)) => resume_unwind(panic),
-            // The process ends, and nobody runs the work any more; who waits for it ends with it.
+            // The process is ending and the work will never run; its caller ends with the process.
             Err(_) => std::future::pending().await,
         }
     }

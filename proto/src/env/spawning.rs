@@ -11,9 +11,9 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send + 'static>>;
 pub trait Spawner: Send + Sync + 'static {
     /// Runs a future in the background until it ends or the [`Task`] is dropped.
     fn spawn(&self, name: &'static str, future: BoxFuture<()>) -> Task;
-    /// Runs work that blocks where it may; in the simulation at once, in the caller's thread.
+    /// Runs blocking work on a thread for it; in the simulation at once, in the caller's thread.
     fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>);
-    /// Holds blocking work up for a while; in the simulation, where others wait for it, it goes on.
+    /// Pauses blocking work for a while; in the simulation, which runs it inline, this does nothing.
     fn pause(&self, _time: Duration) {}
 }
 

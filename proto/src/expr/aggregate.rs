@@ -1,5 +1,5 @@
-//! Aggregates as they travel: each shard folds its entries into partials, the router merges them.
-//! Sums are exact decimals, so that the result does not depend on how entries are spread over slices.
+//! Aggregates: each shard folds its entries into partial states, and the router merges them. Sums are exact
+//! decimals, so that the result does not depend on how entries are spread over slices.
 
 use std::cmp::Ordering;
 
@@ -23,22 +23,22 @@ pub enum AggregateFunction {
 /// The state of one aggregate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Partial {
-    /// How many.
+    /// The number of rows.
     Count(u64),
-    /// The least or greatest so far, of values that are neither MISSING nor NULL.
+    /// The smallest or largest value so far, ignoring MISSING and NULL.
     Extreme {
-        /// The greatest, not the least.
+        /// True for the largest value.
         greatest: bool,
-        /// `Value::Null` when there was none.
+        /// The value; `Value::Null` if there was none.
         value: Value,
     },
-    /// The exact sum and how many numbers it has.
+    /// The exact sum and the number of its terms.
     Sum {
-        /// The part that fits integers, which is nearly always all of it.
+        /// The sum of all integers, nearly always the whole sum.
         integers: i128,
-        /// The rest.
+        /// The sum of all other numbers.
         decimals: Exact,
-        /// How many numbers.
+        /// The number of terms.
         count: u64,
     },
 }
@@ -63,7 +63,7 @@ impl Partial {
         }
     }
 
-    /// Takes in a value; MISSING and NULL are left out, as are values that are not numbers in a sum.
+    /// Adds a value. MISSING and NULL are ignored; a sum ignores everything that is not a number.
     pub fn add(&mut self, value: &Value) {
         if matches!(value, Value::Missing | Value::Null) {
             return;
@@ -92,7 +92,7 @@ impl Partial {
         }
     }
 
-    /// Takes in another shard's state of the same aggregate.
+    /// Merges another shard's state of the same aggregate.
     pub fn merge(&mut self, other: &Partial) {
         match (self, other) {
             (Self::Count(mine), Self::Count(theirs)) => *mine += theirs,
@@ -120,7 +120,7 @@ impl Partial {
     }
 }
 
-/// An exact decimal that travels as text.
+/// An exact decimal, serialized as text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exact(pub BigDecimal);
 

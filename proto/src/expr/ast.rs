@@ -1,5 +1,5 @@
-//! Expressions over documents and over index entries: the tree, as it is kept in index definitions
-//! and scan requests. `eval` gives it its meaning; the SQL front end parses it, once.
+//! The tree of an expression over a document or an index entry, as index definitions and scan requests contain
+//! it. The SQL front end parses it; `eval` evaluates it.
 //!
 //! `IS NULL` is true for NULL alone and `IS MISSING` for MISSING alone: an index may hold either, and a
 //! predicate must be able to tell them apart.
@@ -10,8 +10,8 @@ use crate::nesting::recursive;
 use crate::value::Step;
 use crate::value::Value;
 
-/// An expression. Evaluated for a document (index keys, included columns, `WHERE` of an index) or for
-/// an index entry (filters of a scan, where [`Expr::Column`] stands for what the index holds).
+/// An expression, evaluated for a document (index keys, included columns, `WHERE` of an index) or for an index entry
+/// (the filter of a scan, in which [`Expr::Column`] refers to the columns of the index).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 pub enum Expr {
@@ -29,26 +29,26 @@ pub enum Expr {
     Not(Box<Expr>),
     /// `-e`.
     Negate(Box<Expr>),
-    /// `l + r` and its like.
+    /// `l + r` and the other arithmetic operators.
     Arithmetic(ArithmeticOp, Box<Expr>, Box<Expr>),
-    /// `l < r` and its like.
+    /// `l < r` and the other comparisons.
     Compare(CompareOp, Box<Expr>, Box<Expr>),
-    /// All of them; true when empty.
+    /// `a AND b AND …`; true if empty.
     And(Vec<Expr>),
-    /// Any of them; false when empty.
+    /// `a OR b OR …`; false if empty.
     Or(Vec<Expr>),
     /// `e [NOT] IN (…)`.
     In {
-        /// What is looked for.
+        /// The operand.
         expr: Box<Expr>,
-        /// Where it is looked for.
+        /// The list of values.
         list: Vec<Expr>,
         /// `NOT IN`.
         negated: bool,
     },
     /// `e [NOT] BETWEEN low AND high`.
     Between {
-        /// What is compared.
+        /// The operand.
         expr: Box<Expr>,
         /// Inclusive lower bound.
         low: Box<Expr>,
@@ -59,7 +59,7 @@ pub enum Expr {
     },
     /// `e [NOT] LIKE pattern`, with `%`, `_` and `\` as the escape.
     Like {
-        /// What is compared.
+        /// The operand.
         expr: Box<Expr>,
         /// The pattern.
         pattern: Box<Expr>,
@@ -68,14 +68,14 @@ pub enum Expr {
     },
     /// `e IS [NOT] NULL`: true for NULL alone, not for MISSING.
     IsNull {
-        /// What is tested.
+        /// The operand.
         expr: Box<Expr>,
         /// `IS NOT NULL`.
         negated: bool,
     },
     /// `e IS [NOT] MISSING`.
     IsMissing {
-        /// What is tested.
+        /// The operand.
         expr: Box<Expr>,
         /// `IS NOT MISSING`.
         negated: bool,
@@ -124,10 +124,10 @@ pub enum Function {
     Abs,
 }
 
-/// The type that a cast gives, and with it the type of a result column.
+/// The target type of a cast, which is also the type of a result column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ColumnType {
-    /// `text`: strings bare, other values as JSON; what a column has without a cast.
+    /// `text`: strings without quotes, other values as JSON. The type of a column without a cast.
     #[default]
     Text,
     /// `bool`.
@@ -161,12 +161,12 @@ impl Expr {
         }
     }
 
-    /// Does `test` hold for this expression or one inside it?
+    /// True if `test` holds for this expression or one inside it.
     pub fn any(&self, test: &mut dyn FnMut(&Expr) -> bool) -> bool {
         test(self) || self.children().into_iter().any(|child| child.any(test))
     }
 
-    /// The number of operators and calls: all nodes that are no leaves.
+    /// The number of operators and calls: all nodes except leaves.
     pub fn operators(&self) -> usize {
         let mut count = 0;
         self.any(&mut |expr| {

@@ -1,13 +1,12 @@
-//! What expressions mean: SQL's three-valued logic over JSON values.
+//! Evaluation of expressions: SQL's three-valued logic over JSON values.
 //!
 //! - **Unknown is NULL.** A comparison, `IN`, `BETWEEN` or `LIKE` between values of different types, or
-//!   with NULL or MISSING, is unknown; `AND`, `OR`, `NOT` carry that as SQL does, and take an operand
-//!   that is no truth value for unknown too. A predicate holds only where it is true.
-//! - **MISSING stays MISSING** through casts, functions and arithmetic: what is computed from nothing is
-//!   nothing, so that a document without the field stays out of an index on `lower(field)` as of one on
-//!   `field`. Every other operand that does not fit gives NULL.
+//!   with NULL or MISSING, is unknown. `AND`, `OR` and `NOT` propagate it as SQL does, and treat an operand that is not a
+//!   boolean as unknown. A predicate holds only if it is true.
+//! - **MISSING stays MISSING** through casts, functions and arithmetic, so that a document without the field is left out
+//!   of an index on `lower(field)`, as of an index on `field`. Any other operand of a wrong type gives NULL.
 //! - **Numbers**: integers are exact and become doubles only where 64 bits do not hold the result;
-//!   division is exact where it divides evenly; division by zero and what is not finite give NULL.
+//!   division is exact if it divides evenly; division by zero and results that are not finite give NULL.
 //!
 //! Evaluation recurses as deep as the expression; the parsers bound that (500 operators), and the
 //! work of each operator is kept out of the recursing function so that its frames stay small.
@@ -22,9 +21,9 @@ use crate::value::Number;
 use crate::value::Step;
 use crate::value::{MISSING, NULL, Value, compare};
 
-/// What an expression is evaluated for: a document or an index entry.
+/// The document or index entry for which an expression is evaluated.
 pub trait Scope {
-    /// The value at the end of a path into the document; MISSING where there is none.
+    /// The value at the end of a path into the document; MISSING if there is none.
     fn path<'a>(&'a self, steps: &[Step]) -> Cow<'a, Value>;
     /// The document's id.
     fn document_id(&self) -> &str;
@@ -62,14 +61,14 @@ pub fn eval<'a>(expr: &'a Expr, scope: &'a dyn Scope) -> Cow<'a, Value> {
         Expr::Path(steps) => scope.path(steps),
         Expr::Column(n) => scope.column(*n),
         Expr::Parameter(_) => Cow::Borrowed(&NULL),
-        // The elements of an array become keys one by one where the index is fed; see there.
+        // The projector makes one key of each element; here an array key has no value.
         Expr::Unnest(inner) => eval(inner, scope),
         Expr::Call(Function::Coalesce, arguments) => coalesce(arguments, scope),
         _ => Cow::Owned(compute(expr, scope)),
     }
 }
 
-/// The truth of a predicate; None where it is unknown.
+/// The truth of a predicate; `None` if it is unknown.
 pub fn truth(expr: &Expr, scope: &dyn Scope) -> Option<bool> {
     match expr {
         Expr::And(list) => all(list, scope),
@@ -96,7 +95,7 @@ pub fn truth(expr: &Expr, scope: &dyn Scope) -> Option<bool> {
     }
 }
 
-/// The operators that make a value of their own.
+/// Evaluates the operators whose result is a new value.
 fn compute(expr: &Expr, scope: &dyn Scope) -> Value {
     match expr {
         Expr::DocumentId => Value::from(scope.document_id()),
@@ -135,7 +134,7 @@ fn any(list: &[Expr], scope: &dyn Scope) -> Option<bool> {
     result
 }
 
-/// The order of two values within one type; None where they do not compare.
+/// The order of two values of one type; `None` if their types differ.
 pub fn compare_within_type(a: &Value, b: &Value) -> Option<Ordering> {
     (!a.is_absent() && a.type_rank() == b.type_rank()).then(|| compare(a, b))
 }
@@ -182,7 +181,7 @@ fn coalesce<'a>(arguments: &'a [Expr], scope: &'a dyn Scope) -> Cow<'a, Value> {
     values.find(|value| !value.is_absent()).unwrap_or(Cow::Borrowed(&NULL))
 }
 
-/// What an operand that does not fit gives: MISSING for MISSING, else NULL.
+/// The result for an operand of a wrong type: MISSING for MISSING, else NULL.
 fn unfit(operand: &Value) -> Value {
     if matches!(operand, Value::Missing) { Value::Missing } else { Value::Null }
 }
@@ -223,7 +222,7 @@ fn arithmetic(op: ArithmeticOp, a: &Value, b: &Value) -> Value {
     }
 }
 
-/// Exactly, over integers; None where only a double can hold the result.
+/// Integer arithmetic; `None` if only a double can hold the result.
 fn integer(op: ArithmeticOp, a: i128, b: i128) -> Option<Value> {
     let result = match op {
         ArithmeticOp::Add => a.checked_add(b)?,
@@ -246,7 +245,7 @@ fn double(op: ArithmeticOp, a: f64, b: f64) -> Value {
     })
 }
 
-/// A value as another type; NULL where it cannot be one.
+/// Converts a value to another type; NULL if that is impossible.
 pub fn cast(value: &Value, to: ColumnType) -> Value {
     let cast = match (to, value) {
         (ColumnType::Text, value) => {

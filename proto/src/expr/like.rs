@@ -1,12 +1,12 @@
 //! `LIKE`: `%` matches any run of characters, `_` one character, `\` takes the next one literally (a
 //! `\` at the very end stands for itself).
 //!
-//! Greedy with one point to come back to, the last `%`: an earlier `%` never needs to give, because the
-//! later one can take whatever it would have taken. So time is at most text × pattern, and space none.
+//! The match is greedy with one backtracking point, the last `%`: an earlier `%` never needs to give characters back,
+//! because a later one can take any run that the earlier one could. Time is at most text × pattern, in constant space.
 
 use std::str::Chars;
 
-/// Does all of the text match the pattern?
+/// True if the whole text matches the pattern.
 pub(super) fn matches(text: &str, pattern: &str) -> bool {
     let (mut text, mut pattern) = (text.chars(), pattern.chars());
     let mut last_percent: Option<(Chars<'_>, Chars<'_>)> = None;
@@ -30,7 +30,7 @@ pub(super) fn matches(text: &str, pattern: &str) -> bool {
             pattern = rest;
             continue;
         }
-        // Let the last `%` take one character more.
+        // Backtrack: the last `%` takes one more character.
         let Some((from, after)) = &mut last_percent else { return false };
         if from.next().is_none() {
             return false;

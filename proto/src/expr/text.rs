@@ -6,7 +6,7 @@ use crate::expr::ast::{ArithmeticOp, ColumnType, CompareOp, Expr, Function};
 use crate::value::Step;
 use crate::value::Value;
 
-/// An expression to be shown, with names for the columns of the entry that it looks at.
+/// An expression with the names of the columns that it refers to.
 struct ExprText<'a> {
     expr: &'a Expr,
     columns: &'a [String],
@@ -70,7 +70,7 @@ impl Display for ExprText<'_> {
     }
 }
 
-/// Appends to a string and not to a formatter: formatting machinery between the levels would make the
+/// Appends to a string instead of a formatter, because formatting machinery between the levels would make the stack
 /// frames of a deep expression large.
 struct Printer<'a> {
     columns: &'a [String],
@@ -178,7 +178,7 @@ impl Printer<'_> {
     }
 
     fn chain(&mut self, list: &[Expr], separator: &str, at_least: Binding, empty: &str) {
-        // One alone stands for itself.
+        // A connective of one operand is that operand.
         let at_least = if list.len() == 1 { Binding::Or } else { at_least };
         for (n, item) in list.iter().enumerate() {
             self.push(if n > 0 { separator } else { "" });
@@ -225,14 +225,14 @@ impl Printer<'_> {
     }
 }
 
-/// Words that stand for something else than a field where they are not quoted.
+/// Words that do not name a field unless they are quoted.
 const RESERVED: [&str; 31] = [
     "all", "and", "as", "asc", "between", "by", "case", "cast", "desc", "distinct", "false",
     "from", "group", "having", "in", "include", "is", "like", "limit", "meta", "missing", "not",
     "null", "offset", "on", "or", "order", "select", "true", "unnest", "where",
 ];
 
-/// Can the name stand without quotes?
+/// True if the name needs no quotes.
 fn is_plain(name: &str) -> bool {
     let mut chars = name.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')

@@ -1,10 +1,10 @@
-//! Admission: of those who want to work, so many at once may, holding so many bytes together; the others
-//! wait in their order, each until its own deadline.
+//! Admission control: limits the number of concurrent jobs and their total memory. Further jobs wait in order of arrival,
+//! each until its own deadline.
 //!
-//! A permit is two reservations, a place and bytes, taken in this order. So whoever waits for bytes has a
-//! place, and all who wait for a place wait behind it: nobody is overtaken, and one that needs much gets it
-//! when those before it have ended. Whoever holds a permit and cannot go on for the sake of another who
-//! waits must give it back, or two services that wait for each other's permits wait for ever.
+//! A permit consists of two reservations, a place and bytes, taken in this order. A job that waits for bytes therefore
+//! already has a place, and all jobs that wait for a place wait behind it: no job overtakes another, and a large job
+//! runs when the jobs before it have ended. A job that holds a permit and waits for another job must give the permit
+//! back; otherwise two services that wait for each other's permits would deadlock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,20 +16,20 @@ use tokio::time::{Instant, timeout_at};
 use super::budget::{Budget, Reservation};
 use crate::error::{Error, ErrorCode, Result};
 
-/// What is admitted.
+/// The limits of an admission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdmissionLimits {
-    /// Who is admitted and where, for messages: "shard scans on node 7".
+    /// The kind and place of the jobs, for messages: "shard scans on node 7".
     pub what: String,
-    /// So many at once (`scans_max`).
+    /// Maximum number of concurrent jobs (`scans_max`).
     pub count_max: usize,
-    /// Bytes that all may hold together (`scans_memory_mb`).
+    /// Maximum memory of all jobs (`scan_memory_total_mb`).
     pub bytes_max: usize,
-    /// Bytes that one may hold (`scan_memory_mb`).
+    /// Maximum memory of one job (`scan_memory_each_mb`).
     pub bytes_each_max: usize,
 }
 
-/// Admits; shared by all who clone it.
+/// The admission control of one kind of jobs; clones share it.
 #[derive(Clone)]
 pub struct Admission(Arc<Shared>);
 
@@ -44,7 +44,7 @@ struct Shared {
     held_bytes: AtomicU64,
 }
 
-/// Leave to work until it is dropped.
+/// A permit to run, given back when dropped.
 #[must_use = "dropping a permit gives it back"]
 pub struct Permit {
     shared: Arc<Shared>,
@@ -53,26 +53,26 @@ pub struct Permit {
     _place: OwnedSemaphorePermit,
 }
 
-/// How an admission stands.
+/// The state of an admission, for status and metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdmissionStatus {
-    /// Those who were admitted and have not ended.
+    /// Jobs that run.
     pub running: u64,
-    /// So many may run.
+    /// Maximum of `running`.
     pub running_max: u64,
-    /// Those who wait.
+    /// Jobs that wait.
     pub waiting: u64,
     /// Admitted since the process began.
     pub admitted: u64,
-    /// Refused since the process began: their time was over, or they wanted more than one may hold.
+    /// Refused since the process began: the deadline passed, or the job exceeded the limit of one job.
     pub refused: u64,
-    /// Bytes that those who run may hold.
+    /// Memory reserved by running jobs, in bytes.
     pub bytes: u64,
-    /// The most that `bytes` may be.
+    /// Maximum of `bytes`.
     pub bytes_max: u64,
 }
 
-/// Counts one who waits, however the waiting ends.
+/// Counts a waiting job until it is dropped, however the wait ends.
 struct Waiting<'a>(&'a Shared);
 
 impl Drop for Waiting<'_> {
@@ -89,7 +89,7 @@ impl Drop for Permit {
 }
 
 impl Admission {
-    /// Admits within these limits.
+    /// Creates an admission control with these limits.
     pub fn new(limits: AdmissionLimits) -> Self {
         Self(Arc::new(Shared {
             places: Arc::new(Semaphore::new(limits.count_max.clamp(1, Semaphore::MAX_PERMITS))),
@@ -103,7 +103,7 @@ impl Admission {
         }))
     }
 
-    /// A permit if nobody has to be waited for; `OverLimit` where one may not hold so much.
+    /// Returns a permit if that needs no waiting, else `None`; `OverLimit` if one job may not use so much memory.
     pub fn try_admit(&self, bytes: usize) -> Result<Option<Permit>> {
         self.check(bytes)?;
         let Ok(place) = Arc::clone(&self.0.places).try_acquire_owned() else { return Ok(None) };
@@ -111,8 +111,8 @@ impl Admission {
         Ok(Some(self.permit(place, room, bytes)))
     }
 
-    /// Waits for a place and for `bytes`: `OverLimit` where one may not hold so much, `TooBusy` when the
-    /// deadline has come.
+    /// Waits for a place and for `bytes`. `OverLimit` if one job may not use so much memory, `TooBusy` when the deadline
+    /// passes.
     pub async fn admit(&self, bytes: usize, deadline: Instant) -> Result<Permit> {
         let shared = &self.0;
         if let Some(permit) = self.try_admit(bytes)? {
@@ -168,12 +168,12 @@ impl Admission {
             .with_hint(format!("come again later, or raise the setting {setting}"))
     }
 
-    /// Does anybody wait?
+    /// True if a job waits.
     pub fn has_waiting(&self) -> bool {
         self.0.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// How it stands.
+    /// The current state.
     pub fn status(&self) -> AdmissionStatus {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         AdmissionStatus {

@@ -1,5 +1,4 @@
-//! A budget of bytes: whoever holds memory on behalf of others reserves it first and waits, in order,
-//! until there is room.
+//! A memory budget in bytes: a task reserves memory before it uses it, and waits in order of arrival until there is room.
 
 use std::sync::Arc;
 
@@ -8,7 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// The unit of account; a reservation is rounded up to it.
 const UNIT_BYTES: usize = 1024;
 
-/// A budget of bytes, shared by all who clone it.
+/// A budget of bytes; clones share it.
 #[derive(Clone)]
 pub struct Budget {
     units: Arc<Semaphore>,
@@ -33,8 +32,8 @@ impl Budget {
         u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).clamp(1, self.total_units)
     }
 
-    /// Waits for room. A request for more than the whole budget is granted when nothing else is held,
-    /// so that one large item passes alone instead of never.
+    /// Waits for room. A request for more than the whole budget is granted when nothing else is reserved, so that one large
+    /// item passes alone instead of never.
     pub async fn reserve(&self, bytes: usize) -> Reservation {
         let permit = Arc::clone(&self.units)
             .acquire_many_owned(self.units(bytes))
@@ -43,13 +42,13 @@ impl Budget {
         Reservation { _permit: permit }
     }
 
-    /// Takes room if there is some now.
+    /// Reserves room without waiting; `None` if there is not enough.
     pub fn try_reserve(&self, bytes: usize) -> Option<Reservation> {
         let permit = Arc::clone(&self.units).try_acquire_many_owned(self.units(bytes)).ok()?;
         Some(Reservation { _permit: permit })
     }
 
-    /// Bytes that nobody holds.
+    /// The number of free bytes.
     pub fn free_bytes(&self) -> usize {
         self.units.available_permits() * UNIT_BYTES
     }

@@ -1,6 +1,6 @@
-//! A channel that is bounded by what its items weigh, not by how many there are: a sender waits until what
-//! is in the channel leaves room for the next item. An item that is heavier than the whole channel passes
-//! alone. Each item weighs at least the unit of [`Budget`], so that light ones are bounded too.
+//! A channel bounded by the bytes of its items instead of their number: a sender waits until there is room for the next
+//! item. An item larger than the whole channel passes alone. Each item counts as at least the unit of [`Budget`], so that
+//! the number of small items is bounded too.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,13 +10,13 @@ use tokio::sync::mpsc;
 
 use super::budget::{Budget, Reservation};
 
-/// The end that waits for room.
+/// The sending end, which waits for room.
 pub struct ByteSender<T> {
     items: mpsc::UnboundedSender<(T, Reservation)>,
     room: Budget,
 }
 
-/// The end that makes room by taking items.
+/// The receiving end, which frees room by taking items.
 pub struct ByteReceiver<T> {
     items: mpsc::UnboundedReceiver<(T, Reservation)>,
 }
@@ -25,14 +25,14 @@ pub struct ByteReceiver<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiverGone;
 
-/// A channel that holds at most about so many bytes.
+/// Creates a channel that holds about this many bytes at most.
 pub fn byte_channel<T>(bytes_max: usize) -> (ByteSender<T>, ByteReceiver<T>) {
     let (sender, receiver) = mpsc::unbounded_channel();
     (ByteSender { items: sender, room: Budget::new(bytes_max) }, ByteReceiver { items: receiver })
 }
 
 impl<T> ByteSender<T> {
-    /// Waits for room and sends an item that weighs `bytes`.
+    /// Waits for room and sends an item of `bytes` bytes.
     pub async fn send(&self, item: T, bytes: usize) -> Result<(), ReceiverGone> {
         let room = match self.room.try_reserve(bytes) {
             Some(room) => room,

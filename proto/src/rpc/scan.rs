@@ -115,8 +115,6 @@ pub struct ShardScan {
     pub filter: Option<Expr>,
     /// True to read from the last entry to the first.
     pub reverse: bool,
-    /// True if rows must be in order over all slices.
-    pub ordered: bool,
     /// Returns only the first row of each run of equal leading key parts; the number of these parts.
     pub distinct_parts: Option<u16>,
     /// The entry after which to begin, in the scan's direction.

@@ -1,6 +1,6 @@
-//! Reading and writing JSON text (RFC 8259), with the numbers of [`Number`](crate::value::number::Number) and the limits of
-//! documents. Written here and not taken from a library, because a library's doubles lose the integers
-//! that are spelled `9007199254740993.0`, and a value's canonical form must not depend on its spelling.
+//! Reader and writer of JSON text (RFC 8259), with exact [`Number`](crate::value::number::Number)s and the limits of
+//! documents. This is our own code because the doubles of libraries lose integers spelled `9007199254740993.0`, and a
+//! value's canonical form must not depend on its spelling.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -11,8 +11,8 @@ use crate::value::tree::{MAX_DEPTH, Object, Value};
 use crate::{Error, ErrorCode, Result};
 
 impl Value {
-    /// Reads one JSON document. InvalidText names line and column of what is wrong; OverLimit is for
-    /// nesting deeper than [`MAX_DEPTH`].
+    /// Parses one JSON document. `InvalidText` names the line and column of the error; `OverLimit` means nesting deeper than
+    /// [`MAX_DEPTH`].
     pub fn parse_json(bytes: &[u8]) -> Result<Self> {
         parse(bytes)
     }
@@ -36,7 +36,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// A value as SQL text: strings bare, all else as JSON; None (SQL's NULL) for NULL and MISSING.
+/// Formats a value as SQL text: strings without quotes, other values as JSON; `None` (SQL's NULL) for NULL and MISSING.
 pub fn text(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::Missing | Value::Null => None,
@@ -45,7 +45,7 @@ pub fn text(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Reads one document; nothing but white space may follow it.
+/// Parses one document; only white space may follow it.
 fn parse(bytes: &[u8]) -> Result<Value> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
@@ -87,7 +87,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes a byte if it is the next one.
+    /// Consumes the next byte if it is the given one.
     fn take(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         self.at += usize::from(found);
@@ -192,7 +192,7 @@ impl Parser<'_> {
             while self.peek().is_some_and(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\') {
                 self.at += 1;
             }
-            // What ends a run is ASCII, so a run never splits a character.
+            // A run ends at an ASCII byte, so it never splits a character.
             out.push_str(&self.text[start..self.at]);
             if self.take(b'"') {
                 return Ok(out);
@@ -219,7 +219,7 @@ impl Parser<'_> {
         Ok(escaped)
     }
 
-    /// `u` and four digits, and where they are the first half of a surrogate pair, the other half.
+    /// Parses `u` and four digits, and the second half of a surrogate pair if these are the first half.
     fn unicode_escape(&mut self) -> Result<char> {
         let first = self.unit()?;
         let code = if (0xD800..0xDC00).contains(&first) && self.take(b'\\') {
@@ -267,7 +267,7 @@ impl Parser<'_> {
     }
 }
 
-/// Lets text be written into a vector of bytes.
+/// Writes text into a vector of bytes.
 struct Utf8<'a>(&'a mut Vec<u8>);
 
 impl Write for Utf8<'_> {

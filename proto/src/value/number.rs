@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A JSON number in its canonical form; make one with the constructors, which keep the form.
+/// A JSON number in canonical form; the constructors ensure the form.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Number {
     /// Any integer in the range of `i64`.
@@ -16,10 +16,10 @@ pub enum Number {
     Float(f64),
 }
 
-// No NaN gets into a number, so equality is total.
+// A number is never NaN, so equality is total.
 impl Eq for Number {}
 
-/// 2^63 and 2^64, the ends of the integers that are kept exactly.
+/// 2^63 and 2^64, the limits of exact integers.
 const TWO_63: f64 = 9_223_372_036_854_775_808.0;
 const TWO_64: f64 = 18_446_744_073_709_551_616.0;
 

@@ -1,4 +1,4 @@
-//! Numbers as JSON spells them: any spelling of an integer that 64 bits hold is that integer, exactly.
+//! Parser of JSON numbers: every spelling of an integer that fits 64 bits gives that integer, exactly.
 
 use crate::value::number::Number;
 
@@ -23,7 +23,7 @@ impl<'a> Spelling<'a> {
                 if !digits(unsigned) {
                     return None;
                 }
-                // Beyond the range of i32 the exponent only says "huge" or "tiny".
+                // An exponent outside the range of i32 only means "huge" or "tiny".
                 let huge = if exponent.starts_with('-') { i32::MIN / 2 } else { i32::MAX / 2 };
                 (rest, exponent.parse().unwrap_or(huge))
             }
@@ -62,7 +62,7 @@ impl<'a> Spelling<'a> {
 impl Number {
     /// Reads a number as JSON spells it; None for any other text, and for one beyond the doubles.
     pub fn parse(text: &str) -> Option<Self> {
-        // Most numbers are short integers, which need no second look: no sign, no leading zero.
+        // Fast path: most numbers are short integers without sign or leading zero.
         let bytes = text.as_bytes();
         if let [b'1'..=b'9', rest @ ..] = bytes
             && rest.len() < 18
@@ -80,7 +80,7 @@ impl Number {
     }
 }
 
-/// Is this the spelling of a number, of whatever size?
+/// True if the text spells a number of any size.
 pub fn is_number(text: &str) -> bool {
     Spelling::read(text).is_some()
 }

@@ -1,8 +1,8 @@
-//! JSON values as Sextant sees them: JSON's six types, and MISSING for a path that leads nowhere.
+//! JSON values: the six types of JSON, and MISSING for a path that leads nowhere.
 //!
-//! A number has one representation per mathematical value: an integer that fits 64 bits (signed or
-//! unsigned) is kept as one, however it was spelled (`1`, `1.0` and `1e0` are the same value), all
-//! else is a finite double. So equality, order, hashing and the key encoding agree.
+//! A number has one representation per mathematical value: an integer that fits 64 bits (signed or unsigned) is kept as an
+//! integer, whatever its spelling (`1`, `1.0` and `1e0` are the same value); every other number is a finite double.
+//! Equality, order, hashing and the key encoding therefore agree.
 //!
 //! **The order** ([`compare`]): MISSING < NULL < false < true < numbers < strings < arrays < objects.
 //! Numbers by exact value, strings by UTF-8 bytes, arrays element by element (a prefix comes first),
@@ -17,12 +17,12 @@ use crate::nesting::recursive;
 use crate::value::number::Number;
 use crate::value::path::Step;
 
-/// How deep arrays and objects may nest in a document: people's documents stay below ten, and each
-/// level costs a stack frame in whoever walks one.
+/// Maximum nesting of arrays and objects in a document. Real documents stay below ten, and each level costs a stack frame
+/// in every recursive function over values.
 pub const MAX_DEPTH: usize = 32;
 
-/// The longest document, as JSON: the documents that people index are a few kilobytes; one of a megabyte
-/// still passes in a message, with its neighbours, under the limit of 16 MiB of those from outside.
+/// Maximum length of a document, as JSON. Typical documents have a few kilobytes, and several documents of a megabyte
+/// still fit into a client's message, whose limit is 16 MiB.
 pub const DOCUMENT_BYTES_MAX: usize = 1 << 20;
 
 /// A JSON value, or MISSING.
@@ -51,17 +51,17 @@ recursive!(Value);
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Object(Vec<(String, Value)>);
 
-/// What a path that leads nowhere refers to.
+/// The value of a path that leads nowhere, to return by reference.
 pub static MISSING: Value = Value::Missing;
-/// A NULL to refer to.
+/// A NULL, to return by reference.
 pub static NULL: Value = Value::Null;
 
-// No NaN gets into a `Number`, so equality is total.
+// A `Number` is never NaN, so equality is total.
 impl Eq for Value {}
 impl Eq for Object {}
 
 impl Object {
-    /// An object of these fields; where a name comes twice, the last one counts.
+    /// Builds an object from its fields; of equal names the last one counts.
     pub fn new(mut fields: Vec<(String, Value)>) -> Self {
         if !fields.is_sorted_by(|a, b| a.0 < b.0) {
             fields.sort_by(|a, b| a.0.cmp(&b.0));
@@ -94,7 +94,7 @@ impl Object {
         self.0.len()
     }
 
-    /// Has it no fields?
+    /// True if there are no fields.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -135,7 +135,7 @@ impl Value {
         }
     }
 
-    /// Is it MISSING or NULL?
+    /// True for MISSING and NULL.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Missing | Self::Null)
     }
@@ -157,7 +157,7 @@ impl Value {
         at
     }
 
-    /// The types in their order. Values compare only within one type in SQL; true and false are one.
+    /// The rank of the value's type in the order of types. SQL compares values only within one type.
     pub fn type_rank(&self) -> u8 {
         match self {
             Self::Missing => 0,
@@ -171,7 +171,7 @@ impl Value {
     }
 }
 
-/// Element `n`, counted from the end where negative.
+/// Element `n`, counted from the end if negative.
 fn element(items: &[Value], n: i64) -> Option<&Value> {
     let at = if n < 0 { (items.len() as i64).checked_add(n)? } else { n };
     items.get(usize::try_from(at).ok()?)

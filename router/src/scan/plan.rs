@@ -83,7 +83,6 @@ impl ScanPlan {
             ranges: request.ranges.clone(),
             filter: request.filter.clone(),
             reverse: request.reverse,
-            ordered: true,
             distinct_parts: request.distinct_parts,
             resume_after,
             limit,

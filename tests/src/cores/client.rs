@@ -1,5 +1,5 @@
-//! A client that sends DDL and asks for moves, one request at a time, and sends a request again until it is answered:
-//! under the same name, so that it must be done once.
+//! A client that sends DDL and requests for moves, one at a time. It repeats a request, with the same request id, until it is
+//! answered, so that the request must be executed exactly once.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -14,14 +14,14 @@ use super::history::VBUCKETS;
 use super::world::{Event, INDEXERS, ROUTER, SOURCE, World};
 use crate::raft::MEMBERS;
 
-/// A request without an answer is sent again after this.
+/// Time after which an unanswered request is repeated.
 const AGAIN_MS: u64 = 900;
-/// Indexes at a time.
+/// Maximum number of indexes at a time.
 const INDEXES_MAX: usize = 3;
 
 /// The client.
 pub struct Client {
-    /// What it does first.
+    /// The commands that set up the cluster.
     first: VecDeque<Command>,
     waits: Option<(CommandRequest, u64)>,
     sequence: u64,
@@ -96,7 +96,7 @@ impl Client {
         }
     }
 
-    /// A move of some slice from somewhere to somewhere; most cannot be made and are refused.
+    /// Draws a move of a random slice between random nodes; most are invalid and refused.
     fn a_move(&self, random: &mut fastrand::Rng) -> PlannedMove {
         let place = |random: &mut fastrand::Rng| Some(INDEXERS[random.usize(..INDEXERS.len())]);
         PlannedMove {
@@ -137,7 +137,7 @@ impl World {
     }
 
     fn send_request(&mut self, request: CommandRequest) {
-        // One that does not lead drops it: the client tries all.
+        // The client tries all members; those that do not lead drop the request.
         for (at, member) in MEMBERS.into_iter().enumerate() {
             if !self.is_cut(member) && self.leading(at).is_some() {
                 self.send(Event::Request { at, request: request.clone() });

@@ -1,10 +1,10 @@
-//! What breaks, and how all heals when nothing breaks any more.
+//! The faults of a run, and the checks after they have ended.
 //!
 //! | fault | what happens |
 //! |---|---|
-//! | `member_crash` | a member loses what was not written, and comes back |
-//! | `member_cut` | nobody reaches a member for a while |
-//! | `indexer_crash` | an indexer loses what was not durable, and comes back |
+//! | `member_crash` | a member loses unwritten data, and restarts |
+//! | `member_cut` | a member is unreachable for a while |
+//! | `indexer_crash` | an indexer loses data that was not durable, and restarts |
 //! | `source_loss` | the source comes back with fewer statements, or one vbucket with fewer mutations |
 //! | `source_restart` | the source comes back with everything, on new branches |
 //! | `source_down` | the source does not answer for a while |
@@ -17,11 +17,11 @@ use super::history::VBUCKETS;
 use super::world::{BUCKET, Broken, Event, INDEXERS, World};
 use crate::raft::MEMBERS;
 
-/// A clock jumps by at most this.
+/// Maximum jump of a clock.
 const JUMP_MS_MAX: i64 = 3_600_000;
 
 impl World {
-    /// Something breaks, and the next time is settled.
+    /// Starts a fault, and schedules the next one.
     pub fn fault(&mut self) {
         if self.broken.over {
             return;
@@ -56,7 +56,7 @@ impl World {
                 "clock_jump"
             }
             _ => {
-                // What was broken heals for a while.
+                // The previous fault ends, and nothing is broken for a while.
                 self.broken = Broken::default();
                 return;
             }
@@ -118,7 +118,7 @@ impl World {
         "source_loss"
     }
 
-    /// Nothing breaks any more; what is down comes up.
+    /// Ends all faults and restarts everything that is down.
     pub fn end_faults(&mut self) {
         // What was lost so far is still told, once.
         self.source.write(&mut self.random);
@@ -128,7 +128,7 @@ impl World {
         (0..INDEXERS.len()).for_each(|at| self.start_indexer(at));
     }
 
-    /// What is not as it must be once nothing has been broken for a while.
+    /// Violations of the state that must be reached some time after the faults.
     pub fn not_healed(&self) -> Option<String> {
         let leads = |member: &&super::members::Member| {
             member.running.as_ref().is_some_and(|running| running.leading.is_some())

@@ -1,6 +1,6 @@
-//! The history of a bucket as it really was: for each vbucket a tree of all mutations ever made, with those that
-//! the source has lost. Each place in it knows what the documents were then, as sums that are kept as the tree
-//! grows; so that what an index shows at a cut is judged without a replay. It shares no code with the product.
+//! The true history of a bucket: for each vbucket a tree of all mutations ever made, including lost ones. Each mutation has
+//! checksums of the documents at its place, maintained while the tree grows, so that the content of an index at a cut is
+//! judged without a replay. It shares no code with the product.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,9 +9,9 @@ use proto::model::ids::{Seqno, VbucketId, Vbuuid};
 
 /// Vbuckets of the bucket.
 pub const VBUCKETS: u16 = 4;
-/// Documents there may be.
+/// Maximum number of documents.
 pub const DOCS: u16 = 64;
-/// Most slices of an index: each of its slices has a number of these classes of documents.
+/// Classes of documents, and the maximum number of slices of an index: each slice has some of these classes.
 pub const CLASSES: usize = 4;
 
 /// The vbucket of a document.
@@ -28,7 +28,7 @@ fn class_of(doc: u16) -> usize {
     usize::from(doc / VBUCKETS) % CLASSES
 }
 
-/// What an entry adds to the sum of a slice.
+/// The contribution of an entry to the checksum of its slice.
 pub fn weight(doc: u16, value: u32) -> u64 {
     let mut mixed = u64::from(doc) << 32 | u64::from(value);
     for factor in [0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb_u64] {
@@ -37,7 +37,7 @@ pub fn weight(doc: u16, value: u32) -> u64 {
     if value == 0 { 0 } else { mixed }
 }
 
-/// A mutation, and what the documents of its vbucket are behind it.
+/// A mutation, with checksums of its vbucket's documents after it.
 #[derive(Clone, Debug)]
 pub struct Mutation {
     /// Its place.
@@ -46,11 +46,11 @@ pub struct Mutation {
     pub parent: usize,
     /// The document.
     pub doc: u16,
-    /// What it is from now on; zero is nothing.
+    /// The document's new value; zero means that it does not exist.
     pub value: u32,
     /// The statement that it belongs to.
     pub statement: usize,
-    /// The source has lost it.
+    /// True if the source has lost it.
     pub lost: bool,
     sums: [u64; CLASSES],
 }
@@ -66,7 +66,7 @@ struct Tree {
 /// The whole history.
 pub struct History {
     vbuckets: Vec<Tree>,
-    /// What each statement wrote: vbucket and mutation.
+    /// The mutations of each statement: vbucket and index in its tree.
     pub statements: Vec<Vec<(usize, usize)>>,
 }
 
@@ -92,7 +92,7 @@ impl Default for History {
 }
 
 impl History {
-    /// A mutation of the newest statement, on a branch.
+    /// Appends a mutation of the newest statement, on a branch.
     pub fn append(&mut self, vbuuid: Vbuuid, doc: u16, value: u32) {
         let vbucket = vbucket_of(doc);
         let tree = &mut self.vbuckets[vbucket];
@@ -118,7 +118,7 @@ impl History {
         self.statements[statement].push((vbucket, tree.tip));
     }
 
-    /// The source loses what a vbucket has from a mutation on.
+    /// Marks a vbucket's mutations from `first` on as lost.
     pub fn lose_from(&mut self, vbucket: usize, first: usize) {
         let tree = &mut self.vbuckets[vbucket];
         let end = tree.mutations[first].parent;
@@ -135,7 +135,7 @@ impl History {
         }
     }
 
-    /// Where the source's history of a vbucket ends.
+    /// The end of the source's present history of a vbucket.
     pub fn tip(&self, vbucket: usize) -> usize {
         self.vbuckets[vbucket].tip
     }
@@ -152,7 +152,7 @@ impl History {
         self.vbuckets[vbucket].by_position.get(&position).copied()
     }
 
-    /// Does the history of a vbucket up to `at` have a mutation?
+    /// True if the history of a vbucket up to `at` contains a mutation.
     pub fn has(&self, vbucket: usize, at: usize, mutation: usize) -> bool {
         self.last_common(vbucket, at, mutation) == mutation
     }
@@ -173,7 +173,7 @@ impl History {
         one
     }
 
-    /// Is a position a place in the history that the source has now?
+    /// True if a position is a place in the source's present history.
     pub fn is_alive(&self, vbucket: usize, position: Position) -> bool {
         let found = self.find(vbucket, position);
         found.is_some_and(|at| !self.mutation(vbucket, at).lost)
@@ -192,7 +192,7 @@ impl History {
         found
     }
 
-    /// The sum of what a slice shows at a cut; `None` where the cut names a place that never was.
+    /// The checksum of a slice at a cut; `None` if the cut names a place that never existed.
     pub fn sum(&self, cut: &Cut, slice: usize, slices: usize) -> Option<u64> {
         let mut sum = 0_u64;
         for vbucket in 0..usize::from(VBUCKETS) {
@@ -205,7 +205,7 @@ impl History {
         Some(sum)
     }
 
-    /// What an index shows at a cut: every document with its value.
+    /// The content of an index at a cut: every document with its value.
     pub fn entries(&self, cut: &Cut) -> BTreeMap<u16, u32> {
         let mut entries = BTreeMap::new();
         for (vbucket, tree) in self.vbuckets.iter().enumerate() {
@@ -222,7 +222,7 @@ impl History {
         entries
     }
 
-    /// What the documents are at the end of the history that the source has now.
+    /// The documents at the end of the source's present history.
     pub fn documents(&self) -> impl Iterator<Item = (u16, u32)> {
         let all = self.vbuckets.iter().flat_map(|tree| &tree.documents);
         all.map(|(doc, value)| (*doc, *value)).filter(|(_, value)| *value != 0)

@@ -1,5 +1,5 @@
-//! A model of an indexer: the product's mutation queue and its rules of following, over a naive store. What the
-//! product does in tasks is done here at once; what is durable comes back after a crash.
+//! A model of an indexer: the product's mutation queue and follower policy, over a naive store. Work that the product does in
+//! tasks is done at once here; durable data survives a crash.
 
 mod builds;
 
@@ -26,10 +26,10 @@ use self::builds::Build;
 use super::source::Packed;
 use super::store::Copy;
 
-/// Bytes that the queue may hold, as it is told.
+/// The reported limit of the queue, in bytes.
 const QUEUE_BYTES_MAX: u64 = 1 << 20;
 
-/// An index in the stream: its slices here, and from which place on the frames have their mutations.
+/// An index in the stream: its slices on this node, each with the cut from which frames carry its mutations.
 pub struct Fed {
     /// The index.
     pub info: Arc<IndexInfo>,
@@ -43,14 +43,14 @@ pub struct Incoming {
     pub slice: SliceId,
     /// How far it is.
     pub phase: MovePhase,
-    /// Is it being copied?
+    /// True while it is copied.
     pub begun: bool,
 }
 
 /// Epochs that an applied one does not follow on, since a rollback took them back: above the first, below the second.
 type Skipped = (Epoch, Epoch);
 
-/// What a crash leaves.
+/// The durable state, which survives a crash.
 #[derive(Clone, Default)]
 struct Saved {
     applied: Option<EpochMark>,
@@ -66,25 +66,25 @@ pub struct Indexer {
     pub up: bool,
     /// Its newest subscription, and whether it is open.
     pub session: u64,
-    /// Is its stream open?
+    /// True while its stream is open.
     pub connected: bool,
-    /// What it knows of the cluster.
+    /// Its catalog.
     pub catalog: Arc<Catalog>,
     /// The newest epoch applied.
     pub applied: Option<EpochMark>,
     /// Its slices.
     pub copies: BTreeMap<SliceId, Rc<Copy>>,
-    /// Epochs that were never here: it reads none of them, whatever its catalog says.
+    /// Ranges of epochs that are dead because an applied epoch does not follow them, whatever the catalog says.
     skipped: Vec<Skipped>,
-    /// What the stream brings.
+    /// The indexes of the stream.
     pub fed: BTreeMap<IndexId, Fed>,
     /// Moves to it.
     pub incoming: BTreeMap<(IndexId, MoveId), Incoming>,
     /// Snapshots to be fetched: the index, and which of the node's builds it is for.
     pub to_fetch: Vec<(IndexId, u64)>,
-    /// Something changed that routers and the leader hear of.
+    /// True if there is news for routers and the leader.
     pub news: bool,
-    /// Says that its queue is this full.
+    /// The reported bytes in its queue.
     pub pretended_bytes: u64,
     bucket: BucketId,
     queue: Option<MutationQueue>,
@@ -96,7 +96,7 @@ pub struct Indexer {
 }
 
 impl Indexer {
-    /// One that has nothing.
+    /// An indexer without data.
     pub fn new(id: NodeId, bucket: BucketId) -> Self {
         Self {
             id,
@@ -122,7 +122,7 @@ impl Indexer {
         }
     }
 
-    /// Goes down, and comes back with what is durable.
+    /// Crashes, and keeps only durable data.
     pub fn crash(&mut self) {
         let saved = std::mem::take(&mut self.saved);
         let fresh = Self::new(self.id, self.bucket);
@@ -138,7 +138,7 @@ impl Indexer {
         };
     }
 
-    /// What it has is durable now.
+    /// Makes its data durable.
     pub fn save(&mut self) {
         self.saved = Saved {
             applied: self.applied.clone(),
@@ -152,7 +152,7 @@ impl Indexer {
         self.applied.as_ref().map(|mark| mark.epoch).unwrap_or_default()
     }
 
-    /// What it says to the coordinator.
+    /// Its heartbeat.
     pub fn heartbeat(&self) -> Heartbeat {
         let slice = |(slice, copy): (&SliceId, &Rc<Copy>)| SliceProgress {
             slice: *slice,
@@ -190,7 +190,7 @@ impl Indexer {
         }
     }
 
-    /// What it says to the routers.
+    /// Its report to routers.
     pub fn report(&self) -> AppliedReport {
         let readable = self.copies.iter().filter_map(|(slice, copy)| Some((*slice, copy.floor?)));
         AppliedReport {
@@ -200,7 +200,7 @@ impl Indexer {
         }
     }
 
-    /// Takes a newer catalog: what it has no longer goes, and moves begin and end.
+    /// Takes a newer catalog: drops slices that it no longer places here, and begins and ends moves.
     pub fn take_catalog(&mut self, catalog: Arc<Catalog>) {
         let (id, before) = (self.id, self.copies.len());
         self.copies.retain(|slice, copy| match catalog.indexes.get(&slice.index) {
@@ -231,7 +231,7 @@ impl Indexer {
         self.begin_lost_moves_anew();
     }
 
-    /// One that had arrived may have been dropped since.
+    /// Restarts moves whose installed slice was dropped since.
     fn begin_lost_moves_anew(&mut self) {
         for incoming in self.incoming.values_mut() {
             let here = self.copies.contains_key(&incoming.slice);
@@ -251,18 +251,18 @@ impl Indexer {
         policy::dead_range(self.bucket()?, epochs)
     }
 
-    /// Is an epoch known here to be dead: by the catalog, or because an applied one does not follow on it?
+    /// True if an epoch is known to be dead: by the catalog, or because an applied epoch does not follow it.
     pub fn is_dead(&self, epoch: Epoch) -> bool {
         self.skipped.iter().any(|(above, below)| *above < epoch && epoch < *below)
             || self.bucket().is_some_and(|bucket| bucket.is_dead(epoch))
     }
 
-    /// Does something here stand in a range of dead epochs?
+    /// True if the newest epoch of the node or of one of its copies is dead.
     pub fn must_go_back(&self) -> bool {
         self.dead_range().is_some()
     }
 
-    /// Leaves all dead epochs; says to which it has gone back.
+    /// Goes back until no newest epoch is dead; returns the rollback points.
     pub fn go_back(&mut self) -> Vec<EpochMark> {
         let mut gone_back = Vec::new();
         while let Some(dead) = self.dead_range() {
@@ -297,7 +297,7 @@ impl Indexer {
         gone_back
     }
 
-    /// Opens a stream: from where, and behind which epoch.
+    /// Opens a stream: returns its first cut and the newest epoch known.
     pub fn subscribe(&mut self) -> (Option<Cut>, Epoch) {
         self.session += 1;
         self.connected = true;
@@ -314,13 +314,13 @@ impl Indexer {
         }
     }
 
-    /// The source says that this is no place in its history.
+    /// Handles a refusal: the source does not have this place in its history.
     pub fn refused(&mut self) {
         self.queue = None;
         self.connected = false;
     }
 
-    /// Takes a message of the stream; says which epochs were applied. After an error the stream ends.
+    /// Takes a message of the stream and returns the epochs applied. After an error the stream ends.
     pub fn message(&mut self, message: StreamMessage) -> Result<Vec<EpochMark>> {
         match message {
             StreamMessage::Begin { at, indexes, .. } => self.begin(at, indexes)?,
@@ -348,9 +348,7 @@ impl Indexer {
                 self.queue()?.epoch(mark);
                 return self.apply_ready();
             }
-            StreamMessage::DropData
-            | StreamMessage::StreamBegin { .. }
-            | StreamMessage::StreamEnd { .. } => {
+            StreamMessage::StreamBegin { .. } | StreamMessage::StreamEnd { .. } => {
                 return Err(Error::unavailable("the stream ended"));
             }
         }

@@ -1,5 +1,5 @@
-//! The judge: looks at all that happens and compares it with the history as it really was. It keeps books of its own
-//! about epochs, rollbacks and leases, and shares no code with the product.
+//! The judge: observes all events and compares them with the true history. It keeps its own records of epochs, rollbacks and
+//! leases, and shares no code with the product.
 
 use std::collections::BTreeMap;
 
@@ -14,49 +14,49 @@ use super::store::Copy;
 use super::world::World;
 use crate::raft::Agreement;
 
-/// What a new scan may choose stays readable for so long at least, in true time: the horizon's distance, less what
-/// clocks and the ticks of epochs may take of it.
+/// Minimum time that an epoch stays readable after it is superseded: the horizon's distance, less the error of clocks and
+/// ticks.
 const KEPT_WHOLE_MS: u64 = 3_500;
-/// A lease that a leader has heard of so recently holds the horizon back, whatever the clocks do.
+/// A lease reported to the leader within this time must hold the horizon back, whatever the clocks do.
 const LEASE_HEARD_MS: u64 = 8_000;
 
-/// A rollback that was carried out.
+/// A completed rollback.
 pub struct RolledBack {
-    /// The newest epoch that was left.
+    /// The newest dead epoch.
     pub to: Epoch,
-    /// The first one that is dead.
+    /// The oldest dead epoch.
     pub from: Epoch,
 }
 
-/// What the judge knows.
+/// The records of the judge.
 #[derive(Default)]
 pub struct Judge {
-    /// What the coordinators agree on.
+    /// The agreement of the coordinators.
     pub members: Agreement,
     /// Each epoch ever published, and when.
     pub marks: BTreeMap<Epoch, (EpochMark, u64)>,
     /// The rollbacks, in order.
     pub rollbacks: Vec<RolledBack>,
-    /// What must not be; a seed ends with the first.
+    /// The violations; a run ends with the first one.
     pub violations: Vec<String>,
     /// Copies compared with the history.
     pub compared: u64,
-    /// Entries that scans showed, compared.
+    /// Entries of scans compared with the history.
     pub entries: u64,
 }
 
 impl Judge {
-    /// Something is that must not be.
+    /// Records a violation.
     pub fn wrong(&mut self, what: String) {
         self.violations.push(what);
     }
 
-    /// Has a rollback left an epoch?
+    /// True if a rollback has undone the epoch.
     pub fn is_dead(&self, epoch: Epoch) -> bool {
         self.rollbacks.iter().any(|back| back.from <= epoch && epoch <= back.to)
     }
 
-    /// A member shows an epoch.
+    /// Judges an epoch that a member has published.
     pub fn published(&mut self, history: &History, mark: &EpochMark, now_ms: u64) {
         if let Some((known, _)) = self.marks.get(&mark.epoch) {
             if known != mark {
@@ -80,7 +80,7 @@ impl Judge {
         self.violations.extend(wrong.or_else(|| split_statement(history, &last.cut, &mark.cut)));
     }
 
-    /// Each rollback point was one before, or could still be read in any case.
+    /// Checks that each rollback point was one before, or was still above the horizon.
     fn wrong_points(&self, last: &EpochMark, mark: &EpochMark) -> Option<String> {
         let wrong = |point: &&Epoch| {
             let had = last.points.contains(point) || **point >= last.horizon;
@@ -90,7 +90,7 @@ impl Judge {
         Some(format!("epoch {}: rollback point {point} had been given up", mark.epoch))
     }
 
-    /// The first epoch after a rollback: the others above its parent are dead, and it has all that has survived.
+    /// Judges the first epoch after a rollback: the others above its parent are dead, and it has all surviving mutations.
     fn went_back(
         &mut self,
         history: &History,
@@ -118,7 +118,7 @@ impl Judge {
         None
     }
 
-    /// What a copy shows at an epoch is what the history says.
+    /// Judges a copy: its content at an epoch equals the history.
     pub fn shows(&mut self, history: &History, slice: SliceId, copy: &Copy, mark: &EpochMark) {
         self.compared += 1;
         let slices = copy.info.topology.placement.len();
@@ -128,7 +128,7 @@ impl Judge {
         }
     }
 
-    /// What a scan showed at an epoch is what the history says.
+    /// Judges a scan: its rows equal the history at its epoch.
     pub fn scanned(&mut self, history: &History, epoch: Epoch, rows: &[(u16, u32)]) {
         let Some((mark, _)) = self.marks.get(&epoch) else {
             return self.wrong(format!("a scan reads epoch {epoch}, which nobody published"));
@@ -141,7 +141,7 @@ impl Judge {
         }
     }
 
-    /// What a request was answered, as one client's history: each name is made once and dropped once.
+    /// Judges an answer to the client: each name is created once and dropped once.
     pub fn answered(&mut self, command: &Command, outcome: &Outcome) {
         let Outcome::Refused(Error { code, .. }) = outcome else { return };
         let twice = match command {
@@ -157,7 +157,7 @@ impl Judge {
     }
 }
 
-/// An epoch leads on from the last one.
+/// Checks that an epoch continues the last one.
 fn follows(history: &History, last: &EpochMark, mark: &EpochMark) -> Option<String> {
     if mark.horizon < last.horizon {
         return Some(format!("the horizon went back at epoch {}", mark.epoch));
@@ -171,7 +171,7 @@ fn follows(history: &History, last: &EpochMark, mark: &EpochMark) -> Option<Stri
     Some(format!("vbucket {broken} of epoch {} does not lead on from the last", mark.epoch))
 }
 
-/// A statement that is not lost is in a cut as a whole or not at all. Looks at what the cut has behind another one.
+/// Checks that a cut does not split a surviving statement, among the mutations since another cut.
 fn split_statement(history: &History, before: &Cut, cut: &Cut) -> Option<String> {
     let end = |vbucket: usize, cut: &Cut| {
         history.find(vbucket, cut.get(VbucketId(vbucket as u16))).unwrap_or(0)
@@ -194,7 +194,7 @@ fn split_statement(history: &History, before: &Cut, cut: &Cut) -> Option<String>
 }
 
 impl World {
-    /// A member's state has changed: epochs that are new are judged, and changes are counted.
+    /// Judges the new epochs of a member whose state has changed.
     pub fn state_changed(&mut self, at: usize) {
         let Some(running) = &mut self.members[at].running else { return };
         let view = running.replica.view();
@@ -205,7 +205,7 @@ impl World {
         let newest = self.judge.marks.last_key_value().map_or(Epoch(0), |(epoch, _)| *epoch);
         for (_, bucket) in view.state.buckets() {
             let last = bucket.epochs.last();
-            // A member that is behind shows what was judged already.
+            // The epochs of a lagging member were judged already.
             let new = bucket.epochs.after(Epoch(newest.0.min(last.epoch.0 - 1)));
             for mark in new {
                 self.judge.published(&self.source.history, mark, self.now_ms);
@@ -215,8 +215,8 @@ impl World {
         }
     }
 
-    /// What a leader is about to promote: its horizon passes no lease that it has heard of, not what new scans may
-    /// still choose, and not what an index can serve.
+    /// Judges a promotion: its horizon passes no lease reported to the leader, no epoch that new scans may still choose, and no
+    /// epoch that an index needs to serve.
     pub fn judge_horizons(&mut self, at: usize, promotions: &[Promotion]) {
         let now_ms = self.now_ms;
         let Some((leading, replica, _)) = self.leading(at) else { return };

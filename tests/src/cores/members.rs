@@ -1,5 +1,5 @@
-//! The coordinator's members: each a Raft core with its log, the StateContext, and on the one that leads the
-//! leader's memory and its loop, which does what the coordinator's driver does with tasks.
+//! The coordinators: each has a Raft core with its log and the StateContext; the leader also has the leader's memory, and a
+//! loop in place of the coordinator's driver.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -20,14 +20,14 @@ use crate::raft::MEMBERS;
 
 /// One tick of Raft; members whose clocks run fast have shorter ones.
 pub const RAFT_TICK_MS: u64 = 100;
-/// Between two epochs.
+/// Interval between two epochs.
 const EPOCH_TICK_MS: u64 = 150;
-/// After a proposal failed.
+/// Pause after a failed proposal.
 const RETRY_MS: u64 = 50;
-/// The clocks begin here.
+/// The initial time of all clocks.
 const UNIX_MS: u64 = 1_700_000_000_000;
 
-/// Applies, and remembers what it applied until somebody looks.
+/// Applies commands and keeps them until they are read.
 struct Spy {
     machine: Machine,
     seen: Seen,
@@ -60,9 +60,9 @@ pub struct Member {
     disk: MemoryLog,
     /// Present while it runs.
     pub running: Option<Running>,
-    /// Out of 100: how fast its clock runs.
+    /// The rate of its clock, in percent.
     rate: u64,
-    /// How far its clock is from the truth, apart from that.
+    /// The offset of its clock.
     pub jump_ms: i64,
 }
 
@@ -80,7 +80,7 @@ pub struct Running {
     pub cas: u64,
 }
 
-/// What a leader remembers.
+/// The state of a leader.
 pub struct Leading {
     /// The product's memory.
     pub leader: Leader,
@@ -89,7 +89,7 @@ pub struct Leading {
     promotes_since_ms: Option<u64>,
     refused: bool,
     plan_at_ms: u64,
-    /// When it heard last of each lease.
+    /// The leases of the router's newest heartbeat, with the time of that heartbeat.
     pub told: BTreeMap<Epoch, u64>,
 }
 
@@ -159,7 +159,7 @@ impl Member {
 }
 
 impl World {
-    /// Does something with a member's core, if it runs.
+    /// Calls a function with a member's core, if it runs.
     fn with_core(&mut self, at: usize, work: impl FnOnce(&mut RaftCore<Spy>)) {
         if let Some(running) = &mut self.members[at].running {
             work(&mut running.core);
@@ -225,7 +225,7 @@ impl World {
         self.follow_role(at, role.leads.then_some(role.term));
     }
 
-    /// A term begins with an empty memory, and takes it along when it ends.
+    /// Gives a new leader an empty memory, and removes that of a former leader.
     fn follow_role(&mut self, at: usize, leads: Option<u64>) {
         let member = &mut self.members[at];
         let now_ms = member.now_ms(self.now_ms);
@@ -254,7 +254,7 @@ impl World {
         running.leading.as_mut().map(|leading| (leading, replica, now_ms))
     }
 
-    /// The leader's loop looks what is to be done, soon.
+    /// Schedules the leader's loop.
     pub fn wake(&mut self, at: usize, in_ms: u64) {
         let (due_ms, boot) = (self.now_ms + in_ms, self.members[at].boot);
         let Some((leading, ..)) = self.leading(at) else { return };
@@ -264,7 +264,7 @@ impl World {
         }
     }
 
-    /// The leader's loop: does what the plan says.
+    /// Runs the leader's loop: carries out the plan.
     pub fn plan(&mut self, at: usize, boot: u64) {
         let (now, unix_ms) = (self.now_ms, self.members[at].unix_ms(self.now_ms));
         if self.members[at].boot != boot {

@@ -1,12 +1,12 @@
-//! The simulation of the cores: what the cluster decides, without I/O, in one thread, from one seed; some thousand
+//! The simulation of the cores: all decisions of the cluster, without I/O, in one thread, from one seed, about a thousand
 //! times faster than real time.
 //!
-//! Of the product run: three Raft cores with their logs, the StateContext on each, the leader's memory and plans, the
-//! indexers' mutation queue and rules of following, the router's choice of epochs and its virtual scans. Models stand
-//! for what does I/O: a source (`source`), a naive store (`store`), the links. The judge (`judge`) shares no code
-//! with the product: it has the whole history (`history`), also of what the source has lost.
+//! Parts of the product: three Raft cores with their logs, their StateContexts, the leader's memory and plans, the indexers'
+//! mutation queue and follower policy, the router's choice of epochs and its virtual scans. Models replace the parts with
+//! I/O: a source (`source`), a naive store (`store`), the links. The judge (`judge`) shares no code with the product; it has
+//! the whole history (`history`), including lost mutations.
 //!
-//! What is checked, all the time:
+//! Checked all the time:
 //! - one leader for each term, one command at each position of the log, `cas` grows; a request is done once;
 //! - epochs are numbered once, each leads on from its parent, and none splits a statement that is not lost;
 //! - each epoch that an indexer applies, goes back to, builds or gets by a move shows on each slice what the history
@@ -25,7 +25,7 @@
 //! | `source`, `streams` | the source, and what goes between it and the indexers |
 //! | `indexer`, `store` | an indexer |
 //! | `router` | a router and its scans |
-//! | `faults` | what breaks |
+//! | `faults` | the faults |
 
 mod client;
 mod faults;
@@ -42,20 +42,20 @@ mod world;
 use crate::sim::Summary;
 use world::World;
 
-/// After the faults the cluster is whole within this.
+/// Time limit after the faults for the cluster to be whole.
 const HEALS_WITHIN_MS: u64 = 25_000;
-/// How often it is looked whether it is.
+/// Interval of this check.
 const LOOK_EVERY_MS: u64 = 250;
 
-/// What a run did, and a number that says whether two runs were the same.
+/// The result of a run.
 pub struct Outcome {
-    /// What it did and found.
+    /// The summary.
     pub summary: Summary,
-    /// The same for each run of a seed.
+    /// A hash of all events, equal in every run of a seed.
     pub trace: u64,
 }
 
-/// Runs a seed: so many simulated seconds with faults, then none until all is well.
+/// Runs a seed: this many simulated seconds with faults, then none until the cluster is whole.
 pub fn run(seed: u64, seconds: u64) -> Outcome {
     let mut world = World::new(seed);
     world.run_until(seconds * 1_000);

@@ -1,5 +1,5 @@
-//! A model of a router: the product's view of what is applied, its rule of what may be chosen, and its core of virtual
-//! scans, over slices that move. Tokens are held for a while; all that a scan showed is judged.
+//! A model of a router: the product's view of applied epochs, its choice of epochs, and its core of virtual scans, over
+//! slices that move. Tokens are held for a while, and the rows of every scan are judged.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use router::virtual_scan::{Part, UnorderedProgress};
 
 use super::world::{BUCKET, Event, ROUTER, World};
 
-/// A scan that comes no further for so long is given up.
+/// A scan without progress for this long is abandoned.
 const PATIENCE_MS: u64 = 6_000;
-/// Scans at a time.
+/// Maximum number of concurrent scans.
 const SCANS_MAX: usize = 4;
 
 /// A scan that is under way.
@@ -32,9 +32,9 @@ pub struct Scan {
 /// The router.
 #[derive(Default)]
 pub struct RouterModel {
-    /// What it knows of the cluster.
+    /// Its catalog.
     pub catalog: Arc<Catalog>,
-    /// What the indexers say.
+    /// The reports of the indexers.
     pub applied: AppliedEpochs,
     /// Scans under way, by number.
     scans: BTreeMap<u64, Scan>,
@@ -45,7 +45,7 @@ pub struct RouterModel {
     pub refused: u64,
 }
 
-/// What a step of a scan came to.
+/// The result of a scan's step.
 enum Step {
     GoOn,
     Wait,
@@ -59,7 +59,7 @@ impl RouterModel {
         self.scans.values().map(|scan| scan.epoch)
     }
 
-    /// What it says to the coordinator.
+    /// Its heartbeat.
     pub fn heartbeat(&self) -> Heartbeat {
         let mut leases: Vec<_> = self.leased().map(|epoch| (BUCKET, epoch)).collect();
         leases.sort_unstable();
@@ -98,7 +98,7 @@ impl World {
         self.after(1, Event::ScanStep(number));
     }
 
-    /// No new scan reads what the rollbacks that the router knows of have left behind, or may have hidden.
+    /// Checks that a new scan reads no dead epoch, and no epoch that may lack surviving mutations, by the router's own catalog.
     fn judge_choice(&mut self, epoch: Epoch) {
         let Some(bucket) = self.router.catalog.buckets.get(&BUCKET) else { return };
         let known = bucket.dead.iter().map(|dead| dead.to).max();
@@ -167,13 +167,13 @@ impl World {
         Step::GoOn
     }
 
-    /// Does a node know that the epoch is dead?
+    /// True if a node knows that the epoch is dead.
     fn is_refused(&self, node: NodeId, epoch: Epoch) -> bool {
         let indexer = self.indexers.iter().find(|indexer| indexer.id == node && indexer.up);
         indexer.is_some_and(|indexer| indexer.is_dead(epoch))
     }
 
-    /// Can a node read a slice at the scan's epoch?
+    /// True if a node can read a slice at the scan's epoch.
     fn reads(&self, node: NodeId, scan: &Scan, slice: SliceNo) -> bool {
         let id = SliceId { index: scan.index.id, generation: scan.index.generation, slice };
         self.indexers.iter().any(|indexer| {
@@ -185,7 +185,7 @@ impl World {
         })
     }
 
-    /// Where a slice can be read.
+    /// A node that can read a slice.
     fn found(&self, scan: &Scan, slice: SliceNo) -> Option<NodeId> {
         let nodes = self.router.applied.candidates(&scan.index, slice, scan.epoch);
         nodes.into_iter().find(|node| self.reads(*node, scan, slice))

@@ -1,5 +1,5 @@
-//! A model of a bucket's source: writes statements over several vbuckets, comes back with less than it had or with
-//! new branches, and streams to each indexer what belongs to its slices, as a projector does.
+//! A model of a bucket's source: writes statements over several vbuckets, comes back with lost mutations or new branches, and
+//! streams to each indexer the mutations of its slices, like a projector.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -27,13 +27,13 @@ pub struct Packed {
     pub seqno_minus_base: u64,
     /// The document.
     pub doc: u16,
-    /// What it is; zero is nothing.
+    /// Its value; zero means that it does not exist.
     pub value: u32,
     indexes: u64,
 }
 
 impl Packed {
-    /// Is it for an index, on the node that the frame was made for?
+    /// True if it concerns an index, on the frame's node.
     pub fn is_for(&self, index: IndexId) -> bool {
         self.indexes & bit(index) != 0
     }
@@ -76,9 +76,9 @@ pub struct Stream {
 
 /// The source.
 pub struct Source {
-    /// What it has done and lost.
+    /// Its history, including lost mutations.
     pub history: History,
-    /// What it knows of the cluster.
+    /// Its catalog.
     pub catalog: Arc<Catalog>,
     /// The streams, by node.
     pub streams: BTreeMap<NodeId, Stream>,
@@ -92,12 +92,12 @@ pub struct Source {
     epochs: VecDeque<EpochMark>,
     last_vbuuid: u64,
     last_value: u32,
-    /// Statements of which something is left, oldest first.
+    /// Statements with surviving mutations, oldest first.
     alive: Vec<usize>,
 }
 
 impl Source {
-    /// One that has written nothing.
+    /// A source with an empty history.
     pub fn new(careless: bool) -> Self {
         let mut source = Self {
             history: History::default(),
@@ -118,13 +118,13 @@ impl Source {
         source
     }
 
-    /// What it says when it is asked.
+    /// Its answer to an enquiry.
     pub fn told(&self) -> SourceHistory {
         let kept = VbucketSet::all(self.durable.vbuckets());
         SourceHistory { durable: self.durable.clone(), logs: Arc::clone(&self.logs), kept }
     }
 
-    /// Where its history ends.
+    /// The end of its history.
     pub fn durable(&self) -> &Cut {
         &self.durable
     }
@@ -189,7 +189,7 @@ impl Source {
         self.streams.clear();
     }
 
-    /// A branch begins where the vbucket ends; those of which nothing is left go.
+    /// Begins a branch at the end of a vbucket; empty branches are removed.
     fn begin_branch(&mut self, vbucket: usize) {
         self.last_vbuuid += 1;
         let end = self.history.mutation(vbucket, self.history.tip(vbucket)).position.seqno.0;

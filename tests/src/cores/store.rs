@@ -1,4 +1,4 @@
-//! The slices of an indexer, as naively as can be: what each document was, by the epoch that said so.
+//! A naive store of an indexer's slices: the values of each document by epoch.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ pub struct Copy {
     pub newest: Epoch,
     /// The sum of what it shows at its newest epoch.
     pub sum: u64,
-    /// What each document has been, by the epoch that said so; zero is nothing.
+    /// The values of each document by epoch; zero means that it does not exist.
     versions: BTreeMap<u16, Vec<(Epoch, u32)>>,
     /// Below the floor, epochs that it can go back to.
     points: Vec<Epoch>,
 }
 
 impl Copy {
-    /// One that is built from now on.
+    /// A copy whose build begins.
     pub fn new(info: Arc<IndexInfo>) -> Self {
         Self {
             info,
@@ -50,7 +50,7 @@ impl Copy {
         self.sum = self.sum.wrapping_sub(weight(doc, old)).wrapping_add(weight(doc, value));
     }
 
-    /// Below all that epochs have said, what a snapshot says.
+    /// Puts a snapshot below the values from epochs.
     pub fn put_below(&mut self, snapshot: &[(u16, u32)]) {
         for (doc, value) in snapshot {
             if !self.versions.contains_key(doc) {
@@ -59,7 +59,7 @@ impl Copy {
         }
     }
 
-    /// An epoch has been applied; behind one that was skipped it cannot answer.
+    /// Records an applied epoch; a skipped epoch raises the floor.
     pub fn applied(&mut self, mark: &EpochMark, gap: bool) {
         self.newest = mark.epoch;
         if gap && self.floor.is_some() {
@@ -74,25 +74,25 @@ impl Copy {
         until.checked_sub(1).map_or(0, |last| versions[last].1)
     }
 
-    /// What it shows at an epoch, behind a document.
+    /// The documents at an epoch, behind a document.
     pub fn read(&self, epoch: Epoch, after: Option<u16>) -> impl Iterator<Item = (u16, u32)> {
         let from = after.map_or(0, |doc| doc + 1);
         let shown = self.versions.range(from..);
         shown.map(move |(doc, v)| (*doc, Self::at(v, epoch))).filter(|(_, value)| *value != 0)
     }
 
-    /// The sum of what it shows at an epoch, and how many entries that is.
+    /// The checksum and the number of documents at an epoch.
     pub fn checksum(&self, epoch: Epoch) -> (u64, u64) {
         let entries = self.read(epoch, None);
         entries.fold((0, 0), |(sum, n), (doc, v)| (weight(doc, v).wrapping_add(sum), n + 1))
     }
 
-    /// Can it go back to an epoch?
+    /// True if it can go back to an epoch.
     pub fn can_go_back(&self, epoch: Epoch) -> bool {
         self.floor.is_some_and(|floor| floor <= epoch) || self.points.contains(&epoch)
     }
 
-    /// Goes back to an epoch: what is newer goes, what it had overwritten is back.
+    /// Goes back to an epoch: removes newer values.
     pub fn go_back(&mut self, epoch: Epoch) {
         for versions in self.versions.values_mut() {
             versions.truncate(versions.partition_point(|(said, _)| *said <= epoch));
@@ -104,7 +104,7 @@ impl Copy {
         self.sum = self.checksum(epoch).0;
     }
 
-    /// Drops the versions that a mark says nobody needs.
+    /// Drops the versions that no epoch needs, by a mark's horizon and rollback points.
     pub fn compact(&mut self, mark: &EpochMark) {
         let Some(floor) = self.floor else { return };
         let horizon = floor.max(mark.horizon);

@@ -1,10 +1,10 @@
-//! What goes on between the source, the indexers and those who follow the catalog.
+//! The traffic between the source, the indexers and the followers of the catalog.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
-use proto::model::cut::{Cut, EpochMark};
-use proto::model::ids::{Epoch, IndexId, MoveId};
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::ids::{Epoch, IndexId, MoveId, VbucketId};
 use proto::model::moves::{MovePhase, MoveStage};
 use proto::model::topology::TopologyProvider;
 use proto::rpc::mutation::StreamMessage;
@@ -42,7 +42,7 @@ impl World {
         }
     }
 
-    /// Somebody says what it has.
+    /// Delivers a report of an indexer or the router.
     pub fn beat(&mut self, watcher: Watcher) {
         let ms = self.random.u64(300..700);
         self.after(ms, Event::Beat(watcher));
@@ -61,7 +61,7 @@ impl World {
         }
     }
 
-    /// Somebody hears of the catalog, and the source of epochs, from some member that may be behind.
+    /// Delivers the catalog, and epochs to the source, from a member that may lag behind.
     pub fn watch(&mut self, watcher: Watcher) {
         let ms = self.random.u64(40..260) + self.delay_ms();
         self.after(ms, Event::Watch(watcher));
@@ -134,7 +134,7 @@ impl World {
         self.tell_news(at);
     }
 
-    /// Each copy of an indexer shows what the history says.
+    /// Judges each copy of an indexer.
     fn judge_all(&mut self, at: usize, mark: &EpochMark) {
         for (slice, copy) in &self.indexers[at].copies {
             if copy.floor.is_some() {
@@ -179,7 +179,7 @@ impl World {
         }
     }
 
-    /// The source sends what is new; of that something may be lost or come twice.
+    /// Sends new messages of the source, some of which may be lost or repeated.
     pub fn pump(&mut self, at: usize) {
         let ms = self.random.u64(40..160);
         self.after(ms, Event::Pump(at));
@@ -204,7 +204,7 @@ impl World {
         }
     }
 
-    /// Loses and repeats some of what is sent; says whether something was lost.
+    /// Loses and repeats messages; true if something was lost.
     fn damage(&mut self, messages: &mut Vec<StreamMessage>) -> bool {
         let (loss, random) = (self.broken.loss, &mut self.random);
         let mut lost = false;
@@ -226,12 +226,14 @@ impl World {
             _ => true,
         });
         if random.u32(..400) < loss {
-            messages.push(StreamMessage::DropData);
+            // One stream has one projector, so this ends it.
+            let end = StreamMessage::StreamEnd { vbucket: VbucketId(0), at: Position::default() };
+            messages.push(end);
         }
         lost
     }
 
-    /// What a stream brings.
+    /// Delivers messages of a stream.
     pub fn stream(&mut self, at: usize, session: u64, messages: Vec<StreamMessage>) {
         for message in messages {
             let indexer = &mut self.indexers[at];
@@ -382,7 +384,7 @@ impl World {
     }
 }
 
-/// What a copy gives the target of a move: everything up to an epoch, if it has applied that and knows of the move.
+/// The copy sent to the target of a move: everything up to an epoch, if the source has applied it and knows of the move.
 fn export(source: &Indexer, index: IndexId, id: MoveId, mark: &EpochMark) -> Option<Copy> {
     let info = source.catalog.indexes.get(&index).filter(|_| source.up)?;
     let known = info.moves.iter().find(|m| m.id == id && m.stage == MoveStage::Catchup)?;

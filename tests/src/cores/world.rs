@@ -1,4 +1,4 @@
-//! The loop: events by their times, and how what is sent arrives, late, out of order or not at all.
+//! The event loop, and the network, which delays, reorders and loses messages.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -30,7 +30,7 @@ pub const ROUTER: NodeId = NodeId(30);
 /// The indexers.
 pub const INDEXERS: [NodeId; 4] = [NodeId(11), NodeId(12), NodeId(13), NodeId(14)];
 
-/// Who follows the catalog.
+/// A follower of the catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watcher {
     /// The source, which hears of epochs too.
@@ -41,7 +41,7 @@ pub enum Watcher {
     Indexer(usize),
 }
 
-/// What happens.
+/// An event.
 #[derive(Debug)]
 pub enum Event {
     /// A member's clock ticks.
@@ -137,7 +137,7 @@ impl Ord for Scheduled {
     }
 }
 
-/// What is broken now.
+/// The faults in effect.
 #[derive(Debug, Default)]
 pub struct Broken {
     /// Nothing breaks any more.
@@ -150,13 +150,13 @@ pub struct Broken {
     pub cut: Option<NodeId>,
 }
 
-/// All there is.
+/// The whole simulated cluster.
 pub struct World {
     /// The seed that all follows from.
     pub seed: u64,
     /// The true time.
     pub now_ms: u64,
-    /// Draws everything.
+    /// The generator of all random choices.
     pub random: fastrand::Rng,
     /// The coordinators.
     pub members: Vec<Member>,
@@ -166,9 +166,9 @@ pub struct World {
     pub indexers: Vec<Indexer>,
     /// The router.
     pub router: RouterModel,
-    /// Who sends DDL.
+    /// The client, which sends DDL.
     pub client: Client,
-    /// Who looks.
+    /// The judge.
     pub judge: Judge,
     /// What is broken now.
     pub broken: Broken,
@@ -176,7 +176,7 @@ pub struct World {
     pub faults: BTreeMap<&'static str, u64>,
     /// Events so far.
     pub events: u64,
-    /// A number that two runs of a seed have in common.
+    /// A hash of all events, equal in every run of a seed.
     pub trace: u64,
     /// Numbers of proposals.
     pub last_proposal: u64,
@@ -266,7 +266,7 @@ impl World {
         self.random.u64(1..10) + slow_ms
     }
 
-    /// Does nobody reach a member?
+    /// True if a member is unreachable.
     pub fn is_cut(&self, node: NodeId) -> bool {
         self.broken.cut == Some(node)
     }
@@ -336,7 +336,7 @@ impl World {
         }
     }
 
-    /// Does something with each leader: there may be two, of which one does not know yet that it is none.
+    /// Calls a function with each leader; there may be two, of which one does not know yet that it was replaced.
     fn each_leader(&mut self, mut work: impl FnMut(&mut Self, usize)) {
         for (at, member) in MEMBERS.into_iter().enumerate() {
             if !self.is_cut(member) && self.leading(at).is_some() {
@@ -363,7 +363,7 @@ impl World {
         self.each_leader(|world, at| {
             let true_ms = world.now_ms;
             let Some((leading, _, now_ms)) = world.leading(at) else { return };
-            // Only a router has leases; the newest heartbeat that a leader heard is what binds it.
+            // Only a router has leases, and its newest heartbeat binds the leader.
             if heartbeat.node == ROUTER {
                 leading.told = heartbeat.leases.iter().map(|(_, e)| (*e, true_ms)).collect();
             }

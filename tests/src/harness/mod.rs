@@ -1,4 +1,4 @@
-//! What tests share: a cluster in this process, `sextant dev` as a process of its own, and clients.
+//! Test fixtures: a cluster in this process, `sextant dev` as a process of its own, and clients.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -27,12 +27,12 @@ pub struct TestCluster {
 }
 
 impl TestCluster {
-    /// Starts a cluster of so many coordinators and indexers, and waits until it serves.
+    /// Starts a cluster with these numbers of coordinators and indexers, and waits until it serves.
     pub async fn start(coordinators: u64, indexers: u64) -> Self {
         Self::start_with(coordinators, indexers, None).await
     }
 
-    /// The same; its router runs no more scans at once than this.
+    /// Starts a cluster whose router runs at most `scans_max` scans at once.
     pub async fn start_with(coordinators: u64, indexers: u64, scans_max: Option<usize>) -> Self {
         let data = tempfile::tempdir().expect("a temporary directory");
         let env = Env::real();
@@ -93,13 +93,13 @@ pub async fn connect(address: SocketAddr) -> Client {
     let (client, connection) =
         tokio_postgres::connect(&parameters, NoTls).await.expect("a SQL session");
     tokio::spawn(async move {
-        // It ends with its client, or because the server is gone, which the client sees too.
+        // The connection ends with its client, or with the server, which the client notices too.
         let _ended = connection.await;
     });
     client
 }
 
-/// A number that this run repeats: of the environment's variable, else the one given.
+/// Returns a number from an environment variable, else the default: so that a failing run can be repeated.
 pub fn number_from_env(variable: &str, otherwise: u64) -> u64 {
     match std::env::var(variable) {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")),

@@ -1,4 +1,4 @@
-//! The product as its users run it: processes of the binary beside the test's own.
+//! Processes of the product's binary, as users run them.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Most time that a command may take to start or to end.
+/// Time limit for a command to start or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The binary: tests are built into `target/debug/deps`, it stands a directory above.
+/// The path of the binary: tests are built into `target/debug/deps`, and the binary is one directory above.
 pub fn binary() -> PathBuf {
     let test = std::env::current_exe().expect("the path of this test");
     let dir = test.ancestors().nth(2).expect("the target directory");
@@ -18,7 +18,7 @@ pub fn binary() -> PathBuf {
     binary
 }
 
-/// A run of the binary, to be given arguments.
+/// Returns a command that runs the binary.
 pub fn sextant() -> Command {
     let mut command = Command::new(binary());
     command.stdin(Stdio::null()).env_remove("SEXTANT_SQL");
@@ -55,7 +55,7 @@ pub(super) fn spawn_ready(command: &mut Command) -> (Child, String) {
     let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary starts");
     let stdout = child.stdout.take().expect("piped");
     let (line, lines) = std::sync::mpsc::channel();
-    // A line that never comes must not hold the test for ever.
+    // A missing line must not block the test for ever.
     std::thread::spawn(move || {
         let mut text = String::new();
         let _ended = BufReader::new(stdout).read_line(&mut text);
@@ -105,13 +105,13 @@ impl Dev {
         self.addresses[2]
     }
 
-    /// `kill -9`: nothing is flushed or said.
+    /// Kills the process with SIGKILL.
     pub fn kill(mut self) {
         self.child.kill().expect("a running process");
         self.child.wait().expect("a child");
     }
 
-    /// `kill -TERM`, and waits for the end.
+    /// Stops the process with SIGTERM and waits for its end.
     pub fn terminate(mut self) -> ExitStatus {
         let id = self.child.id().to_string();
         let sent = Command::new("sh").args(["-c", "kill -TERM \"$0\"", &id]).status();

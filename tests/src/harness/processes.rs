@@ -1,5 +1,5 @@
-//! A cluster in which each member is a process of its own, as operators run it: killed, started again from its
-//! data, and joined by others while it runs.
+//! A cluster with one process for each member, as operators run it. Members can be killed, restarted from their data, and
+//! joined by others.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
@@ -24,7 +24,7 @@ pub struct Processes {
     coordinators: Vec<(NodeId, String)>,
     directory: PeerDirectory,
     children: BTreeMap<u64, Child>,
-    /// Where each was told to listen: it comes back there.
+    /// The address of each member, kept over restarts.
     listen: BTreeMap<u64, String>,
     sql: SocketAddr,
     grpc: SocketAddr,
@@ -40,15 +40,15 @@ fn role(id: u64) -> &'static str {
     }
 }
 
-/// An address that nobody has taken; it is free until somebody else is quicker.
+/// Returns a free address; another process may take it before it is used.
 fn free_address() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("an address").to_string()
 }
 
 impl Processes {
-    /// Starts three coordinators, a projector, the indexers of these numbers (200 to 299) and a router, and
-    /// waits until all have joined.
+    /// Starts three coordinators, a projector, indexers with these numbers (200 to 299) and a router, and waits until all have
+    /// joined.
     pub async fn start(indexers: &[u64]) -> Self {
         let coordinators: Vec<_> =
             COORDINATORS.iter().map(|id| (NodeId(*id), free_address())).collect();
@@ -76,7 +76,7 @@ impl Processes {
         processes
     }
 
-    /// Starts a member, from its data where there is some; returns the line that it printed.
+    /// Starts a member, from its data if there is any, and returns the line that it printed.
     pub fn run(&mut self, id: u64) -> String {
         let listen = self.listen.entry(id).or_insert_with(free_address).clone();
         let members: Vec<_> =
@@ -134,7 +134,7 @@ impl Processes {
         connect(self.sql).await
     }
 
-    /// The coordinator that leads now.
+    /// The present leader of the coordinators.
     pub async fn leader(&self) -> u64 {
         eventually("a coordinator leads", || async {
             for (id, _) in &self.coordinators {

@@ -1,11 +1,11 @@
-//! Three cores on a bad network with bad disks, from one seed. What is proved, for every seed:
+//! Three Raft cores on a bad network with bad disks, from one seed. Checked for every seed:
 //!
 //! - no term has two leaders;
 //! - no two members apply different commands at one index, across crashes and snapshots;
 //! - a command whose outcome its proposer has seen is never lost;
 //! - when the faults end, all members agree and a proposal goes through.
 //!
-//! What is broken is a panic that names the seed.
+//! A violation is a panic that names the seed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use proto::model::ids::NodeId;
 /// The members.
 pub const MEMBERS: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
 
-/// Keeps what it applied.
+/// A state machine that records the applied commands.
 #[derive(Default)]
 pub struct Journal(Vec<(u64, Vec<u8>)>);
 
@@ -43,14 +43,14 @@ impl StateMachine for Journal {
     }
 }
 
-/// The settings of a member: snapshots come soon, and little of the log is kept.
+/// The settings of a member: early snapshots and a short log.
 pub fn config(member: NodeId) -> RaftConfig {
     let mut config = RaftConfig::new(member, MEMBERS.to_vec());
     (config.snapshot_entries, config.keep_entries) = (20, 5);
     config
 }
 
-/// What the members must agree on, as it was seen first.
+/// The facts on which all members must agree, as they were first observed.
 #[derive(Default)]
 pub struct Agreement {
     /// By term.
@@ -60,13 +60,13 @@ pub struct Agreement {
 }
 
 impl Agreement {
-    /// A member leads a term: the only one.
+    /// Records that a member leads a term, and checks that it is the only one.
     pub fn leads(&mut self, term: u64, member: NodeId) {
         let leader = *self.leaders.entry(term).or_insert(member);
         assert_eq!(leader, member, "two leaders in term {term}");
     }
 
-    /// A member has applied a command: the one that the others have there.
+    /// Records that a member applied a command, and checks that the others have the same one at its position.
     pub fn applied(&mut self, index: u64, data: &[u8]) {
         let known = self.applied.entry(index).or_insert_with(|| data.to_vec());
         assert!(known == data, "members differ at {index}");
@@ -109,9 +109,9 @@ pub struct World {
     seed: u64,
     random: fastrand::Rng,
     members: Vec<Member>,
-    /// What is on its way.
+    /// Messages in flight.
     pub network: Vec<RaftMessage>,
-    /// Out of 100: messages that are lost.
+    /// The percentage of lost messages.
     loss: u32,
     cut_off: Option<NodeId>,
     proposals: u64,
@@ -119,7 +119,7 @@ pub struct World {
     pub seen: Agreement,
     /// Commands whose outcome the proposer has seen.
     pub acknowledged: BTreeMap<u64, Vec<u8>>,
-    /// How often a member was so far behind that it got a snapshot.
+    /// The number of snapshots sent to members that were too far behind.
     pub snapshots_installed: u64,
 }
 
@@ -144,7 +144,7 @@ impl World {
         world
     }
 
-    /// Does something with a member, if it runs.
+    /// Calls a function with a member, if it runs.
     pub fn with_core(&mut self, at: usize, work: impl FnOnce(&mut RaftCore<Journal>)) {
         if let Some(running) = &mut self.members[at].running {
             work(&mut running.core);
@@ -177,7 +177,7 @@ impl World {
         self.network.extend(output.messages);
     }
 
-    /// Proposes a command to a member; was it accepted?
+    /// Proposes a command to a member; true if it was accepted.
     pub fn propose(&mut self, at: usize) -> bool {
         self.proposals += 1;
         let command = Bytes::from(format!("command {}", self.proposals));
@@ -206,7 +206,7 @@ impl World {
         self.with_core(at, |core| core.step(message).expect("no member has forgotten"));
     }
 
-    /// Writes what gathered, as one durable transaction; a crash may come in the middle.
+    /// Writes the gathered entries as one durable transaction; a crash may interrupt it.
     pub fn write(&mut self, at: usize) {
         let Some(running) = &mut self.members[at].running else { return };
         let writes: Vec<_> = running.writes.drain(..).collect();
@@ -289,7 +289,7 @@ impl World {
         }
     }
 
-    /// Which member leads.
+    /// The leading member.
     pub fn leader(&self) -> Option<usize> {
         let leads = |member: &Member| {
             member.running.as_ref().is_some_and(|running| running.core.role().leads)
@@ -309,7 +309,7 @@ impl World {
     }
 }
 
-/// Runs a seed: so many steps with faults, then none, and everything must be well.
+/// Runs a seed: some steps with faults, then steps without, after which all members must agree.
 pub fn run(seed: u64, steps: usize) -> World {
     let mut world = World::new(seed);
     (0..steps).for_each(|_| world.step());

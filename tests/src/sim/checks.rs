@@ -1,6 +1,6 @@
-//! What is checked beside the scans: while the cluster runs, that a term has one leader and that the catalog
-//! only goes forward; at the end, that no statement was split by an epoch or lost after it was acknowledged,
-//! that the coordinators' logs agree, and that what the indexers have on disk is whole.
+//! Checks beside the scans. While the cluster runs: each term has one leader, and the catalog only advances. At the end: no
+//! statement was split by an epoch or lost after its acknowledgment, the coordinators' logs agree, and the indexers' files
+//! are intact.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,10 +20,10 @@ use super::hosts::{Hosts, env, members};
 use super::truth::Truth;
 use super::{Shared, violation};
 
-/// How often the members are asked.
+/// Interval between two requests to the members.
 const ASK_EVERY: Duration = Duration::from_millis(150);
 
-/// Watches who leads and what the catalog is, for as long as it is polled.
+/// Watches leaders and catalogs until it is dropped.
 pub async fn watch_members(directory: Arc<dyn Directory>, router: Arc<Router>, summary: Shared) {
     let mut leaders: BTreeMap<u64, NodeId> = BTreeMap::new();
     let (mut cas, mut homes) = (0, BTreeMap::new());
@@ -57,7 +57,7 @@ pub async fn watch_members(directory: Arc<dyn Directory>, router: Arc<Router>, s
     }
 }
 
-/// A statement that was acknowledged: where it stands, and the ids that it wrote.
+/// An acknowledged statement: its positions and the ids that it wrote.
 pub type Acknowledged = (WritePosition, Vec<String>);
 
 /// An acknowledged statement stays in the source's history unless a failover takes it, and each epoch has all of it or nothing.
@@ -73,7 +73,7 @@ pub fn check_writes(
     };
     for (write, ids) in writes {
         for (vbucket, position) in &write.positions {
-            // What a failover took was there before.
+            // Mutations lost in a failover had been there before.
             let kept = match failovers {
                 true => truth.log_at(write.bucket, *vbucket, *position),
                 false => truth.present_log(write.bucket, *vbucket, *position),
@@ -88,7 +88,7 @@ pub fn check_writes(
     }
     // Whether a cut splits a statement is decided at the first epoch that covers some of it.
     for (write, ids) in writes.iter().filter(|(write, _)| write.positions.len() > 1) {
-        // Of a statement that a failover has torn only what survived counts.
+        // Of a statement that a failover tore apart, only the surviving part counts.
         let survived = |at: &(VbucketId, Position)| {
             !failovers || truth.present_log(write.bucket, at.0, at.1).is_some()
         };
@@ -110,7 +110,7 @@ pub fn check_writes(
     }
 }
 
-/// What stands on the disks after the run: the machines go down, and their files are read.
+/// Checks the disks after the run: the machines crash, and their files are read.
 pub fn check_disks(hosts: &Hosts, summary: &Shared) {
     let committed = summary.lock().expect("not poisoned").committed;
     let mut commands: BTreeMap<u64, (u64, Vec<u8>)> = BTreeMap::new();

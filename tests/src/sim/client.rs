@@ -1,4 +1,4 @@
-//! The client's end of a simulated cluster: two routers, as two processes would have them, and what runs statements.
+//! The client of a simulated cluster: two routers, as in two processes, and a backend that runs statements.
 
 use std::sync::Arc;
 

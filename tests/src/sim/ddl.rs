@@ -1,4 +1,4 @@
-//! DDL is linearizable: there is one order of all statements, each between its call and its answer, in which
+//! Judges that DDL is linearizable: there is one order of all statements, each between its call and its answer, in which
 //! every answer is right.
 //!
 //! Statements about different indexes do not meet, so each name has a history of its own. It is judged by
@@ -13,7 +13,7 @@ use proto::model::ids::IndexId;
 use proto::rpc::command::{Command, Outcome};
 use proto::{Error, ErrorCode};
 
-/// What a statement asks.
+/// A statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// CREATE INDEX; or with IF NOT EXISTS.
@@ -22,7 +22,7 @@ pub enum Asked {
     Drop { lenient: bool },
 }
 
-/// What it was answered.
+/// The answer to a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The index has this number.
@@ -41,14 +41,14 @@ enum Event {
     Return(usize),
 }
 
-/// What was asked and answered about all indexes.
+/// The calls and answers of all indexes.
 #[derive(Debug, Default)]
 pub struct History {
     statements: Vec<(String, Asked, Option<Answer>)>,
     events: Vec<Event>,
 }
 
-/// What an index may be: absent, there with a number that is not known yet, or there with this one.
+/// The state of an index: absent, present with an unknown number, or present with this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     Absent,
@@ -58,7 +58,7 @@ enum State {
 /// A state, and the statements under way that have led to it.
 type Configuration = (State, BTreeSet<usize>);
 
-/// What a command is to the history; `None` if it is no DDL about an index.
+/// Translates a command; `None` if it is no DDL about an index.
 pub fn asked(command: &Command) -> Option<(&str, Asked)> {
     match command {
         Command::CreateIndex { spec, if_not_exists, .. } => {
@@ -69,7 +69,7 @@ pub fn asked(command: &Command) -> Option<(&str, Asked)> {
     }
 }
 
-/// What an answer says; `None` if it does not say whether the statement has taken effect.
+/// Translates an answer; `None` if it does not tell whether the statement took effect.
 pub fn answer(outcome: &Result<Outcome, Error>) -> Option<Answer> {
     match outcome {
         Ok(Outcome::Index(index)) => Some(Answer::Made(*index)),
@@ -81,20 +81,20 @@ pub fn answer(outcome: &Result<Outcome, Error>) -> Option<Answer> {
 }
 
 impl History {
-    /// A statement is sent; says its number.
+    /// Records a call and returns its number.
     pub fn call(&mut self, name: &str, asked: Asked) -> usize {
         self.statements.push((name.to_owned(), asked, None));
         self.events.push(Event::Call(self.statements.len() - 1));
         self.statements.len() - 1
     }
 
-    /// It is answered.
+    /// Records an answer.
     pub fn answered(&mut self, statement: usize, answer: Answer) {
         self.statements[statement].2 = Some(answer);
         self.events.push(Event::Return(statement));
     }
 
-    /// What no order explains.
+    /// The violations: histories that no order explains.
     pub fn judge(&self) -> Option<String> {
         let mut names: BTreeMap<&str, BTreeSet<Configuration>> = BTreeMap::new();
         let mut under_way: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
@@ -135,7 +135,7 @@ impl History {
         all.filter(|(_, of)| of.0 == name).map(|(at, of)| (at, of.1, of.2)).collect()
     }
 
-    /// All that statements under way may make of some configurations, in any order.
+    /// All configurations that statements in progress can lead to, in any order.
     fn reachable(
         &self,
         from: &BTreeSet<Configuration>,
@@ -159,7 +159,7 @@ impl History {
     }
 }
 
-/// What a state becomes if a statement takes effect in it, which is to be answered, or was never.
+/// The state after a statement takes effect, given its answer, or without one.
 fn next(state: State, asked: Asked, answer: Option<Answer>) -> Option<State> {
     use State::{Absent, There};
     match (asked, state, answer) {

@@ -1,4 +1,4 @@
-//! What can become of the disks of simulated hosts while they are down, and of their contents.
+//! Faults of the disks of simulated hosts.
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +14,8 @@ const BUCKET: BucketId = BucketId(1);
 /// Where the processes have their files.
 const DATA: &str = "/data";
 
-/// A projector's disk is an older copy: mostly the end of a few vbuckets is gone, now and then a large part of all.
-/// False where nothing is.
+/// Replaces a projector's disk by an older copy: mostly the end of a few vbuckets is gone, sometimes a large part of all.
+/// False if the disk is empty.
 pub fn restore_older(host: &Host, hosts: &Hosts, random: &mut fastrand::Rng) -> bool {
     let deep = random.u8(..6) == 0;
     let lost = host.store.restore_older(BUCKET, |end| match random.u8(..4) {
@@ -29,7 +29,7 @@ pub fn restore_older(host: &Host, hosts: &Hosts, random: &mut fastrand::Rng) -> 
     !lost.is_empty()
 }
 
-/// Purges the source's log: mostly all that can go, sometimes the older half.
+/// Purges the source's log: mostly as much as possible, sometimes the older half.
 pub fn purge(store: &MemoryStore, random: &mut fastrand::Rng) {
     let Ok(extents) = store.extents(BUCKET) else { return };
     let half = random.u8(..4) == 0;

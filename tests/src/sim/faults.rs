@@ -1,5 +1,4 @@
-//! What breaks, and when: decided by the seed alone. Each fault lasts for a while and is mended; how many
-//! there were of each kind is in the summary.
+//! The faults of a run, drawn from the seed. Each fault lasts for a while and is repaired; the summary counts them by kind.
 //!
 //! | kind | what it is |
 //! |---|---|
@@ -26,18 +25,18 @@ use super::hosts::{Host, Hosts};
 use super::stages::{self, Stage};
 use super::{CALM, Shared};
 
-/// How long something stays broken, at most.
+/// Maximum duration of a fault.
 const BROKEN_MS_MAX: u64 = 4_000;
-/// How long a process is down that was started anew.
+/// Downtime of a restarted process.
 const RESTART: Duration = Duration::from_millis(300);
-/// Clocks are moved this often.
+/// Interval at which clocks advance.
 const CLOCK_STEP_MS: u64 = 100;
-/// A jump of a clock is up to so long.
+/// Maximum jump of a clock.
 const JUMP_MS_MAX: u64 = 3_600_000;
-/// A process goes on for so long after a failed file operation, at most.
+/// Maximum time that a process continues after a failed file operation.
 const WORN_MS_MAX: u64 = 20_000;
 
-/// Something that is broken.
+/// A fault in effect.
 #[derive(Debug, PartialEq)]
 enum Broken {
     /// A process is down.
@@ -82,7 +81,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Faults for so many simulated seconds.
+    /// Draws faults for this many simulated seconds.
     pub fn new(seed: u64, seconds: u64) -> Self {
         Self {
             random: fastrand::Rng::with_seed(seed ^ 0xfa17),
@@ -98,7 +97,7 @@ impl Faults {
         }
     }
 
-    /// Mends what has been broken for long enough, and breaks something if it is time. Called at each tick.
+    /// Repairs expired faults, and starts a new one if it is time. Called at each tick.
     pub fn drive(&mut self, sim: &mut Sim<'_>, hosts: &Hosts, summary: &Shared) {
         let now = sim.elapsed();
         self.move_clocks(now, hosts);
@@ -121,7 +120,7 @@ impl Faults {
         }
     }
 
-    /// Something has come to another stage just now: mostly the source loses a piece of its history, or a process dies.
+    /// Breaks something at a change of stage: mostly the source loses a piece of its history, or a process dies.
     fn break_at_stage(
         &mut self,
         now: Duration,
@@ -150,7 +149,7 @@ impl Faults {
         self.at_stages = Some(random);
     }
 
-    /// Has an indexer miss something, and the source purge it.
+    /// Makes an indexer miss mutations, and the source purge them.
     fn purge(&mut self, now: Duration, sim: &mut Sim<'_>, hosts: &Hosts, summary: &Shared) {
         let random = &mut self.purges;
         self.next_purge = now + Duration::from_millis(random.u64(1_000..5_000));
@@ -160,7 +159,7 @@ impl Faults {
         if self.is_down(&name) || self.is_damaged(&name) {
             return;
         }
-        // Mended in this order: the log is purged, then the indexer is back.
+        // The repairs run in this order: the log is purged, then the indexer comes back.
         self.broken.push((Broken::LongLog, end));
         if self.purges.bool() {
             self.crash(&name, end, sim, hosts);
@@ -220,7 +219,7 @@ impl Faults {
                 Some("clock_jump")
             }
             19 => {
-                // Nothing may grow any more.
+                // The disk accepts no growth.
                 host.fs.set_capacity(0);
                 self.broken.push((Broken::FullDisk(name), end));
                 Some("full_disk")
@@ -287,7 +286,7 @@ impl Faults {
         Some(kind)
     }
 
-    /// From here to the next start an error of the disk is the disk's fault.
+    /// Marks a disk as broken: until the next start, its errors are excused.
     fn excused(&mut self, host: &Host, broken: Broken, end: Duration) {
         host.excused.store(true, Ordering::Relaxed);
         self.broken.push((broken, end));
@@ -342,12 +341,12 @@ impl Faults {
         self.broken = still;
         for (broken, _) in over {
             match broken {
-                // It went down again just now.
+                // The process has just crashed again.
                 Broken::Down(name) if self.is_down(&name) => {}
                 Broken::Down(name) => {
                     let host = &hosts.all[&name];
                     host.fs.restart();
-                    // What is wrong with the disk is wrong after a restart too.
+                    // A fault of the disk outlasts a restart.
                     let damaged = self.is_damaged(&name);
                     host.excused.store(damaged, Ordering::Relaxed);
                     sim.bounce(name);
@@ -369,7 +368,7 @@ impl Faults {
                     self.broken.push((Broken::Worn(name), self.until.min(now + more)));
                 }
                 Broken::CrashInIo(name) | Broken::FailedIo(name) | Broken::Worn(name) => {
-                    // What has not struck yet must not meet the next process.
+                    // Faults that have not struck yet must not hit the next process.
                     hosts.all[&name].fs.forget_faults();
                     if !self.is_down(&name) {
                         self.crash(&name, now + RESTART, sim, hosts);
@@ -386,12 +385,12 @@ impl Faults {
         }
     }
 
-    /// Does a process go on that has met a failed file operation, or was about to?
+    /// True if a process continues after a failed file operation, or before one.
     fn goes_on(&mut self, name: &str) -> bool {
         !is_projector(name) && !self.is_down(name) && self.after_failed_io.bool()
     }
 
-    /// Clocks go, each at a rate of its own.
+    /// Advances the clocks, each at its own rate.
     fn move_clocks(&mut self, now: Duration, hosts: &Hosts) {
         let now_ms = now.as_millis() as u64;
         if now_ms < self.clock_moved_ms + CLOCK_STEP_MS {

@@ -1,5 +1,5 @@
-//! Hand-overs in the simulation: vbuckets of the pushed bucket go from projector to projector while all else goes on
-//! and breaks, and at the end none is on its way and all that the producer has is taken.
+//! Hand-overs in the simulation: vbuckets of the pushed bucket move between projectors under faults. At the end no transfer
+//! is in progress, and every mutation of the producer is stored.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use super::producer::Producer;
 use super::workload::{STATEMENT, Session};
 use super::{Shared, violation};
 
-/// After the faults have ended all hand-overs must have ended, and all be pushed, within this time.
+/// Time limit after the faults for all hand-overs to end and all mutations to be pushed.
 const SETTLE: Duration = Duration::from_secs(30);
 
-/// Begins hand-overs, or gives up those that are under way.
+/// Begins hand-overs, or cancels those in progress.
 pub(super) async fn step(random: &mut fastrand::Rng, session: &Session, summary: &Shared) {
     let bucket = session.bucket.name.clone();
     let command = match random.u8(..5) {
@@ -29,13 +29,13 @@ pub(super) async fn step(random: &mut fastrand::Rng, session: &Session, summary:
             Command::HandOver { bucket, vbuckets, to }
         }
     };
-    // One that is on its way elsewhere is refused.
+    // A vbucket that is being transferred elsewhere is refused.
     if let Ok(Ok(_)) = timeout(STATEMENT, session.backend.command(command)).await {
         summary.lock().expect("not poisoned").hand_overs_asked += 1;
     }
 }
 
-/// After the faults: nothing is on its way, and everything is taken.
+/// Checks after the faults: no transfer is in progress, and everything is stored.
 pub(super) async fn settle(producer: &Producer, session: &Session, summary: &Shared) {
     let deadline = Instant::now() + SETTLE;
     // Before it can push again what is missing.
@@ -59,7 +59,7 @@ pub(super) async fn settle(producer: &Producer, session: &Session, summary: &Sha
     }
 }
 
-/// Is no vbucket on its way? And where they are.
+/// The owners of all vbuckets, if no transfer is in progress.
 fn at_rest(session: &Session) -> (bool, Option<Homes>) {
     let catalog = session.router.catalog();
     let homes = catalog.buckets.get(&session.bucket.id).map(|bucket| Homes::clone(&bucket.homes));

@@ -1,5 +1,4 @@
-//! The simulated processes: each the real service behind the real transport, on files that lose what
-//! was not synced.
+//! The simulated processes: real services behind the real transport, on files that lose unsynced data.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,10 +26,10 @@ pub const VBUCKETS: u16 = 8;
 /// The projectors of a pushed bucket.
 pub const PROJECTORS: [u64; 2] = [100, 101];
 
-/// A host's software as turmoil wants it.
+/// The software of a host, in turmoil's terms.
 pub type HostResult = turmoil::Result;
 
-/// A simulated process: who it is, and what survives its crashes.
+/// A simulated process: its identity, and the state that survives its crashes.
 #[derive(Clone)]
 pub struct Host {
     /// Its number and role.
@@ -40,17 +39,17 @@ pub struct Host {
     /// Its disk.
     pub fs: SimFs,
     seed: u64,
-    /// How often it was started: each time it draws other numbers.
+    /// The number of starts; each start draws other random numbers.
     starts: Arc<AtomicU64>,
-    /// How many members the coordinator has.
+    /// The number of coordinators.
     coordinators: u64,
-    /// Are sources of moves kept for scans that began before?
+    /// True if sources of moves are kept for older scans.
     keep_sources: bool,
     /// Its clock.
     pub clock: Arc<SimClock>,
-    /// Its disk is broken: an error at its start is no fault of its own.
+    /// True if its disk is broken, which excuses an error at its start.
     pub excused: Arc<AtomicBool>,
-    /// Its process has ended by itself, and nothing of it may go on.
+    /// True if its process has ended by itself, so that none of its tasks may continue.
     pub ended: Arc<AtomicBool>,
     /// The documents, of a projector.
     pub store: Arc<MemoryStore>,
@@ -60,11 +59,11 @@ pub struct Host {
 pub struct Hosts {
     /// By name.
     pub all: BTreeMap<String, Host>,
-    /// Who pushes, where the bucket is a pushed one: then it has two projectors.
+    /// The producer, if the bucket is a pushed one; the bucket then has two projectors.
     pub producer: Option<Arc<Producer>>,
-    /// What is under way.
+    /// The stages in progress.
     pub stages: Stages,
-    /// When a disk was broken last, in milliseconds of simulated time.
+    /// The time of the last disk fault, in simulated milliseconds.
     pub disks_broken_at_ms: Arc<AtomicU64>,
 }
 
@@ -123,7 +122,7 @@ impl Hosts {
 }
 
 impl Hosts {
-    /// Lets go of the sources of moves at once.
+    /// Makes the sources of moves drop their copies at once.
     pub fn without_moved_sources(mut self) -> Self {
         self.all.values_mut().for_each(|host| host.keep_sources = false);
         self
@@ -151,8 +150,8 @@ impl Host {
         self.clock.unix_ms()
     }
 
-    /// Runs the process until it is crashed. One that a broken disk has ended waits for whoever ends all of its tasks
-    /// and starts it again, as a supervisor would; any other end is a violation.
+    /// Runs the process until it is crashed. A process that ends because of a broken disk waits for the faults to end all of its
+    /// tasks and start it again, as a supervisor would; any other end is a violation.
     pub async fn run(self) -> HostResult {
         let Err(error) = self.clone().serve().await else { return Ok(()) };
         let code = error.downcast_ref::<proto::Error>().map(|error| error.code);
@@ -171,7 +170,7 @@ impl Host {
         let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(Arc::clone(&peers)));
         let dir = PathBuf::from("/data");
         let id = self.info.id;
-        // A process of which the log or the store has failed ends.
+        // A process ends when its log or its store has failed.
         let stopped: BoxFuture<'static, ()>;
         // Kept alive beside the server.
         let _service: Box<dyn std::any::Any> = match self.info.role {
@@ -198,7 +197,7 @@ impl Host {
                 Box::new(service)
             }
             Role::Indexer => {
-                // So little memory that flushes and compactions happen all the time.
+                // Little memory, so that flushes and compactions are frequent.
                 let memory = Some(256 << 10);
                 let service =
                     services::start_indexer(self.info.clone(), dir, memory, &env, directory)

@@ -1,4 +1,4 @@
-//! What the coordinator publishes: the cut of each epoch, which nothing may change.
+//! The published epochs: the cut of an epoch never changes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

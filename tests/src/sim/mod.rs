@@ -1,14 +1,13 @@
-//! The simulation: the whole cluster (three coordinators, three indexers, one projector or two, a router) with
-//! its real transport, in one thread, from one seed; with crashes, restarts from what was synced, and
-//! cut connections; every scan judged by a model that shares no code with the product.
+//! The simulation: the whole cluster (three coordinators, three indexers, one or two projectors, a router) with its real
+//! transport, in one thread, from one seed, under crashes, restarts from synced data, and cut connections. A model that
+//! shares no code with the product judges every scan.
 //!
-//! What it proves, for the seeds that ran: each scan shows exactly the entries of its epoch, in order
-//! (I1, I3, I4); what was acknowledged is in the source's history, and stays (I7); no epoch splits a
-//! statement (I1); DDL is linearizable (`ddl`); a term of the coordinators has one leader and their logs
-//! agree; what indexers have on disk is whole; and after the faults stop, the cluster serves again within a
-//! bounded time.
+//! Checked for each seed: each scan shows exactly the entries of its epoch, in order
+//! (I1, I3, I4); acknowledged writes are in the source's history, and stay there (I7); no epoch splits a statement (I1); DDL
+//! is linearizable (`ddl`); each term of the coordinators has one leader, and their logs agree; the indexers' files are
+//! intact; and after the faults the cluster serves again within a bounded time.
 //!
-//! One seed is one process: thread-locals and address space are part of what a seed decides.
+//! One seed is one process, because thread-locals and the address space influence a run.
 
 mod checks;
 pub mod client;
@@ -41,12 +40,12 @@ use workload::Workload;
 /// Simulated time before the faults begin and after they end.
 const CALM: Duration = Duration::from_secs(5);
 
-/// Processes are polled, and messages delivered, this often: most of what a run costs.
+/// Interval of polling processes and delivering messages, which dominates the cost of a run.
 const TICK: Duration = Duration::from_millis(2);
-/// The longest that a message takes while nothing is slow.
+/// Maximum latency of a message without faults.
 const LATENCY_MAX: Duration = Duration::from_millis(5);
 
-/// What the workload and the driver share.
+/// State shared by the workload and the driver.
 pub type Shared = Arc<Mutex<Summary>>;
 
 /// Runs one seed.
@@ -74,7 +73,7 @@ pub fn run(seed: u64, seconds: u64) -> Summary {
     loop {
         match sim.step() {
             Ok(true) => break,
-            // What comes after a violation proves nothing.
+            // Later events prove nothing after a violation.
             Ok(false) if is_violated(&summary) => break,
             Ok(false) => faults.drive(&mut sim, &hosts, &summary),
             Err(error) => {
@@ -97,7 +96,7 @@ fn is_violated(summary: &Shared) -> bool {
     !summary.lock().expect("not poisoned").violations.is_empty()
 }
 
-/// Something that must not be.
+/// Records a violation.
 pub fn violation(summary: &Shared, what: String) {
     summary.lock().expect("not poisoned").violations.push(what);
 }

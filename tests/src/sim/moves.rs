@@ -1,5 +1,4 @@
-//! Moves in the simulation: slices go from node to node while everything else goes on and breaks, and at the
-//! end every copy of a slice must show the same.
+//! Moves in the simulation: slices move between nodes under faults, and at the end all copies of a slice must be equal.
 
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::workload::{STATEMENT, Session};
 use super::{Shared, violation};
 
-/// After the faults have ended all moves must have ended within this time.
+/// Time limit after the faults for all moves to end.
 const SETTLE: Duration = Duration::from_secs(90);
 
 /// Moves something, or asks the coordinator to.
@@ -56,7 +55,7 @@ pub(super) async fn step(random: &mut fastrand::Rng, session: &Session, summary:
             }])
         }
     };
-    // Much of this makes no sense and is refused.
+    // Many of these requests are invalid and refused.
     if let Ok(Ok(_)) = timeout(STATEMENT, session.backend.command(command)).await {
         summary.lock().expect("not poisoned").moves_asked += 1;
     }
@@ -117,7 +116,7 @@ pub(super) async fn settle(session: &Session, summary: &Shared) {
     }
 }
 
-/// All copies of a slice show the same at one epoch (I3).
+/// Checks that all copies of a slice are equal at one epoch (I3).
 async fn compare_copies(
     session: &Session,
     summary: &Shared,

@@ -1,5 +1,5 @@
-//! The judge: what an index must show at an epoch, by plain evaluation of the source's log up to the
-//! epoch's cut. It shares no encoder, no evaluator and no order with the product.
+//! The oracle: computes the content of an index at an epoch by plain evaluation of the source's log up to the epoch's
+//! cut. It shares no encoder, no evaluator and no order with the product.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use super::truth::Truth;
 pub struct SimIndex {
     /// Its name.
     pub name: &'static str,
-    /// What is declared.
+    /// The definition given to the product.
     pub sql: &'static str,
     /// The keys that a document has, `None` for MISSING.
     pub keys: fn(&Value) -> Vec<Vec<Option<Value>>>,
@@ -83,7 +83,7 @@ pub const INDEXES: [SimIndex; 4] = [
 /// An entry: its key parts, then the id.
 pub type Entry = (Vec<Option<Value>>, String);
 
-/// An entry, and what is included.
+/// An entry and its included value.
 pub type Shown = (Entry, Option<Value>);
 
 /// The documents of a bucket at a cut, in the history that it was made on.
@@ -107,7 +107,7 @@ pub fn documents(truth: &Truth, bucket: BucketId, cut: &Cut) -> BTreeMap<String,
     documents
 }
 
-/// What an index shows of some documents, in its order.
+/// The entries of an index for some documents, in its order.
 pub fn shown(index: &SimIndex, documents: &BTreeMap<String, Value>) -> Vec<Shown> {
     let of_document = |(id, document): (&String, &Value)| -> Vec<Shown> {
         let included = index.included.and_then(|name| field(document, name));

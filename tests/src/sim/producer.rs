@@ -1,19 +1,19 @@
-//! The source of a pushed bucket: a producer that numbers its own mutations and pushes them to whichever projector
-//! keeps their vbucket, while vbuckets go from one to the other.
+//! The source of a pushed bucket: a producer that numbers its own mutations and pushes them to the owners of their vbuckets,
+//! while vbuckets move between projectors.
 //!
-//! It does what sources do to a feed: it sends again what it does not know to be taken, sends some twice, and fails over
-//! to a shorter history, whose new branch the projectors hear of with the next push. Its own log, with those of
-//! histories that are no more, is what scans are judged by.
+//! The producer behaves like real feeds: it repeats mutations whose acknowledgment it did not receive, sends some twice, and
+//! fails over to a shorter history, whose new branch the projectors learn with the next push. Scans are judged by its log,
+//! including the logs of lost histories.
 //!
-//! After an error it asks what the vbucket has and goes on from there: the oldest branch that the projector does not
-//! know first, then the mutations up to where the next one begins. Where the projector cannot go back so far, because
-//! its log was purged, it pushes everything again on a branch from the beginning.
+//! After an error it asks for the vbucket's history and continues from there: first the oldest branch that the projector does
+//! not know, then the mutations up to the beginning of the next one. If the projector cannot go back that far because its
+//! log was purged, the producer pushes everything again on a branch from the beginning.
 //!
-//! A projector may come back from an older copy of its disk, and has lost what it had acknowledged. Nobody tells the
-//! producer: it is refused with its next push, which leaves a gap. Until then the judge knows what is not there.
+//! A projector may come back from an older copy of its disk, without mutations that it had acknowledged. The producer learns
+//! this when its next push, which leaves a gap, is refused. Until then the judge knows the loss.
 //!
-//! A producer that asks and pushes again what is missing would mend whatever a projector loses, so it is looked at
-//! each time: what was taken is there, or the judge knows why it is not.
+//! A producer that asks and pushes again would repair any loss of a projector. Each answer is therefore checked first: every
+//! acknowledged mutation is there, or the judge knows why it is not.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -29,7 +29,7 @@ use proto::{Error, ErrorCode, Result};
 use sextant::backend::ClusterBackend;
 use tokio::time::timeout;
 
-/// How long a push may take.
+/// Time limit of a push.
 const PUSH: Duration = Duration::from_secs(10);
 
 type Log = Vec<Arc<Mutation>>;
@@ -39,13 +39,13 @@ type Log = Vec<Arc<Mutation>>;
 struct Feed {
     branches: Branches,
     log: Log,
-    /// Histories that are no more.
+    /// Lost histories.
     past: Vec<(Branches, Log)>,
-    /// So much of the log is known to be taken.
+    /// The length of the log that is known to be stored.
     taken: usize,
-    /// Nobody knows what the projector has.
+    /// True if the projector's state is unknown.
     unsure: bool,
-    /// What the projector has lost of what was taken lies behind this; the judge alone knows.
+    /// The projector has lost acknowledged mutations behind this place; only the judge knows.
     lost_behind: Option<u64>,
     /// Some copy may lack what lies behind this, and may yet become the vbucket's: until a push says otherwise.
     lacks_behind: Option<u64>,
@@ -79,13 +79,13 @@ impl Feed {
         })
     }
 
-    /// A projector has all up to a place.
+    /// Records that a projector has everything up to a place.
     fn is_there(&mut self, seqno: u64) {
         let rest = self.lost_behind.filter(|_| seqno < self.log.len() as u64);
         self.lost_behind = rest.map(|behind| behind.max(seqno));
     }
 
-    /// What brings a vbucket on from where it is: a branch or none, and the mutations after it.
+    /// The next push of a vbucket: a branch or none, and the mutations after it.
     fn next_push(
         &self,
         there: &Branches,
@@ -108,7 +108,7 @@ impl Feed {
     }
 }
 
-/// Does a projector want everything again, because its log was purged?
+/// True if a projector needs everything again, because its log was purged.
 fn cannot_go_back(error: &Error) -> bool {
     let hint = error.hint.as_ref();
     error.code == ErrorCode::OutOfOrder && hint.is_some_and(|hint| hint.contains("at seqno 0"))
@@ -257,7 +257,7 @@ impl Producer {
         Ok(all)
     }
 
-    /// Is a mutation known to be taken?
+    /// True if a mutation is known to be stored.
     pub fn is_taken(&self, vbucket: VbucketId, position: Position) -> bool {
         let feed = &self.feeds()[usize::from(vbucket.0)];
         !feed.unsure
@@ -332,7 +332,7 @@ impl Producer {
             }
             None => (None, feed.taken..feed.log.len()),
         };
-        // Now and then something is sent twice.
+        // Some mutations are sent twice.
         if branch.is_none() && random.u8(..8) == 0 {
             range.start -= random.usize(..=2.min(range.start));
         }
@@ -370,7 +370,7 @@ impl Producer {
         (feed.position(position.seqno.0).vbuuid == position.vbuuid).then(|| log.to_vec())
     }
 
-    /// Does a position lie before another one, or at it, in the history that has the latter?
+    /// True if a position lies at or before another one, in the history of the latter.
     pub fn is_before(&self, vbucket: VbucketId, position: Position, end: Position) -> bool {
         let feeds = self.feeds();
         let history = feeds[usize::from(vbucket.0)].history_with(end);

@@ -1,5 +1,5 @@
-//! The simulated client's scans, each judged: it shows what the model has at the cut of its epoch, and has all that it
-//! was asked to have. Half of them are read while more is written.
+//! The scans of the simulated client, each judged: it shows the entries of the model at the cut of its epoch, and the epoch
+//! covers everything that was requested. Writes go on during half of the scans.
 
 use std::time::Duration;
 
@@ -26,24 +26,24 @@ type Found = (Vec<u8>, Shown);
 /// The first parts of the keys that are asked for: from the one up to before the other.
 type Between = (serde_json::Value, serde_json::Value);
 
-/// What a scan was asked.
+/// The request of a scan.
 struct Asked<'a> {
     index: &'a SimIndex,
     info: &'a IndexInfo,
     request: ScanRequest,
     /// Part of the index.
     between: Option<Between>,
-    /// Are included values asked for?
+    /// True if the scan asks for included values.
     include: bool,
     /// Rows of a page; unordered pages have virtual scans.
     pages: Option<u64>,
-    /// What it must have, unless it was lost since.
+    /// Positions that its epoch must cover, unless they were lost since.
     at_least: Option<WritePosition>,
     /// [`super::truth::Truth::losses`] when it was asked.
     losses: Vec<u64>,
-    /// It may not be refused.
+    /// True if the scan must not be refused.
     must: bool,
-    /// When it was asked.
+    /// The time of the request.
     began: Duration,
 }
 
@@ -160,14 +160,14 @@ impl Workload {
         (json!(low), json!(low + random.i64(..60)))
     }
 
-    /// May a scan not end in this error?
+    /// True if a scan must not end in this error.
     fn is_wrong(&self, asked: &Asked<'_>, error: &Error) -> bool {
         let of_the_lost = error.code == ErrorCode::InvalidParameter && self.is_lost(asked);
         let excused = !asked.must && self.is_excused(error, asked.began);
         !of_the_lost && !error.is_retry() && error.code != ErrorCode::Unknown && !excused
     }
 
-    /// Has a failover taken a part of the writes that `at_plus` asks for?
+    /// True if a failover has lost a part of the writes that `at_plus` asks for.
     fn is_lost(&self, asked: &Asked<'_>) -> bool {
         asked.at_least.as_ref().is_some_and(|last| {
             let lost = |(v, p): &(VbucketId, Position)| {

@@ -1,6 +1,5 @@
-//! What is under way in the cluster, as its client sees it, so that something can break just then: the source loses a
-//! piece of its history while an index is built, in each stage of a move, of a rollback, of a hand-over, or a process
-//! dies there. By chance alone such moments are met too seldom.
+//! The stages of builds, moves, rollbacks and hand-overs, as a client sees them, so that a fault can strike at a change of
+//! stage: the source loses a piece of its history, or a process dies. Random times meet such moments too rarely.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -19,21 +18,21 @@ pub enum Stage {
     Build(IndexId),
     /// A slice moves.
     Move(MoveId, MoveStage),
-    /// A rollback has come so far.
+    /// The stage of a rollback.
     Rollback(RollbackStage),
     /// A vbucket is handed over.
     HandOver(VbucketId),
 }
 
-/// The stages that there are.
+/// The stages in progress.
 pub type Stages = Arc<Mutex<BTreeSet<Stage>>>;
 
-/// Does something break at chosen stages in a seed?
+/// True if faults strike at changes of stage in this seed.
 pub fn are_chosen(seed: u64) -> bool {
     seed % 7 == 5
 }
 
-/// Says which stages there are, for ever.
+/// Watches the stages until it is dropped.
 pub async fn watch(router: Arc<Router>, stages: Stages) {
     loop {
         let now = of(&router.catalog());

@@ -1,4 +1,4 @@
-//! What a run did and found, and the sum over many.
+//! The summary of a run, and the total over many runs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// What a run did and found.
+/// The summary of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Summary {
     /// The seed.
@@ -31,7 +31,7 @@ pub struct Summary {
     pub scans_refused: u64,
     /// Indexes created or dropped.
     pub ddl: u64,
-    /// What was broken, by kind.
+    /// Faults, by kind.
     pub faults: BTreeMap<String, u64>,
     /// Rollbacks of the bucket.
     pub rollbacks: u64,
@@ -55,14 +55,14 @@ pub struct Summary {
     pub terms: u64,
     /// The last position of the coordinators' log that was committed.
     pub committed: u64,
-    /// All that happened and was answered, in its order, as a number: two runs of a seed have the same.
+    /// A hash of all events and answers in their order, equal in every run of a seed.
     pub trace: u64,
-    /// What must not be.
+    /// Violations.
     pub violations: Vec<String>,
 }
 
 impl Summary {
-    /// Something happened.
+    /// Adds an event to the trace.
     pub fn note(&mut self, what: impl fmt::Debug) {
         self.trace = xxh3_64_with_seed(format!("{what:?}").as_bytes(), self.trace);
     }
@@ -104,7 +104,7 @@ pub struct Total {
     pub copies_compared: u64,
     /// Data directories verified.
     pub directories_verified: u64,
-    /// What was broken, by kind.
+    /// Faults, by kind.
     pub faults: BTreeMap<String, u64>,
 }
 

@@ -1,4 +1,4 @@
-//! What really happened to the bucket, for the judge: the logs of its source, those of lost histories too.
+//! The true history of the bucket, for the judge: the logs of its source, including those of lost histories.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use proto::model::ids::{BucketId, VbucketId};
 
 use super::producer::Producer;
 
-/// Who knows what was written.
+/// The party that numbered the mutations.
 #[derive(Clone)]
 pub enum Truth {
     /// The projector of an embedded bucket numbered it.
@@ -53,7 +53,7 @@ impl Truth {
         }
     }
 
-    /// Does a position lie before another one, or at it, in the history that has the latter?
+    /// True if a position lies at or before another one, in the history of the latter.
     pub fn is_before(
         &self,
         bucket: BucketId,

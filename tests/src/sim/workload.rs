@@ -1,5 +1,5 @@
-//! What the simulated client does: declares and drops indexes, writes (`writes.rs`), and scans
-//! (`scans.rs`), for as long as there are faults; then everything must heal.
+//! The workload of the simulated client: it declares and drops indexes, writes (`writes.rs`) and scans (`scans.rs`) while
+//! there are faults; then the cluster must heal.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -29,9 +29,9 @@ use super::stages::{self, Stages};
 use super::truth::Truth;
 use super::{CALM, Shared, violation};
 
-/// How long a statement may take before its outcome counts as unknown.
+/// Time after which the outcome of a statement counts as unknown.
 pub(super) const STATEMENT: Duration = Duration::from_secs(15);
-/// After the faults end, this is how long the cluster may take to serve everything again.
+/// Time limit after the faults for the cluster to serve everything again.
 const HEAL: Duration = Duration::from_secs(30);
 
 /// The client.

@@ -1,4 +1,4 @@
-//! What is compared as a history goes on.
+//! The comparisons during a history.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Reads the store and the model and says where they differ.
+//! Reads the store and the model and reports differences.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use storage::{Rows, SliceStore, Snapshot};
 
 use super::shape::Known;
 
-/// What a comparison, or a step of a history, has come to.
+/// The result of a comparison or of a step of a history.
 pub type Verdict = Result<(), Finding>;
 
-/// Why a history ends early.
+/// The reason for the early end of a history.
 #[derive(Clone, Debug)]
 pub enum Finding {
-    /// The store said or showed what is not so.
+    /// The store returned something wrong.
     Wrong(String),
     /// A call, or a read, failed.
     Failed(Error),
@@ -128,7 +128,7 @@ fn pack(rows: &mut dyn Rows, block_rows: u64) -> proto::Result<Vec<Row>> {
     }
 }
 
-/// How much of a snapshot is read.
+/// The extent of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     /// One full scan and one other.
@@ -198,7 +198,7 @@ fn same_rows(found: &[Row], expected: &[Row]) -> Verdict {
     ))
 }
 
-/// Both stores and what may be asked of them.
+/// Both stores, and the epochs that they must answer.
 pub struct Pair<'a> {
     /// The store that is judged.
     pub real: &'a Arc<dyn SliceStore>,

@@ -1,5 +1,4 @@
-//! Runs whole histories, and sweeps over the places where one may break: a crash, or a failing file
-//! operation, at each of the operations that a clean run has.
+//! Runs whole histories, and sweeps over the file operations of a clean run: a crash or a failure at each of them.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -10,22 +9,22 @@ use super::compare::Verdict;
 use super::driver::Driver;
 use super::plan::Plan;
 
-/// What a history came to.
+/// The result of a history.
 #[derive(Clone, Copy, Debug)]
 pub struct Summary {
     /// File operations of the whole history.
     pub operations: u64,
-    /// How often the store was opened again.
+    /// The number of times that the store was opened again.
     pub recoveries: u32,
 }
 
-/// Runs a history to its end; the text says what went wrong and what led to it.
+/// Runs a history to its end; an error describes the violation and the steps before it.
 pub fn run(plan: &Plan) -> Result<Summary, String> {
     let driver = drive(plan, async |driver| driver.run().await)?;
     Ok(Summary { operations: driver.operations(), recoveries: driver.recoveries })
 }
 
-/// Does something with a new driver, on a runtime of its own whose time is simulated.
+/// Calls a function with a new driver, on a runtime with simulated time.
 pub fn drive(
     plan: &Plan,
     work: impl for<'a> AsyncFnOnce(&'a mut Driver) -> Verdict,
@@ -60,7 +59,7 @@ async fn caught(work: impl Future<Output = Verdict>) -> Result<(), String> {
     }
 }
 
-/// What befalls a workload in a sweep.
+/// The fault of a sweep.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
     /// The machine goes down, and up to two times more while the store recovers.

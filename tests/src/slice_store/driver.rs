@@ -1,9 +1,8 @@
-//! Puts a history to the store and to the model, and compares them as it goes.
+//! Applies a history to the store and to the model, and compares them.
 //!
-//! The driver plays all the parts that a slice store meets: the source, the coordinator that numbers the
-//! epochs and moves the horizon, the service that builds indexes, and the machine that goes down. It
-//! knows what it was promised (what is durable) and holds the store to it; see [`super::recover`] for
-//! what it does after a crash.
+//! The driver plays the environment of a storage engine: the source, the coordinator that numbers epochs and moves the horizon, the
+//! service that builds indexes, and the machine that crashes. It records the store's promises (durable epochs) and checks
+//! them; [`super::recover`] has its work after a crash.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,12 +26,12 @@ use super::shape::{Build, Edit, Known, Shape};
 use super::source::{Source, VBUCKETS, pack_documents};
 use super::{BUCKET, NODE, open_store};
 
-/// What any step may take, in simulated time.
+/// Time limit of a step, in simulated time.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A history in progress.
 pub struct Driver {
-    /// What it is like.
+    /// The plan.
     pub plan: Plan,
     pub(super) env: Env,
     pub(super) fs: SimFs,
@@ -51,14 +50,14 @@ pub struct Driver {
     /// Below the horizon: the epochs to which a rollback may go.
     pub points: Vec<Epoch>,
     epoch_next: u64,
-    /// What the store has promised to keep.
+    /// The newest epoch that the store has reported as durable.
     pub(super) durable: Epoch,
     pub(super) held: Vec<Held>,
     /// Chooses the steps.
     chooser: fastrand::Rng,
     /// Chooses how they are done and what is compared.
     pub(super) random: fastrand::Rng,
-    /// What happened, for a report.
+    /// The steps so far, for a report.
     pub trace: Arc<Mutex<Vec<String>>>,
     /// How often the store was opened again.
     pub recoveries: u32,
@@ -165,12 +164,12 @@ impl Driver {
         self.trace.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(line);
     }
 
-    /// May calls fail? After a crash, and after a fault, until the store was opened again.
+    /// True if calls may fail: after a crash or a fault, until the store is opened again.
     pub(super) fn is_excused(&self) -> bool {
         self.fs.is_crashed() || self.plan.fail_at.is_some_and(|at| self.fs.operations() >= at)
     }
 
-    /// Goes on after an error that the machine, and not the store, is to blame for.
+    /// Continues after an error of the simulated machine.
     async fn or_recover(&mut self, verdict: Verdict, pending: Option<&Op>) -> Verdict {
         match verdict {
             Err(Finding::Failed(error)) if self.is_excused() => {
@@ -203,7 +202,7 @@ impl Driver {
         floors.chain(gaps.map(|pair| pair[1].epoch)).max().unwrap_or_default()
     }
 
-    /// Does the newest epoch cover a build's snapshot?
+    /// True if the newest epoch covers a build's snapshot.
     pub fn covers_build(&self, known: &Known) -> bool {
         let (Some(mark), Some(build)) = (self.marks.last(), &known.build) else { return false };
         build.cut.as_ref().is_some_and(|cut| {

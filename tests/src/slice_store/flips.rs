@@ -1,8 +1,7 @@
-//! Flips bits in the files that a history has left. The store must name the damaged file, or show the
-//! right rows; nothing between.
+//! Flips bits in the files of a history. The store must name the damaged file, or return the right rows.
 //!
-//! One thing is allowed besides: what was written last may be taken for torn and be dropped, so that
-//! older epochs are shown, and shown rightly. How often that was is counted.
+//! One more outcome is allowed: the store may take the last write for torn and drop it, so that it shows older epochs, and
+//! shows them correctly. The result counts these cases.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +19,7 @@ use super::{BUCKET, open_whole};
 /// Bytes at both ends of a file that are always tried: magic numbers, versions, footers.
 const ENDS: usize = 12;
 
-/// What flipping bits has come to.
+/// The outcomes of flipped bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flips {
     /// Bits that were flipped.
@@ -115,7 +114,7 @@ impl Driver {
     }
 }
 
-/// Does an error say that this file is damaged?
+/// True if an error names this file as damaged.
 fn names(error: &Error, path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
     error.code.kind() == ErrorKind::Operator

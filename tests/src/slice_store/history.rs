@@ -1,6 +1,6 @@
-//! Chooses what happens next in a history. The choice follows from the seed and from what the history
-//! has come to, and only what the trait allows is chosen: a build is finished when an epoch covers its
-//! snapshot, a rollback goes to an epoch that every index can still answer, or to a rollback point.
+//! Chooses the next step of a history, from the seed and the present state. Only valid steps are chosen: a build is
+//! finished when an epoch covers its snapshot, and a rollback returns to an epoch that every index can still answer, or to a
+//! rollback point.
 
 use proto::model::ids::{Epoch, Generation, IndexId, SliceNo};
 use storage::Grouping;
@@ -27,7 +27,7 @@ pub enum Op {
         all: bool,
         /// On another parent than the last epoch: one was missed.
         gap: bool,
-        /// What no scan asks for any more.
+        /// The horizon.
         horizon: Epoch,
     },
     /// A build begins.

@@ -1,5 +1,5 @@
-//! What judges the slice store: a model behind the same trait, random histories that both are put
-//! through, crashes and faults at every file operation, and bits flipped in its files.
+//! The judge of the storage engine: a model behind the same trait, random histories applied to both, crashes and faults
+//! at every file operation, and bits flipped in its files.
 //!
 //! | part | what it is |
 //! |---|---|

@@ -159,3 +159,27 @@ async fn a_rollback_that_was_cut_short_leaves_nothing_ahead_of_its_bucket() {
         }
     }
 }
+
+/// The log has two rollbacks, and the second goes back further than the first. A restart replays both.
+#[tokio::test]
+async fn a_restart_after_two_rollbacks_stands_where_the_second_led() {
+    let dir = Path::new("/node");
+    let (env, _, _fs) = sim::world(7);
+    let (store, before) = stored(&env, dir).await;
+    let follows = |n: u64, parent: Epoch| {
+        let mut epoch = epoch(n);
+        epoch.mark.parent = parent;
+        epoch
+    };
+    store.truncate(&epoch(4).mark, NEWEST).await.unwrap();
+    store.apply(follows(6, Epoch(4))).await.unwrap();
+    store.truncate(&epoch(POINT.0).mark, Epoch(6)).await.unwrap();
+    store.apply(follows(7, POINT)).await.unwrap();
+    store.wait_durable(BUCKET, Epoch(7)).await.unwrap();
+    let floor = store.indexes()[0].floor;
+    drop(store);
+    let store = open(&env, dir);
+    assert_eq!(store.committed(BUCKET), Epoch(7));
+    assert_eq!(store.indexes()[0].floor, floor, "no epoch was skipped");
+    assert_eq!(shown(&store, POINT), before);
+}

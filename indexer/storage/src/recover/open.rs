@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 
 use proto::env::{Env, create_dir_durably};
 use proto::model::cut::EpochMark;
-use proto::model::ids::NodeId;
+use proto::model::ids::{Epoch, NodeId};
 use proto::{Error, Result};
 use tokio::sync::Notify;
 
@@ -177,7 +177,7 @@ impl Replay<'_> {
                     (dead.bucket, dead.above, dead.to) == (mark.bucket, mark.epoch, to)
                 };
                 if self.manifest.dead.iter().any(of) {
-                    self.went_back(mark);
+                    self.went_back(mark, to);
                 } else {
                     // A crash came before all indexes had gone back.
                     // What was built or has arrived since is not about it.
@@ -200,12 +200,16 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// All indexes have gone back here. Where the node had no epoch of that age itself, since its slices had come from
-    /// other copies, nothing else in the log says so.
-    fn went_back(&self, mark: EpochMark) {
+    /// Applies a rollback that all indexes have in their manifests already. Its records say two things that no manifest
+    /// does: the bucket stands at the rollback point even if the node had no epoch that old itself, since its slices
+    /// came from other copies; and it no longer stands in the epochs that the rollback has undone, also where an
+    /// earlier record of the log had led there.
+    fn went_back(&self, mark: EpochMark, to: Epoch) {
         let mut buckets = lock(&self.state.buckets);
         let progress = buckets.entry(mark.bucket).or_default();
-        if progress.applied.as_ref().is_none_or(|applied| applied.epoch < mark.epoch) {
+        // A manifest may know a later epoch than this record: one that came after the rollback.
+        let stays = |applied: &EpochMark| applied.epoch == mark.epoch || applied.epoch > to;
+        if !progress.applied.as_ref().is_some_and(stays) {
             progress.durable = mark.epoch;
             progress.logged = Some(mark.clone());
             progress.applied = Some(mark);

@@ -22,7 +22,7 @@ use crate::rpc::api::{
 };
 use crate::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 
-/// The source of a bucket; `node` finds the projectors.
+/// Returns the source of a bucket; `node` looks up its projectors.
 pub fn source_of(
     directory: &dyn Directory,
     bucket: &BucketInfo,
@@ -37,7 +37,7 @@ pub fn source_of(
         return find(*one);
     }
     let parts = homes.iter().map(|id| Ok((*id, find(*id)?))).collect::<Result<_>>()?;
-    // One that is coming may be gone again; nobody depends on it yet.
+    // A joining projector may be gone again; nothing depends on it yet.
     let coming = bucket.homes.coming();
     let coming = coming.iter().filter_map(|id| Some((*id, find(*id).ok()?))).collect();
     let (vbuckets, homes) = (bucket.vbuckets, Arc::clone(&bucket.homes));
@@ -48,9 +48,9 @@ pub fn source_of(
 pub struct Source {
     vbuckets: u16,
     homes: Arc<Homes>,
-    /// The homes, ascending.
+    /// The projectors that own vbuckets, ascending.
     parts: BTreeMap<NodeId, Arc<dyn ProjectorApi>>,
-    /// Projectors that keep nothing yet and may soon.
+    /// Projectors that own no vbucket yet and are the target of a transfer.
     coming: Vec<(NodeId, Arc<dyn ProjectorApi>)>,
 }
 
@@ -62,7 +62,7 @@ impl Source {
         })
     }
 
-    /// Is what a projector has told of all that it is the home of?
+    /// Checks that a projector's answer covers all vbuckets that it owns.
     fn check(&self, projector: NodeId, told: &VbucketSet) -> Result<VbucketSet> {
         let wanted = self.homes.kept_by(projector);
         if let Some(vbucket) = wanted.iter().find(|vbucket| !told.contains(*vbucket)) {
@@ -81,7 +81,7 @@ impl ProjectorApi for Source {
             .with_hint("push mutations with their positions"))
     }
 
-    /// Documents of one projector are as they are at one moment.
+    /// The documents of one projector are read at one moment.
     async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
         let mut of_each: BTreeMap<NodeId, (Vec<usize>, Vec<String>)> = BTreeMap::new();
         let asked = ids.len();
@@ -102,8 +102,8 @@ impl ProjectorApi for Source {
         Ok(documents)
     }
 
-    /// Each projector gets what it is the home of. The answer is of those that took their part; after an error some
-    /// of the request may be kept, as a push to one projector may be.
+    /// Sends each projector the part for the vbuckets that it owns. The answer covers the parts that were taken; after an
+    /// error some of the request may be stored, as with a push to one projector.
     async fn push(&self, request: PushRequest) -> Result<PushReply> {
         let mut of_each: BTreeMap<NodeId, PushRequest> = BTreeMap::new();
         let PushRequest { bucket, branches, mutations } = request;
@@ -136,7 +136,7 @@ impl ProjectorApi for Source {
             let told = self.check(*projector, &place.kept)?;
             match told == place.kept {
                 true => Ok(place),
-                // It has not heard yet that a vbucket went elsewhere: its fingerprint has too much.
+                // The projector does not know yet that it lost a vbucket, so its fingerprint includes too much.
                 false => Err(Error::unavailable("a vbucket is being handed over")),
             }
         });

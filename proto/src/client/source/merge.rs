@@ -1,20 +1,20 @@
-//! Several streams of one bucket as one.
+//! Merges the streams of a bucket's projectors into one.
 //!
-//! Each projector of a bucket streams the vbuckets that it keeps. What this makes of their messages is what one
-//! projector that kept all would send, so that an indexer need not know how many there are:
+//! Each projector of a bucket streams the vbuckets that it owns. The merged stream is the one that a single projector with
+//! all vbuckets would send, so that an indexer need not know how many projectors there are:
 //!
-//! - `Begin`, when all have begun: each vbucket by exactly one of them, all for the same indexes;
-//! - `History`, when all that bring something have told theirs, and again when a part of it changes;
-//! - frames as they come, and each stability timestamp when the first brings it;
-//! - an index joins or leaves when *all* streams say so: a stream that says so is not read on before the others
-//!   have come as far, so that the place where the index joins is one cut, as if there were one stream.
+//! - `Begin`, once all streams have begun: each vbucket on exactly one of them, all for the same indexes;
+//! - `History`, once all streams with vbuckets have sent theirs, and again when a part of it changes;
+//! - frames as they arrive, and each stability timestamp when the first stream sends it;
+//! - an index joins or leaves when *all* streams say so. A stream that says so is not read further until the others
+//!   reach the same point, so that the index joins at one cut, as in a single stream.
 //!
-//! A vbucket that is handed over ends on one stream (STREAM_END) and begins on another (STREAM_BEGIN), at the same
-//! place. Each END matches a BEGIN of its own stream; a stream that begins a vbucket before the other has ended it
-//! is not read on until then. Where they do not meet, because a projector died or a stream is too far behind, this
-//! stream ends, and its reader opens one from its watermarks: the new home has the vbucket's past too.
+//! A vbucket that is handed over ends on one stream (STREAM_END) and begins on another (STREAM_BEGIN), at the same place.
+//! Each END matches a BEGIN of the same stream. A stream that begins a vbucket before the other stream has ended it is
+//! not read further until then. If the two never meet, because a projector died or a stream is too far behind, the
+//! merged stream ends, and its reader opens a new one from its watermarks; the new owner has the vbucket's past too.
 //!
-//! This core does no I/O. Who feeds it ends the stream where [`Merge::waits`] is true for long.
+//! This core does no I/O. Its driver ends the stream if [`Merge::waits`] stays true for long.
 
 use std::sync::Arc;
 
@@ -26,12 +26,12 @@ use crate::model::ids::{Epoch, NodeId, VbucketId};
 use crate::model::index::IndexInfo;
 use crate::rpc::mutation::StreamMessage;
 
-/// What is known of the streams.
+/// The state of the merged streams.
 pub struct Merge {
     parts: Vec<Part>,
-    /// Which part brings each vbucket.
+    /// The part that streams each vbucket.
     home: Vec<Option<usize>>,
-    /// The end of the frames that were given on.
+    /// The end of the frames passed on.
     at: Cut,
     logs: Vec<Branches>,
     told: Option<Arc<FailoverLogs>>,
@@ -54,19 +54,19 @@ struct Part {
     begin: Option<(Cut, Vec<Arc<IndexInfo>>)>,
     has_told: bool,
     held: Option<Held>,
-    /// It brings nothing and says something else of the indexes: it is not heard any more.
+    /// The part has no vbuckets and disagrees about the indexes: its messages are ignored.
     is_left_out: bool,
 }
 
-/// What a part is not read on for.
+/// The reason for not reading a part further.
 enum Held {
-    /// All others are to say the same of an index.
+    /// All other parts must report the same change of an index.
     Index(StreamMessage),
-    /// Another part is to end the vbucket.
+    /// Another part must end the vbucket first.
     Vbucket(VbucketId, Position),
 }
 
-/// Two streams' words on the same index as one, the newer, if frames do not depend on what differs.
+/// Combines two streams' records of one index into the newer one, if frames do not depend on the difference.
 fn agreed(one: Arc<IndexInfo>, other: &Arc<IndexInfo>) -> Option<Arc<IndexInfo>> {
     let frames_of = |index: &IndexInfo| {
         (index.id, index.generation, Arc::clone(&index.topology), index.moves.clone())
@@ -77,7 +77,7 @@ fn agreed(one: Arc<IndexInfo>, other: &Arc<IndexInfo>) -> Option<Arc<IndexInfo>>
     Some(if one.revision < other.revision { Arc::clone(other) } else { one })
 }
 
-/// Do two messages say the same of an index?
+/// True if two messages report the same change of an index.
 fn same(one: &StreamMessage, other: &StreamMessage) -> bool {
     match (one, other) {
         (
@@ -93,7 +93,7 @@ fn disagree() -> Error {
 }
 
 impl Merge {
-    /// Streams of these projectors, of a bucket of so many vbuckets.
+    /// Creates the merge of the streams of these projectors, for a bucket with this number of vbuckets.
     pub fn new(vbuckets: u16, projectors: impl IntoIterator<Item = NodeId>) -> Self {
         let part = |projector| Part {
             projector,
@@ -114,7 +114,7 @@ impl Merge {
         }
     }
 
-    /// Is a part to be read on?
+    /// True if a part may be read further.
     pub fn reads(&self, part: usize) -> bool {
         let part = &self.parts[part];
         !part.is_left_out
@@ -126,13 +126,13 @@ impl Merge {
             }
     }
 
-    /// Does one part wait for another, or a vbucket for its home?
+    /// True if a part waits for another one, or a vbucket for its owner.
     pub fn waits(&self) -> bool {
         let is_held = |part: &Part| part.held.is_some() && !part.is_left_out;
         self.parts.iter().any(is_held) || self.home.contains(&None)
     }
 
-    /// A part's next message, and what it makes.
+    /// Takes a part's next message and returns the messages of the merged stream.
     pub fn message(&mut self, part: usize, message: StreamMessage) -> Result<Vec<StreamMessage>> {
         match message {
             StreamMessage::Begin { at, indexes, vbuckets } => {
@@ -174,7 +174,6 @@ impl Merge {
                 self.stream_end(part, vbucket, at)?;
                 Ok(Vec::new())
             }
-            StreamMessage::DropData => Ok(vec![StreamMessage::DropData]),
         }
     }
 
@@ -182,7 +181,7 @@ impl Merge {
         Error::internal(format!("the stream of projector {}: {what}", self.parts[part].projector))
     }
 
-    /// All have begun: do they make one stream?
+    /// Checks, once all parts have begun, that together they make one stream.
     fn begin(&mut self) -> Result<Vec<StreamMessage>> {
         let Some(begins) =
             self.parts.iter_mut().map(|part| part.begin.clone()).collect::<Option<Vec<_>>>()
@@ -203,7 +202,7 @@ impl Merge {
             return Err(Error::unavailable(format!("vbucket {vbucket} is being handed over")));
         }
         let mut agreed_on: Option<Vec<Arc<IndexInfo>>> = None;
-        // Those that bring something first: what they say counts.
+        // Parts with vbuckets come first: their records of the indexes count.
         let mut order: Vec<_> =
             begins.into_iter().map(|(_, indexes)| indexes).enumerate().collect();
         order.sort_by_key(|(n, _)| self.parts[*n].vbuckets.is_empty());
@@ -238,7 +237,7 @@ impl Merge {
                 *branches = logs.get(vbucket).cloned().unwrap_or_default();
             }
         }
-        // What brings nothing has nothing to tell that anybody waits for.
+        // A part without vbuckets is not waited for.
         let tells = |part: &Part| part.has_told || part.is_left_out || part.vbuckets.is_empty();
         if !self.parts.iter().all(tells) {
             return Vec::new();
@@ -253,7 +252,7 @@ impl Merge {
         vec![StreamMessage::History(logs)]
     }
 
-    /// Have all come to the same place in what is said of the indexes?
+    /// True if all parts have reached the same change of the indexes.
     fn index(&mut self) -> Result<Vec<StreamMessage>> {
         let held = self.parts.iter().filter(|part| !part.vbuckets.is_empty());
         let held = held.map(|part| match &part.held {
@@ -321,7 +320,7 @@ impl Merge {
         self.take(next, vbucket, at)
     }
 
-    /// A vbucket without a home begins on a part.
+    /// Begins a vbucket without an owner on a part.
     fn take(&mut self, part: usize, vbucket: VbucketId, at: Position) -> Result<()> {
         if at.seqno != self.at.get(vbucket).seqno {
             let what = format!("vbucket {vbucket} goes on at {}, not where it ended", at.seqno);

@@ -1,12 +1,13 @@
-//! A bucket's projectors as one source.
+//! The projectors of a bucket as one source.
 //!
-//! An embedded bucket is at one projector, and then [`source_of`] is that projector. The vbuckets of a pushed one may
-//! be spread, and on their way ([`crate::model::homes`]): then it is a [`Source`], which asks all of them and puts their answers together:
-//! coordinators, indexers and routers follow a bucket without knowing how many projectors it has.
+//! The vbuckets of an embedded bucket are at one projector, which is then the source ([`source_of`]). The vbuckets of a
+//! pushed bucket may be spread over several projectors, and some may be in transfer ([`crate::model::homes`]): the
+//! source is then a [`Source`], which asks all of them and combines their answers. Coordinators, indexers and routers
+//! follow a bucket without knowing how many projectors it has.
 //!
-//! What the caller's catalog says of the homes may be old, and so may what a projector knows. So every answer
-//! tells which vbuckets it is of, and an answer that is put together is of each vbucket once, from its home, or it is
-//! refused (`Unavailable`) and asked for again a moment later.
+//! The caller's catalog may be out of date, and so may a projector's. Every answer therefore names the vbuckets that it
+//! covers. A combined answer covers each vbucket exactly once, from its owner; otherwise the call fails with
+//! `Unavailable`, and the caller retries.
 
 mod joined;
 mod merge;

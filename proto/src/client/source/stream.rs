@@ -17,17 +17,17 @@ use crate::model::ids::NodeId;
 use crate::rpc::api::ResultStream;
 use crate::rpc::mutation::{BackfillMessage, KeyVersionsReader, KeyVersionsWriter, StreamMessage};
 
-/// How long one stream waits for another: for the same index, or for the end of a vbucket.
+/// Maximum time that one stream waits for another: for the same index, or for the end of a vbucket.
 const HELD_MAX: Duration = Duration::from_secs(2);
-/// How long the stream of a projector that keeps nothing yet, and its first message, are waited for.
+/// Maximum wait for the stream and the first message of a projector that owns no vbucket yet.
 const COMING_WAIT: Duration = Duration::from_millis(500);
-/// Bytes of documents in a message that several projectors' make, about.
+/// Approximate bytes of documents in a message merged from several projectors.
 const DOCUMENTS_BYTES: usize = 1 << 20;
 
 struct Merged {
     merge: Merge,
     streams: Vec<ResultStream<StreamMessage>>,
-    /// The part that is asked first; each gets its turn.
+    /// The part to poll first; it rotates.
     turn: usize,
     ready: VecDeque<StreamMessage>,
     /// Runs while some part waits for another.
@@ -35,7 +35,7 @@ struct Merged {
     ended: bool,
 }
 
-/// Several maintenance streams as one. Bounded: a part is read only when its message can be given on.
+/// Merges several maintenance streams. Memory is bounded: a part is read only if its message can be passed on.
 pub(super) fn merged(
     vbuckets: u16,
     streams: Vec<(NodeId, ResultStream<StreamMessage>)>,
@@ -46,8 +46,8 @@ pub(super) fn merged(
     Box::pin(Merged { merge, streams, turn: 0, ready, held, ended: false })
 }
 
-/// The stream of a projector that keeps nothing yet, once it has begun; none where that does not come soon. Nobody
-/// depends on it before a vbucket has gone there, and all others would wait for its `Begin`.
+/// Opens the stream of a projector that owns no vbucket yet; `None` if it does not begin soon. Nothing depends on it before
+/// a vbucket is transferred to it, and all other streams would wait for its `Begin`.
 pub(super) async fn begun(
     projector: NodeId,
     opened: impl Future<Output = Result<ResultStream<StreamMessage>>>,
@@ -134,8 +134,8 @@ impl Stream for Merged {
     }
 }
 
-/// The rests of several backfills as one that begins at a cut, in the order of the ids, as each of them is. The
-/// snapshots were all taken before, so that the cut is of all of them.
+/// Merges several backfills into one that begins at a cut, in the order of document ids, as each of them is. All
+/// snapshots were taken before, so that the cut covers all of them.
 pub(super) fn backfills(
     cut: Cut,
     mut rest: Vec<ResultStream<BackfillMessage>>,
@@ -162,13 +162,13 @@ pub(super) fn backfills(
 /// The documents of one projector.
 struct Part {
     stream: ResultStream<BackfillMessage>,
-    /// Of its last message: ids and packed key-versions.
+    /// The documents of its last message: ids and packed key-versions.
     documents: VecDeque<(String, Bytes)>,
     is_whole: bool,
 }
 
 impl Part {
-    /// Reads on where nothing is left.
+    /// Reads the next message if no document is left.
     async fn fill(&mut self) -> Result<()> {
         while self.documents.is_empty() && !self.is_whole {
             match self.stream.next().await.transpose()? {

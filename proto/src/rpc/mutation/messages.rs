@@ -88,8 +88,6 @@ pub enum StreamMessage {
     /// after `Begin`, also on an idle bucket. A sender limits the bytes of frames ahead of the newest timestamp that it
     /// has sent, so that the memory of a receiver, which gathers frames until their cut is known, is bounded too.
     Epoch(EpochMark),
-    /// The node fell behind what the stream keeps: it opens a new one from its watermarks.
-    DropData,
 }
 
 /// Bytes of a frame besides its body.
@@ -116,10 +114,7 @@ impl StreamMessage {
             Self::Frames(frames) => frames.iter().map(Frame::bytes).sum(),
             Self::Epoch(mark) => cut(&mark.cut),
             Self::History(logs) => logs.iter().map(|(_, b)| (1 + b.len()) * POSITION_BYTES).sum(),
-            Self::IndexLeave { .. }
-            | Self::DropData
-            | Self::StreamBegin { .. }
-            | Self::StreamEnd { .. } => 0,
+            Self::IndexLeave { .. } | Self::StreamBegin { .. } | Self::StreamEnd { .. } => 0,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Numbers in keys: whole parts, fractions and doubles, as the head of `key` lays them out.
+//! Encoding of numbers in keys: whole parts, fractions and doubles, in the format of the head of `key`.
 
 use super::reader::{NUMBER_FIRST, NUMBER_LAST, Reader, ZERO, corrupt};
 use crate::Result;
@@ -9,7 +9,7 @@ const NEGATIVE_TINY: u8 = ZERO - 1;
 const POSITIVE_TINY: u8 = ZERO + 1;
 const POSITIVE_HUGE: u8 = NUMBER_LAST;
 
-/// 2^56: fractions are kept as so many parts of one.
+/// 2^56: fractions are stored as multiples of 1 / 2^56.
 const FRACTION_UNITS: f64 = 72_057_594_037_927_936.0;
 const FRACTION_BYTES: usize = 7;
 
@@ -82,7 +82,7 @@ pub(super) fn decode(tag: u8, reader: &mut Reader<'_>) -> Result<Number> {
     decoded?.ok_or_else(|| corrupt("a number is not in its one form"))
 }
 
-/// None where the bytes are not the ones that the encoder writes for any number.
+/// `None` if the encoder writes these bytes for no number.
 fn decode_positive(tag: u8, negative: bool, reader: &mut Reader<'_>) -> Result<Option<Number>> {
     if tag == POSITIVE_TINY || tag == POSITIVE_HUGE {
         let f = f64::from_bits(reader.big_endian(8)?);
@@ -114,7 +114,7 @@ fn decode_positive(tag: u8, negative: bool, reader: &mut Reader<'_>) -> Result<O
     Ok(if exact { signed_float(f, negative) } else { None })
 }
 
-/// The double, if it is none of the numbers that are kept as integers.
+/// The double, unless it is a number that is kept as an integer.
 fn signed_float(f: f64, negative: bool) -> Option<Number> {
     let number = Number::from_f64(if negative { -f } else { f });
     number.filter(|number| matches!(number, Number::Float(_)))

@@ -1,4 +1,4 @@
-//! Parts and entries: values to bytes and back.
+//! Encoder and decoder of key parts and entries.
 
 use super::number;
 use super::reader::{
@@ -8,12 +8,11 @@ use super::reader::{
 use crate::value::tree::{MAX_DEPTH, Object, Value};
 use crate::{Error, ErrorCode, Result};
 
-/// The most bytes that all key parts of an entry may take together: a block of a fragment (about
-/// 4 KB) then holds any one entry, and no single key outweighs the page that a scan reads for it.
+/// Maximum bytes of all key parts of an entry together, so that a block of a fragment (about 4 KB) can hold any entry and no
+/// key is larger than the block that a scan reads for it.
 pub const KEY_BYTES_MAX: usize = 4096;
 
-/// The most bytes of a document's id. 250 is what the document stores that people come from allow
-/// (Couchbase; memcached before it), and keeps an id's length in one byte.
+/// Maximum bytes of a document's id. Couchbase (and memcached before it) allow 250 too, and the length fits one byte.
 pub const ID_BYTES_MAX: usize = 250;
 
 /// Appends one part of a key.
@@ -27,9 +26,8 @@ pub fn encode_part(value: &Value, descending: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends an entry: the parts of the key, each in its direction, and the document's id. Parts beyond
-/// the given directions are ascending. OverLimit where key or id are longer than an index takes; `out`
-/// is then as it was.
+/// Appends an entry: the parts of the key, each in its direction, and the document's id. Parts beyond the given
+/// directions are ascending. `OverLimit` if the key or the id is too long; `out` is then unchanged.
 pub fn encode_entry<'a>(
     parts: impl IntoIterator<Item = &'a Value>,
     descending: &[bool],
@@ -55,7 +53,7 @@ pub fn encode_entry<'a>(
     Ok(())
 }
 
-/// Is this an id that a document may have? OverLimit where it is too long, InvalidText where empty.
+/// Checks a document's id: `OverLimit` if it is too long, `InvalidText` if it is empty.
 pub fn check_id(id: &str) -> Result<()> {
     if id.is_empty() {
         return Err(Error::new(ErrorCode::InvalidText, "a document's id is empty"));
@@ -70,7 +68,7 @@ pub fn check_id(id: &str) -> Result<()> {
     Ok(())
 }
 
-/// Where the document's id begins in an entry whose key has these directions.
+/// Returns the offset of the document's id in an entry whose key has these directions.
 pub fn id_offset(entry: &[u8], descending: &[bool]) -> Result<usize> {
     let mut at = 0;
     for &descending in descending {
@@ -79,7 +77,7 @@ pub fn id_offset(entry: &[u8], descending: &[bool]) -> Result<usize> {
     Ok(at)
 }
 
-/// Takes one part off the front of `bytes`.
+/// Decodes one part and removes it from the front of `bytes`.
 pub fn decode_part(bytes: &mut &[u8], descending: bool) -> Result<Value> {
     let mut reader = Reader::new(bytes, descending);
     let value = decode(&mut reader, 0)?;
@@ -87,15 +85,15 @@ pub fn decode_part(bytes: &mut &[u8], descending: bool) -> Result<Value> {
     Ok(value)
 }
 
-/// The length of the first part of `bytes`, found without decoding it.
+/// Returns the length of the first part of `bytes` without decoding it.
 pub fn skip_part(bytes: &[u8], descending: bool) -> Result<usize> {
     let mut reader = Reader::new(bytes, descending);
     skip(&mut reader, 0)?;
     Ok(reader.at)
 }
 
-/// The smallest byte string greater than all that begin with `prefix`; None where there is none, as
-/// when the prefix is empty.
+/// Returns the smallest byte string that is greater than all strings with this prefix; `None` if there is none, for
+/// example for the empty prefix.
 pub fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|&byte| byte != 0xff)?;
     let mut out = prefix[..=last].to_vec();
@@ -163,7 +161,7 @@ pub(super) fn decode(reader: &mut Reader<'_>, depth: usize) -> Result<Value> {
         OBJECT => {
             check_depth(depth)?;
             let count = reader.big_endian(4)?;
-            // The count is only believed as the fields come: a corrupt one must not ask for memory.
+            // Nothing is allocated by this count, since it may be corrupt.
             let mut fields = Vec::new();
             for _ in 0..count {
                 let name = reader.owned_string()?;
@@ -199,7 +197,7 @@ fn skip(reader: &mut Reader<'_>, depth: usize) -> Result<()> {
     }
 }
 
-/// Values come from documents, which nest no deeper; what does is corrupt, and must not take the stack.
+/// Limits recursion: documents nest no deeper, so a deeper key is corrupt, and must not overflow the stack.
 fn check_depth(depth: usize) -> Result<()> {
     if depth == MAX_DEPTH { Err(corrupt("it nests too deep")) } else { Ok(()) }
 }

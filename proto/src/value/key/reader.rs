@@ -15,7 +15,7 @@ pub(super) const OBJECT: u8 = 0x60;
 
 /// Ends a string and an array.
 pub(super) const END: u8 = 0x00;
-/// Begins an escape in a string; what follows is the escaped byte plus one.
+/// Begins an escape in a string; the next byte is the escaped byte plus one.
 pub(super) const ESCAPE: u8 = 0x01;
 
 pub(super) fn corrupt(what: &str) -> Error {
@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
         Ok(n)
     }
 
-    /// The escaped bytes up to the next end, still masked, and goes behind the end.
+    /// Returns the escaped bytes up to the next end, still masked, and moves behind the end.
     pub fn until_end(&mut self) -> Result<&'a [u8]> {
         let rest = self.rest();
         let end = END ^ self.mask;

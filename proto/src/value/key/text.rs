@@ -1,4 +1,4 @@
-//! Parts of keys straight to SQL text: what scans print, row after row, without a value in between.
+//! Formats key parts as SQL text for the rows of a scan, without building a value in between.
 
 use std::io::Write;
 
@@ -7,10 +7,10 @@ use super::part::decode;
 use super::reader::{FALSE, MISSING, NULL, NUMBER_FIRST, NUMBER_LAST, Reader, STRING, TRUE};
 use crate::Result;
 
-/// Takes one part off the front of `bytes` and appends its SQL text: strings bare, other values as
-/// JSON. False, and nothing appended, where it is NULL or MISSING. Only arrays and objects allocate.
+/// Removes one part from the front of `bytes` and appends its SQL text: strings without quotes, other values as JSON.
+/// Returns false and appends nothing for NULL and MISSING. Only arrays and objects allocate.
 ///
-/// Strings are not checked to be UTF-8 again: what is in a key has been one.
+/// Strings are not checked for UTF-8 again, since keys are made from checked strings.
 pub fn write_part_text(bytes: &mut &[u8], descending: bool, out: &mut Vec<u8>) -> Result<bool> {
     let mut reader = Reader::new(bytes, descending);
     let present = match reader.byte()? {

@@ -1,5 +1,4 @@
-//! Builds of the model: what joins the stream and is not here is built from a snapshot, and shown when an applied
-//! epoch covers it.
+//! Builds of the model: an index that joins the stream is built from a snapshot, and readable when an applied epoch covers it.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,11 +11,11 @@ use proto::model::index::IndexInfo;
 use super::super::history::slice_of;
 use super::{Copy, Indexer};
 
-/// A build: the snapshot, when it is there.
+/// A build, with its snapshot once that has arrived.
 pub struct Build {
     info: Arc<IndexInfo>,
     number: u64,
-    /// From here on the stream brings what is new, without a gap.
+    /// The cut from which the stream carries the index's mutations.
     pub joined: Cut,
     snapshot: Option<(Cut, Vec<(u16, u32)>)>,
 }
