@@ -9,7 +9,7 @@ use proto::model::catalog::Catalog;
 use proto::model::ids::BucketId;
 use proto::rpc::api::{Directory, ProjectorApi};
 use proto::{Error, Result};
-use storage::{FragmentStore, SliceStore};
+use storage::{SliceStore, StorageEngine};
 use tokio::sync::watch;
 
 use crate::config::Config;
@@ -26,7 +26,7 @@ pub struct NodeContext {
     /// The storage engine, for epochs, builds and scans.
     pub store: Arc<dyn SliceStore>,
     /// The same engine, for moves, rebuilds and comparisons.
-    pub fragments: Arc<FragmentStore>,
+    pub fragments: Arc<StorageEngine>,
     /// Counts the catalogs received.
     pub catalog_taken: watch::Sender<u64>,
     /// The newest catalog.

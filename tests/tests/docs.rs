@@ -1,11 +1,14 @@
-//! The examples of `docs/sql.md` do what the document says: each SQL block runs in psql, in order, on one cluster,
-//! and the text block behind it is what psql prints. `UPDATE=1` writes the text blocks anew.
+//! The documents say what the product does. Each SQL block of `docs/sql.md` runs in psql, in order, on one cluster, and
+//! the text block behind it is what psql prints. The tables of `docs/configuration.md` are made from the command line.
+//! `UPDATE=1` writes the text blocks and tables anew.
 #![allow(clippy::disallowed_methods, reason = "a test that runs psql and reads a document")]
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use clap::CommandFactory;
+use sextant::cli::Cli;
 use tests::harness::TestCluster;
 
 /// A part of a document: an example, or the lines between two.
@@ -62,10 +65,14 @@ fn psql(address: std::net::SocketAddr, script: &str) -> String {
     lines.trim_matches('\n').to_owned() + "\n"
 }
 
+fn document(name: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
+    root.join("docs").join(name)
+}
+
 #[test]
 fn the_examples_of_the_sql_document_print_what_it_shows() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
-    let path = path.join("docs/sql.md");
+    let path = document("sql.md");
     let document = std::fs::read_to_string(&path).expect("the document");
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let cluster = runtime.block_on(TestCluster::start(1, 2));
@@ -88,5 +95,59 @@ fn the_examples_of_the_sql_document_print_what_it_shows() {
     assert!(examples > 15, "{examples} examples were found");
     if update {
         std::fs::write(&path, updated).expect("the document is written");
+    }
+}
+
+/// The flags of a subcommand as a table.
+fn settings(subcommand: &str) -> String {
+    let cli = Cli::command();
+    let command = cli.find_subcommand(subcommand).expect("the subcommand exists");
+    let mut table = "| flag | value | meaning |\n|---|---|---|\n".to_owned();
+    for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+        let Some(flag) = argument.get_long().filter(|flag| *flag != "help") else { continue };
+        let takes_value = argument.get_action().takes_values();
+        let value =
+            argument.get_value_names().filter(|_| takes_value).map_or(String::new(), |names| {
+                format!(
+                    "`{}`",
+                    names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" ")
+                )
+            });
+        let mut meaning = argument.get_help().map(ToString::to_string).unwrap_or_default();
+        let defaults = argument.get_default_values();
+        if let Some(default) = defaults.first().filter(|_| takes_value) {
+            meaning += &format!(" (default: `{}`)", default.to_string_lossy());
+        }
+        table += &format!("| `--{flag}` | {value} | {meaning} |\n");
+    }
+    table
+}
+
+#[test]
+fn the_settings_in_the_configuration_document_are_those_of_the_command_line() {
+    let path = document("configuration.md");
+    let kept = std::fs::read_to_string(&path).expect("the document");
+    let (mut fresh, mut inside) = (String::new(), false);
+    for line in kept.lines() {
+        if line == "<!-- end -->" {
+            inside = false;
+        }
+        if !inside {
+            fresh += line;
+            fresh.push('\n');
+        }
+        let begins = line.strip_prefix("<!-- settings of `").and_then(|l| l.strip_suffix("` -->"));
+        if let Some(subcommand) = begins {
+            fresh += &settings(subcommand);
+            inside = true;
+        }
+    }
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, fresh).expect("the document is written");
+    } else {
+        assert!(
+            fresh == kept,
+            "run `UPDATE=1 cargo test -p tests --test docs`; it would be\n{fresh}"
+        );
     }
 }

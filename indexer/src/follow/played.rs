@@ -24,7 +24,7 @@ use tokio::sync::watch;
 
 use super::cluster::{BUCKET, Cluster, Streams, Told};
 use crate::Indexer;
-use storage::{EpochBatch, FragmentStore, Grouping, SliceStore, StoreOptions};
+use storage::{EpochBatch, Grouping, SliceStore, StorageEngine, StoreOptions};
 
 pub const INDEX: IndexId = IndexId(1);
 /// The slices of the index.
@@ -179,7 +179,7 @@ pub async fn shown(indexer: &Indexer, epoch: Epoch) -> (u64, u64) {
 pub async fn expected(to: u64) -> Vec<(u64, u64)> {
     let dir = tempfile::tempdir().unwrap();
     let node = NodeId(99);
-    let store = FragmentStore::open(&Env::real(), node, dir.path(), StoreOptions::default());
+    let store = StorageEngine::open(&Env::real(), node, dir.path(), StoreOptions::default());
     let store = store.expect("it opens");
     store.begin_build(index(&[node]), Grouping::Together).await.unwrap();
     store.begin_backfill(INDEX, Generation(0)).await.unwrap();

@@ -23,7 +23,7 @@ use proto::rpc::mutation::StreamMessage;
 use proto::rpc::mutation::SubscribeRequest;
 use proto::rpc::scan::{AppliedReport, ShardBatch, ShardScan};
 use proto::{Error, ErrorCode};
-use storage::{FragmentStore, Grouping, SliceStore};
+use storage::{Grouping, SliceStore, StorageEngine};
 
 use super::cluster::{BUCKET, node};
 use super::played::{
@@ -185,8 +185,8 @@ async fn a_slice_that_no_copy_has_is_built_from_the_source() {
 }
 
 /// A store with the slices that an index has on a node, which answer epochs 1 to 3.
-async fn stored(dir: &tempfile::TempDir, node: NodeId, info: &Arc<IndexInfo>) -> FragmentStore {
-    let store = FragmentStore::open(&Env::real(), node, dir.path(), StoreOptions::default());
+async fn stored(dir: &tempfile::TempDir, node: NodeId, info: &Arc<IndexInfo>) -> StorageEngine {
+    let store = StorageEngine::open(&Env::real(), node, dir.path(), StoreOptions::default());
     let store = store.expect("it opens");
     let generation = info.generation;
     store.begin_build(Arc::clone(info), Grouping::Together).await.unwrap();
@@ -208,7 +208,7 @@ async fn stored(dir: &tempfile::TempDir, node: NodeId, info: &Arc<IndexInfo>) ->
 }
 
 /// Copies a slice as a move does, from a copy that answers from a later epoch on and has kept no rollback point.
-async fn copy_late(from: &FragmentStore, to: &FragmentStore, slice: SliceId, floor: Epoch) {
+async fn copy_late(from: &StorageEngine, to: &StorageEngine, slice: SliceId, floor: Epoch) {
     let export = from.export(slice).await.expect("it is here");
     let mut received = to.receive(OLD);
     let head = ExportHead { floor, points: Vec::new(), ..export.head.clone() };

@@ -10,7 +10,7 @@ use proto::model::moves::MovePhase;
 use proto::model::node::NodeInfo;
 use proto::rpc::export::{ExportMessage, ExportRequest};
 use proto::{Error, Result};
-use storage::Received;
+use storage::ReceivedFiles;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, timeout};
 
@@ -131,7 +131,7 @@ impl IncomingMove {
         &self,
         context: &NodeContext,
         source: &NodeInfo,
-        received: &mut Received,
+        received: &mut ReceivedFiles,
         epoch: Epoch,
         patience: Duration,
     ) -> Result<u64> {

@@ -10,7 +10,7 @@ use proto::model::moves::MovePhase;
 use proto::model::node::NodeInfo;
 use proto::model::topology::TopologyProvider;
 use proto::{Error, ErrorCode, Result};
-use storage::Received;
+use storage::ReceivedFiles;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 
@@ -32,7 +32,7 @@ pub struct IncomingMove {
     pub(super) bucket: BucketId,
     pub(super) state: Mutex<CopyState>,
     /// The files received; locked while a round runs.
-    pub(super) received: tokio::sync::Mutex<Option<Received>>,
+    pub(super) received: tokio::sync::Mutex<Option<ReceivedFiles>>,
     pub(super) changed: watch::Sender<u64>,
     /// Limits concurrent restores; `None` for moves, whose number the leader limits.
     pub(super) turns: Option<Arc<Semaphore>>,

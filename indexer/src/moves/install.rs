@@ -8,7 +8,7 @@ use proto::model::ids::Epoch;
 use proto::model::index::IndexInfo;
 use proto::model::moves::MovePhase;
 use proto::{Error, Result};
-use storage::Received;
+use storage::ReceivedFiles;
 use tokio::time::{Instant, timeout};
 
 use super::incoming_move::{IncomingMove, lock};
@@ -71,7 +71,7 @@ impl IncomingMove {
     async fn last_round(
         &self,
         context: &NodeContext,
-        received: &mut Received,
+        received: &mut ReceivedFiles,
         mark: &EpochMark,
     ) -> Result<()> {
         let sources = self.sources(context)?;

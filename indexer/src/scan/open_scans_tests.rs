@@ -21,7 +21,7 @@ use proto::value::key;
 use proto::value::path::Step;
 
 use super::*;
-use storage::{EpochBatch, FragmentStore, Grouping, Piece, StoreOptions};
+use storage::{EpochBatch, Grouping, Piece, StorageEngine, StoreOptions};
 
 const INDEX: IndexId = IndexId(1);
 const BUCKET: BucketId = BucketId(1);
@@ -65,9 +65,9 @@ fn epoch(epoch: u64, documents: std::ops::Range<u64>, written: bool) -> EpochBat
 }
 
 /// A store with a readable index, empty at epoch 1, all documents at epoch 2.
-async fn filled(env: &Env, dir: &Path, memory_bytes: u64) -> Arc<FragmentStore> {
+async fn filled(env: &Env, dir: &Path, memory_bytes: u64) -> Arc<StorageEngine> {
     let options = StoreOptions { memory_bytes, ..StoreOptions::default() };
-    let store = Arc::new(FragmentStore::open(env, NODE, dir, options).unwrap());
+    let store = Arc::new(StorageEngine::open(env, NODE, dir, options).unwrap());
     let part = |name: &str| KeyPart {
         expr: Expr::Path(vec![Step::Field(name.into())]),
         name: name.into(),
@@ -88,7 +88,7 @@ async fn filled(env: &Env, dir: &Path, memory_bytes: u64) -> Arc<FragmentStore> 
 }
 
 /// Room for one scan at a time.
-fn scans(env: &Env, store: &Arc<FragmentStore>, patience_ms: u64) -> Scans {
+fn scans(env: &Env, store: &Arc<StorageEngine>, patience_ms: u64) -> Scans {
     let limits = AdmissionLimits {
         what: "shard scans on node 7".into(),
         count_max: 1,

@@ -10,7 +10,7 @@ use proto::model::ids::{
 };
 use proto::model::index::{IndexInfo, KeyPart};
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
-use storage::{EpochBatch, FragmentStore, Grouping, Piece, SliceStore, StoreOptions};
+use storage::{EpochBatch, Grouping, Piece, SliceStore, StorageEngine, StoreOptions};
 
 use super::*;
 
@@ -72,9 +72,9 @@ fn batch(epoch: u64, to: u64, body: Bytes) -> EpochBatch {
 }
 
 /// A store with an index that shows epoch 1.
-async fn built(dir: &tempfile::TempDir, documents: Bytes) -> FragmentStore {
+async fn built(dir: &tempfile::TempDir, documents: Bytes) -> StorageEngine {
     let path = PathBuf::from(dir.path());
-    let store = FragmentStore::open(&Env::real(), NODE, &path, StoreOptions::default());
+    let store = StorageEngine::open(&Env::real(), NODE, &path, StoreOptions::default());
     let store = store.expect("the store opens");
     store.begin_build(info(), Grouping::Together).await.unwrap();
     store.begin_backfill(INDEX, Generation(0)).await.unwrap();
@@ -103,7 +103,7 @@ fn scan(ranges: Vec<KeyRange>) -> ShardScan {
 }
 
 /// The countries of the rows that a scan hands out.
-fn countries(store: &FragmentStore, scan: ShardScan) -> Vec<String> {
+fn countries(store: &StorageEngine, scan: ShardScan) -> Vec<String> {
     let snapshot = store.snapshot(INDEX, Generation(0), scan.epoch).unwrap();
     let mut scanner = ShardScanner::new(snapshot, scan).unwrap();
     let mut found = Vec::new();

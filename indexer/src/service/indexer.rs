@@ -15,7 +15,7 @@ use proto::rpc::api::{Directory, IndexerApi, ResultStream, SliceProgress};
 use proto::rpc::export::{ExportMessage, ExportRequest};
 use proto::rpc::scan::{AppliedReport, ShardBatch, ShardScan};
 use proto::{Error, ErrorCode, Result};
-use storage::FragmentStore;
+use storage::StorageEngine;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
@@ -55,7 +55,7 @@ impl Indexer {
     pub fn start(config: Config, env: Env, directory: Arc<dyn Directory>) -> Result<Self> {
         let dir_lock = open_data_dir(&env, &config.data_dir)?;
         let store =
-            FragmentStore::open(&env, config.node.id, &config.data_dir, config.store.clone())?;
+            StorageEngine::open(&env, config.node.id, &config.data_dir, config.store.clone())?;
         let store = Arc::new(store);
         let context = NodeContext {
             config,

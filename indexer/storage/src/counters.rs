@@ -1,17 +1,26 @@
-//! How far a bucket's epochs have come.
+//! Progress counters of a bucket.
 
 use proto::model::ids::Epoch;
 
-/// How far a bucket's epochs have come on this node; each number is at or below the one before.
+/// Progress of a bucket's epochs on this node; each counter is at or below the one before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// The newest epoch that was handed to [`crate::SliceStore::apply`].
+    /// Newest epoch that was passed to [`crate::SliceStore::apply`].
     pub staged: Epoch,
-    /// The newest epoch that scans see.
+    /// Newest epoch that scans see.
     pub committed: Epoch,
-    /// The newest epoch that would survive a crash: the log is synced behind it, or its fragments are.
+    /// Newest epoch that survives a crash: its log record or its fragments are synced.
     pub durable: Epoch,
-    /// The newest epoch that no longer needs the log: its fragments are synced and their manifests
+    /// Newest epoch that no longer needs the log: its fragments are synced and their manifests
     /// written.
     pub stable: Epoch,
+}
+
+impl Counters {
+    /// True if each counter is at or below the one before it.
+    pub(crate) fn are_in_order(&self) -> bool {
+        self.stable <= self.durable
+            && self.durable <= self.committed
+            && self.committed <= self.staged
+    }
 }

@@ -1,10 +1,11 @@
-//! The numbers of a node's files.
+//! Numbers of a node's files.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The number of a file of a node; it grows and is never used twice, whatever becomes of the file.
+/// Number of a file of a node. Numbers only grow, and no number is used twice, even if its file was
+/// never published.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]

@@ -1,4 +1,4 @@
-//! Where an indexer keeps its files.
+//! Directory layout of an indexer.
 //!
 //! ```text
 //! DIR/VERSION                      of the layout
@@ -9,39 +9,39 @@
 
 use std::path::{Path, PathBuf};
 
-/// How the name of a log segment ends.
+/// Extension of a log segment.
 pub const LOG_EXTENSION: &str = "log";
-/// How the name of a manifest ends.
+/// Extension of a manifest.
 pub const MANIFEST_EXTENSION: &str = "manifest";
-/// How the name of a fragment ends.
+/// Extension of a fragment.
 pub const FRAGMENT_EXTENSION: &str = "frag";
 
-/// The file that names the version of the layout.
+/// Path of the file that names the version of the layout.
 pub fn version_path(dir: &Path) -> PathBuf {
     dir.join("VERSION")
 }
 
-/// Where the segments of the commit log are.
+/// Directory of the commit log's segments.
 pub fn log_dir(dir: &Path) -> PathBuf {
     dir.join("log")
 }
 
-/// Where the manifests are.
+/// Directory of the manifests.
 pub fn manifest_dir(dir: &Path) -> PathBuf {
     dir.join("manifests")
 }
 
-/// Where the fragments are.
+/// Directory of the fragments.
 pub fn fragment_dir(dir: &Path) -> PathBuf {
     dir.join("fragments")
 }
 
-/// The file of a fragment; the names sort as the ids do. `dir` is the indexer's.
+/// Path of a fragment in an indexer's directory `dir`. File names sort in the order of the ids.
 pub fn fragment_path(dir: &Path, id: u64) -> PathBuf {
     fragment_dir(dir).join(format!("{id:020}.{FRAGMENT_EXTENSION}"))
 }
 
-/// The fragment that a file's name stands for, if it does.
+/// Returns the fragment id that a file name stands for, if any.
 pub fn fragment_id(path: &Path) -> Option<u64> {
     let stem = path.file_stem()?.to_str()?;
     let is_id = stem.len() == 20 && stem.bytes().all(|byte| byte.is_ascii_digit());

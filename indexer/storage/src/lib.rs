@@ -1,8 +1,55 @@
-//! The slice store: what keeps the entries of an indexer's slices, their versions, and the back index
-//! that says which entries a document has.
+//! The storage engine of a node: the entries of its slices with all their versions, and the back
+//! index, which says which entries a document has.
 //!
-//! [`SliceStore`] is what the rest of the indexer sees; [`FragmentStore`] keeps epochs as sorted runs in
-//! memory and as fragments on disk. ARCHITECTURE.md has the map of the files here.
+//! # How it works
+//!
+//! One writer per bucket applies *epochs*. An epoch is one record of the commit log. Its changes
+//! are compared with the back index and become one sorted, immutable *run* per index, in memory. A
+//! flush turns runs into *fragments* (files), and a manifest names the fragments of each slice.
+//! Compactions merge fragments. Readers take an `Arc` of the newest
+//! `IndexVersion` of an index, so readers and writers never
+//! wait for each other.
+//!
+//! An epoch becomes visible in two steps: first the runs of all indexes are published, then the
+//! committed epoch of the bucket moves. A scan asks for a committed epoch, so a scan sees all of an
+//! epoch or nothing of it. An epoch is visible before it is durable: the source's stream delivers
+//! again what a crash has taken, and applying it again gives the same result (I1).
+//!
+//! # Invariants
+//!
+//! - A run leaves memory only after its rows are in synced fragments that a synced manifest names.
+//! - A part of the log is released only after that holds for every index and every epoch in that
+//!   part.
+//! - A manifest never names a fragment that is not synced. A fragment that no manifest names is
+//!   deleted at the next start.
+//! - No reader sees an epoch above the bucket's committed epoch, and none that a rollback has taken
+//!   back.
+//! - Nothing is dropped that an epoch at or above the horizon, or a rollback point, can still ask
+//!   for (I5).
+//!
+//! Debug builds check the invariants of manifests and of the log at each write
+//! (`manifest/invariants.rs`, `log/invariants.rs`).
+//!
+//! # Layers
+//!
+//! Imports run downwards only:
+//!
+//! ```text
+//! engine     the facade: [`StorageEngine`]
+//! recover    open after a restart        verify   check a data directory
+//! build      backfill, rebuild, compare  edit     split, drop, regroup, rollback, moves
+//! maintain   flush, compaction, release of the log, background work
+//! apply      an epoch's changes
+//! node       indexes, buckets, counters  index    the state of one index
+//! files      fragment files, manifests on disk
+//! read       cursors, merges, look-ups, versions, snapshots
+//! manifest   lists of fragments          log      the commit log
+//! tables     runs and fragments          fragment tables in files
+//! rows       rows, blocks, columns
+//! ```
+//!
+//! A fragment, a log segment and a manifest are plain formats: `log`, `manifest`, `fragment` and
+//! `rows` know nothing of indexes, so other data (documents, for example) can use them.
 
 mod apply;
 mod batch;
@@ -37,9 +84,9 @@ pub use batch::{EpochBatch, Piece};
 pub use build::compare::Comparison;
 pub use counters::Counters;
 pub use edit::export::Export;
-pub use edit::install::Refused;
-pub use edit::receive::Received;
-pub use engine::storage_engine::FragmentStore;
+pub use edit::install::InstallRefused;
+pub use edit::receive::ReceivedFiles;
+pub use engine::storage_engine::StorageEngine;
 pub use index::load_state::LoadState;
 pub use options::StoreOptions;
 pub use read::rows::Rows;

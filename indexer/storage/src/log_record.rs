@@ -1,7 +1,7 @@
-//! What the engine writes into the commit log.
+//! Records that the engine writes into the commit log.
 //!
-//! The log keeps the packed key-versions as they came, so that nothing is encoded anew, and a replay does the same work
-//! as the first time.
+//! A record holds the packed key-versions as they were received. Nothing is encoded again, and a
+//! replay does the same work as the first application.
 //!
 //! ```text
 //! record := kind:u8  len(header) header  body*        header: postcard; a body is a piece's
@@ -21,7 +21,7 @@ use crate::batch::{EpochBatch, Piece};
 pub enum Record {
     /// An epoch was applied.
     Epoch(EpochBatch),
-    /// The bucket went back to an epoch; the number is the newest that was taken back.
+    /// The bucket was rolled back to an epoch; the number is the newest epoch that was taken back.
     Truncate(EpochMark, Epoch),
 }
 
@@ -36,7 +36,7 @@ struct EpochHeader {
 }
 
 impl Record {
-    /// Its bytes.
+    /// Encodes the record.
     pub fn encode(&self) -> Result<Vec<u8>> {
         match self {
             Self::Epoch(EpochBatch { mark, pieces }) => {
@@ -53,10 +53,12 @@ impl Record {
         }
     }
 
-    /// Reads it back.
+    /// Decodes a record.
     pub fn decode(record: &[u8]) -> Result<Self> {
-        let corrupt = |what: &str| Error::new(ErrorCode::Corrupt, format!("a log record: {what}"));
-        let (kind, mut rest) = record.split_first().ok_or_else(|| corrupt("it is empty"))?;
+        let corrupt =
+            |what: &str| Error::new(ErrorCode::Corrupt, format!("damaged log record: {what}"));
+        let (kind, mut rest) =
+            record.split_first().ok_or_else(|| corrupt("the record is empty"))?;
         let header = take_bytes(&mut rest)?;
         match *kind {
             EPOCH => {
@@ -65,8 +67,9 @@ impl Record {
                 let mut read = Vec::new();
                 for (base, after, to, len) in pieces {
                     let len = usize::try_from(len).unwrap_or(usize::MAX);
-                    let (body, tail) =
-                        rest.split_at_checked(len).ok_or_else(|| corrupt("it ends too soon"))?;
+                    let (body, tail) = rest
+                        .split_at_checked(len)
+                        .ok_or_else(|| corrupt("the record ends too early"))?;
                     rest = tail;
                     read.push(Piece { body: Bytes::copy_from_slice(body), base, after, to });
                 }
@@ -75,7 +78,7 @@ impl Record {
             TRUNCATE => postcard::from_bytes(header)
                 .map(|(mark, to)| Self::Truncate(mark, to))
                 .map_err(|error| corrupt(&error.to_string())),
-            other => Err(corrupt(&format!("kind {other}"))),
+            other => Err(corrupt(&format!("unknown kind {other}"))),
         }
     }
 }

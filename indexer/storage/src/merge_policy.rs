@@ -1,19 +1,21 @@
-//! Which runs or fragments to merge: a pure choice.
+//! Choice of the runs or fragments to merge: a pure function of their sizes.
 
 use std::ops::Range;
 
-/// Fewer runs than this are not worth a merge: in memory merges are cheap, and reads ask each run.
+/// Minimum number of runs in a merge. It is small because merges in memory are cheap and each read
+/// asks every run.
 pub const RUNS_MIN: usize = 4;
-/// Fewer fragments than this are not worth a merge: with eight, a read asks each in half a microsecond
-/// or so, and every row is written less often.
+/// Minimum number of fragments in a compaction. With eight fragments, a read still asks all of them
+/// in about half a microsecond, and every row is rewritten less often than with fewer.
 pub const FRAGMENTS_MIN: usize = 8;
 
-/// Chooses a contiguous piece of some tables (bytes of each, the oldest first) to merge into one; `None`
-/// if there is nothing to gain. No merge takes in fewer than `tables_min` or more than `bytes_max`.
+/// Chooses neighbouring tables to merge into one; `None` if no merge pays. `bytes` has the size of
+/// each table, oldest first. No merge takes fewer than `tables_min` tables or more than `bytes_max`
+/// bytes.
 ///
-/// The oldest table is taken that the younger ones together have outgrown by half: so the sizes fall
-/// off geometrically, the number of tables is logarithmic, and each row is merged a logarithmic number
-/// of times (the logarithmic method of Bentley and Saxe, 1980).
+/// The choice begins at the oldest table that the younger tables together have outgrown by half. So
+/// the sizes fall off geometrically, the number of tables is logarithmic, and each row is merged a
+/// logarithmic number of times (the logarithmic method of Bentley and Saxe, 1980).
 pub fn choose(bytes: &[u64], tables_min: usize, bytes_max: u64) -> Option<Range<usize>> {
     let mut younger = 0;
     let mut choice = None;

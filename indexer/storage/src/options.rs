@@ -1,21 +1,22 @@
-//! Settings of the store.
+//! Settings of the storage engine.
 
 use crate::fragment::compression::Compression;
 use crate::log::options::LogOptions;
 
-/// Settings of the store.
+/// Settings of the storage engine.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
-    /// What it may take of memory, the block cache included.
+    /// Memory limit in bytes, block cache included.
     pub memory_bytes: u64,
-    /// Above this much of the log, memory is flushed so that the log can go. A restart replays what there is:
-    /// this bounds how long a node is missed.
+    /// Log size in bytes above which memory is flushed, so that the log can be released. A restart
+    /// replays the whole log: this limit bounds how long a restart takes.
     pub log_bytes: u64,
-    /// How the log is written.
+    /// Settings of the commit log.
     pub log: LogOptions,
-    /// How the blocks of fragments are compressed.
+    /// Compression of the blocks of fragments.
     pub compression: Compression,
-    /// What a compaction in the background writes in a second, as long as there are few fragments.
+    /// Write rate of compactions in the background, in bytes per second, as long as lists are
+    /// short.
     pub compaction_bytes_per_s: u64,
 }
 
@@ -32,23 +33,23 @@ impl Default for StoreOptions {
 }
 
 impl StoreOptions {
-    /// What the block cache may hold.
+    /// Capacity of the block cache.
     pub fn cache_bytes(&self) -> u64 {
         self.memory_bytes / 4
     }
 
-    /// Above this, flushes run.
+    /// Memory above which flushes run.
     pub fn flush_bytes(&self) -> u64 {
         self.memory_bytes / 4
     }
 
-    /// What the cursors of one walk may hold of fragments' blocks; they read fewer blocks at once where there are
-    /// many of them.
+    /// Memory that the cursors of one walk may hold in blocks of fragments. With many cursors, each
+    /// reads fewer blocks at once.
     pub fn walk_bytes(&self) -> usize {
         usize::try_from(self.memory_bytes / 64).unwrap_or(usize::MAX)
     }
 
-    /// Above this, epochs wait.
+    /// Memory above which epochs wait.
     pub fn stop_bytes(&self) -> u64 {
         self.memory_bytes / 16 * 7
     }

@@ -1,15 +1,16 @@
-//! Which versions of an entry somebody can still ask for (I5).
+//! Retention: which versions of an entry can still be asked for (I5).
 //!
-//! All versions above the horizon stay. At or below it, scans can ask for the horizon alone, and a
-//! rollback for one of the rollback points; of the versions between two such *protected* epochs only
-//! the newest can be seen. So a version stays if a protected epoch lies at or above it and below the
-//! next newer version.
+//! All versions above the horizon stay. At or below the horizon, scans can ask only for the horizon
+//! itself, and rollbacks only for the rollback points. Of the versions between two such *retained*
+//! epochs only the newest is visible. So a version stays if a retained epoch lies at or above it
+//! and below the next newer version.
 //!
-//! Where a merge takes in the oldest rows there are (it is *at the bottom*), nothing older can shine
-//! through: a tombstone that would be the oldest version goes, and an epoch may be written as the
-//! smallest that the same protected epochs see, which leaves less to store. Never upwards: an old put
-//! would outrank a newer tombstone that is stored elsewhere. And never away from the bottom: a newer
-//! tombstone would sink below an older put.
+//! A merge that takes in the oldest rows of a list is *at the bottom*: nothing older exists below
+//! its output. Such a merge drops a tombstone that would be the oldest version, and it may round an
+//! epoch down to the smallest epoch that the same retained epochs see, which compresses better. Two
+//! things are forbidden. An epoch is never rounded up: an old put would outrank a newer tombstone
+//! that is stored elsewhere. And epochs are never rounded away from the bottom: a newer tombstone
+//! would sink below an older put.
 
 use proto::model::cut::EpochMark;
 use proto::model::ids::Epoch;
@@ -18,16 +19,16 @@ use serde::{Deserialize, Serialize};
 
 /// The epochs that can be asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Protected {
-    /// No scan asks for an epoch below it.
+pub struct RetainedEpochs {
+    /// Oldest epoch that scans can ask for.
     pub horizon: Epoch,
-    /// Below the horizon, ascending: where a rollback may go back to.
+    /// Rollback points below the horizon, ascending.
     pub points: Vec<Epoch>,
 }
 
-impl Protected {
-    /// What an epoch says of it.
-    pub fn of(mark: &EpochMark) -> Self {
+impl RetainedEpochs {
+    /// Returns what an epoch's mark says about retention.
+    pub fn from_mark(mark: &EpochMark) -> Self {
         let points = match plant::is(Plant::PointsForgotten) {
             true => Vec::new(),
             false => mark.points.to_vec(),
@@ -35,21 +36,22 @@ impl Protected {
         Self { horizon: mark.horizon, points }
     }
 
-    /// Is all that an epoch shows kept?
-    pub fn keeps(&self, epoch: Epoch) -> bool {
+    /// True if everything that an epoch shows is kept.
+    pub fn retains(&self, epoch: Epoch) -> bool {
         epoch >= self.horizon || self.points.contains(&epoch)
     }
 
-    /// The same below an epoch, to which everything goes back.
-    pub fn go_back(&mut self, epoch: Epoch) {
+    /// Forgets what lies above an epoch that the bucket is rolled back to.
+    pub fn roll_back_to(&mut self, epoch: Epoch) {
         self.horizon = self.horizon.min(epoch);
         self.points.retain(|point| *point < epoch);
     }
 
-    /// What remains when merges have kept only what another one protects.
-    pub fn and(&self, other: &Self) -> Self {
+    /// Returns what is left after merges that kept only the epochs of `other`.
+    pub fn intersection(&self, other: &Self) -> Self {
         let horizon = self.horizon.max(other.horizon);
-        let both = |epoch: &Epoch| *epoch < horizon && self.keeps(*epoch) && other.keeps(*epoch);
+        let both =
+            |epoch: &Epoch| *epoch < horizon && self.retains(*epoch) && other.retains(*epoch);
         let mut points: Vec<Epoch> =
             self.points.iter().chain(&other.points).copied().filter(both).collect();
         points.sort_unstable();
@@ -57,18 +59,18 @@ impl Protected {
         Self { horizon, points }
     }
 
-    /// The smallest protected epoch at or above `epoch`, which is at or below the horizon.
+    /// Returns the smallest retained epoch at or above `epoch`, which is at or below the horizon.
     fn at_or_above(&self, epoch: Epoch) -> Epoch {
         let at = self.points.partition_point(|point| *point < epoch);
         self.points.get(at).copied().unwrap_or(self.horizon)
     }
 
-    /// Can a version be seen, if the next newer one is `newer`?
-    pub fn needs(&self, epoch: Epoch, newer: Option<Epoch>) -> bool {
+    /// True if a version is visible at a retained epoch, where `newer` is the next newer version.
+    pub fn is_needed(&self, epoch: Epoch, newer: Option<Epoch>) -> bool {
         epoch > self.horizon || newer.is_none_or(|newer| self.at_or_above(epoch) < newer)
     }
 
-    /// The smallest epoch that the same protected epochs see.
+    /// Returns the smallest epoch that the same retained epochs see.
     pub fn rounded_down(&self, epoch: Epoch) -> Epoch {
         if epoch > self.horizon {
             return epoch;
@@ -77,7 +79,7 @@ impl Protected {
         below.checked_sub(1).map_or(Epoch(0), |at| Epoch(self.points[at].0 + 1))
     }
 
-    /// Takes what nobody can ask for out of the versions of one entry, the newest first.
+    /// Removes the versions of one entry, newest first, that no retained epoch sees.
     pub fn retain<V>(
         &self,
         versions: &mut Vec<V>,
@@ -87,8 +89,8 @@ impl Protected {
         let mut newer = None;
         versions.retain(|version| {
             let epoch = of(version).0;
-            // An epoch has one version of an entry; a merge may meet it twice.
-            let keep = newer != Some(epoch) && self.needs(epoch, newer);
+            // An epoch has one version of an entry, but a merge can meet it twice.
+            let keep = newer != Some(epoch) && self.is_needed(epoch, newer);
             newer = Some(epoch);
             keep
         });
@@ -120,22 +122,23 @@ mod tests {
         ) {
             let horizon = Epoch(horizon);
             let points = points.into_iter().map(Epoch).filter(|point| *point < horizon).collect();
-            let protected = Protected { horizon, points };
+            let retained = RetainedEpochs { horizon, points };
             let all: Vec<_> = versions.iter().rev().map(|(e, t)| (Epoch(*e), *t)).collect();
             let mut kept = all.clone();
-            protected.retain(&mut kept, at_bottom, |version| *version);
-            let asked: Vec<Epoch> = protected.points.iter().copied()
+            retained.retain(&mut kept, at_bottom, |version| *version);
+            let asked: Vec<Epoch> = retained.points.iter().copied()
                 .chain((horizon.0..41).map(Epoch)).collect();
             for epoch in &asked {
                 prop_assert_eq!(shown(&kept, *epoch), shown(&all, *epoch));
-                let round = |v: &(Epoch, bool)| (protected.rounded_down(v.0), v.1);
+                let round = |v: &(Epoch, bool)| (retained.rounded_down(v.0), v.1);
                 let rounded: Vec<_> = kept.iter().map(round).collect();
                 prop_assert_eq!(shown(&rounded, *epoch).is_some(), shown(&all, *epoch).is_some());
             }
             for gone in 0..kept.len() {
                 let mut less = kept.clone();
                 let version = less.remove(gone);
-                // A tombstone is needed for what may lie below; it cannot be judged by itself.
+                // A tombstone may hide older versions elsewhere, so its removal proves nothing
+                // here.
                 if !version.1 {
                     prop_assert!(asked.iter().any(|e| shown(&less, *e) != shown(&all, *e)));
                 }
@@ -145,10 +148,11 @@ mod tests {
 
     #[test]
     fn an_epoch_is_never_rounded_up() {
-        // An old put, the newest input of its merge, and a newer tombstone that is stored elsewhere.
-        let protected = Protected { horizon: Epoch(9), points: vec![Epoch(3)] };
-        assert_eq!(protected.rounded_down(Epoch(5)), Epoch(4));
-        assert_eq!(protected.rounded_down(Epoch(3)), Epoch(0));
-        assert_eq!(protected.rounded_down(Epoch(10)), Epoch(10));
+        // An old put, the newest input of its merge, and a newer tombstone that is stored
+        // elsewhere.
+        let retained = RetainedEpochs { horizon: Epoch(9), points: vec![Epoch(3)] };
+        assert_eq!(retained.rounded_down(Epoch(5)), Epoch(4));
+        assert_eq!(retained.rounded_down(Epoch(3)), Epoch(0));
+        assert_eq!(retained.rounded_down(Epoch(10)), Epoch(10));
     }
 }

@@ -1,4 +1,5 @@
-//! What the rest of a node sees of a store: the trait, and what it tells.
+//! The trait that a store of slices implements. The tests compare the engine with a model in memory
+//! through this trait.
 
 use std::sync::Arc;
 
@@ -19,54 +20,54 @@ use crate::rows::columns::Grouping;
 /// An index as a store has it.
 #[derive(Clone, Debug)]
 pub struct StoredIndex {
-    /// Its definition and topology when its slices were made.
+    /// Definition and topology of the index when its slices were made.
     pub info: Arc<IndexInfo>,
-    /// The oldest epoch that its slices answer; `None` while they are being built.
+    /// Oldest epoch that the slices answer; `None` while they are being built.
     pub floor: Option<Epoch>,
-    /// The newest epoch that it has; a crash may have left an index ahead of its bucket.
+    /// Newest epoch of the index. After a crash an index can be ahead of its bucket.
     pub newest: Epoch,
-    /// The slices that are here, ascending, and the oldest epoch that each answers.
+    /// Slices on this node, ascending, each with the oldest epoch that it answers.
     pub slices: Vec<(SliceNo, Epoch)>,
 }
 
 impl StoredIndex {
-    /// Is a slice here?
+    /// True if a slice is on this node.
     pub fn has(&self, slice: SliceNo) -> bool {
         self.slices.iter().any(|(other, _)| *other == slice)
     }
 }
 
-/// What keeps the slices of a node.
+/// A store of a node's slices.
 ///
-/// Keys are self-delimiting (`proto::value::key`): none is a proper beginning of another, so that the order of
-/// (key, id) is the order of their bytes back to back.
+/// Keys are self-delimiting (`proto::value::key`): no key is a proper prefix of another. So the order of
+/// (key, id) is the order of the two byte strings concatenated.
 #[async_trait]
 pub trait SliceStore: Send + Sync + 'static {
-    /// The newest epoch applied to each bucket.
+    /// Newest epoch applied to each bucket.
     fn applied(&self) -> Vec<EpochMark>;
 
-    /// How far a bucket's epochs have come.
+    /// Returns the progress counters of a bucket.
     fn counters(&self, bucket: BucketId) -> Counters;
 
-    /// The newest epoch of a bucket that scans see; as in [`Self::counters`], without waiting for a
-    /// writer.
+    /// Returns the newest epoch of a bucket that scans see, like [`Self::counters`], but without
+    /// waiting for a writer.
     fn committed(&self, bucket: BucketId) -> Epoch {
         self.counters(bucket).committed
     }
 
-    /// The indexes that it keeps.
+    /// The indexes of this store.
     fn indexes(&self) -> Vec<StoredIndex>;
 
-    /// Begins (or begins anew) to build the node's slices of an index: from now on the epochs are
-    /// applied to it, but nothing is shown. `grouping` says whether its included values, if it has any,
-    /// get fragments of their own.
+    /// Begins, or restarts, the build of the node's slices of an index. From now on epochs are
+    /// applied to the index, but nothing is visible. `grouping` says whether included values, if
+    /// any, get fragments of their own.
     async fn begin_build(&self, info: Arc<IndexInfo>, grouping: Grouping) -> Result<()>;
 
-    /// A backfill snapshot begins, at or behind the place where the build began: what an earlier one,
-    /// cut short, has left is forgotten.
+    /// Begins a backfill snapshot, whose cut is at or behind the place where the build began.
+    /// Documents of an earlier, interrupted snapshot are dropped.
     async fn begin_backfill(&self, index: IndexId, generation: Generation) -> Result<()>;
 
-    /// Takes documents of a backfill snapshot, each once.
+    /// Adds documents of a backfill snapshot, each document once.
     async fn backfill(
         &self,
         index: IndexId,
@@ -74,9 +75,9 @@ pub trait SliceStore: Send + Sync + 'static {
         documents: Bytes,
     ) -> Result<()>;
 
-    /// Ends a build: the slices show what the snapshot and the epochs since have made, from `mark`
-    /// (the newest applied epoch, which must cover the snapshot's cut) on, also after a crash. What an
-    /// epoch has said of a document outranks the snapshot.
+    /// Ends a build. From `mark` on, also after a crash, the slices show the snapshot and the
+    /// epochs since. `mark` is the newest applied epoch and must cover the snapshot's cut. What an
+    /// epoch says of a document outranks the snapshot.
     async fn finish_build(
         &self,
         index: IndexId,
@@ -84,35 +85,35 @@ pub trait SliceStore: Send + Sync + 'static {
         mark: &EpochMark,
     ) -> Result<()>;
 
-    /// Removes an index, also for what comes after a crash.
+    /// Removes an index durably.
     async fn drop_index(&self, index: IndexId) -> Result<()>;
 
-    /// Applies an epoch to all indexes of its bucket at once; waits while the store is short of memory.
-    /// When this returns, scans see it.
+    /// Applies an epoch to all indexes of its bucket; waits while the store is short of memory.
+    /// When the call returns, scans see the epoch.
     async fn apply(&self, batch: EpochBatch) -> Result<()>;
 
-    /// Waits until an epoch of a bucket would survive a crash.
+    /// Waits until an epoch of a bucket survives a crash.
     async fn wait_durable(&self, bucket: BucketId, epoch: Epoch) -> Result<()>;
 
-    /// Turns what is in memory into synced fragments: all epochs committed before the call are stable.
+    /// Flushes memory into synced fragments: all epochs committed before the call are stable
+    /// afterwards.
     async fn flush(&self) -> Result<()>;
 
-    /// Merges each slice down to as few fragments as there can be, dropping what no epoch at or above
-    /// the horizon needs.
+    /// Merges each slice into as few fragments as possible and drops what no retained epoch sees.
     async fn compact(&self) -> Result<()>;
 
-    /// Splits a slice at an entry: `low` has the entries before it, `high` those from it on, with all
-    /// their versions; the slice itself is gone. Nothing is copied.
+    /// Splits a slice at an entry: `low` gets the entries before `at`, `high` the others, with all
+    /// their versions. The split slice is removed. No row is copied.
     async fn split(&self, slice: SliceId, at: &[u8], low: SliceNo, high: SliceNo) -> Result<()>;
 
-    /// Makes `to` a slice with the same entries and versions. Nothing is copied.
+    /// Makes `to` a slice with the same entries and versions. No row is copied.
     async fn clone_slice(&self, slice: SliceId, to: SliceNo) -> Result<()>;
 
-    /// Removes one slice; scans in progress keep what they read.
+    /// Removes one slice. Scans in progress keep what they read.
     async fn drop_slice(&self, slice: SliceId) -> Result<()>;
 
-    /// Divides the columns of an index anew, also for what comes after a crash. Nothing is copied: what
-    /// is written from now on, also by compactions, follows the new division.
+    /// Changes the column groups of an index durably. No row is copied: flushes and compactions use
+    /// the new groups from now on.
     async fn regroup(
         &self,
         index: IndexId,
@@ -120,16 +121,17 @@ pub trait SliceStore: Send + Sync + 'static {
         grouping: Grouping,
     ) -> Result<()>;
 
-    /// Can a slice that is here go back to an epoch: at or above its floor, or a rollback point that it has
-    /// kept?
+    /// True if a slice can be rolled back to an epoch: the epoch is at or above its floor, or a
+    /// rollback point that it has kept.
     fn can_go_back(&self, slice: SliceId, epoch: Epoch) -> bool;
 
-    /// Goes back to an epoch, to which every slice of the bucket can go back: what is newer is gone, now
-    /// and after a crash, and refused for ever, up to `dead_to` at least.
+    /// Rolls a bucket back to an epoch that each of its slices can be rolled back to. Newer epochs
+    /// are removed durably, and epochs up to at least `dead_to` are refused for ever.
     async fn truncate(&self, mark: &EpochMark, dead_to: Epoch) -> Result<()>;
 
-    /// An index as an epoch shows it; `SnapshotTooOld` below its floor, `Unavailable` while it is
-    /// being built or the epoch is not applied, `SliceMoved` if it is not here.
+    /// Returns an index as an epoch shows it. Errors: `SnapshotTooOld` below the floor,
+    /// `Unavailable` during a build or before the epoch is applied, `SliceMoved` if the index is
+    /// not here.
     fn snapshot(
         &self,
         index: IndexId,
@@ -137,16 +139,15 @@ pub trait SliceStore: Send + Sync + 'static {
         epoch: Epoch,
     ) -> Result<Arc<dyn Snapshot>>;
 
-    /// Waits until an index is loaded, or known not to be here; what keeps it from being loaded is an
-    /// error.
+    /// Waits until an index is loaded, or known to be absent. A failed load is an error.
     async fn wait_loaded(&self, index: IndexId) -> Result<()>;
 
-    /// Where each index is in its life on this node, the same for all of its slices.
+    /// Load state of each index, the same for all of its slices.
     fn load_states(&self) -> Vec<(IndexId, LoadState)>;
 
-    /// What there is of each slice.
+    /// Progress of each slice.
     fn progress(&self) -> Vec<SliceProgress>;
 
-    /// Bytes of memory.
+    /// Memory in use, in bytes.
     fn memory_bytes(&self) -> u64;
 }

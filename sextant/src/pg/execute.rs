@@ -16,7 +16,6 @@ use super::error::{WireError, WireResult};
 use super::settings::Settings;
 use super::show;
 use super::stream::Rows;
-use super::{show_moves, show_rollbacks};
 use crate::rows::value::Datum;
 use crate::sql::admin;
 use crate::sql::ast::{Insert, Select, Show, Statement};
@@ -305,10 +304,8 @@ impl SessionState {
             Show::Indexes => show::indexes(&catalog),
             Show::Nodes => show::nodes(&catalog, self.backend.status().await.ok().as_ref()),
             Show::Slices => show::slices(&catalog, &self.backend.status().await?),
-            Show::Rollbacks => {
-                show_rollbacks::rollbacks(&catalog, self.backend.status().await.ok().as_ref())
-            }
-            Show::Moves => show_moves::moves(&catalog, self.backend.status().await.ok().as_ref()),
+            Show::Rollbacks => show::rollbacks(&catalog, self.backend.status().await.ok().as_ref()),
+            Show::Moves => show::moves(&catalog, self.backend.status().await.ok().as_ref()),
             Show::Setting(name) => vec![vec![Datum::text(self.settings.show(name)?)]],
             Show::All => show::settings(self.settings.all()),
         };

@@ -36,8 +36,6 @@ mod session;
 mod session_loop;
 mod settings;
 mod show;
-mod show_moves;
-mod show_rollbacks;
 mod simple;
 mod startup;
 mod stream;

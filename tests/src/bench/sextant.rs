@@ -19,7 +19,7 @@ use proto::rpc::rows::RowBlockBuilder;
 use proto::rpc::scan::KeyRange;
 use proto::value::path::Step;
 use storage::log::{LogOptions, SyncPolicy};
-use storage::{EpochBatch, FragmentStore, Grouping, Piece, SliceStore, StoreOptions};
+use storage::{EpochBatch, Grouping, Piece, SliceStore, StorageEngine, StoreOptions};
 use tokio::sync::mpsc;
 
 use super::workload::{BATCH, Documents, Id, Key};
@@ -54,7 +54,7 @@ impl Sextant {
             // As the peers: what is written is synced once, at the end.
             let log = LogOptions { sync: SyncPolicy::OnDemand, ..LogOptions::default() };
             let options = StoreOptions { memory_bytes, log, ..StoreOptions::default() };
-            Arc::new(FragmentStore::open(&Env::real(), NODE, dir, options)?)
+            Arc::new(StorageEngine::open(&Env::real(), NODE, dir, options)?)
         };
         let mut engine = Self {
             runtime,

@@ -38,7 +38,7 @@ use proto::Result;
 use proto::env::Env;
 use proto::model::ids::{BucketId, NodeId};
 use storage::log::LogOptions;
-use storage::{FragmentStore, SliceStore, StoreOptions};
+use storage::{SliceStore, StorageEngine, StoreOptions};
 
 /// The node that the store belongs to.
 pub const NODE: NodeId = NodeId(7);
@@ -60,5 +60,5 @@ pub fn open_store(env: &Env, dir: &Path, memory_bytes: u64) -> Result<Arc<dyn Sl
     let log = LogOptions { segment_bytes: memory_bytes / 16, ..LogOptions::default() };
     let log_bytes = memory_bytes / 4;
     let options = StoreOptions { memory_bytes, log_bytes, log, ..StoreOptions::default() };
-    Ok(Arc::new(FragmentStore::open(env, NODE, dir, options)?))
+    Ok(Arc::new(StorageEngine::open(env, NODE, dir, options)?))
 }

@@ -19,7 +19,9 @@ use proto::rpc::export::FilePiece;
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 use proto::rpc::scan::KeyRange;
 use storage::log::LogOptions;
-use storage::{EpochBatch, FragmentStore, Grouping, Piece, Received, SliceStore, StoreOptions};
+use storage::{
+    EpochBatch, Grouping, Piece, ReceivedFiles, SliceStore, StorageEngine, StoreOptions,
+};
 
 use super::BUCKET;
 use super::shape::{Known, Shape};
@@ -39,17 +41,17 @@ struct Side {
     fs: SimFs,
     node: NodeId,
     /// Nothing while the machine is down.
-    store: Option<Arc<FragmentStore>>,
+    store: Option<Arc<StorageEngine>>,
     /// The first epoch that it follows.
     first: u64,
 }
 
-fn open(env: &Env, node: NodeId) -> proto::Result<Arc<FragmentStore>> {
+fn open(env: &Env, node: NodeId) -> proto::Result<Arc<StorageEngine>> {
     let memory_bytes = 64 << 10;
     let log = LogOptions { segment_bytes: memory_bytes / 16, ..LogOptions::default() };
     let options =
         StoreOptions { memory_bytes, log_bytes: memory_bytes / 4, log, ..StoreOptions::default() };
-    Ok(Arc::new(FragmentStore::open(env, node, &PathBuf::from("/node"), options)?))
+    Ok(Arc::new(StorageEngine::open(env, node, &PathBuf::from("/node"), options)?))
 }
 
 impl Side {
@@ -59,7 +61,7 @@ impl Side {
         Self { env, fs, node, store, first: 1 }
     }
 
-    fn store(&self) -> &Arc<FragmentStore> {
+    fn store(&self) -> &Arc<StorageEngine> {
         self.store.as_ref().expect("the machine is up")
     }
 
@@ -113,7 +115,7 @@ pub struct Story {
     /// What each document is made of since which epoch.
     documents: BTreeMap<String, Vec<(u64, Option<u64>)>>,
     seqno: u64,
-    received: Option<Received>,
+    received: Option<ReceivedFiles>,
     installed: Option<u64>,
     /// Why it was not installed the last time.
     refused: Option<String>,

@@ -1,9 +1,11 @@
-//! What one epoch changes in one index: each document's entries before, which the back index knows,
-//! are compared with those from now on; the differences are sorted once and become a run.
+//! The changes of one epoch in one index. The entries that each document had, known from the back
+//! index, are compared with the entries that it has from now on. The differences are sorted once
+//! and become a run.
 //!
-//! Where a document's id alone decides its slice, that slice is asked. Elsewhere (partitioned by
-//! expressions, or split) a document may have had entries in any slice of the node, and all are asked.
-//! Memory is asked document by document, fragments for all documents together, in the order of ids.
+//! If a document's id alone decides its slice, only that slice is looked up. Otherwise (partition
+//! by expressions, split slices) a document may have entries in any slice of the node, and all are
+//! looked up. Memory is searched document by document, fragments for all documents together in the
+//! order of ids.
 
 use std::collections::BTreeMap;
 
@@ -12,54 +14,54 @@ use proto::model::ids::{Epoch, SliceNo};
 use proto::rpc::mutation::IndexKeys;
 
 use crate::apply::documents::Document;
-use crate::index::local_index::Slot;
-use crate::index::writer_state::Writer;
-use crate::read::index_version::Visible;
-use crate::read::lookup::{Found, Wanted, look_up};
+use crate::index::local_index::LocalIndex;
+use crate::index::writer_state::WriterState;
+use crate::read::index_version::IndexVersion;
+use crate::read::lookup::{FoundState, StateQuery, look_up};
 use crate::rows::packed::{self, PackedEntry, include_hash};
 use crate::rows::row_sorter::RowSorter;
 use crate::rows::table_builder::TableBuilder;
 use crate::tables::table::Table;
 
-/// The memtable's places for so many documents are loaded at a time.
+/// Number of documents whose places in the memtable are loaded at a time.
 const PREFETCHED: usize = 64;
 
-/// The documents of an epoch that concern one index, with what they had before.
-pub struct Changes<'a> {
+/// Documents of an epoch that concern one index, with their previous states.
+pub struct EpochDelta<'a> {
     documents: Vec<(&'a Document<'a>, IndexKeys<'a>)>,
-    /// What they had, by document and slice; a state of no bytes is "nothing".
-    before: Vec<Found>,
+    /// Previous states by document and slice; an empty state means "no entries".
+    before: Vec<FoundState>,
     states: Vec<u8>,
-    /// For each document the one slice it can have entries in, if its id decides that.
+    /// For each document the only slice that it can have entries in, if its id decides.
     only_slice: Vec<Option<SliceNo>>,
     all_slices: Vec<SliceNo>,
 }
 
-impl<'a> Changes<'a> {
-    /// Finds what the documents had before.
-    pub fn of(
-        slot: &Slot,
-        writer: &Writer,
-        visible: &Visible,
+impl<'a> EpochDelta<'a> {
+    /// Looks up the previous states of the documents.
+    pub fn look_up(
+        index: &LocalIndex,
+        writer: &WriterState,
+        version: &IndexVersion,
         documents: &'a [Document<'a>],
     ) -> Result<Self> {
-        let (id, generation) = (slot.info.id, slot.info.generation);
+        let (id, generation) = (index.info.id, index.info.generation);
         let mut changes = Self {
             documents: Vec::with_capacity(documents.len()),
             before: Vec::with_capacity(documents.len()),
             states: Vec::new(),
             only_slice: Vec::with_capacity(documents.len()),
-            all_slices: visible.slices.keys().copied().collect(),
+            all_slices: version.slices.keys().copied().collect(),
         };
-        let by_id = slot.is_by_id(visible);
+        let by_id = index.is_by_id(version);
         let mut wanted = Vec::with_capacity(documents.len());
         for document in documents {
             let mut indexes = document.versions.indexes();
             let mine = indexes.find(|keys| (keys.index, keys.generation) == (id, generation));
             let Some(keys) = mine else { continue };
-            let only = by_id.then(|| slot.slice_of_id(document.versions.id));
-            // A slice that has left the node, or is to come, is fed for a while too.
-            if only.is_some_and(|slice| !visible.slices.contains_key(&slice)) {
+            let only = by_id.then(|| index.slice_of_id(document.versions.id));
+            // The source also feeds slices that have just left the node or are about to come.
+            if only.is_some_and(|slice| !version.slices.contains_key(&slice)) {
                 continue;
             }
             let n = changes.documents.len() as u32;
@@ -71,28 +73,33 @@ impl<'a> Changes<'a> {
             };
             let id = document.versions.id.as_bytes();
             let (document, hash) = (n, document.hash);
-            wanted.extend(asked.iter().map(|slice| Wanted { document, hash, slice: *slice, id }));
+            wanted.extend(asked.iter().map(|slice| StateQuery {
+                document,
+                hash,
+                slice: *slice,
+                id,
+            }));
         }
-        // Each table is asked for all documents in a loop of its own: the processor then loads what
-        // several of them need side by side.
+        // Each table is searched for all documents in one loop, so that the processor loads the
+        // memory of several documents in parallel.
         for memtable in [Some(&writer.memtable), writer.frozen.as_deref()].into_iter().flatten() {
-            wanted.retain(|Wanted { document, hash, slice, id }| {
+            wanted.retain(|StateQuery { document, hash, slice, id }| {
                 let Some(state) = memtable.newest(*hash, id, *slice) else { return true };
                 let from = changes.states.len();
                 changes.states.extend_from_slice(state.state);
                 let state = from..changes.states.len();
-                changes.before.push(Found { document: *document, slice: *slice, state });
+                changes.before.push(FoundState { document: *document, slice: *slice, state });
                 false
             });
         }
-        // A build's backfill lies below all that the epochs have said so far.
-        look_up(&visible.slices, wanted, &mut changes.before, &mut changes.states)?;
+        // During a build, the backfill lies below everything that the epochs have said so far.
+        look_up(&version.slices, wanted, &mut changes.before, &mut changes.states)?;
         changes.before.sort_unstable_by_key(|found| (found.document, found.slice));
         Ok(changes)
     }
 
-    /// The run that the changes make, `None` if nothing changed; remembers the new states.
-    pub fn into_run(self, writer: &mut Writer, epoch: Epoch) -> Result<Option<Table>> {
+    /// Returns the run of the changes, `None` if nothing changed, and remembers the new states.
+    pub fn into_run(self, writer: &mut WriterState, epoch: Epoch) -> Result<Option<Table>> {
         let mut rows = RowSorter::default();
         let (mut old, mut new, mut state) = (Vec::new(), Vec::new(), Vec::new());
         let mut before = &self.before[..];
@@ -123,8 +130,8 @@ impl<'a> Changes<'a> {
             }
             let id = document.versions.id.as_bytes();
             compare(id, &old, &new, &mut rows, &mut writer.entries);
-            // A slice in which the document has nothing now, and had something, remembers that too; in
-            // a build every slice does, for what the backfill may still bring.
+            // A slice that loses the document remembers that too. During a build every slice does,
+            // because the backfill may still bring the document.
             let mut remember = |slice: SliceNo| {
                 state.clear();
                 let mine = new.iter().filter(|entry| entry.0 == slice);
@@ -132,13 +139,13 @@ impl<'a> Changes<'a> {
                 writer.memtable.set(document.hash, id, slice, epoch, &state);
             };
             match self.only_slice[n] {
-                Some(slice) if writer.building || !old.is_empty() || !new.is_empty() => {
+                Some(slice) if writer.is_building || !old.is_empty() || !new.is_empty() => {
                     remember(slice);
                 }
                 Some(_) => {}
                 None => {
                     let touched = |slice: &SliceNo| {
-                        writer.building
+                        writer.is_building
                             || old.iter().any(|entry| entry.0 == *slice)
                             || new.iter().any(|entry| entry.0 == *slice)
                     };
@@ -155,7 +162,7 @@ impl<'a> Changes<'a> {
 type OldEntry<'a> = (SliceNo, PackedEntry<'a>);
 type NewEntry<'a> = (SliceNo, PackedEntry<'a>, &'a [u8]);
 
-/// Walks what a document had and what it has from now on, both in order.
+/// Merges previous and new entries of a document, both sorted, into changed rows.
 fn compare(
     id: &[u8],
     old: &[OldEntry<'_>],

@@ -1,12 +1,5 @@
-//! An epoch's mutations as the store reads them, and as they stand in the commit log.
-//!
-//! Of several mutations of one document only the last one within the epoch counts. The log keeps the
-//! packed key-versions as they came, so that nothing is encoded anew, and a replay does the same work
-//! as the first time.
-//!
-//! ```text
-//! record := kind:u8  len(header) header  body*        header: postcard; a body is a piece's
-//! ```
+//! The last states of the documents of an epoch. Of several mutations of one document, only the
+//! last one within the epoch counts.
 
 use hashbrown::HashTable;
 use proto::Result;
@@ -15,19 +8,20 @@ use proto::rpc::mutation::{KeyVersions, KeyVersionsReader};
 
 use crate::batch::{EpochBatch, Piece};
 
-/// Few packed mutations have fewer bytes.
+/// Almost all packed mutations are longer.
 const MUTATION_BYTES: usize = 24;
 
 /// The last state of a document in an epoch.
 #[derive(Clone, Copy, Debug)]
 pub struct Document<'a> {
-    /// The hash of its id.
+    /// Hash of the document's id.
     pub hash: u64,
-    /// Its key-versions.
+    /// Key-versions of the document.
     pub versions: KeyVersions<'a>,
 }
 
-/// The last state of each document of an epoch, in the order in which the documents came first.
+/// Returns the last state of each document of an epoch, in the order of the documents' first
+/// mutations.
 pub fn documents(batch: &EpochBatch) -> Result<Vec<Document<'_>>> {
     let mutations = |piece: &Piece| {
         let most = piece.body.len() / MUTATION_BYTES;

@@ -1,14 +1,15 @@
-//! Compares what an index has here with a snapshot of the source, document by document, and packs what differs as
-//! key-versions: applied on top of what was compared, these make the copy what the snapshot is.
+//! Comparison of an index with a snapshot of the source, document by document. The differences are
+//! packed as key-versions: applied on top of the compared state, they turn the copy into the
+//! snapshot.
 //!
-//! Both sides come in the order of the documents' ids. The snapshot's documents are told as they are read; the copy's
-//! come from its back index, which is in fragments after a flush: of each document and slice the newest version, so
-//! that no more than a few blocks are in memory. A document of which keys or included values differ becomes an
-//! upsert with the seqno that the snapshot has; one that the snapshot lacks (it was deleted, or left the index) has no
-//! entries from now on. What the snapshot says of slices that are not here is passed over.
+//! Both sides come in the order of the documents' ids. The snapshot's documents are passed in as
+//! they are read. The copy's documents come from its back index, which a flush has put into
+//! fragments; only a few blocks of it are in memory. A document whose keys or included values
+//! differ becomes an upsert with the snapshot's seqno. A document that the snapshot lacks (deleted,
+//! or out of the index) becomes a deletion. Slices that are not here are ignored.
 //!
-//! No epoch may be applied to the index between the beginning of a comparison and its corrections: the follower
-//! sees to that.
+//! No epoch may be applied to the index between the beginning of a comparison and its corrections;
+//! the follower guarantees that.
 
 use std::collections::BTreeSet;
 
@@ -21,51 +22,52 @@ use proto::rpc::mutation::{
 };
 use proto::{Error, ErrorCode, Result};
 
-use crate::index::local_index::Slot;
+use crate::index::local_index::LocalIndex;
 use crate::read::merge::Merge;
 use crate::rows::packed::{self, include_hash};
 
-/// A comparison under way.
+/// A comparison in progress.
 pub struct Comparison {
     index: IndexId,
     generation: Generation,
     slices: BTreeSet<SliceNo>,
-    /// Where the snapshot ends.
+    /// The end of the snapshot.
     cut: Cut,
     copy: Merge,
-    /// The row of the copy that comes next.
-    ahead: Option<Row>,
-    /// The snapshot's last document.
+    /// Next row of the copy.
+    ahead: Option<CopyRow>,
+    /// Id of the snapshot's last document.
     last: Option<String>,
     corrections: KeyVersionsWriter,
 }
 
-/// What a document has in a slice of the copy.
-struct Row {
+/// State of a document in a slice of the copy.
+struct CopyRow {
     id: Vec<u8>,
     slice: SliceNo,
     state: Vec<u8>,
 }
 
 /// An entry of a document: slice, key, hash of the included values.
-type Entry = (SliceNo, Vec<u8>, u64);
+type DocumentEntry = (SliceNo, Vec<u8>, u64);
 
 impl Comparison {
-    /// Begins to compare an index, all of which is in fragments, with a snapshot that ends at a cut.
-    pub fn begin(slot: &Slot, cut: Cut) -> Result<Self> {
-        let visible = {
-            let writer = slot.writer();
+    /// Begins to compare an index with a snapshot that ends at a cut. The index must have nothing
+    /// in memory.
+    pub fn begin(index: &LocalIndex, cut: Cut) -> Result<Self> {
+        let version = {
+            let writer = index.writer();
             if !writer.memtable.is_empty() || writer.frozen.is_some() {
-                let what = format!("index {} changes while it is compared", slot.info.id);
+                let what = format!("index {} was changed while it was compared", index.info.id);
                 return Err(Error::unavailable(what));
             }
-            slot.visible.load_full()
+            index.version.load_full()
         };
-        let back = visible.slices.values().flat_map(|fragments| fragments.back.iter().cloned());
+        let back = version.slices.values().flat_map(|fragments| fragments.back.iter().cloned());
         let mut comparison = Self {
-            index: slot.info.id,
-            generation: slot.info.generation,
-            slices: visible.slices.keys().copied().collect(),
+            index: index.info.id,
+            generation: index.info.generation,
+            slices: version.slices.keys().copied().collect(),
             cut,
             copy: Merge::new(back, false)?,
             ahead: None,
@@ -76,23 +78,26 @@ impl Comparison {
         Ok(comparison)
     }
 
-    /// `OverLimit` where the corrections so far are longer than so many bytes.
+    /// `OverLimit` if the corrections so far are longer than `bytes_max`.
     pub fn check_bytes(&self, bytes_max: u64) -> Result<()> {
         if self.corrections.len() as u64 <= bytes_max {
             return Ok(());
         }
-        let what = format!("a copy differs from a snapshot by more than {bytes_max} bytes");
+        let what = format!("the copy differs from the snapshot by more than {bytes_max} bytes");
         Err(Error::new(ErrorCode::OverLimit, what))
     }
 
-    /// Takes the next documents of the snapshot, packed, each with its seqno. `Unsupported` where they do not come in
-    /// the order of their ids.
+    /// Takes the next documents of the snapshot, packed, each with its seqno. `Unsupported` if they
+    /// are not in the order of their ids.
     pub fn documents(&mut self, body: &[u8]) -> Result<()> {
         for versions in KeyVersionsReader::new(body) {
             let versions = versions?;
             let last = self.last.get_or_insert_default();
             if !last.is_empty() && versions.id <= last.as_str() {
-                let what = format!("document {:?} comes after {last:?} in a snapshot", versions.id);
+                let what = format!(
+                    "snapshot out of order: document {:?} comes after document {last:?}",
+                    versions.id
+                );
                 return Err(Error::new(ErrorCode::Unsupported, what));
             }
             last.clear();
@@ -108,8 +113,8 @@ impl Comparison {
         Ok(())
     }
 
-    /// The snapshot has no more documents: the corrections, packed, in the order of the ids. `OverLimit` where
-    /// they are longer than so many bytes.
+    /// Ends the snapshot: returns the corrections, packed, in the order of the ids. `OverLimit` if
+    /// they are longer than `bytes_max`.
     pub fn finish(mut self, bytes_max: u64) -> Result<Bytes> {
         while let Some(row) = &self.ahead {
             let id = row.id.clone();
@@ -129,7 +134,7 @@ impl Comparison {
         }
         let had = self.take(id)?;
         let here = keys.entries().filter(|entry| self.slices.contains(&entry.slice));
-        let mut has: Vec<Entry> = here
+        let mut has: Vec<DocumentEntry> = here
             .map(|entry| (entry.slice, entry.key.to_vec(), include_hash(entry.include)))
             .collect();
         has.sort_unstable();
@@ -141,22 +146,25 @@ impl Comparison {
         Ok(())
     }
 
-    /// A document that the snapshot lacks.
+    /// Adds a correction for a document that the snapshot lacks.
     fn gone(&mut self, id: &[u8]) -> Result<()> {
         if plant::is(Plant::ResyncKeepsGhosts) {
             return Ok(());
         }
-        let damaged = |_| Error::new(ErrorCode::Corrupt, "an id in a back index is not UTF-8");
+        let damaged =
+            |_| Error::new(ErrorCode::Corrupt, "a document id in the back index is not UTF-8");
         let id = std::str::from_utf8(id).map_err(damaged)?;
-        // It went at the end of its vbucket or before; a vbucket that has begun again may be at zero.
+        // The document went at the end of its vbucket or before. A vbucket that has begun again may
+        // be at zero.
         let seqno = self.cut.get(vbucket_of(id, self.cut.vbuckets())).seqno.0.max(1);
         self.corrections.mutation(seqno, MutationKind::Deletion, id, 1);
         self.corrections.index(self.index, self.generation, 0);
         Ok(())
     }
 
-    /// All entries that the copy has of a document, which comes next in it or is not there.
-    fn take(&mut self, id: &[u8]) -> Result<Vec<Entry>> {
+    /// Takes all entries of a document from the copy, where it is either the next document or
+    /// absent.
+    fn take(&mut self, id: &[u8]) -> Result<Vec<DocumentEntry>> {
         let mut entries = Vec::new();
         while let Some(row) = self.ahead.take_if(|row| row.id == id) {
             let of_row = packed::entries(&row.state);
@@ -167,7 +175,7 @@ impl Comparison {
         Ok(entries)
     }
 
-    fn next_row(&mut self) -> Result<Option<Row>> {
+    fn next_row(&mut self) -> Result<Option<CopyRow>> {
         loop {
             let (mut id, mut state) = (Vec::new(), Vec::new());
             let mut newest = None;
@@ -190,7 +198,7 @@ impl Comparison {
             match newest {
                 _ if !more => return Ok(None),
                 Some((_, slice)) if !state.is_empty() => {
-                    return Ok(Some(Row { id, slice, state }));
+                    return Ok(Some(CopyRow { id, slice, state }));
                 }
                 _ => {}
             }

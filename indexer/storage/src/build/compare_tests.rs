@@ -1,5 +1,5 @@
-//! Copies against snapshots of a source that has gone on: corrections make them the same, and no more is corrected
-//! than differs.
+//! Comparison of copies with snapshots of a source that has changed: corrections make both equal,
+//! and nothing else is corrected.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use proto::rpc::scan::KeyRange;
 
 use super::*;
 use crate::batch::{EpochBatch, Piece};
-use crate::engine::storage_engine::FragmentStore;
+use crate::engine::storage_engine::StorageEngine;
 use crate::options::StoreOptions;
 use crate::rows::columns::Grouping;
 use crate::slice_store::SliceStore;
@@ -23,21 +23,22 @@ pub(crate) const NODE: NodeId = NodeId(7);
 const BUCKET: BucketId = BucketId(1);
 
 /// Entries of a document: slice, number that is the key, included byte.
-pub(crate) type Entries = BTreeSet<(u16, u8, u8)>;
+pub(crate) type EntryCount = BTreeSet<(u16, u8, u8)>;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Source {
     seqno: u64,
-    documents: BTreeMap<String, (u64, Entries)>,
+    documents: BTreeMap<String, (u64, EntryCount)>,
 }
 
-pub(crate) type Changes = Vec<(u8, Entries)>;
+pub(crate) type Changes = Vec<(u8, EntryCount)>;
 
 /// Slice, entry, included values.
 pub(crate) type Row = (u16, Vec<u8>, Vec<u8>);
 
 pub(crate) fn changes() -> impl Strategy<Value = Changes> {
-    // Two of three entries in the same slice and with the same included values: changes often change little.
+    // Two of three entries have the same slice and included values, because typical changes change
+    // little.
     let entry = (0..2u16, 0..6u8, 0..2u8);
     let entries = proptest::collection::btree_set(entry, 0..4).prop_map(|mut entries| {
         let mut keys = BTreeSet::new();
@@ -48,7 +49,7 @@ pub(crate) fn changes() -> impl Strategy<Value = Changes> {
 }
 
 fn id(n: u8) -> String {
-    // Some are beginnings of others.
+    // Some ids are prefixes of others.
     "d".repeat(usize::from(n % 3) + 1) + &(n / 3).to_string()
 }
 
@@ -58,7 +59,7 @@ fn key_of(number: u8) -> Vec<u8> {
     key
 }
 
-fn put(writer: &mut KeyVersionsWriter, seqno: u64, id: &str, entries: &Entries) {
+fn put(writer: &mut KeyVersionsWriter, seqno: u64, id: &str, entries: &EntryCount) {
     writer.mutation(seqno, MutationKind::Upsert, id, 1);
     writer.index(INDEX, Generation(0), entries.len());
     for (slice, key, include) in entries {
@@ -67,7 +68,7 @@ fn put(writer: &mut KeyVersionsWriter, seqno: u64, id: &str, entries: &Entries) 
 }
 
 impl Source {
-    /// Makes changes; their key-versions.
+    /// Applies changes to the source; returns their key-versions.
     pub(crate) fn change(&mut self, changes: &Changes) -> Bytes {
         let mut writer = KeyVersionsWriter::default();
         for (n, entries) in changes {
@@ -84,7 +85,7 @@ impl Source {
     /// A snapshot, a few documents at a time.
     pub(crate) fn snapshot(&self) -> Vec<Bytes> {
         let all: Vec<_> = self.documents.iter().collect();
-        let pack = |some: &[(&String, &(u64, Entries))]| {
+        let pack = |some: &[(&String, &(u64, EntryCount))]| {
             let mut writer = KeyVersionsWriter::default();
             some.iter().for_each(|(id, (seqno, entries))| put(&mut writer, *seqno, id, entries));
             writer.finish()
@@ -111,7 +112,7 @@ impl Source {
 
     /// All entries of some slices.
     pub(crate) fn rows(&self, slices: &[u16]) -> Vec<Row> {
-        let of = |(id, (_, entries)): (&String, &(u64, Entries))| {
+        let of = |(id, (_, entries)): (&String, &(u64, EntryCount))| {
             let row = |(slice, key, include): &(u16, u8, u8)| {
                 let entry = [&key_of(*key)[..], id.as_bytes()].concat();
                 (*slice, entry, vec![*include; usize::from(*include)])
@@ -125,7 +126,7 @@ impl Source {
     }
 }
 
-pub(crate) fn rows(store: &FragmentStore, epoch: u64, slices: &[u16]) -> Vec<Row> {
+pub(crate) fn rows(store: &StorageEngine, epoch: u64, slices: &[u16]) -> Vec<Row> {
     let snapshot = store.snapshot(INDEX, Generation(0), Epoch(epoch)).expect("a snapshot");
     let mut found = Vec::new();
     for slice in slices {
@@ -141,8 +142,8 @@ pub(crate) async fn built(
     dir: &tempfile::TempDir,
     source: &mut Source,
     first: &Changes,
-) -> FragmentStore {
-    let store = FragmentStore::open(&Env::real(), NODE, dir.path(), StoreOptions::default());
+) -> StorageEngine {
+    let store = StorageEngine::open(&Env::real(), NODE, dir.path(), StoreOptions::default());
     let store = store.expect("the store opens");
     let partition = PartitionBy::Exprs(Vec::new());
     let spec = IndexSpec { slices: 2, partition, ..IndexSpec::new("i", "b") };
@@ -158,7 +159,7 @@ pub(crate) async fn built(
     store
 }
 
-async fn corrections(store: &FragmentStore, source: &Source) -> Bytes {
+async fn corrections(store: &StorageEngine, source: &Source) -> Bytes {
     let cut = Cut::clone(&source.mark(1).cut);
     let mut comparison = store.compare(INDEX, Generation(0), cut).await.expect("it begins");
     for body in source.snapshot() {
@@ -171,7 +172,7 @@ fn ids(body: &[u8]) -> Vec<String> {
     KeyVersionsReader::new(body).map(|versions| versions.unwrap().id.to_owned()).collect()
 }
 
-/// Epochs, then changes that are never brought.
+/// Epochs, then changes that the stream never brings.
 #[derive(Clone, Debug)]
 struct Case {
     first: Changes,
@@ -253,7 +254,7 @@ async fn a_slice_that_was_split_is_compared_entry_by_entry() {
         *entries = entries.iter().map(moved).collect();
     }
     assert!(corrections(&store, &source).await.is_empty(), "nothing differs");
-    source.change(&vec![(0, [(2, 1, 0)].into()), (1, Entries::new())]);
+    source.change(&vec![(0, [(2, 1, 0)].into()), (1, EntryCount::new())]);
     let corrections = corrections(&store, &source).await;
     assert_eq!(ids(&corrections), [id(0), id(1)]);
     store.apply(source.batch(2, corrections)).await.unwrap();
@@ -261,7 +262,7 @@ async fn a_slice_that_was_split_is_compared_entry_by_entry() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_compared_is_refused() {
+async fn an_impossible_comparison_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let mut source = Source::default();
     let store = built(&dir, &mut source, &some_changes(20)).await;

@@ -1,12 +1,14 @@
-//! The bulk path of a build: the documents of a backfill snapshot are sorted in memory, as many as the
-//! budget allows at a time, and go straight into fragments at the bottom of the lists, without the log.
+//! The bulk path of a build. Documents of a backfill snapshot are sorted in memory, as many at a
+//! time as the memory limit allows, and written into fragments at the bottom of the lists, without
+//! the log.
 //!
-//! Meanwhile the epochs are applied to the index as to any other, above the backfill, with one
-//! difference: of each document they speak of, a state is remembered in every slice it may have been
-//! in, also the empty state. What the epochs say outranks the snapshot, which lies at epoch zero:
-//! maintenance began at or before its cut, so they have said everything since. At the end of the build,
-//! each remembered document is looked up in the backfill: the entries that it had there and has no more
-//! get tombstones, which gather within the same budget as the documents before.
+//! Meanwhile epochs are applied to the index as usual, above the backfill, with one difference: for
+//! each document of an epoch, a state is remembered in every slice that the document may have been
+//! in, even an empty state. Epochs outrank the snapshot, which lies at epoch zero: maintenance
+//! began at or before the snapshot's cut, so the epochs have said everything since. At the end of
+//! the build, each remembered document is looked up in the backfill. The entries that it had there
+//! and has no more get tombstones. These *corrections* gather within the same limit as the
+//! documents before.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,44 +18,44 @@ use proto::Result;
 use proto::model::ids::{Epoch, SliceNo};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::files::data_files::{Files, Written};
-use crate::index::backfill::Bulk;
-use crate::read::lookup::{Wanted, look_up};
+use crate::files::data_files::{DataFiles, NewFragment};
+use crate::index::backfill::Backfill;
+use crate::read::lookup::{StateQuery, look_up};
 use crate::read::merge::Merge;
-use crate::read::slice_fragments::Fragments;
+use crate::read::slice_fragments::SliceFragments;
 use crate::read::source::Source;
 use crate::rows::columns::{Columns, Grouping};
-use crate::rows::packed::{self};
+use crate::rows::packed;
 use crate::rows::row_sorter::RowSorter;
 
-/// So many documents are looked up together.
+/// Number of documents that are looked up together.
 const LOOK_UP_DOCUMENTS: usize = 4096;
 
-/// Which part of the gathered documents to write.
+/// Part of the gathered documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum BackfillPart {
     /// The entries.
     Forward,
     /// The back index.
     Back,
 }
 
-/// The back index of the backfill, as look-ups want it.
-fn back_of(bulk: &Bulk, slice: SliceNo) -> BTreeMap<SliceNo, Arc<Fragments>> {
-    let back = bulk.back.iter().map(|new| Source::whole(&new.table, slice)).collect();
-    BTreeMap::from([(slice, Arc::new(Fragments { back, ..Fragments::default() }))])
+/// The back index of the backfill, in the form that look-ups take.
+fn back_of(backfill: &Backfill, slice: SliceNo) -> BTreeMap<SliceNo, Arc<SliceFragments>> {
+    let back = backfill.back.iter().map(|new| Source::whole(&new.table, slice)).collect();
+    BTreeMap::from([(slice, Arc::new(SliceFragments { back, ..SliceFragments::default() }))])
 }
 
-/// The tombstones for entries of the backfill that the documents in `touched`, the back index of a
-/// slice since the build began, have no more; and how many of the backfill's entries those
-/// documents had.
+/// Writes tombstones for entries of the backfill that the documents in `touched` no longer have,
+/// where `touched` is the back index of a slice since the build began. Returns how many entries
+/// these documents had in the backfill.
 pub fn corrections(
-    bulk: &Bulk,
+    backfill: &Backfill,
     slice: SliceNo,
     touched: &[Source],
     out: &mut Corrections<'_>,
 ) -> Result<u64> {
-    let slices = back_of(bulk, slice);
+    let slices = back_of(backfill, slice);
     let mut merge = Merge::new(touched.iter().cloned(), false)?;
     let mut batch: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     let mut had = 0;
@@ -83,11 +85,11 @@ pub fn corrections(
 /// The same for some documents, given with their newest states.
 fn correct(
     slice: SliceNo,
-    slices: &BTreeMap<SliceNo, Arc<Fragments>>,
+    slices: &BTreeMap<SliceNo, Arc<SliceFragments>>,
     documents: &[(Vec<u8>, Vec<u8>)],
     out: &mut Corrections<'_>,
 ) -> Result<u64> {
-    let wanted = documents.iter().enumerate().map(|(n, (id, _))| Wanted {
+    let wanted = documents.iter().enumerate().map(|(n, (id, _))| StateQuery {
         document: n as u32,
         hash: xxh3_64(id),
         slice,
@@ -109,23 +111,24 @@ fn correct(
     Ok(had)
 }
 
-/// Tombstones at the end of a build: written into fragments of their own whenever enough have gathered.
+/// Tombstones at the end of a build, written into fragments whenever enough have gathered.
 pub struct Corrections<'a> {
-    files: &'a Files,
+    files: &'a DataFiles,
     groups: &'static [Columns],
-    /// The epoch that they are of.
+    /// Epoch of the tombstones.
     epoch: Epoch,
     bytes_max: usize,
-    /// Tells how many bytes have gathered.
+    /// Reports the bytes gathered.
     gathered_bytes: &'a AtomicU64,
     rows: RowSorter,
-    written: Vec<Written>,
+    written: Vec<NewFragment>,
 }
 
 impl<'a> Corrections<'a> {
-    /// None yet, of an epoch; they are written when there are `bytes_max` of them, which `gathered_bytes` counts.
+    /// Corrections of an epoch. They are written when `bytes_max` have gathered; `gathered_bytes`
+    /// reports the bytes.
     pub fn new(
-        files: &'a Files,
+        files: &'a DataFiles,
         grouping: Grouping,
         epoch: Epoch,
         bytes_max: usize,
@@ -153,8 +156,8 @@ impl<'a> Corrections<'a> {
         Ok(())
     }
 
-    /// All of them as fragments, which are the caller's from now on.
-    pub fn finish(mut self) -> Result<Vec<Written>> {
+    /// Writes the rest and returns all fragments, which the caller owns from now on.
+    pub fn finish(mut self) -> Result<Vec<NewFragment>> {
         self.write()?;
         Ok(std::mem::take(&mut self.written))
     }
@@ -163,24 +166,24 @@ impl<'a> Corrections<'a> {
 impl Drop for Corrections<'_> {
     fn drop(&mut self) {
         self.gathered_bytes.store(0, Ordering::Relaxed);
-        // After an error nobody will name them.
+        // After an error no manifest will name the fragments.
         self.files.discard(std::mem::take(&mut self.written));
     }
 }
 
 /// Writes one part of gathered documents into a fragment for each of its groups.
 pub fn write_part(
-    files: &Files,
+    files: &DataFiles,
     rows: RowSorter,
-    part: Part,
+    part: BackfillPart,
     grouping: Grouping,
-) -> Result<Vec<Written>> {
+) -> Result<Vec<NewFragment>> {
     if rows.is_empty() {
         return Ok(Vec::new());
     }
     let (groups, filter) = match part {
-        Part::Forward => (grouping.forward(), None),
-        Part::Back => (&[Columns::BACK][..], Some(rows.len() as u64)),
+        BackfillPart::Forward => (grouping.forward(), None),
+        BackfillPart::Back => (&[Columns::BACK][..], Some(rows.len() as u64)),
     };
     files.write(groups, filter, |out| rows.write(Epoch(0), out))
 }

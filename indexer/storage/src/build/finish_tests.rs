@@ -1,21 +1,21 @@
-//! What builds hold in memory, however much there is to build.
+//! Memory of builds, however large the index is.
 
 use proto::env::Env;
+use proto::model::ids::{Generation, IndexId};
+use proto::model::index::IndexInfo;
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
 use super::*;
-use crate::engine::storage_engine::FragmentStore;
+use crate::engine::storage_engine::StorageEngine;
 use crate::engine::storage_engine::tests::{
     INDEX, NODE, State, batch, body, entry_key, info, mark,
 };
 use crate::options::StoreOptions;
 use crate::slice_store::SliceStore;
-use proto::model::ids::{Generation, IndexId};
-use proto::model::index::IndexInfo;
 
-fn open(dir: &tempfile::TempDir, memory_bytes: u64) -> FragmentStore {
+fn open(dir: &tempfile::TempDir, memory_bytes: u64) -> StorageEngine {
     let options = StoreOptions { memory_bytes, ..StoreOptions::default() };
-    FragmentStore::open(&Env::real(), NODE, dir.path(), options).unwrap()
+    StorageEngine::open(&Env::real(), NODE, dir.path(), options).unwrap()
 }
 
 #[tokio::test]
@@ -39,8 +39,9 @@ async fn builds_share_one_quarter_of_the_budget() {
                 writer.entry(SliceNo(0), &entry_key("country", n), b"");
             }
             store.backfill(*index, Generation(0), writer.finish()).await.unwrap();
-            let slots = store.inner.state.slots();
-            let gathered = slots.iter().map(|slot| slot.bulk_bytes.load(Ordering::Relaxed)).sum();
+            let indexes = store.context.state.indexes_and_rebuilds();
+            let gathered =
+                indexes.iter().map(|index| index.backfill_bytes.load(Ordering::Relaxed)).sum();
             most = u64::max(most, gathered);
         }
     }
@@ -48,7 +49,7 @@ async fn builds_share_one_quarter_of_the_budget() {
     assert!(most <= BUDGET / 4, "{most} bytes gathered, the budget is {BUDGET}");
 }
 
-/// All documents of the backfill are gone by the end of the build.
+/// All documents of the backfill are deleted before the end of the build.
 #[tokio::test]
 async fn corrections_are_written_as_they_gather() {
     const BUDGET: u64 = 1 << 20;
@@ -67,13 +68,13 @@ async fn corrections_are_written_as_they_gather() {
     let shown = store.snapshot(INDEX, Generation(0), Epoch(1)).unwrap();
     assert_eq!(shown.checksum(SliceNo(0)).unwrap().1, 0);
     assert_eq!(store.progress()[0].entries, 0);
-    let slot = store.inner.state.get(INDEX).unwrap();
-    let visible = slot.visible.load();
-    let tables = visible.slices[&SliceNo(0)].forward.iter().map(|source| &source.table);
+    let index = store.context.state.get(INDEX).unwrap();
+    let version = index.version.load();
+    let tables = version.slices[&SliceNo(0)].forward.iter().map(|source| &source.table);
     let corrections = tables.filter(|table| table.stats.newest == Epoch(1));
     let rows: Vec<u64> = corrections.map(|table| table.stats.rows).collect();
     assert_eq!(rows.iter().sum::<u64>(), DOCUMENTS);
-    // A row that waits takes more than these bytes.
+    // A waiting row takes more than 32 bytes.
     assert!(rows.iter().all(|rows| rows * 32 <= BUDGET / 4), "{rows:?} rows together");
-    assert_eq!(slot.bulk_bytes.load(Ordering::Relaxed), 0);
+    assert_eq!(index.backfill_bytes.load(Ordering::Relaxed), 0);
 }

@@ -1,4 +1,4 @@
-//! Building slices from a snapshot of the source.
+//! Building slices from a snapshot of the source, and comparing slices with one.
 
 pub(crate) mod backfill;
 pub(crate) mod compare;

@@ -1,14 +1,13 @@
-//! Rebuilds beside what stays of an index: what stays answers all the while, and what is built is what it was.
+//! Rebuilds beside the rest of an index: the rest stays readable, and the rebuilt slices are what
+//! they were.
 
 use proptest::prelude::*;
-use proto::model::ids::Generation;
-use proto::model::ids::SliceId;
-use proto::model::ids::SliceNo;
+use proto::model::ids::{Generation, SliceId, SliceNo};
 use proto::model::index::IndexInfo;
 
 use super::*;
 use crate::build::compare::tests::{Changes, INDEX, NODE, Row, Source, built, changes, rows};
-use crate::engine::storage_engine::FragmentStore;
+use crate::engine::storage_engine::StorageEngine;
 use crate::options::StoreOptions;
 use crate::rows::columns::Grouping;
 use crate::slice_store::SliceStore;
@@ -16,27 +15,27 @@ use crate::slice_store::SliceStore;
 const GENERATION: Generation = Generation(0);
 const LOST: SliceNo = SliceNo(1);
 
-fn open(dir: &tempfile::TempDir) -> FragmentStore {
+fn open(dir: &tempfile::TempDir) -> StorageEngine {
     let env = proto::env::Env::real();
-    let store = FragmentStore::open(&env, NODE, dir.path(), StoreOptions::default());
+    let store = StorageEngine::open(&env, NODE, dir.path(), StoreOptions::default());
     let store = store.expect("the store opens");
     store.load_all();
     store
 }
 
-/// The epochs that are applied, and what slice 0 shows at each.
+/// The applied epochs, and what slice 0 shows at each.
 struct Played {
     source: Source,
     shown: Vec<Vec<Row>>,
 }
 
 impl Played {
-    async fn epoch(&mut self, store: &FragmentStore, changes: &Changes) {
+    async fn epoch(&mut self, store: &StorageEngine, changes: &Changes) {
         let body = self.source.change(changes);
         self.apply(store, body).await;
     }
 
-    async fn apply(&mut self, store: &FragmentStore, body: bytes::Bytes) {
+    async fn apply(&mut self, store: &StorageEngine, body: bytes::Bytes) {
         let epoch = self.shown.len() as u64 + 1;
         store.apply(self.source.batch(epoch, body)).await.expect("an epoch");
         self.shown.push(self.source.rows(&[0]));
@@ -47,13 +46,13 @@ impl Played {
         self.shown.len() as u64
     }
 
-    fn stays(&self, store: &FragmentStore) {
+    fn stays(&self, store: &StorageEngine) {
         for (shown, epoch) in self.shown.iter().zip(1..) {
             assert_eq!(rows(store, epoch, &[0]), *shown, "slice 0 at epoch {epoch}");
         }
     }
 
-    async fn backfill(&self, store: &FragmentStore) {
+    async fn backfill(&self, store: &StorageEngine) {
         store.begin_backfill(INDEX, GENERATION).await.expect("a backfill");
         for body in self.source.snapshot() {
             store.backfill(INDEX, GENERATION, body).await.expect("documents");
@@ -61,16 +60,16 @@ impl Played {
     }
 }
 
-fn info(store: &FragmentStore) -> Arc<IndexInfo> {
+fn info(store: &StorageEngine) -> Arc<IndexInfo> {
     Arc::clone(&store.indexes()[0].info)
 }
 
-fn entries(store: &FragmentStore) -> Vec<(SliceNo, bool, u64)> {
+fn entries(store: &StorageEngine) -> Vec<(SliceNo, bool, u64)> {
     let told = store.progress().into_iter();
     told.map(|told| (told.slice.slice, told.floor.is_some(), told.entries)).collect()
 }
 
-async fn lost(dir: &tempfile::TempDir, first: &Changes) -> (FragmentStore, Played) {
+async fn lost(dir: &tempfile::TempDir, first: &Changes) -> (StorageEngine, Played) {
     let mut source = Source::default();
     let store = built(dir, &mut source, first).await;
     let shown = vec![source.rows(&[0])];
@@ -81,8 +80,8 @@ async fn lost(dir: &tempfile::TempDir, first: &Changes) -> (FragmentStore, Playe
     (store, Played { source, shown })
 }
 
-/// Both slices, at the newest epoch and after another one.
-async fn is_whole(store: &FragmentStore, played: &mut Played, more: &Changes) {
+/// Checks both slices, at the newest epoch and after another one.
+async fn is_whole(store: &StorageEngine, played: &mut Played, more: &Changes) {
     assert_eq!(rows(store, played.newest(), &[0, 1]), played.source.rows(&[0, 1]));
     played.epoch(store, more).await;
     assert_eq!(rows(store, played.newest(), &[0, 1]), played.source.rows(&[0, 1]));
@@ -96,7 +95,7 @@ async fn rebuilt(all: [Changes; 5], flushes: bool) {
     let [first, before, beside, after, more] = all;
     let (store, mut played) = lost(&dir, &first).await;
     played.epoch(&store, &before).await;
-    // The snapshot is ahead of what is applied.
+    // The snapshot is ahead of the applied epochs.
     let body = played.source.change(&beside);
     played.backfill(&store).await;
     if flushes {
@@ -148,13 +147,14 @@ async fn a_crash_before_its_end_leaves_what_stayed_and_no_files() {
     let store = open(&dir);
     played.stays(&store);
     assert_eq!(entries(&store).len(), 1);
-    let named = store.inner.state.get(INDEX).map(|slot| lock(&slot.structure).manifest.files());
-    let listed = store.inner.files.list().expect("the files");
+    let named =
+        store.context.state.get(INDEX).map(|index| lock(&index.fragment_lists).manifest.files());
+    let listed = store.context.files.list().expect("the files");
     assert_eq!(listed.into_iter().collect::<std::collections::BTreeSet<_>>(), named.unwrap());
 }
 
 #[tokio::test]
-async fn one_that_is_given_up_or_ends_late_leaves_nothing_and_the_next_one_does() {
+async fn a_rebuild_that_is_dropped_or_ends_late_leaves_nothing_and_the_next_one_succeeds() {
     let dir = tempfile::tempdir().expect("a directory");
     let (store, mut played) = lost(&dir, &some(0)).await;
     played.backfill(&store).await;
@@ -174,13 +174,14 @@ async fn one_that_is_given_up_or_ends_late_leaves_nothing_and_the_next_one_does(
     store.finish_build(INDEX, GENERATION, &mark).await.expect("the end of the build");
     is_whole(&store, &mut played, &some(2)).await;
     store.compact().await.expect("a compaction");
-    let files = store.inner.files.list().expect("the files").len();
-    let named = store.inner.state.get(INDEX).map(|slot| lock(&slot.structure).manifest.files());
+    let files = store.context.files.list().expect("the files").len();
+    let named =
+        store.context.state.get(INDEX).map(|index| lock(&index.fragment_lists).manifest.files());
     assert_eq!(Some(files), named.map(|named| named.len()));
 }
 
 #[tokio::test]
-async fn where_nothing_of_an_index_is_here_its_rebuild_brings_it() {
+async fn a_rebuild_works_on_a_node_without_the_index() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut source = Source::default();
     let store = built(&dir, &mut source, &some(0)).await;

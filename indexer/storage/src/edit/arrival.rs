@@ -1,15 +1,16 @@
-//! Slices that have *arrived* become part of an index, between two epochs: from another node ([`crate::edit::transfer`]), or
-//! from a rebuild ([`crate::build::rebuild`]).
+//! Arrival of slices: slices from another node ([`crate::edit::install`]) or from a rebuild
+//! ([`crate::build::rebuild`]) become part of an index, between two epochs.
 //!
-//! Their lists, which have all epochs up to the one at hand and none above, become the slices', and from the next
-//! epoch on they are fed by the node's own stream. Before that, what the index has in memory is flushed, and the
-//! manifest says that all epochs up to this one are in fragments: the log, replayed after a crash, never meets a slice
-//! with an epoch that its files have. One manifest names all that arrive together, so after a crash all of them are
-//! here or none.
+//! The arriving lists have all epochs up to the current one and none above it. From the next epoch
+//! on, the node's own stream feeds the slices. Before that, the memory of the index is flushed, and
+//! the manifest says that all epochs up to this one are in fragments. So a replay after a crash
+//! never applies an epoch to a slice whose files have it. One manifest names all slices that arrive
+//! together: after a crash all of them are here, or none.
 //!
-//! Where that manifest cannot be made durable, the one before is, before anything goes on. Where that fails too, a
-//! crash may bring the slices back after all, and what the epochs have said of them since must come from the log: it
-//! is kept from here on, until the disk says again what memory does ([`Inner::settle_doubts`]).
+//! If that manifest cannot be made durable, the one before is made durable again before anything
+//! goes on. If that fails too, a crash may bring the slices back, and the epochs since must come
+//! from the log. So the log is kept from here on until the disk agrees with memory again
+//! (`maintain/release.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,66 +20,66 @@ use proto::model::index::IndexInfo;
 use proto::{Error, ErrorCode, Result};
 
 use crate::file_id::FileId;
-use crate::files::data_files::{Files, NotReplaced};
-use crate::index::local_index::Slot;
-use crate::index::writer_state::Writer;
+use crate::files::data_files::{DataFiles, ManifestNotReplaced};
+use crate::index::local_index::LocalIndex;
+use crate::index::writer_state::WriterState;
 use crate::lock::lock;
 use crate::log::lsn::Lsn;
 use crate::maintain::flush::flush;
 use crate::manifest::index_manifest::IndexManifest;
 use crate::manifest::lists::SliceLists;
-use crate::node::context::Inner;
-use crate::retention::Protected;
+use crate::node::context::EngineContext;
+use crate::retention::RetainedEpochs;
 use crate::tables::table::Table;
 
-/// Slices of an index that have arrived: from another node, or from a rebuild.
-pub(crate) struct Arrived {
-    /// What each of them is.
-    pub slices: BTreeMap<SliceNo, ArrivedSlice>,
-    /// The files that their lists name.
+/// Slices of an index that arrive together.
+pub(crate) struct ArrivingSlices {
+    /// The slices.
+    pub slices: BTreeMap<SliceNo, ArrivingSlice>,
+    /// Files that the lists of the slices name.
     pub tables: BTreeMap<FileId, Arc<Table>>,
     /// The index.
     pub info: Arc<IndexInfo>,
 }
 
-/// A slice that has arrived.
-pub(crate) struct ArrivedSlice {
-    /// As the epoch shows it at which it is installed.
+/// A slice that arrives.
+pub(crate) struct ArrivingSlice {
+    /// Lists of the slice, as of the epoch of its arrival.
     pub lists: SliceLists,
-    /// What of it can be answered.
-    pub reach: Protected,
-    /// How many entries it has.
-    pub entries: Entries,
+    /// Epochs that the slice can answer.
+    pub reach: RetainedEpochs,
+    /// Number of entries.
+    pub entries: EntryCount,
 }
 
-/// How many entries a slice has that has arrived.
+/// Number of entries of an arriving slice.
 #[derive(Clone, Copy)]
-pub(crate) enum Entries {
-    /// Its source said so; they are counted later, or after a crash, when it is loaded.
-    Told(u64),
-    /// They were counted.
+pub(crate) enum EntryCount {
+    /// Reported by the source. The entries are counted later, or at the next load after a crash.
+    Reported(u64),
+    /// Counted here.
     Counted(u64),
 }
 
-impl Arrived {
-    /// Puts the slices into a manifest in which they are not.
+impl ArrivingSlices {
+    /// Adds the slices to a manifest without them.
     fn add_to(&self, manifest: &mut IndexManifest, epoch: Epoch) {
         manifest.flushed = manifest.flushed.max(epoch);
         for (slice, arrived) in &self.slices {
             manifest.slices.insert(*slice, arrived.lists.clone());
             manifest.arrived.insert(*slice, arrived.reach.clone());
-            if let Entries::Counted(entries) = arrived.entries {
+            if let EntryCount::Counted(entries) = arrived.entries {
                 manifest.entries.insert(*slice, entries);
             }
         }
     }
 
-    /// What a manifest does not say.
-    fn tell(&self, writer: &mut Writer) {
+    /// Sets the entry counts, which a manifest does not contain.
+    fn set_entry_counts(&self, writer: &mut WriterState) {
         for (slice, arrived) in &self.slices {
             match arrived.entries {
-                Entries::Told(entries) => writer.tell(*slice, entries),
-                Entries::Counted(entries) => {
+                EntryCount::Reported(entries) => writer.set_reported_entries(*slice, entries),
+                EntryCount::Counted(entries) => {
                     writer.uncounted.remove(slice);
                     writer.entries.insert(*slice, entries as i64);
                 }
@@ -87,46 +88,50 @@ impl Arrived {
     }
 }
 
-/// Between two epochs of a bucket.
+/// A point between two epochs of a bucket.
 #[derive(Clone, Copy)]
-pub(crate) struct Between {
-    /// The one before, which must be the newest that is applied.
+pub(crate) struct EpochBoundary {
+    /// Epoch before the point: the newest applied one.
     pub epoch: Epoch,
-    /// What the log has of the ones behind begins here or later.
+    /// LSN at or before the log records of the epochs behind the point.
     pub lsn: Lsn,
 }
 
-/// Why a slice was not installed.
-pub(crate) enum NotInstalled {
+/// Why slices were not installed.
+pub(crate) enum InstallError {
     /// Nothing has changed.
-    For(Error),
-    /// The manifest could not be made durable, and not the one before either: on disk may be either of them.
-    Unsure(Error),
+    Unchanged(Error),
+    /// Neither the new manifest nor the old one could be made durable: either may be on disk.
+    Uncertain(Error),
 }
 
-impl From<NotReplaced> for NotInstalled {
-    fn from(NotReplaced { error, unsure }: NotReplaced) -> Self {
-        if unsure { Self::Unsure(error) } else { Self::For(error) }
+impl From<ManifestNotReplaced> for InstallError {
+    fn from(ManifestNotReplaced { error, is_uncertain }: ManifestNotReplaced) -> Self {
+        if is_uncertain { Self::Uncertain(error) } else { Self::Unchanged(error) }
     }
 }
 
-impl From<Error> for NotInstalled {
+impl From<Error> for InstallError {
     fn from(error: Error) -> Self {
-        Self::For(error)
+        Self::Unchanged(error)
     }
 }
 
-/// The place behind an epoch, which is the newest that is applied as far as its caller knows.
-pub async fn behind(context: &Inner, bucket: BucketId, epoch: Epoch) -> Between {
-    // Meanwhile no epoch goes into the log.
+/// Returns the point behind `epoch`, which the caller takes for the newest applied epoch.
+pub async fn boundary_after(
+    context: &EngineContext,
+    bucket: BucketId,
+    epoch: Epoch,
+) -> EpochBoundary {
+    // This lock keeps other epochs out of the log meanwhile.
     let _order = context.order.lock().await;
     let buckets = lock(&context.state.buckets);
-    let applying = buckets.get(&bucket).and_then(|progress| progress.applying);
-    Between { epoch, lsn: applying.unwrap_or(Lsn::MAX).min(context.log.end()) }
+    let unapplied_from = buckets.get(&bucket).and_then(|progress| progress.unapplied_from);
+    EpochBoundary { epoch, lsn: unapplied_from.unwrap_or(Lsn::MAX).min(context.log.end()) }
 }
 
-/// Is an epoch still the newest that is applied?
-pub fn check_newest(context: &Inner, bucket: BucketId, at: Between) -> Result<()> {
+/// Checks that the epoch before the point is still the newest applied one.
+pub fn check_newest(context: &EngineContext, bucket: BucketId, at: EpochBoundary) -> Result<()> {
     let applied = context.committed(bucket);
     if applied != at.epoch {
         let what = format!("epoch {applied} was applied while slices arrived at {}", at.epoch);
@@ -135,36 +140,34 @@ pub fn check_newest(context: &Inner, bucket: BucketId, at: Between) -> Result<()
     Ok(())
 }
 
-/// Shows slices that have arrived, with what is here of their index. The caller is alone with the bucket
-/// ([`State::alone`]).
-///
-/// [`State::alone`]: crate::node::state::State::alone
-pub fn take_in(
-    context: &Inner,
-    arrived: Arrived,
-    at: Between,
-) -> std::result::Result<(), NotInstalled> {
+/// Adds arriving slices to their index. The caller holds the bucket's lock
+/// (`NodeState::bucket_lock`).
+pub fn install_arriving(
+    context: &EngineContext,
+    arrived: ArrivingSlices,
+    at: EpochBoundary,
+) -> std::result::Result<(), InstallError> {
     check_newest(context, arrived.info.bucket, at)?;
     let generation = arrived.info.generation;
     match context.state.get(arrived.info.id).filter(|s| s.info.generation == generation) {
-        Some(slot) => add_arrived(&slot, arrived, at, &context.files),
+        Some(index) => add_to_index(&index, arrived, at, &context.files),
         None => {
-            let slot = index_of_arrived(arrived, at, &context.files)?;
-            context.state.insert(slot);
+            let index = index_from_arriving(arrived, at, &context.files)?;
+            context.state.insert(index);
             Ok(())
         }
     }
 }
 
-/// An index of which these are the first slices here.
-fn index_of_arrived(
-    arrived: Arrived,
-    Between { epoch, lsn }: Between,
-    files: &Files,
-) -> std::result::Result<Slot, NotInstalled> {
+/// Creates an index of which these are the first slices here.
+fn index_from_arriving(
+    arrived: ArrivingSlices,
+    EpochBoundary { epoch, lsn }: EpochBoundary,
+    files: &DataFiles,
+) -> std::result::Result<LocalIndex, InstallError> {
     let mut manifest = IndexManifest {
         info: Arc::clone(&arrived.info),
-        // Each slice that arrives has a floor of its own.
+        // Each arriving slice has a floor of its own.
         floor: Some(Epoch(0)),
         points: Vec::new(),
         arrived: BTreeMap::new(),
@@ -173,43 +176,43 @@ fn index_of_arrived(
         entries: BTreeMap::new(),
     };
     arrived.add_to(&mut manifest, epoch);
-    let slot = Slot::whole(manifest.clone(), arrived.tables.clone())?;
+    let index = LocalIndex::from_tables(manifest.clone(), arrived.tables.clone())?;
     files.replace_manifest(&manifest, None, lsn)?;
-    arrived.tell(&mut slot.writer());
-    Ok(slot)
+    arrived.set_entry_counts(&mut index.writer());
+    Ok(index)
 }
 
-fn add_arrived(
-    index: &Slot,
-    arrived: Arrived,
-    Between { epoch, lsn }: Between,
-    files: &Files,
-) -> std::result::Result<(), NotInstalled> {
+fn add_to_index(
+    index: &LocalIndex,
+    arrived: ArrivingSlices,
+    EpochBoundary { epoch, lsn }: EpochBoundary,
+    files: &DataFiles,
+) -> std::result::Result<(), InstallError> {
     flush(index, files)?;
-    let mut structure = lock(&index.structure);
-    let mut manifest = structure.manifest.clone();
-    if structure.dropped || manifest.floor.is_none() {
-        let text = format!("index {} is being built or dropped here", index.info.id);
+    let mut fragment_lists = lock(&index.fragment_lists);
+    let mut manifest = fragment_lists.manifest.clone();
+    if fragment_lists.is_dropped || manifest.floor.is_none() {
+        let text = format!("index {} is being built or dropped on this node", index.info.id);
         return Err(Error::unavailable(text).into());
     }
     if let Some(slice) = arrived.slices.keys().find(|s| manifest.slices.contains_key(s)) {
-        let text = format!("slice {slice} of index {} is here", index.info.id);
+        let text = format!("slice {slice} of index {} is on this node already", index.info.id);
         return Err(Error::new(ErrorCode::Exists, text).into());
     }
     if arrived.info.revision >= manifest.info.revision {
         manifest.info = Arc::clone(&arrived.info);
     }
-    let groups = structure.manifest.grouping().groups();
+    let groups = fragment_lists.manifest.grouping().groups();
     arrived.add_to(&mut manifest, epoch);
-    // Its columns are divided as those of the slices that are here.
+    // The slices take over the column groups of those that are here.
     manifest.regroup(groups)?;
-    structure.open_rest(files)?;
+    fragment_lists.open_rest(files)?;
     let mut writer = index.writer();
-    files.replace_manifest(&manifest, Some(&structure.manifest), lsn)?;
-    arrived.tell(&mut writer);
-    structure.manifest = manifest;
-    structure.tables.extend(arrived.tables);
-    Ok(index.publish(&structure, &mut writer, |_| {})?)
+    files.replace_manifest(&manifest, Some(&fragment_lists.manifest), lsn)?;
+    arrived.set_entry_counts(&mut writer);
+    fragment_lists.manifest = manifest;
+    fragment_lists.tables.extend(arrived.tables);
+    Ok(index.publish(&fragment_lists, &mut writer, |_| {})?)
 }
 
 #[cfg(test)]

@@ -1,23 +1,22 @@
-//! Slices that arrive while the disk fails.
+//! Arrival of slices while the disk fails.
 
 use proto::env::sim;
-use proto::model::ids::SliceId;
+use proto::model::ids::{Seqno, SliceId};
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
 use super::*;
 use crate::batch::{EpochBatch, Piece};
 use crate::edit::install::tests::{info, round};
-use crate::engine::storage_engine::FragmentStore;
+use crate::engine::storage_engine::StorageEngine;
 use crate::maintain::release::release_log;
 use crate::recover::load::tests::{GENERATION, INDEXES, NODE, apply, mark, node, open};
 use crate::slice_store::SliceStore;
-use proto::model::ids::Seqno;
 
 const HERE: SliceId = SliceId { index: INDEXES[0], generation: GENERATION, slice: SliceNo(0) };
 const ARRIVES: SliceId = SliceId { slice: SliceNo(1), ..HERE };
 
-/// Ten documents that nobody has seen, in the slice that arrives.
-async fn epoch_of_arrived(store: &FragmentStore, epoch: u64) {
+/// Applies an epoch with ten new documents in the arriving slice.
+async fn epoch_of_arrived(store: &StorageEngine, epoch: u64) {
     let mut writer = KeyVersionsWriter::default();
     for n in 0..10u64 {
         writer.mutation(n + 1, MutationKind::Upsert, &format!("new{epoch}-{n}"), 1);
@@ -29,19 +28,20 @@ async fn epoch_of_arrived(store: &FragmentStore, epoch: u64) {
     store.apply(EpochBatch { mark: mark(epoch), pieces: vec![piece] }).await.unwrap();
 }
 
-/// Where the disk fails.
+/// Failing file operations.
 #[derive(Clone, Copy, Debug)]
 struct Faults {
-    /// At this operation of the installation,
+    /// Number of the first failing operation of the installation.
     at: u64,
-    /// at so many more behind it,
+    /// Number of failing operations behind it.
     more: u64,
-    /// and when the log is let go of the first time.
+    /// True if the first release of the log fails too.
     later: bool,
 }
 
-/// A node to which a slice comes, of an index that is here or not; `false` if no fault struck.
-async fn arrives(source: &FragmentStore, beside: bool, faults: Faults) -> bool {
+/// Installs a slice on a node that has the index already (`beside`) or not; false if no fault
+/// struck.
+async fn arrives(source: &StorageEngine, beside: bool, faults: Faults) -> bool {
     let (env, _, fs) = sim::world(4);
     let target = open(&env);
     for epoch in 1..=3 {
@@ -65,11 +65,11 @@ async fn arrives(source: &FragmentStore, beside: bool, faults: Faults) -> bool {
     target.wait_durable(mark(4).bucket, Epoch(4)).await.unwrap();
     if faults.later {
         fs.fail_at(fs.operations() + 1);
-        let _may_fail_too = release_log(&target.inner).await;
+        let _may_fail_too = release_log(&target.context).await;
         fs.forget_faults();
     } else {
         target.flush().await.unwrap();
-        assert_eq!(target.inner.files.doubts(), []);
+        assert_eq!(target.context.files.doubts(), []);
     }
     assert_eq!(entries(&target), installed.then_some(30), "{faults:?}");
     // The process is killed.
@@ -79,17 +79,17 @@ async fn arrives(source: &FragmentStore, beside: bool, faults: Faults) -> bool {
     struck
 }
 
-/// What the slice shows at the newest epoch; `None` if it is not here.
-fn entries(store: &FragmentStore) -> Option<u64> {
+/// Number of entries at the newest epoch; `None` if the slice is absent.
+fn entries(store: &StorageEngine) -> Option<u64> {
     store.load_all();
     let shown = store.snapshot(ARRIVES.index, GENERATION, Epoch(4)).ok()?;
     shown.has(ARRIVES.slice).then(|| shown.checksum(ARRIVES.slice).unwrap().1)
 }
 
-/// Each file operation of an installation fails, alone or with some of those behind it; epochs go on, and then the
-/// process is killed.
+/// Each file operation of an installation fails, alone or with some of the following ones. Epochs
+/// go on, and then the process is killed.
 #[tokio::test]
-async fn a_slice_that_comes_back_after_all_lacks_no_epoch() {
+async fn a_slice_that_a_crash_brings_back_lacks_no_epoch() {
     let (env, _fs) = node().await;
     let source = open(&env);
     source.load_all();

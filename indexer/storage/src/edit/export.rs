@@ -1,4 +1,4 @@
-//! The source's end of a move: gives a slice's fragments away as files.
+//! Source of a move: sends the fragments of a slice as files.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,65 +10,67 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::edit::packed_lists::pack;
 use crate::file_id::FileId;
-use crate::index::local_index::Slot;
+use crate::index::local_index::LocalIndex;
 use crate::lock::lock;
 use crate::maintain::flush::flush;
-use crate::node::context::Inner;
-use crate::retention::Protected;
+use crate::node::context::EngineContext;
+use crate::retention::RetainedEpochs;
 use crate::tables::table::Table;
 
-/// A slice as files, kept while this is.
+/// A slice as files. The files stay on disk while this value lives.
 pub struct Export {
-    /// What the target is told.
+    /// Description for the target.
     pub head: ExportHead,
     tables: BTreeMap<FileId, Arc<Table>>,
-    inner: Arc<Inner>,
+    context: Arc<EngineContext>,
 }
 
 impl Export {
-    /// Bytes of a file.
+    /// Reads bytes of a file.
     pub async fn read(&self, file: u64, offset: u64, len: usize) -> Result<Bytes> {
         let table = self.tables.get(&FileId(file)).cloned();
-        let inner = Arc::clone(&self.inner);
+        let context = Arc::clone(&self.context);
         let work = move || {
-            let _kept = table.ok_or_else(|| Error::internal(format!("file {file} is not sent")))?;
-            inner.files.read_raw(FileId(file), offset, len)
+            let _kept = table.ok_or_else(|| {
+                Error::internal(format!("file {file} is not part of this export"))
+            })?;
+            context.files.read_raw(FileId(file), offset, len)
         };
-        self.inner.env.blocking(work).await
+        self.context.env.blocking(work).await
     }
 }
 
-/// A slice's fragments, with all epochs up to the newest one applied. Blocks.
-pub fn export(context: &Arc<Inner>, index: &Slot, slice: SliceNo) -> Result<Export> {
+/// Exports a slice with all epochs up to the newest applied one. Blocks the thread.
+pub fn export(context: &Arc<EngineContext>, index: &LocalIndex, slice: SliceNo) -> Result<Export> {
     let epoch = context.committed(index.info.bucket);
     let (head, tables) = lists_and_files(index, slice, epoch, context)?;
-    Ok(Export { head, tables, inner: Arc::clone(context) })
+    Ok(Export { head, tables, context: Arc::clone(context) })
 }
 
 fn lists_and_files(
-    index: &Slot,
+    index: &LocalIndex,
     slice: SliceNo,
     epoch: Epoch,
-    Inner { files, opening, .. }: &Inner,
+    EngineContext { files, opening, .. }: &EngineContext,
 ) -> Result<(ExportHead, BTreeMap<FileId, Arc<Table>>)> {
     flush(index, files)?;
-    let structure = lock(&index.structure);
-    let manifest = &structure.manifest;
+    let fragment_lists = lock(&index.fragment_lists);
+    let manifest = &fragment_lists.manifest;
     let (Some(lists), Some(floor)) = (manifest.slices.get(&slice), manifest.floor) else {
-        let text = format!("slice {slice} of index {} is not here", index.info.id);
+        let text = format!("slice {slice} of index {} is not on this node", index.info.id);
         return Err(Error::new(ErrorCode::SliceMoved, text));
     };
     let mut tables = BTreeMap::new();
     let mut lengths = BTreeMap::new();
     for file in lists.files() {
-        let table = structure.tables.get(&file).cloned();
+        let table = fragment_lists.tables.get(&file).cloned();
         let table = table.ok_or_else(|| Error::internal(format!("fragment {file} is missing")))?;
         lengths.insert(file.0, files.raw_len(file)?);
         tables.insert(file, table);
     }
-    let on_disk = Protected { horizon: floor, points: manifest.points.clone() };
-    let shown = index.visible.load().reach_of(slice);
-    let reach = shown.map_or_else(|| on_disk.clone(), |shown| shown.and(&on_disk));
+    let on_disk = RetainedEpochs { horizon: floor, points: manifest.points.clone() };
+    let shown = index.version.load().reach_of(slice);
+    let reach = shown.map_or_else(|| on_disk.clone(), |shown| shown.intersection(&on_disk));
     let head = ExportHead {
         info: Arc::clone(&manifest.info),
         opening: *opening,

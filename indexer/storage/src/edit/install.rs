@@ -1,19 +1,22 @@
-//! The two ends of a slice move: giving a slice's fragments away as files, and taking them in.
+//! Target of a move: installation of received files. This head describes both ends of a move.
 //!
-//! The source flushes, so that all epochs up to one are in fragments, and hands out the slice's lists and the
-//! files that they name, byte for byte, with all versions that are in them. It can be asked again: what the
-//! target has already is not sent a second time, and while a slice is being given away its index is not
-//! compacted, so that a later round brings only what was flushed since. Files are known by their numbers, which mean
-//! something only as long as the source has its store open: every opening has a random mark, and another mark than
-//! before lets go of all that was received.
+//! The source ([`crate::edit::export`]) flushes, so that all epochs up to one are in fragments. It
+//! sends the slice's lists and the files that they name, byte for byte, with all versions. The
+//! target can ask again: files that it has are not sent twice, and the source does not compact the
+//! index during a move, so a later round brings only what was flushed since. File numbers are valid
+//! only as long as the source has its store open. So each opening has a random mark, and a changed
+//! mark discards everything received before.
 //!
-//! The target stores each file under a number of its own and checks every piece. It *installs* the slice at an
-//! epoch that it has applied, between two epochs: the lists, restricted to that epoch, become the slice's
-//! ([`crate::edit::arrival`]), and from the next epoch on the slice is fed by the node's own stream. So nothing is applied
-//! twice and nothing is missed: what is at or below the epoch comes from the source, what is above from the stream.
+//! The target ([`crate::edit::receive`]) stores each file under a number of its own and checks
+//! every piece. It *installs* the slice at an epoch that it has applied, between two epochs. The
+//! lists, restricted to that epoch, become the slice's lists ([`crate::edit::arrival`]), and from
+//! the next epoch on the node's own stream feeds the slice. So nothing is applied twice and nothing
+//! is missed: everything up to the epoch comes from the source, everything above it from the
+//! stream.
 //!
-//! A floor above the epoch means that the source has let go of what the epoch needs: the target waits for a
-//! later one. Files that were received and are in no manifest are deleted when the node starts.
+//! A floor above the epoch means that the source has dropped versions that the epoch needs: the
+//! target waits for a later epoch. Received files that are in no manifest are deleted at the next
+//! start.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,54 +27,59 @@ use proto::model::ids::SliceId;
 use proto::model::index::IndexInfo;
 
 use crate::edit::arrival::{
-    Arrived, ArrivedSlice, Between, Entries, NotInstalled, behind, take_in,
+    ArrivingSlice, ArrivingSlices, EntryCount, EpochBoundary, InstallError, boundary_after,
+    install_arriving,
 };
-use crate::edit::receive::Received;
+use crate::edit::receive::ReceivedFiles;
 use crate::file_id::FileId;
 use crate::lock::lock;
-use crate::node::context::Inner;
-use crate::retention::Protected;
+use crate::node::context::EngineContext;
+use crate::retention::RetainedEpochs;
 
-/// Why a slice was not installed; what was received is kept.
-pub struct Refused {
-    /// Why.
+/// A refused installation; the received files are kept.
+pub struct InstallRefused {
+    /// Cause.
     pub error: Error,
-    /// What was received.
-    pub received: Received,
+    /// The received files.
+    pub received: ReceivedFiles,
 }
 
-/// Shows a received slice from an epoch on, which must be the newest one applied to its bucket, and no
-/// epoch may be applied meanwhile. `Unavailable` where another round of the source is needed first.
+/// Installs a received slice at the epoch of `mark`. The epoch must be the newest one applied to
+/// the bucket, and no epoch may be applied meanwhile. `Unavailable` if another round of the source
+/// is needed first.
 pub async fn install(
-    context: &Arc<Inner>,
-    received: Received,
+    context: &Arc<EngineContext>,
+    received: ReceivedFiles,
     slice: SliceId,
     info: Arc<IndexInfo>,
     mark: &EpochMark,
-) -> std::result::Result<(), Box<Refused>> {
+) -> std::result::Result<(), Box<InstallRefused>> {
     if let Err(error) = received.check(mark) {
-        return Err(Box::new(Refused { error, received }));
+        return Err(Box::new(InstallRefused { error, received }));
     }
-    // What is at or below the epoch must not be asked of the stream again after a crash.
+    // After a crash, the stream must not deliver epochs again that the received files have.
     if let Err(error) = context.log.sync().await {
-        return Err(Box::new(Refused { error, received }));
+        return Err(Box::new(InstallRefused { error, received }));
     }
-    let inner = Arc::clone(context);
-    let at = behind(&inner, mark.bucket, mark.epoch).await;
+    let task = Arc::clone(context);
+    let at = boundary_after(context, mark.bucket, mark.epoch).await;
     let work = move || {
-        let alone = inner.state.alone(info.bucket);
-        let _alone = lock(&alone);
+        let bucket_lock = task.state.bucket_lock(info.bucket);
+        let _alone = lock(&bucket_lock);
         let mut received = received;
-        match install_files(&inner, &received, slice, info, at) {
+        match install_files(&task, &received, slice, info, at) {
             Ok(()) => {
                 received.files.clear();
                 Ok(())
             }
-            Err(NotInstalled::For(error)) => Err(Box::new(Refused { error, received })),
-            Err(NotInstalled::Unsure(error)) => {
-                // The manifest on disk may name the files: they stay, and the next start sorts that out.
+            Err(InstallError::Unchanged(error)) => {
+                Err(Box::new(InstallRefused { error, received }))
+            }
+            Err(InstallError::Uncertain(error)) => {
+                // The manifest on disk may name the files. So they stay, and the next start finds
+                // out.
                 received.files.clear();
-                Err(Box::new(Refused { error, received }))
+                Err(Box::new(InstallRefused { error, received }))
             }
         }
     };
@@ -79,25 +87,29 @@ pub async fn install(
 }
 
 fn install_files(
-    context: &Inner,
-    received: &Received,
+    context: &EngineContext,
+    received: &ReceivedFiles,
     slice: SliceId,
     info: Arc<IndexInfo>,
-    at: Between,
-) -> std::result::Result<(), NotInstalled> {
+    at: EpochBoundary,
+) -> std::result::Result<(), InstallError> {
     let head = received.head.as_ref().ok_or_else(|| Error::internal("nothing was received"))?;
     let lists = received.lists_at(head, at.epoch)?;
     let named: BTreeSet<FileId> = lists.files().collect();
     let tables = received.files.values().filter(|(file, _)| named.contains(file));
-    let arrived = ArrivedSlice {
+    let arrived = ArrivingSlice {
         lists,
-        reach: Protected { horizon: head.floor, points: head.points.clone() },
-        entries: Entries::Told(head.entries),
+        reach: RetainedEpochs { horizon: head.floor, points: head.points.clone() },
+        entries: EntryCount::Reported(head.entries),
     };
     let slices = BTreeMap::from([(slice.slice, arrived)]);
     context.files.sync_names()?;
-    take_in(context, Arrived { slices, tables: tables.cloned().collect(), info }, at)?;
-    // Fragments that hold nothing of the epoch's past are in no list.
+    install_arriving(
+        context,
+        ArrivingSlices { slices, tables: tables.cloned().collect(), info },
+        at,
+    )?;
+    // Fragments without rows at or below the epoch are in no list.
     let unnamed = received.files.values().filter(|(file, _)| !named.contains(file)).cloned();
     context.files.retire(unnamed.collect());
     Ok(())

@@ -1,18 +1,15 @@
-//! What goes wrong between the two ends of a move.
+//! Failures between the two ends of a move.
 
-use proto::ErrorCode;
-use proto::model::ids::Epoch;
-use proto::model::ids::SliceNo;
 use std::path::Path;
 
+use proto::ErrorCode;
 use proto::env::{Env, sim};
-use proto::model::ids::SliceId;
+use proto::model::ids::{Epoch, SliceId, SliceNo};
 use proto::model::index::IndexSpec;
-
 use proto::rpc::export::FilePiece;
 
 use super::*;
-use crate::engine::storage_engine::FragmentStore;
+use crate::engine::storage_engine::StorageEngine;
 use crate::recover::load::tests::{
     DIR, GENERATION, Hold, INDEXES, NODE, apply, body, entries, mark, node, open,
 };
@@ -26,8 +23,8 @@ pub(crate) fn info() -> Arc<IndexInfo> {
     Arc::new(IndexInfo::new(INDEXES[0], mark(1).bucket, IndexSpec::new("i", "b"), vec![vec![NODE]]))
 }
 
-/// One round of a move: what the source has and the target has not.
-pub(crate) async fn round(source: &FragmentStore, slice: SliceId, received: &mut Received) {
+/// One round of a move: sends the files that the target lacks.
+pub(crate) async fn round(source: &StorageEngine, slice: SliceId, received: &mut ReceivedFiles) {
     let export = source.export(slice).await.unwrap();
     received.begin(export.head.clone()).await.unwrap();
     let have = received.have();
@@ -38,7 +35,7 @@ pub(crate) async fn round(source: &FragmentStore, slice: SliceId, received: &mut
     assert!(received.is_whole());
 }
 
-/// The number of a file means something only while its store is open.
+/// A file number is valid only while the source has its store open.
 #[tokio::test]
 async fn files_of_a_source_that_came_back_empty_are_not_taken_for_its_new_ones() {
     let (env, _fs) = node().await;
@@ -47,7 +44,7 @@ async fn files_of_a_source_that_came_back_empty_are_not_taken_for_its_new_ones()
     let mut received = target.receive(NODE);
     round(&open(&env), SLICE, &mut received).await;
     let before = received.have();
-    // Another directory, other documents, files of the same numbers.
+    // Another directory with other documents and files of the same numbers.
     let (env, _, _fs) = sim::world(5);
     let source = open(&env);
     source.begin_build(info(), Grouping::Together).await.unwrap();
@@ -59,7 +56,7 @@ async fn files_of_a_source_that_came_back_empty_are_not_taken_for_its_new_ones()
     round(&source, SLICE, &mut received).await;
     assert!(received.have().iter().any(|file| before.contains(file)), "numbers are given again");
     assert!(target.install(received, SLICE, info(), &mark(1)).await.is_ok());
-    let shown = |store: &FragmentStore| {
+    let shown = |store: &StorageEngine| {
         let snapshot = store.snapshot(INDEXES[0], GENERATION, Epoch(1)).unwrap();
         snapshot.checksum(SliceNo(0)).unwrap()
     };
@@ -67,7 +64,8 @@ async fn files_of_a_source_that_came_back_empty_are_not_taken_for_its_new_ones()
     assert_eq!(shown(&target).1, 40);
 }
 
-/// Until it is counted a manifest does not say how many entries it has, also not how many have come since.
+/// Until the count, a manifest says neither how many entries the slice has nor how many have come
+/// since.
 #[tokio::test]
 async fn a_slice_that_a_crash_has_left_uncounted_is_counted_when_it_is_loaded() {
     let (env, _fs) = node().await;
@@ -93,14 +91,14 @@ async fn a_slice_that_a_crash_has_left_uncounted_is_counted_when_it_is_loaded() 
     assert_eq!(target.progress()[0].entries, 25);
     target.flush().await.unwrap();
     drop(target);
-    // The store alone is here, not the file that says what the directory is.
+    // The directory holds only the store, so the missing VERSION file is a finding.
     let findings = verify(&env, Path::new(DIR)).findings;
     assert!(findings.iter().all(|finding| finding.path.ends_with("VERSION")), "{findings:?}");
 }
 
-/// A slice that has come from elsewhere can go back to before anything that its node has applied.
+/// An arrived slice can be rolled back to an epoch before everything that its node has applied.
 #[tokio::test]
-async fn what_has_gone_back_to_before_its_node_s_first_epoch_is_there_after_a_crash() {
+async fn a_rollback_before_the_first_epoch_of_a_node_survives_a_crash() {
     let (env, _fs) = node().await;
     let source = open(&env);
     let (env, _, _target_fs) = sim::world(4);
@@ -121,7 +119,7 @@ async fn what_has_gone_back_to_before_its_node_s_first_epoch_is_there_after_a_cr
 }
 
 #[tokio::test]
-async fn a_checksum_that_nobody_waits_for_is_not_read_to_its_end() {
+async fn a_checksum_that_is_not_wanted_any_more_stops_reading() {
     let (env, _fs) = node().await;
     let store = open(&env);
     apply(&store, 4, 100..10_100).await;

@@ -1,4 +1,4 @@
-//! Edits of what is there: lists, whole slices, and epochs.
+//! Edits of whole slices: splits, drops, column groups, rollbacks, and moves between nodes.
 
 pub(crate) mod arrival;
 pub(crate) mod edits;

@@ -1,11 +1,11 @@
-//! The lists of a slice as they are sent to another node.
+//! Encoding of a slice's lists for another node.
 
 use bytes::Bytes;
 use proto::{Error, ErrorCode, Result};
 
 use crate::manifest::lists::SliceLists;
 
-/// The first byte of packed lists.
+/// First byte of packed lists.
 const LISTS_VERSION: u8 = 1;
 
 /// Packs the lists of a slice.
@@ -14,13 +14,15 @@ pub fn pack(lists: &SliceLists) -> Result<Bytes> {
     packed.map(Bytes::from).map_err(|error| Error::internal(error.to_string()))
 }
 
-/// Reads the lists of a slice.
+/// Decodes the lists of a slice.
 pub fn unpack(bytes: &[u8]) -> Result<SliceLists> {
     match bytes.split_first() {
         Some((&LISTS_VERSION, body)) => postcard::from_bytes(body).map_err(|error| {
-            Error::new(ErrorCode::Corrupt, format!("the lists of a slice: {error}"))
+            Error::new(ErrorCode::Corrupt, format!("cannot decode the lists of a slice: {error}"))
         }),
-        _ => Err(Error::new(ErrorCode::Version, "lists of a slice of another version")
-            .with_hint("run one version of sextant everywhere")),
+        _ => {
+            Err(Error::new(ErrorCode::Version, "the lists of a slice have another format version")
+                .with_hint("run the same version of sextant on all nodes"))
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The target's end of a move: takes a slice's files in.
+//! Target of a move: reception of files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use crate::edit::packed_lists::unpack;
 use crate::file_id::FileId;
 use crate::manifest::index_manifest::IndexManifest;
 use crate::manifest::lists::SliceLists;
-use crate::node::context::Inner;
-use crate::read::index_snapshot::SlotSnapshot;
-use crate::read::index_version::Visible;
+use crate::node::context::EngineContext;
+use crate::read::index_snapshot::IndexSnapshot;
+use crate::read::index_version::IndexVersion;
 use crate::read::slice_fragments::Unopened;
 use crate::read::snapshot::Snapshot;
 use crate::rows::columns::Columns;
 use crate::tables::table::Table;
 
-/// What the target of a move has received, until it is installed or given up.
-pub struct Received {
-    inner: Arc<Inner>,
-    /// Whose numbers the files have.
+/// The files that the target of a move has received, until they are installed or discarded.
+pub struct ReceivedFiles {
+    context: Arc<EngineContext>,
+    /// The node whose file numbers these are.
     source: NodeId,
     pub(super) head: Option<ExportHead>,
-    /// Whole files: the source's number, ours.
+    /// Complete files: the source's number, and the file here.
     pub(super) files: BTreeMap<u64, (FileId, Arc<Table>)>,
     open: Option<OpenFile>,
 }
@@ -41,28 +41,28 @@ struct OpenFile {
     bytes: u64,
 }
 
-impl Received {
-    /// Room for the files of one source.
-    pub(crate) fn new(inner: Arc<Inner>, source: NodeId) -> Self {
-        Self { inner, source, head: None, files: BTreeMap::new(), open: None }
+impl ReceivedFiles {
+    /// An empty set of files from one source.
+    pub(crate) fn new(context: Arc<EngineContext>, source: NodeId) -> Self {
+        Self { context, source, head: None, files: BTreeMap::new(), open: None }
     }
 
-    /// Whose files these are.
+    /// The node that sends the files.
     pub fn source(&self) -> NodeId {
         self.source
     }
 
-    /// The source's numbers of the files that are here.
+    /// The source's numbers of the complete files.
     pub fn have(&self) -> Vec<u64> {
         self.files.keys().copied().collect()
     }
 
-    /// What the source said last.
+    /// The last description from the source.
     pub fn head(&self) -> Option<&ExportHead> {
         self.head.as_ref()
     }
 
-    /// A round of the source begins.
+    /// Begins a round of the source.
     pub async fn begin(&mut self, head: ExportHead) -> Result<()> {
         let before = self.head.as_ref().map(|head| head.opening);
         let mut named: BTreeSet<u64> = head.files.iter().map(|(file, _)| *file).collect();
@@ -71,16 +71,17 @@ impl Received {
         }
         let gone: Vec<u64> = self.files.keys().filter(|f| !named.contains(f)).copied().collect();
         let gone = gone.into_iter().filter_map(|file| self.files.remove(&file)).collect();
-        self.inner.files.retire(gone);
+        self.context.files.retire(gone);
         self.head = Some(head);
         self.abandon_open().await
     }
 
-    /// Stores a piece; the last one of a file makes the file durable.
+    /// Stores a piece of a file. The last piece makes the file durable.
     pub async fn piece(&mut self, piece: FilePiece) -> Result<()> {
         if !piece.is_whole() {
             let (file, offset) = (piece.file, piece.offset);
-            let text = format!("a piece of file {file} at {offset} was changed on its way");
+            let text =
+                format!("the piece of file {file} at offset {offset} was damaged in transit");
             return Err(Error::unavailable(text));
         }
         let len = self.length_of(piece.file)?;
@@ -91,11 +92,14 @@ impl Received {
         let Some(open) = &mut self.open else { return Ok(()) };
         let end = piece.offset + piece.bytes.len() as u64;
         if piece.offset != open.bytes || end > len {
-            let text =
-                format!("file {}: a piece at {} is out of its order", piece.file, piece.offset);
+            let text = format!(
+                "file {}: the piece at offset {} is out of order",
+                piece.file, piece.offset
+            );
             return Err(Error::unavailable(text));
         }
-        let (file, whole, inner) = (Arc::clone(&open.file), end == len, Arc::clone(&self.inner));
+        let (file, whole, context) =
+            (Arc::clone(&open.file), end == len, Arc::clone(&self.context));
         let (piece_of, ours) = (open.source, open.ours);
         open.bytes = end;
         let work = move || -> Result<Option<Arc<Table>>> {
@@ -104,12 +108,13 @@ impl Received {
                 return Ok(None);
             }
             file.sync()?;
-            let table = inner.files.open(ours)?;
-            // Damage on the source's disk must not become the only copy.
+            let table = context.files.open(ours)?;
+            // Every block is checked, since damage on the source's disk must not become the only
+            // copy.
             (0..table.index.blocks()).try_for_each(|block| table.block(block).map(drop))?;
             Ok(Some(table))
         };
-        let stored = self.inner.env.blocking(work).await;
+        let stored = self.context.env.blocking(work).await;
         let stored = stored.map_err(|error| error.context("storing a file of a move"))?;
         if let Some(table) = stored {
             self.open = None;
@@ -118,12 +123,12 @@ impl Received {
         Ok(())
     }
 
-    /// Is all here that the last head names?
+    /// True if all files of the last description are here.
     pub fn is_whole(&self) -> bool {
         self.head.is_some() && self.missing().next().is_none()
     }
 
-    /// Bytes of what the last head names and what is not here.
+    /// Bytes of the files of the last description that are not here.
     pub fn missing_bytes(&self) -> u64 {
         self.missing().map(|(_, len)| len).sum()
     }
@@ -133,11 +138,11 @@ impl Received {
         named.filter(|(file, _)| !self.files.contains_key(file))
     }
 
-    /// The checksum of what the slice shows at the newest epoch that the source has sent, and how many entries that is.
+    /// Checksum and number of the slice's entries at the newest epoch that the source has sent.
     pub async fn checksum(&self, slice: SliceNo) -> Result<(u64, u64)> {
         let head = self.head.as_ref().filter(|_| self.is_whole());
         let head =
-            head.ok_or_else(|| Error::unavailable("the slice is not here as a whole yet"))?;
+            head.ok_or_else(|| Error::unavailable("the slice is not completely received yet"))?;
         let (info, epoch) = (Arc::clone(&head.info), head.epoch);
         let manifest = IndexManifest {
             info: Arc::clone(&info),
@@ -149,9 +154,9 @@ impl Received {
             entries: BTreeMap::new(),
         };
         let tables = self.files.values().cloned().collect();
-        let visible = Arc::new(Visible::of(&manifest, &tables, Unopened::Missing)?);
-        let shown = SlotSnapshot::new(info, epoch, visible, self.inner.options.walk_bytes());
-        self.inner.env.blocking(move || shown.checksum(slice)).await
+        let version = Arc::new(IndexVersion::from_manifest(&manifest, &tables, Unopened::Missing)?);
+        let shown = IndexSnapshot::new(info, epoch, version, self.context.options.walk_bytes());
+        self.context.env.blocking(move || shown.checksum(slice)).await
     }
 
     fn length_of(&self, file: u64) -> Result<u64> {
@@ -161,18 +166,18 @@ impl Received {
     }
 
     async fn create(&self, source: u64) -> Result<OpenFile> {
-        let inner = Arc::clone(&self.inner);
-        let (ours, file) = self.inner.env.blocking(move || inner.files.create_raw()).await?;
+        let context = Arc::clone(&self.context);
+        let (ours, file) = self.context.env.blocking(move || context.files.create_raw()).await?;
         Ok(OpenFile { source, ours, file, bytes: 0 })
     }
 
     async fn abandon_open(&mut self) -> Result<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
-        let inner = Arc::clone(&self.inner);
-        self.inner.env.blocking(move || inner.files.delete(open.ours)).await
+        let context = Arc::clone(&self.context);
+        self.context.env.blocking(move || context.files.delete(open.ours)).await
     }
 
-    /// The lists with our numbers, as an epoch shows them.
+    /// The lists of the slice with this node's file numbers, as of an epoch.
     pub(super) fn lists_at(&self, head: &ExportHead, epoch: Epoch) -> Result<SliceLists> {
         let mut lists = unpack(&head.lists)?;
         for group in &mut lists.groups {
@@ -194,25 +199,27 @@ impl Received {
     pub(super) fn check(&self, mark: &EpochMark) -> Result<()> {
         let head = self.head.as_ref().filter(|_| self.is_whole());
         let head =
-            head.ok_or_else(|| Error::unavailable("the slice is not here as a whole yet"))?;
+            head.ok_or_else(|| Error::unavailable("the slice is not completely received yet"))?;
         if head.epoch < mark.epoch || head.floor > mark.epoch {
             let (floor, newest, epoch) = (head.floor, head.epoch, mark.epoch);
-            let text = format!("the files have epochs {floor} to {newest}, not {epoch}");
+            let text = format!(
+                "the received files have epochs {floor} to {newest}, but not epoch {epoch}"
+            );
             return Err(Error::unavailable(text));
         }
         Ok(())
     }
 }
 
-impl Drop for Received {
+impl Drop for ReceivedFiles {
     fn drop(&mut self) {
-        self.inner.files.retire(std::mem::take(&mut self.files).into_values().collect());
-        self.inner.files.collect();
+        self.context.files.retire(std::mem::take(&mut self.files).into_values().collect());
+        self.context.files.delete_retired();
         if let Some(open) = self.open.take() {
             drop(open.file);
-            if let Err(error) = self.inner.files.delete(open.ours) {
-                // The next start finds it again.
-                tracing::warn!(%error, "deleting a file of a move");
+            if let Err(error) = self.context.files.delete(open.ours) {
+                // The next start finds the file again.
+                tracing::warn!(%error, "deleting a received file failed");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Going back beside other work, and going back that is cut short.
+//! Rollbacks beside other work, and interrupted rollbacks.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use proto::model::index::IndexInfo;
 use super::*;
 use crate::apply::apply_epoch::apply_epoch;
 use crate::batch::EpochBatch;
-use crate::engine::storage_engine::FragmentStore;
+use crate::engine::storage_engine::StorageEngine;
 use crate::engine::storage_engine::tests::{INDEX, NODE, State, batch, body, info, mark};
 use crate::options::StoreOptions;
 use crate::rows::columns::Grouping;
@@ -19,19 +19,19 @@ use crate::slice_store::SliceStore;
 
 const OTHER: IndexId = IndexId(2);
 const BUCKET: BucketId = BucketId(1);
-/// Where the tests go back to.
+/// The epoch of the rollbacks.
 const POINT: Epoch = Epoch(3);
-/// The newest epoch before that.
+/// The newest epoch before the rollbacks.
 const NEWEST: Epoch = Epoch(5);
 
-fn open(env: &Env, dir: &Path) -> FragmentStore {
-    let store = FragmentStore::open(env, NODE, dir, StoreOptions::default());
+fn open(env: &Env, dir: &Path) -> StorageEngine {
+    let store = StorageEngine::open(env, NODE, dir, StoreOptions::default());
     let store = store.expect("the store opens");
     store.load_all();
     store
 }
 
-/// An epoch that gives a document of its own to the index, and moves another one.
+/// An epoch that adds a document to the index and moves another one.
 fn epoch(n: u64) -> EpochBatch {
     let seqno = 100 + n;
     let own = format!("own{n}");
@@ -43,8 +43,8 @@ fn epoch(n: u64) -> EpochBatch {
     epoch
 }
 
-/// Two indexes at epoch 5, the first of them with documents; and what the rollback point shows of it.
-async fn stored(env: &Env, dir: &Path) -> (FragmentStore, (u64, u64)) {
+/// Two indexes at epoch 5, the first one with documents; and what the rollback point shows of it.
+async fn stored(env: &Env, dir: &Path) -> (StorageEngine, (u64, u64)) {
     let store = open(env, dir);
     for index in [INDEX, OTHER] {
         let info = IndexInfo { id: index, ..IndexInfo::clone(&info()) };
@@ -65,32 +65,32 @@ async fn stored(env: &Env, dir: &Path) -> (FragmentStore, (u64, u64)) {
     (store, at_point)
 }
 
-/// What an epoch shows.
-fn shown(store: &FragmentStore, epoch: Epoch) -> (u64, u64) {
+/// Checksum and number of the entries at an epoch.
+fn shown(store: &StorageEngine, epoch: Epoch) -> (u64, u64) {
     let snapshot = store.snapshot(INDEX, Generation(0), epoch).expect("it is shown");
     snapshot.checksum(proto::model::ids::SliceNo(0)).unwrap()
 }
 
-/// The newest epoch of each index.
-fn newest(store: &FragmentStore) -> Vec<Epoch> {
+/// Newest epoch of each index.
+fn newest(store: &StorageEngine) -> Vec<Epoch> {
     store.indexes().iter().map(|stored| stored.newest).collect()
 }
 
-/// Does something on another thread, while a bucket is held; it must have come as far as the log before that is
-/// let go, and must not have changed what the bucket shows.
+/// Runs `work` on another thread while a bucket's lock is held. The work must have reached the log
+/// before the lock is released, and must not have changed what the bucket shows.
 async fn held_up(
-    store: &Arc<FragmentStore>,
+    store: &Arc<StorageEngine>,
     work: impl Future<Output = Result<()>> + Send + 'static,
 ) {
     let env = Env::real();
-    let (end, before) = (store.inner.log.end(), (store.committed(BUCKET), newest(store)));
+    let (end, before) = (store.context.log.end(), (store.committed(BUCKET), newest(store)));
     let (ended, outcome) = tokio::sync::oneshot::channel();
-    let alone = store.inner.state.alone(BUCKET);
+    let bucket_lock = store.context.state.bucket_lock(BUCKET);
     {
-        let _held = lock(&alone);
+        let _held = lock(&bucket_lock);
         let run = async move { drop(ended.send(work.await)) };
         env.spawn("beside", run).detach();
-        while store.inner.log.end() == end {
+        while store.context.log.end() == end {
             env.spawner.pause(Duration::from_millis(1));
         }
         env.spawner.pause(Duration::from_millis(50));
@@ -113,21 +113,21 @@ async fn an_epoch_and_a_rollback_of_a_bucket_wait_for_each_other() {
 }
 
 #[tokio::test]
-async fn an_epoch_that_was_on_its_way_when_its_bucket_went_back_is_not_applied() {
+async fn an_epoch_in_progress_during_a_rollback_is_not_applied() {
     let (env, _, _fs) = sim::world(7);
     let (store, before) = stored(&env, Path::new("/node")).await;
     let late = epoch(6);
     let lsn = store.log_epoch(&late).await.unwrap();
     store.truncate(&epoch(POINT.0).mark, Epoch(6)).await.unwrap();
-    apply_epoch(&store.inner.state, &late, lsn).unwrap();
+    apply_epoch(&store.context.state, &late, lsn).unwrap();
     assert_eq!((store.committed(BUCKET), newest(&store)), (POINT, vec![POINT; 2]));
     assert_eq!(shown(&store, POINT), before);
 }
 
-/// Going back fails at each of its file operations in turn, with runs in memory and below the floor of what is
-/// in files. What goes on behind it is not held up, and then the process is killed.
+/// A rollback fails at each of its file operations in turn, with runs in memory and below the floor
+/// on disk. Later work must not hang. Then the process is killed.
 #[tokio::test]
-async fn a_rollback_that_was_cut_short_leaves_nothing_ahead_of_its_bucket() {
+async fn an_interrupted_rollback_leaves_nothing_ahead_of_its_bucket() {
     let dir = Path::new("/node");
     for in_files in [false, true] {
         for place in 1.. {

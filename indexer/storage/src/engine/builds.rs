@@ -1,4 +1,4 @@
-//! The engine's part in rebuilds and comparisons.
+//! The facade of rebuilds and comparisons.
 
 use std::sync::Arc;
 
@@ -9,15 +9,16 @@ use proto::model::index::IndexInfo;
 
 use crate::build::compare::Comparison;
 use crate::edit::edits::drop_with;
-use crate::engine::storage_engine::FragmentStore;
-use crate::index::local_index::Slot;
+use crate::engine::storage_engine::StorageEngine;
+use crate::index::local_index::LocalIndex;
 use crate::maintain::flush::flush;
 use crate::recover::load::wait_loaded;
 use crate::rows::columns::Grouping;
 
-impl FragmentStore {
-    /// Begins (or begins anew) to build slices of an index that are not here, beside those that are: from now on the
-    /// epochs are applied to them, and they are shown at the end of the build ([`crate::SliceStore::finish_build`]).
+impl StorageEngine {
+    /// Begins, or restarts, a build of slices of an index that are absent, beside the slices that
+    /// are here. From now on epochs are applied to the new slices, and
+    /// [`crate::SliceStore::finish_build`] makes them visible.
     pub async fn begin_rebuild(
         &self,
         info: Arc<IndexInfo>,
@@ -25,44 +26,44 @@ impl FragmentStore {
         grouping: Grouping,
     ) -> Result<()> {
         self.drop_rebuild(info.id).await?;
-        let slot = Arc::new(Slot::begin(info, slices, grouping));
-        self.inner.state.insert_rebuild(slot);
+        let index = Arc::new(LocalIndex::building(info, slices, grouping));
+        self.context.state.insert_rebuild(index);
         Ok(())
     }
 
     /// Gives up the rebuild of an index, if there is one.
     pub async fn drop_rebuild(&self, index: IndexId) -> Result<()> {
-        let Some(slot) = self.inner.state.take_rebuild(index) else { return Ok(()) };
-        self.on_slot(slot, |slot, files| drop_with(slot, files, || Ok(()))).await
+        let Some(index) = self.context.state.take_rebuild(index) else { return Ok(()) };
+        self.on_index(index, |index, files| drop_with(index, files, || Ok(()))).await
     }
 
-    /// The indexes of which slices are being built anew, with their buckets.
+    /// Indexes with a rebuild, and their buckets.
     pub fn rebuilds(&self) -> Vec<(IndexId, BucketId)> {
-        let rebuilds = self.inner.state.rebuilds();
-        rebuilds.iter().map(|slot| (slot.info.id, slot.info.bucket)).collect()
+        let rebuilds = self.context.state.rebuilds();
+        rebuilds.iter().map(|index| (index.info.id, index.info.bucket)).collect()
     }
 
-    /// The slices of an index that are being built anew.
+    /// Slices of an index that are being rebuilt.
     pub fn rebuilt_slices(&self, index: IndexId, generation: Generation) -> Vec<SliceNo> {
-        let rebuild = self.inner.state.rebuild(index, generation);
-        rebuild.map(|slot| slot.slices()).unwrap_or_default()
+        let rebuild = self.context.state.rebuild(index, generation);
+        rebuild.map(|index| index.slices()).unwrap_or_default()
     }
 
-    /// Begins to compare an index that is whole with a snapshot that ends at a cut.
+    /// Begins to compare a loaded index with a snapshot that ends at a cut.
     pub async fn compare(
         &self,
         index: IndexId,
         generation: Generation,
         cut: Cut,
     ) -> Result<Comparison> {
-        let slot = self.slot(index, generation)?;
-        wait_loaded(&self.inner, index).await?;
-        slot.check_readable()?;
-        let inner = Arc::clone(&self.inner);
+        let local = self.index(index, generation)?;
+        wait_loaded(&self.context, index).await?;
+        local.check_readable()?;
+        let context = Arc::clone(&self.context);
         let work = move || {
-            flush(&slot, &inner.files)?;
-            Comparison::begin(&slot, cut)
+            flush(&local, &context.files)?;
+            Comparison::begin(&local, cut)
         };
-        self.inner.env.blocking(work).await
+        self.context.env.blocking(work).await
     }
 }

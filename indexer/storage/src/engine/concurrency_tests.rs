@@ -1,5 +1,5 @@
-//! What comes together on a busy node: epochs, flushes, compactions, changes of groups and scans on
-//! threads of their own; calls that are cancelled, disks that are full, slices that have gone.
+//! Concurrency on a busy node: epochs, flushes, compactions, changes of groups and scans on threads
+//! of their own; cancelled calls, full disks, dropped slices.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,10 +18,10 @@ use proto::value::path::Step;
 
 use crate::batch::{EpochBatch, Piece};
 use crate::edit::edits::regroup_index;
-use crate::engine::storage_engine::FragmentStore;
+use crate::engine::storage_engine::StorageEngine;
 use crate::lock::lock;
 use crate::log::options::LogOptions;
-use crate::maintain::compaction::{Extent, compact_index};
+use crate::maintain::compaction::{CompactionScope, compact_index};
 use crate::maintain::flush::flush;
 use crate::options::StoreOptions;
 use crate::rows::columns::Grouping;
@@ -66,8 +66,8 @@ fn batch(epoch: u64, horizon: u64, ids: impl Iterator<Item = u64>) -> EpochBatch
 }
 
 /// A store with an index that shows epoch 1, without documents.
-async fn built(env: &Env, dir: &Path, options: StoreOptions) -> FragmentStore {
-    let store = FragmentStore::open(env, NODE, dir, options).unwrap();
+async fn built(env: &Env, dir: &Path, options: StoreOptions) -> StorageEngine {
+    let store = StorageEngine::open(env, NODE, dir, options).unwrap();
     store.begin_build(info(), Grouping::Together).await.unwrap();
     store.begin_backfill(INDEX, GENERATION).await.unwrap();
     store.backfill(INDEX, GENERATION, Bytes::new()).await.unwrap();
@@ -76,17 +76,17 @@ async fn built(env: &Env, dir: &Path, options: StoreOptions) -> FragmentStore {
     store
 }
 
-/// Waits until the work behind a store has ended too.
-async fn close(store: Arc<FragmentStore>) {
-    let inner = Arc::downgrade(&store.inner);
+/// Waits until the background work of a store has ended too.
+async fn close(store: Arc<StorageEngine>) {
+    let context = Arc::downgrade(&store.context);
     drop(store);
-    while inner.strong_count() > 0 {
+    while context.strong_count() > 0 {
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     }
 }
 
-/// How many entries an epoch shows; `None` if it is too old by now.
-fn entries(store: &FragmentStore, epoch: u64, include: bool) -> Option<u64> {
+/// Number of entries that an epoch shows; `None` if the epoch is too old.
+fn entries(store: &StorageEngine, epoch: u64, include: bool) -> Option<u64> {
     let snapshot = match store.snapshot(INDEX, GENERATION, Epoch(epoch)) {
         Err(error) if error.code == ErrorCode::SnapshotTooOld => return None,
         other => other.unwrap(),
@@ -102,30 +102,30 @@ fn entries(store: &FragmentStore, epoch: u64, include: bool) -> Option<u64> {
 const DOCUMENTS: u64 = 500;
 const EPOCHS: u64 = 250;
 
-/// Work that goes on, turn after turn.
+/// Work that is repeated.
 type Work = Box<dyn Fn(u64) + Send>;
 
-/// What goes on behind the epochs, and a scan that must find each document once.
-fn works(store: &Arc<FragmentStore>, newest: &Arc<AtomicU64>) -> Vec<Work> {
-    let of = || (store.inner.state.get(INDEX).unwrap(), Arc::clone(store));
-    let (slot, node) = of();
+/// The background work, and a scan that must find each document once.
+fn works(store: &Arc<StorageEngine>, newest: &Arc<AtomicU64>) -> Vec<Work> {
+    let of = || (store.context.state.get(INDEX).unwrap(), Arc::clone(store));
+    let (index, node) = of();
     let flush: Work = Box::new(move |_| {
-        flush(&slot, &node.inner.files).unwrap();
+        flush(&index, &node.context.files).unwrap();
     });
-    let (slot, node) = of();
+    let (index, node) = of();
     let compact: Work = Box::new(move |turn| {
         let mut done = Default::default();
-        let extent = match turn % 2 {
-            0 => Extent::Everything(&mut done),
-            _ => Extent::WherePays,
+        let scope = match turn % 2 {
+            0 => CompactionScope::Everything(&mut done),
+            _ => CompactionScope::WherePays,
         };
-        compact_index(&slot, &node.inner.files, extent).unwrap();
-        node.inner.files.collect();
+        compact_index(&index, &node.context.files, scope).unwrap();
+        node.context.files.delete_retired();
     });
-    let (slot, node) = of();
+    let (index, node) = of();
     let regroup: Work = Box::new(move |turn| {
         let grouping = if turn % 2 == 0 { Grouping::Apart } else { Grouping::Together };
-        regroup_index(&slot, grouping, &node.inner.files).unwrap();
+        regroup_index(&index, grouping, &node.context.files).unwrap();
     });
     let (node, newest) = (Arc::clone(store), Arc::clone(newest));
     let scan: Work = Box::new(move |turn| {
@@ -145,8 +145,8 @@ impl Drop for End {
     }
 }
 
-/// All documents are written in epoch 2 and then again and again: from then on each epoch shows all of
-/// them once, whatever goes on behind.
+/// All documents are written in epoch 2 and again and again: from then on each epoch shows every
+/// document once, whatever runs beside.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_work_on_another_thread_loses_or_doubles_an_entry() {
     let dir = tempfile::tempdir().unwrap();
@@ -178,13 +178,13 @@ async fn no_work_on_another_thread_loses_or_doubles_an_entry() {
     let version = layout::version_path(dir.path());
     let findings: Vec<_> = report.findings.iter().filter(|f| f.path != version).collect();
     assert!(findings.is_empty(), "{findings:?}");
-    let store = FragmentStore::open(&Env::real(), NODE, dir.path(), options()).unwrap();
+    let store = StorageEngine::open(&Env::real(), NODE, dir.path(), options()).unwrap();
     store.load_all();
     assert_eq!(entries(&store, EPOCHS - 1, false), Some(DOCUMENTS));
     assert_eq!(store.progress()[0].entries, DOCUMENTS);
 }
 
-/// Blocking work waits until it is let go, if that is asked for.
+/// A spawner that can hold blocking work back.
 #[derive(Default)]
 struct Gate {
     closed: AtomicBool,
@@ -227,7 +227,7 @@ async fn an_epoch_whose_caller_has_gone_keeps_the_log_only_until_it_is_applied()
         store.wait_durable(BUCKET, Epoch(epoch)).await.unwrap();
     }
     store.flush().await.unwrap();
-    assert!(store.inner.log.held_bytes() < 8 << 10, "{} bytes", store.inner.log.held_bytes());
+    assert!(store.context.log.held_bytes() < 8 << 10, "{} bytes", store.context.log.held_bytes());
     assert_eq!(store.counters(BUCKET).stable, Epoch(39));
 }
 
@@ -259,11 +259,11 @@ async fn a_full_disk_keeps_no_part_of_a_fragment_and_no_file_pending() {
     let list = || fs.list(&layout::fragment_dir(dir)).unwrap();
     let before = list();
     fs.set_capacity(64 << 10);
-    let slot = store.inner.state.get(INDEX).unwrap();
-    flush(&slot, &store.inner.files).unwrap_err();
-    store.inner.files.collect();
+    let index = store.context.state.get(INDEX).unwrap();
+    flush(&index, &store.context.files).unwrap_err();
+    store.context.files.delete_retired();
     assert_eq!(list(), before);
-    assert_eq!(store.oldest_pending_file(), store.inner.files.next().0);
+    assert_eq!(store.oldest_pending_file(), store.context.files.next().0);
     assert_eq!(entries(&store, 2, true), Some(2000));
     fs.set_capacity(u64::MAX);
     store.flush().await.unwrap();
@@ -271,8 +271,8 @@ async fn a_full_disk_keeps_no_part_of_a_fragment_and_no_file_pending() {
     assert_eq!(entries(&store, 2, true), Some(2000));
 }
 
-/// The same epoch is gone back to twice: what came between is gone too, also after a crash that the
-/// second rollback had not ended before.
+/// Two rollbacks to the same epoch remove what came between them, also after a crash that
+/// interrupted the second one.
 #[tokio::test]
 async fn a_second_rollback_to_the_same_epoch_takes_back_what_came_since_the_first() {
     let (env, _, fs) = sim::world(5);
@@ -291,7 +291,7 @@ async fn a_second_rollback_to_the_same_epoch_takes_back_what_came_since_the_firs
     drop(store);
     fs.crash();
     fs.restart();
-    let store = FragmentStore::open(&env, NODE, dir, StoreOptions::default()).unwrap();
+    let store = StorageEngine::open(&env, NODE, dir, StoreOptions::default()).unwrap();
     assert_eq!(entries(&store, 2, true), Some(10));
     assert_eq!(store.counters(BUCKET).committed, Epoch(2));
 }

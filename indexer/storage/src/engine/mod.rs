@@ -1,8 +1,10 @@
-//! The storage engine.
+//! The facade of the storage engine.
 
 pub(crate) mod builds;
 pub(crate) mod moves;
 pub(crate) mod storage_engine;
 
+#[cfg(test)]
+mod column_group_tests;
 #[cfg(test)]
 mod concurrency_tests;

@@ -1,4 +1,4 @@
-//! The engine's part in moves of slices.
+//! The facade of moves of slices.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,57 +10,59 @@ use proto::model::ids::{Epoch, IndexId, NodeId, SliceId};
 use proto::model::index::IndexInfo;
 
 use crate::edit::export::{Export, export};
-use crate::edit::install::{Refused, install};
-use crate::edit::receive::Received;
-use crate::engine::storage_engine::FragmentStore;
+use crate::edit::install::{InstallRefused, install};
+use crate::edit::receive::ReceivedFiles;
+use crate::engine::storage_engine::StorageEngine;
 use crate::read::count::count_at;
 use crate::recover::load::wait_loaded;
 
-impl FragmentStore {
-    /// The indexes of which slices are being given away: they are not compacted meanwhile.
+impl StorageEngine {
+    /// Sets the indexes whose slices are being sent away; these are not compacted.
     pub fn keep_files_of(&self, leaving: &BTreeSet<IndexId>) {
-        for slot in self.inner.state.slots() {
-            slot.keeps_files.store(leaving.contains(&slot.info.id), Ordering::Relaxed);
+        for index in self.context.state.indexes_and_rebuilds() {
+            index.keeps_files.store(leaving.contains(&index.info.id), Ordering::Relaxed);
         }
     }
 
-    /// A slice's fragments, with all epochs up to the newest one applied.
+    /// Exports a slice, with all epochs up to the newest applied one.
     pub async fn export(&self, slice: SliceId) -> Result<Export> {
-        let slot = self.slot(slice.index, slice.generation)?;
-        wait_loaded(&self.inner, slice.index).await?;
-        slot.check_readable()?;
-        let inner = Arc::clone(&self.inner);
-        self.inner.env.blocking(move || export(&inner, &slot, slice.slice)).await
+        let index = self.index(slice.index, slice.generation)?;
+        wait_loaded(&self.context, slice.index).await?;
+        index.check_readable()?;
+        let context = Arc::clone(&self.context);
+        self.context.env.blocking(move || export(&context, &index, slice.slice)).await
     }
 
-    /// Room for the files of one source.
-    pub fn receive(&self, source: NodeId) -> Received {
-        Received::new(Arc::clone(&self.inner), source)
+    /// Prepares for the files of one source.
+    pub fn receive(&self, source: NodeId) -> ReceivedFiles {
+        ReceivedFiles::new(Arc::clone(&self.context), source)
     }
 
-    /// Shows a received slice from an epoch on, which must be the newest one applied to its bucket, and no
-    /// epoch may be applied meanwhile. `Unavailable` where another round of the source is needed first.
+    /// Installs a received slice at the epoch of `mark`. The epoch must be the newest one applied
+    /// to the bucket, and no epoch may be applied meanwhile. `Unavailable` if another round of the
+    /// source is needed first.
     pub async fn install(
         &self,
-        received: Received,
+        received: ReceivedFiles,
         slice: SliceId,
         info: Arc<IndexInfo>,
         mark: &EpochMark,
-    ) -> std::result::Result<(), Box<Refused>> {
-        install(&self.inner, received, slice, info, mark).await
+    ) -> std::result::Result<(), Box<InstallRefused>> {
+        install(&self.context, received, slice, info, mark).await
     }
 
-    /// Counts what an installed slice shows: until then the source's count is told.
-    pub async fn count_installed(&self, slice: SliceId, epoch: Epoch, told: u64) -> Result<()> {
-        let slot = self.slot(slice.index, slice.generation)?;
+    /// Counts the entries of an installed slice at an epoch. Until then the number that its source
+    /// reported is used.
+    pub async fn count_installed(&self, slice: SliceId, epoch: Epoch, reported: u64) -> Result<()> {
+        let index = self.index(slice.index, slice.generation)?;
         let work = move || -> Result<()> {
-            let counted = count_at(slot.visible.load().entries(slice.slice), epoch)?;
-            let mut writer = slot.writer();
+            let counted = count_at(index.version.load().entries(slice.slice), epoch)?;
+            let mut writer = index.writer();
             if writer.uncounted.remove(&slice.slice) {
-                *writer.entries.entry(slice.slice).or_default() += counted as i64 - told as i64;
+                *writer.entries.entry(slice.slice).or_default() += counted as i64 - reported as i64;
             }
             Ok(())
         };
-        self.inner.env.blocking(work).await
+        self.context.env.blocking(work).await
     }
 }

@@ -1,14 +1,5 @@
-//! The slice store: epochs go to the commit log and to runs in memory, memory goes to fragments.
-//!
-//! One writer per bucket applies epochs; readers take an `Arc` of the newest version of an index and
-//! are never waited for. An epoch becomes visible in two steps: the runs of all indexes are published
-//! first, then the bucket's committed epoch; a scan asks for a committed epoch, so it sees all or
-//! nothing. Visible comes before durable: what a crash takes back is applied again from the source's
-//! stream, with the same result (I1).
-//!
-//! What may be forgotten when: a run, when its rows are in a synced fragment that a synced manifest
-//! names; a piece of the log, when that holds of every index for every epoch in it (`upkeep`). After a
-//! crash an index has what its fragments have, and gets the epochs since from the log (`open`).
+//! The facade: opening, epochs, snapshots, and the implementation of [`SliceStore`]. The crate's
+//! head explains the engine.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,9 +21,9 @@ use crate::build::rebuild::finish_rebuild;
 use crate::counters::Counters;
 use crate::edit::edits::{drop_all, edit_slice, regroup_index};
 use crate::edit::rollback::truncate_bucket;
-use crate::files::data_files::Files;
+use crate::files::data_files::DataFiles;
 use crate::index::load_state::LoadState;
-use crate::index::local_index::Slot;
+use crate::index::local_index::LocalIndex;
 use crate::lock::lock;
 use crate::log::lsn::Lsn;
 use crate::log_record::Record;
@@ -41,12 +32,12 @@ use crate::maintain::flush::flush;
 use crate::maintain::release::release_log;
 use crate::maintain::upkeep::{after_epoch, wait_for_room};
 use crate::manifest::index_manifest::IndexManifest;
-use crate::node::context::Inner;
+use crate::node::context::EngineContext;
 use crate::node::durability::{counters, wait_durable};
 use crate::node::report::progress;
-use crate::node::state::skipped_by;
+use crate::node::state::epochs_skipped_by;
 use crate::options::StoreOptions;
-use crate::read::index_snapshot::{SlotSnapshot, too_old};
+use crate::read::index_snapshot::{IndexSnapshot, too_old};
 use crate::read::snapshot::Snapshot;
 #[cfg(test)]
 use crate::recover::load::load;
@@ -55,118 +46,120 @@ use crate::recover::open::open;
 use crate::rows::columns::Grouping;
 use crate::slice_store::{SliceStore, StoredIndex};
 
-/// The store of a node.
-pub struct FragmentStore {
-    pub(crate) inner: Arc<Inner>,
+/// The storage engine of a node.
+pub struct StorageEngine {
+    pub(crate) context: Arc<EngineContext>,
 }
 
-impl FragmentStore {
-    /// Opens the store in a directory, recovering what its manifests, fragments and log hold. Blocks
-    /// until epochs can be applied; indexes are loaded in the background ([`SliceStore::wait_loaded`]).
+impl StorageEngine {
+    /// Opens the store in a directory and recovers what its manifests, fragments and log hold.
+    /// Blocks until epochs can be applied. Indexes are loaded in the background (see
+    /// [`SliceStore::wait_loaded`]).
     pub fn open(env: &Env, node: NodeId, dir: &Path, options: StoreOptions) -> Result<Self> {
-        let inner = Arc::new(open(env, node, dir, options)?);
-        load_in_background(&inner);
-        Ok(Self { inner })
+        let context = Arc::new(open(env, node, dir, options)?);
+        load_in_background(&context);
+        Ok(Self { context })
     }
 
-    /// Waits until the log has failed: no epoch is applied any more before the store is opened again.
+    /// Waits until the log has failed. From then on no epoch is applied until the store is opened
+    /// again.
     pub async fn log_failed(&self) {
-        let mut durable = self.inner.log.durable();
-        // Without a log nothing of it is left to wait for.
+        let mut durable = self.context.log.durable();
+        // A closed channel means that the log is gone, so there is nothing to wait for.
         let _closed = durable.wait_for(|durable| durable.failed.is_some()).await;
     }
 
-    /// No fragment with a smaller number will come into a manifest of this node any more.
+    /// No fragment with a smaller number will come into a manifest of this node.
     pub fn oldest_pending_file(&self) -> u64 {
-        self.inner.files.oldest_pending().0
+        self.context.files.oldest_pending().0
     }
 
-    pub(crate) fn slot(&self, index: IndexId, generation: Generation) -> Result<Arc<Slot>> {
-        let inner = &self.inner;
-        match inner.state.get(index) {
-            Some(slot) if slot.info.generation == generation => Ok(slot),
+    pub(crate) fn index(&self, index: IndexId, generation: Generation) -> Result<Arc<LocalIndex>> {
+        let context = &self.context;
+        match context.state.get(index) {
+            Some(index) if index.info.generation == generation => Ok(index),
             _ => Err(Error::new(
                 ErrorCode::SliceMoved,
-                format!("node {} has no slices of index {index}.{generation}", inner.node),
+                format!("node {} has no slices of index {index}.{generation}", context.node),
             )),
         }
     }
 
-    /// Appends an epoch to the log; says where its record begins.
+    /// Appends an epoch to the log; returns the LSN of its record's beginning.
     pub(crate) async fn log_epoch(&self, batch: &EpochBatch) -> Result<Lsn> {
-        let inner = &self.inner;
+        let context = &self.context;
         let record = Record::Epoch(batch.clone()).encode()?;
         let bucket = batch.mark.bucket;
-        let mut order = inner.order.lock().await;
-        let begin = inner.log.end();
-        let end = inner.log.append(&record).await?;
+        let mut order = context.order.lock().await;
+        let begin = context.log.end();
+        let end = context.log.append(&record).await?;
         {
-            let mut buckets = lock(&inner.state.buckets);
+            let mut buckets = lock(&context.state.buckets);
             let progress = buckets.entry(bucket).or_default();
             progress.logged = Some(batch.mark.clone());
             progress.ends.push_back((batch.mark.epoch, end));
         }
-        inner.state.needs_log_from(bucket, begin);
-        lock(&order.dead).extend(skipped_by(&batch.mark));
-        inner.checkpoint(&mut order, inner.options.log.segment_bytes / 4);
+        context.state.mark_unapplied_from(bucket, begin);
+        lock(&order.dead).extend(epochs_skipped_by(&batch.mark));
+        context.checkpoint(&mut order, context.options.log.segment_bytes / 4);
         Ok(begin)
     }
 
-    /// Runs work on an index off the async threads.
-    pub(crate) async fn on_slot<T: Send + 'static>(
+    /// Runs blocking work on an index off the async threads.
+    pub(crate) async fn on_index<T: Send + 'static>(
         &self,
-        slot: Arc<Slot>,
-        work: impl FnOnce(&Slot, &Files) -> Result<T> + Send + 'static,
+        index: Arc<LocalIndex>,
+        work: impl FnOnce(&LocalIndex, &DataFiles) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let inner = Arc::clone(&self.inner);
-        self.inner.env.blocking(move || work(&slot, &inner.files)).await
+        let context = Arc::clone(&self.context);
+        self.context.env.blocking(move || work(&index, &context.files)).await
     }
 }
 
 #[async_trait]
-impl SliceStore for FragmentStore {
+impl SliceStore for StorageEngine {
     fn applied(&self) -> Vec<EpochMark> {
-        let buckets = lock(&self.inner.state.buckets);
+        let buckets = lock(&self.context.state.buckets);
         buckets.values().filter_map(|progress| progress.applied.clone()).collect()
     }
 
     fn counters(&self, bucket: BucketId) -> Counters {
-        counters(&self.inner, bucket)
+        counters(&self.context, bucket)
     }
 
     fn committed(&self, bucket: BucketId) -> Epoch {
-        self.inner.committed(bucket)
+        self.context.committed(bucket)
     }
 
     fn indexes(&self) -> Vec<StoredIndex> {
-        let stored = |slot: Arc<Slot>| {
-            let visible = slot.visible.load();
+        let stored = |index: Arc<LocalIndex>| {
+            let version = index.version.load();
             StoredIndex {
-                info: Arc::clone(&slot.info),
-                floor: visible.floor,
-                newest: slot.figures.applied(),
-                slices: visible
+                info: Arc::clone(&index.info),
+                floor: version.floor,
+                newest: index.stats.applied(),
+                slices: version
                     .slices
                     .keys()
-                    .map(|slice| (*slice, visible.floor_of(*slice).unwrap_or_default()))
+                    .map(|slice| (*slice, version.floor_of(*slice).unwrap_or_default()))
                     .collect(),
             }
         };
-        self.inner.state.indexes().into_iter().map(stored).collect()
+        self.context.state.indexes().into_iter().map(stored).collect()
     }
 
     async fn begin_build(&self, info: Arc<IndexInfo>, grouping: Grouping) -> Result<()> {
         self.drop_index(info.id).await?;
-        let slices = info.topology.slices_on(self.inner.node);
-        self.inner.state.insert(Slot::begin(info, &slices, grouping));
+        let slices = info.topology.slices_on(self.context.node);
+        self.context.state.insert(LocalIndex::building(info, &slices, grouping));
         Ok(())
     }
 
     async fn begin_backfill(&self, index: IndexId, generation: Generation) -> Result<()> {
-        let rebuild = self.inner.state.rebuild(index, generation);
-        let only = rebuild.as_ref().map(|slot| slot.slices().into_iter().collect());
-        let slot = rebuild.map_or_else(|| self.slot(index, generation), Ok)?;
-        self.on_slot(slot, |slot, files| begin_backfill(slot, only, files)).await
+        let rebuild = self.context.state.rebuild(index, generation);
+        let only = rebuild.as_ref().map(|index| index.slices().into_iter().collect());
+        let index = rebuild.map_or_else(|| self.index(index, generation), Ok)?;
+        self.on_index(index, |index, files| begin_backfill(index, only, files)).await
     }
 
     async fn backfill(
@@ -175,9 +168,9 @@ impl SliceStore for FragmentStore {
         generation: Generation,
         documents: Bytes,
     ) -> Result<()> {
-        let rebuild = self.inner.state.rebuild(index, generation);
-        let slot = rebuild.map_or_else(|| self.slot(index, generation), Ok)?;
-        take_documents(&self.inner, slot, documents).await
+        let rebuild = self.context.state.rebuild(index, generation);
+        let index = rebuild.map_or_else(|| self.index(index, generation), Ok)?;
+        take_documents(&self.context, index, documents).await
     }
 
     async fn finish_build(
@@ -186,72 +179,72 @@ impl SliceStore for FragmentStore {
         generation: Generation,
         mark: &EpochMark,
     ) -> Result<()> {
-        if let Some(slot) = self.inner.state.rebuild(index, generation) {
-            return finish_rebuild(&self.inner, slot, mark.epoch).await;
+        if let Some(index) = self.context.state.rebuild(index, generation) {
+            return finish_rebuild(&self.context, index, mark.epoch).await;
         }
-        let slot = self.slot(index, generation)?;
-        finish_build(&self.inner, slot, mark.epoch).await
+        let index = self.index(index, generation)?;
+        finish_build(&self.context, index, mark.epoch).await
     }
 
     async fn drop_index(&self, index: IndexId) -> Result<()> {
         self.drop_rebuild(index).await?;
-        let Some(slot) = self.inner.state.get(index) else { return Ok(()) };
-        self.on_slot(slot, drop_all).await?;
-        self.inner.state.remove(index);
+        let Some(local) = self.context.state.get(index) else { return Ok(()) };
+        self.on_index(local, drop_all).await?;
+        self.context.state.remove(index);
         Ok(())
     }
 
     async fn apply(&self, batch: EpochBatch) -> Result<()> {
-        let inner = &self.inner;
+        let context = &self.context;
         let bucket = batch.mark.bucket;
-        wait_for_room(inner).await;
-        lock(&inner.state.buckets).entry(bucket).or_default().staged = batch.mark.epoch;
+        wait_for_room(context).await;
+        lock(&context.state.buckets).entry(bucket).or_default().staged = batch.mark.epoch;
         let lsn = self.log_epoch(&batch).await?;
-        let state = Arc::clone(&inner.state);
-        inner.env.blocking(move || apply_epoch(&state, &batch, lsn)).await?;
-        after_epoch(inner, bucket);
+        let state = Arc::clone(&context.state);
+        context.env.blocking(move || apply_epoch(&state, &batch, lsn)).await?;
+        after_epoch(context, bucket);
         Ok(())
     }
 
     async fn wait_durable(&self, bucket: BucketId, epoch: Epoch) -> Result<()> {
-        wait_durable(&self.inner, bucket, epoch).await
+        wait_durable(&self.context, bucket, epoch).await
     }
 
     async fn flush(&self) -> Result<()> {
-        self.inner.log.sync().await?;
-        for slot in self.inner.state.slots() {
-            self.on_slot(slot, flush).await?;
+        self.context.log.sync().await?;
+        for index in self.context.state.indexes_and_rebuilds() {
+            self.on_index(index, flush).await?;
         }
-        self.inner.log.sync().await?;
-        release_log(&self.inner).await
+        self.context.log.sync().await?;
+        release_log(&self.context).await
     }
 
     async fn compact(&self) -> Result<()> {
         self.flush().await?;
-        for slot in self.inner.state.slots() {
-            self.on_slot(slot, compact_everything).await?;
+        for index in self.context.state.indexes_and_rebuilds() {
+            self.on_index(index, compact_everything).await?;
         }
-        self.inner.files.collect();
+        self.context.files.delete_retired();
         Ok(())
     }
 
     async fn split(&self, slice: SliceId, at: &[u8], low: SliceNo, high: SliceNo) -> Result<()> {
         let at = at.to_vec();
-        let slot = self.slot(slice.index, slice.generation)?;
+        let index = self.index(slice.index, slice.generation)?;
         let edit = move |manifest: &mut IndexManifest| manifest.split(slice.slice, &at, low, high);
-        self.on_slot(slot, move |slot, files| edit_slice(slot, files, slice.slice, edit)).await
+        self.on_index(index, move |index, files| edit_slice(index, files, slice.slice, edit)).await
     }
 
     async fn clone_slice(&self, slice: SliceId, to: SliceNo) -> Result<()> {
-        let slot = self.slot(slice.index, slice.generation)?;
+        let index = self.index(slice.index, slice.generation)?;
         let edit = move |manifest: &mut IndexManifest| manifest.clone_slice(slice.slice, to);
-        self.on_slot(slot, move |slot, files| edit_slice(slot, files, slice.slice, edit)).await
+        self.on_index(index, move |index, files| edit_slice(index, files, slice.slice, edit)).await
     }
 
     async fn drop_slice(&self, slice: SliceId) -> Result<()> {
-        let slot = self.slot(slice.index, slice.generation)?;
+        let index = self.index(slice.index, slice.generation)?;
         let edit = move |manifest: &mut IndexManifest| manifest.drop_slice(slice.slice);
-        self.on_slot(slot, move |slot, files| edit_slice(slot, files, slice.slice, edit)).await
+        self.on_index(index, move |index, files| edit_slice(index, files, slice.slice, edit)).await
     }
 
     async fn regroup(
@@ -260,19 +253,19 @@ impl SliceStore for FragmentStore {
         generation: Generation,
         grouping: Grouping,
     ) -> Result<()> {
-        let slot = self.slot(index, generation)?;
-        self.on_slot(slot, move |slot, files| regroup_index(slot, grouping, files)).await
+        let index = self.index(index, generation)?;
+        self.on_index(index, move |index, files| regroup_index(index, grouping, files)).await
     }
 
     fn can_go_back(&self, slice: SliceId, epoch: Epoch) -> bool {
-        let slot = self.slot(slice.index, slice.generation);
-        slot.is_ok_and(|slot| {
-            slot.visible.load().reach_of(slice.slice).is_some_and(|reach| reach.keeps(epoch))
+        let index = self.index(slice.index, slice.generation);
+        index.is_ok_and(|index| {
+            index.version.load().reach_of(slice.slice).is_some_and(|reach| reach.retains(epoch))
         })
     }
 
     async fn truncate(&self, mark: &EpochMark, dead_to: Epoch) -> Result<()> {
-        truncate_bucket(&self.inner, mark, dead_to).await
+        truncate_bucket(&self.context, mark, dead_to).await
     }
 
     fn snapshot(
@@ -281,47 +274,51 @@ impl SliceStore for FragmentStore {
         generation: Generation,
         epoch: Epoch,
     ) -> Result<Arc<dyn Snapshot>> {
-        let slot = self.slot(index, generation)?;
-        let applied = self.inner.committed(slot.info.bucket);
-        slot.check_readable()?;
-        let visible = slot.visible.load_full();
-        let Some(floor) = visible.floor else {
-            return Err(Error::unavailable(format!("index {index} is being built")));
+        let local = self.index(index, generation)?;
+        let applied = self.context.committed(local.info.bucket);
+        local.check_readable()?;
+        let version = local.version.load_full();
+        let Some(floor) = version.floor else {
+            return Err(Error::unavailable(format!("index {index} is being built on this node")));
         };
         if epoch > applied {
-            return Err(Error::unavailable(format!("epoch {epoch} is not applied yet")));
+            return Err(Error::unavailable(format!(
+                "epoch {epoch} is not applied on this node yet"
+            )));
         }
-        if epoch < floor || self.inner.state.is_dead(slot.info.bucket, epoch) {
+        if epoch < floor || self.context.state.is_dead(local.info.bucket, epoch) {
             return Err(too_old(epoch, format!("index {index}"), floor));
         }
-        let walk_bytes = self.inner.options.walk_bytes();
-        Ok(Arc::new(SlotSnapshot::new(Arc::clone(&slot.info), epoch, visible, walk_bytes)))
+        let walk_bytes = self.context.options.walk_bytes();
+        Ok(Arc::new(IndexSnapshot::new(Arc::clone(&local.info), epoch, version, walk_bytes)))
     }
 
     async fn wait_loaded(&self, index: IndexId) -> Result<()> {
-        wait_loaded(&self.inner, index).await
+        wait_loaded(&self.context, index).await
     }
 
     fn load_states(&self) -> Vec<(IndexId, LoadState)> {
-        let slots = self.inner.state.indexes();
-        slots.iter().map(|slot| (slot.info.id, slot.load_state())).collect()
+        let indexes = self.context.state.indexes();
+        indexes.iter().map(|index| (index.info.id, index.load_state())).collect()
     }
 
     fn progress(&self) -> Vec<SliceProgress> {
-        progress(&self.inner)
+        progress(&self.context)
     }
 
     fn memory_bytes(&self) -> u64 {
-        self.inner.memory_bytes()
+        self.context.memory_bytes()
     }
 }
 
 #[cfg(test)]
-impl FragmentStore {
-    /// Loads all indexes before anything else is done.
+impl StorageEngine {
+    /// Loads all indexes at once.
     pub fn load_all(&self) {
-        let slots = self.inner.state.slots();
-        slots.iter().for_each(|slot| load(slot, &self.inner.files).expect("an index is loaded"));
+        let indexes = self.context.state.indexes_and_rebuilds();
+        indexes
+            .iter()
+            .for_each(|index| load(index, &self.context.files).expect("an index is loaded"));
     }
 }
 

@@ -1,11 +1,11 @@
-//! The store through its trait: what is shown after epochs, builds and restarts.
+//! The engine through its trait: what epochs, builds and restarts make visible.
 
 use std::path::PathBuf;
 
 use proto::env::sim;
 use proto::expr::{ColumnType, Expr};
 use proto::model::cut::{Cut, Position};
-use proto::model::ids::{Seqno, VbucketId, Vbuuid};
+use proto::model::ids::{Seqno, SliceNo, VbucketId, Vbuuid};
 use proto::model::index::{IndexSpec, KeyPart};
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 use proto::rpc::scan::KeyRange;
@@ -13,16 +13,14 @@ use proto::value::Value;
 use proto::value::key;
 use proto::value::path::Step;
 
+use super::*;
 use crate::batch::Piece;
 use crate::log::options::LogOptions;
-use proto::model::ids::SliceNo;
-
-use super::*;
 
 pub(crate) const INDEX: IndexId = IndexId(1);
 pub(crate) const NODE: NodeId = NodeId(7);
 
-/// An index on (country, pop), one slice.
+/// An index on (country, pop) with one slice.
 pub(crate) fn info() -> Arc<IndexInfo> {
     let part = |name: &str| KeyPart {
         expr: Expr::Path(vec![Step::Field(name.into())]),
@@ -43,7 +41,7 @@ pub(crate) fn entry_key(country: &str, pop: i64) -> Vec<u8> {
     bytes
 }
 
-/// A state of a document: its seqno, its id, the entries it has from now on.
+/// A state of a document: its seqno, its id, its entries from now on.
 pub(crate) type State<'a> = (u64, &'a str, &'a [(&'a str, i64)]);
 
 /// Packed key-versions.
@@ -76,16 +74,16 @@ pub(crate) fn batch(epoch: u64, to: u64, body: Bytes) -> EpochBatch {
     EpochBatch { mark: mark(epoch, to), pieces: vec![piece] }
 }
 
-fn open(dir: &tempfile::TempDir) -> FragmentStore {
+fn open(dir: &tempfile::TempDir) -> StorageEngine {
     let path = PathBuf::from(dir.path());
-    let store = FragmentStore::open(&Env::real(), NODE, &path, StoreOptions::default());
+    let store = StorageEngine::open(&Env::real(), NODE, &path, StoreOptions::default());
     let store = store.expect("the store opens");
     store.load_all();
     store
 }
 
 /// A store with an index that shows epoch 1.
-pub(crate) async fn built(dir: &tempfile::TempDir, documents: Bytes) -> FragmentStore {
+pub(crate) async fn built(dir: &tempfile::TempDir, documents: Bytes) -> StorageEngine {
     let store = open(dir);
     store.begin_build(info(), Grouping::Together).await.unwrap();
     store.begin_backfill(INDEX, Generation(0)).await.unwrap();
@@ -95,8 +93,8 @@ pub(crate) async fn built(dir: &tempfile::TempDir, documents: Bytes) -> Fragment
     store
 }
 
-/// The countries of the rows that an epoch shows.
-fn countries(store: &FragmentStore, epoch: Epoch) -> Vec<String> {
+/// Countries of the rows that an epoch shows.
+fn countries(store: &StorageEngine, epoch: Epoch) -> Vec<String> {
     let snapshot = store.snapshot(INDEX, Generation(0), epoch).unwrap();
     let mut rows = snapshot.rows(&[SliceNo(0)], &KeyRange::all(), false, false).unwrap();
     let mut found = Vec::new();
@@ -141,14 +139,14 @@ async fn an_update_of_an_array_replaces_just_what_changed() {
     assert_eq!(store.progress()[0].entries, 2);
 }
 
-/// Flushes, merges and compactions run on other threads while epochs come; none of them may lose a
-/// run that an epoch publishes meanwhile.
+/// Flushes, merges and compactions run on other threads while epochs are applied; none of them may
+/// lose a run that an epoch publishes meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn epochs_lose_nothing_to_the_work_behind_them() {
+async fn background_work_loses_no_epoch() {
     let dir = tempfile::tempdir().unwrap();
     let options = || StoreOptions { memory_bytes: 128 << 10, ..StoreOptions::default() };
     let path = PathBuf::from(dir.path());
-    let store = FragmentStore::open(&Env::real(), NODE, &path, options()).expect("the store opens");
+    let store = StorageEngine::open(&Env::real(), NODE, &path, options()).expect("the store opens");
     store.begin_build(info(), Grouping::Together).await.unwrap();
     store.begin_backfill(INDEX, Generation(0)).await.unwrap();
     store.apply(batch(1, 100, Bytes::new())).await.unwrap();
@@ -162,7 +160,7 @@ async fn epochs_lose_nothing_to_the_work_behind_them() {
         batch.mark.horizon = Epoch(epoch - 1);
         store.apply(batch).await.unwrap();
     }
-    let shown = |store: &FragmentStore| {
+    let shown = |store: &StorageEngine| {
         let snapshot = store.snapshot(INDEX, Generation(0), Epoch(399)).unwrap();
         snapshot.checksum(SliceNo(0)).unwrap()
     };
@@ -173,20 +171,20 @@ async fn epochs_lose_nothing_to_the_work_behind_them() {
     store.compact().await.unwrap();
     assert_eq!(shown(&store), before);
     drop(store);
-    let store = FragmentStore::open(&Env::real(), NODE, &path, options()).expect("it opens again");
+    let store = StorageEngine::open(&Env::real(), NODE, &path, options()).expect("it opens again");
     store.load_all();
     assert_eq!(shown(&store), before);
 }
 
-/// An epoch whose parent was missed raises the floor of an index that has nothing in memory. The flush
-/// that is to write the floor fails, at each of its file operations in turn; the next one makes up for it,
-/// whatever happens between.
+/// An epoch whose parent was missed raises the floor of an index that has nothing in memory. The
+/// flush that writes the floor fails, at each of its file operations in turn. The next flush makes
+/// up for it, whatever happens in between.
 #[tokio::test]
 async fn a_floor_that_a_flush_could_not_write_is_written_by_the_next() {
     let dir = PathBuf::from("/node");
     for place in 1.. {
         let (env, _, fs) = sim::world(7);
-        let open = || FragmentStore::open(&env, NODE, &dir, StoreOptions::default());
+        let open = || StorageEngine::open(&env, NODE, &dir, StoreOptions::default());
         let store = open().unwrap();
         store.begin_build(info(), Grouping::Together).await.unwrap();
         store.begin_backfill(INDEX, Generation(0)).await.unwrap();
@@ -198,7 +196,7 @@ async fn a_floor_that_a_flush_could_not_write_is_written_by_the_next() {
         if store.flush().await.is_ok() {
             return assert!(place > 3, "the flush has file operations");
         }
-        // A rollback takes away what the flush had set aside.
+        // A rollback removes what the flush had set aside.
         store.truncate(&mark(9, 109), Epoch(0)).await.unwrap();
         store.flush().await.unwrap();
         drop(store);
@@ -207,15 +205,15 @@ async fn a_floor_that_a_flush_could_not_write_is_written_by_the_next() {
     }
 }
 
-/// A node that stands at the rollback point need not go back, and never had the epochs that are dead.
+/// A node that stands at the rollback point need not roll back, and never had the dead epochs.
 #[tokio::test]
-async fn the_epochs_that_a_rollback_took_back_are_refused_where_nobody_went_back() {
+async fn dead_epochs_are_refused_on_a_node_that_did_not_roll_back() {
     let dir = tempfile::tempdir().unwrap();
     let store = built(&dir, body(&[])).await;
     let mut next = batch(4, 104, Bytes::new());
     next.mark.parent = Epoch(1);
     store.apply(next).await.unwrap();
-    let code = |store: &FragmentStore, epoch| {
+    let code = |store: &StorageEngine, epoch| {
         store.snapshot(INDEX, Generation(0), Epoch(epoch)).err().map(|error| error.code)
     };
     let dead = Some(ErrorCode::SnapshotTooOld);
@@ -227,18 +225,18 @@ async fn the_epochs_that_a_rollback_took_back_are_refused_where_nobody_went_back
     assert_eq!([2, 3].map(|epoch| code(&store, epoch)), [dead, dead], "also after a restart");
 }
 
-/// A heartbeat asks on an async thread, which must not wait for whoever changes memory or lists.
+/// A heartbeat asks on an async thread, which must not wait for a writer of memory or lists.
 #[tokio::test]
 async fn counters_and_progress_are_told_while_the_writer_is_busy() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(built(&dir, body(&[(1, "k", &[("a", 1)])])).await);
     store.apply(batch(2, 101, body(&[(101, "l", &[("a", 2)])]))).await.unwrap();
     store.wait_durable(BucketId(1), Epoch(2)).await.unwrap();
-    let slot = store.inner.state.get(INDEX).unwrap();
+    let index = store.context.state.get(INDEX).unwrap();
     let (begun, is_busy) = tokio::sync::oneshot::channel();
     let (end, ended) = std::sync::mpsc::channel();
     Env::real().spawner.spawn_blocking(Box::new(move || {
-        let _busy = (lock(&slot.flush), lock(&slot.structure), slot.writer());
+        let _busy = (lock(&index.flush), lock(&index.fragment_lists), index.writer());
         begun.send(()).unwrap();
         ended.recv().unwrap();
     }));
@@ -265,7 +263,7 @@ async fn counters_and_progress_are_told_while_the_writer_is_busy() {
 async fn a_split_a_clone_and_a_change_of_groups_write_less_than_a_hundredth_of_the_slice() {
     let (env, _, fs) = sim::world(11);
     let dir = PathBuf::from("/node");
-    let store = FragmentStore::open(&env, NODE, &dir, StoreOptions::default()).unwrap();
+    let store = StorageEngine::open(&env, NODE, &dir, StoreOptions::default()).unwrap();
     let more = proto::model::index::IncludedColumn {
         expr: Expr::Path(vec![Step::Field("more".into())]),
         name: "more".into(),
@@ -305,11 +303,11 @@ async fn a_split_a_clone_and_a_change_of_groups_write_less_than_a_hundredth_of_t
 }
 
 #[tokio::test]
-async fn a_restart_lets_go_of_the_log_that_nothing_needs() {
+async fn a_restart_releases_the_log_that_nothing_needs() {
     let dir = tempfile::tempdir().unwrap();
     let log = LogOptions { segment_bytes: 4 << 10, ..LogOptions::default() };
     let options = || StoreOptions { log: log.clone(), ..StoreOptions::default() };
-    let open = || FragmentStore::open(&Env::real(), NODE, dir.path(), options()).unwrap();
+    let open = || StorageEngine::open(&Env::real(), NODE, dir.path(), options()).unwrap();
     let store = open();
     store.begin_build(info(), Grouping::Together).await.unwrap();
     store.begin_backfill(INDEX, Generation(0)).await.unwrap();
@@ -320,18 +318,19 @@ async fn a_restart_lets_go_of_the_log_that_nothing_needs() {
         let body = body(&[(100 + n, &id, &[("a", n as i64)])]);
         store.apply(batch(1 + n, 100 + n, body)).await.unwrap();
         if n.is_multiple_of(16) {
-            // What is synced together lies in one segment, however slow the machine is.
+            // Records that are synced together are in one segment, so each is synced by itself,
+            // however slow the machine is.
             store.wait_durable(BucketId(1), Epoch(1 + n)).await.unwrap();
         }
     }
     store.wait_durable(BucketId(1), Epoch(600)).await.unwrap();
-    // The node goes down after the fragments were written and before the log was let go.
-    flush(&store.inner.state.get(INDEX).unwrap(), &store.inner.files).unwrap();
-    assert!(store.inner.log.held_bytes() > 16 << 10);
+    // The node goes down after the fragments were written and before the log was released.
+    flush(&store.context.state.get(INDEX).unwrap(), &store.context.files).unwrap();
+    assert!(store.context.log.held_bytes() > 16 << 10);
     drop(store);
     let store = open();
     store.load_all();
-    assert!(store.inner.log.held_bytes() < 8 << 10, "{} bytes", store.inner.log.held_bytes());
+    assert!(store.context.log.held_bytes() < 8 << 10, "{} bytes", store.context.log.held_bytes());
     assert_eq!(store.counters(BucketId(1)).stable, Epoch(600));
     drop(store);
     let store = open();

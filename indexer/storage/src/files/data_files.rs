@@ -1,7 +1,7 @@
-//! The fragments of a node as files: which numbers are given out, what is open, and what may go.
+//! Fragments and manifests of a node as files: numbers, openings, publication, deletion.
 //!
-//! A file that no list names any more is deleted when its last reader has gone: until then the reader's
-//! `Arc` keeps it alive. What a crash leaves behind unnamed is deleted when the node starts.
+//! A file that no list names any more is deleted after its last reader has dropped the `Arc` of its
+//! table. Files that a crash leaves without a name in any manifest are deleted at the next start.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,65 +15,64 @@ use proto::{Error, Result};
 use crate::file_id::FileId;
 use crate::files::group_writer::GroupWriter;
 use crate::files::pacing::Pacer;
-use crate::files::pending::{Pending, deletable};
+use crate::files::pending::{PendingFiles, deletable};
 use crate::fragment::cache::BlockCache;
 use crate::fragment::compression::Compression;
 use crate::fragment::reader::Fragment;
 use crate::fragment::writer::{FragmentOptions, FragmentWriter};
-use crate::layout;
 use crate::lock::lock;
 use crate::log::lsn::Lsn;
-use crate::manifest;
 use crate::manifest::index_manifest::IndexManifest;
 use crate::manifest::node_manifest::NodeManifest;
 use crate::options::StoreOptions;
 use crate::rows::columns::Columns;
 use crate::rows::table_builder::TableBuilder;
 use crate::tables::table::Table;
+use crate::{layout, manifest};
 
-/// A new fragment, which no manifest names yet.
+/// A new fragment that no manifest names yet.
 #[derive(Clone, Debug)]
-pub struct Written {
-    /// Its number.
+pub struct NewFragment {
+    /// File number.
     pub file: FileId,
-    /// The columns of its group.
+    /// Columns of its group.
     pub columns: Columns,
     /// Its rows.
     pub table: Arc<Table>,
 }
 
-/// The fragments of a node.
-pub struct Files {
+/// The files of a node.
+pub struct DataFiles {
     env: Env,
     dir: PathBuf,
     cache: Arc<BlockCache>,
     compression: Compression,
-    /// Holds compactions up.
+    /// Pace of compactions.
     pub pacer: Pacer,
-    pending: Mutex<Pending>,
+    pending: Mutex<PendingFiles>,
     retired: Mutex<Vec<(FileId, Weak<Table>)>>,
-    doubts: Mutex<BTreeMap<(IndexId, Generation), Doubt>>,
+    doubts: Mutex<BTreeMap<(IndexId, Generation), ManifestDoubt>>,
 }
 
-/// A manifest on disk may be a newer one than that of which memory is: a crash now would bring back what it says, and
-/// of the epochs since only those that the log has.
+/// A manifest on disk may be newer than the one in memory. A crash now would bring the newer one
+/// back, and of the epochs since then only those that the log still has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Doubt {
-    /// The bucket of its index.
+pub struct ManifestDoubt {
+    /// Bucket of the index.
     pub bucket: BucketId,
-    /// From here on the log has the epochs that the newer manifest does not.
+    /// LSN from which on the log has the epochs that the newer manifest lacks.
     pub lsn: Lsn,
 }
 
-/// Why a manifest was not replaced.
-pub struct NotReplaced {
-    /// Why.
+/// Failure to replace a manifest.
+pub struct ManifestNotReplaced {
+    /// Cause.
     pub error: Error,
-    /// On disk may be either of them, also after a crash; otherwise it is the one before.
-    pub unsure: bool,
+    /// True if either manifest may be on disk, also after a crash. False if the earlier one is.
+    pub is_uncertain: bool,
 }
 
-impl Files {
+impl DataFiles {
     /// The files of a node's directory.
     pub fn new(env: &Env, dir: &Path, options: &StoreOptions) -> Self {
         Self {
@@ -88,17 +87,17 @@ impl Files {
         }
     }
 
-    /// No number up to this one is given out.
+    /// Skips all file numbers up to `used`.
     pub fn skip_to(&self, used: FileId) {
         lock(&self.pending).skip_to(used);
     }
 
-    /// The next number.
+    /// The next file number.
     pub fn next(&self) -> FileId {
         lock(&self.pending).next()
     }
 
-    /// The oldest file that may still come into a manifest.
+    /// Oldest file that a manifest may still come to name.
     pub fn oldest_pending(&self) -> FileId {
         lock(&self.pending).oldest()
     }
@@ -109,15 +108,15 @@ impl Files {
         Ok(Arc::new(Table::from_fragment(open)))
     }
 
-    /// Writes a new fragment for each of some groups and syncs them, but for their names; those that
-    /// would have no rows are left out. `filter_rows`: with a filter for so many keys. After an error
-    /// nothing of them is left.
+    /// Writes a new fragment for each group and syncs the files, but not their names. Groups
+    /// without rows get none. `filter_rows` asks for a filter over about that many keys. After an
+    /// error no file is left.
     pub fn write(
         &self,
         groups: &[Columns],
         filter_rows: Option<u64>,
         rows: impl FnOnce(&mut GroupWriter) -> Result<()>,
-    ) -> Result<Vec<Written>> {
+    ) -> Result<Vec<NewFragment>> {
         let mut out = GroupWriter::default();
         let begun = groups.iter().try_for_each(|columns| {
             let (file, builder) = self.create(*columns, filter_rows)?;
@@ -127,13 +126,14 @@ impl Files {
         let files = out.files();
         let finished = begun.and_then(|()| rows(&mut out)).and_then(|()| out.finish());
         let finished = finished.inspect_err(|_| {
-            // On a full disk what could be written must not stay; the error at hand says more.
+            // On a full disk partial files must not stay. Their deletion may fail too; the first
+            // error says more.
             files.iter().for_each(|file| drop(self.delete(*file)));
         })?;
         let mut written = Vec::with_capacity(finished.len());
         for (file, columns, table) in finished {
             match table {
-                Some(table) => written.push(Written { file, columns, table: Arc::new(table) }),
+                Some(table) => written.push(NewFragment { file, columns, table: Arc::new(table) }),
                 None => self.delete(file)?,
             }
         }
@@ -154,14 +154,14 @@ impl Files {
         Ok((file, TableBuilder::new(writer)))
     }
 
-    /// A new file, to be filled with the bytes of another node's fragment.
+    /// Creates a file, to be filled with the bytes of another node's fragment.
     pub fn create_raw(&self) -> Result<(FileId, Arc<dyn File>)> {
         let file = lock(&self.pending).begin();
         let opened = self.open_raw(file, OpenMode::Create).inspect_err(|_| self.settle([file]))?;
         Ok((file, opened))
     }
 
-    /// Bytes of a file as they stand there.
+    /// Reads raw bytes of a file.
     pub fn read_raw(&self, file: FileId, offset: u64, len: usize) -> Result<Bytes> {
         let mut bytes = vec![0; len];
         let read = self.open_raw(file, OpenMode::Read)?.read_exact_at(&mut bytes, offset);
@@ -169,10 +169,12 @@ impl Files {
         Ok(bytes.into())
     }
 
-    /// How many bytes a file has.
+    /// Length of a file.
     pub fn raw_len(&self, file: FileId) -> Result<u64> {
         let len = self.open_raw(file, OpenMode::Read)?.len();
-        len.map_err(|error| Error::from(error).context(format!("fragment {file}")))
+        len.map_err(|error| {
+            Error::from(error).context(format!("reading the length of fragment {file}"))
+        })
     }
 
     fn open_raw(&self, file: FileId, mode: OpenMode) -> Result<Arc<dyn File>> {
@@ -189,7 +191,8 @@ impl Files {
         })
     }
 
-    /// Makes a manifest durable in the place of an earlier one. What it names is not pending any more.
+    /// Writes a manifest durably, replacing an earlier one. The files that it names are no longer
+    /// pending.
     pub fn write_manifest(&self, manifest: &IndexManifest) -> Result<()> {
         let dir = layout::manifest_dir(&self.dir);
         let written = manifest::write_index(&*self.env.fs, &dir, manifest);
@@ -200,15 +203,15 @@ impl Files {
         written
     }
 
-    /// As [`Self::write_manifest`], where memory is as `before` says until this is done, `None` if nothing of the
-    /// index is here. After an error `before` is durable again; where that fails too, the log is not let go of
-    /// from `lsn` on until it is.
+    /// Like [`Self::write_manifest`], for callers whose memory stays at `before` until the call
+    /// returns (`None` if nothing of the index is here). After an error, `before` is made durable
+    /// again. If that fails too, the log is kept from `lsn` on until it succeeds.
     pub fn replace_manifest(
         &self,
         manifest: &IndexManifest,
         before: Option<&IndexManifest>,
         lsn: Lsn,
-    ) -> std::result::Result<(), NotReplaced> {
+    ) -> std::result::Result<(), ManifestNotReplaced> {
         let (dir, info) = (layout::manifest_dir(&self.dir), &manifest.info);
         let written = manifest::write_index(&*self.env.fs, &dir, manifest);
         let Err(error) = written else {
@@ -216,18 +219,18 @@ impl Files {
             return Ok(());
         };
         if let Err(again) = self.put_back_manifest(info.id, info.generation, before) {
-            tracing::warn!(error = %again, index = %info.id, "putting a manifest back");
+            tracing::warn!(error = %again, index = %info.id, "restoring the previous manifest failed");
             self.settle(manifest.files());
             let mut doubts = lock(&self.doubts);
             let doubt = doubts.entry((info.id, info.generation));
-            let doubt = doubt.or_insert(Doubt { bucket: info.bucket, lsn });
+            let doubt = doubt.or_insert(ManifestDoubt { bucket: info.bucket, lsn });
             doubt.lsn = doubt.lsn.min(lsn);
-            return Err(NotReplaced { error, unsure: true });
+            return Err(ManifestNotReplaced { error, is_uncertain: true });
         }
-        Err(NotReplaced { error, unsure: false })
+        Err(ManifestNotReplaced { error, is_uncertain: false })
     }
 
-    /// Makes sure that the manifest of an index is as it was, also where it may have been replaced.
+    /// Makes sure that the manifest on disk is `before`, even if it was replaced.
     pub fn put_back_manifest(
         &self,
         index: IndexId,
@@ -236,19 +239,19 @@ impl Files {
     ) -> Result<()> {
         let (fs, dir) = (&*self.env.fs, layout::manifest_dir(&self.dir));
         let Some(before) = before else { return self.remove_manifest(index, generation) };
-        // On a full disk it could not be written again.
+        // An unchanged manifest is only synced, since a full disk could not take it again.
         match manifest::read_index(fs, &dir, index, generation)?.as_ref() == Some(before) {
-            true => fs
-                .sync_dir(&dir)
-                .map_err(|error| Error::from(error).context("syncing manifests"))?,
+            true => fs.sync_dir(&dir).map_err(|error| {
+                Error::from(error).context("syncing the directory of manifests")
+            })?,
             false => manifest::write_index(fs, &dir, before)?,
         }
         lock(&self.doubts).remove(&(index, generation));
         Ok(())
     }
 
-    /// The indexes whose manifest on disk may say what is not in memory.
-    pub fn doubts(&self) -> Vec<(IndexId, Generation, Doubt)> {
+    /// Indexes whose manifest on disk may be newer than memory.
+    pub fn doubts(&self) -> Vec<(IndexId, Generation, ManifestDoubt)> {
         let doubts = lock(&self.doubts);
         doubts.iter().map(|((index, generation), doubt)| (*index, *generation, *doubt)).collect()
     }
@@ -263,12 +266,12 @@ impl Files {
         files.into_iter().for_each(|file| pending.settle(file));
     }
 
-    /// Makes the node manifest durable in the place of an earlier one.
+    /// Writes the node manifest durably, replacing an earlier one.
     pub fn write_node_manifest(&self, manifest: &NodeManifest) -> Result<()> {
         manifest::write_node(&*self.env.fs, &layout::manifest_dir(&self.dir), manifest)
     }
 
-    /// Removes the manifest of an index for good.
+    /// Removes the manifest of an index durably.
     pub fn remove_manifest(&self, index: IndexId, generation: Generation) -> Result<()> {
         let dir = layout::manifest_dir(&self.dir);
         manifest::remove_index(&*self.env.fs, &dir, index, generation)?;
@@ -276,37 +279,38 @@ impl Files {
         Ok(())
     }
 
-    /// Deletes some tables that nothing on disk names any more, each when its last reader has gone.
+    /// Schedules the deletion of tables that nothing on disk names any more. Each is deleted after
+    /// its last reader.
     pub fn retire(&self, tables: Vec<(FileId, Arc<Table>)>) {
         self.settle(tables.iter().map(|(file, _)| *file));
         let weak = tables.into_iter().map(|(file, table)| (file, Arc::downgrade(&table)));
         lock(&self.retired).extend(weak);
     }
 
-    /// The same of fragments that were written and will not be named.
-    pub fn discard(&self, written: Vec<Written>) {
+    /// Like [`Self::retire`], for new fragments that no manifest will name.
+    pub fn discard(&self, written: Vec<NewFragment>) {
         self.retire(written.into_iter().map(|new| (new.file, new.table)).collect());
     }
 
-    /// Deletes what was retired and is no longer read.
-    pub fn collect(&self) {
+    /// Deletes the retired files that have no readers any more.
+    pub fn delete_retired(&self) {
         let unread: Vec<FileId> = {
             let mut retired = lock(&self.retired);
             let gone = retired.iter().filter(|(_, table)| table.strong_count() == 0);
             let unread: Vec<FileId> = gone.map(|(file, _)| *file).collect();
             retired.retain(|(_, table)| table.strong_count() > 0);
-            // What is retired is in no list.
+            // No list names a retired file, so the set of named files is empty.
             deletable(&unread, &BTreeSet::new(), &lock(&self.pending))
         };
         for file in unread {
             if let Err(error) = self.delete(file) {
-                // The next start finds it again.
-                tracing::warn!(%error, "deleting a fragment");
+                // The next start finds the file again.
+                tracing::warn!(%error, "deleting a fragment failed");
             }
         }
     }
 
-    /// Deletes those files of the directory that are neither named nor pending.
+    /// Deletes the files of the directory that are neither named nor pending.
     pub fn delete_unnamed(&self, listed: &[FileId], named: &BTreeSet<FileId>) -> Result<()> {
         let garbage = deletable(listed, named, &lock(&self.pending));
         garbage.into_iter().try_for_each(|file| self.delete(file))
@@ -317,7 +321,7 @@ impl Files {
         self.settle([file]);
         let path = layout::fragment_path(&self.dir, file.0);
         match self.env.fs.remove_file(&path) {
-            // An earlier try came as far as here.
+            // An earlier attempt deleted the file.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             removed => removed.map_err(|error| {
                 Error::from(error).context(format!("deleting {}", path.display()))
@@ -325,7 +329,7 @@ impl Files {
         }
     }
 
-    /// The files in the directory, ascending.
+    /// Files in the directory, ascending.
     pub fn list(&self) -> Result<Vec<FileId>> {
         let dir = layout::fragment_dir(&self.dir);
         let names = self.env.fs.list(&dir).map_err(|error| {
@@ -334,7 +338,7 @@ impl Files {
         Ok(names.iter().filter_map(|path| layout::fragment_id(path)).map(FileId).collect())
     }
 
-    /// Bytes that the block cache holds.
+    /// Bytes in the block cache.
     pub fn cache_bytes(&self) -> u64 {
         self.cache.memory_bytes()
     }

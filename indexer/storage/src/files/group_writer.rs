@@ -1,18 +1,18 @@
-//! Writes rows into one new fragment for each of some column groups, in one pass.
+//! Writer of column groups: writes rows into one new fragment per group, in one pass.
 //!
-//! Every fragment of a slice's entries has whole rows: entry, epoch, erased or not. What the groups differ
-//! in is the value. In the group of the entries alone it is left out; in the group of the included values
-//! it stands beside the entry and the epoch to which it belongs, and the erasures stand there too. So
-//! each column by itself has its whole history, and its chain of fragments
+//! Every fragment of a slice's entries has whole rows: entry, epoch, tombstone flag. The groups
+//! differ in the value. The group of the entries leaves the value out. The group of the included
+//! values stores the value beside entry and epoch, and has the tombstones too. So each column by
+//! itself has its whole history, and its chain of fragments
 //!
-//! - is read alone: a scan asks the chain of the entries or, if it wants included values, theirs, and
-//!   never joins the two;
-//! - is compacted alone: what may be dropped, and which epochs may be written smaller, is decided within
-//!   the chain, whatever the other one has come to;
-//! - moves between groups without touching the other.
+//! - is read alone: a scan reads the chain of the entries or, if it wants included values, the
+//!   chain of the values, and never joins the two;
+//! - is compacted alone: within the chain it is decided which versions are dropped and which epochs
+//!   are rounded down, whatever the state of the other chain;
+//! - moves between groups without touching the other chain.
 //!
-//! The price is that keys and ids stand on disk twice where values are kept apart. Fragments of values
-//! alone would have to name entry and epoch of each too, to be joined by them.
+//! The price is that keys and ids are stored twice where values are apart. Fragments of values
+//! alone would have to name entry and epoch of each value as well, to be joined by them.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::file_id::FileId;
 use crate::fragment::writer::FragmentWriter;
 use crate::rows::block::Block;
 use crate::rows::columns::Columns;
-use crate::rows::row::Version;
+use crate::rows::row::RowVersion;
 use crate::rows::sinks::RowSink;
 use crate::rows::table_builder::TableBuilder;
 use crate::tables::table::Table;
@@ -31,32 +31,32 @@ use crate::tables::table::Table;
 /// Fragments that are being written.
 #[derive(Debug, Default)]
 pub struct GroupWriter {
-    parts: Vec<Part>,
+    parts: Vec<GroupPart>,
 }
 
 /// The fragment of one group.
 #[derive(Debug)]
-struct Part {
+struct GroupPart {
     columns: Columns,
     file: FileId,
     out: TableBuilder<FragmentWriter>,
 }
 
-/// A fragment that was written; `None` if it has no rows.
+/// A finished fragment; `None` if it has no rows.
 pub type Finished = (FileId, Columns, Option<Table>);
 
 impl GroupWriter {
-    /// A fragment for one more group.
+    /// Adds the fragment of a group.
     pub fn add(&mut self, columns: Columns, file: FileId, out: TableBuilder<FragmentWriter>) {
-        self.parts.push(Part { columns, file, out });
+        self.parts.push(GroupPart { columns, file, out });
     }
 
-    /// The files that were begun.
+    /// Files of all fragments.
     pub fn files(&self) -> Vec<FileId> {
         self.parts.iter().map(|part| part.file).collect()
     }
 
-    /// Their blocks go to the cache as they are written.
+    /// Puts all further blocks into the cache.
     pub fn set_warm(&mut self) {
         self.parts.iter_mut().for_each(|part| part.out.sink_mut().set_warm());
     }
@@ -66,10 +66,10 @@ impl GroupWriter {
         self.parts.iter().map(|part| part.out.bytes()).sum()
     }
 
-    /// Writes what is left, and syncs the files.
+    /// Writes the rest and syncs the files.
     pub fn finish(self) -> Result<Vec<Finished>> {
-        let finish = |part: Part| {
-            let Part { columns, file, out } = part;
+        let finish = |part: GroupPart| {
+            let GroupPart { columns, file, out } = part;
             let Some((writer, stats, index)) = out.finish_parts()? else {
                 return Ok((file, columns, None));
             };
@@ -81,17 +81,17 @@ impl GroupWriter {
 
 impl RowSink for GroupWriter {
     #[inline]
-    fn push(&mut self, row: &Version<'_>) -> Result<()> {
+    fn push(&mut self, row: &RowVersion<'_>) -> Result<()> {
         for part in &mut self.parts {
             match part.columns == Columns::ENTRY {
-                true => part.out.push(&Version { value: &[], ..*row })?,
+                true => part.out.push(&RowVersion { value: &[], ..*row })?,
                 false => part.out.push(row)?,
             }
         }
         Ok(())
     }
 
-    /// Not where the columns are divided.
+    /// Whole blocks hold values, so a group of entries alone cannot take them.
     fn takes_blocks(&self) -> bool {
         matches!(&self.parts[..], [only] if only.columns != Columns::ENTRY)
     }
@@ -100,7 +100,3 @@ impl RowSink for GroupWriter {
         self.parts.iter_mut().try_for_each(|part| part.out.push_block(slice, block))
     }
 }
-
-#[cfg(test)]
-#[path = "group_writer_tests.rs"]
-mod tests;

@@ -1,4 +1,4 @@
-//! The files of a node.
+//! The files of a node: fragments by number, manifests, and the pace of compactions.
 
 pub(crate) mod data_files;
 pub(crate) mod group_writer;

@@ -1,13 +1,14 @@
-//! The pace of compactions: so slow that epochs, flushes and scans keep processor and disk, and never so
-//! slow that fragments pile up for ever.
+//! Pace of compactions: slow enough to leave processor and disk to epochs, flushes and scans, and
+//! fast enough that fragments do not pile up.
 //!
-//! What a compaction writes is taken from a token bucket. Its rate doubles with every few fragments that
-//! the longest list of the index has too many, and above [`UNLIMITED_FRAGMENTS`] there is no limit at
-//! all: so however fast fragments come, the list stops growing at the latest where the merges are as
-//! fast as they can be. As long as the list is short, a compaction also waits while a flush writes.
+//! Each write of a compaction takes tokens from a bucket. The refill rate doubles with every
+//! [`DOUBLING_FRAGMENTS`] fragments that the longest list of the index has too many. From
+//! [`UNLIMITED_FRAGMENTS`] on there is no limit. So however fast fragments come, the list stops
+//! growing at the latest where merges run at full speed. While the list is short, a compaction also
+//! waits for flushes in progress.
 //!
-//! The wall clock may jump. A jump forth fills the bucket once, a jump back costs what one step would
-//! have brought.
+//! The wall clock may jump. A jump forward fills the bucket once; a jump back costs the tokens of
+//! one step.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,54 +20,55 @@ use proto::env::Env;
 use crate::files::group_writer::GroupWriter;
 use crate::lock::lock;
 use crate::merge_policy::FRAGMENTS_MIN;
-use crate::rows::row::Version;
+use crate::rows::row::RowVersion;
 use crate::rows::sinks::RowSink;
 
-/// With so many fragments more the rate is twice as high: each one too many costs every short scan a seek.
+/// Number of excess fragments that doubles the rate. It is small because each excess fragment costs
+/// every short scan a seek.
 const DOUBLING_FRAGMENTS: usize = 1;
-/// From so many on there is no limit.
+/// Number of fragments from which on the rate is unlimited.
 const UNLIMITED_FRAGMENTS: usize = FRAGMENTS_MIN + 4 * DOUBLING_FRAGMENTS;
-/// Below so many a compaction gives way to flushes.
+/// Number of fragments below which a compaction yields to flushes.
 const YIELD_FRAGMENTS: usize = FRAGMENTS_MIN + 2 * DOUBLING_FRAGMENTS;
-/// The bucket holds what comes in this part of a second.
+/// The bucket holds the tokens of this fraction of a second.
 const BURST_PARTS: u64 = 8;
-/// A compaction is held up after so many bytes: often enough that it never hogs the disk for long.
+/// Bytes between two pauses: few enough that a compaction never occupies the disk for long.
 const STEP_BYTES: u64 = 256 << 10;
-/// Looks at its bytes after so many rows.
+/// Rows between two looks at the bytes written.
 const STEP_ROWS: u32 = 256;
-/// The longest pause at a time.
+/// Longest single pause.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
-/// How long it gives way at a time, and how often in a step.
+/// Length of one yield to a flush, and the number of yields in a step.
 const YIELD: Duration = Duration::from_millis(2);
 const YIELDS_MAX: usize = 50;
 
-/// Holds compactions up.
+/// Slows compactions down.
 pub struct Pacer {
     env: Env,
     bytes_per_s: u64,
-    bucket: Mutex<Bucket>,
+    bucket: Mutex<TokenBucket>,
     flushes: AtomicUsize,
 }
 
 impl Pacer {
-    /// A pace of so many bytes a second while lists are short.
+    /// A pacer with `bytes_per_s` while lists are short.
     pub fn new(env: &Env, bytes_per_s: u64) -> Self {
         let at_ms = env.clock.unix_ms();
         Self {
             env: env.clone(),
             bytes_per_s: bytes_per_s.max(1),
-            bucket: Mutex::new(Bucket { tokens: 0, at_ms }),
+            bucket: Mutex::new(TokenBucket { tokens: 0, at_ms }),
             flushes: AtomicUsize::new(0),
         }
     }
 
-    /// A flush begins; it ends when what is returned goes.
-    pub fn flushing(&self) -> Flushing<'_> {
+    /// Marks a flush in progress, until the guard is dropped.
+    pub fn flushing(&self) -> FlushGuard<'_> {
         self.flushes.fetch_add(1, Ordering::Relaxed);
-        Flushing(self)
+        FlushGuard(self)
     }
 
-    /// A compaction of an index whose longest list has so many fragments has written so many bytes.
+    /// Pauses after `bytes` were written; `fragments` is the length of the index's longest list.
     fn wrote(&self, bytes: u64, fragments: usize) {
         let Some(rate) = rate(self.bytes_per_s, fragments) else { return };
         let wait = lock(&self.bucket).spend(self.env.clock.unix_ms(), bytes, rate);
@@ -82,30 +84,30 @@ impl Pacer {
     }
 }
 
-/// A flush goes on.
-pub struct Flushing<'a>(&'a Pacer);
+/// A flush in progress.
+pub struct FlushGuard<'a>(&'a Pacer);
 
-impl Drop for Flushing<'_> {
+impl Drop for FlushGuard<'_> {
     fn drop(&mut self) {
         self.0.flushes.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Bytes a second; `None` is without a limit.
+/// Rate in bytes per second; `None` for unlimited.
 fn rate(bytes_per_s: u64, fragments: usize) -> Option<u64> {
     let doublings = fragments.saturating_sub(FRAGMENTS_MIN) / DOUBLING_FRAGMENTS;
     (fragments < UNLIMITED_FRAGMENTS).then(|| bytes_per_s << doublings)
 }
 
-/// Bytes that may be written at once; below zero, bytes that were written too early.
+/// Bytes that may be written at once. Below zero: bytes that were written too early.
 #[derive(Debug)]
-struct Bucket {
+struct TokenBucket {
     tokens: i64,
     at_ms: u64,
 }
 
-impl Bucket {
-    /// Takes bytes out; says for how long they are too many.
+impl TokenBucket {
+    /// Takes tokens out and returns the wait until the debt is paid.
     fn spend(&mut self, now_ms: u64, bytes: u64, rate: u64) -> Duration {
         let passed_ms = now_ms.saturating_sub(self.at_ms);
         self.at_ms = now_ms;
@@ -118,18 +120,18 @@ impl Bucket {
     }
 }
 
-/// Rows on their way to fragments, at the pace of a compaction.
+/// Row sink that writes to fragments at the pace of a compaction.
 pub struct Paced<'a, F> {
     out: &'a mut GroupWriter,
     pacer: &'a Pacer,
-    /// How many fragments the longest list has.
+    /// Length of the longest list.
     fragments: F,
     rows: u32,
     bytes: u64,
 }
 
 impl<'a, F: Fn() -> usize> Paced<'a, F> {
-    /// Writes on to `out`.
+    /// Writes to `out`.
     pub fn new(out: &'a mut GroupWriter, pacer: &'a Pacer, fragments: F) -> Self {
         let bytes = out.bytes();
         Self { out, pacer, fragments, rows: 0, bytes }
@@ -138,7 +140,7 @@ impl<'a, F: Fn() -> usize> Paced<'a, F> {
 
 impl<F: Fn() -> usize> RowSink for Paced<'_, F> {
     #[inline]
-    fn push(&mut self, row: &Version<'_>) -> Result<()> {
+    fn push(&mut self, row: &RowVersion<'_>) -> Result<()> {
         self.out.push(row)?;
         self.rows += 1;
         if self.rows == STEP_ROWS {
@@ -167,7 +169,7 @@ mod tests {
     /// A flush that goes on for so many pauses, and its end.
     type Flush = (usize, Box<dyn FnOnce() + Send>);
 
-    /// Pauses move the clock on; a flush goes on for some of them.
+    /// A spawner whose pauses advance the clock. A flush lasts for some of them.
     struct Pauses {
         clock: Arc<SimClock>,
         flush: Mutex<Option<Flush>>,
@@ -200,7 +202,7 @@ mod tests {
         (Arc::new(Pacer::new(&env, 64 * MB)), pauses)
     }
 
-    /// How long it takes to write so much.
+    /// Seconds that it takes to write some bytes.
     fn seconds(bytes: u64, fragments: usize) -> f64 {
         let (pacer, pauses) = paced();
         let begin = proto::env::Clock::unix_ms(&*pauses.clock);
@@ -228,7 +230,7 @@ mod tests {
             let (pacer, pauses) = paced();
             let ended = Arc::clone(&pacer);
             std::mem::forget(pacer.flushing());
-            let end = move || drop(Flushing(&ended));
+            let end = move || drop(FlushGuard(&ended));
             *lock(&pauses.flush) = Some((7, Box::new(end)));
             pauses.clock.advance(1000);
             let begin = proto::env::Clock::unix_ms(&*pauses.clock);
@@ -240,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_jumps_neither_stops_it_nor_lets_it_loose() {
-        let mut bucket = Bucket { tokens: 0, at_ms: 1_000_000 };
+        let mut bucket = TokenBucket { tokens: 0, at_ms: 1_000_000 };
         let rate = 64 * MB;
         assert!(bucket.spend(1_000_100, rate, rate) < Duration::from_secs(1));
         let after = bucket.spend(5, MB, rate);

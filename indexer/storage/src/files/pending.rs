@@ -1,48 +1,48 @@
-//! Which fragment files nobody can need any more.
+//! Garbage collection of fragment files.
 //!
-//! File ids grow and are never used twice, so age is a number. A file is garbage when no manifest names
-//! it and none can come to name it. The second half is what [`Pending`] knows: the files that are being
-//! written, or were written and are not in a manifest yet, for a flush, a compaction, a build or what a
-//! node receives. What is older than the oldest of them, or than the number that the next one will have,
-//! is never published by this node any more: with its heartbeats it may say so.
+//! File ids grow and are never reused, so age is a number. A file is garbage when no manifest names
+//! it and none can come to name it. [`PendingFiles`] knows the second half: the files that are
+//! being written, or were written and are not in a manifest yet, by a flush, a compaction, a build
+//! or a move. This node will never publish a file that is older than the oldest pending file (or,
+//! with none pending, older than the next id). Its heartbeats may say so.
 //!
-//! A file's publication is settled when a manifest that names it was written, also where the write has
-//! failed: the manifest on disk may be the old one or the new one then, but nobody publishes the file
-//! again, and the next start sorts out whether it is named.
+//! A file stops being pending when a write of a manifest that names it has ended, even with an
+//! error. After an error either manifest may be on disk, but nobody publishes the file again, and
+//! the next start finds out whether it is named.
 //!
-//! Each node has a directory of its own, and what moves between nodes is copied. So a node's manifests
-//! and what is pending on it decide alone, file by file, and an old pending file (of a build that takes
-//! hours) does not keep the younger ones from being deleted.
+//! Each node has a directory of its own, and moves copy files. So the node's manifests and its
+//! pending files decide alone, file by file. An old pending file (of a build that takes hours) does
+//! not keep younger files from being deleted.
 
 use std::collections::BTreeSet;
 
 use crate::file_id::FileId;
 
-/// Gives out file ids, and knows which of them may still come into a manifest.
+/// Source of file ids that knows which files a manifest may still come to name.
 #[derive(Debug)]
-pub struct Pending {
+pub struct PendingFiles {
     files: BTreeSet<FileId>,
     next: FileId,
 }
 
-impl Default for Pending {
+impl Default for PendingFiles {
     fn default() -> Self {
         Self { files: BTreeSet::new(), next: FileId(1) }
     }
 }
 
-impl Pending {
-    /// No id up to this one is given out.
+impl PendingFiles {
+    /// Skips all ids up to `used`.
     pub fn skip_to(&mut self, used: FileId) {
         self.next.0 = self.next.0.max(used.0 + 1);
     }
 
-    /// The id that the next file will have.
+    /// Id of the next file.
     pub fn next(&self) -> FileId {
         self.next
     }
 
-    /// A new file, which is pending from now on.
+    /// Returns the id of a new file, which is pending from now on.
     pub fn begin(&mut self) -> FileId {
         let file = self.next;
         self.next.0 += 1;
@@ -50,25 +50,29 @@ impl Pending {
         file
     }
 
-    /// A file is in a manifest, or never will be.
+    /// Marks a file as published, or as never to be published.
     pub fn settle(&mut self, file: FileId) {
         self.files.remove(&file);
     }
 
-    /// No file below this one will be published.
+    /// Oldest file that may still be published, or the next id.
     pub fn oldest(&self) -> FileId {
         self.files.first().copied().unwrap_or(self.next)
     }
 
-    /// Can a file that no manifest names be deleted?
+    /// True if a file may be deleted, provided that no manifest names it.
     pub fn may_delete(&self, file: FileId) -> bool {
         file < self.next && !self.files.contains(&file)
     }
 }
 
-/// The files that can be deleted, of those on disk. The order is the caller's: first the directory is
-/// listed, then the manifests are read, so that what was published in between is named.
-pub fn deletable(on_disk: &[FileId], named: &BTreeSet<FileId>, pending: &Pending) -> Vec<FileId> {
+/// Returns the files on disk that may be deleted. The caller must list the directory before it
+/// reads the manifests, so that a file published in between is named.
+pub fn deletable(
+    on_disk: &[FileId],
+    named: &BTreeSet<FileId>,
+    pending: &PendingFiles,
+) -> Vec<FileId> {
     let garbage = |file: &FileId| pending.may_delete(*file) && !named.contains(file);
     on_disk.iter().copied().filter(garbage).collect()
 }
@@ -82,17 +86,17 @@ mod tests {
     }
 
     /// Of files 1 to 12, of which 2 and 5 are named.
-    fn deleted(pending: &Pending) -> Vec<FileId> {
+    fn deleted(pending: &PendingFiles) -> Vec<FileId> {
         deletable(&ids(1..13), &ids([2, 5]).into_iter().collect(), pending)
     }
 
     #[test]
     fn what_is_named_or_may_be_published_stays() {
-        let mut pending = Pending::default();
+        let mut pending = PendingFiles::default();
         pending.skip_to(FileId(8));
         let (first, second) = (pending.begin(), pending.begin());
         assert_eq!((first, second), (FileId(9), FileId(10)));
-        // Numbers from 11 on are not given out: whoever wrote such files, they are not garbage here.
+        // Ids from 11 on were not given out, so such files are not garbage, whoever wrote them.
         assert_eq!(deleted(&pending), ids([1, 3, 4, 6, 7, 8]));
         pending.settle(first);
         assert_eq!(deleted(&pending), ids([1, 3, 4, 6, 7, 8, 9]));
@@ -100,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_oldest_pending_file_never_goes_back() {
-        let mut pending = Pending::default();
+        let mut pending = PendingFiles::default();
         assert_eq!(pending.oldest(), FileId(1), "the next one");
         let files: Vec<FileId> = (0..4).map(|_| pending.begin()).collect();
         let mut oldest = pending.oldest();

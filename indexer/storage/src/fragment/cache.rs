@@ -1,4 +1,4 @@
-//! The node's cache of blocks that were read from fragments.
+//! The node's cache of fragment blocks.
 
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use quick_cache::{OptionsBuilder, Weighter};
 
 use crate::rows::block::Block;
 
-/// About what a block of the usual size costs.
+/// Approximate cost of a block of the usual size.
 const BLOCK_BYTES_TYPICAL: u64 = 4 << 10;
-/// What the cache itself and the `Arc` need for a block.
+/// Overhead of a cached block: the cache's own entry and the `Arc`.
 const ENTRY_BYTES: u64 = 64;
-/// A power of two well above the number of threads that read at once, the same on every machine, so
-/// that a simulation does not depend on where it runs.
+/// Number of shards: a power of two well above the number of concurrent readers, the same on every
+/// machine, so that a simulation does not depend on where it runs.
 const SHARDS: usize = 32;
 
-/// Blocks by (file, number of the block), within a bound of bytes; shared by all fragments of a node.
+/// Cache of blocks by (file, block number), bounded in bytes and shared by all fragments of a node.
 pub struct BlockCache {
     blocks: Cache<Key, Arc<Block>, Weight, BuildHasherDefault<KeyHasher>>,
 }
@@ -34,7 +34,7 @@ impl Weighter<Key, Arc<Block>> for Weight {
 }
 
 impl BlockCache {
-    /// A cache that keeps within `capacity_bytes`.
+    /// A cache of at most `capacity_bytes`.
     pub fn new(capacity_bytes: u64) -> Self {
         let mut options = OptionsBuilder::new();
         options
@@ -47,7 +47,8 @@ impl BlockCache {
         Self { blocks }
     }
 
-    /// A block, from the cache or else by `read`, which only one of several callers runs at a time.
+    /// Returns a block from the cache, or reads it. Of several concurrent callers, one reads and
+    /// the others wait.
     pub(super) fn get_or_read(
         &self,
         file: u64,
@@ -57,30 +58,30 @@ impl BlockCache {
         self.blocks.get_or_insert_with(&(file, block), read)
     }
 
-    /// Puts in a block that is in memory anyhow.
+    /// Adds a block that is in memory already.
     pub(super) fn put(&self, file: u64, block: u32, found: Arc<Block>) {
         self.blocks.insert((file, block), found);
     }
 
-    /// Lets go of the first so many blocks of a file that nobody reads any more, so that they keep no
-    /// room from others.
+    /// Drops the blocks `0..blocks` of a file without readers, so that they take no room from other
+    /// files.
     pub(super) fn forget(&self, file: u64, blocks: u32) {
         for block in 0..blocks {
             self.blocks.remove(&(file, block));
         }
     }
 
-    /// How many of the first so many blocks of a file are here.
+    /// Counts the blocks of `0..blocks` of a file that are cached.
     pub(super) fn count(&self, file: u64, blocks: u32) -> u32 {
         (0..blocks).filter(|block| self.blocks.contains_key(&(file, *block))).count() as u32
     }
 
-    /// Bytes of memory.
+    /// Memory in use, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.blocks.weight()
     }
 
-    /// Its bound in bytes.
+    /// Capacity in bytes.
     pub fn capacity_bytes(&self) -> u64 {
         self.blocks.capacity()
     }
@@ -92,7 +93,7 @@ impl std::fmt::Debug for BlockCache {
     }
 }
 
-/// Mixes two small integers; fixed, so that what is evicted follows from what is read.
+/// Hash of two small integers. It is fixed, so that evictions depend only on what is read.
 #[derive(Default)]
 struct KeyHasher(u64);
 

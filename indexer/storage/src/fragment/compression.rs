@@ -1,18 +1,19 @@
-//! How blocks are compressed.
+//! Compression of blocks.
 
 use serde::Serialize;
 
-/// How the blocks of a fragment are compressed, each only if that saves an eighth of it or more.
+/// Compression of a fragment's blocks. A block is compressed only if that saves at least an eighth
+/// of it.
 ///
-/// Columns without their common beginnings leave little to save: the default is not to try.
+/// The default is no compression: columns without their shared prefixes leave little to save.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     #[default]
     None,
-    /// LZ4: fast, for long keys or included values that repeat themselves.
+    /// LZ4: fast; for long keys or repetitive included values.
     Lz4,
-    /// zstd: smaller, at several times the cost of reading.
+    /// zstd: smaller, but reads cost several times as much.
     Zstd,
 }

@@ -1,5 +1,5 @@
-//! What is in a fragment, for `sextant inspect fragment` and `sextant verify`: every block is read and
-//! checked, and what the file says of its rows is compared with them.
+//! Description of a fragment for `sextant inspect fragment` and `sextant verify`. Every block is
+//! read and checked, and the file's statistics are compared with its rows.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,23 +22,23 @@ use crate::rows::stats::TableStats;
 /// A fragment as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FragmentInfo {
-    /// Under which id it was written.
+    /// Id under which the file was written.
     pub id: u64,
-    /// Which columns its rows have.
+    /// Columns of the rows.
     pub columns: String,
-    /// Bytes of the file.
+    /// Size of the file.
     pub file_bytes: u64,
-    /// Bytes of its blocks as they are stored.
+    /// Bytes of the blocks as they are stored.
     pub block_bytes: u64,
-    /// Bytes of the blocks that could be read, uncompressed.
+    /// Bytes of the readable blocks, uncompressed.
     pub raw_bytes: u64,
-    /// Bytes of its filter.
+    /// Bytes of the filter.
     pub filter_bytes: u64,
-    /// What it says of all its rows.
+    /// Statistics, as the file states them.
     pub stats: TableStats,
-    /// The rows of each slice.
+    /// Rows of each slice.
     pub sections: Vec<SectionInfo>,
-    /// What is wrong with it.
+    /// Damage that was found.
     pub findings: Vec<String>,
 }
 
@@ -47,47 +47,47 @@ pub struct FragmentInfo {
 pub struct SectionInfo {
     /// The slice.
     pub slice: SliceNo,
-    /// How many blocks.
+    /// Number of blocks.
     pub blocks: u32,
-    /// How many rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Bytes of its blocks as they are stored.
+    /// Bytes of the blocks as they are stored.
     pub bytes: u64,
-    /// The first entry, in hexadecimal.
+    /// First entry, in hexadecimal.
     pub first: String,
-    /// The last entry, in hexadecimal.
+    /// Last entry, in hexadecimal.
     pub last: String,
 }
 
-/// A block that could be read.
+/// A readable block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BlockInfo {
-    /// Its number.
+    /// Block number.
     pub block: u32,
     /// The slice.
     pub slice: SliceNo,
-    /// Its place in the file.
+    /// Offset in the file.
     pub offset: u64,
-    /// Bytes as stored.
+    /// Stored bytes.
     pub stored_bytes: u64,
-    /// Bytes when uncompressed.
+    /// Uncompressed bytes.
     pub raw_bytes: u64,
-    /// How it is compressed.
+    /// Compression of the block.
     pub compression: Compression,
-    /// How many rows.
+    /// Number of rows.
     pub rows: u32,
-    /// How many of them are tombstones.
+    /// Number of tombstones.
     pub tombstones: u32,
-    /// The smallest epoch of a row.
+    /// Smallest epoch of a row.
     pub oldest: Epoch,
-    /// The largest epoch of a row.
+    /// Largest epoch of a row.
     pub newest: Epoch,
-    /// The first entry, in hexadecimal.
+    /// First entry, in hexadecimal.
     pub first: String,
 }
 
-/// Hands each block of a fragment that can be read to `each`, and sums up; damage within the blocks is
-/// among the findings, damage outside them an error. Blocks.
+/// Passes each readable block of a fragment to `each` and returns a summary. Damage inside blocks
+/// is reported as findings, damage outside of them is an error. Blocks the thread.
 pub fn describe(env: &Env, path: &Path, each: &mut dyn FnMut(&BlockInfo)) -> Result<FragmentInfo> {
     let table = Fragment::open_path(&*env.fs, path, 0, &Arc::new(BlockCache::new(0)))?;
     let fragment = &table.fragment;
@@ -129,19 +129,19 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Compares the rows with what is said of them, in one walk.
+/// Compares the rows with the statistics and the index, in one pass.
 struct Check<'a> {
     table: &'a OpenFragment,
     filter: Option<&'a Filter>,
-    /// What the rows of all blocks so far amount to.
+    /// Statistics of the rows so far.
     found: TableStats,
     raw_bytes: u64,
-    /// Could all blocks be read? Else the sums prove nothing.
+    /// True if all blocks could be read. Otherwise the sums prove nothing.
     whole: bool,
-    /// Of the section: rows and bytes so far.
+    /// Rows and bytes of the section so far.
     rows: u64,
     bytes: u64,
-    /// The last row so far of the section, if there is one: its entry and epoch.
+    /// Entry and epoch of the section's last row so far.
     last: Option<(Vec<u8>, Epoch)>,
     /// Reused from row to row.
     entry: Vec<u8>,
@@ -172,8 +172,7 @@ impl<'a> Check<'a> {
             (self.rows, self.bytes, last) == (section.rows, section.bytes, Some(&section.last));
         if self.whole && !agrees {
             let slice = section.slice;
-            self.findings
-                .push(format!("the rows of slice {slice} are not those that its index says"));
+            self.findings.push(format!("the rows of slice {slice} contradict the sparse index"));
         }
     }
 
@@ -181,7 +180,7 @@ impl<'a> Check<'a> {
         if self.whole && self.found != self.table.stats {
             let (found, said) = (&self.found, &self.table.stats);
             self.findings
-                .push(format!("its statistics say {said:?}, its rows amount to {found:?}"));
+                .push(format!("the statistics say {said:?}, the rows amount to {found:?}"));
         }
     }
 
@@ -232,12 +231,12 @@ impl<'a> Check<'a> {
         found.tombstones += u64::from(info.tombstones);
     }
 
-    /// The rows of a block follow each other and those before it; at most one finding for each block.
+    /// Checks that the rows of a block follow each other and the rows before; reports at most one
+    /// finding per block.
     fn rows(&mut self, info: &BlockInfo, block: &Block) {
         let place = format!("block {}, at offset {}", info.block, info.offset);
         if block.compare(0, self.table.index.first_entry(info.block)).is_ne() {
-            self.findings
-                .push(format!("{place}: its first entry is not the one that the index says"));
+            self.findings.push(format!("{place}: the first entry contradicts the sparse index"));
         }
         let mut finding = None;
         for row in 0..block.rows() {
@@ -248,14 +247,14 @@ impl<'a> Check<'a> {
                 let same = *entry == self.entry;
                 self.found.versions |= same;
                 if *entry > self.entry || same && *newer <= epoch {
-                    finding = finding.or(Some((row, "is not behind the one before it")));
+                    finding = finding.or(Some((row, "is not behind the row before")));
                 }
             }
             if let Some(filter) = self.filter {
                 self.key.clear();
                 block.put_key(row, &mut self.key);
                 if !filter.may_contain(filter_hash(&self.key)) {
-                    finding = finding.or(Some((row, "has a key that the filter denies")));
+                    finding = finding.or(Some((row, "has a key that the filter excludes")));
                 }
             }
             let (last, at) = self.last.get_or_insert_default();

@@ -1,30 +1,29 @@
-//! A blocked Bloom filter over the keys of a back table, which are document ids: is a document in this
-//! fragment, perhaps?
+//! A blocked Bloom filter over the keys of a back table, that is, over document ids.
 //!
-//! It is the filter of Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters"
-//! (2007): all bits of a key lie in one line of 64 bytes, so that a question costs one cache miss. With
-//! ten bits per key, seven of them set, about one question in a hundred is answered "perhaps" in vain.
+//! The filter follows Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters"
+//! (2007): all bits of a key lie in one line of 64 bytes, so a query costs one cache miss. With ten
+//! bits per key, seven of them set, about one query in a hundred is a false positive.
 
 use proto::plant::{self, Plant};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What a filter and the sparse index beside it take per row, rounded up.
+/// Memory of a filter and its sparse index per row, rounded up.
 pub const FILTER_BYTES: u64 = 2;
 
-/// Bytes of a line, which is what a processor loads at once.
+/// Size of a line: what a processor loads at once.
 pub const LINE_BYTES: usize = 64;
 const LINE_BITS: u64 = 8 * LINE_BYTES as u64;
-/// More bits make the lines rarer in the cache than they save questions.
+/// More bits per key would cost more cache misses than the avoided false positives save.
 const BITS_PER_KEY: u64 = 10;
-/// Bits set per key: of 5..=8, seven gives the fewest false answers at ten bits.
+/// Bits set per key. Of 5 to 8, seven gives the fewest false positives at ten bits per key.
 const PROBES: u32 = 7;
 
-/// What the filters know a key by.
+/// Hash of a key in filters.
 pub fn filter_hash(key: &[u8]) -> u64 {
     xxh3_64(key)
 }
 
-/// Aligned, so that it is one cache line and not parts of two.
+/// Aligned to a cache line, so that a line never straddles two.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
 struct Line([u64; 8]);
@@ -35,26 +34,27 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// An empty filter for about so many keys.
+    /// An empty filter for about `keys` keys.
     pub fn for_keys(keys: u64) -> Self {
         let lines = keys.saturating_mul(BITS_PER_KEY).div_ceil(LINE_BITS);
         Self { lines: vec![Line::default(); lines.clamp(1, u64::from(u32::MAX)) as usize] }
     }
 
-    /// Where the bits of a key are: its line, and nine bits for each place in it.
+    /// Location of a key's bits: the line, and nine bits for each probe in the line.
     fn place(&self, hash: u64) -> (usize, u64) {
         let line = (u128::from(hash) * self.lines.len() as u128) >> 64;
-        // The line is chosen by the high bits: mix them, or its keys would share their places too.
+        // The high bits choose the line. Without mixing, the keys of a line would share their
+        // probes too.
         let places = (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (line as usize, places)
     }
 
-    /// Takes some keys: together, so that the processor loads their lines side by side.
+    /// Adds several keys together, so that the processor loads their lines in parallel.
     pub fn insert_all(&mut self, hashes: &[u64]) {
         hashes.iter().for_each(|hash| self.insert(*hash));
     }
 
-    /// Takes a key.
+    /// Adds a key.
     #[inline]
     pub fn insert(&mut self, hash: u64) {
         if plant::is(Plant::FilterMisses) && hash.is_multiple_of(16) {
@@ -67,13 +67,13 @@ impl Filter {
         }
     }
 
-    /// False only if the key was never taken.
+    /// False only if the key was never added.
     #[inline]
     pub fn may_contain(&self, hash: u64) -> bool {
         let (line, places) = self.place(hash);
         let words = &self.lines[line].0;
-        // Without a branch before the last bit: who asks for many keys need not wait for one line
-        // before the next is loaded.
+        // No branch before the last bit: a caller with many keys need not wait for one line before
+        // the next is loaded.
         let bits = (0..PROBES).map(|probe| {
             let place = places >> (9 * probe);
             words[(place >> 6 & 7) as usize] >> (place & 63)
@@ -81,27 +81,27 @@ impl Filter {
         bits.fold(1, |all, bit| all & bit) == 1
     }
 
-    /// How many lines.
+    /// Number of lines.
     pub fn lines(&self) -> usize {
         self.lines.len()
     }
 
-    /// Bytes of memory.
+    /// Memory in use, in bytes.
     pub fn size(&self) -> usize {
         self.lines.len() * LINE_BYTES
     }
 
-    /// Its words, which are stored as little endian integers, so many lines at a time.
+    /// The words of the filter, in chunks of `lines` lines. The words are stored in little endian.
     pub fn chunks(&self, lines: usize) -> impl Iterator<Item = impl Iterator<Item = u64>> {
         self.lines.chunks(lines).map(|lines| lines.iter().flat_map(|line| line.0))
     }
 
-    /// A filter without lines, for [`Self::decode_lines`].
+    /// A filter without lines, to be filled by [`Self::decode_lines`].
     pub fn to_decode(lines: usize) -> Self {
         Self { lines: Vec::with_capacity(lines) }
     }
 
-    /// Takes the bytes of the next lines; what is left of a line is ignored.
+    /// Appends lines from their bytes; a partial line at the end is ignored.
     pub fn decode_lines(&mut self, bytes: &[u8]) {
         let (lines, _) = bytes.as_chunks::<LINE_BYTES>();
         self.lines.extend(lines.iter().map(|line| {

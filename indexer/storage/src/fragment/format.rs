@@ -1,4 +1,4 @@
-//! The parts of a fragment file whose size is fixed: its header and its trailer.
+//! Header, trailer and meta section of a fragment file.
 
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
@@ -11,12 +11,12 @@ const MAGIC: &[u8; 4] = b"SXFR";
 const TRAILER_MAGIC: &[u8; 4] = b"RFXS";
 /// The only version so far.
 pub const VERSION: u32 = 1;
-/// Bytes of the header; the first block is behind it.
+/// Size of the header; the first block follows it.
 pub const HEADER_BYTES: u64 = 20;
-/// Bytes of the trailer, the last of the file.
+/// Size of the trailer, which ends the file.
 pub const TRAILER_BYTES: u64 = 32;
 
-/// What is wrong in a place, before it is known in which file.
+/// Damage at a place, before the file's name is added.
 pub(super) fn corrupt(what: impl Into<String>) -> Error {
     Error::new(ErrorCode::Corrupt, what)
 }
@@ -29,15 +29,15 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
 
-/// The beginning of a file.
+/// The header of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
-    /// The id under which the file was written.
+pub struct FragmentHeader {
+    /// Id under which the file was written.
     pub id: u64,
 }
 
-impl Header {
-    /// The header, and the seed of the file's other checksums.
+impl FragmentHeader {
+    /// Encodes the header; also returns the seed of the file's other checksums.
     pub fn encode(self) -> ([u8; HEADER_BYTES as usize], u32) {
         let mut bytes = [0; HEADER_BYTES as usize];
         bytes[..4].copy_from_slice(MAGIC);
@@ -48,33 +48,35 @@ impl Header {
         (bytes, crc)
     }
 
-    /// The header, and the seed of the file's other checksums.
+    /// Decodes a header; also returns the seed of the file's other checksums.
     pub fn decode(bytes: &[u8; HEADER_BYTES as usize]) -> Result<(Self, u32)> {
         if &bytes[..4] != MAGIC {
-            return Err(corrupt("it does not begin as a fragment does"));
+            return Err(corrupt("the file does not begin like a fragment"));
         }
         let crc = crc32c::crc32c(&bytes[..16]);
         if crc != u32_at(bytes, 16) {
-            return Err(corrupt("the checksum of its header, at offset 0, does not match"));
+            return Err(corrupt("the checksum of the header, at offset 0, does not match"));
         }
         let version = u32_at(bytes, 4);
         if version != VERSION {
-            let message = format!("it has version {version}; this build reads version {VERSION}");
+            let message = format!(
+                "the fragment has format version {version}, this build reads version {VERSION}"
+            );
             return Err(Error::new(ErrorCode::Version, message)
-                .with_hint("run the release of sextant that wrote it, or a newer one"));
+                .with_hint("run the release of sextant that wrote the file, or a newer release"));
         }
         Ok((Self { id: u64_at(bytes, 8) }, crc))
     }
 }
 
-/// The end of a file: where the other parts are.
+/// The trailer of a file: where the other parts are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Trailer {
-    /// Where the blocks end and the meta section begins.
+pub struct FragmentTrailer {
+    /// Offset of the meta section, where the blocks end.
     pub meta_offset: u64,
-    /// Bytes of the meta section.
+    /// Size of the meta section.
     pub meta_bytes: u32,
-    /// Lines of the filter; zero if there is none.
+    /// Lines of the filter; 0 if there is none.
     pub filter_lines: u32,
     /// Checksum of the meta section.
     pub meta_crc: u32,
@@ -82,13 +84,13 @@ pub struct Trailer {
     pub filter_crc: u32,
 }
 
-impl Trailer {
-    /// Where the filter begins.
+impl FragmentTrailer {
+    /// Offset of the filter.
     pub fn filter_offset(&self) -> u64 {
         self.meta_offset + u64::from(self.meta_bytes)
     }
 
-    /// The trailer of a file whose header gave `seed`.
+    /// Encodes the trailer; `seed` is the header's checksum.
     pub fn encode(self, seed: u32) -> [u8; TRAILER_BYTES as usize] {
         let mut bytes = [0; TRAILER_BYTES as usize];
         bytes[..8].copy_from_slice(&self.meta_offset.to_le_bytes());
@@ -102,7 +104,8 @@ impl Trailer {
         bytes
     }
 
-    /// The trailer of a file of `file_bytes` whose header gave `seed`; the parts that it names fill the file.
+    /// Decodes the trailer of a file of `file_bytes`; `seed` is the header's checksum. The parts
+    /// that the trailer names must fill the file.
     pub fn decode(
         bytes: &[u8; TRAILER_BYTES as usize],
         seed: u32,
@@ -110,11 +113,12 @@ impl Trailer {
     ) -> Result<Self> {
         let at = file_bytes - TRAILER_BYTES;
         if &bytes[28..] != TRAILER_MAGIC {
-            let what = format!("its last bytes, from offset {at} on, are not a fragment's trailer");
+            let what =
+                format!("the last bytes, from offset {at} on, are not the trailer of a fragment");
             return Err(corrupt(what));
         }
         if crc32c::crc32c_append(seed, &bytes[..24]) != u32_at(bytes, 24) {
-            let what = format!("the checksum of its trailer, at offset {at}, does not match");
+            let what = format!("the checksum of the trailer, at offset {at}, does not match");
             return Err(corrupt(what));
         }
         let trailer = Self {
@@ -130,55 +134,60 @@ impl Trailer {
         let fits = trailer.meta_offset >= HEADER_BYTES
             && trailer.meta_offset.checked_add(behind_blocks) == Some(file_bytes);
         if !fits {
-            let what = format!("the parts that its trailer, at offset {at}, names do not fill it");
+            let what =
+                format!("the parts named by the trailer, at offset {at}, do not fill the file");
             return Err(corrupt(what));
         }
         Ok(trailer)
     }
 }
 
-/// The meta section, as it is written.
+/// The meta section, for writing.
 #[derive(Serialize)]
 pub struct MetaRef<'a> {
-    /// Which columns the rows have.
+    /// Columns of the rows.
     pub columns: u64,
-    /// What holds for all rows.
+    /// Statistics of all rows.
     pub stats: &'a TableStats,
-    /// Where each block begins.
+    /// Sparse index.
     pub index: &'a BlockIndex,
 }
 
-/// The meta section, as it is read: the same fields as [`MetaRef`].
+/// The meta section, for reading: the same fields as [`MetaRef`].
 #[derive(Deserialize)]
 pub struct Meta {
-    /// Which columns the rows have.
+    /// Columns of the rows.
     pub columns: u64,
-    /// What holds for all rows.
+    /// Statistics of all rows.
     pub stats: TableStats,
-    /// Where each block begins.
+    /// Sparse index.
     pub index: BlockIndex,
 }
 
 impl Meta {
-    /// Reads the section, and checks that its parts fit together and to blocks that end at
-    /// `blocks_end`.
+    /// Decodes the section and checks that its parts agree with each other and with blocks that end
+    /// at `blocks_end`.
     pub fn decode(bytes: &[u8], blocks_end: u64) -> Result<Self> {
         let (mut meta, rest) = postcard::take_from_bytes::<Self>(bytes)
-            .map_err(|error| corrupt(format!("its meta section cannot be read: {error}")))?;
+            .map_err(|error| corrupt(format!("cannot decode the meta section: {error}")))?;
         if !rest.is_empty() || !meta.index.prepare() {
-            return Err(corrupt("the parts of its sparse index do not fit together"));
+            return Err(corrupt("the parts of the sparse index contradict each other"));
         }
         let mut end = HEADER_BYTES;
         for block in 0..meta.index.blocks() {
             match meta.index.place(block) {
                 Some((offset, len)) if offset == end => end += u64::from(len),
-                _ => return Err(corrupt(format!("its sparse index misplaces block {block}"))),
+                _ => {
+                    return Err(corrupt(format!(
+                        "the sparse index has a wrong place for block {block}"
+                    )));
+                }
             }
         }
         let rows = meta.index.sections().iter().map(|section| section.rows);
         let rows = rows.fold(0, u64::saturating_add);
         if end != blocks_end || rows != meta.stats.rows {
-            return Err(corrupt("its sparse index and its statistics or length do not agree"));
+            return Err(corrupt("the sparse index contradicts the statistics or the length"));
         }
         Ok(meta)
     }

@@ -1,4 +1,4 @@
-//! Fragments give back what was written, from the file or the cache, and say what is damaged.
+//! Fragments return what was written, from the file or the cache, and report damage.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -13,7 +13,7 @@ use proto::model::ids::{Epoch, SliceNo};
 use super::*;
 use crate::layout;
 use crate::rows::columns::Columns;
-use crate::rows::row::Version;
+use crate::rows::row::RowVersion;
 use crate::rows::table_builder::TableBuilder;
 use crate::tables::table::Table;
 
@@ -47,7 +47,7 @@ pub(super) fn write(
     let mut builder = TableBuilder::new(writer);
     for (slice, key, id, value, epoch, tombstone) in rows {
         let (slice, epoch, tombstone) = (SliceNo(*slice), Epoch(*epoch), *tombstone);
-        builder.push(&Version { slice, key, id, value, epoch, tombstone }).unwrap();
+        builder.push(&RowVersion { slice, key, id, value, epoch, tombstone }).unwrap();
     }
     finish(builder).unwrap()
 }
@@ -63,7 +63,7 @@ fn open(fs: &dyn FileSystem, id: u64, cache: &Arc<BlockCache>) -> proto::Result<
     Fragment::open(fs, Path::new("data"), id, cache).map(Table::from_fragment)
 }
 
-/// The rows of a table, read block by block.
+/// Rows of a table, read block by block.
 fn read(table: &Table) -> Vec<Row> {
     let mut rows = Vec::new();
     for section in table.index.sections() {
@@ -175,7 +175,7 @@ fn readers_go_on_when_the_file_is_removed() {
     let writer = FragmentWriter::create(&RealFs, dir.path(), 1, &cache(0), &options).unwrap();
     let mut builder = TableBuilder::new(writer);
     let (slice, key, epoch) = (SliceNo(0), b"key", Epoch(1));
-    let row = Version { slice, key, id: b"id", value: b"", epoch, tombstone: false };
+    let row = RowVersion { slice, key, id: b"id", value: b"", epoch, tombstone: false };
     builder.push(&row).unwrap();
     let table = finish(builder).unwrap().unwrap();
     RealFs.remove_file(&layout::fragment_path(dir.path(), 1)).unwrap();
@@ -222,8 +222,14 @@ fn a_failed_write_or_sync_is_an_error_and_never_a_table() {
             let value = vec![7; 300 << 10];
             for n in 0..3u8 {
                 let (slice, epoch) = (SliceNo(0), Epoch(1));
-                let row =
-                    Version { slice, key: &[n], id: b"", value: &value, epoch, tombstone: false };
+                let row = RowVersion {
+                    slice,
+                    key: &[n],
+                    id: b"",
+                    value: &value,
+                    epoch,
+                    tombstone: false,
+                };
                 builder.push(&row)?;
             }
             finish(builder)

@@ -1,11 +1,12 @@
-//! The format stays what it is: fragments written by version 1 are read, and written again to the same
-//! bytes. And it hides no damage: every bit counts.
+//! The format does not change: fragments of version 1 are read, and written again to the same
+//! bytes. And every damaged bit is found.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proto::ErrorCode;
-use proto::env::{Env, OpenMode, real::RealFs, sim};
+use proto::env::real::RealFs;
+use proto::env::{Env, OpenMode, sim};
 
 use super::tests::{Row, disk, write};
 use super::*;
@@ -29,7 +30,7 @@ fn golden() -> Vec<(&'static str, FragmentOptions, Vec<Row>)> {
     ]
 }
 
-/// Two slices; each third entry has an older version, each fifth is gone since the newest epoch.
+/// Two slices; each third entry has an older version, each fifth is deleted in the newest epoch.
 fn forward_rows(count: u64, value: &str) -> Vec<Row> {
     let mut rows = Vec::new();
     for n in 0..count {
@@ -97,7 +98,7 @@ fn write_golden_fragments() {
     }
 }
 
-/// What is found wrong with a file: an error that names it, or findings that name a block.
+/// What is found wrong with a file: an error that names the file, or findings that name a block.
 fn damage(env: &Env, path: &Path) -> Vec<String> {
     match describe(env, path, &mut |_| ()) {
         Ok(info) => info.findings,
@@ -165,7 +166,7 @@ fn rows_that_contradict_what_is_said_of_them_are_found() {
     let (_, options, rows) = golden().swap_remove(0);
     let good = written(&options, &rows);
     let mut found = std::collections::BTreeSet::new();
-    // Changed bytes under right checksums: only the comparison with the rows can find them.
+    // Bytes are changed and checksums corrected: only the comparison with the rows can find that.
     for at in HEADER..good.len() - TRAILER {
         let mut bytes = good.clone();
         bytes[at] ^= 1;
@@ -176,8 +177,7 @@ fn rows_that_contradict_what_is_said_of_them_are_found() {
         let path = Path::new("contradiction.frag");
         env.fs.open(path, OpenMode::Create).unwrap().write_all_at(&bytes, 0).unwrap();
         for text in damage(&env, path) {
-            for kind in ["statistics say", "not those that its index says", "first entry", "behind"]
-            {
+            for kind in ["statistics say", "contradict the sparse index", "first entry", "behind"] {
                 if text.contains(kind) {
                     found.insert(kind);
                 }

@@ -1,10 +1,10 @@
 //! Fragments: tables in files, written once and then only read.
 //!
-//! A fragment is written from its beginning to its end by a [`FragmentWriter`], synced, and from then on
-//! never changes; which slices it belongs to, and how much of it they show, is said by the manifests
-//! alone. So the file can be shared by slices, kept by a scan after its last slice has gone, and sent to
-//! another node as it is: there it gets another name, and the id in its header, which is part of its
-//! checksums, stays.
+//! A [`FragmentWriter`] writes a fragment from beginning to end and syncs it. Afterwards the file
+//! never changes. The manifests alone say which slices a fragment belongs to and how much of it
+//! they show. So slices can share a file, a scan can keep a file after its last slice was dropped,
+//! and a file can be sent to another node unchanged. There it gets another name, while the id in
+//! its header, which is part of the checksums, stays.
 //!
 //! ```text
 //! file    := header stored* meta filter trailer
@@ -15,15 +15,23 @@
 //! filter  := line{filter-lines}                             64 bytes each
 //! trailer := meta-offset:u64 meta-bytes:u32 filter-lines:u32 meta-crc:u32 filter-crc:u32 crc:u32 "RFXS"
 //! ```
-//! Integers are little endian, checksums are CRC-32C. The header's checksum covers all before it, in
-//! every version, so that a version that is not known can be told from a damaged one. It is the seed of
-//! the other checksums, and a block's also covers its offset: a block that was written to the wrong place,
-//! or is left from another file, does not pass. Nothing lies between the parts: the blocks begin
-//! behind the header, each begins where the one before ends, the meta section begins where the last one
-//! ends, and the trailer ends with the file. Every byte is under a checksum, therefore.
+//! Integers are little endian, checksums are CRC-32C.
 //!
-//! The file stays open as long as the [`Fragment`] lives, so that those who read it go on when its name is
-//! gone.
+//! # Invariants
+//!
+//! - The header's checksum covers everything before it, in every version of the format. So an
+//!   unknown version can be told from damage.
+//! - The header's checksum is the seed of all other checksums, and the checksum of a block also
+//!   covers its offset. So a block that was written to the wrong place, or left over from another
+//!   file, does not pass.
+//! - There are no gaps: the blocks begin behind the header, each begins where the one before ends,
+//!   the meta section begins where the last block ends, and the trailer ends the file. So every
+//!   byte is under a checksum.
+//! - A name is durable only after its directory was synced. The caller does that once for all
+//!   fragments that it wrote.
+//!
+//! The file stays open as long as its [`Fragment`] lives, so readers can go on after its name was
+//! deleted.
 
 pub(crate) mod cache;
 pub(crate) mod compression;

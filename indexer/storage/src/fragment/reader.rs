@@ -1,4 +1,4 @@
-//! Reading fragments.
+//! Reader of fragments.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -12,14 +12,16 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::fragment::cache::BlockCache;
 use crate::fragment::filter::{Filter, LINE_BYTES};
-use crate::fragment::format::{HEADER_BYTES, Header, Meta, TRAILER_BYTES, Trailer, corrupt};
+use crate::fragment::format::{
+    FragmentHeader, FragmentTrailer, HEADER_BYTES, Meta, TRAILER_BYTES, corrupt,
+};
 use crate::fragment::stored_block as stored;
 use crate::layout;
 use crate::rows::block::Block;
 use crate::rows::block_index::BlockIndex;
 use crate::rows::stats::TableStats;
 
-/// A thread keeps a buffer of at most this size for its next read.
+/// Largest read buffer that a thread keeps for its next read.
 const SCRATCH_BYTES_MAX: usize = 1 << 20;
 /// A filter is read in pieces of this size.
 const FILTER_READ_BYTES: usize = 4096 * LINE_BYTES;
@@ -27,16 +29,16 @@ const FILTER_READ_BYTES: usize = 4096 * LINE_BYTES;
 const DAMAGE_HINT: &str =
     "`sextant verify` lists all damage; a replica or a new build replaces the slice";
 
-/// A fragment that was opened, and what its file says of its rows.
+/// An opened fragment, and what its file says of its rows.
 #[derive(Debug)]
 pub struct OpenFragment {
     /// The file.
     pub fragment: Arc<Fragment>,
-    /// What it says of all its rows.
+    /// Statistics of all rows.
     pub stats: TableStats,
-    /// Its sparse index.
+    /// Sparse index.
     pub index: BlockIndex,
-    /// Bytes of its blocks as they are stored.
+    /// Bytes of the blocks as they are stored.
     pub block_bytes: u64,
 }
 
@@ -44,11 +46,11 @@ pub struct OpenFragment {
 pub struct Fragment {
     pub(super) path: PathBuf,
     pub(super) id: u64,
-    /// Under which it was written, perhaps by another node.
+    /// Id under which the file was written, perhaps by another node.
     pub(super) written_id: u64,
     pub(super) file: Arc<dyn File>,
     pub(super) cache: Arc<BlockCache>,
-    /// The header's checksum, which the other checksums begin with.
+    /// Checksum of the header, the seed of all other checksums.
     pub(super) seed: u32,
     pub(super) columns: u64,
     pub(super) bytes: u64,
@@ -57,7 +59,7 @@ pub struct Fragment {
 }
 
 impl Fragment {
-    /// Opens the fragment of an id in an indexer's directory, its blocks to be read through `cache`.
+    /// Opens the fragment `id` in an indexer's directory; blocks are read through `cache`.
     pub fn open(
         fs: &dyn FileSystem,
         dir: &Path,
@@ -67,7 +69,7 @@ impl Fragment {
         Self::open_path(fs, &layout::fragment_path(dir, id), id, cache)
     }
 
-    /// Opens a fragment by its path; `id` is what the cache knows it by.
+    /// Opens a fragment by path; the cache knows it by `id`.
     pub fn open_path(
         fs: &dyn FileSystem,
         path: &Path,
@@ -90,14 +92,14 @@ impl Fragment {
         let file = fs.open(path, OpenMode::Read)?;
         let bytes = file.len()?;
         if bytes < HEADER_BYTES + TRAILER_BYTES {
-            return Err(corrupt(format!("it has {bytes} bytes, less than any fragment")));
+            return Err(corrupt(format!("the file has {bytes} bytes, too few for a fragment")));
         }
         let mut header = [0; HEADER_BYTES as usize];
         read_at(&*file, &mut header, 0)?;
-        let (header, seed) = Header::decode(&header)?;
+        let (header, seed) = FragmentHeader::decode(&header)?;
         let mut trailer = [0; TRAILER_BYTES as usize];
         read_at(&*file, &mut trailer, bytes - TRAILER_BYTES)?;
-        let trailer = Trailer::decode(&trailer, seed, bytes)?;
+        let trailer = FragmentTrailer::decode(&trailer, seed, bytes)?;
         let Meta { columns, stats, index } = read_meta(&*file, &trailer, seed)?;
         let filter = read_filter(&*file, &trailer, seed)?;
         let (path, cache) = (path.to_path_buf(), Arc::clone(cache));
@@ -109,19 +111,19 @@ impl Fragment {
         Ok(OpenFragment { fragment: Arc::new(fragment), stats, index, block_bytes })
     }
 
-    /// A block, from the cache or from the file.
+    /// Returns a block from the cache or the file.
     pub fn block(&self, index: &BlockIndex, block: u32) -> Result<Arc<Block>> {
         self.cache
             .get_or_read(self.id, block, || {
                 let mut read = None;
                 let range = block..block + 1;
                 self.read_blocks(index, range, |_, block| read = Some(Arc::new(block)))?;
-                read.ok_or_else(|| Error::internal("a range of one block has none"))
+                read.ok_or_else(|| Error::internal("a read of one block returned no block"))
             })
             .map_err(|error| self.blame(error))
     }
 
-    /// Neighbouring blocks with one read, past the cache.
+    /// Reads neighbouring blocks with one read, bypassing the cache.
     pub fn read_ahead(
         &self,
         index: &BlockIndex,
@@ -132,7 +134,7 @@ impl Fragment {
             .map_err(|error| self.blame(error))
     }
 
-    /// Reads neighbouring blocks with one read; gives each as stored and parsed.
+    /// Reads neighbouring blocks with one read; passes each to `each`, as stored and parsed.
     pub(super) fn read_blocks(
         &self,
         index: &BlockIndex,
@@ -148,7 +150,8 @@ impl Fragment {
         };
         let (from, _) = place(wanted.start)?;
         let (last, last_len) = place(wanted.end - 1)?;
-        // The places were checked when the file was opened: each begins where the one before ends.
+        // The places were checked when the file was opened: each block begins where the one before
+        // ends.
         let len = (last - from) as usize + last_len as usize;
         with_scratch(len, |scratch| {
             read_at(&*self.file, scratch, from)
@@ -165,55 +168,56 @@ impl Fragment {
         })
     }
 
-    /// Names the file of an error.
+    /// Adds the file's name to an error.
     fn blame(&self, error: Error) -> Error {
         let is_damage = error.code == ErrorCode::Corrupt;
         let error = error.context(format!("fragment {}", self.path.display()));
         if is_damage { error.with_hint(DAMAGE_HINT) } else { error }
     }
 
-    /// How many of its blocks are in the cache.
+    /// Number of the fragment's blocks in the cache.
     pub fn cached_blocks(&self) -> u32 {
         self.cache.count(self.id, self.blocks)
     }
 
-    /// Might a document be here? `hash` is its [`super::filter_hash`]; without a filter, all might.
+    /// False only if the fragment has no row of a document; `hash` is the [`super::filter_hash`] of
+    /// its id. Without a filter, always true.
     #[inline]
     pub fn may_contain(&self, hash: u64) -> bool {
         self.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))
     }
 
-    /// What the cache and the file's name know it by.
+    /// Id in the cache and in the file's name.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// The id in its header: the one under which it was written, perhaps by another node.
+    /// Id in the header: the id under which the file was written, perhaps by another node.
     pub fn written_id(&self) -> u64 {
         self.written_id
     }
 
-    /// Where it was when it was opened.
+    /// Path when the file was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Which columns its rows have; see [`super::FragmentOptions::columns`].
+    /// Columns of the rows, see [`super::FragmentOptions::columns`].
     pub fn columns(&self) -> u64 {
         self.columns
     }
 
-    /// Does it have a filter?
+    /// The filter, if the fragment has one.
     pub fn filter(&self) -> Option<&Filter> {
         self.filter.as_ref()
     }
 
-    /// Bytes of the file.
+    /// Size of the file.
     pub fn file_bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Bytes of memory, without what the cache holds.
+    /// Memory in use, in bytes, without the cache.
     pub fn memory_bytes(&self) -> usize {
         let filter = self.filter.as_ref().map_or(0, Filter::size);
         filter + self.path.as_os_str().len() + std::mem::size_of::<Self>()
@@ -236,29 +240,29 @@ fn place_name(block: u32, offset: u64) -> String {
     format!("block {block}, at offset {offset}")
 }
 
-/// Fills a buffer; a file that ends before is damaged.
+/// Fills a buffer. A file that ends earlier is damaged.
 fn read_at(file: &dyn File, out: &mut [u8], offset: u64) -> Result<()> {
     file.read_exact_at(out, offset).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => {
-            corrupt(format!("it ends before offset {}", offset + out.len() as u64))
+            corrupt(format!("the file ends before offset {}", offset + out.len() as u64))
         }
         _ => Error::from(error),
     })
 }
 
-fn read_meta(file: &dyn File, trailer: &Trailer, seed: u32) -> Result<Meta> {
-    // The trailer's lengths fit the file's, which bounds what is allocated here.
+fn read_meta(file: &dyn File, trailer: &FragmentTrailer, seed: u32) -> Result<Meta> {
+    // The trailer's lengths fit the file's, so they bound this allocation.
     let mut bytes = vec![0; trailer.meta_bytes as usize];
     read_at(file, &mut bytes, trailer.meta_offset)?;
     let at = trailer.meta_offset;
     if crc32c::crc32c_append(seed, &bytes) != trailer.meta_crc {
-        let what = format!("the checksum of its meta section, at offset {at}, does not match");
+        let what = format!("the checksum of the meta section, at offset {at}, does not match");
         return Err(corrupt(what));
     }
     Meta::decode(&bytes, at).map_err(|error| error.context(format!("at offset {at}")))
 }
 
-fn read_filter(file: &dyn File, trailer: &Trailer, seed: u32) -> Result<Option<Filter>> {
+fn read_filter(file: &dyn File, trailer: &FragmentTrailer, seed: u32) -> Result<Option<Filter>> {
     let at = trailer.filter_offset();
     let mut left = trailer.filter_lines as usize * LINE_BYTES;
     let mut filter = Filter::to_decode(trailer.filter_lines as usize);
@@ -273,18 +277,18 @@ fn read_filter(file: &dyn File, trailer: &Trailer, seed: u32) -> Result<Option<F
         left -= piece.len();
     }
     if crc != trailer.filter_crc {
-        return Err(corrupt(format!("the checksum of its filter, at offset {at}, does not match")));
+        return Err(corrupt(format!("the checksum of the filter, at offset {at}, does not match")));
     }
     Ok((filter.lines() > 0).then_some(filter))
 }
 
 thread_local! {
-    /// What is read from a file before it becomes blocks.
+    /// Buffer for file content before it is parsed into blocks.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 fn with_scratch<T>(len: usize, read: impl FnOnce(&mut [u8]) -> T) -> T {
-    // Taken out, so that a second use within the first finds an empty one, not a panic.
+    // Taken out of the cell, so that a nested use finds an empty buffer instead of a panic.
     let mut scratch = SCRATCH.take();
     if scratch.len() < len {
         scratch.resize(len, 0);

@@ -1,4 +1,4 @@
-//! A block as it stands in a file: its checksum, how it is compressed, its bytes.
+//! A block as a file stores it: checksum, codec, bytes.
 
 use std::cell::RefCell;
 
@@ -14,13 +14,13 @@ const LZ4: u8 = 1;
 const ZSTD: u8 = 2;
 /// Checksum and codec.
 const PLAIN_HEADER_BYTES: usize = 5;
-/// A block that would shrink to less than this part is kept plain, so that a length that passes its
-/// checksum and lies nevertheless cannot ask for more memory than a multiple of the file.
+/// Largest accepted compression ratio. A block that would shrink more is stored plain. So a wrong
+/// length with a valid checksum cannot ask for more memory than a multiple of the file.
 const RATIO_MAX: usize = 1024;
-/// The level that zstd is usually run at: above it, writing slows faster than blocks shrink.
+/// The usual level of zstd: above it, writing slows down faster than blocks shrink.
 const ZSTD_LEVEL: i32 = 3;
 
-/// Writes blocks as they are stored.
+/// Encodes blocks for storage.
 pub(super) struct Encoder {
     codec: Codec,
     /// Reused from block to block.
@@ -43,14 +43,14 @@ impl Encoder {
         Ok(Self { codec, packed: Vec::new() })
     }
 
-    /// Appends a block that will stand at `offset` in a file whose header gave `seed`.
+    /// Appends a block that will be stored at `offset`; `seed` is the header's checksum.
     pub fn put(&mut self, seed: u32, offset: u64, block: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let from = out.len();
         out.extend_from_slice(&[0; 4]);
         match self.pack(block)? {
             Some((codec, packed)) => {
                 out.push(codec);
-                // A block has less than 2 GiB: `Block::parse` refuses others.
+                // The length fits: `Block::parse` refuses blocks of 2 GiB and more.
                 out.extend_from_slice(&(block.len() as u32).to_le_bytes());
                 out.extend_from_slice(packed);
             }
@@ -64,7 +64,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// The block compressed, if that pays.
+    /// Returns the compressed block if compression pays.
     fn pack(&mut self, block: &[u8]) -> Result<Option<(u8, &[u8])>> {
         let room = match self.codec {
             Codec::Plain => return Ok(None),
@@ -78,7 +78,7 @@ impl Encoder {
             Codec::Plain => return Ok(None),
             Codec::Lz4 => {
                 let len = lz4_flex::block::compress_into(block, &mut self.packed)
-                    .map_err(|error| Error::internal(format!("LZ4 fails: {error}")))?;
+                    .map_err(|error| Error::internal(format!("LZ4 compression failed: {error}")))?;
                 (LZ4, len)
             }
             Codec::Zstd(zstd) => (ZSTD, zstd.compress_to_buffer(block, &mut self.packed[..])?),
@@ -93,7 +93,7 @@ pub(super) fn checksum(seed: u32, offset: u64, bytes: &[u8]) -> u32 {
 }
 
 thread_local! {
-    /// Its tables are larger than a block: made once per thread.
+    /// One decompressor per thread, since its tables are larger than a block.
     static UNZSTD: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
@@ -109,25 +109,25 @@ fn unzstd(packed: &[u8], out: &mut [u8]) -> std::io::Result<usize> {
     })
 }
 
-/// Checks and reads a block that stands at `offset` in a file whose header gave `seed`.
+/// Checks and parses a block that is stored at `offset`; `seed` is the header's checksum.
 pub(super) fn decode(seed: u32, offset: u64, stored: &[u8]) -> Result<Block> {
     if stored.len() < PLAIN_HEADER_BYTES {
-        return Err(corrupt("its length"));
+        return Err(corrupt("the stored length of the block is too small"));
     }
     let crc = u32::from_le_bytes([stored[0], stored[1], stored[2], stored[3]]);
     if crc != checksum(seed, offset, &stored[4..]) {
-        return Err(corrupt("its checksum does not match"));
+        return Err(corrupt("the checksum of the block does not match"));
     }
     let codec = codec(stored);
     let bytes: Box<[u8]> = match codec {
         PLAIN => stored[PLAIN_HEADER_BYTES..].into(),
         LZ4 | ZSTD => {
             let [_, _, _, _, _, a, b, c, d, packed @ ..] = stored else {
-                return Err(corrupt("its length"));
+                return Err(corrupt("the stored length of the block is too small"));
             };
             let len = u32::from_le_bytes([*a, *b, *c, *d]) as usize;
             if len > packed.len().saturating_mul(RATIO_MAX) {
-                return Err(corrupt("its length when uncompressed"));
+                return Err(corrupt("the uncompressed length of the block is impossible"));
             }
             let mut bytes = vec![0; len].into_boxed_slice();
             let done = match codec {
@@ -135,16 +135,16 @@ pub(super) fn decode(seed: u32, offset: u64, stored: &[u8]) -> Result<Block> {
                 _ => unzstd(packed, &mut bytes).ok(),
             };
             if done != Some(len) {
-                return Err(corrupt("its compressed bytes"));
+                return Err(corrupt("the block cannot be decompressed"));
             }
             bytes
         }
-        _ => return Err(corrupt("how it is compressed is not known")),
+        _ => return Err(corrupt("the codec of the block is unknown")),
     };
     Block::parse(bytes)
 }
 
-/// How a stored block that was read is compressed.
+/// Compression of a stored block that was read before.
 pub(super) fn compression(stored: &[u8]) -> Compression {
     match codec(stored) {
         LZ4 => Compression::Lz4,

@@ -1,4 +1,4 @@
-//! Writing a fragment.
+//! Writer of fragments.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,38 +10,38 @@ use proto::{Error, ErrorCode, Result};
 use crate::fragment::cache::BlockCache;
 use crate::fragment::compression::Compression;
 use crate::fragment::filter::{Filter, LINE_BYTES, filter_hash};
-use crate::fragment::format::{HEADER_BYTES, Header, MetaRef, Trailer};
+use crate::fragment::format::{FragmentHeader, FragmentTrailer, HEADER_BYTES, MetaRef};
 use crate::fragment::reader::{Fragment, OpenFragment};
 use crate::fragment::stored_block::Encoder;
 use crate::layout;
 use crate::rows::block::Block;
 use crate::rows::block_index::BlockIndex;
-use crate::rows::row::Version;
+use crate::rows::row::RowVersion;
 use crate::rows::sinks::BlockSink;
 use crate::rows::stats::TableStats;
 
-/// Blocks are gathered until there are so many bytes: enough that the system call costs nothing beside
-/// the copy, little enough for many writers at once.
+/// Size of a write. It is large enough that the system call costs nothing beside the copy, and
+/// small enough for many concurrent writers.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// The filter takes so many keys at once.
+/// Number of keys that are added to the filter at a time.
 const FILTER_BATCH: usize = 64;
 
-/// How a fragment is written.
+/// Options of a new fragment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FragmentOptions {
-    /// How its blocks are compressed.
+    /// Compression of the blocks.
     pub compression: Compression,
-    /// Whether it gets a filter over the keys of its rows, and for about how many of them.
+    /// Approximate number of rows for the filter over their keys; `None` for no filter.
     pub filter_rows: Option<u64>,
-    /// Which columns its rows have, as in [`crate::manifest::Columns`].
+    /// Columns of the rows, as in `rows::columns::Columns`.
     pub columns: u64,
 }
 
 /// Writes the blocks of a table into a new file.
 ///
-/// One that is dropped before [`Self::finish`] leaves a file that no manifest names, which is deleted
-/// with the other garbage.
+/// A writer that is dropped before [`Self::finish`] leaves a file that no manifest names; garbage
+/// collection deletes it.
 pub struct FragmentWriter {
     path: PathBuf,
     id: u64,
@@ -50,21 +50,21 @@ pub struct FragmentWriter {
     seed: u32,
     encoder: Encoder,
     filter: Option<Filter>,
-    /// Hashes of keys that the filter does not have yet.
+    /// Hashes of keys that are not in the filter yet.
     hashes: Vec<u64>,
     columns: u64,
-    /// What is not written yet, and where it will stand.
+    /// Bytes that are not written yet, and their offset in the file.
     buffer: Vec<u8>,
     buffer_offset: u64,
-    /// So many blocks were written.
+    /// Number of blocks so far.
     blocks: u32,
-    /// Do all blocks go into the cache?
+    /// True if all blocks go into the cache.
     warm: bool,
 }
 
 impl FragmentWriter {
-    /// Begins a fragment in an indexer's directory; its blocks will be read through `cache`. It is an error
-    /// if there is a file of that id.
+    /// Creates a fragment in an indexer's directory; its blocks will be read through `cache`. It is
+    /// an error if a file with that id exists.
     pub fn create(
         fs: &dyn FileSystem,
         dir: &Path,
@@ -76,7 +76,7 @@ impl FragmentWriter {
         let file = fs
             .open(&path, OpenMode::CreateNew)
             .map_err(|error| Error::from(error).context(format!("create {}", path.display())))?;
-        let (header, seed) = Header { id }.encode();
+        let (header, seed) = FragmentHeader { id }.encode();
         let mut buffer = Vec::with_capacity(WRITE_BYTES + WRITE_BYTES / 8);
         buffer.extend_from_slice(&header);
         Ok(Self {
@@ -96,18 +96,17 @@ impl FragmentWriter {
         })
     }
 
-    /// The file's id.
+    /// Id of the file.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// From now on the blocks go into the cache as well: for what takes the place of blocks that were
-    /// there.
+    /// Puts all further blocks into the cache too: for a table that replaces cached blocks.
     pub fn set_warm(&mut self) {
         self.warm = true;
     }
 
-    /// Writes a block; says where it is.
+    /// Writes a block; returns its offset and length.
     fn put(&mut self, block: &[u8]) -> Result<(u64, u32)> {
         let offset = self.offset();
         let from = self.buffer.len();
@@ -140,14 +139,14 @@ impl FragmentWriter {
         Ok(())
     }
 
-    /// Writes what is left of a table, syncs the file, and opens it. The name is not durable before the
-    /// caller has synced the directory, once for all that it wrote.
+    /// Writes the rest of the table, syncs the file, and opens it. The name becomes durable only
+    /// when the caller syncs the directory, once for all fragments.
     pub fn finish(self, stats: TableStats, index: BlockIndex) -> Result<OpenFragment> {
         let mut writer = self;
         let meta_offset = writer.offset();
         let meta = MetaRef { columns: writer.columns, stats: &stats, index: &index };
         let meta = postcard::to_allocvec(&meta)
-            .map_err(|error| Error::internal(format!("a meta section: {error}")))?;
+            .map_err(|error| Error::internal(format!("cannot encode a meta section: {error}")))?;
         let meta_bytes = u32::try_from(meta.len()).map_err(|_| {
             let what = format!("the sparse index of {} is above 4 GiB", writer.path.display());
             Error::new(ErrorCode::OverLimit, what)
@@ -155,7 +154,7 @@ impl FragmentWriter {
         writer.buffer.extend_from_slice(&meta);
         writer.fill_filter();
         let filter = writer.filter.take();
-        let trailer = Trailer {
+        let trailer = FragmentTrailer {
             meta_offset,
             meta_bytes,
             filter_lines: filter.as_ref().map_or(0, |filter| filter.lines() as u32),
@@ -185,7 +184,7 @@ impl FragmentWriter {
         self.hashes.clear();
     }
 
-    /// Appends the filter; says its checksum.
+    /// Appends the filter; returns its checksum.
     fn put_filter(&mut self, filter: Option<&Filter>) -> Result<u32> {
         let mut crc = self.seed;
         let Some(filter) = filter else { return Ok(crc) };
@@ -200,7 +199,7 @@ impl FragmentWriter {
 }
 
 impl BlockSink for FragmentWriter {
-    fn row(&mut self, row: &Version<'_>) {
+    fn row(&mut self, row: &RowVersion<'_>) {
         if self.filter.is_some() {
             self.hashes.push(filter_hash(row.key));
             if self.hashes.len() == FILTER_BATCH {
@@ -218,7 +217,7 @@ impl BlockSink for FragmentWriter {
         Ok(place)
     }
 
-    /// It is in memory as it is: the cache may have it, too.
+    /// The block is in memory anyway, so it also goes into the cache.
     fn shared_block(&mut self, block: &Arc<Block>) -> Result<(u64, u32)> {
         let place = self.put(block.bytes())?;
         self.cache.put(self.id, self.blocks - 1, Arc::clone(block));

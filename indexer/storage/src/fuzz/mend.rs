@@ -1,4 +1,4 @@
-//! Makes checksums right again, so that a fuzzer comes past them. Fragments have their own:
+//! Correction of checksums, so that a fuzzer gets past them. Fragments have their own:
 //! `fragment::mend`.
 
 use crc32c::{crc32c, crc32c_append};
@@ -11,7 +11,7 @@ fn put(bytes: &mut [u8], at: usize, word: u32) {
     bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
 }
 
-/// A manifest: its length and checksum.
+/// Corrects the length and the checksum of a manifest.
 pub(super) fn manifest(bytes: &mut [u8]) {
     let Some(len) = bytes.len().checked_sub(MANIFEST_HEADER_BYTES) else { return };
     bytes[12..20].copy_from_slice(&(len as u64).to_le_bytes());
@@ -19,7 +19,8 @@ pub(super) fn manifest(bytes: &mut [u8]) {
     put(bytes, 20, crc);
 }
 
-/// A log segment: its header, and its records as far as their lengths lead.
+/// Corrects the checksums of a log segment: its header, and its records as far as their lengths
+/// lead.
 pub(super) fn log(bytes: &mut [u8]) {
     let Some(mut left) = bytes.len().checked_sub(SEGMENT_HEADER_BYTES) else { return };
     let base = bytes[8..16].iter().rev().fold(0, |base, byte| base << 8 | u64::from(*byte));

@@ -1,6 +1,7 @@
-//! What fuzzers call: each function takes any bytes as one of the formats on disk or on the wire, reads
-//! as much of them as can be read, and must neither panic nor ask for more memory than the bytes are
-//! worth. `fuzz/` runs them under libFuzzer; a test runs them over mutated golden files.
+//! Entry points for fuzzers. Each function reads arbitrary bytes as one of the formats on disk or
+//! on the wire, as far as they can be read. It must not panic, and must not allocate more memory
+//! than the bytes are worth. `fuzz/` runs the functions under libFuzzer; a test runs them over
+//! mutated golden files.
 
 mod mend;
 
@@ -26,14 +27,14 @@ use crate::tables::table::Table;
 
 const DIR: &str = "fuzz";
 
-/// A block without what a file adds to it.
+/// Reads a bare block, without the parts that a file adds.
 pub fn block(data: &[u8]) {
     if let Ok(block) = Block::parse(data.into()) {
         read_rows(&block, data);
     }
 }
 
-/// A fragment file, as it is and with its checksums made right.
+/// Reads a fragment file, first unchanged, then with corrected checksums.
 pub fn fragment(data: &[u8]) {
     let _ = read_fragment(data);
     let mut mended = data.to_vec();
@@ -42,7 +43,7 @@ pub fn fragment(data: &[u8]) {
     }
 }
 
-/// A segment of the commit log, the only one of its log, as it is and with its checksums made right.
+/// Reads the only segment of a commit log, first unchanged, then with corrected checksums.
 pub fn log(data: &[u8]) {
     read_log(data);
     let mut mended = data.to_vec();
@@ -51,7 +52,7 @@ pub fn log(data: &[u8]) {
 }
 
 fn read_log(data: &[u8]) {
-    // Under the name that its header asks for, or it would go no further.
+    // The file name must match the header, or reading would stop there.
     let base = data.get(8..16).and_then(|base| base.try_into().ok()).map_or(0, u64::from_le_bytes);
     let name = format!("{base:020}.log");
     let Ok(env) = with_file(&name, data) else { return };
@@ -62,7 +63,7 @@ fn read_log(data: &[u8]) {
     });
 }
 
-/// A manifest of a node or of an index, as it is and with its checksum made right.
+/// Reads a manifest of a node or an index, first unchanged, then with a corrected checksum.
 pub fn manifest(data: &[u8]) {
     read_manifest(data);
     let mut mended = data.to_vec();
@@ -84,7 +85,7 @@ fn read_manifest(data: &[u8]) {
     }
 }
 
-/// Packed key-versions.
+/// Reads packed key-versions.
 pub fn key_versions(data: &[u8]) {
     for key_versions in KeyVersionsReader::new(data).flatten() {
         for index in key_versions.indexes() {
@@ -93,7 +94,7 @@ pub fn key_versions(data: &[u8]) {
     }
 }
 
-/// A world in memory with one file.
+/// A simulated disk with one file.
 fn with_file(name: &str, data: &[u8]) -> Result<Env> {
     let (env, _, _) = sim::world(0);
     env.fs.create_dir_all(Path::new(DIR))?;
@@ -126,7 +127,7 @@ fn read_fragment(data: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Reads each row in all ways.
+/// Reads each row with every accessor.
 fn read_rows(block: &Block, bound: &[u8]) {
     let bound = &bound[..bound.len().min(64)];
     block.lower_bound(bound);

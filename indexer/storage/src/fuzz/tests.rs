@@ -1,4 +1,4 @@
-//! What fuzzers call holds over thousands of mutations of good input, each from a seed.
+//! The fuzzers' entry points hold over thousands of seeded mutations of valid input.
 
 use std::path::PathBuf;
 
@@ -9,9 +9,9 @@ use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
 use super::*;
 use crate::rows::block_builder::BlockBuilder;
-use crate::rows::row::Version;
+use crate::rows::row::RowVersion;
 
-/// The golden files whose names end so.
+/// The golden files with an extension.
 fn golden(extension: &str) -> Vec<Vec<u8>> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
     let paths = proto::env::FileSystem::list(&RealFs, &dir).unwrap();
@@ -27,7 +27,7 @@ fn golden(extension: &str) -> Vec<Vec<u8>> {
     files
 }
 
-/// Changes some bytes, cuts, or doubles a part, as a fuzzer would.
+/// Changes some bytes, cuts, or repeats a part, like a fuzzer.
 fn mutate(random: &SystemRandom, good: &[u8]) -> Vec<u8> {
     let below = |bound: usize| (random.next_u64() % bound.max(1) as u64) as usize;
     let mut bytes = good.to_vec();
@@ -42,7 +42,7 @@ fn mutate(random: &SystemRandom, good: &[u8]) -> Vec<u8> {
                 bytes.splice(to..to, part);
             }
             2 => {
-                // What a length or a number likes least.
+                // Values that lengths and numbers tolerate least.
                 let word = [0, 1, u64::MAX, u64::from(u32::MAX), 1 << 63, 0x8080_8080][below(6)];
                 let len = [1, 2, 4, 8][below(4)].min(bytes.len() - at);
                 bytes[at..at + len].copy_from_slice(&word.to_le_bytes()[..len]);
@@ -71,7 +71,7 @@ fn mutated_blocks_are_read_or_refused() {
             let (slice, epoch, tombstone) = (SliceNo(0), Epoch(n % 3 * 999), n % 9 == 4);
             let id = "x".repeat(if wide { n as usize } else { 4 }).into_bytes();
             let key = n.to_be_bytes();
-            builder.push(&Version { slice, key: &key, id: &id, value: b"v", epoch, tombstone });
+            builder.push(&RowVersion { slice, key: &key, id: &id, value: b"v", epoch, tombstone });
         }
         builder.finish()
     };
@@ -107,7 +107,7 @@ fn mutated_key_versions_are_read_or_refused() {
     run(5, 5000, &[writer.finish().to_vec()], super::key_versions);
 }
 
-/// Else the mended mutations would all be refused, and prove nothing.
+/// Otherwise all corrected mutations would be refused, and the fuzzing would prove nothing.
 #[test]
 fn checksums_of_good_files_are_right_already() {
     type Mend = fn(&mut [u8]);

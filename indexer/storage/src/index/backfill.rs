@@ -1,4 +1,4 @@
-//! A backfill in progress: the documents of a snapshot of the source that were taken in so far.
+//! A backfill in progress: documents of a snapshot of the source.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,38 +7,38 @@ use proto::model::ids::{Generation, IndexId, SliceNo};
 use proto::plant::{self, Plant};
 use proto::rpc::mutation::KeyVersionsReader;
 
-use crate::files::data_files::Written;
+use crate::files::data_files::NewFragment;
 use crate::rows::packed::{self, PackedEntry, include_hash};
 use crate::rows::row_sorter::RowSorter;
 
-/// The documents of a backfill snapshot.
+/// The documents of a backfill snapshot so far.
 #[derive(Default)]
-pub struct Bulk {
-    gathered: Gathered,
-    /// What the snapshot has of other slices is passed over; `None` where it has no others.
+pub struct Backfill {
+    gathered: GatheredRows,
+    /// Slices to load; `None` loads all.
     only: Option<BTreeSet<SliceNo>>,
-    /// Fragments of entries and included values, the oldest first.
-    pub forward: Vec<Written>,
+    /// Fragments of entries and included values, oldest first.
+    pub forward: Vec<NewFragment>,
     /// Fragments of the back index.
-    pub back: Vec<Written>,
-    /// Entries by slice.
+    pub back: Vec<NewFragment>,
+    /// Number of entries of each slice.
     pub entries: BTreeMap<SliceNo, u64>,
 }
 
 /// Documents that are not written yet.
 #[derive(Default)]
-pub struct Gathered {
+pub struct GatheredRows {
     forward: RowSorter,
     back: RowSorter,
 }
 
-impl Bulk {
-    /// One that takes these slices; `None` for all that come.
-    pub fn of(only: Option<BTreeSet<SliceNo>>) -> Self {
+impl Backfill {
+    /// An empty backfill that loads only these slices; `None` loads all.
+    pub fn restricted_to(only: Option<BTreeSet<SliceNo>>) -> Self {
         Self { only, ..Self::default() }
     }
 
-    /// Takes in packed key-versions.
+    /// Adds packed key-versions.
     pub fn add(&mut self, index: IndexId, generation: Generation, body: &[u8]) -> Result<()> {
         let (mut state, mut entries) = (Vec::new(), Vec::new());
         for versions in KeyVersionsReader::new(body) {
@@ -73,17 +73,17 @@ impl Bulk {
         self.gathered.forward.size() + self.gathered.back.size()
     }
 
-    /// Takes what is not written yet.
+    /// Takes the documents that are not written yet.
     pub fn take_gathered(&mut self) -> (RowSorter, RowSorter) {
-        let Gathered { forward, back } = &self.gathered;
-        // The next ones will have about as many: they need not be copied as they grow.
-        let next = Gathered { forward: forward.empty_like(), back: back.empty_like() };
-        let Gathered { forward, back } = std::mem::replace(&mut self.gathered, next);
+        let GatheredRows { forward, back } = &self.gathered;
+        // The next batch will have about the same size, so its buffers are allocated at once.
+        let next = GatheredRows { forward: forward.empty_like(), back: back.empty_like() };
+        let GatheredRows { forward, back } = std::mem::replace(&mut self.gathered, next);
         (forward, back)
     }
 
     /// All fragments.
-    pub fn into_written(self) -> Vec<Written> {
+    pub fn into_written(self) -> Vec<NewFragment> {
         self.forward.into_iter().chain(self.back).collect()
     }
 }

@@ -7,28 +7,28 @@ use std::sync::Arc;
 use proto::Result;
 
 use crate::file_id::FileId;
-use crate::files::data_files::Files;
-use crate::index::backfill::Bulk;
+use crate::files::data_files::DataFiles;
+use crate::index::backfill::Backfill;
 use crate::manifest::index_manifest::IndexManifest;
 use crate::rows::columns::Columns;
 use crate::tables::table::Table;
 
-/// The lists of fragments as they are on disk, and a build's.
-pub struct Structure {
-    /// As it is on disk, unless the index is being built.
+/// The lists of fragments of an index, and its build in progress.
+pub struct FragmentLists {
+    /// The manifest on disk. During a build it exists in memory only.
     pub manifest: IndexManifest,
-    /// The tables that the lists name.
+    /// Tables that the lists name.
     pub tables: BTreeMap<FileId, Arc<Table>>,
-    /// A build in progress.
-    pub bulk: Option<Bulk>,
-    /// The index was dropped: nothing may be written any more.
-    pub dropped: bool,
+    /// Backfill of a build in progress.
+    pub backfill: Option<Backfill>,
+    /// True if the index was dropped: nothing may be written any more.
+    pub is_dropped: bool,
 }
 
 type Tables = BTreeMap<FileId, Arc<Table>>;
 
 /// Opens the fragments of the back index.
-pub fn open_back(manifest: &IndexManifest, files: &Files) -> Result<Tables> {
+pub fn open_back(manifest: &IndexManifest, files: &DataFiles) -> Result<Tables> {
     let groups = manifest.slices.values().flat_map(|lists| &lists.groups);
     let items = groups.flat_map(|group| &group.items);
     let mut tables = BTreeMap::new();
@@ -38,7 +38,12 @@ pub fn open_back(manifest: &IndexManifest, files: &Files) -> Result<Tables> {
     Ok(tables)
 }
 
-fn open(tables: &mut Tables, file: FileId, manifest: &IndexManifest, files: &Files) -> Result<()> {
+fn open(
+    tables: &mut Tables,
+    file: FileId,
+    manifest: &IndexManifest,
+    files: &DataFiles,
+) -> Result<()> {
     if let Entry::Vacant(missing) = tables.entry(file) {
         let of = || format!("index {} ({})", manifest.info.spec.name, manifest.info.id);
         missing.insert(files.open(file).map_err(|error| error.context(of()))?);
@@ -46,8 +51,8 @@ fn open(tables: &mut Tables, file: FileId, manifest: &IndexManifest, files: &Fil
     Ok(())
 }
 
-impl Structure {
-    /// Forgets the tables that no list names any more, and returns them.
+impl FragmentLists {
+    /// Removes and returns the tables that no list names any more.
     pub fn take_unnamed(&mut self) -> Vec<(FileId, Arc<Table>)> {
         let named: BTreeSet<FileId> = self.manifest.files();
         let unnamed: Vec<FileId> =
@@ -55,8 +60,8 @@ impl Structure {
         unnamed.into_iter().filter_map(|file| Some((file, self.tables.remove(&file)?))).collect()
     }
 
-    /// Opens the fragments that are named and not open yet.
-    pub fn open_rest(&mut self, files: &Files) -> Result<()> {
+    /// Opens all listed fragments that are not open yet.
+    pub fn open_rest(&mut self, files: &DataFiles) -> Result<()> {
         let named = self.manifest.files();
         named.into_iter().try_for_each(|file| open(&mut self.tables, file, &self.manifest, files))
     }

@@ -1,5 +1,5 @@
-//! The life of a slice on a node: states 0 to 7 of the tablet server's notes, and what each does with
-//! the requests that come meanwhile.
+//! Load states of an index on a node: states 0 to 7 of the tablet server's notes, and the answer of
+//! each state to requests.
 //!
 //! ```text
 //! Unknown ─Load─▶ ReadingManifest ─▶ ReplayingLog ─▶ SavingManifest ─▶ LoadingFragments ─▶ Active
@@ -7,83 +7,82 @@
 //!    └───────────────────────────── SavingLast ◀─MemoryFlushed─ ReadOnly ◀─────Unload─────┘
 //! ```
 //!
-//! Why the order is safe: nothing is acknowledged before the manifest that names this node's log is
-//! durable (3 → 4), so a crash at any time finds a manifest that says where everything is; and the
-//! manifest without that log is written (7 → 0) only when the fragments have all of it. Whether what was
-//! applied is durable is not a slice's to say: the log is the node's, and told for whole buckets.
+//! Why this order is safe: no write is acknowledged before the manifest that names this node's log
+//! is durable (3 → 4), so a crash at any time finds a manifest that says where everything is. The
+//! manifest without that log is written (7 → 0) only when the fragments hold everything. A single
+//! index never says whether an epoch is durable: the node has one log, and durability is reported
+//! for whole buckets.
 //!
-//! A load that cannot go on stays where it is. This file only decides; `loading` does the work.
+//! A load that fails stays in its state. This file only decides; `recover/load.rs` does the work.
 
 use proto::{Error, Result};
 
 use crate::read::slice_fragments::Unopened;
 
-/// Where a slice is in its life.
+/// State of an index in its life on this node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LoadState {
-    /// 0: it is not here.
+    /// 0: the index is not here.
     #[default]
     Unknown,
     /// 1: a placeholder; the manifest is being read.
     ReadingManifest,
     /// 2: the fragments are known; the log that the manifest names is being replayed.
     ReplayingLog,
-    /// 3: the log is replayed; the manifest that says that the slice is here, and in this log, is being
-    /// saved.
+    /// 3: the log is replayed; the manifest that names the index and this log is being saved.
     SavingManifest,
     /// 4: that manifest is synced; the fragments are being opened.
     LoadingFragments,
-    /// 5: it is served.
+    /// 5: the index is served.
     Active,
-    /// 6: it is being unloaded; what is in memory is written to fragments.
+    /// 6: the index is being unloaded; memory is written to fragments.
     ReadOnly,
-    /// 7: all is in fragments and readers are disconnected; the manifest that needs no log is being
-    /// saved.
+    /// 7: everything is in fragments and readers are disconnected; the manifest without the log is
+    /// being saved.
     SavingLast,
 }
 
-/// What moves a slice on.
+/// Event that moves an index to its next state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadEvent {
-    /// The node is told to load it.
+    /// The node is told to load the index.
     Load,
-    /// Its manifest is read.
+    /// The manifest was read.
     ManifestRead,
-    /// The log is replayed.
+    /// The log was replayed.
     LogReplayed,
-    /// The manifest is synced.
+    /// The manifest was synced.
     ManifestSaved,
-    /// The fragments are open.
+    /// The fragments were opened.
     FragmentsLoaded,
-    /// The node is told to unload it.
+    /// The node is told to unload the index.
     Unload,
-    /// What was in memory is in synced fragments.
+    /// Memory was written to synced fragments.
     MemoryFlushed,
 }
 
-/// What somebody wants of a slice.
+/// Kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadRequest {
-    /// Rows.
+    /// Read rows.
     Read,
-    /// To apply an epoch.
+    /// Apply an epoch.
     Write,
 }
 
-/// What becomes of a request.
+/// Answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It is served now.
+    /// Serve the request now.
     Serve,
-    /// It waits, and is answered again in the next state.
+    /// Let the request wait for the next state.
     Defer,
-    /// It is an error.
+    /// Refuse the request with an error.
     Refuse,
 }
 
 impl LoadState {
-    /// The state after an event; an error if the event cannot happen in this state, and nothing is
-    /// changed.
+    /// Returns the state after an event; an error if the event is impossible in this state.
     pub fn after(self, event: LoadEvent) -> Result<Self> {
         use LoadEvent::*;
         match (self, event) {
@@ -95,26 +94,28 @@ impl LoadState {
             (Self::Active, Unload) => Ok(Self::ReadOnly),
             (Self::ReadOnly, MemoryFlushed) => Ok(Self::SavingLast),
             (Self::SavingLast, ManifestSaved) => Ok(Self::Unknown),
-            _ => Err(Error::internal(format!("{event:?} in the state {self:?} of a slice"))),
+            _ => Err(Error::internal(format!(
+                "load event {event:?} is impossible in load state {self:?}"
+            ))),
         }
     }
 
-    /// Is it on its way to be served?
+    /// True in the states between absent and served.
     pub fn is_loading(self) -> bool {
         (Self::ReadingManifest..=Self::LoadingFragments).contains(&self)
     }
 
-    /// What becomes of fragments that are not open in this state.
+    /// Treatment of fragments that are not open in this state.
     pub fn unopened(self) -> Unopened {
         if self.is_loading() { Unopened::LeftOut } else { Unopened::Missing }
     }
 
-    /// What becomes of a request.
+    /// Answer to a request in this state.
     pub fn answer(self, request: LoadRequest) -> Answer {
         match (self, request) {
             (Self::Unknown, _) => Answer::Refuse,
             (Self::ReadingManifest | Self::ReplayingLog | Self::SavingManifest, _) => Answer::Defer,
-            // The manifest names this log: what goes into it is found again.
+            // Writes are safe here: the manifest names this log, so a replay finds them.
             (Self::LoadingFragments, LoadRequest::Read) => Answer::Defer,
             (Self::LoadingFragments, LoadRequest::Write) => Answer::Serve,
             (Self::Active, _) => Answer::Serve,

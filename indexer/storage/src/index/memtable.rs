@@ -1,14 +1,14 @@
-//! The newest part of the back index, in memory: document → what it has in each slice, found by the
-//! hash of the document's id.
+//! The newest part of the back index, in memory: for each document its states by slice, found by
+//! the hash of the document's id.
 //!
-//! States are appended to an arena of chunks and never changed; a later state of a document points to
-//! the one before it. The hash table holds 32 bits of a document's hash and the place of its newest
-//! state, so a look-up seldom touches a wrong one, and growing the table touches none.
+//! States are appended to an arena of chunks and never change. A later state of a document points
+//! to the one before. The hash table holds 32 bits of a document's hash and the place of its newest
+//! state. So a look-up rarely touches a wrong state, and growing the table touches none.
 //!
 //! ```text
 //! record := before:u32 slice:u16 len(id) epoch-base len(state)  id state       (integers LEB128)
 //! ```
-//! A place is the number of a chunk and an offset in it; zero is no place.
+//! A place is a chunk number and an offset in the chunk; 0 is no place.
 
 use std::cmp::Ordering;
 use std::hint::black_box;
@@ -19,45 +19,46 @@ use proto::rpc::varint::put_varint;
 
 use crate::rows::bytes::{common, head_of};
 
-/// Bytes of the first chunk; each is twice as large as the one before,
+/// Size of the first chunk. Each further chunk is twice as large, up to `CHUNK_BYTES`.
 const CHUNK_BYTES_MIN: usize = 4 << 10;
-/// up to this; a state that is larger has a chunk of its own.
+/// Size of the largest regular chunk. A larger state gets a chunk of its own.
 const CHUNK_BYTES: usize = 1 << 20;
 const CHUNK_BITS: u32 = 20;
-/// Above so many chunks it is full: half of what can be told apart, the rest is for the epoch at hand.
+/// Number of chunks at which the table is full. It is half of what places can address; the rest is
+/// room for the current epoch.
 const CHUNKS_MAX: usize = 1 << (31 - CHUNK_BITS);
 /// Memory that sorting takes per state.
 pub const SORT_BYTES: u64 = 28;
-/// So many states are read at a time in their order.
+/// Number of sorted states that are read at a time.
 const BATCH: usize = 32;
-/// Most bytes of a state besides its id and its value.
+/// Maximum size of a state's header.
 const HEADER_BYTES_MAX: usize = 36;
 
-/// States of documents, by id.
+/// States of documents, by document.
 #[derive(Debug, Default)]
 pub struct BackMemtable {
     places: HashTable<(u32, u32)>,
     chunks: Vec<Vec<u8>>,
     bytes: usize,
-    /// The first epoch; others are stored relative to it.
+    /// First epoch; others are stored relative to it.
     base: Epoch,
     states: u64,
-    /// A bit for each slice that has states.
+    /// One bit for each slice that has states.
     slices: Vec<u64>,
 }
 
-/// A state of a document in one slice.
+/// State of a document in one slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackState<'a> {
     /// The slice.
     pub slice: SliceNo,
     /// The document's id.
     pub id: &'a [u8],
-    /// Since when.
+    /// Epoch from which the state holds.
     pub epoch: Epoch,
-    /// Its packed entries; none if it is gone.
+    /// Packed entries; empty if the document has none.
     pub state: &'a [u8],
-    /// The place of the state before, of the same document in any slice.
+    /// Place of the previous state of the same document, in any slice.
     before: u32,
 }
 
@@ -66,33 +67,33 @@ fn short(hash: u64) -> u32 {
 }
 
 impl BackMemtable {
-    /// Is it empty?
+    /// True if there are no states.
     pub fn is_empty(&self) -> bool {
         self.states == 0
     }
 
-    /// Has it a state in a slice?
+    /// True if a slice has states.
     pub fn has(&self, slice: SliceNo) -> bool {
         let word = self.slices.get(usize::from(slice.0) / 64);
         word.is_some_and(|word| word >> (slice.0 % 64) & 1 == 1)
     }
 
-    /// How many states it has.
+    /// Number of states.
     pub fn states(&self) -> u64 {
         self.states
     }
 
-    /// Bytes of memory.
+    /// Memory in use, in bytes.
     pub fn size(&self) -> usize {
         self.bytes + self.places.capacity() * 9 * 8 / 7
     }
 
-    /// Has it as many states as places can tell apart?
+    /// True if the table should take no further epoch.
     pub fn is_full(&self) -> bool {
         self.chunks.len() >= CHUNKS_MAX
     }
 
-    /// Appends the state that a document has in a slice from an epoch on.
+    /// Appends the state of a document in a slice from an epoch on.
     pub fn set(&mut self, hash: u64, id: &[u8], slice: SliceNo, epoch: Epoch, state: &[u8]) {
         if self.states == 0 {
             self.base = epoch;
@@ -126,11 +127,12 @@ impl BackMemtable {
         }
     }
 
-    /// Where the next state of at most so many bytes will be.
+    /// Place of the next state, of at most `bytes` bytes.
     fn next_place(&mut self, bytes: usize) -> u32 {
         let fits = self.chunks.last().is_some_and(|last| last.len() + bytes <= last.capacity());
         if !fits {
-            // Small at first: there may be thousands of indexes with little to remember.
+            // The first chunks are small, because a node can have thousands of indexes with few
+            // states.
             let size = CHUNK_BYTES.min(CHUNK_BYTES_MIN << self.chunks.len().min(20));
             self.chunks.push(Vec::with_capacity(bytes.max(size)));
             self.bytes += bytes.max(size);
@@ -139,14 +141,14 @@ impl BackMemtable {
         (self.chunks.len() as u32) << CHUNK_BITS | used as u32
     }
 
-    /// Has the processor load what [`Self::set`] will look at for some documents, side by side.
+    /// Makes the processor load what [`Self::set`] will read for several documents, in parallel.
     pub fn prefetch(&self, hashes: impl Iterator<Item = u64>) {
         for hash in hashes.map(short) {
             black_box(self.places.find(spread(hash), |(other, _)| *other == hash));
         }
     }
 
-    /// Has the processor load a state.
+    /// Makes the processor load a state.
     fn touch(&self, place: u32) {
         let chunk = self.chunks.get(((place >> CHUNK_BITS) as usize).wrapping_sub(1));
         let at = (place & ((1 << CHUNK_BITS) - 1)) as usize;
@@ -157,7 +159,7 @@ impl BackMemtable {
         Some(read(&self.chunks, self.base, place)?.0)
     }
 
-    /// The states of a document, the newest first, in whichever slices.
+    /// States of a document in all slices, newest first.
     pub fn history(&self, hash: u64, id: &[u8]) -> impl Iterator<Item = BackState<'_>> {
         let short = short(hash);
         let same = |(other, at): &(u32, u32)| {
@@ -171,12 +173,12 @@ impl BackMemtable {
         })
     }
 
-    /// The newest state of a document in a slice.
+    /// Newest state of a document in a slice.
     pub fn newest(&self, hash: u64, id: &[u8], slice: SliceNo) -> Option<BackState<'_>> {
         self.history(hash, id).find(|state| state.slice == slice)
     }
 
-    /// All states with their places, in the order in which they came.
+    /// All states with their places, in the order of arrival.
     fn all(&self) -> impl Iterator<Item = (u32, BackState<'_>)> {
         (1..).zip(&self.chunks).flat_map(move |(chunk, bytes)| {
             let mut at = 0;
@@ -189,7 +191,7 @@ impl BackMemtable {
         })
     }
 
-    /// All states by slice, id, and the newest first.
+    /// All states by slice, id, and newest first.
     pub fn sorted(&self) -> Sorted<'_> {
         let mut shared: Option<&[u8]> = None;
         for (_, BackState { id, .. }) in self.all() {
@@ -197,7 +199,8 @@ impl BackMemtable {
             shared = Some(&id[..len]);
         }
         let skip = shared.map_or(0, <[u8]>::len);
-        // Slices and the heads of ids decide nearly all; the ids themselves are far away in memory.
+        // Slices and the heads of ids decide almost always; the ids themselves are far away in
+        // memory.
         let mut all = Vec::with_capacity(self.states as usize);
         all.extend(
             self.all().map(|(place, state)| (state.slice, head_of(&[&state.id[skip..]]), place)),
@@ -213,7 +216,7 @@ impl BackMemtable {
         Sorted { table: self, places, at: 0, batch: Vec::with_capacity(BATCH) }
     }
 
-    /// Takes in the states of another one up to an epoch, all of them newer than its own.
+    /// Appends the states of another table up to an epoch. They must be newer than the states here.
     pub fn append(&mut self, newer: &Self, up_to: Epoch) {
         let states: Vec<_> = newer.sorted().filter(|state| state.epoch <= up_to).collect();
         for state in states.into_iter().rev() {
@@ -223,13 +226,13 @@ impl BackMemtable {
     }
 }
 
-/// The states of a table in their order. They lie anywhere in memory: some are read at a time, so that
-/// the processor loads them side by side.
+/// The states of a table in order. They are scattered in memory, so several are read at a time and
+/// the processor loads them in parallel.
 pub struct Sorted<'a> {
     table: &'a BackMemtable,
     places: Vec<u32>,
     at: usize,
-    /// The next ones, the last first.
+    /// Next states, in reverse.
     batch: Vec<BackState<'a>>,
 }
 
@@ -247,7 +250,7 @@ impl<'a> Iterator for Sorted<'a> {
     }
 }
 
-/// The state at a place, and the bytes of its record.
+/// Decodes the state at a place; also returns the length of its record.
 #[inline]
 fn read(chunks: &[Vec<u8>], base: Epoch, place: u32) -> Option<(BackState<'_>, usize)> {
     let chunk = chunks.get(((place >> CHUNK_BITS) as usize).checked_sub(1)?)?;
@@ -264,7 +267,8 @@ fn read(chunks: &[Vec<u8>], base: Epoch, place: u32) -> Option<(BackState<'_>, u
     Some((BackState { slice, id, epoch, state, before }, record.len() - rest.len()))
 }
 
-/// The table takes the upper bits for its tags and the lower ones for places; 32 are spread over both.
+/// Spreads 32 bits over 64: the hash table uses the upper bits as tags and the lower bits as
+/// places.
 fn spread(short: u32) -> u64 {
     u64::from(short).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

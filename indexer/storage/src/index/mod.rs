@@ -1,4 +1,4 @@
-//! One index on this node.
+//! The state of one index on this node.
 
 pub(crate) mod backfill;
 pub(crate) mod fragment_lists;

@@ -1,6 +1,7 @@
-//! What only the writer of an index touches, under its lock, and the figures that are published whenever
-//! the lock is let go: heartbeats and who waits for room ask for them on async threads, and never wait
-//! for an epoch that is being applied.
+//! State of an index's writer, and its lock-free statistics.
+//!
+//! The statistics are published whenever the writer's lock is released. Heartbeats and waiters for
+//! memory read them on async threads, so they never wait for an epoch in progress.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
@@ -13,78 +14,79 @@ use proto::model::ids::{Epoch, SliceNo};
 use crate::index::memtable::BackMemtable;
 use crate::log::lsn::Lsn;
 use crate::manifest::index_manifest::IndexManifest;
-use crate::read::index_version::Visible;
-use crate::retention::Protected;
+use crate::read::index_version::IndexVersion;
+use crate::retention::RetainedEpochs;
 
-/// In a figure: there is none.
+/// Stands for "none" in an atomic statistic.
 const NONE: u64 = u64::MAX;
 
-/// What only the writer touches.
+/// State that only the writer changes, under its lock.
 #[derive(Default)]
-pub struct Writer {
-    /// The newest states of the back index.
+pub struct WriterState {
+    /// Newest states of the back index.
     pub memtable: BackMemtable,
-    /// Those that a flush is writing.
+    /// States that a flush is writing.
     pub frozen: Option<Arc<BackMemtable>>,
-    /// So many of the oldest runs are being written by a flush.
+    /// Number of the oldest runs that a flush is writing.
     pub frozen_runs: usize,
-    /// Entries at the newest epoch, by slice.
+    /// Number of entries at the newest epoch, by slice.
     pub entries: BTreeMap<SliceNo, i64>,
-    /// Of these slices, which have arrived from elsewhere, the source's count is told until they are counted
-    /// here: a manifest does not say it. After a crash it is not known until they are loaded.
+    /// Arrived slices that were not counted yet. Their number of entries is what the source
+    /// reported; a manifest does not contain it. After a crash it is unknown until the slice is
+    /// loaded.
     pub uncounted: BTreeSet<SliceNo>,
-    /// The newest epoch that was applied, or is in the fragments.
+    /// Newest epoch that was applied or is in the fragments.
     pub applied: Epoch,
-    /// What merges must keep, as the newest epoch said.
-    pub protected: Protected,
-    /// What is in memory came with this epoch and later ones, whose records begin here in the log.
+    /// Epochs that merges must retain, as of the newest epoch.
+    pub retained: RetainedEpochs,
+    /// Oldest epoch in memory, and the LSN of its record.
     pub unflushed: Option<(Epoch, Lsn)>,
-    /// The same of what a flush is writing.
+    /// The same for what a flush is writing.
     pub frozen_unflushed: Option<(Epoch, Lsn)>,
-    /// The index is being built: each document that an epoch speaks of is remembered.
-    pub building: bool,
-    /// A merge in the background reads some of the runs.
-    pub merging: bool,
+    /// True during a build: every document of an epoch is remembered.
+    pub is_building: bool,
+    /// True while a merge in the background reads some of the runs.
+    pub is_merging: bool,
 }
 
-impl Writer {
-    /// Of an index of which nothing is in memory.
-    pub fn of(manifest: &IndexManifest) -> Self {
+impl WriterState {
+    /// The writer of an index that has nothing in memory.
+    pub fn from_manifest(manifest: &IndexManifest) -> Self {
         let whole = manifest.floor.is_some();
         let unknown = |slice: &&SliceNo| whole && !manifest.entries.contains_key(slice);
         Self {
             entries: manifest.entries.iter().map(|(slice, n)| (*slice, *n as i64)).collect(),
             uncounted: manifest.slices.keys().filter(unknown).copied().collect(),
             applied: manifest.flushed,
-            protected: manifest.reach().unwrap_or_default(),
+            retained: manifest.reach().unwrap_or_default(),
             ..Self::default()
         }
     }
 
-    /// Where the log begins to be needed for what is in memory, and since which epoch. An index that is
-    /// being built does not need it: a crash begins the build anew.
+    /// Oldest epoch in memory and the LSN from which the log is needed. A build needs no log,
+    /// because it starts again after a crash.
     fn needs_log(&self) -> Option<(Epoch, Lsn)> {
         match (self.frozen_unflushed, self.unflushed) {
-            _ if self.building => None,
+            _ if self.is_building => None,
             (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.min(other.1))),
             (one, other) => one.or(other),
         }
     }
 
-    /// A slice has arrived, of which its source says how many entries it has.
-    pub fn tell(&mut self, slice: SliceNo, entries: u64) {
+    /// Sets the number of entries that the source of an arrived slice reported.
+    pub fn set_reported_entries(&mut self, slice: SliceNo, entries: u64) {
         self.entries.insert(slice, entries as i64);
         self.uncounted.insert(slice);
     }
 
-    /// Is anything of a slice in memory?
-    pub fn has(&self, slice: SliceNo, visible: &Visible) -> bool {
-        visible.runs.iter().any(|run| run.index.section(slice).is_some())
+    /// True if memory holds anything of a slice.
+    pub fn has(&self, slice: SliceNo, version: &IndexVersion) -> bool {
+        version.runs.iter().any(|run| run.index.section(slice).is_some())
             || self.memtable.has(slice)
             || self.frozen.as_ref().is_some_and(|frozen| frozen.has(slice))
     }
 
-    /// After a flush that failed: what it was to write stays in memory, frozen, for the next one.
+    /// Ends a failed flush: what it froze stays in memory for the next flush.
     pub fn thaw(&mut self) {
         self.frozen_runs = 0;
         self.unflushed = match (self.frozen_unflushed.take(), self.unflushed) {
@@ -94,9 +96,9 @@ impl Writer {
     }
 }
 
-/// What is known of a writer without its lock, as of the last time it was let go.
+/// Lock-free statistics of one index, as of the last release of the writer's lock.
 #[derive(Debug)]
-pub struct Figures {
+pub struct IndexStats {
     unflushed_epoch: AtomicU64,
     unflushed_lsn: AtomicU64,
     applied: AtomicU64,
@@ -105,10 +107,10 @@ pub struct Figures {
     entries: ArcSwap<BTreeMap<SliceNo, i64>>,
 }
 
-impl Figures {
-    /// Those of a new writer.
-    pub fn of(writer: &Writer) -> Self {
-        let figures = Self {
+impl IndexStats {
+    /// Statistics of a new writer.
+    pub fn from_writer(writer: &WriterState) -> Self {
+        let stats = Self {
             unflushed_epoch: AtomicU64::new(NONE),
             unflushed_lsn: AtomicU64::new(NONE),
             applied: AtomicU64::new(0),
@@ -116,11 +118,11 @@ impl Figures {
             full: AtomicBool::new(false),
             entries: ArcSwap::default(),
         };
-        figures.publish(writer);
-        figures
+        stats.publish(writer);
+        stats
     }
 
-    fn publish(&self, writer: &Writer) {
+    fn publish(&self, writer: &WriterState) {
         let (epoch, lsn) = writer.needs_log().map_or((NONE, NONE), |(epoch, lsn)| (epoch.0, lsn));
         self.unflushed_epoch.store(epoch, Ordering::Release);
         self.unflushed_lsn.store(lsn, Ordering::Release);
@@ -134,19 +136,19 @@ impl Figures {
         }
     }
 
-    /// The oldest epoch whose changes are in memory and in the log alone.
+    /// Oldest epoch whose changes are only in memory and in the log.
     pub fn unflushed_epoch(&self) -> Option<Epoch> {
         let epoch = self.unflushed_epoch.load(Ordering::Acquire);
         (epoch != NONE).then_some(Epoch(epoch))
     }
 
-    /// Where the log begins to be needed.
+    /// LSN from which the log is needed.
     pub fn needs_log_from(&self) -> Option<Lsn> {
         let lsn = self.unflushed_lsn.load(Ordering::Acquire);
         (lsn != NONE).then_some(lsn)
     }
 
-    /// The newest epoch that was applied, or is in the fragments.
+    /// Newest epoch that was applied or is in the fragments.
     pub fn applied(&self) -> Epoch {
         Epoch(self.applied.load(Ordering::Acquire))
     }
@@ -156,46 +158,46 @@ impl Figures {
         self.memtable_bytes.load(Ordering::Acquire)
     }
 
-    /// Has it as much in memory as it can tell apart?
+    /// True if the memtable should take no further epoch.
     pub fn is_full(&self) -> bool {
         self.full.load(Ordering::Acquire)
     }
 
-    /// Entries at the newest epoch, by slice.
+    /// Number of entries at the newest epoch, by slice.
     pub fn entries(&self) -> Arc<BTreeMap<SliceNo, i64>> {
         self.entries.load_full()
     }
 }
 
-/// The writer, as long as it is locked.
+/// The locked writer; publishes the statistics when dropped.
 pub struct WriterGuard<'a> {
-    writer: MutexGuard<'a, Writer>,
-    figures: &'a Figures,
+    writer: MutexGuard<'a, WriterState>,
+    stats: &'a IndexStats,
 }
 
 impl<'a> WriterGuard<'a> {
-    /// Publishes the figures when it goes.
-    pub fn new(writer: MutexGuard<'a, Writer>, figures: &'a Figures) -> Self {
-        Self { writer, figures }
+    /// Wraps the locked state.
+    pub fn new(writer: MutexGuard<'a, WriterState>, stats: &'a IndexStats) -> Self {
+        Self { writer, stats }
     }
 }
 
 impl Deref for WriterGuard<'_> {
-    type Target = Writer;
+    type Target = WriterState;
 
-    fn deref(&self) -> &Writer {
+    fn deref(&self) -> &WriterState {
         &self.writer
     }
 }
 
 impl DerefMut for WriterGuard<'_> {
-    fn deref_mut(&mut self) -> &mut Writer {
+    fn deref_mut(&mut self) -> &mut WriterState {
         &mut self.writer
     }
 }
 
 impl Drop for WriterGuard<'_> {
     fn drop(&mut self) {
-        self.figures.publish(&self.writer);
+        self.stats.publish(&self.writer);
     }
 }

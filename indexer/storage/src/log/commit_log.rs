@@ -1,4 +1,4 @@
-//! The log as its callers have it.
+//! The commit log, as callers see it.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -10,27 +10,27 @@ use tokio::sync::{Notify, watch};
 use crate::log::format::RECORD_BYTES_MAX;
 use crate::log::lsn::Lsn;
 use crate::log::options::LogOptions;
-use crate::log::pending::Pending;
+use crate::log::pending::PendingRecords;
 use crate::log::recover;
 use crate::log::segment::Segments;
-use crate::log::shared::{Durable, Shared};
-use crate::log::tail::Tail;
-use crate::log::writer::Writer;
+use crate::log::shared::{Durable, LogState};
+use crate::log::tail::TailSegment;
+use crate::log::writer::LogWriter;
 
-/// Appenders wait while more than this waits to be written: a disk that is slower than that for long
-/// must slow the stream, and not fill the memory.
+/// Bytes of pending records above which appenders wait: a slow disk must slow the stream down
+/// instead of filling the memory.
 pub(super) const PENDING_BYTES_MAX: usize = 64 << 20;
 
-/// The log, open for appending. Dropping it stops the writer, waiting for a write that is on its way;
-/// what was not yet durable may be lost.
+/// The log, open for appending. Dropping the log stops the writer after the write in progress;
+/// records that are not durable may be lost.
 pub struct CommitLog {
-    shared: Arc<Shared>,
+    shared: Arc<LogState>,
     _writer: Task,
 }
 
 impl CommitLog {
-    /// Opens or creates the log in a directory and hands each of its records to `replay`, in order,
-    /// with the LSN at which it ends. Blocks.
+    /// Opens or creates the log in a directory. Passes each record and the LSN of its end to
+    /// `replay`, in order. Blocks the thread.
     pub fn open(
         env: &Env,
         dir: &Path,
@@ -38,11 +38,11 @@ impl CommitLog {
         replay: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
     ) -> Result<Self> {
         let found = recover::recover(&*env.fs, dir, replay)?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(LogState {
             env: env.clone(),
             dir: dir.to_path_buf(),
             record_bytes_max: options.record_bytes_max.min(RECORD_BYTES_MAX),
-            pending: Mutex::new(Pending {
+            pending: Mutex::new(PendingRecords {
                 bytes: Vec::new(),
                 end: found.end,
                 data_end: found.data_end,
@@ -54,24 +54,24 @@ impl CommitLog {
             wake_appenders: Notify::new(),
             durable: watch::Sender::new(Durable { lsn: found.end, failed: None }),
             segments: Segments::new(found.bases),
-            tail: Mutex::new(Tail::new(found.tail, options.segment_bytes, found.end)),
+            tail: Mutex::new(TailSegment::new(found.tail, options.segment_bytes, found.end)),
         });
-        let writer = Writer::new(Arc::clone(&shared), options.sync);
+        let writer = LogWriter::new(Arc::clone(&shared), options.sync);
         Ok(Self { shared, _writer: env.spawn("commit-log", writer.run()) })
     }
 
-    /// Appends a record and says where it ends; waits while too much is pending. It is durable when
-    /// [`Self::durable`] has reached that place. `OverLimit` where it is too long.
+    /// Appends a record and returns the LSN of its end; waits while too much is pending. The record
+    /// is durable once [`Self::durable`] reaches that LSN. `OverLimit` if the record is too long.
     pub async fn append(&self, payload: &[u8]) -> Result<Lsn> {
         self.append_parts(&[payload]).await
     }
 
-    /// As [`Self::append`], for a payload in parts: each is copied once, into the group.
+    /// Like [`Self::append`], for a payload in parts; each part is copied once.
     pub async fn append_parts(&self, parts: &[&[u8]]) -> Result<Lsn> {
         let len: usize = parts.iter().map(|part| part.len()).sum();
         let most = self.shared.record_bytes_max;
         if len > most {
-            let message = format!("a log record of {len} bytes, {most} are the most");
+            let message = format!("log record of {len} bytes exceeds the limit of {most} bytes");
             return Err(Error::new(ErrorCode::OverLimit, message));
         }
         let crc = parts.iter().fold(0, |crc, part| crc32c::crc32c_append(crc, part));
@@ -93,7 +93,7 @@ impl CommitLog {
         }
     }
 
-    /// Where the last record ends, or the mark behind it.
+    /// LSN of the end of the last record or mark.
     pub fn end(&self) -> Lsn {
         self.shared.pending().end
     }
@@ -103,13 +103,12 @@ impl CommitLog {
         self.shared.pending().bytes.len() as u64
     }
 
-    /// How far the log is durable, to be watched. Watching makes nothing durable:
-    /// see [`SyncPolicy::OnDemand`].
+    /// Watches how far the log is durable. Watching does not sync, see [`crate::log::SyncPolicy::OnDemand`].
     pub fn durable(&self) -> watch::Receiver<Durable> {
         self.shared.durable.subscribe()
     }
 
-    /// Waits until a place is durable, and has the log synced for it.
+    /// Syncs the log up to an LSN, and waits for it.
     pub async fn wait_durable(&self, lsn: Lsn) -> Result<()> {
         let mut durable = self.durable();
         {
@@ -127,14 +126,14 @@ impl CommitLog {
         }
     }
 
-    /// Makes all that was appended before durable.
+    /// Makes all records durable that were appended before the call.
     pub async fn sync(&self) -> Result<()> {
         let data_end = self.shared.pending().data_end;
         self.wait_durable(data_end).await
     }
 
-    /// Nobody needs the records that end at or before `lsn` any more: removes the segments that hold
-    /// no others, but never the last. Blocks.
+    /// Removes the segments whose records all end at or before `lsn`, except the last segment.
+    /// Blocks the thread.
     pub fn release(&self, lsn: Lsn) -> Result<()> {
         self.shared.segments.release(&*self.shared.env.fs, &self.shared.dir, lsn)
     }
@@ -147,7 +146,7 @@ impl CommitLog {
 
 impl Drop for CommitLog {
     fn drop(&mut self) {
-        // A write that runs on a thread of its own must not meet the next one who opens the files.
+        // Waits for a write in progress, which must not overlap with the next opening of the files.
         self.shared.tail().close();
     }
 }

@@ -1,5 +1,5 @@
-//! A crash in every operation of a log that rolls and releases, and in its recovery too: what was
-//! durable comes back, in order, and nothing but what was appended.
+//! Crashes in every operation of a log that rolls and releases, and in its recovery: durable
+//! records come back, in order, and nothing that was not appended.
 
 use std::path::PathBuf;
 
@@ -8,18 +8,18 @@ use proto::env::{Env, Random as _, sim};
 
 use super::*;
 
-/// What the log must have: the records of all lives, by where they end.
+/// What the log must hold: the records of all lives, by their ends.
 #[derive(Default)]
 struct Model {
     appended: Vec<(Lsn, Vec<u8>)>,
-    /// All up to here must come back.
+    /// All records up to here must come back.
     durable: Lsn,
     /// Records that end at or before this need not come back.
     released: Lsn,
 }
 
 impl Model {
-    /// Compares with what was replayed, and forgets what the crash took.
+    /// Compares with the replayed records, and forgets the records that the crash took.
     fn check(&mut self, replayed: &[(Lsn, Vec<u8>)], seen: &str) {
         let first = replayed.first().map_or(Lsn::MAX, |(lsn, _)| *lsn);
         let from = self.appended.partition_point(|(lsn, _)| *lsn < first);
@@ -39,7 +39,7 @@ impl Model {
 struct Run {
     env: Env,
     fs: sim::SimFs,
-    /// Of the workload alone: the crashes have their own.
+    /// Random numbers of the workload alone; the crashes have their own.
     random: SystemRandom,
     options: LogOptions,
     model: Model,
@@ -71,7 +71,7 @@ impl Run {
         match opened {
             Ok(log) => {
                 self.model.check(&replayed, seen);
-                // What was replayed is synced.
+                // Replayed records are synced.
                 self.model.durable = self.model.durable.max(log.end());
                 Some(log)
             }
@@ -83,7 +83,7 @@ impl Run {
         }
     }
 
-    /// Appends, waits and releases until the machine goes down, or for long enough.
+    /// Appends, waits and releases until the machine goes down, or for `steps` steps.
     async fn work(&mut self, log: &CommitLog, steps: u64) {
         for _ in 0..steps {
             let len = match self.below(4) {
@@ -116,8 +116,8 @@ impl Run {
     }
 }
 
-/// Runs two lives; the machine goes down at `at` in the first, and (as often as that hits) in the
-/// recoveries after it. Returns how many operations the first life took.
+/// Runs two lives. The machine goes down at `at` in the first, and in the recoveries after it as
+/// long as that hits. Returns the number of operations of the first life.
 async fn lives(seed: u64, at: Option<u64>) -> u64 {
     let mut run = Run::new(seed);
     if let Some(at) = at {
@@ -134,7 +134,7 @@ async fn lives(seed: u64, at: Option<u64>) -> u64 {
     }
     for recovery in 1.. {
         run.fs.restart();
-        // Recovery goes down ever later, until it does not.
+        // Each recovery goes down later than the one before, until one survives.
         run.fs.crash_at(run.fs.operations() + recovery);
         let Some(log) = run.open(&seen) else { continue };
         run.work(&log, 5).await;

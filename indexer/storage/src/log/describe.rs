@@ -1,4 +1,4 @@
-//! What is in a segment file, for `sextant inspect log`.
+//! Description of a segment file for `sextant inspect log`.
 
 use std::path::Path;
 
@@ -8,60 +8,61 @@ use serde::Serialize;
 
 use crate::log::format::{SEGMENT_HEADER_BYTES, parse_segment_header};
 use crate::log::lsn::Lsn;
-use crate::log::reader::{Found, SegmentReader};
+use crate::log::reader::{FoundRecord, SegmentReader};
 
-/// What of a record is right.
+/// Condition of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordState {
-    /// All of it.
+    /// The record is valid.
     Ok,
-    /// Its header; the payload is damaged or cut short.
+    /// The header is valid; the payload is damaged or cut short.
     BadPayload,
-    /// Nothing: bytes up to the next header that is right, or to the end.
+    /// No header is valid up to the next valid one, or to the end of the file.
     Unreadable,
 }
 
-/// One record, or a damaged part of the file.
+/// A record, or a damaged part of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RecordInfo {
-    /// Its place in the file.
+    /// Offset in the file.
     pub offset: u64,
-    /// Its place in the log.
+    /// Place in the log.
     pub lsn: Lsn,
     /// Bytes of the payload, or of the unreadable part.
     pub bytes: u64,
-    /// How far the log was known to be durable when it was written.
+    /// How far the log was durable when the record was written.
     pub durable: Option<Lsn>,
-    /// Is it a mark, which only says how far the log is durable?
+    /// True for a mark, which only says how far the log is durable.
     pub mark: bool,
-    /// What of it is right.
+    /// Condition of the record.
     pub state: RecordState,
 }
 
 /// A segment as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SegmentInfo {
-    /// Where it begins.
+    /// LSN of the beginning.
     pub base: Lsn,
-    /// Where it ends.
+    /// LSN of the end.
     pub end: Lsn,
-    /// Whole records, without the marks.
+    /// Number of valid records, without marks.
     pub records: u64,
     /// Bytes of their payloads.
     pub payload_bytes: u64,
-    /// Damaged parts; a crash leaves some at the end of the last segment, which opening the log cuts
-    /// off.
+    /// Number of damaged parts. After a crash the end of the last segment may be damaged; opening
+    /// the log cuts it off.
     pub damaged: u64,
 }
 
-/// Hands each record of a segment file to `each`, also those behind damage, and sums up. Blocks.
+/// Passes each record of a segment file to `each`, also behind damage, and returns a summary.
+/// Blocks the thread.
 pub fn describe(env: &Env, path: &Path, each: &mut dyn FnMut(&RecordInfo)) -> Result<SegmentInfo> {
     let reading = |error: Error| error.context(format!("reading {}", path.display()));
     let mut walk = || {
         let file = env.fs.open(path, OpenMode::Read)?;
         if file.len()? < SEGMENT_HEADER_BYTES as u64 {
-            return Err(Error::new(ErrorCode::Corrupt, "it ends within its header"));
+            return Err(Error::new(ErrorCode::Corrupt, "the file ends within the segment header"));
         }
         let mut header = [0; SEGMENT_HEADER_BYTES];
         file.read_exact_at(&mut header, 0)?;
@@ -88,13 +89,13 @@ pub fn describe(env: &Env, path: &Path, each: &mut dyn FnMut(&RecordInfo)) -> Re
     walk().map_err(reading)
 }
 
-/// What stands at a place, and where the next thing stands.
+/// Describes what is at an LSN, and returns where the next part begins.
 fn next_record(reader: &mut SegmentReader, lsn: Lsn) -> Result<(RecordInfo, Lsn)> {
     let offset = reader.offset(lsn);
     let (state, header) = match reader.read(lsn)? {
-        Found::Record(header, _) => (RecordState::Ok, Some(header)),
-        Found::BadPayload(header) => (RecordState::BadPayload, Some(header)),
-        Found::BadHeader => (RecordState::Unreadable, None),
+        FoundRecord::Record(header, _) => (RecordState::Ok, Some(header)),
+        FoundRecord::BadPayload(header) => (RecordState::BadPayload, Some(header)),
+        FoundRecord::BadHeader => (RecordState::Unreadable, None),
     };
     let next = match header {
         Some(header) => (lsn + header.record_bytes()).min(reader.end()),

@@ -1,4 +1,4 @@
-//! The bytes of segments and records; the module above says what they mean.
+//! Encoding of segments and records. The meaning of the fields is described in [`super`].
 
 use proto::{Error, ErrorCode, Result};
 
@@ -7,22 +7,22 @@ use crate::log::lsn::Lsn;
 const SEGMENT_MAGIC: &[u8; 4] = b"SXLG";
 /// Version 1 was one file without segments.
 const VERSION: u32 = 2;
-/// Bytes before the first record of a segment.
+/// Size of a segment's header.
 pub(crate) const SEGMENT_HEADER_BYTES: usize = 20;
 
 const DATA_MAGIC: u32 = 0x5ec0_4d22;
 const MARK_MAGIC: u32 = 0x5ec0_4d23;
-/// How a record begins, whatever its kind, in bytes.
+/// Bytes that begin the magic number of every record.
 pub(super) const MAGIC_PREFIX: [u8; 3] = [0x4d, 0xc0, 0x5e];
-/// Bytes before the payload of a record.
+/// Size of a record's header.
 pub(super) const RECORD_HEADER_BYTES: usize = 24;
-/// A record above this is damage: an epoch of this size would not have been accepted.
+/// Maximum payload. A longer record is damage: an epoch of that size is never accepted.
 pub(super) const RECORD_BYTES_MAX: usize = 1 << 30;
 
-/// No log grows to this place; what claims to be behind it is damaged. So sums of places do not overflow.
+/// Bound of all LSNs, so that sums of LSNs cannot overflow. A larger LSN is damage.
 const LSN_MAX: Lsn = 1 << 62;
 
-/// The header of a segment that begins at `base`.
+/// Encodes the header of a segment that begins at `base`.
 pub(super) fn segment_header(base: Lsn) -> [u8; SEGMENT_HEADER_BYTES] {
     let mut header = [0; SEGMENT_HEADER_BYTES];
     header[..4].copy_from_slice(SEGMENT_MAGIC);
@@ -33,29 +33,29 @@ pub(super) fn segment_header(base: Lsn) -> [u8; SEGMENT_HEADER_BYTES] {
     header
 }
 
-/// Where the segment of a header begins.
+/// Decodes the header of a segment; returns its `base`.
 pub(super) fn parse_segment_header(header: &[u8; SEGMENT_HEADER_BYTES]) -> Result<Lsn> {
     if &header[..4] != SEGMENT_MAGIC || crc32c::crc32c(&header[..16]) != u32_at(header, 16) {
-        return Err(Error::new(ErrorCode::Corrupt, "its header is damaged"));
+        return Err(Error::new(ErrorCode::Corrupt, "the segment header is damaged"));
     }
     match u32_at(header, 4) {
         VERSION if u64_at(header, 8) > LSN_MAX => {
-            Err(Error::new(ErrorCode::Corrupt, "it says that it begins where no log comes to"))
+            Err(Error::new(ErrorCode::Corrupt, "the segment header names an impossible LSN"))
         }
         VERSION => Ok(u64_at(header, 8)),
         other => Err(Error::new(
             ErrorCode::Version,
-            format!("its format version is {other}, this build reads {VERSION}"),
+            format!("the segment has format version {other}, this build reads version {VERSION}"),
         )),
     }
 }
 
-/// The header of a record.
+/// Header of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
-    /// Is it a mark?
+pub(super) struct RecordHeader {
+    /// True for a mark.
     pub(super) mark: bool,
-    /// Bytes of the payload.
+    /// Length of the payload.
     pub(super) len: u32,
     /// CRC-32C of the payload.
     pub(super) payload_crc: u32,
@@ -63,7 +63,7 @@ pub(super) struct Header {
     pub(super) durable: Lsn,
 }
 
-impl Header {
+impl RecordHeader {
     pub(super) fn data(len: u32, payload_crc: u32, durable: Lsn) -> Self {
         Self { mark: false, len, payload_crc, durable }
     }
@@ -72,12 +72,12 @@ impl Header {
         Self { mark: true, len: 0, payload_crc: 0, durable }
     }
 
-    /// Bytes of the whole record.
+    /// Length of the whole record.
     pub(super) fn record_bytes(&self) -> u64 {
         RECORD_HEADER_BYTES as u64 + u64::from(self.len)
     }
 
-    /// The header of a record that begins at `lsn`.
+    /// Encodes the header of a record at `lsn`.
     pub(super) fn encode(&self, lsn: Lsn) -> [u8; RECORD_HEADER_BYTES] {
         let magic = if self.mark { MARK_MAGIC } else { DATA_MAGIC };
         let mut out = [0; RECORD_HEADER_BYTES];
@@ -90,7 +90,7 @@ impl Header {
         out
     }
 
-    /// The header of a record that begins at `lsn`; `None` if these bytes are not one.
+    /// Decodes the header of a record at `lsn`; `None` if the bytes are no header.
     pub(super) fn parse(bytes: &[u8; RECORD_HEADER_BYTES], lsn: Lsn) -> Option<Self> {
         let mark = match u32_at(bytes, 0) {
             DATA_MAGIC => false,

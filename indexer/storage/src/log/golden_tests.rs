@@ -1,10 +1,10 @@
-//! The format does not change by accident, and damage of any kind is answered, not suffered.
+//! The format does not change by accident, and damage of any kind is reported.
 
-use proto::{ErrorCode, Result};
 use std::path::PathBuf;
 
 use proptest::prelude::*;
 use proto::env::{Env, FileSystem, OpenMode, sim};
+use proto::{ErrorCode, Result};
 
 use super::segment::segment_path;
 use super::*;
@@ -21,7 +21,7 @@ fn dir() -> PathBuf {
     PathBuf::from("/log")
 }
 
-/// A machine with this as the only segment of its log.
+/// A machine with this segment as its only one.
 fn world_with(segment: &[u8]) -> (Env, sim::SimFs) {
     let (env, _, fs) = sim::world(1);
     fs.create_dir_all(&dir()).unwrap();
@@ -41,7 +41,7 @@ fn replay(env: &Env) -> Result<Vec<Vec<u8>>> {
     Ok(replayed)
 }
 
-/// Writes the log of which the golden file is the second segment.
+/// Writes the log whose second segment is the golden file.
 async fn write_golden() -> Vec<u8> {
     let (env, _, fs) = sim::world(1);
     let options = LogOptions { segment_bytes: 120, ..LogOptions::default() };
@@ -72,7 +72,7 @@ async fn another_version_is_told_from_damage() {
     bytes[16..20].copy_from_slice(&crc.to_le_bytes());
     let error = replay(&world_with(&bytes).0).unwrap_err();
     assert_eq!(error.code, ErrorCode::Version);
-    assert!(error.message.contains("version is 3"), "{error}");
+    assert!(error.message.contains("version 3"), "{error}");
 }
 
 proptest! {
@@ -87,7 +87,7 @@ proptest! {
     ) {
         let mut bytes = GOLDEN.to_vec();
         let at = at.index(bytes.len());
-        // What stands elsewhere in the file is the likeliest to deceive.
+        // Bytes from elsewhere in the file are the most likely to be mistaken for valid ones.
         let from = copied.index(bytes.len());
         let copy = GOLDEN[from..bytes.len().min(from + inserted.len() * 4)].to_vec();
         let end = bytes.len().min(at + removed);

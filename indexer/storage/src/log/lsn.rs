@@ -1,4 +1,4 @@
-//! Places in the log.
+//! Log sequence numbers.
 
-/// A place in the log: bytes of records ever logged before it.
+/// Log sequence number: the number of record bytes that were ever logged before a place.
 pub type Lsn = u64;

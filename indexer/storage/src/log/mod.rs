@@ -1,9 +1,9 @@
 //! The commit log of a node, shared by its slices: checksummed records in segment files.
 //!
-//! Callers append records to a buffer and go on; one writer takes all that has gathered, writes it with
-//! one call and syncs it with another (group commit), and then tells how far the log is durable. A
-//! record has a place, its [`Lsn`]: how many bytes of records were ever logged before it. It only
-//! grows, over segments and restarts, and names the segment files:
+//! Callers append records to a buffer and go on. One writer takes everything that has gathered,
+//! writes it with one call, syncs it with another (group commit), and then publishes how far the
+//! log is durable. The place of a record is its [`Lsn`]: the number of record bytes that were ever
+//! logged before it. LSNs only grow, across segments and restarts, and they name the segment files:
 //!
 //! ```text
 //! DIR/00000000000000000000.log      the records from LSN 0 on
@@ -13,29 +13,36 @@
 //! record  := magic:u32 len:u32 payload_crc:u32 header_crc:u32 durable:u64  payload[len]
 //! ```
 //!
-//! `header_crc` covers the rest of the header and the record's LSN, so that a length is believed only
-//! if it is right, and a record only where it was written. `durable` is how far the log was known to be
-//! synced when the record was written. It tells damage from a torn tail: what a crash may have torn
-//! lies behind every `durable` ever written, so a bad record below the largest `durable` found behind it
-//! is damage, which opening the log names; a bad record above it is the torn tail, and is cut off. A
-//! writer with nothing to do appends a *mark*, a record without a payload that is never replayed, so
-//! that the last records, too, have something behind them that vouches for them.
+//! `header_crc` covers the rest of the header and the record's LSN. So a length is trusted only if
+//! it is right, and a record only at the place where it was written.
 //!
-//! What always holds of the files:
+//! `durable` says how far the log was known to be synced when the record was written. It tells
+//! damage from a torn tail. A crash can tear only what lies behind every `durable` ever written. So
+//! a bad record below the largest `durable` found behind it is damage, which opening the log
+//! reports; a bad record above it is the torn tail, which opening cuts off. An idle writer appends
+//! a *mark*, a record without payload that is never replayed, so that the last records, too, have a
+//! `durable` behind them.
 //!
-//! - A record never crosses segments, and a segment begins where the one before it ends.
-//! - A segment is created only after all of the one before it is synced, and gets its first record only
-//!   after its header and its name are synced. So only the last segment can be torn, and one that is no
-//!   longer than its header holds nothing.
-//! - The oldest segment is removed first, and its removal is synced before the next one's: what a crash
-//!   leaves has no gap. The last one is never removed, so that LSNs go on from it.
+//! # Invariants (`log/invariants.rs`)
 //!
-//! A failed write or sync stops the log for good (what a disk keeps after a failed sync is not known);
-//! who appends or waits is told. A disk that is full is waited for: the same write is done again.
+//! - A record never crosses segments, and a segment begins where the segment before it ends.
+//! - A new segment is created only after the segment before it is synced. Its first record follows
+//!   only after its header and its name are synced. So only the last segment can be torn, and a
+//!   segment that is no longer than its header holds nothing.
+//! - The oldest segment is removed first, and its removal is synced before the next removal. So a
+//!   crash leaves no gap.
+//! - The last segment is never removed, so that LSNs continue from it.
+//! - The log never holds a record behind a failed write or sync.
+//!
+//! A failed write or sync stops the log for good, because the content of a disk after a failed sync
+//! is unknown; appenders and waiters get the error. A full disk does not stop the log: the writer
+//! retries the same write.
 
 pub(crate) mod commit_log;
 pub(crate) mod describe;
 pub(crate) mod format;
+#[cfg(debug_assertions)]
+mod invariants;
 pub(crate) mod lsn;
 pub(crate) mod options;
 pub(crate) mod pending;

@@ -2,25 +2,25 @@
 
 use crate::log::format::RECORD_BYTES_MAX;
 
-/// When what was written is synced.
+/// When written records are synced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncPolicy {
-    /// Each group, at once.
+    /// At once, for each group.
     #[default]
     EachGroup,
-    /// When somebody waits in [`CommitLog::wait_durable`], and before a segment is closed.
+    /// When a caller of `CommitLog::wait_durable` waits, and before a segment is closed.
     OnDemand,
 }
 
-/// How a log is written.
+/// Settings of a log.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
-    /// A segment above this is closed and the next one begun. Segments are what is released: smaller
-    /// ones are released sooner, and each costs three syncs.
+    /// Size above which a segment is closed. Release works in whole segments: smaller segments are
+    /// released sooner, but each costs three syncs.
     pub segment_bytes: u64,
-    /// When what was written is synced.
+    /// When written records are synced.
     pub sync: SyncPolicy,
-    /// Records above this are refused; no more than the format can have.
+    /// Maximum record size; bounded by the maximum of the format.
     pub record_bytes_max: usize,
 }
 

@@ -1,41 +1,50 @@
-//! Records that wait to be written.
+//! Records that wait for the writer.
 
-use crate::log::format::{Header, RECORD_HEADER_BYTES};
+use crate::log::format::{RECORD_HEADER_BYTES, RecordHeader};
+#[cfg(debug_assertions)]
+use crate::log::invariants::ends_are_in_order;
 use crate::log::lsn::Lsn;
 
-/// What was appended and not yet given to the writer.
-pub(super) struct Pending {
+/// Appended records that the writer has not taken yet.
+pub(super) struct PendingRecords {
     pub(super) bytes: Vec<u8>,
-    /// The LSN behind `bytes`.
+    /// LSN of the end of `bytes`.
     pub(super) end: Lsn,
-    /// The LSN behind the last record that is not a mark.
+    /// LSN of the end of the last record that is not a mark.
     pub(super) data_end: Lsn,
-    /// How far the last record in the log says that the log is durable.
+    /// The `durable` of the last record in the log.
     pub(super) vouched: Lsn,
     /// How far the log is durable, as in the watch.
     pub(super) durable: Lsn,
-    /// How far somebody wants it to be.
+    /// How far callers want the log to be durable.
     pub(super) wanted: Lsn,
 }
 
-impl Pending {
-    /// Puts a record into the group and returns where it ends.
+impl PendingRecords {
+    /// Adds a record and returns the LSN of its end.
     pub(super) fn put(&mut self, parts: &[&[u8]], len: usize, payload_crc: u32) -> Lsn {
-        let header = Header::data(len as u32, payload_crc, self.durable);
+        let header = RecordHeader::data(len as u32, payload_crc, self.durable);
         self.bytes.reserve(RECORD_HEADER_BYTES + len);
         self.bytes.extend_from_slice(&header.encode(self.end));
         parts.iter().for_each(|part| self.bytes.extend_from_slice(part));
         self.vouched = self.durable;
         self.end += (RECORD_HEADER_BYTES + len) as u64;
         self.data_end = self.end;
+        self.check_ends();
         self.end
     }
 
-    /// Puts a mark into the group.
+    /// Adds a mark.
     pub(super) fn put_mark(&mut self) {
-        let header = Header::mark(self.durable);
+        let header = RecordHeader::mark(self.durable);
         self.bytes.extend_from_slice(&header.encode(self.end));
         self.vouched = self.durable;
         self.end += RECORD_HEADER_BYTES as u64;
+        self.check_ends();
+    }
+
+    fn check_ends(&self) {
+        #[cfg(debug_assertions)]
+        assert!(ends_are_in_order(self.vouched, self.durable, self.data_end, self.end));
     }
 }

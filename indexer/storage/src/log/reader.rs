@@ -1,27 +1,27 @@
-//! Reads the records of one segment through a window of the file.
+//! Reader of one segment, through a window of the file.
 
 use std::sync::Arc;
 
 use proto::Result;
 use proto::env::File;
 
-use crate::log::format::{Header, MAGIC_PREFIX, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES};
+use crate::log::format::{MAGIC_PREFIX, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES};
 use crate::log::lsn::Lsn;
 
-/// The window grows above this only for a longer record whose header is right.
+/// Size of the window. It grows only for a longer record whose header is valid.
 const WINDOW_BYTES: usize = 1 << 20;
 
-/// What stands at a place of a segment.
-pub(super) enum Found<'a> {
+/// What is at a place of a segment.
+pub(super) enum FoundRecord<'a> {
     /// A whole record.
-    Record(Header, &'a [u8]),
-    /// A record whose header is right and whose payload is not there, or damaged.
-    BadPayload(Header),
-    /// Nothing that is the header of a record.
+    Record(RecordHeader, &'a [u8]),
+    /// A valid header with a missing or damaged payload.
+    BadPayload(RecordHeader),
+    /// No valid header.
     BadHeader,
 }
 
-/// A segment file and the part of it that was read last.
+/// A segment file, and the window that was read last.
 pub(super) struct SegmentReader {
     file: Arc<dyn File>,
     base: Lsn,
@@ -36,43 +36,44 @@ impl SegmentReader {
         Ok(Self { file, base, file_bytes, window: Vec::new(), window_at: 0 })
     }
 
-    /// The LSN at the end of the file, whatever stands there.
+    /// LSN of the end of the file, whatever the file holds there.
     pub(super) fn end(&self) -> Lsn {
         self.base + self.file_bytes.saturating_sub(SEGMENT_HEADER_BYTES as u64)
     }
 
-    /// The place of an LSN in the file.
+    /// File offset of an LSN.
     pub(super) fn offset(&self, lsn: Lsn) -> u64 {
         lsn - self.base + SEGMENT_HEADER_BYTES as u64
     }
 
-    /// What stands at a place below the end.
-    pub(super) fn read(&mut self, lsn: Lsn) -> Result<Found<'_>> {
-        let Some(header) = self.header(lsn)? else { return Ok(Found::BadHeader) };
+    /// Reads what is at an LSN below the end.
+    pub(super) fn read(&mut self, lsn: Lsn) -> Result<FoundRecord<'_>> {
+        let Some(header) = self.header(lsn)? else { return Ok(FoundRecord::BadHeader) };
         let payload_at = self.offset(lsn) + RECORD_HEADER_BYTES as u64;
         match self.bytes(payload_at, header.len as usize)? {
             Some(payload) if crc32c::crc32c(payload) == header.payload_crc => {
-                Ok(Found::Record(header, payload))
+                Ok(FoundRecord::Record(header, payload))
             }
-            _ => Ok(Found::BadPayload(header)),
+            _ => Ok(FoundRecord::BadPayload(header)),
         }
     }
 
-    fn header(&mut self, lsn: Lsn) -> Result<Option<Header>> {
+    fn header(&mut self, lsn: Lsn) -> Result<Option<RecordHeader>> {
         let at = self.offset(lsn);
         let bytes = self.bytes(at, RECORD_HEADER_BYTES)?;
         let header = bytes.and_then(|bytes| bytes.try_into().ok());
-        Ok(header.and_then(|header| Header::parse(header, lsn)))
+        Ok(header.and_then(|header| RecordHeader::parse(header, lsn)))
     }
 
-    /// The next place at or behind `from` where the header of a record stands. Looks at every offset:
-    /// behind damage, nothing says where the next record begins.
-    pub(super) fn find_header(&mut self, from: Lsn) -> Result<Option<(Lsn, Header)>> {
+    /// Finds the next valid header at or behind `from`. Every offset is tried, since behind damage
+    /// nothing says where the next record begins.
+    pub(super) fn find_header(&mut self, from: Lsn) -> Result<Option<(Lsn, RecordHeader)>> {
         let mut at = self.offset(from);
         while at + RECORD_HEADER_BYTES as u64 <= self.file_bytes {
             let len = WINDOW_BYTES.min((self.file_bytes - at) as usize);
             let Some(bytes) = self.bytes(at, len)? else { return Ok(None) };
-            // The first byte of the magic tells the kind; the others are the same for all.
+            // The first byte of the magic number tells the kind of record; the others are the same
+            // for all kinds.
             let hits = bytes.windows(4).enumerate().filter(|(_, four)| four[1..] == MAGIC_PREFIX);
             let hits: Vec<u64> = hits.map(|(n, _)| at + n as u64).collect();
             for hit in hits {
@@ -86,7 +87,7 @@ impl SegmentReader {
         Ok(None)
     }
 
-    /// Bytes of the file; `None` if it ends before.
+    /// Bytes of the file; `None` if the file ends before.
     fn bytes(&mut self, at: u64, len: usize) -> Result<Option<&[u8]>> {
         if at + len as u64 > self.file_bytes {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Opening a log: replays what is whole, cuts off a torn tail, and refuses damage.
+//! Recovery of a log: replays valid records, cuts off a torn tail, and refuses damage.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -10,30 +10,31 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::log::format::{SEGMENT_HEADER_BYTES, parse_segment_header};
 use crate::log::lsn::Lsn;
-use crate::log::reader::{Found, SegmentReader};
+use crate::log::reader::{FoundRecord, SegmentReader};
 use crate::log::segment::{begin_segment, segment_base, segment_path};
 
-const HINT: &str = "restore the file, or remove the node's data directory: its slices are rebuilt";
+const HINT: &str =
+    "restore the file, or remove the node's data directory: the slices are then rebuilt";
 
-/// What a log has, all of it synced.
-pub(super) struct Recovered {
-    /// Where its segments begin.
+/// State of an opened log; everything in it is synced.
+pub(super) struct RecoveredLog {
+    /// Beginnings of the segments.
     pub(super) bases: VecDeque<Lsn>,
-    /// The last of them.
+    /// The last segment.
     pub(super) tail: (Arc<dyn File>, Lsn),
-    /// Where the last record ends.
+    /// End of the last record.
     pub(super) end: Lsn,
-    /// Where the last record ends that is not a mark.
+    /// End of the last record that is not a mark.
     pub(super) data_end: Lsn,
-    /// How far the last record says that the log was durable.
+    /// The `durable` of the last record.
     pub(super) vouched: Lsn,
 }
 
-/// Hands each record and where it ends to `replay`.
+/// Receiver of each record and the LSN of its end.
 pub(super) type Replay<'a> = &'a mut dyn FnMut(Lsn, &[u8]) -> Result<()>;
 
 /// Opens or creates the log in a directory and replays it.
-pub(super) fn recover(fs: &dyn FileSystem, dir: &Path, replay: Replay<'_>) -> Result<Recovered> {
+pub(super) fn recover(fs: &dyn FileSystem, dir: &Path, replay: Replay<'_>) -> Result<RecoveredLog> {
     let opening = |error: std::io::Error| {
         Error::from(error).context(format!("opening the commit log in {}", dir.display()))
     };
@@ -45,9 +46,9 @@ pub(super) fn recover(fs: &dyn FileSystem, dir: &Path, replay: Replay<'_>) -> Re
     let (Some(&first), Some(&last)) = (bases.front(), bases.back()) else {
         let file = begin_segment(fs, dir, 0, OpenMode::CreateNew).map_err(opening)?;
         let (bases, tail) = (VecDeque::from([0]), (file, 0));
-        return Ok(Recovered { bases, tail, end: 0, data_end: 0, vouched: 0 });
+        return Ok(RecoveredLog { bases, tail, end: 0, data_end: 0, vouched: 0 });
     };
-    let mut walk = Walk { end: first, data_end: first, vouched: first, replay };
+    let mut walk = LogWalk { end: first, data_end: first, vouched: first, replay };
     for (n, &base) in bases.iter().enumerate() {
         let path = segment_path(dir, base);
         let reading = |error: Error| error.context(format!("reading {}", path.display()));
@@ -63,28 +64,28 @@ pub(super) fn recover(fs: &dyn FileSystem, dir: &Path, replay: Replay<'_>) -> Re
     let file = walk
         .last_segment(fs, dir, last)
         .map_err(|error| error.context(format!("reading {}", path.display())))?;
-    let Walk { end, data_end, vouched, .. } = walk;
-    Ok(Recovered { bases, tail: (file, last), end, data_end, vouched })
+    let LogWalk { end, data_end, vouched, .. } = walk;
+    Ok(RecoveredLog { bases, tail: (file, last), end, data_end, vouched })
 }
 
 fn gap(before: &Path, end: Lsn, base: Lsn) -> Error {
     let message = format!(
-        "{} ends at LSN {end} and the next segment begins at {base}: a segment is missing, or cut",
+        "{} ends at LSN {end}, but the next segment begins at LSN {base}: a segment is missing or cut short",
         before.display()
     );
     Error::new(ErrorCode::Corrupt, message).with_hint(HINT)
 }
 
 /// A walk over the records of all segments.
-struct Walk<'a> {
+struct LogWalk<'a> {
     end: Lsn,
     data_end: Lsn,
     vouched: Lsn,
     replay: Replay<'a>,
 }
 
-impl Walk<'_> {
-    /// A segment with another behind it: it was synced as a whole.
+impl LogWalk<'_> {
+    /// Replays a segment that has a successor. It was synced as a whole, so any damage is an error.
     fn closed_segment(&mut self, fs: &dyn FileSystem, path: &Path, base: Lsn) -> Result<()> {
         let file = fs.open(path, OpenMode::Read)?;
         check_header(&*file, base)?;
@@ -95,7 +96,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The last segment, ready for more records.
+    /// Replays the last segment and prepares it for more records.
     fn last_segment(
         &mut self,
         fs: &dyn FileSystem,
@@ -107,9 +108,9 @@ impl Walk<'_> {
         let file_bytes = file.len()?;
         match check_header(&*file, base) {
             Ok(()) => {}
-            // It was being created, and has no record yet.
+            // The segment was being created and has no record yet.
             Err(error) if file_bytes <= SEGMENT_HEADER_BYTES as u64 && is_damage(&error) => {
-                tracing::warn!(path = %path.display(), "a segment without a header is begun anew");
+                tracing::warn!(path = %path.display(), "a segment without a header is created again");
                 return Ok(begin_segment(fs, dir, base, OpenMode::ReadWrite)?);
             }
             Err(error) => return Err(error),
@@ -123,16 +124,16 @@ impl Walk<'_> {
                 return Err(damage(offset, &why));
             }
             let bytes = file_bytes - offset;
-            tracing::warn!(path = %path.display(), offset, bytes, "torn tail dropped");
+            tracing::warn!(path = %path.display(), offset, bytes, "dropped the torn tail of the commit log");
             file.set_len(offset)?;
         }
-        // A process that died alone leaves whole records that were never synced.
+        // The crash of a process alone leaves valid records that were never synced.
         file.sync()?;
         fs.sync_dir(dir)?;
         Ok(file)
     }
 
-    /// Replays the records of a segment; false if something else stands at `self.end`.
+    /// Replays the records of a segment; false if no valid record is at `self.end`.
     fn records(&mut self, reader: &mut SegmentReader) -> Result<bool> {
         while self.end < reader.end() {
             let offset = reader.offset(self.end);
@@ -141,7 +142,9 @@ impl Walk<'_> {
             {
                 self.end = behind;
             }
-            let Found::Record(header, payload) = reader.read(self.end)? else { return Ok(false) };
+            let FoundRecord::Record(header, payload) = reader.read(self.end)? else {
+                return Ok(false);
+            };
             let end = self.end + header.record_bytes();
             if !header.mark {
                 (self.replay)(end, payload)
@@ -163,8 +166,9 @@ fn check_header(file: &dyn File, base: Lsn) -> Result<()> {
     }
     match parse_segment_header(&header) {
         Ok(said) if said != base => {
-            let message =
-                format!("offset 0: it says that it begins at LSN {said}, its name says {base}");
+            let message = format!(
+                "offset 0: the header says that the segment begins at LSN {said}, the file name says {base}"
+            );
             Err(Error::new(ErrorCode::Corrupt, message).with_hint(HINT))
         }
         Ok(_) => Ok(()),
@@ -182,14 +186,15 @@ fn damage(offset: u64, why: &str) -> Error {
     Error::new(ErrorCode::Corrupt, message).with_hint(HINT)
 }
 
-/// The largest `durable` of any header behind a place where none was found, or one without its payload.
+/// Largest `durable` of the headers at or behind `from`, where a record is damaged.
 fn largest_durable(reader: &mut SegmentReader, from: Lsn) -> Result<Lsn> {
     let (mut largest, mut at) = (0, from);
     while let Some((lsn, header)) = reader.find_header(at)? {
         largest = largest.max(header.durable);
-        // A payload may hold anything, a copy of a record too: look behind it, if it is there.
+        // A payload can hold anything, even a copy of a record. So the search goes on behind a
+        // whole record.
         at = match reader.read(lsn)? {
-            Found::Record(header, _) => lsn + header.record_bytes(),
+            FoundRecord::Record(header, _) => lsn + header.record_bytes(),
             _ => lsn + 1,
         };
     }

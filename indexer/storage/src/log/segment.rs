@@ -1,4 +1,4 @@
-//! Segment files: their names, how one is begun, and which are still there.
+//! Segment files: names, creation, removal.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,22 +10,24 @@ use proto::{Error, Result};
 
 use crate::lock::lock;
 use crate::log::format::{SEGMENT_HEADER_BYTES, segment_header};
+#[cfg(debug_assertions)]
+use crate::log::invariants::{release_kept_the_rest, segments_are_in_order};
 use crate::log::lsn::Lsn;
 
-/// The file of the segment that begins at `base`.
+/// Path of the segment that begins at `base`.
 pub(super) fn segment_path(dir: &Path, base: Lsn) -> PathBuf {
     dir.join(format!("{base:020}.log"))
 }
 
-/// The inverse of [`segment_path`]; `None` for files of other names.
+/// Inverse of [`segment_path`]; `None` for other names.
 pub(super) fn segment_base(path: &Path) -> Option<Lsn> {
     let digits = path.file_name()?.to_str()?.strip_suffix(".log")?;
     let plain = digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit());
     if plain { digits.parse().ok() } else { None }
 }
 
-/// Writes a segment's header into an empty file and makes it durable with its name: only then may
-/// records follow.
+/// Writes the header of a segment into an empty file, and makes the header and the file's name
+/// durable. Only then may records follow.
 pub(super) fn begin_segment(
     fs: &dyn FileSystem,
     dir: &Path,
@@ -40,10 +42,10 @@ pub(super) fn begin_segment(
     Ok(file)
 }
 
-/// The segments that are there, by where they begin, the oldest first; never none.
+/// The existing segments by their beginnings, oldest first; there is always at least one.
 pub(super) struct Segments {
     bases: Mutex<VecDeque<Lsn>>,
-    /// Held while segments are removed, so that they go one after another.
+    /// Held during a release, so that releases do not overlap.
     releasing: Mutex<()>,
 }
 
@@ -52,18 +54,23 @@ impl Segments {
         Self { bases: Mutex::new(bases), releasing: Mutex::new(()) }
     }
 
-    /// A new last segment is there.
+    /// Adds a new last segment.
     pub(super) fn push(&self, base: Lsn) {
-        lock(&self.bases).push_back(base);
+        let mut bases = lock(&self.bases);
+        bases.push_back(base);
+        #[cfg(debug_assertions)]
+        assert!(segments_are_in_order(&bases), "segments begin at {bases:?}");
     }
 
-    /// Removes whole segments below an LSN, each for good before the next.
+    /// Removes the segments that end at or before an LSN, each durably before the next.
     pub(super) fn release(&self, fs: &dyn FileSystem, dir: &Path, lsn: Lsn) -> Result<()> {
         let _one_at_a_time = lock(&self.releasing);
+        #[cfg(debug_assertions)]
+        let oldest_before = lock(&self.bases).front().copied().unwrap_or_default();
         while let Some(base) = self.first_below(lsn) {
             let path = segment_path(dir, base);
             let removed = match fs.remove_file(&path) {
-                // An earlier try came as far as here.
+                // An earlier release removed the file and then failed.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                 other => other,
             };
@@ -72,10 +79,19 @@ impl Segments {
             })?;
             lock(&self.bases).pop_front();
         }
+        #[cfg(debug_assertions)]
+        {
+            let bases = lock(&self.bases);
+            assert!(segments_are_in_order(&bases), "segments begin at {bases:?}");
+            assert!(
+                release_kept_the_rest(oldest_before, &bases, lsn),
+                "a release up to LSN {lsn} has left {bases:?}"
+            );
+        }
         Ok(())
     }
 
-    /// The oldest segment, if it is not the last and ends at or before `lsn`.
+    /// The oldest segment, unless it is the last or ends behind `lsn`.
     fn first_below(&self, lsn: Lsn) -> Option<Lsn> {
         let bases = lock(&self.bases);
         let end = *bases.get(1)?;

@@ -1,4 +1,4 @@
-//! What the callers of a log and its writer share.
+//! State shared by the callers of a log and its writer.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
@@ -9,39 +9,39 @@ use tokio::sync::{Notify, watch};
 
 use crate::lock::lock;
 use crate::log::lsn::Lsn;
-use crate::log::pending::Pending;
+use crate::log::pending::PendingRecords;
 use crate::log::segment::Segments;
-use crate::log::tail::Tail;
+use crate::log::tail::TailSegment;
 
-/// How far the log is durable, or why it will never be again.
+/// How far the log is durable, or why it has stopped.
 #[derive(Clone, Debug)]
 pub struct Durable {
-    /// All records that end at or before this are durable.
+    /// All records that end at or before this LSN are durable.
     pub lsn: Lsn,
     /// The first write or sync that failed; nothing is written after it.
     pub failed: Option<Error>,
 }
 
-/// What callers and the writer share.
-pub(super) struct Shared {
+/// State shared by callers and writer.
+pub(super) struct LogState {
     pub(super) env: Env,
     pub(super) dir: PathBuf,
     pub(super) record_bytes_max: usize,
-    pub(super) pending: Mutex<Pending>,
+    pub(super) pending: Mutex<PendingRecords>,
     pub(super) wake_writer: Notify,
     pub(super) wake_appenders: Notify,
     pub(super) durable: watch::Sender<Durable>,
     pub(super) segments: Segments,
-    /// The file that is written to; taken for each write.
-    pub(super) tail: Mutex<Tail>,
+    /// The file that is written to, locked for each write.
+    pub(super) tail: Mutex<TailSegment>,
 }
 
-impl Shared {
-    pub(super) fn pending(&self) -> MutexGuard<'_, Pending> {
+impl LogState {
+    pub(super) fn pending(&self) -> MutexGuard<'_, PendingRecords> {
         lock(&self.pending)
     }
 
-    pub(super) fn tail(&self) -> MutexGuard<'_, Tail> {
+    pub(super) fn tail(&self) -> MutexGuard<'_, TailSegment> {
         lock(&self.tail)
     }
 }

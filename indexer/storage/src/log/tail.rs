@@ -1,4 +1,4 @@
-//! The last segment, which is written to.
+//! The last segment, which receives the writes.
 
 use std::io;
 use std::path::Path;
@@ -11,15 +11,15 @@ use crate::log::lsn::Lsn;
 use crate::log::segment::{Segments, begin_segment};
 
 /// Why a group was not written.
-pub(super) enum Stop {
-    /// The disk was full before anything was synced: the same write may be done again.
+pub(super) enum WriteFailure {
+    /// The disk was full and nothing was synced: the same write can be retried.
     Full(io::Error),
-    /// All else. What a disk keeps after a failed sync is not known.
+    /// Any other failure. The content of a disk after a failed sync is unknown.
     Failed(io::Error),
 }
 
-impl Stop {
-    fn of_write(error: io::Error) -> Self {
+impl WriteFailure {
+    fn from_write_error(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full(error),
             _ => Self::Failed(error),
@@ -27,49 +27,49 @@ impl Stop {
     }
 }
 
-/// The last segment, as the writer has it.
-pub(super) struct Tail {
+/// The last segment.
+pub(super) struct TailSegment {
     file: Arc<dyn File>,
-    /// The segment's size at which it is closed.
+    /// Size at which the segment is closed.
     segment_bytes: u64,
     base: Lsn,
-    /// Where the written records end.
+    /// End of the written records.
     written: Lsn,
-    /// Where the synced ones end.
+    /// End of the synced records.
     synced: Lsn,
     closed: bool,
-    /// The next segment was begun and not finished.
+    /// True if creation of the next segment began and did not finish.
     rolling: bool,
 }
 
-/// What is written at once.
-pub(super) struct Group {
+/// Records that are written together.
+pub(super) struct WriteGroup {
     pub(super) bytes: Vec<u8>,
     pub(super) sync: bool,
-    /// Does it begin a new segment, if this one is full?
+    /// True if the group may begin a new segment when this one is full.
     pub(super) rolls: bool,
 }
 
-impl Tail {
+impl TailSegment {
     /// The last segment, synced up to its end.
     pub(super) fn new((file, base): (Arc<dyn File>, Lsn), segment_bytes: u64, end: Lsn) -> Self {
         Self { file, segment_bytes, base, written: end, synced: end, closed: false, rolling: false }
     }
 
-    /// Nothing is written from now on.
+    /// Refuses all further writes.
     pub(super) fn close(&mut self) {
         self.closed = true;
     }
 
-    /// Writes a group, in a new segment if this one is full, and says how far the log is durable;
-    /// `None` if it is closed.
+    /// Writes a group, into a new segment if this one is full. Returns how far the log is durable,
+    /// or `None` if the segment is closed for good.
     pub(super) fn write(
         &mut self,
-        group: &Group,
+        group: &WriteGroup,
         fs: &dyn FileSystem,
         dir: &Path,
         segments: &Segments,
-    ) -> Result<Option<Lsn>, Stop> {
+    ) -> Result<Option<Lsn>, WriteFailure> {
         if self.closed {
             return Ok(None);
         }
@@ -79,11 +79,11 @@ impl Tail {
         if !group.bytes.is_empty() {
             let header_bytes = SEGMENT_HEADER_BYTES as u64;
             let at = self.written - self.base + header_bytes;
-            self.file.write_all_at(&group.bytes, at).map_err(Stop::of_write)?;
+            self.file.write_all_at(&group.bytes, at).map_err(WriteFailure::from_write_error)?;
             self.written += group.bytes.len() as u64;
         }
         if group.sync {
-            self.sync().map_err(Stop::Failed)?;
+            self.sync().map_err(WriteFailure::Failed)?;
         }
         Ok(Some(self.synced))
     }
@@ -96,13 +96,20 @@ impl Tail {
         Ok(())
     }
 
-    /// Begins the next segment. All of this one is synced before: only the last can be torn.
-    fn roll(&mut self, fs: &dyn FileSystem, dir: &Path, segments: &Segments) -> Result<(), Stop> {
-        self.sync().map_err(Stop::Failed)?;
-        // One that a full disk left begun holds nothing and is begun anew.
+    /// Begins the next segment. This one is synced before, so that only the last segment can be
+    /// torn.
+    fn roll(
+        &mut self,
+        fs: &dyn FileSystem,
+        dir: &Path,
+        segments: &Segments,
+    ) -> Result<(), WriteFailure> {
+        self.sync().map_err(WriteFailure::Failed)?;
+        // A file that a full disk left behind has no records, so it is overwritten.
         let mode = if self.rolling { OpenMode::Create } else { OpenMode::CreateNew };
         self.rolling = true;
-        self.file = begin_segment(fs, dir, self.written, mode).map_err(Stop::of_write)?;
+        self.file =
+            begin_segment(fs, dir, self.written, mode).map_err(WriteFailure::from_write_error)?;
         self.rolling = false;
         self.base = self.written;
         segments.push(self.base);

@@ -1,7 +1,6 @@
-//! What comes back, what is cut off, and what is refused.
+//! What comes back from a log, what is cut off, and what is refused.
 
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proto::env::{Env, File, OpenMode, sim};
@@ -10,7 +9,6 @@ use proto::{Error, ErrorCode, Result};
 use super::format::{RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES};
 use super::segment::segment_path;
 use super::*;
-
 use crate::log::commit_log::PENDING_BYTES_MAX;
 
 pub(super) fn small(segment_bytes: u64) -> LogOptions {
@@ -40,7 +38,7 @@ async fn write(env: &Env, dir: &Path, options: LogOptions, records: &[&[u8]]) {
         let lsn = log.append(record).await.unwrap();
         log.wait_durable(lsn).await.unwrap();
     }
-    // The writer goes idle, and writes its mark.
+    // The writer becomes idle and writes its mark.
     tokio::task::yield_now().await;
 }
 
@@ -210,7 +208,7 @@ async fn appenders_wait_while_too_much_is_pending() {
 }
 
 #[tokio::test]
-async fn a_failed_write_stops_the_log_and_is_told() {
+async fn a_failed_write_stops_the_log_and_is_reported() {
     let ((env, _, fs), dir) = (sim::world(1), log_dir());
     let log = CommitLog::open(&env, &dir, small(100), &mut |_, _| Ok(())).unwrap();
     let kept = log.append(b"kept").await.unwrap();
@@ -238,7 +236,7 @@ async fn every_flipped_bit_is_found_and_named_or_does_no_harm() {
         for bit in 0..bytes * 8 {
             fs.flip_bit(path, bit).unwrap();
             if path == &paths[paths.len() - 1] && bit / 8 >= last_mark {
-                // Only the mark behind all records; what is cut off is written anew.
+                // Only the mark behind all records is cut off; opening writes it again.
                 assert_eq!(payloads(&env, &dir), all);
                 write(&env, &dir, small(1 << 20), &[]).await;
                 assert_eq!(open(&env, path).len().unwrap(), bytes);
@@ -273,7 +271,7 @@ async fn missing_cut_and_misnamed_segments_are_named() {
     assert!(error.message.contains(&*middle.to_string_lossy()), "{error}");
     env.fs.rename(&paths[2], middle).unwrap();
     let error = refused(&env, &dir);
-    assert!(error.message.contains("its name says"), "{error}");
+    assert!(error.message.contains("the file name says"), "{error}");
 }
 
 #[tokio::test]
@@ -286,7 +284,7 @@ async fn a_payload_that_looks_like_a_record_is_only_a_payload() {
     write(&env, &dir, small(1 << 20), &[&copy, b"last"]).await;
     assert_eq!(payloads(&env, &dir), [b"first".to_vec(), copy, b"last".to_vec()]);
     let file = open(&env, &segment_path(&dir, 0));
-    // The last record, the marks before and behind it, and a byte.
+    // The last record, the marks before and behind it, and one more byte.
     cut(&*file, 3 * RECORD_HEADER_BYTES as u64 + 4 + 1);
     assert_eq!(payloads(&env, &dir).len(), 1, "the copy is torn, its inner records do not count");
 }
@@ -319,7 +317,7 @@ async fn describe_names_each_record_and_what_is_damaged() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_waited_for_and_nothing_is_lost() {
+async fn a_full_disk_stalls_the_log_and_loses_nothing() {
     for segment_bytes in [1, 64, 1 << 20] {
         let (env, _, fs) = sim::world(7);
         let dir = log_dir();

@@ -1,4 +1,4 @@
-//! The one task that writes the log.
+//! The task that writes the log.
 
 use std::io;
 use std::sync::Arc;
@@ -8,29 +8,29 @@ use proto::Error;
 
 use crate::log::lsn::Lsn;
 use crate::log::options::SyncPolicy;
-use crate::log::shared::Shared;
-use crate::log::tail::{Group, Stop};
+use crate::log::shared::LogState;
+use crate::log::tail::{WriteFailure, WriteGroup};
 
-/// A group's buffer is kept for the next one up to this size; a larger one was a burst.
+/// Largest buffer that is kept for the next group; a larger one came from a burst.
 const KEPT_BUFFER_BYTES_MAX: usize = 8 << 20;
 
-/// How often the disk is tried again while it is full.
+/// Interval of retries while the disk is full.
 const FULL_RETRY: Duration = Duration::from_millis(100);
 
-/// The writer's own.
-pub(super) struct Writer {
-    shared: Arc<Shared>,
+/// The writer.
+pub(super) struct LogWriter {
+    shared: Arc<LogState>,
     policy: SyncPolicy,
-    /// The buffer of the last group, empty.
+    /// Empty buffer of the last group, for reuse.
     spare: Vec<u8>,
 }
 
-impl Writer {
-    pub(super) fn new(shared: Arc<Shared>, policy: SyncPolicy) -> Self {
+impl LogWriter {
+    pub(super) fn new(shared: Arc<LogState>, policy: SyncPolicy) -> Self {
         Self { shared, policy, spare: Vec::new() }
     }
 
-    /// Writes groups until one fails, or the log is closed.
+    /// Writes groups until a write fails or the log is closed.
     pub(super) async fn run(mut self) {
         loop {
             let Some(group) = self.next_group() else {
@@ -46,8 +46,8 @@ impl Writer {
         }
     }
 
-    /// Writes a group; while the disk is full, again and again. Whoever appends waits meanwhile.
-    async fn write(&self, mut group: Group) -> io::Result<(Option<Lsn>, Vec<u8>)> {
+    /// Writes a group; retries while the disk is full. Appenders wait meanwhile.
+    async fn write(&self, mut group: WriteGroup) -> io::Result<(Option<Lsn>, Vec<u8>)> {
         let mut was_full = false;
         loop {
             let shared = Arc::clone(&self.shared);
@@ -59,12 +59,12 @@ impl Writer {
             let (written, back) = self.shared.env.blocking(work).await;
             match written {
                 Ok(synced) => return Ok((synced, back.bytes)),
-                Err(Stop::Failed(error)) => return Err(error),
-                Err(Stop::Full(error)) => {
+                Err(WriteFailure::Failed(error)) => return Err(error),
+                Err(WriteFailure::Full(error)) => {
                     group = back;
                     if !std::mem::replace(&mut was_full, true) {
                         let dir = self.shared.dir.display();
-                        tracing::warn!(%error, %dir, "the commit log waits for room on the disk");
+                        tracing::warn!(%error, %dir, "the disk is full: the commit log waits and retries");
                     }
                     tokio::time::sleep(FULL_RETRY).await;
                 }
@@ -72,21 +72,21 @@ impl Writer {
         }
     }
 
-    /// What there is to do; `None` if nothing.
-    fn next_group(&mut self) -> Option<Group> {
+    /// Takes the next group; `None` if there is nothing to do.
+    fn next_group(&mut self) -> Option<WriteGroup> {
         let mut pending = self.shared.pending();
         if !pending.bytes.is_empty() {
             let bytes = std::mem::replace(&mut pending.bytes, std::mem::take(&mut self.spare));
             let sync = self.policy == SyncPolicy::EachGroup || pending.wanted > pending.durable;
-            return Some(Group { bytes, sync, rolls: true });
+            return Some(WriteGroup { bytes, sync, rolls: true });
         }
         if pending.wanted.min(pending.end) > pending.durable {
-            return Some(Group { bytes: Vec::new(), sync: true, rolls: false });
+            return Some(WriteGroup { bytes: Vec::new(), sync: true, rolls: false });
         }
         if pending.vouched < pending.data_end && pending.data_end <= pending.durable {
             pending.put_mark();
             let bytes = std::mem::take(&mut pending.bytes);
-            return Some(Group { bytes, sync: false, rolls: false });
+            return Some(WriteGroup { bytes, sync: false, rolls: false });
         }
         None
     }
@@ -110,7 +110,7 @@ impl Writer {
     fn fail(&self, error: io::Error) {
         let error = Error::from(error)
             .context(format!("writing the commit log in {}", self.shared.dir.display()));
-        tracing::error!(%error, "the commit log stops; no epoch is applied before the process is started again");
+        tracing::error!(%error, "the commit log has stopped: no epoch is applied until the process is restarted");
         self.shared.durable.send_modify(|durable| durable.failed = Some(error));
         self.shared.wake_appenders.notify_waiters();
     }

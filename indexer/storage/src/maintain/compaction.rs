@@ -1,15 +1,16 @@
-//! Compactions: some neighbouring fragments of a list become one.
+//! Compaction: merges neighbouring fragments of a list into one.
 //!
-//! What to merge is a pure choice over sizes, made for one slice and extended to all slices whose lists
-//! have the same piece. The merge runs without a lock; its result is thrown away if the lists no longer
-//! have its inputs as one piece when it is done. A slice that is large enough gets a file of its own.
+//! The choice is a pure function of sizes. It is made for one slice and extended to all slices
+//! whose lists have the same fragments in a row. The merge runs without a lock. Its result is
+//! thrown away if the lists no longer have the inputs in a row when it ends. A slice that is large
+//! enough gets a file of its own.
 //!
-//! **After a change of column groups** a list may begin with fragments of which only some of the group's
-//! columns count: where groups were joined, the chains of their columns stand side by side. These are
-//! welded: they are merged all together, from the oldest to the last such fragment, or not at all. Only
-//! there do the chains tell the same history, and the output, which has all columns of the group, can
-//! take the place of each of them. Its rows come from the chain of the included values, which has
-//! everything.
+//! **After a change of column groups** a list can begin with fragments of which only some of the
+//! group's columns count: where groups were joined, the chains of their columns lie side by side.
+//! These items are *welded*: they are merged all together, from the oldest to the last such item,
+//! or not at all. Only as a whole do the chains tell the same history, and only then can the
+//! output, which has all columns of the group, replace each of them. The output's rows come from
+//! the chain of the included values, which has everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -19,97 +20,111 @@ use proto::model::ids::{Epoch, SliceNo};
 use proto::plant::{self, Plant};
 use proto::rpc::scan::KeyRange;
 
-use crate::files::data_files::{Files, Written};
+use crate::files::data_files::{DataFiles, NewFragment};
 use crate::files::pacing::Paced;
 use crate::fragment::filter::FILTER_BYTES;
-use crate::index::fragment_lists::Structure;
-use crate::index::local_index::Slot;
+use crate::index::fragment_lists::FragmentLists;
+use crate::index::local_index::LocalIndex;
 use crate::lock::lock;
 use crate::maintain::rewrite::Rewrite;
 use crate::manifest::lists::{EpochRange, ListItem};
 use crate::merge_policy::{FRAGMENTS_MIN, choose};
 use crate::read::slice_fragments::source_of;
 use crate::read::source::Source;
-use crate::retention::Protected;
+use crate::retention::RetainedEpochs;
 use crate::rows::columns::Columns;
 use crate::tables::table::Table;
 
-/// A slice with so many bytes in a compaction gets a file of its own: it can be moved by itself then.
+/// Bytes of a slice from which on it gets a file of its own, so that it can be moved by itself.
 const OWN_FILE_BYTES: u64 = 64 << 20;
 
-/// While a slice is given away lists may grow up to this; then they are merged, and sent anew.
+/// Number of fragments that lists may reach while a slice is sent away. Beyond it they are merged,
+/// and sent again.
 const KEPT_FRAGMENTS_MAX: usize = 24;
 
-/// Which lists to merge.
-pub enum Extent<'a> {
-    /// Where it pays.
+/// Lists that a compaction considers.
+pub enum CompactionScope<'a> {
+    /// Merge where it pays.
     WherePays,
-    /// Each list down to one fragment, but for those that are noted here; what is done is noted.
+    /// Merge each list into one fragment, except the lists in this set. Finished lists are added to
+    /// the set.
     Everything(&'a mut BTreeSet<(Columns, SliceNo)>),
 }
 
-/// What a compaction merges.
-struct Choice {
+/// A chosen compaction.
+struct CompactionChoice {
     group: Columns,
-    pieces: Vec<Piece>,
-    protected: Protected,
+    pieces: Vec<ListPiece>,
+    retained: RetainedEpochs,
 }
 
-/// A slice that has the inputs as one piece of its list.
-struct Piece {
+/// A slice that has the inputs in a row in its list.
+struct ListPiece {
     slice: SliceNo,
     inputs: Vec<ListItem>,
     sources: Vec<Source>,
     at_bottom: bool,
-    /// Is it all of the list?
+    /// True if the inputs are the whole list.
     whole: bool,
     bytes: u64,
 }
 
 /// Runs one compaction; false if there is none to run.
-pub fn compact_index(index: &Slot, files: &Files, mut extent: Extent<'_>) -> Result<bool> {
-    let short = index.lists_max.load(Ordering::Relaxed) < KEPT_FRAGMENTS_MAX;
-    if matches!(extent, Extent::WherePays) && short && index.keeps_files.load(Ordering::Relaxed) {
+pub fn compact_index(
+    index: &LocalIndex,
+    files: &DataFiles,
+    mut scope: CompactionScope<'_>,
+) -> Result<bool> {
+    let short = index.longest_list.load(Ordering::Relaxed) < KEPT_FRAGMENTS_MAX;
+    if matches!(scope, CompactionScope::WherePays)
+        && short
+        && index.keeps_files.load(Ordering::Relaxed)
+    {
         return Ok(false);
     }
-    let Some(choice) = choose_fragments(index, &extent) else { return Ok(false) };
-    if let Extent::Everything(done) = &mut extent {
+    let Some(choice) = choose_fragments(index, &scope) else { return Ok(false) };
+    if let CompactionScope::Everything(done) = &mut scope {
         let whole = choice.pieces.iter().filter(|piece| piece.whole);
         done.extend(whole.map(|piece| (choice.group, piece.slice)));
     }
-    let longest = || match extent {
-        Extent::WherePays => index.lists_max.load(Ordering::Relaxed),
-        // Somebody waits for it.
-        Extent::Everything(_) => usize::MAX,
+    let longest = || match scope {
+        CompactionScope::WherePays => index.longest_list.load(Ordering::Relaxed),
+        // A caller waits for the result, so there is no limit.
+        CompactionScope::Everything(_) => usize::MAX,
     };
-    let _output = index.hold(choice.held_bytes());
+    let _output = index.hold_memory(choice.held_bytes());
     let outputs = choice.run(files, longest)?;
     files.sync_names()?;
     replace(index, &choice, outputs, files)?;
     Ok(true)
 }
 
-fn choose_fragments(index: &Slot, extent: &Extent<'_>) -> Option<Choice> {
-    let protected = index.writer().protected.clone();
-    let structure = lock(&index.structure);
-    // Of an index that is being built nothing is at the bottom: the backfill goes below all of it.
-    if structure.dropped || structure.manifest.floor.is_none() {
+fn choose_fragments(index: &LocalIndex, scope: &CompactionScope<'_>) -> Option<CompactionChoice> {
+    let retained = index.writer().retained.clone();
+    let fragment_lists = lock(&index.fragment_lists);
+    // In a build nothing is at the bottom, because the backfill goes below everything.
+    if fragment_lists.is_dropped || fragment_lists.manifest.floor.is_none() {
         return None;
     }
-    let slices = &structure.manifest.slices;
+    let slices = &fragment_lists.manifest.slices;
     let groups: BTreeSet<Columns> =
         slices.values().flat_map(|lists| lists.groups.iter().map(|g| g.columns)).collect();
     groups.into_iter().find_map(|group| {
-        let pieces = choose_pieces(&structure, group, extent)?;
-        Some(Choice { group, pieces, protected: protected.clone() })
+        let pieces = choose_pieces(&fragment_lists, group, scope)?;
+        Some(CompactionChoice { group, pieces, retained: retained.clone() })
     })
 }
 
-/// Puts the outputs in the place of the inputs, or throws them away.
-fn replace(index: &Slot, choice: &Choice, outputs: Vec<Written>, files: &Files) -> Result<()> {
-    let mut structure = lock(&index.structure);
-    let mut manifest = structure.manifest.clone();
-    let mut in_place = !structure.dropped && manifest.floor.is_some();
+/// Replaces the inputs by the outputs, or discards the outputs if the inputs are gone.
+fn replace(
+    index: &LocalIndex,
+    choice: &CompactionChoice,
+    outputs: Vec<NewFragment>,
+    files: &DataFiles,
+) -> Result<()> {
+    let mut fragment_lists = lock(&index.fragment_lists);
+    let mut manifest = fragment_lists.manifest.clone();
+    let mut in_place = !fragment_lists.is_dropped && manifest.floor.is_some();
     for piece in &choice.pieces {
         let items = outputs.iter().filter(|new| new.table.index.section(piece.slice).is_some());
         let items = items.map(|new| ListItem {
@@ -124,50 +139,55 @@ fn replace(index: &Slot, choice: &Choice, outputs: Vec<Written>, files: &Files) 
     }
     let kept = match plant::is(Plant::FloorNotRaised) {
         true => manifest.reach().unwrap_or_default(),
-        false => choice.protected.clone(),
+        false => choice.retained.clone(),
     };
-    manifest.narrow(&kept);
+    manifest.restrict_to(&kept);
     if !in_place {
         files.discard(outputs);
         return Ok(());
     }
-    // After an error the manifest on disk may be either: all files stay, and the next start sorts
-    // out which of them are named.
+    // After an error, either manifest may be on disk. So all files stay, and the next start finds
+    // out which are named.
     files.write_manifest(&manifest)?;
-    structure.manifest = manifest;
-    structure.tables.extend(outputs.into_iter().map(|new| (new.file, new.table)));
+    fragment_lists.manifest = manifest;
+    fragment_lists.tables.extend(outputs.into_iter().map(|new| (new.file, new.table)));
     let mut writer = index.writer();
-    index.publish(&structure, &mut writer, |visible| {
-        visible.narrow(&kept);
+    index.publish(&fragment_lists, &mut writer, |version| {
+        version.restrict_to(&kept);
     })?;
-    files.retire(structure.take_unnamed());
+    files.retire(fragment_lists.take_unnamed());
     Ok(())
 }
 
-/// Merges each list down to one fragment.
-pub fn compact_everything(index: &Slot, files: &Files) -> Result<()> {
+/// Merges each list into one fragment.
+pub fn compact_everything(index: &LocalIndex, files: &DataFiles) -> Result<()> {
     let mut done = Default::default();
-    while compact_index(index, files, Extent::Everything(&mut done))? {}
+    while compact_index(index, files, CompactionScope::Everything(&mut done))? {}
     Ok(())
 }
 
-/// The pieces to merge in a group of columns: chosen for one slice, and taken wherever the same
-/// fragments stand together.
-fn choose_pieces(structure: &Structure, group: Columns, extent: &Extent<'_>) -> Option<Vec<Piece>> {
+/// Chooses the fragments to merge in a column group, for one slice, and collects all slices that
+/// have the same fragments in a row.
+fn choose_pieces(
+    fragment_lists: &FragmentLists,
+    group: Columns,
+    scope: &CompactionScope<'_>,
+) -> Option<Vec<ListPiece>> {
     let lists = || {
-        structure.manifest.slices.iter().filter_map(|(slice, lists)| {
+        fragment_lists.manifest.slices.iter().filter_map(|(slice, lists)| {
             let items = &lists.group(group)?.items;
-            let source =
-                |item: &ListItem| Some(source_of(structure.tables.get(&item.file)?, *slice, item));
+            let source = |item: &ListItem| {
+                Some(source_of(fragment_lists.tables.get(&item.file)?, *slice, item))
+            };
             let sources: Vec<Source> = items.iter().filter_map(source).collect();
             (sources.len() == items.len()).then_some((*slice, items, sources))
         })
     };
     let files = lists().find_map(|(slice, items, sources)| {
-        if matches!(extent, Extent::Everything(done) if done.contains(&(group, slice))) {
+        if matches!(scope, CompactionScope::Everything(done) if done.contains(&(group, slice))) {
             return None;
         }
-        let range = choose_piece(&sources, welded(items, group), extent)?;
+        let range = choose_piece(&sources, welded(items, group), scope)?;
         Some(items[range].iter().map(|item| item.file).collect::<Vec<_>>())
     })?;
     let mut pieces = Vec::new();
@@ -189,22 +209,26 @@ fn choose_pieces(structure: &Structure, group: Columns, extent: &Extent<'_>) -> 
             items.iter().zip(&sources).take(end).skip(at).filter_map(counts).collect();
         let bytes = sources.iter().map(section_bytes).sum();
         let at_bottom = at == 0 || plant::is(Plant::TombstonesDroppedAbove);
-        pieces.push(Piece { slice, inputs, sources, at_bottom, whole, bytes });
+        pieces.push(ListPiece { slice, inputs, sources, at_bottom, whole, bytes });
     }
     Some(pieces)
 }
 
-impl Choice {
-    /// What the output's filter takes, and about what its sparse index does.
+impl CompactionChoice {
+    /// Memory of the output's filter and, approximately, of its sparse index.
     fn held_bytes(&self) -> u64 {
         let sources = self.pieces.iter().flat_map(|piece| &piece.sources);
         sources.map(section_rows).sum::<u64>() * FILTER_BYTES
     }
 
-    /// Writes the outputs, at the pace that so many fragments in the longest list ask for.
-    fn run(&self, files: &Files, longest: impl Fn() -> usize + Copy) -> Result<Vec<Written>> {
+    /// Writes the outputs; the length of the longest list sets the pace.
+    fn run(
+        &self,
+        files: &DataFiles,
+        longest: impl Fn() -> usize + Copy,
+    ) -> Result<Vec<NewFragment>> {
         let rewrite =
-            Rewrite { protected: self.protected.clone(), back: self.group.contains(Columns::BACK) };
+            Rewrite { retained: self.retained.clone(), back: self.group.contains(Columns::BACK) };
         let mut outputs = Vec::new();
         let mut at = 0;
         while at < self.pieces.len() {
@@ -238,8 +262,9 @@ impl Choice {
     }
 }
 
-/// Is at least half of the inputs in the cache? Then the output takes their place there, too.
-fn is_in_cache(pieces: &[Piece]) -> bool {
+/// True if at least half of the inputs' blocks are cached. The output then replaces them in the
+/// cache.
+fn is_in_cache(pieces: &[ListPiece]) -> bool {
     let tables = pieces.iter().flat_map(|piece| &piece.sources).map(|source| &source.table);
     let tables: BTreeMap<u64, &Table> =
         tables.filter_map(|table| Some((table.fragment()?.id(), &**table))).collect();
@@ -258,34 +283,34 @@ fn section_rows(source: &Source) -> u64 {
     index.section(source.rows_of).map_or(0, |section| index.sections()[section].rows)
 }
 
-/// How many of a list's first items are welded: all up to the last of which not all columns count.
+/// Number of welded items: all up to the last item that lacks columns of the group.
 fn welded(items: &[ListItem], group: Columns) -> usize {
     items.iter().rposition(|item| item.columns != group).map_or(0, |last| last + 1)
 }
 
-/// The columns whose chain has the rows of a group.
+/// Columns whose chain has the rows of a group.
 fn deciding(group: Columns) -> Columns {
     if group.intersects(Columns::INCLUDE) { Columns::INCLUDE } else { group }
 }
 
-/// Chooses among the items of a list, of which the first are welded.
+/// Chooses items of a list, of which the first `welded` are welded.
 fn choose_piece(
     sources: &[Source],
     welded: usize,
-    extent: &Extent<'_>,
+    scope: &CompactionScope<'_>,
 ) -> Option<std::ops::Range<usize>> {
-    match extent {
-        Extent::WherePays => {
+    match scope {
+        CompactionScope::WherePays => {
             let (first, rest) = sources.split_at(welded);
             let first = (welded > 0).then(|| first.iter().map(section_bytes).sum());
             let sizes: Vec<u64> = first.into_iter().chain(rest.iter().map(section_bytes)).collect();
             let range = choose(&sizes, FRAGMENTS_MIN, u64::MAX)?;
-            // One size stands for all that are welded.
+            // All welded items together have one size.
             let more = welded.saturating_sub(1);
             let begin = if range.start == 0 { 0 } else { range.start + more };
             Some(begin..range.end + more)
         }
-        Extent::Everything(_) => {
+        CompactionScope::Everything(_) => {
             let settled = match sources {
                 [] => true,
                 [only] => welded == 0 && only.table.stats.shows_whole_at(Epoch(u64::MAX)),

@@ -1,5 +1,7 @@
-//! A flush: what an index has in memory becomes fragments, one for each column group; they are synced, the manifest names them and is synced too, and only then memory and log let go of
-//! what they held.
+//! Flush: writes an index's memory into fragments, one per column group.
+//!
+//! The order is what makes it safe: the fragments are synced, then their names, then the manifest
+//! that names them. Only then are memory and log released.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,9 +9,9 @@ use std::sync::Arc;
 use proto::Result;
 use proto::model::ids::{Epoch, SliceNo};
 
-use crate::files::data_files::{Files, Written};
+use crate::files::data_files::{DataFiles, NewFragment};
 use crate::fragment::filter::FILTER_BYTES;
-use crate::index::local_index::Slot;
+use crate::index::local_index::LocalIndex;
 use crate::index::memtable::{BackMemtable, SORT_BYTES};
 use crate::lock::lock;
 use crate::maintain::merge_runs::{merge_frozen, slices_of};
@@ -17,36 +19,36 @@ use crate::maintain::rewrite::Rewrite;
 use crate::manifest::edit::Place;
 use crate::manifest::lists::EpochRange;
 use crate::read::source::Source;
-use crate::retention::Protected;
+use crate::retention::RetainedEpochs;
 use crate::rows::columns::{Columns, Grouping};
-use crate::rows::row::Version;
+use crate::rows::row::RowVersion;
 use crate::rows::sinks::RowSink;
 use crate::tables::table::Table;
 
-/// What a flush writes.
-struct Frozen {
+/// Memory that a flush writes.
+struct FrozenMemory {
     runs: Vec<Arc<Table>>,
     memtable: Arc<BackMemtable>,
-    /// All that was applied up to this epoch is among it, or in fragments already.
+    /// Everything applied up to this epoch is here or in fragments.
     epoch: Epoch,
-    protected: Protected,
-    reach: Option<Protected>,
+    retained: RetainedEpochs,
+    reach: Option<RetainedEpochs>,
     entries: Vec<(SliceNo, u64)>,
     uncounted: BTreeSet<SliceNo>,
-    building: bool,
+    is_building: bool,
     grouping: Grouping,
 }
 
-/// Writes what is in memory; true if there was something.
-pub fn flush(index: &Slot, files: &Files) -> Result<bool> {
+/// Writes the memory of an index; true if there was something to write.
+pub fn flush(index: &LocalIndex, files: &DataFiles) -> Result<bool> {
     let _one_at_a_time = lock(&index.flush);
     let _compactions_give_way = files.pacer.flushing();
     let (floor, grouping) = {
-        let structure = lock(&index.structure);
-        (structure.manifest.floor, structure.manifest.grouping())
+        let fragment_lists = lock(&index.fragment_lists);
+        (fragment_lists.manifest.floor, fragment_lists.manifest.grouping())
     };
     let Some(mut frozen) = freeze(index, floor, grouping) else { return Ok(false) };
-    let written = merge_frozen(index, &mut frozen.runs, &frozen.protected).and_then(|()| {
+    let written = merge_frozen(index, &mut frozen.runs, &frozen.retained).and_then(|()| {
         let written = write(index, &frozen, files)?;
         files.sync_names()?;
         install(index, &frozen, written, files)
@@ -59,19 +61,23 @@ pub fn flush(index: &Slot, files: &Files) -> Result<bool> {
     Ok(true)
 }
 
-/// Sets aside what is in memory now; what comes goes to a new memtable and new runs. A floor that
-/// was raised above the one on disk is reason enough for a flush.
-fn freeze(index: &Slot, floor_on_disk: Option<Epoch>, grouping: Grouping) -> Option<Frozen> {
+/// Sets the memory aside; later epochs go to a new memtable and new runs. A floor that is higher in
+/// memory than on disk is a reason for a flush too.
+fn freeze(
+    index: &LocalIndex,
+    floor_on_disk: Option<Epoch>,
+    grouping: Grouping,
+) -> Option<FrozenMemory> {
     let mut writer = index.writer();
-    let visible = index.visible.load();
-    let (runs, floor) = (visible.runs.clone(), visible.floor);
+    let version = index.version.load();
+    let (runs, floor) = (version.runs.clone(), version.floor);
     let empty = runs.is_empty() && writer.memtable.is_empty() && writer.frozen.is_none();
     if empty && floor <= floor_on_disk {
-        // Going back to an epoch may have left nothing of what came with later ones.
+        // A rollback can leave nothing of what came with later epochs.
         writer.unflushed = None;
         return None;
     }
-    // A flush that failed has left its own: they are written together with it the next time.
+    // A failed flush has left its memtable here: this flush writes both.
     let memtable = match writer.frozen.take() {
         Some(left) if writer.memtable.is_empty() => left,
         Some(left) => {
@@ -86,20 +92,20 @@ fn freeze(index: &Slot, floor_on_disk: Option<Epoch>, grouping: Grouping) -> Opt
     writer.frozen = Some(Arc::clone(&memtable));
     writer.frozen_runs = runs.len();
     writer.frozen_unflushed = writer.unflushed.take();
-    Some(Frozen {
+    Some(FrozenMemory {
         runs,
         memtable,
         epoch: writer.applied,
-        reach: visible.reach(),
-        protected: writer.protected.clone(),
+        reach: version.reach(),
+        retained: writer.retained.clone(),
         entries: writer.entries.iter().map(|(slice, n)| (*slice, (*n).max(0) as u64)).collect(),
         uncounted: writer.uncounted.clone(),
-        building: writer.building,
+        is_building: writer.is_building,
         grouping,
     })
 }
 
-fn write(index: &Slot, frozen: &Frozen, files: &Files) -> Result<Vec<Written>> {
+fn write(index: &LocalIndex, frozen: &FrozenMemory, files: &DataFiles) -> Result<Vec<NewFragment>> {
     let mut written = write_runs(frozen, files)?;
     match write_memtable(index, frozen, files) {
         Ok(back) => {
@@ -113,11 +119,11 @@ fn write(index: &Slot, frozen: &Frozen, files: &Files) -> Result<Vec<Written>> {
     }
 }
 
-fn write_runs(frozen: &Frozen, files: &Files) -> Result<Vec<Written>> {
+fn write_runs(frozen: &FrozenMemory, files: &DataFiles) -> Result<Vec<NewFragment>> {
     if frozen.runs.is_empty() {
         return Ok(Vec::new());
     }
-    let rewrite = Rewrite { protected: frozen.protected.clone(), back: false };
+    let rewrite = Rewrite { retained: frozen.retained.clone(), back: false };
     files.write(frozen.grouping.forward(), None, |out| {
         slices_of(&frozen.runs).into_iter().try_for_each(|slice| {
             let sources = frozen.runs.iter().map(|run| Source::whole(run, slice)).collect();
@@ -126,18 +132,22 @@ fn write_runs(frozen: &Frozen, files: &Files) -> Result<Vec<Written>> {
     })
 }
 
-fn write_memtable(index: &Slot, frozen: &Frozen, files: &Files) -> Result<Vec<Written>> {
+fn write_memtable(
+    index: &LocalIndex,
+    frozen: &FrozenMemory,
+    files: &DataFiles,
+) -> Result<Vec<NewFragment>> {
     if frozen.memtable.is_empty() {
         return Ok(Vec::new());
     }
     let rows = frozen.memtable.states();
-    let _sorting = index.hold(rows * (SORT_BYTES + FILTER_BYTES));
+    let _sorting = index.hold_memory(rows * (SORT_BYTES + FILTER_BYTES));
     files.write(&[Columns::BACK], Some(rows), |out| {
         let mut newer: Option<(SliceNo, &[u8], Epoch)> = None;
         for state in frozen.memtable.sorted() {
             let same = newer.filter(|newer| (newer.0, newer.1) == (state.slice, state.id));
-            if same.is_none_or(|newer| frozen.protected.needs(state.epoch, Some(newer.2))) {
-                out.push(&Version {
+            if same.is_none_or(|newer| frozen.retained.is_needed(state.epoch, Some(newer.2))) {
+                out.push(&RowVersion {
                     slice: state.slice,
                     key: state.id,
                     id: &[],
@@ -152,13 +162,18 @@ fn write_memtable(index: &Slot, frozen: &Frozen, files: &Files) -> Result<Vec<Wr
     })
 }
 
-/// Adds the fragments to the lists of their slices, and lets memory go.
-/// Where the columns were divided anew meanwhile, each of them goes to the list it belongs to now.
-fn install(index: &Slot, frozen: &Frozen, written: Vec<Written>, files: &Files) -> Result<()> {
-    let mut structure = lock(&index.structure);
-    let mut manifest = structure.manifest.clone();
-    for Written { file, columns, table } in &written {
-        // Rows of a slice that is not here any more, sent before it went, show nowhere.
+/// Adds the fragments to the lists of their slices and frees the memory. If the columns were
+/// regrouped meanwhile, each column goes to the list of its new group.
+fn install(
+    index: &LocalIndex,
+    frozen: &FrozenMemory,
+    written: Vec<NewFragment>,
+    files: &DataFiles,
+) -> Result<()> {
+    let mut fragment_lists = lock(&index.fragment_lists);
+    let mut manifest = fragment_lists.manifest.clone();
+    for NewFragment { file, columns, table } in &written {
+        // Rows of a slice that was dropped meanwhile are in no list.
         let here = |slice: &SliceNo| manifest.slices.contains_key(slice);
         let slices = table.index.sections().iter().map(|section| section.slice);
         let slices: Vec<SliceNo> = slices.filter(here).collect();
@@ -175,26 +190,26 @@ fn install(index: &Slot, frozen: &Frozen, written: Vec<Written>, files: &Files) 
     let entries = frozen.entries.iter().filter(|(slice, _)| here(slice)).copied();
     manifest.entries.extend(entries);
     manifest.entries.retain(|slice, _| !frozen.uncounted.contains(slice));
-    frozen.reach.iter().for_each(|reach| manifest.narrow(reach));
-    manifest.narrow(&frozen.protected);
-    if structure.dropped {
+    frozen.reach.iter().for_each(|reach| manifest.restrict_to(reach));
+    manifest.restrict_to(&frozen.retained);
+    if fragment_lists.is_dropped {
         files.discard(written);
         return Ok(());
     }
-    if !frozen.building {
+    if !frozen.is_building {
         files.write_manifest(&manifest)?;
     }
-    structure.manifest = manifest;
-    structure.tables.extend(written.into_iter().map(|new| (new.file, new.table)));
+    fragment_lists.manifest = manifest;
+    fragment_lists.tables.extend(written.into_iter().map(|new| (new.file, new.table)));
     let mut writer = index.writer();
     let frozen_runs = writer.frozen_runs;
-    index.publish(&structure, &mut writer, |visible| {
-        visible.runs.drain(..frozen_runs);
-        visible.narrow(&frozen.protected);
+    index.publish(&fragment_lists, &mut writer, |version| {
+        version.runs.drain(..frozen_runs);
+        version.restrict_to(&frozen.retained);
     })?;
     writer.frozen = None;
     writer.frozen_runs = 0;
     writer.frozen_unflushed = None;
-    files.retire(structure.take_unnamed());
+    files.retire(fragment_lists.take_unnamed());
     Ok(())
 }

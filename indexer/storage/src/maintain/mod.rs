@@ -1,4 +1,4 @@
-//! Work in the background.
+//! Maintenance: merges of runs, flushes, compactions, and release of the log.
 
 pub(crate) mod compaction;
 pub(crate) mod flush;

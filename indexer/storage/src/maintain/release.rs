@@ -1,4 +1,4 @@
-//! Lets go of the log as far as the fragments have what is in it.
+//! Release of the log: removes the part whose epochs are in fragments.
 
 use std::sync::Arc;
 
@@ -8,24 +8,26 @@ use proto::plant::{self, Plant};
 
 use crate::lock::lock;
 use crate::log::lsn::Lsn;
-use crate::node::context::Inner;
+use crate::node::context::EngineContext;
 
-/// Lets go of the log as far as the fragments have what is in it.
-pub async fn release_log(context: &Arc<Inner>) -> Result<()> {
-    let inner = Arc::clone(context);
-    context.env.blocking(move || settle_doubts(&inner)).await;
+/// Writes the node manifest and releases the log, as far as all indexes have their epochs in
+/// fragments.
+pub async fn release_log(context: &Arc<EngineContext>) -> Result<()> {
+    let task = Arc::clone(context);
+    context.env.blocking(move || settle_doubts(&task)).await;
     let mut order = context.order.lock().await;
     context.checkpoint(&mut order, 1);
-    let slots = context.state.slots();
-    let unflushed = slots.iter().filter_map(|slot| slot.figures.needs_log_from());
-    // Read before the indexes are asked, which `chain` does last: an epoch is in one or the other.
-    let applying: Vec<Lsn> = lock(&context.state.buckets)
+    let indexes = context.state.indexes_and_rebuilds();
+    let unflushed = indexes.iter().filter_map(|index| index.stats.needs_log_from());
+    // Read before the indexes are asked, which `chain` does last. So an epoch that is being applied
+    // is in one or the other.
+    let unapplied_from: Vec<Lsn> = lock(&context.state.buckets)
         .iter()
-        .filter(|(bucket, _)| slots.iter().any(|slot| slot.info.bucket == **bucket))
-        .filter_map(|(_, progress)| progress.applying)
+        .filter(|(bucket, _)| indexes.iter().any(|index| index.info.bucket == **bucket))
+        .filter_map(|(_, progress)| progress.unapplied_from)
         .collect();
     let doubts = context.files.doubts().into_iter().map(|(.., doubt)| doubt.lsn);
-    let needed = unflushed.chain(applying).chain(doubts).min().unwrap_or(u64::MAX);
+    let needed = unflushed.chain(unapplied_from).chain(doubts).min().unwrap_or(u64::MAX);
     let needed = if plant::is(Plant::LogReleasedEarly) { u64::MAX } else { needed };
     let passed = order.checkpoints.partition_point(|(lsn, _)| *lsn <= needed);
     let Some((lsn, marks)) = order.checkpoints.drain(..passed).next_back() else {
@@ -34,31 +36,31 @@ pub async fn release_log(context: &Arc<Inner>) -> Result<()> {
     order.marks = marks.clone();
     order.checkpoints.push_front((lsn, marks));
     let manifest = order.node_manifest(context.files.next());
-    let inner = Arc::clone(context);
+    let task = Arc::clone(context);
     let release = move || {
-        inner.files.write_node_manifest(&manifest)?;
-        inner.log.release(lsn)
+        task.files.write_node_manifest(&manifest)?;
+        task.log.release(lsn)
     };
     context.env.blocking(release).await
 }
 
-/// Makes the manifests on disk durable as memory has them where that is in doubt; what cannot be settled
-/// now stays in doubt. Blocks.
-pub fn settle_doubts(context: &Inner) {
+/// Makes the manifests on disk agree with memory where a failed write has left a doubt. Doubts that
+/// remain are kept for the next call. Blocks the thread.
+pub fn settle_doubts(context: &EngineContext) {
     for (index, generation, doubt) in context.files.doubts() {
-        let alone = context.state.alone(doubt.bucket);
-        let _alone = lock(&alone);
+        let bucket_lock = context.state.bucket_lock(doubt.bucket);
+        let _alone = lock(&bucket_lock);
         if let Err(error) = settle_doubt(context, index, generation) {
-            tracing::warn!(%index, %error, "a manifest on disk is in doubt");
+            tracing::warn!(%index, %error, "a manifest on disk may still differ from memory");
         }
     }
 }
 
-fn settle_doubt(context: &Inner, index: IndexId, generation: Generation) -> Result<()> {
+fn settle_doubt(context: &EngineContext, index: IndexId, generation: Generation) -> Result<()> {
     let put_back = |before| context.files.put_back_manifest(index, generation, before);
-    let slot = context.state.get(index).filter(|slot| slot.info.generation == generation);
-    let Some(slot) = slot else { return put_back(None) };
-    let structure = lock(&slot.structure);
-    let on_disk = !structure.dropped && structure.manifest.floor.is_some();
-    put_back(on_disk.then_some(&structure.manifest))
+    let index = context.state.get(index).filter(|index| index.info.generation == generation);
+    let Some(index) = index else { return put_back(None) };
+    let fragment_lists = lock(&index.fragment_lists);
+    let on_disk = !fragment_lists.is_dropped && fragment_lists.manifest.floor.is_some();
+    put_back(on_disk.then_some(&fragment_lists.manifest))
 }

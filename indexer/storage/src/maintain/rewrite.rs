@@ -1,25 +1,26 @@
-//! Writes what some sources show, together, into one table: for merges of runs, flushes and compactions.
+//! Rewriting: merges some sources into one table, for merges of runs, flushes and compactions.
 
 use proto::Result;
 use proto::model::ids::{Epoch, SliceNo};
 
+use crate::read::cursor::Cursor;
 use crate::read::merge::Merge;
 use crate::read::source::Source;
-use crate::retention::Protected;
+use crate::retention::RetainedEpochs;
 use crate::rows::packed;
-use crate::rows::row::Version;
+use crate::rows::row::RowVersion;
 use crate::rows::sinks::RowSink;
 
-/// How to rewrite.
+/// How rows are rewritten.
 #[derive(Clone, Debug)]
 pub struct Rewrite {
-    /// What must stay visible.
-    pub protected: Protected,
-    /// Are the values packed states of the back index?
+    /// Epochs that must stay visible.
+    pub retained: RetainedEpochs,
+    /// True if the values are packed states of the back index.
     pub back: bool,
 }
 
-/// A version of the entry at hand.
+/// A version of the current entry.
 struct Kept {
     epoch: Epoch,
     tombstone: bool,
@@ -27,8 +28,8 @@ struct Kept {
 }
 
 impl Rewrite {
-    /// Appends the rows of one slice; slices come in ascending order. `at_bottom`: nothing older than
-    /// the sources is stored anywhere (see [`crate::retention`]).
+    /// Appends the rows of one slice. Slices must come in ascending order. `at_bottom` says that
+    /// nothing older than the sources exists (see [`crate::retention`]).
     pub fn slice(
         &self,
         slice: SliceNo,
@@ -53,17 +54,7 @@ impl Rewrite {
             let found = merge.next_versions(&mut entry, |cursor| {
                 let (block, row) = cursor.place();
                 key_len = block.key_len(row);
-                let from = values.len();
-                block.put_value(row, &mut values);
-                if self.back && (cursor.keys.high.is_some() || !cursor.keys.low.is_empty()) {
-                    let state = values.split_off(from);
-                    let mut id = Vec::new();
-                    block.put_key(row, &mut id);
-                    packed::put_range(&mut values, &state, &id, &cursor.keys);
-                }
-                let gone = block.is_tombstone(row) || self.back && values.len() == from;
-                let (epoch, value) = (block.epoch(row), from..values.len());
-                versions.push(Kept { epoch, tombstone: gone, value });
+                versions.push(self.version(cursor, &mut values));
             })?;
             if !found {
                 return Ok(());
@@ -72,22 +63,37 @@ impl Rewrite {
                 versions.sort_unstable_by_key(|version| std::cmp::Reverse(version.epoch));
             }
             let of = |version: &Kept| (version.epoch, version.tombstone);
-            self.protected.retain(&mut versions, at_bottom, of);
+            self.retained.retain(&mut versions, at_bottom, of);
             for version in &versions {
                 let (key, id) = entry.split_at(key_len);
                 let value = &values[version.value.clone()];
                 let epoch = match at_bottom {
-                    true => self.protected.rounded_down(version.epoch),
+                    true => self.retained.rounded_down(version.epoch),
                     false => version.epoch,
                 };
                 let tombstone = version.tombstone;
-                out.push(&Version { slice, key, id, value, epoch, tombstone })?;
+                out.push(&RowVersion { slice, key, id, value, epoch, tombstone })?;
             }
         }
     }
 
-    /// Does every row of a run stay as it is, away from the bottom? The back index does not: its filter
-    /// is told of each row.
+    /// The version at a cursor; appends its value to `values`.
+    fn version(&self, cursor: &Cursor, values: &mut Vec<u8>) -> Kept {
+        let (block, row) = cursor.place();
+        let from = values.len();
+        block.put_value(row, values);
+        if self.back && (cursor.keys.high.is_some() || !cursor.keys.low.is_empty()) {
+            let state = values.split_off(from);
+            let mut id = Vec::new();
+            block.put_key(row, &mut id);
+            packed::put_range(values, &state, &id, &cursor.keys);
+        }
+        let tombstone = block.is_tombstone(row) || self.back && values.len() == from;
+        Kept { epoch: block.epoch(row), tombstone, value: from..values.len() }
+    }
+
+    /// True if every row of a run is kept unchanged, away from the bottom. False for the back
+    /// index, whose filter must see each row.
     fn keeps_whole(&self, run: &Source) -> bool {
         let Source { table, range, epochs, .. } = run;
         !self.back

@@ -1,5 +1,5 @@
 //! Columns that move between groups while fragments are merged, against a plain map; and the traces
-//! that go wrong when a fragment's restriction is forgotten.
+//! that go wrong without the restrictions of fragments.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,9 @@ use proto::env::real::SystemRandom;
 use proto::model::ids::SliceNo;
 use proto::rpc::scan::KeyRange;
 
-use super::file::{Kind, decode, encode};
+use super::file::{ManifestKind, decode, encode};
 use super::testing::manifest;
 use super::*;
-
 use crate::file_id::FileId;
 use crate::rows::columns::Columns;
 
@@ -25,10 +24,10 @@ fn of(columns: &[Columns]) -> Columns {
     columns.iter().fold(Columns::NONE, |all, column| all.union(*column))
 }
 
-/// What a fragment says of a key in a column: a value, or that it is erased.
+/// What a fragment says of a key in a column: a value, or a deletion.
 type Cells = BTreeMap<(Columns, u8), Option<u32>>;
 
-/// One slice: its lists, and the contents of all files.
+/// One slice: its lists, and the content of all files.
 struct Table {
     manifest: IndexManifest,
     files: BTreeMap<FileId, Cells>,
@@ -49,7 +48,7 @@ impl Table {
         FileId(self.files.len() as u64 + 1)
     }
 
-    /// A fragment with these cells is flushed.
+    /// Flushes a fragment with these cells.
     fn insert(&mut self, cells: Cells) -> FileId {
         let file = self.next_file();
         let columns = of(&cells.keys().map(|(column, _)| *column).collect::<Vec<_>>());
@@ -58,12 +57,12 @@ impl Table {
         file
     }
 
-    /// The same value in each of some columns of key 0.
+    /// Writes the same value into each of some columns of key 0.
     fn put(&mut self, columns: &[Columns], value: u32) -> FileId {
         self.insert(columns.iter().map(|column| ((*column, 0), Some(value))).collect())
     }
 
-    /// Merges a piece of a group's list; erasures go if nothing older is in the list.
+    /// Merges a piece of a group's list; tombstones are dropped if nothing older is in the list.
     fn compact(&mut self, group: Columns, piece: std::ops::Range<usize>) {
         let inputs = self.lists().group(group).unwrap().items[piece.clone()].to_vec();
         let mut cells = Cells::new();
@@ -89,8 +88,8 @@ impl Table {
     }
 
     fn save_and_load(&mut self) {
-        let bytes = encode(Kind::Index, &self.manifest).unwrap();
-        self.manifest = decode(Kind::Index, &bytes).unwrap();
+        let bytes = encode(ManifestKind::Index, &self.manifest).unwrap();
+        self.manifest = decode(ManifestKind::Index, &bytes).unwrap();
         self.manifest.check().unwrap();
     }
 
@@ -135,7 +134,7 @@ fn a_merged_fragment_never_comes_behind_what_it_has_merged() {
 }
 
 #[test]
-fn what_a_merge_has_erased_never_shows_again() {
+fn an_entry_that_a_merge_has_deleted_never_reappears() {
     let mut table = Table::new(&[of(&[A, B]), of(&[C, D])]);
     table.put(&[A, C], 1);
     table.put(&[A, B], 2);
@@ -198,7 +197,7 @@ impl Random {
         (self.0.next_u64() % n as u64) as usize
     }
 
-    /// Any division of the columns into groups.
+    /// A random division of the columns into groups.
     fn groups(&mut self) -> Vec<Columns> {
         let mut groups = vec![Columns::NONE; 4];
         for column in [A, B, C, D] {

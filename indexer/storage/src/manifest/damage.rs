@@ -1,4 +1,4 @@
-//! How damage of a manifest is told.
+//! The error for a damaged manifest.
 
 use proto::{Error, ErrorCode};
 

@@ -1,4 +1,4 @@
-//! What is in a manifest, for `sextant inspect manifest`.
+//! Description of a manifest for `sextant inspect manifest`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,25 +10,25 @@ use proto::model::ids::{BucketId, Epoch, Generation, IndexId, SliceNo};
 use serde::Serialize;
 
 use crate::file_id::FileId;
-use crate::manifest::file::{Kind, decode, parse, read_bytes};
+use crate::manifest::file::{ManifestKind, decode, parse, read_bytes};
 use crate::manifest::index_manifest::IndexManifest;
 use crate::manifest::lists::{GroupList, ListItem};
 use crate::manifest::node_manifest::{DeadEpochs, NodeManifest};
 
-/// A manifest that has passed its checks.
+/// A manifest that passed its checks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "manifest", rename_all = "snake_case")]
 pub enum Described {
-    /// Of a node.
+    /// The manifest of a node.
     Node {
-        /// The number of the next file.
+        /// Number of the next file.
         next_file: FileId,
-        /// What the fragments of all indexes have, by bucket.
+        /// For each bucket, the epoch that the fragments of all its indexes have.
         buckets: Vec<MarkInfo>,
-        /// What rollbacks have taken back.
+        /// Epochs that rollbacks have taken back.
         dead: Vec<DeadEpochs>,
     },
-    /// Of an index.
+    /// The manifest of an index.
     Index {
         /// The index.
         index: IndexId,
@@ -38,29 +38,29 @@ pub enum Described {
         name: String,
         /// Its bucket.
         bucket: BucketId,
-        /// The oldest epoch that it answers; none while it is being built.
+        /// Oldest epoch that the index answers; none during a build.
         floor: Option<Epoch>,
-        /// Below that, the epochs to which it can go back.
+        /// Rollback points below the floor.
         points: Vec<Epoch>,
-        /// The newest epoch that is in the fragments.
+        /// Newest epoch that is in the fragments.
         flushed: Epoch,
-        /// How many entries each slice had then.
+        /// Number of entries of each slice at that epoch.
         entries: BTreeMap<SliceNo, u64>,
-        /// One line for each fragment in each list, the oldest first.
+        /// One line for each fragment of each list, oldest first.
         items: Vec<ItemInfo>,
     },
 }
 
-/// How far a bucket is on disk.
+/// Progress of a bucket on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MarkInfo {
     /// The bucket.
     pub bucket: BucketId,
     /// The epoch.
     pub epoch: Epoch,
-    /// The one before it.
+    /// Its parent epoch.
     pub parent: Epoch,
-    /// The oldest epoch that scans could ask for then.
+    /// Oldest epoch that scans could ask for at that epoch.
     pub horizon: Epoch,
 }
 
@@ -69,31 +69,31 @@ pub struct MarkInfo {
 pub struct ItemInfo {
     /// The slice.
     pub slice: SliceNo,
-    /// The columns of the group.
+    /// Columns of the group.
     pub group: String,
     /// The fragment.
     pub file: FileId,
-    /// The slice under whose number the rows stand in the file.
+    /// Slice number of the rows in the file.
     pub rows_of: SliceNo,
-    /// The columns that count.
+    /// Columns that count.
     pub columns: String,
-    /// The first entry that counts, in hexadecimal; empty is the beginning.
+    /// First entry that counts, in hexadecimal; empty for no lower bound.
     pub low: String,
-    /// The entry before which those that count end, in hexadecimal; none is the end.
+    /// First entry above those that count, in hexadecimal; none for no upper bound.
     pub high: Option<String>,
-    /// The oldest epoch that counts.
+    /// Oldest epoch that counts.
     pub epoch_from: Epoch,
-    /// The newest epoch that counts.
+    /// Newest epoch that counts.
     pub epoch_to: Epoch,
 }
 
-/// Reads and checks a manifest of either kind. Blocks.
+/// Reads and checks a manifest of either kind. Blocks the thread.
 pub fn describe(env: &Env, path: &Path) -> Result<Described> {
     let bytes = read_bytes(&*env.fs, path)?;
     let described = || match parse(&bytes)?.0 {
-        Kind::Node => Ok(describe_node(&decode(Kind::Node, &bytes)?)),
-        Kind::Index => {
-            let manifest: IndexManifest = decode(Kind::Index, &bytes)?;
+        ManifestKind::Node => Ok(describe_node(&decode(ManifestKind::Node, &bytes)?)),
+        ManifestKind::Index => {
+            let manifest: IndexManifest = decode(ManifestKind::Index, &bytes)?;
             manifest.check()?;
             Ok(describe_index(&manifest))
         }

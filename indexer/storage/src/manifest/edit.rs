@@ -1,4 +1,4 @@
-//! The edits of lists. Each either does all of its work or, with an error, nothing.
+//! Edits of lists. An edit that returns an error has changed nothing.
 
 use bytes::Bytes;
 use proto::model::ids::{Epoch, SliceNo};
@@ -10,22 +10,23 @@ use crate::manifest::index_manifest::IndexManifest;
 use crate::manifest::key_ranges::{intersection, is_empty};
 use crate::manifest::lists::{EpochRange, ListItem, SliceLists};
 use crate::manifest::regroup::regroup;
-use crate::retention::Protected;
+use crate::retention::RetainedEpochs;
 use crate::rows::columns::Columns;
 
-/// Where new items go in a list.
+/// Position of a new item in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Behind all others: what was flushed.
+    /// Behind all others: for flushed rows.
     Newest,
-    /// Before all others: what a backfill has built, below the epochs since.
+    /// Before all others: for rows of a backfill, which lie below the epochs since.
     Oldest,
 }
 
 impl IndexManifest {
-    /// A fragment with rows of these slices, each under its own number, is there. In each slice it
-    /// goes to every group that has one of its columns. `epochs` is what the fragment holds, which
-    /// restricts nothing yet, and lets [`Self::truncate`] see what lies wholly above an epoch.
+    /// Adds a fragment with rows of `slices`, each under its own number. In each slice the fragment
+    /// goes to every group that has one of its columns. `epochs` is what the fragment holds: it
+    /// restricts nothing yet, but lets [`Self::truncate`] find fragments that lie wholly above an
+    /// epoch.
     pub fn add(
         &mut self,
         file: FileId,
@@ -45,10 +46,9 @@ impl IndexManifest {
         Ok(())
     }
 
-    /// Puts what a merge has made into the place of what it read: `inputs`, as they stood in the list
-    /// of the group. `false`, and nothing is done, if they are no longer there as a contiguous piece
-    /// with the same restrictions: the slice was split or dropped, rolled back, or its columns moved,
-    /// and the result must be thrown away.
+    /// Replaces the inputs of a merge by its outputs. Returns false and changes nothing if `inputs`
+    /// are no longer a contiguous piece of the list with the same restrictions: the slice was
+    /// split, dropped, rolled back or regrouped meanwhile, and the outputs must be thrown away.
     pub fn replace(
         &mut self,
         slice: SliceNo,
@@ -68,8 +68,8 @@ impl IndexManifest {
         Ok(true)
     }
 
-    /// Makes of a slice two: `low` has the entries before `at`, `high` those from it on. How many that
-    /// are is not known from the lists.
+    /// Splits a slice: `low` gets the entries before `at`, `high` the others. The lists do not say
+    /// how many entries each part has.
     pub fn split(&mut self, slice: SliceNo, at: &[u8], low: SliceNo, high: SliceNo) -> Result<()> {
         let lists = self.lists(slice)?;
         for new in [low, high] {
@@ -109,37 +109,37 @@ impl IndexManifest {
         Ok(())
     }
 
-    /// What can be answered, now or by going back; `None` while the index is being built.
-    pub fn reach(&self) -> Option<Protected> {
-        Some(Protected { horizon: self.floor?, points: self.points.clone() })
+    /// Epochs that can be answered, now or after a rollback; `None` during a build.
+    pub fn reach(&self) -> Option<RetainedEpochs> {
+        Some(RetainedEpochs { horizon: self.floor?, points: self.points.clone() })
     }
 
-    /// Changes what can be answered.
-    pub fn set_reach(&mut self, reach: Protected) {
+    /// Replaces the epochs that can be answered.
+    pub fn set_reach(&mut self, reach: RetainedEpochs) {
         (self.floor, self.points) = (Some(reach.horizon), reach.points);
     }
 
-    /// Merges have kept only what is protected.
-    pub fn narrow(&mut self, to: &Protected) {
+    /// Restricts the epochs that can be answered, after merges that kept only those of `to`.
+    pub fn restrict_to(&mut self, to: &RetainedEpochs) {
         if let Some(reach) = self.reach() {
-            self.set_reach(reach.and(to));
+            self.set_reach(reach.intersection(to));
         }
     }
 
-    /// What is newer than an epoch counts no more.
+    /// Removes everything above an epoch from the lists.
     pub fn truncate(&mut self, epoch: Epoch) -> Result<()> {
         if let Some(mut reach) = self.reach() {
-            if !reach.keeps(epoch) {
+            if !reach.retains(epoch) {
                 let (index, floor) = (self.info.id, reach.horizon);
                 let message = format!(
-                    "index {index} cannot go back to epoch {epoch}: the oldest that it has is {floor}"
+                    "index {index} cannot be rolled back to epoch {epoch}: its oldest epoch is {floor}"
                 );
                 return Err(Error::new(ErrorCode::InvalidParameter, message));
             }
-            reach.go_back(epoch);
+            reach.roll_back_to(epoch);
             self.set_reach(reach);
         }
-        self.arrived.values_mut().for_each(|reach| reach.go_back(epoch));
+        self.arrived.values_mut().for_each(|reach| reach.roll_back_to(epoch));
         self.flushed = self.flushed.min(epoch);
         for group in self.slices.values_mut().flat_map(|lists| &mut lists.groups) {
             for item in &mut group.items {
@@ -150,7 +150,7 @@ impl IndexManifest {
         Ok(())
     }
 
-    /// Divides the columns of all slices anew.
+    /// Changes the column groups of all slices.
     pub fn regroup(&mut self, groups: &[Columns]) -> Result<()> {
         let regrouped =
             |(slice, lists): (&SliceNo, &SliceLists)| Ok((*slice, regroup(lists, groups)?));
@@ -160,19 +160,19 @@ impl IndexManifest {
 
     fn lists(&self, slice: SliceNo) -> Result<&SliceLists> {
         self.slices.get(&slice).ok_or_else(|| {
-            let message = format!("index {} has no slice {slice} here", self.info.id);
+            let message = format!("index {} has no slice {slice} on this node", self.info.id);
             Error::new(ErrorCode::SliceMoved, message)
         })
     }
 }
 
 impl SliceLists {
-    /// Puts a fragment into every group that has one of its columns, restricted to these.
+    /// Adds a fragment to every group that has one of its columns, restricted to these columns.
     fn add(&mut self, fragment: &ListItem, place: Place) -> Result<()> {
         let known = self.groups.iter().fold(Columns::NONE, |all, group| all.union(group.columns));
         if fragment.columns.is_empty() || !known.contains(fragment.columns) {
             return Err(Error::internal(format!(
-                "fragment {} has columns {} and the groups have {known}",
+                "fragment {} has columns {}, but the groups have only {known}",
                 fragment.file, fragment.columns
             )));
         }
@@ -189,10 +189,10 @@ impl SliceLists {
         Ok(())
     }
 
-    /// The same lists for a part of the entries. An item of which nothing is left goes. In a back
-    /// index, too, that brings no older state of a document to light: an item has been through at
-    /// least the splits that the newer ones behind it have, so where it has nothing left to count in a
-    /// range, nothing that is older has.
+    /// The same lists, restricted to a range of entries. Items of which nothing is left are
+    /// removed. In a back index this reveals no older state of a document: an item has been through
+    /// at least the splits of the newer items behind it, so where it has nothing left in a range,
+    /// no older item has.
     fn restricted(&self, range: &KeyRange) -> Self {
         let mut lists = self.clone();
         for group in &mut lists.groups {
@@ -206,5 +206,5 @@ impl SliceLists {
 }
 
 fn exists(slice: SliceNo) -> Error {
-    Error::new(ErrorCode::Exists, format!("there is a slice {slice} already"))
+    Error::new(ErrorCode::Exists, format!("slice {slice} exists already"))
 }

@@ -5,7 +5,6 @@ use proto::model::ids::{Epoch, SliceNo};
 
 use super::testing::manifest;
 use super::*;
-
 use crate::file_id::FileId;
 use crate::rows::columns::Columns;
 
@@ -50,7 +49,7 @@ fn holding(manifest: &IndexManifest, n: u16, entry: &[u8]) -> Vec<u64> {
     holds.map(|item| item.file.0).collect()
 }
 
-/// What a merge makes of some items.
+/// The output of a merge of some items.
 fn merged(file: u64, inputs: &[ListItem]) -> Vec<ListItem> {
     vec![ListItem { file: FileId(file), ..inputs[0].clone() }]
 }

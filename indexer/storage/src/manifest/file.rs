@@ -4,8 +4,8 @@
 //! file := "SXMF" version:u32 kind:u32 len:u64 crc:u32  body[len]      (little endian)
 //! ```
 //!
-//! `body` is postcard; `crc` is CRC-32C over kind, length and body. A manifest is written whole under
-//! another name, synced and renamed, so that a crash leaves the old one or the new one.
+//! `body` is postcard; `crc` is CRC-32C over kind, length and body. A manifest is written whole
+//! under a temporary name, synced and renamed. So a crash leaves the old manifest or the new one.
 
 use std::path::{Path, PathBuf};
 
@@ -17,6 +17,8 @@ use serde::de::DeserializeOwned;
 
 use crate::manifest::damage::damaged;
 use crate::manifest::index_manifest::IndexManifest;
+#[cfg(debug_assertions)]
+use crate::manifest::invariants::{broken_in_index, broken_in_node};
 use crate::manifest::node_manifest::NodeManifest;
 
 const MAGIC: &[u8; 4] = b"SXMF";
@@ -25,11 +27,11 @@ const HEADER_BYTES: usize = 24;
 const NODE_NAME: &str = "node.manifest";
 const SUFFIX: &str = ".manifest";
 const HINT: &str =
-    "restore the file, or remove it together with the fragments: the slices are rebuilt";
+    "restore the file, or remove it together with the fragments: the slices are then rebuilt";
 
-/// What a manifest is of.
+/// Kind of a manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ManifestKind {
     Node = 1,
     Index = 2,
 }
@@ -37,25 +39,29 @@ pub(super) enum Kind {
 /// All manifests of a directory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Manifests {
-    /// The node's own; `None` before the first was written.
+    /// The node manifest; `None` before the first one was written.
     pub node: Option<NodeManifest>,
-    /// Those of the indexes, by number and generation.
+    /// Index manifests, by index and generation.
     pub indexes: Vec<IndexManifest>,
 }
 
-/// Makes an index manifest durable in the place of an earlier one.
+/// Writes an index manifest durably, replacing an earlier one.
 pub fn write_index(fs: &dyn FileSystem, dir: &Path, manifest: &IndexManifest) -> Result<()> {
     manifest.check()?;
+    #[cfg(debug_assertions)]
+    assert_eq!(broken_in_index(manifest), None, "an invariant of index {}", manifest.info.id);
     let name = index_name(manifest.info.id, manifest.info.generation);
-    write(fs, dir, &name, &encode(Kind::Index, manifest)?)
+    write(fs, dir, &name, &encode(ManifestKind::Index, manifest)?)
 }
 
-/// Makes the node manifest durable in the place of an earlier one.
+/// Writes the node manifest durably, replacing an earlier one.
 pub fn write_node(fs: &dyn FileSystem, dir: &Path, manifest: &NodeManifest) -> Result<()> {
-    write(fs, dir, NODE_NAME, &encode(Kind::Node, manifest)?)
+    #[cfg(debug_assertions)]
+    assert_eq!(broken_in_node(manifest), None, "an invariant of the node manifest");
+    write(fs, dir, NODE_NAME, &encode(ManifestKind::Node, manifest)?)
 }
 
-/// The manifest of an index; `None` if there is none.
+/// Reads the manifest of an index; `None` if there is none.
 pub fn read_index(
     fs: &dyn FileSystem,
     dir: &Path,
@@ -66,12 +72,12 @@ pub fn read_index(
     read(fs, &path, |bytes| decode_index(&path, bytes))
 }
 
-/// The node manifest; `None` if there is none.
+/// Reads the node manifest; `None` if there is none.
 pub fn read_node(fs: &dyn FileSystem, dir: &Path) -> Result<Option<NodeManifest>> {
-    read(fs, &dir.join(NODE_NAME), |bytes| decode(Kind::Node, bytes))
+    read(fs, &dir.join(NODE_NAME), |bytes| decode(ManifestKind::Node, bytes))
 }
 
-/// Removes the manifest of an index for good; not having one is no error.
+/// Removes the manifest of an index durably. A missing manifest is no error.
 pub fn remove_index(
     fs: &dyn FileSystem,
     dir: &Path,
@@ -88,8 +94,8 @@ pub fn remove_index(
         .map_err(|error| Error::from(error).context(format!("removing {}", path.display())))
 }
 
-/// Reads all manifests of a directory, and removes what a crash in the midst of a write has left. A
-/// damaged one is an error that names it.
+/// Reads all manifests of a directory and removes temporary files of interrupted writes. A damaged
+/// manifest is an error that names it.
 pub fn read_all(fs: &dyn FileSystem, dir: &Path) -> Result<Manifests> {
     let listing =
         |error: std::io::Error| Error::from(error).context(format!("listing {}", dir.display()));
@@ -106,12 +112,12 @@ pub fn read_all(fs: &dyn FileSystem, dir: &Path) -> Result<Manifests> {
     Ok(manifests)
 }
 
-/// The file of an index manifest.
+/// File name of an index manifest.
 pub(super) fn index_name(index: IndexId, generation: Generation) -> String {
     format!("index-{index}.{generation}{SUFFIX}")
 }
 
-/// The file of an index manifest in a directory.
+/// Path of an index manifest in a directory.
 pub fn index_path(dir: &Path, index: IndexId, generation: Generation) -> PathBuf {
     dir.join(index_name(index, generation))
 }
@@ -145,7 +151,7 @@ fn read<T>(
     decode(&bytes).map(Some).map_err(reading)
 }
 
-/// All of a file.
+/// Reads a whole file.
 pub(super) fn read_bytes(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
     let read = || {
         let file = fs.open(path, OpenMode::Read)?;
@@ -158,7 +164,7 @@ pub(super) fn read_bytes(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
     })
 }
 
-pub(super) fn encode<T: Serialize>(kind: Kind, manifest: &T) -> Result<Vec<u8>> {
+pub(super) fn encode<T: Serialize>(kind: ManifestKind, manifest: &T) -> Result<Vec<u8>> {
     let body = postcard::to_stdvec(manifest)
         .map_err(|error| Error::internal(format!("encoding a manifest: {error}")))?;
     let mut out = Vec::with_capacity(HEADER_BYTES + body.len());
@@ -172,53 +178,56 @@ pub(super) fn encode<T: Serialize>(kind: Kind, manifest: &T) -> Result<Vec<u8>> 
     Ok(out)
 }
 
-/// The kind and the body of a file whose checksum is right.
-pub(super) fn parse(bytes: &[u8]) -> Result<(Kind, &[u8])> {
+/// Returns kind and body of a file with a valid checksum.
+pub(super) fn parse(bytes: &[u8]) -> Result<(ManifestKind, &[u8])> {
     let Some((header, body)) = bytes.split_at_checked(HEADER_BYTES) else {
-        return Err(damaged("it ends within its header"));
+        return Err(damaged("the file ends within its header"));
     };
     let word = |at: usize| {
         u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
     };
     if &header[..4] != MAGIC {
-        return Err(damaged("not a manifest"));
+        return Err(damaged("the file is not a manifest"));
     }
     if word(4) != VERSION {
-        let message = format!("its format version is {}, this build reads {VERSION}", word(4));
+        let message = format!(
+            "the manifest has format version {}, this build reads version {VERSION}",
+            word(4)
+        );
         return Err(Error::new(ErrorCode::Version, message));
     }
     let len = u64::from(word(12)) | u64::from(word(16)) << 32;
     if len != body.len() as u64 {
-        return Err(damaged(format!("its body has {} bytes, it says {len}", body.len())));
+        return Err(damaged(format!("the body has {} bytes, the header says {len}", body.len())));
     }
     if crc32c::crc32c_append(crc32c::crc32c(&header[8..20]), body) != word(20) {
-        return Err(damaged("its checksum is wrong"));
+        return Err(damaged("the checksum does not match"));
     }
     match word(8) {
-        kind if kind == Kind::Node as u32 => Ok((Kind::Node, body)),
-        kind if kind == Kind::Index as u32 => Ok((Kind::Index, body)),
-        kind => Err(damaged(format!("it is of an unknown kind, {kind}"))),
+        kind if kind == ManifestKind::Node as u32 => Ok((ManifestKind::Node, body)),
+        kind if kind == ManifestKind::Index as u32 => Ok((ManifestKind::Index, body)),
+        kind => Err(damaged(format!("unknown kind of manifest: {kind}"))),
     }
 }
 
-pub(super) fn decode<T: DeserializeOwned>(kind: Kind, bytes: &[u8]) -> Result<T> {
+pub(super) fn decode<T: DeserializeOwned>(kind: ManifestKind, bytes: &[u8]) -> Result<T> {
     let (said, body) = parse(bytes)?;
     if said != kind {
-        return Err(damaged(format!("a manifest of kind {said:?} where {kind:?} is expected")));
+        return Err(damaged(format!("expected a manifest of kind {kind:?}, found kind {said:?}")));
     }
     match postcard::take_from_bytes(body) {
         Ok((manifest, [])) => Ok(manifest),
-        Ok((_, rest)) => Err(damaged(format!("{} bytes behind its body", rest.len()))),
-        Err(error) => Err(damaged(format!("its body cannot be read: {error}"))),
+        Ok((_, rest)) => Err(damaged(format!("{} extra bytes behind the body", rest.len()))),
+        Err(error) => Err(damaged(format!("cannot decode the body: {error}"))),
     }
 }
 
 fn decode_index(path: &Path, bytes: &[u8]) -> Result<IndexManifest> {
-    let manifest: IndexManifest = decode(Kind::Index, bytes)?;
+    let manifest: IndexManifest = decode(ManifestKind::Index, bytes)?;
     manifest.check()?;
     let name = PathBuf::from(index_name(manifest.info.id, manifest.info.generation));
     if path.file_name() != Some(name.as_os_str()) {
-        return Err(damaged(format!("it is of another index: {}", name.display())));
+        return Err(damaged(format!("the manifest belongs to another index: {}", name.display())));
     }
     Ok(manifest)
 }

@@ -11,11 +11,11 @@ use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::ids::{BucketId, Epoch, Generation, IndexId, Seqno, SliceNo, Vbuuid};
 use proto::{ErrorCode, Result};
 
-use super::file::{Kind, decode, encode, index_name};
+use super::file::{ManifestKind, decode, encode, index_name};
 use super::testing::manifest;
 use super::*;
 use crate::file_id::FileId;
-use crate::retention::Protected;
+use crate::retention::RetainedEpochs;
 use crate::rows::columns::Columns;
 
 const GOLDEN_INDEX: &[u8] = include_bytes!("../../testdata/index-7.3.manifest");
@@ -38,7 +38,7 @@ fn put(fs: &dyn FileSystem, name: &str, bytes: &[u8]) {
     file.write_all_at(bytes, 0).unwrap();
 }
 
-/// An index manifest in which every kind of restriction occurs.
+/// An index manifest with every kind of restriction.
 fn index_manifest() -> IndexManifest {
     let mut manifest = manifest();
     let entries = Columns::ENTRY.union(Columns::INCLUDE);
@@ -49,7 +49,7 @@ fn index_manifest() -> IndexManifest {
     manifest.split(SliceNo(0), b"m", SliceNo(1), SliceNo(2)).unwrap();
     manifest.truncate(Epoch(50)).unwrap();
     manifest.entries = BTreeMap::from([(SliceNo(1), 400), (SliceNo(2), 3)]);
-    let reach = Protected { horizon: Epoch(45), points: vec![Epoch(20), Epoch(30)] };
+    let reach = RetainedEpochs { horizon: Epoch(45), points: vec![Epoch(20), Epoch(30)] };
     manifest.arrived = BTreeMap::from([(SliceNo(2), reach)]);
     manifest
 }
@@ -145,7 +145,7 @@ fn lists_that_break_the_rules_are_neither_written_nor_read() {
     let mut broken = index_manifest();
     broken.slices.get_mut(&SliceNo(1)).unwrap().groups[0].items[0].range.high = Some(Bytes::new());
     assert!(write_index(&fs, dir(), &broken).is_err());
-    put(&fs, "index-7.3.manifest", &encode(Kind::Index, &broken).unwrap());
+    put(&fs, "index-7.3.manifest", &encode(ManifestKind::Index, &broken).unwrap());
     assert_eq!(read_all(&fs, dir()).unwrap_err().code, ErrorCode::Corrupt);
 }
 
@@ -169,13 +169,16 @@ fn describe_prints_both_kinds() {
 
 #[test]
 fn the_format_is_that_of_the_golden_files() {
-    assert_eq!(decode::<IndexManifest>(Kind::Index, GOLDEN_INDEX).unwrap(), index_manifest());
-    assert_eq!(decode::<NodeManifest>(Kind::Node, GOLDEN_NODE).unwrap(), node_manifest());
-    assert_eq!(encode(Kind::Index, &index_manifest()).unwrap(), GOLDEN_INDEX);
-    assert_eq!(encode(Kind::Node, &node_manifest()).unwrap(), GOLDEN_NODE);
+    assert_eq!(
+        decode::<IndexManifest>(ManifestKind::Index, GOLDEN_INDEX).unwrap(),
+        index_manifest()
+    );
+    assert_eq!(decode::<NodeManifest>(ManifestKind::Node, GOLDEN_NODE).unwrap(), node_manifest());
+    assert_eq!(encode(ManifestKind::Index, &index_manifest()).unwrap(), GOLDEN_INDEX);
+    assert_eq!(encode(ManifestKind::Node, &node_manifest()).unwrap(), GOLDEN_NODE);
 }
 
-/// A file with its body changed and its checksum made right again.
+/// A file with a changed body and a corrected checksum.
 fn with_body(body: &[u8]) -> Vec<u8> {
     let mut bytes = GOLDEN_INDEX[..20].to_vec();
     bytes[12..20].copy_from_slice(&(body.len() as u64).to_le_bytes());
@@ -200,7 +203,7 @@ proptest! {
         let end = body.len().min(at + cut.index(12));
         body.splice(at..end, bytes);
         let file = if is_honest { with_body(&body) } else { [&GOLDEN_INDEX[..24], &body].concat() };
-        let read: Result<IndexManifest> = decode(Kind::Index, &file);
+        let read: Result<IndexManifest> = decode(ManifestKind::Index, &file);
         if let Ok(manifest) = read {
             let _ = manifest.check();
             let mut other = manifest.clone();
@@ -215,8 +218,8 @@ proptest! {
         let mut headed = b"SXMF\x01\0\0\0\x02\0\0\0".to_vec();
         headed.extend_from_slice(&file);
         for bytes in [&file, &headed] {
-            prop_assert!(decode::<IndexManifest>(Kind::Index, bytes).is_err());
-            prop_assert!(decode::<NodeManifest>(Kind::Node, bytes).is_err());
+            prop_assert!(decode::<IndexManifest>(ManifestKind::Index, bytes).is_err());
+            prop_assert!(decode::<NodeManifest>(ManifestKind::Node, bytes).is_err());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a node has on disk of one generation of an index.
+//! The manifest of one generation of an index.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,31 +11,31 @@ use serde::{Deserialize, Serialize};
 use crate::file_id::FileId;
 use crate::manifest::lists::SliceLists;
 use crate::manifest::order::common_order;
-use crate::retention::Protected;
+use crate::retention::RetainedEpochs;
 use crate::rows::columns::{Columns, Grouping};
 
-/// All that a node has on disk of one generation of an index.
+/// Everything that a node has on disk of one generation of an index.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IndexManifest {
     /// The index.
     pub info: Arc<IndexInfo>,
-    /// The oldest epoch that its slices answer; `None` while they are being built.
+    /// Oldest epoch that the slices answer; `None` while they are being built.
     pub floor: Option<Epoch>,
-    /// Below the floor, ascending: the epochs to which it can go back all the same.
+    /// Rollback points below the floor, ascending.
     pub points: Vec<Epoch>,
-    /// Of slices that came from another node: to what of the above each is restricted.
-    pub arrived: BTreeMap<SliceNo, Protected>,
+    /// Further restriction of slices that came from another node or a rebuild.
+    pub arrived: BTreeMap<SliceNo, RetainedEpochs>,
     /// All epochs up to this one are in the fragments.
     pub flushed: Epoch,
     /// Its slices.
     pub slices: BTreeMap<SliceNo, SliceLists>,
-    /// How many entries each slice had at the epoch up to which everything is in the fragments; a slice that
-    /// has arrived and was not counted yet is not among them.
+    /// Number of entries of each slice at the epoch `flushed`. A slice that arrived and was not
+    /// counted yet is absent.
     pub entries: BTreeMap<SliceNo, u64>,
 }
 
 impl IndexManifest {
-    /// Does all hold that must hold of any manifest?
+    /// Checks the invariants of the lists, see [`super`].
     pub fn check(&self) -> Result<()> {
         for (slice, lists) in &self.slices {
             let checked = lists.check().and_then(|()| common_order(lists).map(drop));
@@ -44,7 +44,8 @@ impl IndexManifest {
         Ok(())
     }
 
-    /// How its columns are divided: alike in all slices. Without slices nothing is.
+    /// Column groups of the index, the same in all slices. An index without slices counts as not
+    /// grouped.
     pub fn grouping(&self) -> Grouping {
         let apart = |lists: &SliceLists| lists.group(Columns::INCLUDE).is_some();
         match self.slices.values().next().is_some_and(apart) {
@@ -53,7 +54,7 @@ impl IndexManifest {
         }
     }
 
-    /// The files that are named.
+    /// Files that the lists name.
     pub fn files(&self) -> BTreeSet<FileId> {
         self.slices.values().flat_map(SliceLists::files).collect()
     }

@@ -2,7 +2,7 @@
 
 use proto::rpc::scan::KeyRange;
 
-/// The entries that lie in both.
+/// Intersection of two ranges.
 pub(super) fn intersection(a: &KeyRange, b: &KeyRange) -> KeyRange {
     let high = match (&a.high, &b.high) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -11,7 +11,7 @@ pub(super) fn intersection(a: &KeyRange, b: &KeyRange) -> KeyRange {
     KeyRange { low: a.low.clone().max(b.low.clone()), high: high.cloned() }
 }
 
-/// Can no entry lie inside?
+/// True if no entry can lie in a range.
 pub(super) fn is_empty(range: &KeyRange) -> bool {
     range.high.as_ref().is_some_and(|high| *high <= range.low)
 }

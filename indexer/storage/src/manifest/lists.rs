@@ -1,4 +1,4 @@
-//! What manifests hold.
+//! Lists of fragments.
 
 use proto::Result;
 use proto::model::ids::{Epoch, SliceNo};
@@ -11,12 +11,12 @@ use crate::manifest::key_ranges::is_empty;
 use crate::rows::columns::Columns;
 use crate::rows::stats::TableStats;
 
-/// Epochs, both ends included.
+/// A range of epochs, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct EpochRange {
-    /// The oldest.
+    /// Oldest epoch.
     pub from: Epoch,
-    /// The newest.
+    /// Newest epoch.
     pub to: Epoch,
 }
 
@@ -24,17 +24,17 @@ impl EpochRange {
     /// All epochs.
     pub const ALL: Self = Self { from: Epoch(0), to: Epoch(u64::MAX) };
 
-    /// The epochs of a table's rows.
+    /// Range of the epochs of a table's rows.
     pub fn from_stats(stats: &TableStats) -> Self {
         Self { from: stats.oldest, to: stats.newest }
     }
 
-    /// Is an epoch inside?
+    /// True if an epoch is in the range.
     pub fn contains(&self, epoch: Epoch) -> bool {
         self.from <= epoch && epoch <= self.to
     }
 
-    /// Is none inside?
+    /// True if no epoch is in the range.
     pub fn is_empty(&self) -> bool {
         self.from > self.to
     }
@@ -46,67 +46,68 @@ impl Default for EpochRange {
     }
 }
 
-/// A fragment in the list of a group, and what of it counts there.
+/// A fragment in the list of a group, with its restriction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListItem {
     /// The file.
     pub file: FileId,
-    /// The slice under whose number the rows stand in the file: after a split or a clone another one
-    /// than the list's.
+    /// Slice number of the rows in the file. After a split or a clone it differs from the list's
+    /// slice.
     pub rows_of: SliceNo,
-    /// Entries inside count. In a back index, of the entries in a document's packed state only those
-    /// inside count; a state of which none does says that the document has no entries here.
+    /// Entries in this range count. In a back index, the range restricts the entries in a
+    /// document's packed state; a state without entries in the range says that the document has
+    /// none here.
     pub range: KeyRange,
-    /// These columns count.
+    /// Columns that count.
     pub columns: Columns,
-    /// Versions of these epochs count.
+    /// Epochs of the versions that count.
     pub epochs: EpochRange,
 }
 
-/// The fragments of one column group of a slice.
+/// Fragments of one column group of a slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupList {
-    /// The columns of the group.
+    /// Columns of the group.
     pub columns: Columns,
-    /// Its fragments, the oldest first.
+    /// Fragments, oldest first.
     pub items: Vec<ListItem>,
 }
 
-/// The fragments of a slice.
+/// Fragments of a slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SliceLists {
-    /// By column group.
+    /// Lists by column group.
     pub groups: Vec<GroupList>,
 }
 
 impl SliceLists {
-    /// Lists without fragments.
+    /// Empty lists.
     pub fn new(groups: &[Columns]) -> Self {
         let group = |columns: &Columns| GroupList { columns: *columns, items: Vec::new() };
         Self { groups: groups.iter().map(group).collect() }
     }
 
-    /// The group of these columns.
+    /// The group with exactly these columns.
     pub fn group(&self, columns: Columns) -> Option<&GroupList> {
         self.groups.iter().find(|group| group.columns == columns)
     }
 
-    /// The group that a column belongs to.
+    /// The group that contains a column.
     pub fn group_of(&self, column: Columns) -> Option<&GroupList> {
         self.groups.iter().find(|group| group.columns.contains(column))
     }
 
-    /// The files that are named.
+    /// Files that the lists name.
     pub fn files(&self) -> impl Iterator<Item = FileId> + '_ {
         self.groups.iter().flat_map(|group| group.items.iter().map(|item| item.file))
     }
 
-    /// Does all hold that holds of each list by itself?
+    /// Checks the invariants of each list by itself.
     pub fn check(&self) -> Result<()> {
         let mut seen = Columns::NONE;
         for group in &self.groups {
             if group.columns.is_empty() || seen.intersects(group.columns) {
-                return Err(damaged("a column stands in two groups, or a group has none"));
+                return Err(damaged("a column is in two groups, or a group has no column"));
             }
             seen = seen.union(group.columns);
             for item in &group.items {
@@ -118,7 +119,7 @@ impl SliceLists {
 }
 
 impl GroupList {
-    /// Where a contiguous piece of items begins in the list.
+    /// Finds a contiguous piece of items in the list.
     pub(super) fn find_piece(&self, piece: &[ListItem]) -> Option<usize> {
         if piece.is_empty() {
             return None;
@@ -131,10 +132,10 @@ impl ListItem {
     pub(super) fn check(&self, group: Columns) -> Result<()> {
         let file = self.file;
         if self.columns.is_empty() || !group.contains(self.columns) {
-            return Err(damaged(format!("fragment {file} has columns that its group has not")));
+            return Err(damaged(format!("fragment {file} has columns that are not in its group")));
         }
         if self.epochs.is_empty() || is_empty(&self.range) {
-            return Err(damaged(format!("of fragment {file} nothing counts")));
+            return Err(damaged(format!("the restriction of fragment {file} is empty")));
         }
         Ok(())
     }

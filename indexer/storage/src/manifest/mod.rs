@@ -1,10 +1,10 @@
 //! Manifests: which fragments make up the slices of an index.
 //!
-//! A node has one manifest for each generation of an index that it keeps, and one for itself. An index
-//! manifest lists, for each slice and column group, the fragments that hold its rows, the oldest first,
-//! each with a *restriction*: a key range, columns, epochs. A fragment counts only within it. So a
-//! split, a clone, a move of columns between groups and a roll-back are edits of these lists: no row is
-//! written, and several lists may name one file.
+//! A node has one manifest for each generation of an index that it keeps, and one for the node
+//! itself. An index manifest lists the fragments of each slice and column group, oldest first. Each
+//! list item has a *restriction*: a key range, columns, epochs. A fragment counts only within its
+//! restriction. So a split, a clone, a change of column groups and a rollback are edits of these
+//! lists: no row is written, and several lists can name one file.
 //!
 //! ```text
 //! index ── slice 0 ── group {entry, include}   [ 4: all │ 7: all │ 9: epochs ≤ 60 ]
@@ -12,25 +12,32 @@
 //!       └─ slice 1 ── group {entry, include}   [ 4: keys < m, rows of slice 0 │ … ]
 //! ```
 //!
-//! What always holds ([`IndexManifest::check`]):
+//! # Invariants (`manifest/invariants.rs`)
 //!
-//! - The groups of a slice share no column, and an item's columns are some of its group's.
-//! - The items of a group are in the order of their versions: for any column, what a later item says
-//!   of a key outranks what an earlier one says. (So an erasure may be dropped only by a merge that
-//!   begins at the oldest item.)
-//! - All the lists of a slice agree on one order: there is an order of all its fragments of which each
-//!   list is a part. It is what makes a change of groups possible (`columns`).
-//! - No restriction is empty.
+//! - The groups of a slice share no column, and no group is without columns.
+//! - The columns of an item are columns of its group.
+//! - The items of a group are in the order of their versions: for any column, a later item outranks
+//!   an earlier one. So only a merge that begins at the oldest item may drop a tombstone.
+//! - All lists of a slice agree on one order of its fragments. A change of column groups needs that
+//!   order (`order.rs`).
+//! - No restriction is empty: an item of which nothing counts is absent.
+//! - An entry count and an arrival exist only for slices that the manifest has.
+//! - The rollback points are ascending and below the floor. A manifest without a floor (a build)
+//!   has none.
+//! - No fragment number is at or above the `next_file` of the node manifest that was written after
+//!   it.
 //!
-//! The edits here are pure; `file` makes a manifest durable. An edit counts when its file is written:
-//! first the fragments are synced, then the manifest that names them, then the log is released and what
-//! no manifest names any more becomes garbage (`crate::files::pending`).
+//! The edits here are pure; `file.rs` makes a manifest durable. An edit counts once its file is
+//! written: first the fragments are synced, then the manifest that names them, then the log is
+//! released, and what no manifest names any more becomes garbage (`files/pending.rs`).
 
 pub(crate) mod damage;
 pub(crate) mod describe;
 pub(crate) mod edit;
 pub(crate) mod file;
 pub(crate) mod index_manifest;
+#[cfg(debug_assertions)]
+mod invariants;
 pub(crate) mod key_ranges;
 pub(crate) mod lists;
 pub(crate) mod node_manifest;

@@ -1,4 +1,4 @@
-//! What a node keeps on disk beside its indexes.
+//! The manifest of a node.
 
 use proto::model::cut::EpochMark;
 use proto::model::ids::{BucketId, Epoch};
@@ -6,25 +6,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::file_id::FileId;
 
-/// What a node keeps beside its indexes.
+/// What a node keeps on disk beside its indexes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeManifest {
     /// No file has this number or a larger one.
     pub next_file: FileId,
-    /// For each bucket, the epoch up to which the fragments of each of its indexes have everything.
+    /// For each bucket, the epoch up to which the fragments of all its indexes are complete.
     pub marks: Vec<EpochMark>,
-    /// Epochs that a rollback has taken back on all indexes; where the log still has them, they are
-    /// passed over.
+    /// Epochs that a rollback has taken back on all indexes. A replay skips them where the log
+    /// still has them.
     pub dead: Vec<DeadEpochs>,
 }
 
-/// Epochs of a bucket that a rollback has taken back.
+/// Epochs of a bucket that a rollback has taken back: those in `(above, to]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadEpochs {
     /// The bucket.
     pub bucket: BucketId,
-    /// The epoch that it went back to.
+    /// Epoch that the bucket was rolled back to.
     pub above: Epoch,
-    /// The newest epoch that was taken back.
+    /// Newest epoch that was taken back.
     pub to: Epoch,
 }

@@ -8,17 +8,18 @@ use crate::manifest::damage::damaged;
 use crate::manifest::lists::{ListItem, SliceLists};
 use crate::rows::columns::Columns;
 
-/// A fragment, as all lists of a slice together name it.
-pub(super) struct Node<'a> {
-    /// Some item that names it.
+/// A fragment, with all items of a slice that name it.
+pub(super) struct FragmentNode<'a> {
+    /// One of the items.
     pub(super) item: &'a ListItem,
-    /// The columns of all items that name it.
+    /// Columns of all the items.
     pub(super) columns: Columns,
 }
 
-/// All fragments of a slice, so that each list keeps its order; an error if there is no such order.
-pub(super) fn common_order(lists: &SliceLists) -> Result<Vec<Node<'_>>> {
-    let mut nodes = Nodes::default();
+/// Returns all fragments of a slice in an order that agrees with each list, or an error if there is
+/// no such order.
+pub(super) fn common_order(lists: &SliceLists) -> Result<Vec<FragmentNode<'_>>> {
+    let mut nodes = FragmentOrder::default();
     for group in &lists.groups {
         let named: Vec<usize> = group.items.iter().map(|item| nodes.add(item)).collect();
         nodes.chain(named.into_iter());
@@ -26,18 +27,19 @@ pub(super) fn common_order(lists: &SliceLists) -> Result<Vec<Node<'_>>> {
     nodes.sorted()
 }
 
-/// Fragments and which must come before which.
+/// Fragments, and which of them must precede which.
 #[derive(Default)]
-struct Nodes<'a> {
-    nodes: Vec<Node<'a>>,
-    /// The nodes of each file: as many as restrictions it is named with, one as a rule.
+struct FragmentOrder<'a> {
+    nodes: Vec<FragmentNode<'a>>,
+    /// Nodes of each file: one per restriction, so usually one.
     by_file: BTreeMap<u64, Vec<usize>>,
-    /// Pairs of a node and one that comes after it.
+    /// Pairs of a node and a node that follows it.
     edges: BTreeSet<(usize, usize)>,
 }
 
-impl<'a> Nodes<'a> {
-    /// The node of an item. A file that is named with different keys or epochs is several fragments.
+impl<'a> FragmentOrder<'a> {
+    /// Returns the node of an item. A file with several restrictions by keys or epochs counts as
+    /// several fragments.
     fn add(&mut self, item: &'a ListItem) -> usize {
         let same_file = self.by_file.entry(item.file.0).or_default();
         let is_same = |n: &&usize| {
@@ -49,11 +51,11 @@ impl<'a> Nodes<'a> {
             return n;
         }
         same_file.push(self.nodes.len());
-        self.nodes.push(Node { item, columns: item.columns });
+        self.nodes.push(FragmentNode { item, columns: item.columns });
         self.nodes.len() - 1
     }
 
-    /// These come one after another.
+    /// Adds nodes that follow each other.
     fn chain(&mut self, chain: impl Iterator<Item = usize>) {
         let mut before = None;
         for node in chain {
@@ -64,8 +66,8 @@ impl<'a> Nodes<'a> {
         }
     }
 
-    /// All in order; among those that may come next, the oldest file first.
-    fn sorted(self) -> Result<Vec<Node<'a>>> {
+    /// Sorts the nodes topologically. Of the nodes that can come next, the oldest file comes first.
+    fn sorted(self) -> Result<Vec<FragmentNode<'a>>> {
         let mut waits_for = vec![0usize; self.nodes.len()];
         self.edges.iter().for_each(|(_, after)| waits_for[*after] += 1);
         let key = |n: usize| (self.nodes[n].item.file, n);
@@ -88,7 +90,7 @@ impl<'a> Nodes<'a> {
                 "the column groups disagree about the order of fragment {file}"
             )));
         }
-        let mut nodes: Vec<Option<Node<'a>>> = self.nodes.into_iter().map(Some).collect();
+        let mut nodes: Vec<Option<FragmentNode<'a>>> = self.nodes.into_iter().map(Some).collect();
         Ok(order.into_iter().filter_map(|n| nodes[n].take()).collect())
     }
 }

@@ -1,4 +1,4 @@
-//! What the tests of manifests share.
+//! Helpers for the tests of manifests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

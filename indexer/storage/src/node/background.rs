@@ -1,11 +1,11 @@
-//! Which work goes on in the background.
+//! Workers in the background.
 
-/// Which workers run.
+/// Which workers run, at most one of each kind.
 #[derive(Default)]
 pub struct Background {
-    pub merging: bool,
-    pub flushing: bool,
-    pub compacting: bool,
-    /// Why the last flush or compaction failed.
+    pub is_merging: bool,
+    pub is_flushing: bool,
+    pub is_compacting: bool,
+    /// Error of the last flush or compaction.
     pub trouble: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What the engine shares with its background work, and the memory that it takes.
+//! The shared context of the engine and its background work, with the accounting of memory.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,67 +6,70 @@ use proto::env::Env;
 use proto::model::ids::{BucketId, Epoch, NodeId};
 use tokio::sync::Notify;
 
-use crate::files::data_files::Files;
-use crate::index::local_index::Slot;
+use crate::files::data_files::DataFiles;
+use crate::index::local_index::LocalIndex;
 use crate::lock::lock;
 use crate::log::commit_log::CommitLog;
 use crate::node::background::Background;
-use crate::node::log_order::Order;
-use crate::node::state::State;
+use crate::node::log_order::LogCheckpoints;
+use crate::node::state::NodeState;
 use crate::options::StoreOptions;
 
-/// What the store shares with its background work.
-pub(crate) struct Inner {
+/// What the engine shares with its background work.
+pub(crate) struct EngineContext {
     pub env: Env,
-    /// Told with the numbers of files, which are of this opening of the store only.
+    /// Random mark of this opening of the store. File numbers are valid only together with it.
     pub opening: u64,
     pub node: NodeId,
     pub options: StoreOptions,
-    pub files: Files,
+    pub files: DataFiles,
     pub log: CommitLog,
-    pub state: Arc<State>,
-    /// Holds the order of the log and of what is said about it together.
-    pub order: tokio::sync::Mutex<Order>,
+    pub state: Arc<NodeState>,
+    /// Checkpoints of the log. The lock also keeps appends to the log in the order of their
+    /// checkpoints.
+    pub order: tokio::sync::Mutex<LogCheckpoints>,
     pub background: Mutex<Background>,
-    /// Memory was given back.
+    /// Notified when memory was freed.
     pub room: Notify,
 }
 
-impl Inner {
-    /// Bytes of memory that wait to be written to fragments.
+impl EngineContext {
+    /// Bytes of memory that flushes free.
     pub fn unwritten_bytes(&self) -> u64 {
-        self.state.slots().iter().map(|slot| slot.memory_bytes()).sum()
+        self.state.indexes_and_rebuilds().iter().map(|index| index.memory_bytes()).sum()
     }
 
     /// Bytes of backfills that wait to be written.
-    pub fn bulk_bytes(&self) -> u64 {
-        let bytes = |slot: &Arc<Slot>| slot.bulk_bytes.load(std::sync::atomic::Ordering::Relaxed);
-        self.state.slots().iter().map(bytes).sum()
+    pub fn backfill_bytes(&self) -> u64 {
+        let bytes = |index: &Arc<LocalIndex>| {
+            index.backfill_bytes.load(std::sync::atomic::Ordering::Relaxed)
+        };
+        self.state.indexes_and_rebuilds().iter().map(bytes).sum()
     }
 
-    /// Bytes of the fragments' indexes and filters, and of work under way.
+    /// Bytes of the fragments' indexes and filters, and of work in progress.
     pub fn resident_bytes(&self) -> u64 {
-        self.state.slots().iter().map(|slot| slot.resident_bytes()).sum()
+        self.state.indexes_and_rebuilds().iter().map(|index| index.resident_bytes()).sum()
     }
 
-    /// Bytes of memory.
+    /// Memory in use, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         let written = self.resident_bytes() + self.files.cache_bytes();
-        self.unwritten_bytes() + self.bulk_bytes() + written
+        self.unwritten_bytes() + self.backfill_bytes() + written
     }
 
-    /// Above this, epochs wait. What stays resident, what work under way holds, and what the log has yet
-    /// to write leave less, but never so little that nothing goes on.
+    /// Memory above which epochs wait. Resident memory, work in progress and pending log records
+    /// reduce it, but never so far that nothing makes progress.
     pub fn room_bytes(&self) -> u64 {
         let stop = self.options.stop_bytes();
         let taken = self.resident_bytes() + self.log.pending_bytes();
         stop.saturating_sub(taken).max(stop / 4)
     }
 
-    /// Is there room for an epoch?
+    /// True if there is memory for an epoch.
     pub fn has_room(&self) -> bool {
         self.unwritten_bytes() < self.room_bytes()
-            && !self.state.slots().iter().any(|slot| slot.figures.is_full())
+            && !self.state.indexes_and_rebuilds().iter().any(|index| index.stats.is_full())
     }
 
     /// The newest epoch of a bucket that scans see.
@@ -76,9 +79,9 @@ impl Inner {
         applied.map_or(Epoch(0), |mark| mark.epoch)
     }
 
-    /// Remembers the buckets' newest epochs at the end of the log, unless that was done a little
-    /// before.
-    pub fn checkpoint(&self, order: &mut Order, at_least_bytes: u64) {
+    /// Adds a checkpoint: the buckets' newest epochs at the end of the log. Skipped if the last
+    /// checkpoint is less than `at_least_bytes` behind.
+    pub fn checkpoint(&self, order: &mut LogCheckpoints, at_least_bytes: u64) {
         let end = self.log.end();
         if order.checkpoints.back().is_some_and(|(last, _)| end < last + at_least_bytes) {
             return;

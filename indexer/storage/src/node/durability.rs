@@ -1,4 +1,4 @@
-//! How far the epochs of a bucket have come, and waits for it.
+//! Durability of a bucket's epochs.
 
 use proto::Result;
 use proto::model::ids::{BucketId, Epoch};
@@ -6,10 +6,10 @@ use proto::plant::{self, Plant};
 
 use crate::counters::Counters;
 use crate::lock::lock;
-use crate::node::context::Inner;
+use crate::node::context::EngineContext;
 
-/// How far the epochs of a bucket have come.
-pub fn counters(context: &Inner, bucket: BucketId) -> Counters {
+/// Returns the progress counters of a bucket.
+pub fn counters(context: &EngineContext, bucket: BucketId) -> Counters {
     let durable_lsn = context.log.durable().borrow().lsn;
     let (staged, committed, durable) = {
         let mut buckets = lock(&context.state.buckets);
@@ -21,18 +21,22 @@ pub fn counters(context: &Inner, bucket: BucketId) -> Counters {
         let committed = progress.applied.as_ref().map_or(Epoch(0), |mark| mark.epoch);
         (progress.staged, committed, progress.durable)
     };
-    // Asked after what is committed: that is in fragments by now or among what is not flushed.
-    let slots = context.state.of_bucket(bucket);
-    let oldest = slots.iter().filter_map(|slot| slot.figures.unflushed_epoch()).min();
+    // The order matters: what was committed by now is either in fragments or among the unflushed
+    // epochs.
+    let indexes = context.state.indexes_of_bucket(bucket);
+    let oldest = indexes.iter().filter_map(|index| index.stats.unflushed_epoch()).min();
     let stable = oldest.map_or(committed, |oldest| Epoch(oldest.0.saturating_sub(1)));
-    // That an epoch was applied is known from its record alone, also where fragments have its rows.
+    // Only the log record of an epoch proves that it was applied, even if fragments have its rows.
     let durable = if plant::is(Plant::DurableEarly) { committed } else { durable };
     let durable = durable.min(committed);
-    Counters { staged: staged.max(committed), committed, durable, stable: stable.min(durable) }
+    let staged = staged.max(committed);
+    let counters = Counters { staged, committed, durable, stable: stable.min(durable) };
+    debug_assert!(counters.are_in_order(), "{counters:?}");
+    counters
 }
 
-/// Waits until an epoch of a bucket would survive a crash.
-pub async fn wait_durable(context: &Inner, bucket: BucketId, epoch: Epoch) -> Result<()> {
+/// Waits until an epoch of a bucket survives a crash.
+pub async fn wait_durable(context: &EngineContext, bucket: BucketId, epoch: Epoch) -> Result<()> {
     loop {
         if counters(context, bucket).durable >= epoch {
             return Ok(());
@@ -42,14 +46,16 @@ pub async fn wait_durable(context: &Inner, bucket: BucketId, epoch: Epoch) -> Re
             let ends = buckets.get(&bucket).map(|progress| &progress.ends);
             ends.and_then(|ends| ends.iter().find(|(other, _)| *other >= epoch).copied())
         };
-        // It may have become durable, and been taken off, in between.
+        // The epoch may have become durable, and its entry removed, in between.
         if end.is_none() && counters(context, bucket).durable >= epoch {
             return Ok(());
         }
         match end {
             Some((_, lsn)) => context.log.wait_durable(lsn).await?,
             None => {
-                let message = format!("epoch {epoch} of bucket {bucket} was not applied");
+                let message = format!(
+                    "epoch {epoch} of bucket {bucket} was not applied, so it cannot become durable"
+                );
                 return Err(proto::Error::unavailable(message));
             }
         }

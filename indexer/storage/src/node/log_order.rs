@@ -1,4 +1,4 @@
-//! What the order of the log decides.
+//! Checkpoints of the log: what can be released, and what the node manifest says about it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -10,20 +10,20 @@ use crate::lock::lock;
 use crate::log::lsn::Lsn;
 use crate::manifest::node_manifest::{DeadEpochs, NodeManifest};
 
-/// What the order of the log decides.
+/// Checkpoints of the log, in its order.
 #[derive(Default)]
-pub struct Order {
-    /// Places in the log with the buckets' newest epochs before them, the oldest first.
+pub struct LogCheckpoints {
+    /// LSNs with the buckets' newest epochs before them, oldest first.
     pub checkpoints: VecDeque<(Lsn, Vec<EpochMark>)>,
-    /// The marks of the last node manifest.
+    /// Marks of the last node manifest.
     pub marks: Vec<EpochMark>,
-    /// Epochs that a rollback has taken back on all indexes.
+    /// Epochs that rollbacks have taken back on all indexes.
     pub dead: Arc<Mutex<Vec<DeadEpochs>>>,
 }
 
-impl Order {
-    /// A bucket goes back to an epoch.
-    pub fn go_back(&mut self, mark: &EpochMark) {
+impl LogCheckpoints {
+    /// Replaces marks of a bucket above an epoch that it is rolled back to.
+    pub fn roll_back_to(&mut self, mark: &EpochMark) {
         let of_checkpoints = self.checkpoints.iter_mut().flat_map(|(_, marks)| marks);
         for known in self.marks.iter_mut().chain(of_checkpoints) {
             if known.bucket == mark.bucket && known.epoch > mark.epoch {
@@ -32,7 +32,7 @@ impl Order {
         }
     }
 
-    /// The node manifest as of now.
+    /// The current node manifest.
     pub fn node_manifest(&self, next_file: FileId) -> NodeManifest {
         let dead = lock(&self.dead).clone();
         NodeManifest { next_file, marks: self.marks.clone(), dead }

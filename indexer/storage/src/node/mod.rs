@@ -1,4 +1,4 @@
-//! What all indexes of a node share.
+//! The state that all indexes of a node share.
 
 pub(crate) mod background;
 pub(crate) mod context;

@@ -1,136 +1,138 @@
-//! What a store has in memory: the indexes, and how far each bucket is. An epoch is applied to all indexes of its bucket,
-//! and then shown.
+//! Indexes of a node, and the progress of its buckets.
 
-use proto::model::ids::Generation;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use proto::Result;
 use proto::model::cut::EpochMark;
-use proto::model::ids::{BucketId, Epoch, IndexId};
+use proto::model::ids::{BucketId, Epoch, Generation, IndexId};
 
 use crate::index::load_state::LoadEvent;
-use crate::index::local_index::Slot;
+use crate::index::local_index::LocalIndex;
 use crate::lock::lock;
 use crate::log::lsn::Lsn;
 use crate::manifest::node_manifest::DeadEpochs;
 
-/// The indexes and the buckets.
+/// Indexes and buckets of a node.
 #[derive(Default)]
-pub(crate) struct State {
-    slots: RwLock<BTreeMap<IndexId, Arc<Slot>>>,
-    /// Slices that are built anew beside those that are here (`rebuild`).
-    rebuilds: RwLock<BTreeMap<IndexId, Arc<Slot>>>,
-    pub buckets: Mutex<BTreeMap<BucketId, Progress>>,
-    alone: Mutex<BTreeMap<BucketId, Arc<Mutex<()>>>>,
+pub(crate) struct NodeState {
+    indexes: RwLock<BTreeMap<IndexId, Arc<LocalIndex>>>,
+    /// Rebuilds: slices that are built beside those that are here.
+    rebuilds: RwLock<BTreeMap<IndexId, Arc<LocalIndex>>>,
+    pub buckets: Mutex<BTreeMap<BucketId, BucketProgress>>,
+    bucket_locks: Mutex<BTreeMap<BucketId, Arc<Mutex<()>>>>,
 }
 
-/// How far a bucket is.
+/// Progress of a bucket.
 #[derive(Default)]
-pub(crate) struct Progress {
+pub(crate) struct BucketProgress {
     pub staged: Epoch,
     /// The newest epoch that scans see.
     pub applied: Option<EpochMark>,
-    /// The newest epoch in the log.
+    /// Newest epoch in the log.
     pub logged: Option<EpochMark>,
-    /// Epochs in the log and where their records end, the oldest first; those that are durable are
-    /// taken off when asked for.
+    /// Epochs in the log and the LSNs of their ends, oldest first. Durable epochs are removed by
+    /// the next look at the counters.
     pub ends: VecDeque<(Epoch, Lsn)>,
     pub durable: Epoch,
-    /// Where the record begins of the epoch that is being applied, or the rollback that is being made; or could not
-    /// be.
-    pub applying: Option<Lsn>,
+    /// LSN of the first record that is logged but not applied: of an epoch or a rollback that is in
+    /// progress or has failed.
+    pub unapplied_from: Option<Lsn>,
     /// Epochs that rollbacks have taken back.
     pub dead: Vec<DeadEpochs>,
 }
 
-impl State {
-    pub fn of_bucket(&self, bucket: BucketId) -> Vec<Arc<Slot>> {
-        self.slots().into_iter().filter(|slot| slot.info.bucket == bucket).collect()
+impl NodeState {
+    pub fn indexes_of_bucket(&self, bucket: BucketId) -> Vec<Arc<LocalIndex>> {
+        self.indexes_and_rebuilds()
+            .into_iter()
+            .filter(|index| index.info.bucket == bucket)
+            .collect()
     }
 
-    /// All that epochs are applied to and that takes memory, rebuilds too.
-    pub fn slots(&self) -> Vec<Arc<Slot>> {
-        let mut slots = self.indexes();
-        slots.extend(self.rebuilds());
-        slots
+    /// All indexes that epochs are applied to, rebuilds included.
+    pub fn indexes_and_rebuilds(&self) -> Vec<Arc<LocalIndex>> {
+        let mut indexes = self.indexes();
+        indexes.extend(self.rebuilds());
+        indexes
     }
 
-    /// What is or will be the indexes that are here.
-    pub fn indexes(&self) -> Vec<Arc<Slot>> {
-        let slots = self.slots.read().unwrap_or_else(|poisoned| poisoned.into_inner());
-        slots.values().cloned().collect()
+    /// Indexes that are here or being built, without rebuilds.
+    pub fn indexes(&self) -> Vec<Arc<LocalIndex>> {
+        let indexes = self.indexes.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        indexes.values().cloned().collect()
     }
 
-    pub fn insert(&self, slot: Slot) -> Option<Arc<Slot>> {
-        let mut slots = self.slots.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        slots.insert(slot.info.id, Arc::new(slot))
+    pub fn insert(&self, index: LocalIndex) -> Option<Arc<LocalIndex>> {
+        let mut indexes = self.indexes.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        indexes.insert(index.info.id, Arc::new(index))
     }
 
-    pub fn get(&self, index: IndexId) -> Option<Arc<Slot>> {
-        let slots = self.slots.read().unwrap_or_else(|poisoned| poisoned.into_inner());
-        slots.get(&index).cloned()
+    pub fn get(&self, index: IndexId) -> Option<Arc<LocalIndex>> {
+        let indexes = self.indexes.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        indexes.get(&index).cloned()
     }
 
-    pub fn remove(&self, index: IndexId) -> Option<Arc<Slot>> {
-        let mut slots = self.slots.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        slots.remove(&index)
+    pub fn remove(&self, index: IndexId) -> Option<Arc<LocalIndex>> {
+        let mut indexes = self.indexes.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        indexes.remove(&index)
     }
 
-    /// The newest epoch of each bucket that the log has, or had.
+    /// Newest epoch of each bucket that was ever in the log.
     pub fn logged(&self) -> Vec<EpochMark> {
         let buckets = lock(&self.buckets);
         buckets.values().filter_map(|progress| progress.logged.clone()).collect()
     }
 
-    /// What the log has from here on of a bucket is not applied yet.
-    pub fn needs_log_from(&self, bucket: BucketId, begin: Lsn) {
+    /// Notes that the log's records of a bucket are not applied from `begin` on.
+    pub fn mark_unapplied_from(&self, bucket: BucketId, begin: Lsn) {
         let mut buckets = lock(&self.buckets);
-        let applying = &mut buckets.entry(bucket).or_default().applying;
-        *applying = Some(applying.map_or(begin, |failed| failed.min(begin)));
+        let unapplied_from = &mut buckets.entry(bucket).or_default().unapplied_from;
+        *unapplied_from = Some(unapplied_from.map_or(begin, |failed| failed.min(begin)));
     }
 
-    /// All that the log has of a bucket is applied.
-    pub fn needs_no_log(&self, bucket: BucketId) {
-        lock(&self.buckets).entry(bucket).or_default().applying = None;
+    /// Notes that all log records of a bucket are applied.
+    pub fn clear_unapplied(&self, bucket: BucketId) {
+        lock(&self.buckets).entry(bucket).or_default().unapplied_from = None;
     }
 
-    /// Who holds it is alone with a bucket: an epoch that is applied and a rollback do not meet.
-    pub fn alone(&self, bucket: BucketId) -> Arc<Mutex<()>> {
-        Arc::clone(lock(&self.alone).entry(bucket).or_default())
+    /// Lock of a bucket's changes: an epoch and a rollback must not overlap.
+    pub fn bucket_lock(&self, bucket: BucketId) -> Arc<Mutex<()>> {
+        Arc::clone(lock(&self.bucket_locks).entry(bucket).or_default())
     }
 
-    /// Has a rollback taken an epoch back?
+    /// True if a rollback has taken an epoch back.
     pub fn is_dead(&self, bucket: BucketId, epoch: Epoch) -> bool {
         let of = |dead: &DeadEpochs| dead.above < epoch && epoch <= dead.to;
         let buckets = lock(&self.buckets);
         buckets.get(&bucket).is_some_and(|progress| progress.dead.iter().any(of))
     }
 
-    /// The rebuilds.
-    pub fn rebuilds(&self) -> Vec<Arc<Slot>> {
+    /// All rebuilds.
+    pub fn rebuilds(&self) -> Vec<Arc<LocalIndex>> {
         let rebuilds = self.rebuilds.read().unwrap_or_else(PoisonError::into_inner);
         rebuilds.values().cloned().collect()
     }
 
     /// The rebuild of an index.
-    pub fn rebuild(&self, index: IndexId, generation: Generation) -> Option<Arc<Slot>> {
+    pub fn rebuild(&self, index: IndexId, generation: Generation) -> Option<Arc<LocalIndex>> {
         let rebuilds = self.rebuilds.read().unwrap_or_else(PoisonError::into_inner);
-        rebuilds.get(&index).filter(|slot| slot.info.generation == generation).cloned()
+        rebuilds.get(&index).filter(|index| index.info.generation == generation).cloned()
     }
 
-    pub fn take_rebuild(&self, index: IndexId) -> Option<Arc<Slot>> {
+    pub fn take_rebuild(&self, index: IndexId) -> Option<Arc<LocalIndex>> {
         self.rebuilds.write().unwrap_or_else(PoisonError::into_inner).remove(&index)
     }
 
-    /// Puts a rebuild in.
-    pub fn insert_rebuild(&self, slot: Arc<Slot>) {
+    /// Adds a rebuild.
+    pub fn insert_rebuild(&self, index: Arc<LocalIndex>) {
         let mut rebuilds = self.rebuilds.write().unwrap_or_else(PoisonError::into_inner);
-        rebuilds.insert(slot.info.id, slot);
+        rebuilds.insert(index.info.id, index);
     }
 
-    /// From here on no scan asks for what goes: before the first index has gone back.
-    pub fn go_back(&self, mark: &EpochMark, dead: DeadEpochs) {
+    /// Makes epochs above the mark invisible. This must happen before the first index is rolled
+    /// back, so that no scan reads a half of it.
+    pub fn roll_back_to(&self, mark: &EpochMark, dead: DeadEpochs) {
         if let Some(progress) = lock(&self.buckets).get_mut(&mark.bucket) {
             progress.staged = mark.epoch;
             progress.applied = Some(mark.clone());
@@ -141,15 +143,15 @@ impl State {
         }
     }
 
-    /// An event moves all indexes on.
+    /// Moves all indexes to the state after an event.
     pub fn advance_all(&self, event: LoadEvent) -> Result<()> {
-        self.slots().iter().try_for_each(|slot| slot.advance(event))
+        self.indexes_and_rebuilds().iter().try_for_each(|index| index.advance(event))
     }
 }
 
-/// An epoch whose number does not follow its parent's says that a rollback has taken those between back: also a
-/// node that stood at the parent, and need not go back itself, refuses them.
-pub(crate) fn skipped_by(mark: &EpochMark) -> Option<DeadEpochs> {
+/// Epochs between an epoch and its parent: a rollback has taken them back. A node that stood at the
+/// parent need not roll back, but must refuse them too.
+pub(crate) fn epochs_skipped_by(mark: &EpochMark) -> Option<DeadEpochs> {
     let to = Epoch(mark.epoch.0.saturating_sub(1));
     (mark.parent < to).then_some(DeadEpochs { bucket: mark.bucket, above: mark.parent, to })
 }

@@ -1,4 +1,4 @@
-//! Counts entries.
+//! Counting of visible entries.
 
 use proto::Result;
 use proto::model::ids::Epoch;

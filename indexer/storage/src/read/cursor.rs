@@ -1,10 +1,10 @@
-//! A cursor: walks the rows of one section of one table, within a range of entries, forward or in
+//! A cursor over the rows of one section of a table, within a range of entries, forward or in
 //! reverse.
 //!
-//! A cursor never leaves the blocks `first..end` that can hold rows of its range; only in the first and
-//! the last of them it looks at the bounds. The first blocks come through the block cache; who reads on
-//! gets the following ones with ever larger reads past the cache, so that a long scan neither waits for
-//! many small reads nor drives out what short scans need.
+//! A cursor stays inside the blocks `first..end` that can hold rows of its range, and compares rows
+//! with the bounds only in the first and the last of these blocks. The first blocks come through
+//! the block cache. Further blocks are read ahead with growing reads that bypass the cache. So a
+//! long scan neither waits for many small reads nor evicts the blocks of short scans.
 
 use std::collections::VecDeque;
 use std::ops::{Range, RangeInclusive};
@@ -21,20 +21,20 @@ use crate::rows::bytes::common;
 use crate::rows::heads::Heads;
 use crate::tables::table::Table;
 
-/// So many blocks come through the cache before a cursor reads ahead.
+/// Number of blocks that come through the cache before a cursor reads ahead.
 const CACHED_BLOCKS: u32 = 3;
-/// The most blocks of one read.
+/// Maximum number of blocks of one read.
 pub const AHEAD_BLOCKS_MAX: u32 = 32;
 
-/// A place in a section.
+/// A position in a section.
 #[derive(Debug)]
 pub struct Cursor {
     table: Arc<Table>,
-    /// The slice that the rows count for.
+    /// Slice that the rows count for.
     pub slice: SliceNo,
-    /// The epochs that count.
+    /// Epochs that count.
     pub epochs: RangeInclusive<Epoch>,
-    /// In a back table: the entries that count.
+    /// In a back table: entries that count.
     pub keys: KeyRange,
     low: Bytes,
     high: Option<Bytes>,
@@ -45,7 +45,7 @@ pub struct Cursor {
     at: u32,
     block: Arc<Block>,
     row: u32,
-    /// The row of the block at which to leave it: behind the last, or the first in reverse.
+    /// Row behind which the cursor leaves the block; in reverse, the first row to visit.
     last_row: u32,
     heads: Heads,
     skip: usize,
@@ -55,7 +55,7 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// A cursor on the first row (in its direction); `None` if there is none.
+    /// Opens a cursor on the first row in its direction; `None` if there is none.
     pub fn open(source: Source, reverse: bool) -> Result<Option<Self>> {
         let Source { table, slice, rows_of, range, epochs, keys } = source;
         let Some(section) = table.index.section(rows_of) else { return Ok(None) };
@@ -101,39 +101,39 @@ impl Cursor {
         Ok(found.then_some(cursor))
     }
 
-    /// What all entries of the section share at their beginning.
+    /// Prefix that all entries of the section share.
     pub fn beginning(&self) -> &[u8] {
         self.table.index.beginning(self.section)
     }
 
-    /// From now on at most so many blocks are read at once, at least one.
+    /// Limits the blocks that are read at once; at least one.
     pub fn set_ahead_max(&mut self, blocks: u32) {
         self.ahead_max = blocks.max(1);
     }
 
-    /// From now on heads are read behind so many bytes, which all entries of a merge must share.
+    /// Sets the length of the prefix, shared by all entries of a merge, behind which heads are
+    /// read.
     pub fn set_skip(&mut self, skip: usize) {
         self.skip = skip;
         self.heads = self.block.heads(skip);
     }
 
-    /// The table that it reads.
+    /// The table.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
 
-    /// The rows of the block at hand from the one that it stands on, forward.
+    /// The current block, and its rows from the current one on (forward).
     pub fn rest_of_block(&self) -> (&Block, Range<u32>) {
         (&self.block, self.row..self.last_row)
     }
 
-    /// Goes past some of the rows of the block at hand, forward, but not past the last.
+    /// Skips rows of the current block (forward), but not the last row.
     pub fn skip(&mut self, rows: u32) {
         self.row = (self.row + rows).min(self.last_row - 1);
     }
 
-    /// The epoch of the row that it stands on, and whether it is a tombstone, if the row counts and an
-    /// epoch sees it.
+    /// Epoch and tombstone flag of the current row, if the row counts and is visible at `epoch`.
     #[inline]
     pub fn version_at(&self, epoch: Epoch) -> Option<(Epoch, bool)> {
         let version = self.block.epoch(self.row);
@@ -141,19 +141,19 @@ impl Cursor {
         counts.then(|| (version, self.block.is_tombstone(self.row)))
     }
 
-    /// The block that it stands in, and the row.
+    /// Current block and row.
     #[inline]
     pub fn place(&self) -> (&Block, u32) {
         (&self.block, self.row)
     }
 
-    /// The head of the row that it stands on.
+    /// Head of the current row.
     #[inline]
     pub fn head(&self) -> u64 {
         self.block.head(&self.heads, self.row)
     }
 
-    /// Goes to the next row; false behind the last.
+    /// Moves to the next row; false behind the last.
     #[inline]
     pub fn advance(&mut self) -> Result<bool> {
         if self.reverse {
@@ -168,7 +168,7 @@ impl Cursor {
         self.next_block()
     }
 
-    /// Begins with the block at hand; false if none of its rows is in the range.
+    /// Enters the current block; false if none of its rows is in the range.
     fn enter(&mut self) -> bool {
         let low = match self.at == self.first && !self.low.is_empty() {
             true => self.block.lower_bound(&self.low),
@@ -220,7 +220,7 @@ impl Cursor {
     }
 }
 
-/// How many bytes the entries of all cursors share at their beginning.
+/// Length of the prefix that the entries of all cursors share.
 pub fn shared_beginning(cursors: &[Cursor]) -> usize {
     let Some((first, rest)) = cursors.split_first() else { return 0 };
     let beginning = first.beginning();

@@ -1,4 +1,4 @@
-//! An index at one epoch: the snapshot of a store.
+//! The engine's snapshot: an index at one epoch.
 
 use std::sync::Arc;
 
@@ -8,61 +8,63 @@ use proto::rpc::scan::KeyRange;
 use proto::{Error, ErrorCode, Result};
 
 use crate::read::cursor::AHEAD_BLOCKS_MAX;
-use crate::read::index_version::Visible;
+use crate::read::index_version::IndexVersion;
 use crate::read::rows::Rows;
 use crate::read::snapshot::Snapshot;
 use crate::read::source::Source;
 use crate::read::visible_rows::VisibleRows;
 
-/// An epoch below the floor of what was asked.
+/// The error for an epoch below the floor of what was asked for.
 pub fn too_old(epoch: Epoch, what: String, floor: Epoch) -> Error {
-    let text = format!("epoch {epoch} is gone: {what} answers from epoch {floor} on");
-    Error::new(ErrorCode::SnapshotTooOld, text).with_hint("begin the scan or the transaction anew")
+    let text =
+        format!("epoch {epoch} is no longer readable: the oldest epoch of {what} is {floor}");
+    Error::new(ErrorCode::SnapshotTooOld, text).with_hint("restart the scan or the transaction")
 }
 
 /// An index at one epoch.
-pub struct SlotSnapshot {
+pub struct IndexSnapshot {
     info: Arc<IndexInfo>,
     epoch: Epoch,
-    visible: Arc<Visible>,
+    version: Arc<IndexVersion>,
     walk_bytes_max: usize,
 }
 
-impl SlotSnapshot {
-    /// A snapshot of what is visible; the cursors of a walk hold about `walk_bytes_max` bytes of blocks, as far as
-    /// one block at hand and one ahead of each allow.
+impl IndexSnapshot {
+    /// A snapshot of `version`. The cursors of a walk hold about `walk_bytes_max` bytes of blocks
+    /// together, but each at least the current block and one ahead.
     pub fn new(
         info: Arc<IndexInfo>,
         epoch: Epoch,
-        visible: Arc<Visible>,
+        version: Arc<IndexVersion>,
         walk_bytes_max: usize,
     ) -> Self {
-        Self { info, epoch, visible, walk_bytes_max }
+        Self { info, epoch, version, walk_bytes_max }
     }
 
-    /// How many blocks each of some cursors may read at once, whose blocks have so many bytes together.
+    /// Number of blocks that each cursor may read at once, if one block of every cursor takes
+    /// `block_bytes` together.
     fn ahead_max(&self, block_bytes: usize) -> u32 {
         let blocks = self.walk_bytes_max / block_bytes.max(1);
         u32::try_from(blocks).unwrap_or(u32::MAX).saturating_sub(1).clamp(1, AHEAD_BLOCKS_MAX)
     }
 }
 
-impl Snapshot for SlotSnapshot {
+impl Snapshot for IndexSnapshot {
     fn info(&self) -> &Arc<IndexInfo> {
         &self.info
     }
 
     fn has(&self, slice: SliceNo) -> bool {
-        self.visible.slices.contains_key(&slice)
+        self.version.slices.contains_key(&slice)
     }
 
     fn is_in_memory(&self) -> bool {
-        let mut slices = self.visible.slices.values();
+        let mut slices = self.version.slices.values();
         slices.all(|of| of.rows(false).is_empty() && of.rows(true).is_empty())
     }
 
     fn walk_bytes(&self, slices: &[SliceNo], include: bool) -> usize {
-        let fragments = slices.iter().filter_map(|slice| self.visible.slices.get(slice));
+        let fragments = slices.iter().filter_map(|slice| self.version.slices.get(slice));
         let blocks: usize =
             fragments.flat_map(|of| of.rows(include)).map(Source::block_bytes).sum();
         blocks * (1 + self.ahead_max(blocks) as usize)
@@ -77,16 +79,17 @@ impl Snapshot for SlotSnapshot {
     ) -> Result<Box<dyn Rows>> {
         let mut sources = Vec::new();
         for slice in slices {
-            let Some(fragments) = self.visible.slices.get(slice) else {
-                let message = format!("slice {slice} of index {} is not here", self.info.id);
+            let Some(fragments) = self.version.slices.get(slice) else {
+                let message =
+                    format!("slice {slice} of index {} is not on this node", self.info.id);
                 return Err(Error::new(ErrorCode::SliceMoved, message));
             };
-            if let Some(floor) = self.visible.floor_of(*slice).filter(|floor| *floor > self.epoch) {
+            if let Some(floor) = self.version.floor_of(*slice).filter(|floor| *floor > self.epoch) {
                 let what = format!("slice {slice} of index {}", self.info.id);
                 return Err(too_old(self.epoch, what, floor));
             }
             sources.extend(fragments.rows(include).iter().cloned());
-            sources.extend(self.visible.runs.iter().map(|run| Source::whole(run, *slice)));
+            sources.extend(self.version.runs.iter().map(|run| Source::whole(run, *slice)));
         }
         sources.retain(|source| source.table.stats.oldest <= self.epoch);
         let ahead = self.ahead_max(sources.iter().map(Source::block_bytes).sum());

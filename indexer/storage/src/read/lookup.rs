@@ -1,10 +1,10 @@
-//! Looks up what documents have, in the fragments of the back index: for many documents together.
+//! Look-up of many documents at once in the fragments of the back index.
 //!
-//! The documents are asked for in the order of the fragments, slice by slice and by id, so that each
-//! block is read once; a fragment whose filter says that it never saw a document is not asked. Newer
-//! fragments are asked first, and whatever one says of a document is the newest there is. Versions of a
-//! document may straddle two blocks: the search begins at the last block whose first row is before the
-//! document, so that the newest version is met first.
+//! Documents are looked up in the order of the fragments, slice by slice and by id, so that each
+//! block is read once. A fragment is skipped for a document if its filter excludes the document.
+//! Newer fragments are read first, so the first state found is the newest. Versions of a document
+//! can straddle two blocks. For that reason the search begins at the last block whose first row is
+//! before the document, and meets the newest version first.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,46 +13,46 @@ use std::sync::Arc;
 use proto::Result;
 use proto::model::ids::SliceNo;
 
-use crate::read::slice_fragments::Fragments;
+use crate::read::slice_fragments::SliceFragments;
 use crate::read::source::Source;
 use crate::rows::block::Block;
 use crate::rows::packed;
 
-/// A document whose state in a slice is asked for.
+/// Query for the state of a document in a slice.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
-    /// Its number among those that are asked for.
+pub struct StateQuery<'a> {
+    /// Number of the document among those of the query.
     pub document: u32,
-    /// The hash of its id.
+    /// Hash of the document's id.
     pub hash: u64,
     /// The slice.
     pub slice: SliceNo,
-    /// Its id.
+    /// The document's id.
     pub id: &'a [u8],
 }
 
-/// What a document has in a slice.
+/// The state of a document in a slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// Its number among those that were asked for.
+pub struct FoundState {
+    /// Number of the document among those of the query.
     pub document: u32,
     /// The slice.
     pub slice: SliceNo,
-    /// Where its packed state is in the buffer of states.
+    /// Range of the packed state in the buffer of states.
     pub state: Range<usize>,
 }
 
-/// Looks up the newest states of some documents; those that no fragment knows are not among the found.
+/// Looks up the newest states of some documents. Documents that no fragment knows are left out.
 pub fn look_up(
-    slices: &BTreeMap<SliceNo, Arc<Fragments>>,
-    wanted: Vec<Wanted<'_>>,
-    found: &mut Vec<Found>,
+    slices: &BTreeMap<SliceNo, Arc<SliceFragments>>,
+    wanted: Vec<StateQuery<'_>>,
+    found: &mut Vec<FoundState>,
     states: &mut Vec<u8>,
 ) -> Result<()> {
     if slices.values().all(|fragments| fragments.back.is_empty()) {
         return Ok(());
     }
-    // Nearly all that is asked for is either new, or in one fragment: the filters are asked first, each
+    // Almost every document is either new or in one fragment. So the filters are asked first, each
     // for all documents.
     let mut asked: Vec<Asked<'_>> =
         wanted.into_iter().map(|wanted| Asked { wanted, fragments: 0 }).collect();
@@ -72,9 +72,9 @@ pub fn look_up(
         for (n, source) in back_of(slices, of_slice).iter().enumerate().rev() {
             let mut reader = Reader::new(source);
             for asked in of_slice.iter_mut().filter(|asked| asked.fragments >> bit(n) & 1 == 1) {
-                let Wanted { document, slice, id, .. } = asked.wanted;
+                let StateQuery { document, slice, id, .. } = asked.wanted;
                 if let Some(state) = reader.newest(id, states)? {
-                    found.push(Found { document, slice, state });
+                    found.push(FoundState { document, slice, state });
                     asked.fragments = 0;
                 }
             }
@@ -83,23 +83,23 @@ pub fn look_up(
     Ok(())
 }
 
-/// A document, and the fragments of its slice that may know it: a bit for each.
+/// A query, and a bit for each fragment of its slice that may know the document.
 struct Asked<'a> {
-    wanted: Wanted<'a>,
+    wanted: StateQuery<'a>,
     fragments: u64,
 }
 
-/// The back index of the slice that some documents are asked for in.
+/// The back index of the slice that some queries share.
 fn back_of<'a>(
-    slices: &'a BTreeMap<SliceNo, Arc<Fragments>>,
+    slices: &'a BTreeMap<SliceNo, Arc<SliceFragments>>,
     of_slice: &[Asked<'_>],
 ) -> &'a [Source] {
     let slice = of_slice.first().and_then(|asked| slices.get(&asked.wanted.slice));
     slice.map_or(&[], |fragments| &fragments.back)
 }
 
-/// The bit of a fragment of a list. More than there are bits share the last one: they are asked in vain,
-/// no more.
+/// Bit of a fragment in a list. Fragments beyond the last bit share it: that costs only unnecessary
+/// reads.
 fn bit(fragment: usize) -> usize {
     fragment.min(63)
 }
@@ -108,7 +108,7 @@ fn may_contain(source: &Source, hash: u64) -> bool {
     source.table.fragment().is_none_or(|fragment| fragment.may_contain(hash))
 }
 
-/// Reads one fragment, keeping the block that it read last.
+/// Reader of one fragment, which keeps the last block.
 struct Reader<'a> {
     source: &'a Source,
     section: Option<usize>,
@@ -131,7 +131,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Appends the newest state of a document to `states`; `None` if the fragment does not know it.
+    /// Appends the newest state of a document to `states`; `None` if the fragment does not know the
+    /// document.
     fn newest(&mut self, id: &[u8], states: &mut Vec<u8>) -> Result<Option<Range<usize>>> {
         let Some(section) = self.section else { return Ok(None) };
         let index = &self.source.table.index;
@@ -171,7 +172,7 @@ mod tests {
     use xxhash_rust::xxh3::xxh3_64;
 
     use super::*;
-    use crate::rows::row::Version;
+    use crate::rows::row::RowVersion;
     use crate::rows::table_builder::TableBuilder;
 
     /// A table in which the document "m" has so many versions that they straddle blocks.
@@ -182,7 +183,7 @@ mod tests {
             let mut state = Vec::new();
             let key = [&epoch.to_be_bytes()[..], &value].concat();
             packed::put(&mut state, packed::PackedEntry { key: &key, include_hash: 0 });
-            let row = Version {
+            let row = RowVersion {
                 slice: SliceNo(1),
                 key: id,
                 id: b"",
@@ -201,9 +202,9 @@ mod tests {
     }
 
     fn epochs_found(source: Source, ids: &[&str]) -> Vec<(u32, u64)> {
-        let fragments = Fragments { back: vec![source], ..Fragments::default() };
+        let fragments = SliceFragments { back: vec![source], ..SliceFragments::default() };
         let slices = BTreeMap::from([(SliceNo(1), Arc::new(fragments))]);
-        let wanted = ids.iter().enumerate().map(|(n, id)| Wanted {
+        let wanted = ids.iter().enumerate().map(|(n, id)| StateQuery {
             document: n as u32,
             hash: xxh3_64(id.as_bytes()),
             slice: SliceNo(1),
@@ -211,7 +212,7 @@ mod tests {
         });
         let (mut found, mut states) = (Vec::new(), Vec::new());
         look_up(&slices, wanted.collect(), &mut found, &mut states).unwrap();
-        let epoch = |found: &Found| {
+        let epoch = |found: &FoundState| {
             let state = &states[found.state.clone()];
             let key = packed::entries(state).next().map(|entry| entry.key.to_vec());
             let head = key.map(|key| crate::rows::bytes::head_of(&[&key]));

@@ -1,13 +1,13 @@
-//! Merges cursors into one sequence of entries, forward or in reverse, and picks for each entry the
-//! version that an epoch shows, or hands out all of them.
+//! Merge of cursors into one sequence of entries, forward or in reverse.
 //!
-//! The cursors play in a tournament (a tree of losers: Knuth, The Art of Computer Programming, volume
-//! 3, 5.4.1): to find the next row, only the games on the way from the last winner's place to the root
-//! are played again. Almost every game is decided by the *heads* of two rows, eight bytes behind what
-//! all entries of the merge share; only equal heads lead to the entries themselves.
+//! The cursors play in a tournament (a tree of losers: Knuth, The Art of Computer Programming,
+//! volume 3, 5.4.1). To find the next row, only the games on the path from the last winner's leaf
+//! to the root are played again. Almost every game is decided by the *heads* of two rows: eight
+//! bytes behind the prefix that all entries of the merge share. Only equal heads lead to a
+//! comparison of entries.
 //!
-//! All versions of an entry come together, whatever their order, and the newest at or below the epoch
-//! decides: so the direction does not matter, nor the order of the tables.
+//! All versions of an entry come together, in any order, and the newest version at or below the
+//! epoch decides. So neither the direction of the merge nor the order of the tables matters.
 
 use std::cmp::Ordering;
 
@@ -20,26 +20,26 @@ use crate::read::source::Source;
 /// The merged rows of some sources.
 pub struct Merge {
     pub(super) cursors: Vec<Cursor>,
-    /// The winner, then the loser of the game at each inner place.
+    /// The winner, then the loser of the game at each inner node.
     tree: Vec<Player>,
     pub(super) reverse: bool,
 }
 
-/// A cursor in the tournament, as one integer, so that a game is a comparison and no branch: the head
-/// of the row that it stands on (inverted for reverse merges), whether it is behind its last row, and
-/// its number.
+/// A cursor in the tournament, packed into one integer so that a game is a comparison without a
+/// branch: the head of its current row (inverted for reverse merges), whether the cursor is
+/// exhausted, and its number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Player(u128);
 
 impl Player {
-    /// No player has come to this place of the tree yet.
+    /// No player has reached this node of the tree yet.
     const NOBODY: Self = Self(u128::MAX);
 
     fn new(cursor: usize, head: u64) -> Self {
         Self(u128::from(head) << 64 | cursor as u128)
     }
 
-    /// One that is behind its last row comes after all others.
+    /// An exhausted cursor, which comes after all others.
     fn done(cursor: usize) -> Self {
         Self(u128::from(u64::MAX) << 64 | 1 << 32 | cursor as u128)
     }
@@ -58,7 +58,7 @@ impl Player {
 }
 
 impl Merge {
-    /// A merge of some sources.
+    /// Merges some sources.
     pub fn new(sources: impl IntoIterator<Item = Source>, reverse: bool) -> Result<Self> {
         let mut cursors = Vec::new();
         for source in sources {
@@ -72,7 +72,7 @@ impl Merge {
         Ok(merge)
     }
 
-    /// From now on each cursor reads at most so many blocks at once.
+    /// Limits the blocks that each cursor reads at once.
     pub fn set_ahead_max(&mut self, blocks: u32) {
         self.cursors.iter_mut().for_each(|cursor| cursor.set_ahead_max(blocks));
     }
@@ -84,12 +84,12 @@ impl Merge {
         (!winner.is_done()).then(|| (winner.cursor(), winner.head()))
     }
 
-    /// Where a cursor plays first.
+    /// Node of a cursor's first game.
     fn first_place(&self, cursor: usize) -> usize {
         (cursor + self.cursors.len()) / 2
     }
 
-    /// A cursor's first games: at a place where nobody waits, it waits for the other.
+    /// Plays a cursor's first games. At a node without an opponent, the cursor waits there.
     fn enter(&mut self, cursor: usize) {
         let mut player = Player::new(cursor, directed(self.cursors[cursor].head(), self.reverse));
         let mut place = self.first_place(cursor);
@@ -105,7 +105,7 @@ impl Merge {
         self.tree[0] = player;
     }
 
-    /// Moves the winner's cursor on and plays its games again.
+    /// Advances the winner's cursor and plays its games again.
     #[inline]
     pub(super) fn advance(&mut self, winner: usize) -> Result<()> {
         let cursor = &mut self.cursors[winner];
@@ -122,7 +122,7 @@ impl Merge {
         Ok(())
     }
 
-    /// Who comes first, then the other.
+    /// Returns the winner, then the loser.
     #[inline]
     fn play(&self, left: Player, right: Player) -> (Player, Player) {
         if left.head() == right.head() {
@@ -146,7 +146,7 @@ impl Merge {
         }
     }
 
-    /// Does the winner stand on an entry that was found before, of the same slice?
+    /// Returns the winner if its row has the given entry and slice.
     #[inline]
     pub(super) fn same_entry(&self, head: u64, slice: SliceNo, entry: &[u8]) -> Option<usize> {
         let (winner, _) = self.winner().filter(|winner| winner.1 == head)?;
@@ -155,8 +155,8 @@ impl Merge {
         (cursor.slice == slice && block.compare(row, entry).is_eq()).then_some(winner)
     }
 
-    /// All versions of the next entry, in no order, without those that a source's epochs leave out;
-    /// false behind the last entry. The entry is put into `entry`.
+    /// Passes all versions of the next entry to `visit`, in any order, without those that a
+    /// source's epochs exclude. Puts the entry into `entry`. Returns false behind the last entry.
     pub fn next_versions(
         &mut self,
         entry: &mut Vec<u8>,

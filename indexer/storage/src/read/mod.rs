@@ -1,4 +1,4 @@
-//! Reading rows at an epoch.
+//! Reading rows at an epoch: cursors over tables, merges of cursors, look-ups in the back index.
 
 pub(crate) mod count;
 pub(crate) mod cursor;

@@ -1,21 +1,21 @@
-//! Walks over the entries that an epoch shows.
+//! Walks over visible entries.
 
 use proto::Result;
 use proto::rpc::rows::RowBlockBuilder;
 
-/// Walks the visible entries of a snapshot. It keeps alive what it reads from.
+/// A walk over the visible entries of a snapshot. It keeps the tables that it reads alive.
 pub trait Rows: Send {
-    /// Goes to the next entry; false behind the last.
+    /// Moves to the next entry; false behind the last.
     fn next(&mut self) -> Result<bool>;
 
-    /// Encoded key parts of the entry that [`Self::next`] found, then its document id.
+    /// Current entry: encoded key parts, then the document id.
     fn entry(&self) -> &[u8];
 
-    /// Its encoded included values; empty if they were not asked for.
+    /// Encoded included values of the current entry; empty if they were not asked for.
     fn include(&self) -> &[u8];
 
-    /// Packs entries until the block has `bytes_max` bytes or there are `rows_max` more of them; false
-    /// when there are none left.
+    /// Packs entries until the block has `bytes_max` bytes or `rows_max` entries were added.
+    /// Returns false behind the last entry.
     fn pack(
         &mut self,
         block: &mut RowBlockBuilder,

@@ -14,29 +14,29 @@ use crate::read::source::Source;
 use crate::rows::columns::Columns;
 use crate::tables::table::Table;
 
-/// What becomes of fragments that a list names and that are not open.
+/// Treatment of listed fragments that are not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unopened {
-    /// They are left out: the index is being loaded.
+    /// Leave the fragments out: the index is being loaded.
     LeftOut,
-    /// They are missing: an error.
+    /// Report an error: the fragments are missing.
     Missing,
 }
 
-/// The fragments of a slice, the oldest first.
+/// The fragments of a slice, oldest first.
 #[derive(Clone, Debug, Default)]
-pub struct Fragments {
-    /// Of entries.
+pub struct SliceFragments {
+    /// Fragments of entries.
     pub forward: Vec<Source>,
-    /// Of entries with their included values, where they are not the same.
+    /// Fragments of entries with included values, if they differ from `forward`.
     pub included: Option<Vec<Source>>,
-    /// Of the back index.
+    /// Fragments of the back index.
     pub back: Vec<Source>,
 }
 
-impl Fragments {
-    /// What to read for the entries, and for their included values if they are asked for: one chain or
-    /// the other (see [`crate::files::group_writer`]).
+impl SliceFragments {
+    /// The chain to read for entries, with or without included values (see
+    /// [`crate::files::group_writer`]).
     pub fn rows(&self, include: bool) -> &[Source] {
         match &self.included {
             Some(included) if include => included,
@@ -44,12 +44,12 @@ impl Fragments {
         }
     }
 
-    /// How many there are in the longest list.
+    /// Length of the longest list.
     pub fn longest(&self) -> usize {
         self.rows(false).len().max(self.rows(true).len()).max(self.back.len())
     }
 
-    /// All of them, each once.
+    /// All fragments, each once.
     pub fn all(&self) -> impl Iterator<Item = &Source> {
         let is_forward = |source: &Source| {
             self.forward.iter().any(|other| Arc::ptr_eq(&other.table, &source.table))
@@ -59,16 +59,15 @@ impl Fragments {
     }
 }
 
-/// The sources that the lists of a manifest mean. While the index is loaded, those that are not open
-/// yet are left out.
-pub fn fragments(
+/// Resolves the lists of a manifest to open tables.
+pub fn slice_fragments(
     manifest: &IndexManifest,
     tables: &BTreeMap<FileId, Arc<Table>>,
     unopened: Unopened,
-) -> Result<BTreeMap<SliceNo, Arc<Fragments>>> {
+) -> Result<BTreeMap<SliceNo, Arc<SliceFragments>>> {
     let mut slices = BTreeMap::new();
     for (slice, lists) in &manifest.slices {
-        let mut fragments = Fragments::default();
+        let mut fragments = SliceFragments::default();
         let (mut included, mut apart) = (Vec::new(), false);
         for group in &lists.groups {
             for item in &group.items {
@@ -77,7 +76,7 @@ pub fn fragments(
                         continue;
                     }
                     let text =
-                        format!("a manifest names fragment {}, which is not here", item.file);
+                        format!("the manifest names fragment {}, which is missing", item.file);
                     return Err(Error::new(ErrorCode::Corrupt, text));
                 };
                 let source = source_of(table, *slice, item);
@@ -98,7 +97,7 @@ pub fn fragments(
     Ok(slices)
 }
 
-/// What an item of a slice's list means.
+/// Resolves an item of a slice's list.
 pub fn source_of(table: &Arc<Table>, slice: SliceNo, item: &ListItem) -> Source {
     // The range of a back fragment restricts the entries inside the states, not the documents.
     let (range, keys) = match item.columns.contains(Columns::BACK) {

@@ -1,4 +1,4 @@
-//! An index at one epoch, as a scan reads it.
+//! The trait of snapshots: an index at one epoch, as a scan reads it.
 
 use std::sync::Arc;
 
@@ -9,28 +9,28 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::read::rows::Rows;
 
-/// Whether a checksum is still wanted is looked at so often.
+/// Number of entries between two checks whether a checksum is still wanted.
 const LOOK_EVERY_ENTRIES: u64 = 4096;
 
-/// An index at one epoch; what it shows never changes, whatever is applied, flushed, compacted, split
-/// or dropped meanwhile.
+/// An index at one epoch. Its content never changes, even if the index is written, flushed,
+/// compacted, split or dropped meanwhile.
 pub trait Snapshot: Send + Sync {
     /// The index.
     fn info(&self) -> &Arc<IndexInfo>;
 
-    /// Is a slice here?
+    /// True if a slice is here.
     fn has(&self, slice: SliceNo) -> bool;
 
-    /// Can it be read without waiting for a disk?
+    /// True if reads never wait for a disk.
     fn is_in_memory(&self) -> bool;
 
-    /// Bytes of fragments' blocks that a walk over some slices may hold at once, about.
+    /// Approximate bytes of fragment blocks that a walk over some slices holds at once.
     fn walk_bytes(&self, _slices: &[SliceNo], _include: bool) -> usize {
         0
     }
 
-    /// The entries of some slices in a range, merged in order or in reverse; included values are read
-    /// only if asked for.
+    /// Walks the entries of some slices in a range, merged, forward or in reverse. Included values
+    /// are read only if `include`.
     fn rows(
         &self,
         slices: &[SliceNo],
@@ -39,18 +39,22 @@ pub trait Snapshot: Send + Sync {
         include: bool,
     ) -> Result<Box<dyn Rows>>;
 
-    /// The additive checksum of what a slice shows, and how many entries that is.
+    /// Additive checksum of a slice's entries, and their number.
     fn checksum(&self, slice: SliceNo) -> Result<(u64, u64)> {
         self.checksum_while(slice, &|| true)
     }
 
-    /// The same, for as long as it is wanted, which is looked at every few thousand entries.
+    /// Like [`Self::checksum`], but gives up once `wanted` returns false; it is asked every few
+    /// thousand entries.
     fn checksum_while(&self, slice: SliceNo, wanted: &dyn Fn() -> bool) -> Result<(u64, u64)> {
         let mut rows = self.rows(&[slice], &KeyRange::all(), false, true)?;
         let (mut sum, mut entries) = (0u64, 0u64);
         while rows.next()? {
             if entries.is_multiple_of(LOOK_EVERY_ENTRIES) && !wanted() {
-                return Err(Error::new(ErrorCode::Cancelled, "nobody waits for the checksum"));
+                return Err(Error::new(
+                    ErrorCode::Cancelled,
+                    "the checksum is not wanted any more",
+                ));
             }
             let entry = xxhash_rust::xxh3::xxh3_64(rows.entry());
             sum = sum.wrapping_add(xxhash_rust::xxh3::xxh3_64_with_seed(rows.include(), entry));

@@ -1,4 +1,4 @@
-//! What a cursor reads: a restriction of a table.
+//! Sources of cursors: restrictions of tables.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use proto::rpc::scan::KeyRange;
 use crate::rows::table_builder::BLOCK_BYTES;
 use crate::tables::table::Table;
 
-/// What a cursor reads.
+/// A restriction of a table, which a cursor reads.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// The table.
     pub table: Arc<Table>,
-    /// The slice that the rows count for.
+    /// Slice that the rows count for.
     pub slice: SliceNo,
-    /// The slice under whose number they stand in the table.
+    /// Slice number of the rows in the table.
     pub rows_of: SliceNo,
-    /// Which entries count.
+    /// Entries that count.
     pub range: KeyRange,
-    /// Which epochs count; rows of others are to be overlooked.
+    /// Epochs that count; rows of other epochs are skipped.
     pub epochs: RangeInclusive<Epoch>,
-    /// In a back table: which entries of the packed states count.
+    /// In a back table: entries of the packed states that count.
     pub keys: KeyRange,
 }
 
@@ -39,7 +39,7 @@ impl Source {
         }
     }
 
-    /// Bytes of one of its blocks, about; none where the blocks are in memory anyway.
+    /// Approximate size of one block; 0 if the blocks are in memory anyway.
     pub fn block_bytes(&self) -> usize {
         let index = &self.table.index;
         let Some(section) = index.section(self.rows_of) else { return 0 };
@@ -51,7 +51,7 @@ impl Source {
         (section.bytes / blocks).max(BLOCK_BYTES as u64) as usize
     }
 
-    /// Narrows the range.
+    /// Restricts the range further.
     pub fn clip(mut self, range: &KeyRange) -> Self {
         if range.low > self.range.low {
             self.range.low = range.low.clone();

@@ -1,4 +1,4 @@
-//! The entries that an epoch shows, of some sources.
+//! The entries of some sources that an epoch shows.
 
 use proto::Result;
 use proto::model::ids::Epoch;
@@ -13,14 +13,14 @@ pub struct VisibleRows {
     merge: Merge,
     epoch: Epoch,
     with_values: bool,
-    /// There is one source, and all of its rows show.
+    /// True if there is one source and all of its rows are visible.
     whole: bool,
     entry: Vec<u8>,
     value: Vec<u8>,
 }
 
 impl VisibleRows {
-    /// The entries that an epoch shows of some sources, with their values if asked for.
+    /// Walks the entries that an epoch shows of some sources, with their values if asked for.
     pub fn new(
         sources: impl IntoIterator<Item = Source>,
         epoch: Epoch,
@@ -39,13 +39,13 @@ impl VisibleRows {
         Ok(Self { merge, epoch, with_values, whole, entry: Vec::new(), value: Vec::new() })
     }
 
-    /// The same with at most so many blocks of each source read at once.
+    /// Limits the blocks that are read at once of each source.
     pub fn with_ahead_max(mut self, blocks: u32) -> Self {
         self.merge.set_ahead_max(blocks);
         self
     }
 
-    /// The next entry, where every row shows.
+    /// Moves to the next entry where every row is visible.
     fn next_whole(&mut self) -> Result<bool> {
         let Some((winner, _)) = self.merge.winner() else { return Ok(false) };
         let (block, row) = self.merge.cursors[winner].place();
@@ -59,7 +59,7 @@ impl VisibleRows {
         Ok(true)
     }
 
-    /// Packs what one block still has, forward, where every row shows; says how many rows that were.
+    /// Packs the rest of a block (forward) where every row is visible; returns the number of rows.
     fn pack_block(
         &mut self,
         block: &mut RowBlockBuilder,
@@ -82,15 +82,15 @@ impl VisibleRows {
         Ok(u64::from(count))
     }
 
-    /// Packs the next entry, without its value, if the epoch shows it: true if so, `None` behind the
-    /// last.
+    /// Packs the next entry, without its value, if it is visible. Returns whether it is; `None`
+    /// behind the last.
     #[inline]
     fn pack_entry(&mut self, out: &mut RowBlockBuilder) -> Result<Option<bool>> {
         let Self { merge, epoch, .. } = self;
         let Some((winner, head)) = merge.winner() else { return Ok(None) };
         let cursor = &merge.cursors[winner];
         let (block, row) = cursor.place();
-        // It is written at once, and counts if it turns out to show.
+        // The row is written at once, and committed if it turns out to be visible.
         let Some(bytes) = block.put_row(row, out) else {
             let found = self.next_entry()?;
             if found == Some(true) {
@@ -114,8 +114,8 @@ impl VisibleRows {
         Ok(Some(shows))
     }
 
-    /// Goes past all versions of the next entry; true if the epoch shows it, false if not, `None`
-    /// behind the last.
+    /// Skips all versions of the next entry. Returns whether the entry is visible; `None` behind
+    /// the last.
     fn next_entry(&mut self) -> Result<Option<bool>> {
         let Self { merge, epoch, with_values, entry, value, .. } = self;
         let mut best: Option<(Epoch, bool)> = None;

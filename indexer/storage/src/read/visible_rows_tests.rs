@@ -1,24 +1,22 @@
 //! Merges against a naive model: a map from (slice, entry) to its versions.
 
-use proto::model::ids::Epoch;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use proto::model::ids::{Epoch, SliceNo};
 use proto::rpc::scan::KeyRange;
-
-use proto::model::ids::SliceNo;
 
 use super::*;
 use crate::maintain::rewrite::Rewrite;
 use crate::read::visible_rows::VisibleRows;
-use crate::retention::Protected;
-use crate::rows::row::Version;
+use crate::retention::RetainedEpochs;
+use crate::rows::row::RowVersion;
 use crate::rows::table_builder::TableBuilder;
 use crate::tables::table::Table;
 
-/// Key, id, epoch, tombstone, value. A key is made self-delimiting by its length.
+/// Key, id, epoch, tombstone, value. Its length makes a key self-delimiting.
 type Row = (Vec<u8>, Vec<u8>, u64, bool, u8);
 
 fn rows() -> impl Strategy<Value = Vec<Row>> {
@@ -40,7 +38,7 @@ fn table(rows: &[Row]) -> Option<Arc<Table>> {
     sorted.dedup_by_key(|row| (row.0.clone(), row.1.clone(), row.2));
     let mut builder = TableBuilder::default();
     for (key, id, epoch, tombstone, value) in sorted {
-        let row = Version {
+        let row = RowVersion {
             slice: SliceNo(3),
             key,
             id,
@@ -53,10 +51,10 @@ fn table(rows: &[Row]) -> Option<Arc<Table>> {
     builder.finish().expect("in memory").map(Arc::new)
 }
 
-/// By entry and epoch: is it a tombstone, and its value.
+/// By entry and epoch: the tombstone flag and the value.
 type Model = BTreeMap<Vec<u8>, BTreeMap<u64, (bool, u8)>>;
 
-/// The tables of some rows, each (entry, epoch) in one table alone.
+/// Tables of some rows, each (entry, epoch) in one table only.
 fn tables(parts: &[Vec<Row>]) -> (Vec<Arc<Table>>, Model) {
     let mut model = Model::new();
     let mut tables = Vec::new();
@@ -82,7 +80,7 @@ fn shown(mut rows: VisibleRows) -> Vec<(Vec<u8>, Vec<u8>)> {
     found
 }
 
-/// The same, packed for the wire in blocks of some bytes, so many rows at a time.
+/// The same, packed for the wire in blocks of `bytes_max`, `rows_max` rows at a time.
 fn packed(mut rows: VisibleRows, bytes_max: usize, rows_max: u64) -> Vec<Vec<u8>> {
     let mut block = proto::rpc::rows::RowBlockBuilder::default();
     let (mut found, mut more) = (Vec::new(), true);
@@ -149,22 +147,22 @@ proptest! {
         len in 1..5usize,
         horizon in 0..20u64,
     ) {
-        // Each part has newer epochs than those before it, as the lists of slices have.
+        // Each part has newer epochs than the parts before, like the lists of slices.
         let parts: Vec<Vec<Row>> = parts.into_iter().enumerate().map(|(n, part)| {
             part.into_iter().map(|r| (r.0, r.1, r.2 + 20 * n as u64, r.3, r.4)).collect()
         }).collect();
         let (before, _) = tables(&parts);
         let from = from.min(before.len());
         let until = (from + len).min(before.len());
-        let protected = Protected { horizon: Epoch(horizon * parts.len() as u64), points: vec![] };
-        let rewrite = Rewrite { protected: protected.clone(), back: false };
+        let retained = RetainedEpochs { horizon: Epoch(horizon * parts.len() as u64), points: vec![] };
+        let rewrite = Rewrite { retained: retained.clone(), back: false };
         let mut out = TableBuilder::default();
         let inputs = before[from..until].iter().map(|t| Source::whole(t, SliceNo(3))).collect();
         rewrite.slice(SliceNo(3), inputs, from == 0, &mut out).unwrap();
         let mut after = before[..from].to_vec();
         after.extend(out.finish().unwrap().map(Arc::new));
         after.extend_from_slice(&before[until..]);
-        for epoch in protected.horizon.0..20 * parts.len() as u64 + 1 {
+        for epoch in retained.horizon.0..20 * parts.len() as u64 + 1 {
             let at = |tables: &[Arc<Table>]| {
                 let sources = tables.iter().map(|t| Source::whole(t, SliceNo(3)));
                 shown(VisibleRows::new(sources, Epoch(epoch), false, true).unwrap())

@@ -1,79 +1,79 @@
-//! Loading the indexes of a node, in the states of [`crate::index::load_state`].
+//! Loading of a node's indexes, in the states of [`crate::index::load_state`].
 //!
-//! | state | here | reads | epochs |
+//! | state | what is here | reads | epochs |
 //! |---|---|---|---|
-//! | 0 | no manifest | refused | nothing is sent |
-//! | 1 | the manifest is read, the back index is opened | wait | wait |
-//! | 2 | the node's log is replayed | wait | wait |
-//! | 3 | what the replay took back is saved | wait | wait |
+//! | 0 | no manifest | refused | none are sent |
+//! | 1 | the manifest; the back index is being opened | wait | wait |
+//! | 2 | the node's log is being replayed | wait | wait |
+//! | 3 | the result of the replay is being saved | wait | wait |
 //! | 4 | the other fragments are being opened | wait | applied |
-//! | 5 | whole | served | applied |
-//! | 6, 7 | it is being dropped: held snapshots go on, its manifest is removed | refused | passed over |
+//! | 5 | everything | served | applied |
+//! | 6, 7 | a drop in progress: snapshots stay valid, the manifest is removed | refused | ignored |
 //!
-//! The log is one for all indexes, so 1 to 3 are passed by all of them together, before the store is
-//! open. To apply an epoch only the back index is asked: so epochs go on while the fragments of entries
-//! are opened, and an index that is whole is read while others are not. A fragment that cannot be opened
-//! keeps its index in state 4: who reads gets the error, after another try, and what is applied meanwhile
-//! is as durable as ever.
+//! All indexes share one log, so they pass states 1 to 3 together, before the store is open. An
+//! epoch needs only the back index: so epochs are applied while fragments of entries are being
+//! opened, and one index is read while others are not loaded yet. A fragment that cannot be opened
+//! keeps its index in state 4. Reads then retry the load and report its error, and applied epochs
+//! are as durable as ever.
 
 use std::sync::Arc;
 
 use proto::Result;
 use proto::model::ids::IndexId;
 
-use crate::files::data_files::Files;
+use crate::files::data_files::DataFiles;
 use crate::index::load_state::{Answer, LoadEvent, LoadRequest, LoadState};
-use crate::index::local_index::Slot;
+use crate::index::local_index::LocalIndex;
 use crate::lock::lock;
-use crate::node::context::Inner;
+use crate::node::context::EngineContext;
 use crate::read::count::count;
 
-/// Opens what is missing; from then on it is read.
-pub fn load(index: &Slot, files: &Files) -> Result<()> {
+/// Opens the missing fragments and makes the index readable.
+pub fn load(index: &LocalIndex, files: &DataFiles) -> Result<()> {
     let loaded = open_and_show(index, files);
     let trouble = loaded.as_ref().err().map(|error| Arc::new(error.to_string()));
     index.load_trouble.store(trouble);
     loaded
 }
 
-fn open_and_show(index: &Slot, files: &Files) -> Result<()> {
-    let mut structure = lock(&index.structure);
+fn open_and_show(index: &LocalIndex, files: &DataFiles) -> Result<()> {
+    let mut fragment_lists = lock(&index.fragment_lists);
     if index.load_state() != LoadState::LoadingFragments {
         return Ok(());
     }
-    structure.open_rest(files)?;
+    fragment_lists.open_rest(files)?;
     let mut writer = index.writer();
-    index.publish(&structure, &mut writer, |_| {})?;
-    let visible = index.visible.load();
+    index.publish(&fragment_lists, &mut writer, |_| {})?;
+    let version = index.version.load();
     let uncounted = writer.uncounted.clone();
-    for slice in visible.slices.keys().filter(|slice| uncounted.contains(slice)) {
-        writer.entries.insert(*slice, count(visible.entries(*slice))? as i64);
+    for slice in version.slices.keys().filter(|slice| uncounted.contains(slice)) {
+        writer.entries.insert(*slice, count(version.entries(*slice))? as i64);
         writer.uncounted.remove(slice);
     }
     index.advance(LoadEvent::FragmentsLoaded)
 }
 
 /// Loads one index after another in the background.
-pub fn load_in_background(context: &Arc<Inner>) {
-    let inner = Arc::clone(context);
+pub fn load_in_background(context: &Arc<EngineContext>) {
+    let task = Arc::clone(context);
     context.env.spawner.spawn_blocking(Box::new(move || {
-        for slot in inner.state.slots() {
-            if let Err(error) = load(&slot, &inner.files) {
-                tracing::warn!(%error, "loading an index");
+        for index in task.state.indexes_and_rebuilds() {
+            if let Err(error) = load(&index, &task.files) {
+                tracing::warn!(%error, "loading an index failed; the next read retries");
             }
         }
     }));
 }
 
-/// Waits until an index is loaded; one whose turn has not come, or that could not be loaded before,
-/// is loaded now.
-pub async fn wait_loaded(context: &Arc<Inner>, index: IndexId) -> Result<()> {
-    let Some(slot) = context.state.get(index) else { return Ok(()) };
-    if slot.load_state().answer(LoadRequest::Read) != Answer::Defer {
+/// Waits until an index is loaded. An index that is still waiting, or whose load has failed, is
+/// loaded now.
+pub async fn wait_loaded(context: &Arc<EngineContext>, index: IndexId) -> Result<()> {
+    let Some(index) = context.state.get(index) else { return Ok(()) };
+    if index.load_state().answer(LoadRequest::Read) != Answer::Defer {
         return Ok(());
     }
-    let inner = Arc::clone(context);
-    context.env.blocking(move || load(&slot, &inner.files)).await
+    let task = Arc::clone(context);
+    context.env.blocking(move || load(&index, &task.files)).await
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! What is served while a node loads.
 
-use proto::ErrorCode;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
+use proto::ErrorCode;
 use proto::env::{BoxFuture, Env, Spawner, Task, sim};
 use proto::model::cut::{Cut, EpochMark};
 use proto::model::ids::{BucketId, Epoch, Generation, NodeId, Seqno, SliceNo};
@@ -15,7 +15,7 @@ use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
 use super::*;
 use crate::batch::{EpochBatch, Piece};
-use crate::engine::storage_engine::FragmentStore;
+use crate::engine::storage_engine::StorageEngine;
 use crate::maintain::merge_runs::is_worth_merging;
 use crate::options::StoreOptions;
 use crate::rows::columns::Grouping;
@@ -26,7 +26,7 @@ pub(crate) const GENERATION: Generation = Generation(0);
 pub(crate) const INDEXES: [IndexId; 2] = [IndexId(1), IndexId(2)];
 pub(crate) const DIR: &str = "/node";
 
-/// Keeps the first blocking work that it is given until it is asked for.
+/// A spawner that keeps the first blocking work until it is asked for.
 #[derive(Default)]
 pub(crate) struct Hold {
     pub(crate) first: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -70,16 +70,16 @@ pub(crate) fn body(ids: std::ops::Range<u64>) -> Bytes {
     writer.finish()
 }
 
-pub(crate) async fn apply(store: &FragmentStore, epoch: u64, ids: std::ops::Range<u64>) {
+pub(crate) async fn apply(store: &StorageEngine, epoch: u64, ids: std::ops::Range<u64>) {
     let piece = Piece { body: body(ids), base: Seqno(0), after: Seqno(0), to: Seqno(u64::MAX) };
     store.apply(EpochBatch { mark: mark(epoch), pieces: vec![piece] }).await.unwrap();
 }
 
-pub(crate) fn open(env: &Env) -> FragmentStore {
-    FragmentStore::open(env, NODE, Path::new(DIR), StoreOptions::default()).unwrap()
+pub(crate) fn open(env: &Env) -> StorageEngine {
+    StorageEngine::open(env, NODE, Path::new(DIR), StoreOptions::default()).unwrap()
 }
 
-/// Two indexes that show epoch 3: one epoch built, one flushed, and one in the log alone.
+/// Two indexes that show epoch 3: one epoch built, one flushed, and one only in the log.
 pub(crate) async fn node() -> (Env, sim::SimFs) {
     let (env, _, fs) = sim::world(3);
     let store = open(&env);
@@ -100,7 +100,7 @@ pub(crate) async fn node() -> (Env, sim::SimFs) {
     (env, fs)
 }
 
-pub(crate) fn entries(store: &FragmentStore, index: IndexId, epoch: u64) -> Result<u64> {
+pub(crate) fn entries(store: &StorageEngine, index: IndexId, epoch: u64) -> Result<u64> {
     let snapshot = store.snapshot(index, GENERATION, Epoch(epoch))?;
     snapshot.checksum(SliceNo(0)).map(|(_, entries)| entries)
 }
@@ -132,7 +132,7 @@ async fn an_index_is_read_as_soon_as_it_is_loaded_and_epochs_never_wait() {
     assert_eq!(entries(&store, one, 4).unwrap_err().code, ErrorCode::SliceMoved);
 }
 
-/// A rollback needs the counts of entries, for which all fragments are asked.
+/// A rollback counts entries, and so needs all fragments.
 #[tokio::test]
 async fn a_rollback_while_a_node_loads_goes_back_to_the_same_entries() {
     let (env, _fs) = node().await;
@@ -148,12 +148,12 @@ async fn a_rollback_while_a_node_loads_goes_back_to_the_same_entries() {
 }
 
 #[tokio::test]
-async fn a_fragment_that_cannot_be_opened_keeps_no_other_index_from_being_read() {
+async fn a_damaged_fragment_keeps_no_other_index_from_being_read() {
     let (env, fs) = node().await;
     let store = open(&env);
-    let slot = store.inner.state.get(INDEXES[0]).unwrap();
-    let file = slot.visible.load().slices[&SliceNo(0)].forward[0].table.fragment().unwrap().id();
-    drop((slot, store));
+    let index = store.context.state.get(INDEXES[0]).unwrap();
+    let file = index.version.load().slices[&SliceNo(0)].forward[0].table.fragment().unwrap().id();
+    drop((index, store));
     let path = crate::layout::fragment_path(Path::new(DIR), file);
     let bytes = env.fs.open(&path, proto::env::OpenMode::Read).unwrap().len().unwrap();
     fs.flip_bit(&path, 8 * (bytes - 20)).unwrap();
@@ -164,7 +164,7 @@ async fn a_fragment_that_cannot_be_opened_keeps_no_other_index_from_being_read()
     assert!(store.progress()[0].trouble.is_some());
     store.wait_loaded(INDEXES[1]).await.unwrap();
     assert_eq!(entries(&store, INDEXES[1], 3).unwrap(), 20);
-    // What comes meanwhile is not lost to the one that is damaged.
+    // The damaged index does not lose the epochs of the meantime.
     apply(&store, 4, 18..25).await;
     store.flush().await.unwrap();
     drop(store);
@@ -174,19 +174,20 @@ async fn a_fragment_that_cannot_be_opened_keeps_no_other_index_from_being_read()
     assert_eq!(entries(&store, INDEXES[0], 4).unwrap(), 25);
 }
 
-/// Real processes found it: the worker that merges runs looked at an index that had just been dropped.
+/// Found with real processes: the worker that merges runs looked at an index that had just been
+/// dropped.
 #[tokio::test]
-async fn an_index_that_is_dropped_in_the_midst_of_a_flush_has_nothing_to_merge() {
+async fn an_index_that_is_dropped_during_a_flush_has_nothing_to_merge() {
     let (env, _fs) = node().await;
     let store = open(&env);
-    let slot = store.inner.state.get(INDEXES[0]).unwrap();
-    slot.writer().frozen_runs = 1;
+    let index = store.context.state.get(INDEXES[0]).unwrap();
+    index.writer().frozen_runs = 1;
     store.drop_index(INDEXES[0]).await.unwrap();
-    assert!(!is_worth_merging(&slot));
+    assert!(!is_worth_merging(&index));
 }
 
 #[tokio::test]
-async fn a_store_whose_log_has_failed_says_so() {
+async fn a_failed_log_is_reported() {
     let (env, fs) = node().await;
     let store = open(&env);
     let failed = tokio::time::timeout(Duration::from_millis(50), store.log_failed()).await;

@@ -1,4 +1,4 @@
-//! Opening what a node has on disk.
+//! Recovery: opening what a node has on disk.
 
 pub(crate) mod load;
 pub(crate) mod open;

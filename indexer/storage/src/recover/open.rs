@@ -1,16 +1,17 @@
-//! Opening a store: what a node finds of itself after a restart or a crash.
+//! Opening of a store after a restart or a crash.
 //!
-//! 1. The manifests say which fragments make up which slices; those of the back index are opened. What
-//!    no manifest names is left from a flush, merge or build that a crash cut short, and is deleted.
+//! 1. The manifests say which fragments make up which slices. The fragments of the back index are
+//!    opened. A fragment that no manifest names is left over from a flush, merge or build that a
+//!    crash has interrupted, and is deleted.
 //! 2. The node manifest says which epochs all indexes have in their fragments, and which epochs a
 //!    rollback has taken back.
-//! 3. The log is replayed, each epoch for those indexes that do not have it in their fragments, with the
-//!    same work as the first time; when memory runs short, it is flushed as it was then.
-//!    What nothing in memory came from is not needed any more, and goes.
-//! 4. Epochs are taken from here on. The other fragments are opened in the background, one index after
-//!    another, and each index is read as soon as it is whole (`loading`).
+//! 3. The log is replayed. Each epoch is applied to the indexes whose fragments lack it, by the
+//!    same code as the first time. If memory runs short, it is flushed. The part of the log that
+//!    nothing in memory came from is released.
+//! 4. From here on epochs are accepted. The other fragments are opened in the background, one index
+//!    after another, and each index is readable as soon as it is complete (`load`).
 //!
-//! A crash anywhere in here leaves nothing that the next opening does not take the same way.
+//! A crash during an opening leaves a state that the next opening handles in the same way.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,7 +19,7 @@ use std::sync::{Arc, Mutex};
 
 use proto::env::{Env, create_dir_durably};
 use proto::model::cut::EpochMark;
-use proto::model::ids::{Epoch, NodeId};
+use proto::model::ids::NodeId;
 use proto::{Error, Result};
 use tokio::sync::Notify;
 
@@ -26,49 +27,44 @@ use crate::apply::apply_epoch::apply_epoch;
 use crate::batch::EpochBatch;
 use crate::edit::rollback::truncate_index;
 use crate::file_id::FileId;
-use crate::files::data_files::Files;
+use crate::files::data_files::DataFiles;
 use crate::index::load_state::LoadEvent;
-use crate::index::local_index::Slot;
-use crate::layout;
+use crate::index::local_index::LocalIndex;
 use crate::lock::lock;
 use crate::log::commit_log::CommitLog;
 use crate::log::lsn::Lsn;
 use crate::log_record::Record;
 use crate::maintain::flush::flush;
 use crate::maintain::merge_runs::merge_index_runs;
-use crate::manifest;
 use crate::manifest::index_manifest::IndexManifest;
 use crate::manifest::node_manifest::{DeadEpochs, NodeManifest};
-use crate::node::context::Inner;
-use crate::node::log_order::Order;
-use crate::node::state::State;
+use crate::node::context::EngineContext;
+use crate::node::log_order::LogCheckpoints;
+use crate::node::state::NodeState;
 use crate::options::StoreOptions;
+use crate::{layout, manifest};
 
-/// Runs are merged after so many records of the replay: nobody reads them meanwhile, and the more are merged at
-/// once, the fewer times each row is.
+/// Number of replayed records between merges of runs. Nobody reads during a replay, and the more
+/// runs are merged at once, the fewer times each row is merged.
 const MERGE_EVERY: u64 = 256;
 
-/// Opens a store.
-pub(crate) fn open(env: &Env, node: NodeId, dir: &Path, options: StoreOptions) -> Result<Inner> {
+/// Opens a store; returns its context.
+pub(crate) fn open(
+    env: &Env,
+    node: NodeId,
+    dir: &Path,
+    options: StoreOptions,
+) -> Result<EngineContext> {
     for dir in [layout::log_dir(dir), layout::manifest_dir(dir), layout::fragment_dir(dir)] {
         create_dir_durably(&*env.fs, &dir)
-            .map_err(|error| Error::from(error).context(format!("making {}", dir.display())))?;
+            .map_err(|error| Error::from(error).context(format!("creating {}", dir.display())))?;
     }
     let manifests = manifest::read_all(&*env.fs, &layout::manifest_dir(dir))?;
     let node_manifest = manifests.node.unwrap_or_default();
-    let files = Files::new(env, dir, &options);
-    let state = Arc::new(State::default());
+    let files = DataFiles::new(env, dir, &options);
+    let state = Arc::new(NodeState::default());
     open_fragments(&files, &state, manifests.indexes, &node_manifest)?;
-    for mark in &node_manifest.marks {
-        let mut buckets = lock(&state.buckets);
-        let progress = buckets.entry(mark.bucket).or_default();
-        progress.applied = Some(mark.clone());
-        progress.logged = Some(mark.clone());
-        progress.durable = mark.epoch;
-    }
-    for dead in &node_manifest.dead {
-        lock(&state.buckets).entry(dead.bucket).or_default().dead.push(*dead);
-    }
+    restore_buckets(&state, &node_manifest);
     let mut replay = Replay {
         state: &state,
         files: &files,
@@ -83,31 +79,11 @@ pub(crate) fn open(env: &Env, node: NodeId, dir: &Path, options: StoreOptions) -
         replay.record(end, record)
     })?;
     let (gone_back, records) = (replay.gone_back, replay.records);
-    state.slots().iter().try_for_each(|slot| merge_index_runs(slot))?;
-    tracing::info!(records, "the log was replayed");
+    state.indexes_and_rebuilds().iter().try_for_each(|index| merge_index_runs(index))?;
+    tracing::info!(records, "replayed the commit log");
     take_back_the_unlogged(&state, &files)?;
-    let mut order = Order {
-        marks: node_manifest.marks.clone(),
-        dead: Arc::new(Mutex::new(node_manifest.dead.clone())),
-        ..Order::default()
-    };
-    for (mark, dead) in &gone_back {
-        order.go_back(mark);
-        lock(&order.dead).push(*dead);
-    }
-    state.advance_all(LoadEvent::LogReplayed)?;
-    let all_flushed = state.slots().iter().all(|slot| slot.figures.needs_log_from().is_none());
-    if all_flushed {
-        order.marks = state.logged();
-    }
-    if !gone_back.is_empty() || order.marks != node_manifest.marks {
-        files.write_node_manifest(&order.node_manifest(files.next()))?;
-    }
-    if all_flushed {
-        log.release(log.end())?;
-    }
-    state.advance_all(LoadEvent::ManifestSaved)?;
-    Ok(Inner {
+    let order = save_replayed(&state, &files, &log, &node_manifest, &gone_back)?;
+    Ok(EngineContext {
         env: env.clone(),
         opening: env.random.next_u64(),
         node,
@@ -121,27 +97,76 @@ pub(crate) fn open(env: &Env, node: NodeId, dir: &Path, options: StoreOptions) -
     })
 }
 
-/// A flush does not wait for the log: an index may have epochs in its fragments whose records a crash
-/// took. They are taken back, so that whatever history brings next is applied on the same epoch
-/// everywhere; where the floor is above, the index waits until the stream has come as far again.
-fn take_back_the_unlogged(state: &State, files: &Files) -> Result<()> {
-    for slot in state.slots() {
+/// Sets the progress of the buckets to what the node manifest says.
+fn restore_buckets(state: &NodeState, manifest: &NodeManifest) {
+    let mut buckets = lock(&state.buckets);
+    for mark in &manifest.marks {
+        let progress = buckets.entry(mark.bucket).or_default();
+        progress.applied = Some(mark.clone());
+        progress.logged = Some(mark.clone());
+        progress.durable = mark.epoch;
+    }
+    for dead in &manifest.dead {
+        buckets.entry(dead.bucket).or_default().dead.push(*dead);
+    }
+}
+
+/// Saves what the replay changed, and releases the log if nothing in memory came from it. From here on
+/// indexes load their other fragments.
+fn save_replayed(
+    state: &NodeState,
+    files: &DataFiles,
+    log: &CommitLog,
+    manifest: &NodeManifest,
+    gone_back: &[(EpochMark, DeadEpochs)],
+) -> Result<LogCheckpoints> {
+    let mut order = LogCheckpoints {
+        marks: manifest.marks.clone(),
+        dead: Arc::new(Mutex::new(manifest.dead.clone())),
+        ..LogCheckpoints::default()
+    };
+    for (mark, dead) in gone_back {
+        order.roll_back_to(mark);
+        lock(&order.dead).push(*dead);
+    }
+    state.advance_all(LoadEvent::LogReplayed)?;
+    let all_flushed =
+        state.indexes_and_rebuilds().iter().all(|index| index.stats.needs_log_from().is_none());
+    if all_flushed {
+        order.marks = state.logged();
+    }
+    if !gone_back.is_empty() || order.marks != manifest.marks {
+        files.write_node_manifest(&order.node_manifest(files.next()))?;
+    }
+    if all_flushed {
+        log.release(log.end())?;
+    }
+    state.advance_all(LoadEvent::ManifestSaved)?;
+    Ok(order)
+}
+
+/// Rolls indexes back that are ahead of the log. A flush does not wait for the log, so an index may
+/// have epochs in its fragments whose log records a crash took. They are taken back, so that the
+/// next history is applied to the same epoch everywhere. If the floor is above that epoch, the
+/// index waits until the stream has come as far again.
+fn take_back_the_unlogged(state: &NodeState, files: &DataFiles) -> Result<()> {
+    for index in state.indexes_and_rebuilds() {
         let applied = lock(&state.buckets)
-            .get(&slot.info.bucket)
+            .get(&index.info.bucket)
             .and_then(|progress| progress.applied.as_ref().map(|mark| mark.epoch));
         let Some(applied) = applied else { continue };
-        let ahead = slot.writer().applied > applied;
-        if ahead && slot.visible.load().floor.is_some_and(|floor| floor <= applied) {
-            truncate_index(&slot, applied, files)?;
+        let ahead = index.writer().applied > applied;
+        if ahead && index.version.load().floor.is_some_and(|floor| floor <= applied) {
+            truncate_index(&index, applied, files)?;
         }
     }
     Ok(())
 }
 
-/// Opens what a replay needs of the fragments that manifests name, and deletes the others.
+/// Opens the fragments that the replay needs, and deletes those that no manifest names.
 fn open_fragments(
-    files: &Files,
-    state: &State,
+    files: &DataFiles,
+    state: &NodeState,
     manifests: Vec<IndexManifest>,
     node: &NodeManifest,
 ) -> Result<()> {
@@ -150,21 +175,21 @@ fn open_fragments(
     let used = listed.iter().chain(&named).max().copied().unwrap_or_default();
     files.skip_to(used.max(FileId(node.next_file.0.saturating_sub(1))));
     for manifest in manifests {
-        state.insert(Slot::open(manifest, files)?);
+        state.insert(LocalIndex::open(manifest, files)?);
     }
     files.delete_unnamed(&listed, &named)
 }
 
-/// Applies the records of the log again.
+/// Replay of the log.
 struct Replay<'a> {
-    state: &'a State,
-    files: &'a Files,
+    state: &'a NodeState,
+    files: &'a DataFiles,
     manifest: &'a NodeManifest,
     stop_bytes: u64,
-    /// Where the record at hand begins, or before.
+    /// LSN at or before the beginning of the current record.
     begin: Lsn,
     records: u64,
-    /// Rollbacks that a crash had cut short.
+    /// Rollbacks that a crash had interrupted.
     gone_back: Vec<(EpochMark, DeadEpochs)>,
 }
 
@@ -177,13 +202,13 @@ impl Replay<'_> {
                     (dead.bucket, dead.above, dead.to) == (mark.bucket, mark.epoch, to)
                 };
                 if self.manifest.dead.iter().any(of) {
-                    self.went_back(mark, to);
+                    self.went_back(mark);
                 } else {
-                    // A crash came before all indexes had gone back.
-                    // What was built or has arrived since is not about it.
-                    let slots = self.state.of_bucket(mark.bucket).into_iter();
-                    for slot in slots.filter(|slot| slot.figures.applied() <= to) {
-                        truncate_index(&slot, mark.epoch, self.files)?;
+                    // A crash came before all indexes were rolled back. Indexes that were built or
+                    // have arrived since are not concerned.
+                    let indexes = self.state.indexes_of_bucket(mark.bucket).into_iter();
+                    for index in indexes.filter(|index| index.stats.applied() <= to) {
+                        truncate_index(&index, mark.epoch, self.files)?;
                     }
                     let mut buckets = lock(&self.state.buckets);
                     let progress = buckets.entry(mark.bucket).or_default();
@@ -200,16 +225,13 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Applies a rollback that all indexes have in their manifests already. Its records say two things that no manifest
-    /// does: the bucket stands at the rollback point even if the node had no epoch that old itself, since its slices
-    /// came from other copies; and it no longer stands in the epochs that the rollback has undone, also where an
-    /// earlier record of the log had led there.
-    fn went_back(&self, mark: EpochMark, to: Epoch) {
+    /// Notes a rollback that all indexes had finished. If all slices came from other copies, the
+    /// node itself had no epoch of that age, and nothing else in the log says how far the bucket
+    /// is.
+    fn went_back(&self, mark: EpochMark) {
         let mut buckets = lock(&self.state.buckets);
         let progress = buckets.entry(mark.bucket).or_default();
-        // A manifest may know a later epoch than this record: one that came after the rollback.
-        let stays = |applied: &EpochMark| applied.epoch == mark.epoch || applied.epoch > to;
-        if !progress.applied.as_ref().is_some_and(stays) {
+        if progress.applied.as_ref().is_none_or(|applied| applied.epoch < mark.epoch) {
             progress.durable = mark.epoch;
             progress.logged = Some(mark.clone());
             progress.applied = Some(mark);
@@ -232,13 +254,15 @@ impl Replay<'_> {
             progress.logged = Some(mark.clone());
             progress.durable = mark.epoch;
         }
-        let slots = self.state.of_bucket(mark.bucket);
+        let indexes = self.state.indexes_of_bucket(mark.bucket);
         self.records += 1;
         if self.records.is_multiple_of(MERGE_EVERY) {
-            slots.iter().try_for_each(|slot| merge_index_runs(slot))?;
+            indexes.iter().try_for_each(|index| merge_index_runs(index))?;
         }
-        while slots.iter().map(|slot| slot.memory_bytes()).sum::<u64>() > self.stop_bytes {
-            let Some(largest) = slots.iter().max_by_key(|slot| slot.memory_bytes()) else { break };
+        while indexes.iter().map(|index| index.memory_bytes()).sum::<u64>() > self.stop_bytes {
+            let Some(largest) = indexes.iter().max_by_key(|index| index.memory_bytes()) else {
+                break;
+            };
             if !flush(largest, self.files)? {
                 break;
             }

@@ -1,16 +1,16 @@
-//! A block: some rows of a table, sorted, in columns that are read in place. The same bytes stand in
-//! memory and in fragments.
+//! A block: some sorted rows of a table, in columns that are read in place. Memory and fragments
+//! hold the same bytes.
 //!
-//! A row is a *key*, an *id*, a *value*, an epoch, and whether it is a tombstone. In a forward table the
-//! key is an index key, the id a document's, the value its included values; in a back table the key is
-//! a document's id, the id is empty, and the value is what the document has in the index. The *entry*
-//! of a row is its key and id back to back; rows are ordered by entry, versions of one entry from the
-//! newest to the oldest.
+//! A row has a *key*, an *id*, a *value*, an epoch and a tombstone flag. In a forward table the key
+//! is an index key, the id is a document id, and the value holds the included values. In a back
+//! table the key is a document id, the id is empty, and the value holds the entries of the
+//! document. The *entry* of a row is its key and id, concatenated. Rows are ordered by entry, and
+//! the versions of one entry from the newest to the oldest.
 //!
-//! Keys, ids and values are columns of their own, each without the beginning that all of its strings
-//! share, and either of one width or with an offset table: so any row is reached without reading those
-//! before it. Epochs are stored as differences to the smallest, as narrow as they can be: most blocks
-//! need no byte for them.
+//! Keys, ids and values are columns of their own. Each column leaves out the prefix that all of its
+//! strings share, and has either a fixed width or an offset table. So any row is reached without
+//! reading the rows before it. Epochs are stored as differences to the smallest epoch, as narrow as
+//! possible: in most blocks they need no byte.
 //!
 //! ```text
 //! block  := rows:u16 flags:u8 epoch-width:u8 epoch-base:u64 column{3} prefix{3} data{3} epochs bits
@@ -18,7 +18,8 @@
 //! data   := width*rows bytes | (rows+1) offsets, then bytes
 //! epochs := epoch-width*rows bytes            bits := ceil(rows/8) bytes, if flags & 1: tombstones
 //! ```
-//! Integers are little endian. [`Block::parse`] checks all that reading relies on; `block_builder` writes.
+//! Integers are little endian. [`Block::parse`] checks everything that the other methods rely on;
+//! `block_builder` writes blocks.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -43,7 +44,7 @@ pub struct Block {
     id: Column,
     value: Column,
     epochs: Epochs,
-    /// Where the bitmap of tombstones begins; zero if there is none.
+    /// Offset of the tombstone bitmap; 0 if there is none.
     tombstones: u32,
 }
 
@@ -51,14 +52,14 @@ pub struct Block {
 struct Column {
     prefix: (u32, u32),
     shape: Shape,
-    /// Where the strings without their prefix begin.
+    /// Offset of the strings without their prefix.
     data: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     Fixed(u32),
-    /// Where the offsets begin.
+    /// Offset of the offset table.
     Offsets16(u32),
     Offsets32(u32),
 }
@@ -71,14 +72,14 @@ struct Epochs {
 }
 
 impl Block {
-    /// Reads a block, checking all that the other methods rely on.
+    /// Parses a block and checks everything that the other methods rely on.
     pub fn parse(bytes: Box<[u8]>) -> Result<Self> {
         if bytes.len() < HEADER_BYTES || bytes.len() > u32::MAX as usize / 2 {
-            return Err(corrupt("its length"));
+            return Err(corrupt("impossible length"));
         }
         let rows = u32::from(u16_at(&bytes, 0));
         if rows == 0 || rows as usize > BLOCK_ROWS_MAX {
-            return Err(corrupt("its number of rows"));
+            return Err(corrupt("impossible number of rows"));
         }
         let mut at = HEADER_BYTES;
         let mut take = |len: usize| -> Result<usize> {
@@ -101,40 +102,40 @@ impl Block {
                     let data = take(rows as usize * usize::from(width))?;
                     (Shape::Fixed(u32::from(width)), data)
                 }
-                _ => return Err(corrupt("the shape of a column")),
+                _ => return Err(corrupt("unknown shape of a column")),
             };
             *column = Column { prefix: prefixes[n], shape, data: data as u32 };
         }
         let width = bytes[3];
         if !matches!(width, 0 | 1 | 2 | 4 | 8) {
-            return Err(corrupt("the width of its epochs"));
+            return Err(corrupt("impossible width of the epochs"));
         }
         let base = u64::from(u32_at(&bytes, 4)) | u64::from(u32_at(&bytes, 8)) << 32;
         let epochs_at = take(rows as usize * usize::from(width))? as u32;
         let tombstones = match bytes[2] {
             0 => 0,
             TOMBSTONES => take((rows as usize).div_ceil(8))? as u32,
-            _ => return Err(corrupt("its flags")),
+            _ => return Err(corrupt("unknown flags")),
         };
         if at != bytes.len() {
-            return Err(corrupt("bytes behind its end"));
+            return Err(corrupt("extra bytes behind the end"));
         }
         let [key, id, value] = columns;
         let epochs = Epochs { base, width, at: epochs_at };
         Ok(Self { bytes, rows, key, id, value, epochs, tombstones })
     }
 
-    /// How many rows.
+    /// Number of rows.
     pub fn rows(&self) -> u32 {
         self.rows
     }
 
-    /// Bytes of memory.
+    /// Memory in use, in bytes.
     pub fn size(&self) -> usize {
         self.bytes.len() + std::mem::size_of::<Self>()
     }
 
-    /// Its bytes.
+    /// The encoded block.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -170,7 +171,7 @@ impl Block {
         &self.bytes[self.range(column, row)]
     }
 
-    /// The four pieces whose bytes, back to back, are the entry of a row.
+    /// Returns four pieces that, concatenated, are the entry of a row.
     #[inline]
     fn pieces(&self, row: u32) -> [&[u8]; 4] {
         [
@@ -197,12 +198,12 @@ impl Block {
         out.extend_from_slice(self.suffix(&self.key, row));
     }
 
-    /// Bytes of the entry of a row.
+    /// Length of the entry of a row.
     pub fn entry_len(&self, row: u32) -> usize {
         self.pieces(row).iter().map(|piece| piece.len()).sum()
     }
 
-    /// Bytes of the key of a row.
+    /// Length of the key of a row.
     #[inline]
     pub fn key_len(&self, row: u32) -> usize {
         self.prefix(&self.key).len() + self.range(&self.key, row).len()
@@ -230,7 +231,7 @@ impl Block {
         Epoch(base.wrapping_add(delta))
     }
 
-    /// Is a row a tombstone?
+    /// True if a row is a tombstone.
     #[inline]
     pub fn is_tombstone(&self, row: u32) -> bool {
         self.tombstones != 0
@@ -278,8 +279,9 @@ impl Block {
         }
     }
 
-    /// Writes a row as it goes over the wire, without its value, into the room of a block; says how many
-    /// bytes that are, which do not count yet. `None`, and nothing is written, if the entry is long.
+    /// Writes a row in wire format, without its value, into the spare room of `out`, and returns
+    /// its length. The caller commits the bytes. Returns `None` and writes nothing if the entry is
+    /// long.
     #[inline]
     pub fn put_row(&self, row: u32, out: &mut RowBlockBuilder) -> Option<usize> {
         let prefix = |column: &Column| column.prefix.0 as usize..column.prefix.1 as usize;
@@ -290,7 +292,7 @@ impl Block {
         if len >= 0x80 {
             return None;
         }
-        // The length of the entry, the entry, the length of no value.
+        // The length of the entry, the entry, and the length of the empty value.
         let room = out.room(len + 2 + WIDE_BYTES);
         room[0] = len as u8;
         let mut at = 1;
@@ -301,8 +303,8 @@ impl Block {
         Some(at + 1)
     }
 
-    /// Packs rows without their values into a block for the wire; says how many, less than wanted where
-    /// one is too long for [`Self::put_row`].
+    /// Packs rows without their values into `out` and returns how many. That is fewer than asked
+    /// for if a row is too long for [`Self::put_row`].
     pub fn pack(&self, rows: Range<u32>, out: &mut RowBlockBuilder) -> u32 {
         let from = rows.start;
         for row in rows.clone() {
@@ -314,7 +316,7 @@ impl Block {
         rows.end - from
     }
 
-    /// The first row whose entry is at or behind `bound`; the number of rows if there is none.
+    /// Returns the first row whose entry is at or behind `bound`, or the number of rows.
     pub fn lower_bound(&self, bound: &[u8]) -> u32 {
         let prefix = self.prefix(&self.key);
         let shared = prefix.len().min(bound.len());
@@ -324,8 +326,8 @@ impl Block {
             Ordering::Equal if shared < prefix.len() => return 0,
             Ordering::Equal => {}
         }
-        // Up to eight bytes of the keys decide nearly all; only where they are equal the entries are
-        // compared.
+        // Up to eight bytes of the key decide almost always. Whole entries are compared only if
+        // these are equal.
         let width = match self.key.shape {
             Shape::Fixed(width) => width as usize,
             _ => 0,
@@ -351,7 +353,7 @@ impl Block {
         low
     }
 
-    /// How to read the heads of this block's rows quickly: see [`Heads`].
+    /// Prepares fast access to the heads of this block's rows, see [`Heads`].
     pub fn heads(&self, skip: usize) -> Heads {
         let prefix = self.prefix(&self.key);
         let Shape::Fixed(width) = self.key.shape else { return Heads::slow(skip) };
@@ -402,10 +404,10 @@ impl Block {
 }
 
 fn short() -> Error {
-    corrupt("it ends too soon")
+    corrupt("the block ends too early")
 }
 
-/// Checks an offset table and says where its strings begin.
+/// Checks an offset table and returns where its strings begin.
 fn read_offsets(
     bytes: &[u8],
     rows: u32,
@@ -419,12 +421,12 @@ fn read_offsets(
     };
     let mut last = offset(0);
     if last != 0 {
-        return Err(corrupt("an offset"));
+        return Err(corrupt("offsets are not ascending"));
     }
     for n in 1..=rows as usize {
         let next = offset(n);
         if next < last {
-            return Err(corrupt("an offset"));
+            return Err(corrupt("offsets are not ascending"));
         }
         last = next;
     }

@@ -1,18 +1,19 @@
-//! Writes blocks: gathers sorted rows in columns, keeping count of what their strings share, so that the
-//! size of the block is known at any time. The format is in [`crate::rows::block`].
+//! Builder of blocks. It gathers sorted rows in columns and tracks the prefixes that their strings
+//! share, so the size of the block is known at any time. The format is described in
+//! [`crate::rows::block`].
 
 use std::ops::Range;
 
 use crate::rows::block_format::{HEADER_BYTES, OFFSETS_16, OFFSETS_32, TOMBSTONES, WIDTH_MAX};
 use crate::rows::bytes::common;
-use crate::rows::row::Version;
+use crate::rows::row::RowVersion;
 
-/// Gathers sorted rows and writes them as a block.
+/// Gathers sorted rows and encodes them as a block.
 #[derive(Debug, Default)]
 pub struct BlockBuilder {
-    key: Staged,
-    id: Staged,
-    value: Staged,
+    key: StagedColumn,
+    id: StagedColumn,
+    value: StagedColumn,
     epochs: Vec<u64>,
     epoch_min: u64,
     epoch_max: u64,
@@ -22,16 +23,16 @@ pub struct BlockBuilder {
 
 /// A column that is being gathered.
 #[derive(Debug, Default)]
-struct Staged {
+struct StagedColumn {
     bytes: Vec<u8>,
     ends: Vec<u32>,
-    /// Bytes that all strings so far have in common at their beginning.
+    /// Length of the prefix that all strings so far share.
     shared: usize,
-    /// Are all strings of one length?
+    /// True if all strings have the same length.
     fixed: bool,
 }
 
-impl Staged {
+impl StagedColumn {
     fn push(&mut self, value: &[u8]) {
         match self.ends.first() {
             None => {
@@ -92,7 +93,7 @@ impl Staged {
 
 impl BlockBuilder {
     /// Appends a row.
-    pub fn push(&mut self, row: &Version<'_>) {
+    pub fn push(&mut self, row: &RowVersion<'_>) {
         let (n, epoch) = (self.epochs.len(), row.epoch.0);
         if n == 0 {
             (self.epoch_min, self.epoch_max) = (epoch, epoch);
@@ -112,12 +113,12 @@ impl BlockBuilder {
         self.value.push(row.value);
     }
 
-    /// How many rows so far.
+    /// Number of rows so far.
     pub fn rows(&self) -> usize {
         self.epochs.len()
     }
 
-    /// About how many bytes the block would have now.
+    /// Approximate size of the block so far, in bytes.
     pub fn size(&self) -> usize {
         let epochs = usize::from(self.epoch_width()) * self.rows();
         HEADER_BYTES
@@ -138,9 +139,9 @@ impl BlockBuilder {
         }
     }
 
-    /// The entry of a row so far, into a buffer.
+    /// Key and id of the last row.
     pub fn last_entry(&self) -> [&[u8]; 2] {
-        let last = |column: &Staged| -> Range<usize> {
+        let last = |column: &StagedColumn| -> Range<usize> {
             let n = column.ends.len();
             let from = if n < 2 { 0 } else { column.ends[n - 2] as usize };
             from..column.bytes.len()
@@ -148,7 +149,7 @@ impl BlockBuilder {
         [&self.key.bytes[last(&self.key)], &self.id.bytes[last(&self.id)]]
     }
 
-    /// The block of the rows so far; the next ones go into a new block.
+    /// Encodes the rows so far; the next row begins a new block.
     pub fn finish(&mut self) -> Vec<u8> {
         let rows = self.rows();
         let mut out = Vec::with_capacity(self.size() + 64);
@@ -158,7 +159,7 @@ impl BlockBuilder {
         out.push(width);
         out.extend_from_slice(&self.epoch_min.to_le_bytes());
         let columns = [&self.key, &self.id, &self.value];
-        let shapes = columns.map(Staged::shape);
+        let shapes = columns.map(StagedColumn::shape);
         for (column, shape) in columns.iter().zip(shapes) {
             out.extend_from_slice(&(column.shared as u16).to_le_bytes());
             out.extend_from_slice(&shape.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Constants of the format of a block, and how its integers are read.
+//! Constants of the block format, and readers for its integers.
 
 use proto::{Error, ErrorCode};
 
@@ -7,11 +7,11 @@ pub const TOMBSTONES: u8 = 1;
 pub const OFFSETS_16: u16 = 0xffff;
 pub const OFFSETS_32: u16 = 0xfffe;
 pub const WIDTH_MAX: usize = 0xfff0;
-/// Most rows of a block.
+/// Maximum number of rows of a block.
 pub const BLOCK_ROWS_MAX: usize = 4096;
 
 pub fn corrupt(what: &str) -> Error {
-    Error::new(ErrorCode::Corrupt, format!("a damaged block: {what}"))
+    Error::new(ErrorCode::Corrupt, format!("damaged block: {what}"))
 }
 
 pub fn u16_at(bytes: &[u8], at: usize) -> u16 {

@@ -1,7 +1,7 @@
-//! The sparse index of a table: where each of its blocks begins, by entry and in the file.
+//! The sparse index of a table: the first entry and the file offset of each block.
 //!
-//! Versions of one entry may stand in two neighbouring blocks: a search for an entry therefore begins at the last block
-//! whose first entry is *before* it.
+//! Versions of one entry can lie in two neighbouring blocks. So a search for an entry begins at the
+//! last block whose first entry is *before* it.
 
 use std::cmp::Ordering;
 
@@ -10,71 +10,71 @@ use serde::{Deserialize, Serialize};
 
 use crate::rows::bytes::{common, head_of};
 
-/// The rows of one slice.
+/// The rows of one slice in a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Section {
     /// The slice.
     pub slice: SliceNo,
-    /// The first block.
+    /// First block.
     pub first_block: u32,
-    /// The block behind the last.
+    /// First block behind the section.
     pub end_block: u32,
-    /// How many rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Bytes of its blocks.
+    /// Bytes of the blocks.
     pub bytes: u64,
-    /// The last entry.
+    /// Last entry.
     pub last: Vec<u8>,
 }
 
-/// The sparse index: where each block begins, by entry and in the file.
+/// The sparse index of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockIndex {
-    /// By slice, ascending.
+    /// Sections by slice, ascending.
     sections: Vec<Section>,
-    /// The first entries of the blocks, back to back.
+    /// First entries of the blocks, concatenated.
     entries: Vec<u8>,
-    /// Where each of them ends.
+    /// End of each first entry in `entries`.
     ends: Vec<u32>,
-    /// For each block its place in the file (zeros in memory): offset and bytes as stored.
+    /// Place of each block in the file: offset and stored bytes. All zero in memory.
     places: Vec<(u64, u32)>,
-    /// For each section the bytes that its entries share.
+    /// Length of the prefix that the entries of each section share.
     #[serde(skip)]
     shared: Vec<u32>,
-    /// For each block the head of its first entry behind what its section shares.
+    /// Head of each block's first entry, behind the prefix of its section.
     #[serde(skip)]
     heads: Vec<u64>,
 }
 
 impl BlockIndex {
-    /// The sections, by slice.
+    /// Sections by slice.
     pub fn sections(&self) -> &[Section] {
         &self.sections
     }
 
-    /// The section of a slice.
+    /// Number of a slice's section.
     pub fn section(&self, slice: SliceNo) -> Option<usize> {
         self.sections.binary_search_by_key(&slice, |section| section.slice).ok()
     }
 
-    /// How many blocks.
+    /// Number of blocks.
     pub fn blocks(&self) -> u32 {
         self.ends.len() as u32
     }
 
-    /// Where a block is in its file: offset and bytes.
+    /// Place of a block in its file: offset and stored bytes.
     pub fn place(&self, block: u32) -> Option<(u64, u32)> {
         self.places.get(block as usize).copied()
     }
 
-    /// The first entry of a block.
+    /// First entry of a block.
     pub fn first_entry(&self, block: u32) -> &[u8] {
         let n = block as usize;
         let from = if n == 0 { 0 } else { self.ends[n - 1] as usize };
         &self.entries[from..self.ends[n] as usize]
     }
 
-    /// What all entries of a section share at their beginning.
+    /// Prefix that all entries of a section share.
     pub fn beginning(&self, section: usize) -> &[u8] {
         match self.shared[section] as usize {
             0 => &[],
@@ -82,8 +82,8 @@ impl BlockIndex {
         }
     }
 
-    /// The first block of a section whose first entry is at or behind `bound`; the block behind the
-    /// section if there is none.
+    /// Returns the first block of a section whose first entry is at or behind `bound`, or the block
+    /// behind the section.
     pub fn lower_bound(&self, section: usize, bound: &[u8]) -> u32 {
         let Section { first_block, end_block, .. } = self.sections[section];
         let shared = self.shared[section] as usize;
@@ -97,7 +97,7 @@ impl BlockIndex {
         let head = head_of(&[&bound[shared..]]);
         let heads = &self.heads[first_block as usize..end_block as usize];
         let mut at = first_block + heads.partition_point(|other| *other < head) as u32;
-        // Equal heads decide nothing: search among them by whole entries.
+        // Equal heads decide nothing: compare whole entries.
         if at < end_block && self.heads[at as usize] == head {
             let same = &self.heads[at as usize..end_block as usize];
             let (mut low, mut high) =
@@ -115,12 +115,13 @@ impl BlockIndex {
         at
     }
 
-    /// Bytes of memory.
+    /// Memory in use, in bytes.
     pub fn size(&self) -> usize {
         self.entries.len() + 28 * self.ends.len() + 96 * self.sections.len()
     }
 
-    /// Computes what is not stored; false when the parts do not fit together.
+    /// Computes the parts that are not stored. Returns false if the stored parts contradict each
+    /// other.
     pub fn prepare(&mut self) -> bool {
         let blocks = self.ends.len();
         let ascending = self.ends.windows(2).all(|pair| pair[0] <= pair[1]);
@@ -154,7 +155,7 @@ impl BlockIndex {
         true
     }
 
-    /// A block begins, with an entry given in pieces.
+    /// Begins a block; `first` is its first entry in pieces.
     pub(crate) fn open_block(&mut self, slice: SliceNo, first: &[&[u8]]) {
         let block = self.ends.len() as u32;
         if self.sections.last().is_none_or(|section| section.slice != slice) {
@@ -171,7 +172,7 @@ impl BlockIndex {
         self.ends.push(self.entries.len() as u32);
     }
 
-    /// The block ends: where it is in the file, how many rows it has, and the last entry.
+    /// Ends a block: its place in the file, its number of rows, its last entry.
     pub(crate) fn close_block(&mut self, place: (u64, u32), rows: u64, last: Vec<u8>) {
         self.places.push(place);
         if let Some(section) = self.sections.last_mut() {

@@ -1,12 +1,11 @@
-//! Blocks keep what was put into them, and refuse damage.
+//! Blocks return what was written, and refuse damage.
 
 use proptest::prelude::*;
 use proto::model::ids::SliceNo;
 
 use super::*;
-
 use crate::rows::block_builder::BlockBuilder;
-use crate::rows::row::Version;
+use crate::rows::row::RowVersion;
 
 type Row = (Vec<u8>, Vec<u8>, Vec<u8>, u64, bool);
 
@@ -14,7 +13,7 @@ fn build(rows: &[Row]) -> Block {
     let mut builder = BlockBuilder::default();
     for (key, id, value, epoch, tombstone) in rows {
         let (epoch, tombstone, slice) = (Epoch(*epoch), *tombstone, SliceNo(0));
-        builder.push(&Version { slice, key, id, value, epoch, tombstone });
+        builder.push(&RowVersion { slice, key, id, value, epoch, tombstone });
     }
     let expected = builder.size();
     let bytes = builder.finish();

@@ -1,8 +1,8 @@
-//! Byte strings: what they share, their heads, and copies of short ones.
+//! Operations on byte strings: common prefixes, heads, fast copies.
 
 use std::ops::Range;
 
-/// How many bytes two strings share at their beginning.
+/// Length of the common prefix of two strings.
 pub fn common(left: &[u8], right: &[u8]) -> usize {
     let mut shared = 0;
     let (mut one, mut other) = (left, right);
@@ -19,7 +19,7 @@ pub fn common(left: &[u8], right: &[u8]) -> usize {
     shared + one.iter().zip(other).take_while(|(a, b)| a == b).count()
 }
 
-/// The head of a string given in pieces.
+/// First eight bytes of a string given in pieces, as an integer of the same order.
 pub fn head_of(pieces: &[&[u8]]) -> u64 {
     let (mut word, mut len) = ([0; 8], 0);
     for piece in pieces {
@@ -30,11 +30,11 @@ pub fn head_of(pieces: &[&[u8]]) -> u64 {
     u64::from_be_bytes(word)
 }
 
-/// Short strings are copied with so many bytes, whatever their length.
+/// Short strings are copied in one move of this many bytes.
 pub const WIDE_BYTES: usize = 16;
 
-/// Copies a string to `at` and says where it ends there. Bytes behind it may be overwritten too: what
-/// comes next is written after it.
+/// Copies a string to `at` and returns its end. Bytes behind the end may be overwritten too; the
+/// caller writes them afterwards.
 #[inline]
 pub fn put_wide(from: &[u8], range: Range<usize>, out: &mut [u8], at: usize) -> usize {
     let end = at + range.len();

@@ -1,4 +1,4 @@
-//! The columns of an index, and how an index divides them into groups.
+//! Columns of an index, and their division into groups.
 
 use std::fmt;
 
@@ -16,46 +16,46 @@ impl Columns {
     pub const NONE: Self = Self(0);
     /// Every column.
     pub const ALL: Self = Self(u64::MAX);
-    /// The entry: key, document id, epoch, erased or not.
+    /// The entry: key, document id, epoch, tombstone flag.
     pub const ENTRY: Self = Self(1);
-    /// The back index: which entries a document has.
+    /// The back index: the entries of a document.
     pub const BACK: Self = Self(1 << 63);
     /// All included columns.
     pub const INCLUDE: Self = Self(!(1 | 1 << 63));
-    /// The entry with all included columns.
+    /// The entry and all included columns.
     pub const FORWARD: Self = Self(!(1 << 63));
 
-    /// The included column of a number, counted from 0; those from 61 on share one.
+    /// The included column of a number, counted from 0. Columns from 61 on share one bit.
     pub fn include(number: usize) -> Self {
         Self(1 << (1 + number.min(61)))
     }
 
-    /// Those of either.
+    /// Union of the sets.
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Those of both.
+    /// Intersection of the sets.
     pub fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Has it all of the other's?
+    /// True if `other` is a subset.
     pub fn contains(self, other: Self) -> bool {
         other.0 & !self.0 == 0
     }
 
-    /// Has it one of the other's?
+    /// True if the sets overlap.
     pub fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Is it none?
+    /// True if the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Each column by itself.
+    /// The columns of the set, one by one.
     pub fn each(self) -> impl Iterator<Item = Self> {
         (0..64).map(|bit| Self(1 << bit)).filter(move |column| self.contains(*column))
     }
@@ -66,7 +66,8 @@ impl fmt::Display for Columns {
         if *self == Self::ALL {
             return f.write_str("all");
         }
-        // All included columns together, as they mostly are, have one name.
+        // All included columns together have one name, since groups usually have all or none of
+        // them.
         let whole = self.contains(Self::INCLUDE);
         let named = if whole { Self(self.0 & !Self::INCLUDE.0) } else { *self };
         let mut separator = "";
@@ -86,18 +87,19 @@ impl fmt::Display for Columns {
     }
 }
 
-/// How an index divides its columns into groups.
+/// Division of an index's columns into groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Grouping {
-    /// The included values stand with their entries: what reads them finds both at one place.
+    /// Included values are stored with their entries: one read finds both.
     #[default]
     Together,
-    /// The included values have fragments of their own: who does not ask for them never reads past them.
+    /// Included values have fragments of their own: a scan without included values never reads
+    /// them.
     Apart,
 }
 
 impl Grouping {
-    /// The groups that entries and included values are written to.
+    /// Groups that entries and included values are written to.
     pub fn forward(self) -> &'static [Columns] {
         match self {
             Self::Together => &[Columns::FORWARD],
@@ -105,7 +107,8 @@ impl Grouping {
         }
     }
 
-    /// The division that an index can have: without included values there is nothing to set apart.
+    /// Returns the grouping that an index can have: an index without included values has nothing to
+    /// separate.
     pub fn possible_for(self, info: &IndexInfo) -> Self {
         if info.spec.include.is_empty() { Self::Together } else { self }
     }

@@ -1,17 +1,17 @@
-//! Where the heads of a block's rows are.
+//! Heads of a block's rows.
 
-/// Where the *heads* of a block's rows are: the eight bytes of an entry behind a beginning that all
-/// entries of a merge share, as an integer of the same order. Shorter entries are padded with zeros, so
-/// equal heads decide nothing.
+/// Location of the *heads* of a block's rows. A head is the eight bytes of an entry behind the
+/// prefix that all entries of a merge share, as an integer of the same order. Shorter entries are
+/// padded with zeros, so equal heads decide nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Heads {
     pub skip: usize,
     pub fast: bool,
-    /// The part that all rows of the block share.
+    /// Part of the head that all rows of the block share.
     pub shared: u64,
-    /// Its bits; from 64 on there is no other part.
+    /// Number of bits of `shared`; 64 or more if there is no other part.
     pub shift: u32,
-    /// Where the other part of the first row is, and how far it is from row to row.
+    /// Offset of the first row's other part, and the distance from row to row.
     pub data: usize,
     pub width: usize,
 }

@@ -1,4 +1,4 @@
-//! Rows and the formats that hold them.
+//! Rows, and the blocks and columns that hold them.
 
 pub(crate) mod block;
 pub(crate) mod block_builder;

@@ -1,27 +1,27 @@
-//! What a document has in one slice of an index, as the back index keeps it.
+//! Packed states of the back index: the entries that a document has in one slice.
 //!
 //! ```text
 //! state := entry*        entry := len(key)*2+hashed  key  [hash:u64]
 //! ```
-//! `hash`, of the included values, tells whether they changed; it is there only where there are any.
-//! A document that has nothing has no state: its row is a tombstone.
+//! `hash` is the hash of the included values and tells whether they changed. It is present only if
+//! the entry has included values. A document without entries has no state: its row is a tombstone.
 
 use proto::rpc::scan::KeyRange;
 use proto::rpc::varint::{put_varint, take_varint};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// An entry that a document has.
+/// An entry of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PackedEntry<'a> {
-    /// Its encoded key parts.
+    /// Encoded key parts.
     pub key: &'a [u8],
-    /// The hash of its included values; zero if there are none.
+    /// Hash of the included values; 0 if there are none.
     pub include_hash: u64,
 }
 
-/// The hash of included values as a state keeps it.
+/// Hash of included values, as a state stores it.
 pub fn include_hash(include: &[u8]) -> u64 {
-    // Zero stands for none.
+    // 0 stands for "no included values".
     if include.is_empty() { 0 } else { xxh3_64(include).max(1) }
 }
 
@@ -35,7 +35,8 @@ pub fn put(out: &mut Vec<u8>, entry: PackedEntry<'_>) {
     }
 }
 
-/// The entries of a state. What cannot be read ends it: blocks are checked before they are read.
+/// Iterates over the entries of a state. An unreadable entry ends the iteration: blocks are checked
+/// before they are read.
 pub fn entries(state: &[u8]) -> impl Iterator<Item = PackedEntry<'_>> {
     let mut rest = state;
     std::iter::from_fn(move || take(&mut rest))
@@ -59,7 +60,7 @@ fn take<'a>(rest: &mut &'a [u8]) -> Option<PackedEntry<'a>> {
     Some(PackedEntry { key, include_hash })
 }
 
-/// Appends those entries of the state of a document that are in a range of entries.
+/// Appends the entries of a document's state that lie in a range.
 pub fn put_range(out: &mut Vec<u8>, state: &[u8], id: &[u8], range: &KeyRange) {
     if range.low.is_empty() && range.high.is_none() {
         out.extend_from_slice(state);

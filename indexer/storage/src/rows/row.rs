@@ -4,17 +4,17 @@ use proto::model::ids::{Epoch, SliceNo};
 
 /// One version of an entry.
 #[derive(Clone, Copy, Debug)]
-pub struct Version<'a> {
-    /// The slice it belongs to.
+pub struct RowVersion<'a> {
+    /// The slice that the row belongs to.
     pub slice: SliceNo,
-    /// The first part of the entry.
+    /// First part of the entry.
     pub key: &'a [u8],
-    /// The second part of the entry.
+    /// Second part of the entry.
     pub id: &'a [u8],
-    /// What goes with it.
+    /// Value of the entry.
     pub value: &'a [u8],
-    /// Since when.
+    /// Epoch from which the version counts.
     pub epoch: Epoch,
-    /// Is the entry gone since then?
+    /// True if the entry is deleted from this epoch on.
     pub tombstone: bool,
 }

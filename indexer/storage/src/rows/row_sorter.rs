@@ -1,27 +1,28 @@
-//! Gathers rows in any order, sorts them, and writes them in the order of a table.
+//! Sorter of rows: takes rows in any order and writes them in table order.
 //!
-//! Keys, ids and values stand in one buffer; sorting moves small fixed-size records, and compares the
-//! bytes only where the slice and the head of the entry, behind what all keys share, do not decide.
+//! Keys, ids and values lie in one buffer. Sorting moves small records of fixed size. It compares
+//! bytes only if the slice and the head of the entry, behind the prefix that all keys share, do not
+//! decide.
 
 use proto::Result;
 use proto::model::ids::{Epoch, SliceNo};
 
 use crate::rows::bytes::{common, head_of};
-use crate::rows::row::Version;
+use crate::rows::row::RowVersion;
 use crate::rows::sinks::RowSink;
 
 /// Rows of one epoch, in any order.
 #[derive(Debug, Default)]
 pub struct RowSorter {
     bytes: Vec<u8>,
-    rows: Vec<Row>,
+    rows: Vec<SortRow>,
 }
 
-/// The length of a value that there is none of: the row is a tombstone.
+/// Value length that marks a tombstone.
 const TOMBSTONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
-struct Row {
+struct SortRow {
     head: u64,
     at: usize,
     key_len: u32,
@@ -30,10 +31,10 @@ struct Row {
     slice: SliceNo,
 }
 
-// Sorting moves them.
-const _: () = assert!(size_of::<Row>() <= 32);
+// Sorting moves these records, so they must stay small.
+const _: () = assert!(size_of::<SortRow>() <= 32);
 
-impl Row {
+impl SortRow {
     fn key<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         &bytes[self.at..self.at + self.key_len as usize]
     }
@@ -51,13 +52,13 @@ impl Row {
 }
 
 impl RowSorter {
-    /// Takes in a row; without a value it is a tombstone.
+    /// Adds a row; a row without a value is a tombstone.
     pub fn push(&mut self, slice: SliceNo, key: &[u8], id: &[u8], value: Option<&[u8]>) {
         let at = self.bytes.len();
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(id);
         self.bytes.extend_from_slice(value.unwrap_or_default());
-        self.rows.push(Row {
+        self.rows.push(SortRow {
             head: 0,
             at,
             key_len: key.len() as u32,
@@ -67,22 +68,22 @@ impl RowSorter {
         });
     }
 
-    /// Has it no rows?
+    /// True if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// How many rows.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Bytes of memory that are in use.
+    /// Memory in use, in bytes.
     pub fn size(&self) -> usize {
-        self.bytes.len() + self.rows.len() * size_of::<Row>()
+        self.bytes.len() + self.rows.len() * size_of::<SortRow>()
     }
 
-    /// An empty one with room for as much as this one has.
+    /// Returns an empty sorter with the capacity that this one uses.
     pub fn empty_like(&self) -> Self {
         let (bytes, rows) = (self.bytes.len(), self.rows.len());
         Self { bytes: Vec::with_capacity(bytes), rows: Vec::with_capacity(rows) }
@@ -91,7 +92,7 @@ impl RowSorter {
     fn sort(&mut self) {
         let bytes = &self.bytes;
         let Some(first) = self.rows.first().map(|row| row.key(bytes)) else { return };
-        let shared = |len, row: &Row| common(&first[..len], row.key(bytes));
+        let shared = |len, row: &SortRow| common(&first[..len], row.key(bytes));
         let skip = self.rows.iter().fold(first.len(), shared);
         for row in &mut self.rows {
             row.head = head_of(&[&row.key(bytes)[skip..], row.id(bytes)]);
@@ -104,13 +105,13 @@ impl RowSorter {
         });
     }
 
-    /// Appends all rows, in their order, as of an epoch.
+    /// Writes all rows in table order, as of an epoch.
     pub fn write(mut self, epoch: Epoch, out: &mut impl RowSink) -> Result<()> {
         self.sort();
         let bytes = &self.bytes;
         for row in &self.rows {
             let value = row.value(bytes);
-            out.push(&Version {
+            out.push(&RowVersion {
                 slice: row.slice,
                 key: row.key(bytes),
                 id: row.id(bytes),

@@ -1,4 +1,4 @@
-//! What takes rows in their order, and what takes blocks of them.
+//! Consumers of sorted rows, and consumers of blocks.
 
 use std::sync::Arc;
 
@@ -6,32 +6,32 @@ use proto::model::ids::SliceNo;
 use proto::{Error, Result};
 
 use crate::rows::block::Block;
-use crate::rows::row::Version;
+use crate::rows::row::RowVersion;
 
-/// Takes rows in the order of a table.
+/// Consumer of rows in table order.
 pub trait RowSink {
     /// Takes the next row.
-    fn push(&mut self, row: &Version<'_>) -> Result<()>;
+    fn push(&mut self, row: &RowVersion<'_>) -> Result<()>;
 
-    /// Can it take whole blocks as they are?
+    /// True if whole blocks can be taken unchanged.
     fn takes_blocks(&self) -> bool {
         false
     }
 
-    /// Takes all rows of a block, where it can.
+    /// Takes all rows of a block. Only valid if [`Self::takes_blocks`].
     fn push_block(&mut self, _slice: SliceNo, _block: &Arc<Block>) -> Result<()> {
-        Err(Error::internal("blocks are taken row by row here"))
+        Err(Error::internal("this sink takes rows, not blocks"))
     }
 }
 
-/// Takes the blocks of a table that is being built.
+/// Consumer of the blocks of a table that is being built.
 pub trait BlockSink {
-    /// Is told of each row before its block is closed.
-    fn row(&mut self, _row: &Version<'_>) {}
+    /// Observes each row before its block is closed.
+    fn row(&mut self, _row: &RowVersion<'_>) {}
 
-    /// Takes the next block; says where it is and how many bytes it has there.
+    /// Takes the next block; returns its offset and length.
     fn block(&mut self, block: Vec<u8>) -> Result<(u64, u32)>;
 
-    /// As [`Self::block`], for a block of another table. It is not told of the rows of such a block.
+    /// Takes a block of another table. [`Self::row`] is not called for its rows.
     fn shared_block(&mut self, block: &Arc<Block>) -> Result<(u64, u32)>;
 }

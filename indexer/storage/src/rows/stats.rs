@@ -3,23 +3,24 @@
 use proto::model::ids::Epoch;
 use serde::{Deserialize, Serialize};
 
-/// What a table says of all its rows.
+/// Statistics of all rows of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableStats {
-    /// How many rows.
+    /// Number of rows.
     pub rows: u64,
-    /// How many of them are tombstones.
+    /// Number of tombstones.
     pub tombstones: u64,
-    /// The smallest epoch of a row.
+    /// Smallest epoch of a row.
     pub oldest: Epoch,
-    /// The largest epoch of a row.
+    /// Largest epoch of a row.
     pub newest: Epoch,
-    /// Does any entry have more than one version here?
+    /// True if some entry has more than one version in this table.
     pub versions: bool,
 }
 
 impl TableStats {
-    /// Does every row show at an epoch, each entry once? Then nothing has to be checked per row.
+    /// True if every row is visible at an epoch, each entry once. Then a read needs no check per
+    /// row.
     pub fn shows_whole_at(&self, epoch: Epoch) -> bool {
         self.tombstones == 0 && !self.versions && self.newest <= epoch
     }

@@ -1,4 +1,5 @@
-//! Builds a table from rows in its order: a run in memory or a fragment, as its sink decides.
+//! Builder of tables from sorted rows. The sink decides whether the table is a run in memory or a
+//! fragment.
 
 use std::sync::Arc;
 
@@ -9,14 +10,14 @@ use crate::rows::block::Block;
 use crate::rows::block_builder::BlockBuilder;
 use crate::rows::block_format::BLOCK_ROWS_MAX;
 use crate::rows::block_index::BlockIndex;
-use crate::rows::row::Version;
+use crate::rows::row::RowVersion;
 use crate::rows::sinks::{BlockSink, RowSink};
 use crate::rows::stats::TableStats;
 
-/// A block is closed when it has about this many bytes.
+/// Target size of a block.
 pub const BLOCK_BYTES: usize = 4 << 10;
 
-/// Builds a table from rows in its order.
+/// Builds a table from rows in table order.
 #[derive(Debug)]
 pub struct TableBuilder<S> {
     sink: S,
@@ -28,7 +29,7 @@ pub struct TableBuilder<S> {
 }
 
 impl<S: BlockSink> TableBuilder<S> {
-    /// A builder that gives its blocks to a sink.
+    /// A builder that writes its blocks to a sink.
     pub fn new(sink: S) -> Self {
         Self {
             sink,
@@ -41,12 +42,12 @@ impl<S: BlockSink> TableBuilder<S> {
     }
 
     /// Appends a row.
-    pub fn push(&mut self, row: &Version<'_>) -> Result<()> {
+    pub fn push(&mut self, row: &RowVersion<'_>) -> Result<()> {
         let stats = &mut self.stats;
         if stats.rows == 0 {
             (stats.oldest, stats.newest) = (row.epoch, row.epoch);
         } else if self.slice == row.slice && self.block.rows() > 0 {
-            // A block is closed only when the next row comes, so that there is always a last one.
+            // A block is closed only when the next row comes, so there is always a last entry.
             let [key, id] = self.block.last_entry();
             debug_assert!((key, id) <= (row.key, row.id), "rows are sorted");
             stats.versions |= same(key, row.key) && same(id, row.id);
@@ -67,8 +68,8 @@ impl<S: BlockSink> TableBuilder<S> {
         Ok(())
     }
 
-    /// Appends all rows of a block of another table, as they are. Its entries have one version each, and
-    /// come after all that is here and before all that comes.
+    /// Appends a block of another table unchanged. Each entry of the block must have one version,
+    /// and the block must follow all rows so far.
     pub fn push_block(&mut self, slice: SliceNo, block: &Arc<Block>) -> Result<()> {
         self.close_block()?;
         let stats = &mut self.stats;
@@ -91,7 +92,7 @@ impl<S: BlockSink> TableBuilder<S> {
         Ok(())
     }
 
-    /// Where the blocks go.
+    /// The sink of the blocks.
     pub fn sink_mut(&mut self) -> &mut S {
         &mut self.sink
     }
@@ -101,18 +102,18 @@ impl<S: BlockSink> TableBuilder<S> {
         self.bytes
     }
 
-    /// How many rows.
+    /// Number of rows.
     pub fn rows(&self) -> u64 {
         self.stats.rows
     }
 
-    /// A block begins, with an entry given in pieces.
+    /// Begins a block; `first` is its first entry in pieces.
     fn open_block(&mut self, slice: SliceNo, first: &[&[u8]]) {
         self.slice = slice;
         self.index.open_block(slice, first);
     }
 
-    /// Ends the block at hand, if there is one.
+    /// Closes the open block, if any.
     fn close_block(&mut self) -> Result<()> {
         let rows = self.block.rows() as u64;
         if rows > 0 {
@@ -128,7 +129,7 @@ impl<S: BlockSink> TableBuilder<S> {
         self.index.close_block(place, rows, last);
     }
 
-    /// The sink and what is known of the table; `None` if it has no rows.
+    /// Ends the table: returns the sink, the statistics and the index; `None` if there are no rows.
     pub fn finish_parts(mut self) -> Result<Option<(S, TableStats, BlockIndex)>> {
         if self.stats.rows == 0 {
             return Ok(None);
@@ -139,14 +140,15 @@ impl<S: BlockSink> TableBuilder<S> {
     }
 }
 
-/// Are two strings the same? Neighbours in a table mostly differ in their last bytes.
+/// True if two strings are equal. Neighbours in a table usually differ in their last bytes, so
+/// these are compared first.
 fn same(left: &[u8], right: &[u8]) -> bool {
     left.len() == right.len() && left.last() == right.last() && left == right
 }
 
 impl<S: BlockSink> RowSink for TableBuilder<S> {
     #[inline]
-    fn push(&mut self, row: &Version<'_>) -> Result<()> {
+    fn push(&mut self, row: &RowVersion<'_>) -> Result<()> {
         TableBuilder::push(self, row)
     }
 

@@ -1,4 +1,4 @@
-//! Tables of rows, in memory and in files.
+//! Tables of rows: runs in memory and fragments in files, read through one interface.
 
 pub(crate) mod run;
 pub(crate) mod table;

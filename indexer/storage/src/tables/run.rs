@@ -1,4 +1,4 @@
-//! Builds runs: tables in memory.
+//! Builder of runs: tables in memory.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl Default for TableBuilder<MemorySink> {
 }
 
 impl TableBuilder<MemorySink> {
-    /// The run, `None` if it has no rows.
+    /// Ends the run; `None` if it has no rows.
     pub fn finish(self) -> Result<Option<Table>> {
         let Some((sink, stats, index)) = self.finish_parts()? else { return Ok(None) };
         let MemorySink { blocks, bytes } = sink;

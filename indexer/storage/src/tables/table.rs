@@ -1,10 +1,10 @@
-//! A table: a sorted, immutable sequence of rows, cut into blocks, with a sparse index over them. A run
-//! is a table in memory, a fragment is a table in a file; both are built by [`TableBuilder`] and read by
+//! A table: a sorted, immutable sequence of rows, cut into blocks, with a sparse index. A run is a
+//! table in memory, a fragment is a table in a file. Both are built by `TableBuilder` and read by
 //! the same cursors.
 //!
-//! Rows are ordered by slice, then as in a [`Block`]; no block has rows of two slices. The rows of one
-//! slice are a *section*, so a slice is a restriction of a table to a section, and a slice without rows
-//! costs a table nothing.
+//! Rows are ordered by slice, then as in a [`Block`]. No block has rows of two slices. The rows of
+//! one slice are a *section*. So a slice is a restriction of a table to a section, and a slice
+//! without rows costs a table nothing.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,12 +17,12 @@ use crate::rows::block::Block;
 use crate::rows::block_index::BlockIndex;
 use crate::rows::stats::TableStats;
 
-/// A sorted immutable table.
+/// A sorted, immutable table.
 #[derive(Debug)]
 pub struct Table {
-    /// What it says of all its rows.
+    /// Statistics of all rows.
     pub stats: TableStats,
-    /// Its sparse index.
+    /// Sparse index.
     pub index: BlockIndex,
     blocks: Blocks,
     bytes: u64,
@@ -41,7 +41,7 @@ impl Table {
         Self { stats, index, bytes, blocks: Blocks::File(fragment) }
     }
 
-    /// A table whose blocks are in memory, where they have so many bytes.
+    /// A table whose blocks are in memory and take `bytes` bytes there.
     pub fn from_blocks(
         stats: TableStats,
         index: BlockIndex,
@@ -51,7 +51,7 @@ impl Table {
         Self { stats, index, bytes, blocks: Blocks::Memory(blocks) }
     }
 
-    /// A block, from memory, from the cache, or from the file and then into the cache.
+    /// Returns a block: from memory, from the cache, or from the file (which fills the cache).
     pub fn block(&self, block: u32) -> Result<Arc<Block>> {
         match &self.blocks {
             Blocks::Memory(blocks) => Ok(Arc::clone(&blocks[block as usize])),
@@ -59,7 +59,7 @@ impl Table {
         }
     }
 
-    /// Neighbouring blocks, for who reads on: with one read, past the cache.
+    /// Reads neighbouring blocks with one read, bypassing the cache: for sequential readers.
     pub fn read_ahead(&self, wanted: Range<u32>, out: &mut VecDeque<Arc<Block>>) -> Result<()> {
         match &self.blocks {
             Blocks::Memory(blocks) => {
@@ -70,7 +70,7 @@ impl Table {
         }
     }
 
-    /// The file, if it is a fragment.
+    /// The file, if the table is a fragment.
     pub fn fragment(&self) -> Option<&Arc<Fragment>> {
         match &self.blocks {
             Blocks::Memory(_) => None,
@@ -78,7 +78,7 @@ impl Table {
         }
     }
 
-    /// Bytes of memory, without what the block cache holds.
+    /// Memory in use, in bytes, without the block cache.
     pub fn memory_bytes(&self) -> usize {
         let blocks = match &self.blocks {
             Blocks::Memory(_) => self.bytes as usize,
@@ -87,7 +87,7 @@ impl Table {
         blocks + self.index.size()
     }
 
-    /// Bytes of its blocks, in memory or in the file.
+    /// Bytes of the blocks, in memory or in the file.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

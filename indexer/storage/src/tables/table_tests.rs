@@ -1,13 +1,11 @@
 //! Tables cut rows into blocks and find them again.
 
-use proto::model::ids::Epoch;
 use std::cmp::Ordering;
 
-use proto::model::ids::SliceNo;
+use proto::model::ids::{Epoch, SliceNo};
 
 use super::*;
-
-use crate::rows::row::Version;
+use crate::rows::row::RowVersion;
 use crate::rows::table_builder::TableBuilder;
 
 pub(crate) fn table(rows: &[(u16, u64)]) -> Table {
@@ -16,7 +14,7 @@ pub(crate) fn table(rows: &[(u16, u64)]) -> Table {
         let key = [b"shared".to_vec(), key.to_be_bytes().to_vec()].concat();
         let (slice, epoch) = (SliceNo(*slice), Epoch(3));
         let row =
-            Version { slice, key: &key, id: b"identity", value: b"", epoch, tombstone: false };
+            RowVersion { slice, key: &key, id: b"identity", value: b"", epoch, tombstone: false };
         builder.push(&row).unwrap();
     }
     builder.finish().unwrap().expect("rows")

@@ -1,7 +1,7 @@
-//! Checks all that an indexer has on disk: `sextant verify`.
+//! Check of an indexer's data directory.
 //!
-//! Nothing is changed: the node may be down, or its directory a copy. What is damaged or missing is a
-//! *finding*; what is only left over from a crash, and goes at the next start, is a *note*.
+//! Nothing is changed: the node may be down, or the directory may be a copy. Damaged or missing
+//! data is a *finding*. Leftovers of a crash, which the next start removes, are *notes*.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,48 +12,46 @@ use proto::model::ids::{Generation, IndexId};
 use serde::Serialize;
 
 use crate::file_id::FileId;
-use crate::log;
 use crate::log::describe::{RecordInfo, RecordState};
 use crate::log::format::SEGMENT_HEADER_BYTES;
 use crate::log::lsn::Lsn;
-use crate::manifest;
 use crate::manifest::describe::Described;
 use crate::verify::slices;
-use crate::{fragment, layout};
+use crate::{fragment, layout, log, manifest};
 
-/// The manifests of indexes.
+/// Manifests of indexes.
 type Indexes = BTreeMap<(IndexId, Generation), PathBuf>;
 
-/// How the first line of a data directory's VERSION begins.
+/// Beginning of the file VERSION in a data directory.
 const VERSION_BEGINNING: &[u8] = b"sextant indexer data ";
 
-/// What there is in a data directory, and what is wrong with it.
+/// Content of a data directory, and what is wrong with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// Segments of the commit log.
     pub log_segments: u64,
-    /// Whole records in them.
+    /// Valid records in the segments.
     pub log_records: u64,
     /// Manifests.
     pub manifests: u64,
     /// Fragments that a manifest names.
     pub fragments: u64,
-    /// Rows in them.
+    /// Rows of these fragments.
     pub rows: u64,
     /// Bytes of all these files.
     pub bytes: u64,
-    /// What is damaged or missing.
+    /// Damaged or missing data.
     pub findings: Vec<Remark>,
-    /// What is left over.
+    /// Leftovers.
     pub notes: Vec<Remark>,
 }
 
-/// Something to say about a file.
+/// A remark about a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Remark {
     /// The file.
     pub path: PathBuf,
-    /// What there is to say.
+    /// The text of the remark.
     pub message: String,
 }
 
@@ -67,7 +65,7 @@ impl Report {
     }
 }
 
-/// Is this the data directory of an indexer?
+/// True if a directory is the data directory of an indexer.
 pub fn is_data_dir(env: &Env, dir: &Path) -> bool {
     let read = || -> std::io::Result<bool> {
         let file = env.fs.open(&layout::version_path(dir), OpenMode::Read)?;
@@ -78,12 +76,12 @@ pub fn is_data_dir(env: &Env, dir: &Path) -> bool {
     read().unwrap_or(false)
 }
 
-/// Checks the data directory of an indexer. Blocks.
+/// Checks the data directory of an indexer. Blocks the thread.
 pub fn verify(env: &Env, dir: &Path) -> Report {
     let mut verify = Verify { env, report: Report::default() };
     if !is_data_dir(env, dir) {
         let path = layout::version_path(dir);
-        verify.report.finding(&path, "it is not there, or does not name an indexer's data");
+        verify.report.finding(&path, "the file is missing, or does not name an indexer's data");
     }
     verify.log(&layout::log_dir(dir));
     let (named, indexes) = verify.manifests(&layout::manifest_dir(dir));
@@ -105,7 +103,7 @@ struct Verify<'a> {
 }
 
 impl Verify<'_> {
-    /// The files of a directory, none if it cannot be read.
+    /// Files of a directory; none if it cannot be read.
     fn list(&mut self, dir: &Path) -> Vec<PathBuf> {
         if !self.env.fs.exists(dir) {
             return Vec::new();
@@ -124,7 +122,7 @@ impl Verify<'_> {
         self.report.bytes += len.unwrap_or(0);
     }
 
-    /// Is a segment no longer than its header?
+    /// True if a segment is no longer than its header.
     fn is_begun(&self, path: &Path) -> bool {
         let len = self.env.fs.open(path, OpenMode::Read).and_then(|file| file.len());
         len.is_ok_and(|len| len <= SEGMENT_HEADER_BYTES as u64)
@@ -140,7 +138,7 @@ impl Verify<'_> {
         }
     }
 
-    /// Checks a segment that must begin at `begin`; says where it ends, if that is known.
+    /// Checks a segment that must begin at `begin`; returns its end, if known.
     fn segment(&mut self, path: &Path, is_last: bool, begin: Option<Lsn>) -> Option<Lsn> {
         self.report.log_segments += 1;
         self.add_bytes(path);
@@ -155,7 +153,7 @@ impl Verify<'_> {
         let segment = match described {
             Ok(segment) => segment,
             Err(_) if is_last && self.is_begun(path) => {
-                self.report.note(path, "a segment that was being created, without records");
+                self.report.note(path, "a segment without records, whose creation was interrupted");
                 return None;
             }
             Err(error) => {
@@ -168,7 +166,7 @@ impl Verify<'_> {
             path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
         if named != Some(segment.base) || begin.is_some_and(|begin| begin != segment.base) {
             let message = format!(
-                "it begins at LSN {}, which is not where its name or the segment before says",
+                "the segment begins at LSN {}, which contradicts its name or the segment before",
                 segment.base
             );
             self.report.finding(path, message);
@@ -185,7 +183,7 @@ impl Verify<'_> {
         Some(segment.end)
     }
 
-    /// Checks the manifests; says who names which fragment, and which indexes there are.
+    /// Checks the manifests. Returns which manifest names each fragment, and the indexes.
     fn manifests(&mut self, dir: &Path) -> (BTreeMap<FileId, PathBuf>, Indexes) {
         let (mut named, mut indexes) = (BTreeMap::new(), Indexes::new());
         let (manifests, others): (Vec<_>, Vec<_>) = self
@@ -200,7 +198,7 @@ impl Verify<'_> {
                 Ok(Described::Index { index, generation, items, .. }) => {
                     let expected = manifest::index_path(dir, index, generation);
                     if expected != path {
-                        let message = format!("its name should be {}", expected.display());
+                        let message = format!("the file name should be {}", expected.display());
                         self.report.finding(&path, message);
                     } else {
                         indexes.insert((index, generation), path.clone());
@@ -214,7 +212,7 @@ impl Verify<'_> {
         (named, indexes)
     }
 
-    /// Checks the fragments; says which are whole.
+    /// Checks the fragments; returns the intact ones.
     fn fragments(&mut self, dir: &Path, named: &BTreeMap<FileId, PathBuf>) -> BTreeSet<FileId> {
         let (mut here, mut whole) = (BTreeSet::new(), BTreeSet::new());
         for path in self.list(&layout::fragment_dir(dir)) {
@@ -225,21 +223,21 @@ impl Verify<'_> {
                         whole.insert(id);
                     }
                 }
-                Some(_) => {
-                    self.report.note(&path, "no manifest names it: the next start removes it")
-                }
+                Some(_) => self
+                    .report
+                    .note(&path, "no manifest names this file: the next start removes it"),
                 None => self.foreign(&[path]),
             }
         }
         for (id, manifest) in named.iter().filter(|(id, _)| !here.contains(id)) {
             let path = layout::fragment_path(dir, id.0);
-            let message = format!("it is not there, but {} names it", manifest.display());
+            let message = format!("the file is missing, but {} names it", manifest.display());
             self.report.finding(&path, message);
         }
         whole
     }
 
-    /// Checks a fragment; is it whole?
+    /// Checks a fragment; returns whether it is intact.
     fn fragment(&mut self, path: &Path) -> bool {
         self.report.fragments += 1;
         match fragment::describe(self.env, path, &mut |_| ()) {
@@ -260,8 +258,8 @@ impl Verify<'_> {
     fn foreign(&mut self, paths: &[PathBuf]) {
         for path in paths {
             let message = match has_extension(path, "tmp") {
-                true => "a write cut short: the next start removes it",
-                false => "not a file of the store's",
+                true => "an interrupted write: the next start removes the file",
+                false => "not a file of the store",
             };
             self.report.note(path, message);
         }

@@ -1,4 +1,4 @@
-//! A whole directory passes; whatever is damaged, missing or left over in it is named.
+//! An intact directory passes; everything damaged, missing or left over in it is named.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
 use super::*;
 use crate::batch::{EpochBatch, Piece};
-use crate::engine::storage_engine::FragmentStore;
+use crate::engine::storage_engine::StorageEngine;
 use crate::manifest::testing;
 use crate::options::StoreOptions;
 use crate::rows::columns::Grouping;
@@ -43,7 +43,7 @@ fn mark(epoch: u64, seqno: u64) -> EpochMark {
     }
 }
 
-async fn apply(store: &FragmentStore, epoch: u64, ids: std::ops::Range<u64>) {
+async fn apply(store: &StorageEngine, epoch: u64, ids: std::ops::Range<u64>) {
     let to = Seqno(ids.end + 1);
     let piece = Piece { body: documents(ids), base: Seqno(0), after: Seqno(0), to };
     store.apply(EpochBatch { mark: mark(epoch, to.0), pieces: vec![piece] }).await.unwrap();
@@ -57,7 +57,7 @@ async fn node() -> (Env, SimFs) {
     env.fs.create_dir_all(dir).unwrap();
     let version = env.fs.open(&layout::version_path(dir), OpenMode::Create).unwrap();
     version.write_all_at(b"sextant indexer data 9\n", 0).unwrap();
-    let store = FragmentStore::open(&env, NodeId(1), dir, StoreOptions::default()).unwrap();
+    let store = StorageEngine::open(&env, NodeId(1), dir, StoreOptions::default()).unwrap();
     let info = testing::manifest().info;
     let (index, generation) = (info.id, info.generation);
     store.begin_build(info, Grouping::Together).await.unwrap();
@@ -114,7 +114,7 @@ async fn a_flipped_bit_in_any_file_is_named() {
             let report = verify(&env, Path::new(DIR));
             let mut remarks = report.findings.iter().chain(&report.notes);
             assert!(remarks.any(|remark| remark.path == path), "{path:?}, bit {bit}");
-            // A torn tail of the log is no damage; all else is.
+            // A torn tail of the log is no damage; everything else is.
             let may_be_torn = path.starts_with(layout::log_dir(Path::new(DIR)));
             assert!(may_be_torn || !report.findings.is_empty(), "{path:?}, bit {bit}");
             fs.flip_bit(&path, bit).unwrap();
@@ -138,7 +138,7 @@ async fn a_damaged_record_that_was_durable_is_damage_and_a_torn_tail_is_not() {
 }
 
 #[tokio::test]
-async fn what_a_manifest_names_must_be_there_and_what_none_names_is_noted() {
+async fn a_missing_fragment_is_a_finding_and_an_unnamed_one_is_a_note() {
     let (env, _) = node().await;
     let dir = Path::new(DIR);
     let fragments = files(&env, &layout::fragment_dir(dir));
@@ -155,13 +155,13 @@ async fn what_a_manifest_names_must_be_there_and_what_none_names_is_noted() {
 }
 
 #[tokio::test]
-async fn a_manifest_under_another_ones_name_is_found() {
+async fn a_manifest_under_a_wrong_name_is_a_finding() {
     let (env, _) = node().await;
     let dir = layout::manifest_dir(Path::new(DIR));
     let manifest = files(&env, &dir).into_iter().find(|path| !path.ends_with("node.manifest"));
     env.fs.rename(&manifest.unwrap(), &dir.join("index-8.3.manifest")).unwrap();
     let report = verify(&env, Path::new(DIR));
-    assert!(report.findings[0].message.contains("its name should be"), "{report:?}");
+    assert!(report.findings[0].message.contains("the file name should be"), "{report:?}");
 }
 
 #[tokio::test]
@@ -173,7 +173,7 @@ async fn a_missing_or_foreign_directory_is_a_finding() {
 }
 
 #[tokio::test]
-async fn a_manifest_that_says_what_its_fragments_have_not_is_found() {
+async fn a_manifest_that_contradicts_its_fragments_is_a_finding() {
     let (env, _) = node().await;
     let dir = layout::manifest_dir(Path::new(DIR));
     let info = testing::manifest().info;
@@ -190,7 +190,7 @@ async fn a_manifest_that_says_what_its_fragments_have_not_is_found() {
     };
     assert_eq!(told(&|_| ()), [""; 0]);
     let counted = told(&|manifest| *manifest.entries.get_mut(&slice).unwrap() += 1);
-    assert!(counted[0].contains("slice 0 has 350 entries, it says 351"), "{counted:?}");
+    assert!(counted[0].contains("slice 0 has 350 entries, the manifest says 351"), "{counted:?}");
     let moved = told(&|manifest| {
         let lists = manifest.slices.get_mut(&slice).unwrap();
         lists.groups[0].items[0].rows_of = SliceNo(4);
@@ -202,5 +202,8 @@ async fn a_manifest_that_says_what_its_fragments_have_not_is_found() {
         lists.groups[0].items[0].file = back;
         lists.groups[1].items[0].file = entries;
     });
-    assert!(exchanged[0].contains("has columns back, of it entry,include count"), "{exchanged:?}");
+    assert!(
+        exchanged[0].contains("has columns back, but columns entry,include count"),
+        "{exchanged:?}"
+    );
 }

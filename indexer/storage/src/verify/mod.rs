@@ -1,4 +1,4 @@
-//! Checks all that a node has on disk.
+//! Offline check of a data directory: `sextant verify`.
 
 pub(crate) mod check;
 pub(crate) mod slices;

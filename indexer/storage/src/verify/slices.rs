@@ -1,6 +1,6 @@
-//! Whether the manifest of an index and its fragments say the same: of what counts in a list the file
-//! must have columns and rows, and the entries that a slice shows must be as many as the manifest says.
-//! Where included values have fragments of their own, both chains must show equally many.
+//! Check of an index's manifest against its fragments. A file must have the columns and rows that
+//! count in a list, and a slice must have as many visible entries as the manifest says. Where
+//! included values have fragments of their own, both chains must have equally many entries.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,18 +13,16 @@ use proto::model::ids::{Generation, IndexId};
 use crate::file_id::FileId;
 use crate::fragment::cache::BlockCache;
 use crate::fragment::reader::Fragment;
-use crate::layout;
-use crate::manifest;
 use crate::manifest::index_manifest::IndexManifest;
 use crate::manifest::lists::ListItem;
 use crate::read::count::count;
-use crate::read::slice_fragments::Unopened;
-use crate::read::slice_fragments::fragments;
+use crate::read::slice_fragments::{Unopened, slice_fragments};
 use crate::rows::columns::Columns;
 use crate::tables::table::Table;
+use crate::{layout, manifest};
 
-/// What is wrong with an index, if its fragments are whole by themselves, which `is_whole` says of each.
-/// Blocks.
+/// Returns the contradictions between an index's manifest and its fragments, provided that
+/// `is_whole` is true for all of them. Blocks the thread.
 pub fn check(
     env: &Env,
     dir: &Path,
@@ -61,7 +59,10 @@ fn check_item(table: &Table, item: &ListItem) -> Option<String> {
     let file = item.file;
     let has = Columns(table.fragment()?.columns());
     if !has.contains(item.columns) {
-        return Some(format!("fragment {file} has columns {has}, of it {} count", item.columns));
+        return Some(format!(
+            "fragment {file} has columns {has}, but columns {} count",
+            item.columns
+        ));
     }
     if table.index.section(item.rows_of).is_none() {
         return Some(format!("fragment {file} has no rows of slice {}", item.rows_of));
@@ -74,16 +75,16 @@ fn check_counts(
     tables: &BTreeMap<FileId, Arc<Table>>,
     findings: &mut Vec<String>,
 ) -> Result<()> {
-    for (slice, fragments) in fragments(manifest, tables, Unopened::Missing)? {
+    for (slice, fragments) in slice_fragments(manifest, tables, Unopened::Missing)? {
         let shown = count(fragments.rows(false).to_vec())?;
         if let Some(said) = manifest.entries.get(&slice).filter(|said| **said != shown) {
-            findings.push(format!("slice {slice} has {shown} entries, it says {said}"));
+            findings.push(format!("slice {slice} has {shown} entries, the manifest says {said}"));
         }
         if fragments.included.is_some() {
             let with_values = count(fragments.rows(true).to_vec())?;
             if with_values != shown {
                 findings.push(format!(
-                    "slice {slice} has {shown} entries, and included values of {with_values}"
+                    "slice {slice} has {shown} entries, but {with_values} of them with included values"
                 ));
             }
         }

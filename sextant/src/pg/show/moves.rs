@@ -6,7 +6,7 @@ use proto::model::ids::{IndexId, NodeId};
 use proto::model::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
 use proto::rpc::api::CoordinatorStatus;
 
-use super::show::named;
+use super::columns::named;
 use crate::rows::value::Datum;
 use crate::sql::plan::ColumnInfo;
 
@@ -30,7 +30,10 @@ pub(super) fn columns() -> Vec<ColumnInfo> {
 
 /// The moves under way by index, then the ended ones, oldest first. Without the coordinator's status the progress of a
 /// copy is unknown.
-pub(super) fn moves(catalog: &Catalog, status: Option<&CoordinatorStatus>) -> Vec<Vec<Datum>> {
+pub(in crate::pg) fn moves(
+    catalog: &Catalog,
+    status: Option<&CoordinatorStatus>,
+) -> Vec<Vec<Datum>> {
     let mut rows = Vec::new();
     for index in catalog.indexes.values() {
         for mv in &index.moves {

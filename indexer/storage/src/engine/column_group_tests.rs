@@ -1,6 +1,7 @@
-//! Column groups through the store: what is kept apart is not read, and the two traces of the tablet
-//! server's notes, in which columns that moved between groups showed old or erased values again. Here
-//! the columns are the entry and its included values, merged in one group and not yet in the other.
+//! Column groups through the store. A separated column is not read without need. The two traces of
+//! the tablet server's notes, in which columns that moved between groups showed old or deleted
+//! values again, stay correct. Here the columns are the entry and its included values, merged in
+//! one group and not yet in the other.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,9 +20,9 @@ use proto::rpc::scan::KeyRange;
 use proto::value::path::Step;
 
 use crate::batch::{EpochBatch, Piece};
-use crate::engine::storage_engine::FragmentStore;
+use crate::engine::storage_engine::StorageEngine;
 use crate::file_id::FileId;
-use crate::maintain::compaction::{Extent, compact_index};
+use crate::maintain::compaction::{CompactionScope, compact_index};
 use crate::options::StoreOptions;
 use crate::read::snapshot::Snapshot;
 use crate::rows::columns::{Columns, Grouping};
@@ -41,7 +42,7 @@ fn info() -> Arc<IndexInfo> {
     Arc::new(IndexInfo::new(INDEX, BucketId(1), spec, vec![vec![NODE]]))
 }
 
-/// A document with one entry, its included value; or without one.
+/// A document with one entry and its included value, or without entries.
 type State<'a> = (&'a str, Option<&'a str>);
 
 fn body(states: &[State<'_>]) -> Bytes {
@@ -56,7 +57,7 @@ fn body(states: &[State<'_>]) -> Bytes {
     writer.finish()
 }
 
-/// An epoch's mark; no scan asks for an older one.
+/// The mark of an epoch. No scan asks for an older epoch.
 fn mark(epoch: u64) -> EpochMark {
     let position = Position { vbuuid: Vbuuid(9), seqno: Seqno(epoch) };
     EpochMark {
@@ -69,10 +70,10 @@ fn mark(epoch: u64) -> EpochMark {
     }
 }
 
-/// A store with one index, in a directory of its own.
+/// A store with one index in a directory of its own.
 struct Node {
     dir: tempfile::TempDir,
-    store: Option<FragmentStore>,
+    store: Option<StorageEngine>,
     epoch: u64,
 }
 
@@ -95,7 +96,7 @@ impl Node {
     }
 
     fn open(&mut self) {
-        let opened = FragmentStore::open(&Env::real(), NODE, self.path(), StoreOptions::default());
+        let opened = StorageEngine::open(&Env::real(), NODE, self.path(), StoreOptions::default());
         let store = opened.unwrap();
         store.load_all();
         self.store = Some(store);
@@ -106,11 +107,11 @@ impl Node {
         self.open();
     }
 
-    fn store(&self) -> &FragmentStore {
+    fn store(&self) -> &StorageEngine {
         self.store.as_ref().unwrap()
     }
 
-    /// An epoch that is in fragments right away.
+    /// Applies an epoch and flushes it at once.
     async fn apply(&mut self, states: &[State<'_>]) {
         self.epoch += 1;
         let piece =
@@ -126,18 +127,20 @@ impl Node {
 
     /// Merges the fragments of one group into one.
     fn compact_only(&self, group: Columns) {
-        let inner = &self.store().inner;
-        let slot = inner.state.get(INDEX).unwrap();
+        let context = &self.store().context;
+        let index = context.state.get(INDEX).unwrap();
         let others = GROUPS.into_iter().filter(|other| *other != group);
         let mut done = others.map(|other| (other, SLICE)).collect();
-        assert!(compact_index(&slot, &inner.files, Extent::Everything(&mut done)).unwrap());
+        assert!(
+            compact_index(&index, &context.files, CompactionScope::Everything(&mut done)).unwrap()
+        );
     }
 
     fn snapshot(&self) -> Arc<dyn Snapshot> {
         self.store().snapshot(INDEX, GENERATION, Epoch(self.epoch)).unwrap()
     }
 
-    /// The included values that there are, after a look at whether the entries alone are as many.
+    /// The visible included values, after a check that the entries alone are equally many.
     fn shown(&self) -> Vec<String> {
         let read = |include| {
             let snapshot = self.snapshot();
@@ -153,7 +156,7 @@ impl Node {
         values
     }
 
-    /// What must be shown is: now, after a restart, after the columns have moved once more, and after
+    /// Checks the visible values: now, after a restart, after another change of groups, and after
     /// all compactions.
     async fn shows(&mut self, values: &[&str]) {
         assert_eq!(self.shown(), values, "at once");
@@ -173,7 +176,7 @@ impl Node {
         assert_eq!(self.shown(), values, "compacted apart, after a restart");
     }
 
-    /// The fragments of which a column counts.
+    /// The fragments in which a column counts.
     fn fragments(&self, column: Columns) -> Vec<FileId> {
         let dir = layout::manifest_dir(self.path());
         let manifest = manifest::read_index(&*Env::real().fs, &dir, INDEX, GENERATION).unwrap();
@@ -184,7 +187,7 @@ impl Node {
 }
 
 #[tokio::test]
-async fn who_asks_for_no_included_values_never_reads_their_fragments() {
+async fn a_scan_without_included_values_never_reads_their_fragments() {
     let mut node = Node::new(Grouping::Apart, &[("a", Some("1")), ("b", Some("2"))]).await;
     node.apply(&[("a", Some("3")), ("c", Some("4"))]).await;
     assert_eq!(node.shown(), ["3", "2", "4"]);
@@ -212,9 +215,9 @@ async fn who_asks_for_no_included_values_never_reads_their_fragments() {
     assert_eq!(count(true).unwrap_err().code, ErrorCode::Corrupt, "the values are damaged");
 }
 
-/// The notes' first trace: a column's newest value, in a merged fragment, must outrank the older ones
-/// that are still in the fragments it came from. Here a merge at the bottom has even written its epoch
-/// smaller than theirs.
+/// The notes' first trace: a column's newest value, in a merged fragment, must outrank older values
+/// in the fragments that it was merged from. Here a merge at the bottom has even rounded its epoch
+/// below theirs.
 #[tokio::test]
 async fn a_column_that_moves_keeps_its_newest_value() {
     for merged in [Columns::INCLUDE, Columns::ENTRY] {
@@ -228,10 +231,10 @@ async fn a_column_that_moves_keeps_its_newest_value() {
     }
 }
 
-/// The notes' second trace: an erasure that a merge has dropped in one group must not bring back what
-/// it erased from a fragment of the other.
+/// The notes' second trace: a tombstone that a merge has dropped in one group must not bring back
+/// what it deleted from a fragment of the other group.
 #[tokio::test]
-async fn what_was_erased_never_shows_again_when_columns_move() {
+async fn a_deleted_value_never_reappears_when_columns_move() {
     for merged in [Columns::ENTRY, Columns::INCLUDE] {
         let mut node = Node::new(Grouping::Together, &[]).await;
         node.apply(&[("a", Some("erased")), ("b", Some("kept"))]).await;
@@ -243,8 +246,8 @@ async fn what_was_erased_never_shows_again_when_columns_move() {
     }
 }
 
-/// Fragments of one column only, where groups were joined, are merged all together; what comes later
-/// goes on being merged by itself, and one compaction of everything leaves one fragment.
+/// Where groups were joined, fragments of one column only are merged all together. Later fragments
+/// are merged by themselves, and one compaction of everything leaves one fragment.
 #[tokio::test]
 async fn joined_groups_become_one_fragment_again() {
     let mut node = Node::new(Grouping::Apart, &[("a", Some("1"))]).await;
@@ -259,12 +262,12 @@ async fn joined_groups_become_one_fragment_again() {
     assert_eq!(node.fragments(Columns::ENTRY).len(), 1);
 }
 
-/// After groups were joined the chains of their columns stand side by side, and end at different
-/// fragments: a merge that took in a part of them would write rows that only one chain has.
+/// After groups were joined, the chains of their columns lie side by side and end at different
+/// fragments. A merge of only a part of them would write rows that only one chain has.
 #[tokio::test]
 async fn merges_where_it_pays_never_cut_chains_that_stand_side_by_side() {
     let ids: Vec<String> = (0..400).map(|n| format!("d{n:03}")).collect();
-    // Values are much larger than entries and have no beginning in common.
+    // Values are much larger than entries and share no prefix.
     let values: Vec<String> = (0..500).map(|n| format!("{n:03}{}", "more ".repeat(200))).collect();
     let states = ids.iter().zip(&values).map(|(id, value)| (id.as_str(), Some(value.as_str())));
     let mut node = Node::new(Grouping::Apart, &[]).await;
@@ -272,15 +275,16 @@ async fn merges_where_it_pays_never_cut_chains_that_stand_side_by_side() {
     let mut expected: Vec<&str> = values.iter().take(400).map(String::as_str).collect();
     for n in 0..20 {
         if n == 4 {
-            // One small fragment has all entries now; the values are in the large first one and others.
+            // One small fragment has all entries now; the values are in the large first fragment
+            // and in others.
             node.compact_only(Columns::ENTRY);
             node.regroup(Grouping::Together).await;
         }
         node.apply(&[(&ids[n], Some(&values[400 + n]))]).await;
         expected[n] = &values[400 + n];
-        let inner = &node.store().inner;
-        let slot = inner.state.get(INDEX).unwrap();
-        while compact_index(&slot, &inner.files, Extent::WherePays).unwrap() {}
+        let context = &node.store().context;
+        let index = context.state.get(INDEX).unwrap();
+        while compact_index(&index, &context.files, CompactionScope::WherePays).unwrap() {}
         assert_eq!(node.shown(), expected);
     }
     assert!(node.fragments(Columns::INCLUDE).len() < 20, "something was merged");

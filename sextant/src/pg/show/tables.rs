@@ -7,7 +7,8 @@ use proto::model::homes::Homes;
 use proto::model::ids::{NodeId, SliceId, SliceNo};
 use proto::rpc::api::{CoordinatorStatus, NodeStatus, SliceProgress};
 
-use super::{show_moves, show_rollbacks};
+use super::columns::named;
+use super::{moves, rollbacks};
 use crate::rows::value::Datum;
 use crate::rows::words::index_state;
 use crate::sql::ast::Show;
@@ -15,21 +16,13 @@ use crate::sql::plan::ColumnInfo;
 
 use ColumnType::{Int4, Int8, Text};
 
-pub(super) fn named(columns: &[(&str, ColumnType)]) -> Vec<ColumnInfo> {
-    let column = |(name, column_type): &(&str, ColumnType)| ColumnInfo {
-        name: (*name).to_owned(),
-        column_type: *column_type,
-    };
-    columns.iter().map(column).collect()
-}
-
 /// The column of EXPLAIN, with PostgreSQL's name.
-pub(super) fn explain_columns() -> Vec<ColumnInfo> {
+pub(in crate::pg) fn explain_columns() -> Vec<ColumnInfo> {
     named(&[("QUERY PLAN", Text)])
 }
 
 /// The columns of a SHOW.
-pub(super) fn columns(what: &Show) -> Vec<ColumnInfo> {
+pub(in crate::pg) fn columns(what: &Show) -> Vec<ColumnInfo> {
     match what {
         Show::Buckets => named(&[
             ("name", Text),
@@ -66,15 +59,15 @@ pub(super) fn columns(what: &Show) -> Vec<ColumnInfo> {
             ("floor_epoch", Int8),
             ("note", Text),
         ]),
-        Show::Moves => show_moves::columns(),
-        Show::Rollbacks => show_rollbacks::columns(),
+        Show::Moves => moves::columns(),
+        Show::Rollbacks => rollbacks::columns(),
         Show::Setting(name) => named(&[(name, Text)]),
         Show::All => named(&[("name", Text), ("setting", Text)]),
     }
 }
 
 /// SHOW BUCKETS.
-pub(super) fn buckets(catalog: &Catalog) -> Vec<Vec<Datum>> {
+pub(in crate::pg) fn buckets(catalog: &Catalog) -> Vec<Vec<Datum>> {
     let row = |bucket: &proto::model::bucket::BucketInfo| {
         let indexes = catalog.indexes.values().filter(|index| index.bucket == bucket.id).count();
         vec![
@@ -104,7 +97,7 @@ fn projectors(homes: &Homes) -> String {
 }
 
 /// SHOW INDEXES.
-pub(super) fn indexes(catalog: &Catalog) -> Vec<Vec<Datum>> {
+pub(in crate::pg) fn indexes(catalog: &Catalog) -> Vec<Vec<Datum>> {
     let row = |index: &proto::model::index::IndexInfo| {
         let spec = &index.spec;
         let keys = spec.keys.iter().map(|part| part.name.as_str());
@@ -124,7 +117,10 @@ pub(super) fn indexes(catalog: &Catalog) -> Vec<Vec<Datum>> {
 }
 
 /// SHOW NODES. Without the coordinator's status the last column is NULL.
-pub(super) fn nodes(catalog: &Catalog, status: Option<&CoordinatorStatus>) -> Vec<Vec<Datum>> {
+pub(in crate::pg) fn nodes(
+    catalog: &Catalog,
+    status: Option<&CoordinatorStatus>,
+) -> Vec<Vec<Datum>> {
     let heard = |id: NodeId| {
         let known = status?.nodes.iter().find(|node| node.node == id)?;
         Some(known.silent_ms as i64)
@@ -142,7 +138,7 @@ pub(super) fn nodes(catalog: &Catalog, status: Option<&CoordinatorStatus>) -> Ve
 }
 
 /// SHOW SLICES: each copy in the topology, with its node's report.
-pub(super) fn slices(catalog: &Catalog, status: &CoordinatorStatus) -> Vec<Vec<Datum>> {
+pub(in crate::pg) fn slices(catalog: &Catalog, status: &CoordinatorStatus) -> Vec<Vec<Datum>> {
     let mut rows = Vec::new();
     for index in catalog.indexes.values() {
         for (number, nodes) in index.topology.placement.iter().enumerate() {
@@ -202,6 +198,6 @@ fn slice_row(
 }
 
 /// SHOW ALL.
-pub(super) fn settings(all: Vec<(String, String)>) -> Vec<Vec<Datum>> {
+pub(in crate::pg) fn settings(all: Vec<(String, String)>) -> Vec<Vec<Datum>> {
     all.into_iter().map(|(name, value)| vec![Datum::text(name), Datum::text(value)]).collect()
 }

@@ -11,7 +11,7 @@ use proto::model::index::IndexState;
 use proto::model::rollback::DeadEpochs;
 use proto::rpc::api::{CoordinatorStatus, NodeStatus};
 
-use super::show::named;
+use super::columns::named;
 use crate::rows::value::Datum;
 use crate::sql::plan::ColumnInfo;
 
@@ -35,7 +35,10 @@ pub(super) fn columns() -> Vec<ColumnInfo> {
 
 /// The last rollbacks of each bucket, oldest first. The last row of a bucket also lists the copies that could not be
 /// rolled back and are not restored yet; without the coordinator's status that is unknown.
-pub(super) fn rollbacks(catalog: &Catalog, status: Option<&CoordinatorStatus>) -> Vec<Vec<Datum>> {
+pub(in crate::pg) fn rollbacks(
+    catalog: &Catalog,
+    status: Option<&CoordinatorStatus>,
+) -> Vec<Vec<Datum>> {
     let with_rebuilding = |bucket: &Arc<BucketInfo>| {
         let mut rows = of_bucket(bucket);
         let rebuilding = status.and_then(|status| rebuilding(catalog, bucket.id, &status.nodes));
