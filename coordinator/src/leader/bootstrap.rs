@@ -91,7 +91,7 @@ pub(super) fn differences(state: &StateContext, heartbeats: &Heartbeats) -> Vec<
     let mut found = Vec::new();
     let has = |node: NodeId| -> Option<BTreeMap<SliceId, &SliceProgress>> {
         let last = heartbeats.nodes.get(&node)?;
-        Some(last.heartbeat.slices.iter().map(|told| (told.slice, told)).collect())
+        Some(last.heartbeat.slices.iter().map(|reported| (reported.slice, reported)).collect())
     };
     for node in state.nodes().filter(|node| node.role == Role::Indexer) {
         let Some(mut slices) = has(node.id) else { continue };
@@ -99,10 +99,10 @@ pub(super) fn differences(state: &StateContext, heartbeats: &Heartbeats) -> Vec<
         for index in indexes.filter(|index| index.state != IndexState::Pending) {
             let (id, generation, name) = (index.id, index.generation, &index.spec.name);
             for slice in (0..index.topology.placement.len() as u16).map(SliceNo) {
-                let told = slices.remove(&SliceId { index: id, generation, slice });
-                let there = told.is_some();
+                let reported = slices.remove(&SliceId { index: id, generation, slice });
+                let there = reported.is_some();
                 let serves = index.state == IndexState::Maintenance;
-                if let Some(from) = told.filter(|_| serves).and_then(built_from) {
+                if let Some(from) = reported.filter(|_| serves).and_then(built_from) {
                     let what = format!("node {} rebuilds slice {slice} of {name:?}", node.id);
                     found.push(format!("{what} from {from}"));
                 }
@@ -125,8 +125,8 @@ pub(super) fn differences(state: &StateContext, heartbeats: &Heartbeats) -> Vec<
 }
 
 /// Describes what an unreadable slice is built from.
-fn built_from(told: &SliceProgress) -> Option<String> {
-    match (told.floor, told.copied_from) {
+fn built_from(reported: &SliceProgress) -> Option<String> {
+    match (reported.floor, reported.copied_from) {
         (Some(_), _) => None,
         (None, Some(copy)) => Some(format!("the copy on node {copy}")),
         (None, None) => Some("the source".to_owned()),

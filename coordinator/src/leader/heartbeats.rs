@@ -115,9 +115,9 @@ impl Heartbeats {
         slice: SliceId,
         bucket: BucketId,
     ) -> Option<(u64, Epoch, Epoch)> {
-        let said: &Heartbeat = &self.nodes.get(&node)?.heartbeat;
-        let of_slice = said.slices.iter().find(|progress| progress.slice == slice)?;
-        let bucket = said.buckets.iter().find(|progress| progress.bucket == bucket)?;
+        let last: &Heartbeat = &self.nodes.get(&node)?.heartbeat;
+        let of_slice = last.slices.iter().find(|progress| progress.slice == slice)?;
+        let bucket = last.buckets.iter().find(|progress| progress.bucket == bucket)?;
         Some((of_slice.bytes, of_slice.floor?, bucket.applied))
     }
 }

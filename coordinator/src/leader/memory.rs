@@ -4,13 +4,14 @@ use proto::Result;
 use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
 use proto::model::history::SourceHistory;
-use proto::model::ids::{BucketId, NodeId};
+use proto::model::ids::{BucketId, Epoch, NodeId};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::rpc::api::{Heartbeat, NodeStatus};
 
 use super::bootstrap;
 use super::builds::ready_indexes;
 use super::check::{Checksum, CopyCheck};
+use super::durability::durable_epoch;
 use super::heartbeats::Heartbeats;
 use super::move_settings::MoveSettings;
 use super::moves::Moves;
@@ -86,6 +87,11 @@ impl Leader {
         self.promotions.promoted(begun_ms, now_ms);
     }
 
+    /// Returns the newest epoch of a bucket that is durable on all copies, if the leader knows it.
+    pub fn durable_epoch(&self, state: &StateContext, bucket: BucketId) -> Option<Epoch> {
+        durable_epoch(state, &self.heartbeats, bucket)
+    }
+
     /// Starts a query of a source's history.
     pub fn begin_query(&mut self) -> HistoryQuery {
         self.sources.begin_query(self.term)
@@ -97,10 +103,10 @@ impl Leader {
         &mut self,
         state: &StateContext,
         projector: NodeId,
-        told: (BucketId, VbucketSet, Cut),
+        reported: (BucketId, VbucketSet, Cut),
         now_ms: u64,
     ) -> Result<()> {
-        self.sources.sync(&mut self.stability, state, projector, told, now_ms)
+        self.sources.sync(&mut self.stability, state, projector, reported, now_ms)
     }
 
     /// Records a source's answer to a query. Answers to an earlier term are ignored.

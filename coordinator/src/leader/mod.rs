@@ -10,6 +10,7 @@ pub mod bootstrap;
 mod builds;
 mod check;
 pub(crate) mod driver;
+mod durability;
 mod heartbeats;
 pub mod horizon;
 mod memory;

@@ -222,13 +222,13 @@ impl Moves {
         }
         let slice = SliceId { index: info.id, generation: info.generation, slice: m.slice };
         let reads = |node: &NodeId| {
-            let said = heartbeats.nodes.get(node).map(|last| &last.heartbeat.slices);
+            let reported = heartbeats.nodes.get(node).map(|last| &last.heartbeat.slices);
             let whole = |slices: &Vec<SliceProgress>| {
-                slices.iter().any(|told| told.slice == slice && told.trouble.is_none())
+                slices.iter().any(|progress| progress.slice == slice && progress.trouble.is_none())
             };
             heartbeats.is_alive(*node, now_ms)
                 && heartbeats.readable_range(*node, slice, info.bucket).is_some()
-                && said.is_some_and(whole)
+                && reported.is_some_and(whole)
         };
         let is_missed = !info.topology.replicas(m.slice).iter().any(reads);
         if is_missed { NextStep::Wait } else { NextStep::Forget }

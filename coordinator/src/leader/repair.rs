@@ -124,10 +124,10 @@ fn health(node: NodeId, heartbeats: &Heartbeats, settings: &MoveSettings, now_ms
 
 fn sizes(heartbeats: &Heartbeats) -> Sizes {
     let mut sizes = Sizes::new();
-    for said in heartbeats.nodes.values().flat_map(|last| &last.heartbeat.slices) {
-        let (bytes, entries) = sizes.entry(said.slice).or_default();
-        *bytes = said.bytes.max(*bytes);
-        *entries = said.entries.max(*entries);
+    for progress in heartbeats.nodes.values().flat_map(|last| &last.heartbeat.slices) {
+        let (bytes, entries) = sizes.entry(progress.slice).or_default();
+        *bytes = progress.bytes.max(*bytes);
+        *entries = progress.entries.max(*entries);
     }
     sizes
 }

@@ -92,8 +92,11 @@ impl Sources {
                 // The positions of this answer count until the next query.
                 let (_, history) = self.histories.remove(&id)?;
                 if stage.is_none_or(|stage| stage == RollbackStage::Rollback) {
-                    let told = self.report_cut(stability, bucket, history.durable);
-                    told.err().inspect(|error| tracing::warn!(bucket = %id, %error, "the history of a source does not fit its bucket"));
+                    let reported = self.report_cut(stability, bucket, history.durable);
+                    if let Err(error) = reported {
+                        let what = "the history of a source does not fit its bucket";
+                        tracing::warn!(bucket = %id, %error, "{what}");
+                    }
                 }
             }
             None if stage == Some(RollbackStage::Started) => {

@@ -211,8 +211,8 @@ impl Sources {
             };
             let projectors = bucket.info.assignment.projectors();
             let is_reported = |projector: &NodeId| {
-                let heard = self.reported_ms.get(&(id, *projector));
-                heard.is_some_and(|at_ms| now_ms.saturating_sub(*at_ms) < pause_ms)
+                let last_ms = self.reported_ms.get(&(id, *projector));
+                last_ms.is_some_and(|at_ms| now_ms.saturating_sub(*at_ms) < pause_ms)
             };
             if projectors.iter().all(is_reported) {
                 continue;

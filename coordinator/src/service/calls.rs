@@ -10,7 +10,7 @@ use proto::model::ids::{BucketId, IndexId, TopologyNo};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::topology::IndexTopology;
 use proto::rpc::api::{
-    CoordinatorApi, CoordinatorStatus, Heartbeat, ResultStream, SyncReport, WatchMessage,
+    CoordinatorApi, CoordinatorStatus, Heartbeat, ResultStream, SyncReply, SyncReport, WatchMessage,
 };
 use proto::rpc::command::{Command, CommandRequest, Outcome};
 use proto::{Error, ErrorCode, Result};
@@ -80,7 +80,7 @@ impl CoordinatorApi for Coordinator {
         }
     }
 
-    async fn sync(&self, report: SyncReport) -> Result<()> {
+    async fn sync(&self, report: SyncReport) -> Result<SyncReply> {
         sync(&self.member, report).await
     }
 

@@ -1,28 +1,31 @@
 //! Forwards SYNC and heartbeats to the leader, or records them if this member leads.
 
-use proto::rpc::api::{Heartbeat, SyncReport};
+use proto::rpc::api::{Heartbeat, SyncReply, SyncReport};
 use proto::{Error, ErrorCode, Result};
 
 use crate::leader::driver::member::Member;
 
-pub(super) async fn sync(member: &Member, report: SyncReport) -> Result<()> {
+pub(super) async fn sync(member: &Member, report: SyncReport) -> Result<SyncReply> {
     if let Some(leader) = member.forward_to()? {
         return leader.sync(report).await;
     }
     let now_ms = member.now_ms();
-    member.as_leader(|leader| {
+    let reply = member.as_leader(|leader| {
         let view = member.replica.view();
-        let told = report.buckets.into_iter();
+        let ids: Vec<_> = report.buckets.iter().map(|(bucket, ..)| *bucket).collect();
+        let reported = report.buckets.into_iter();
         // An invalid report of one bucket does not suppress the others.
-        told.map(|told| leader.sync(&view.state, report.projector, told, now_ms))
+        reported
+            .map(|reported| leader.sync(&view.state, report.projector, reported, now_ms))
             .fold(Ok(()), Result::and)?;
         if leader.has_suspects() {
             member.suspect_found.notify_one();
         }
-        Ok(())
+        let durable = |id| Some((id, leader.durable_epoch(&view.state, id)?));
+        Ok(SyncReply { durable: ids.into_iter().filter_map(durable).collect() })
     })?;
     member.wake.notify_one();
-    Ok(())
+    Ok(reply)
 }
 
 pub(super) async fn heartbeat(member: &Member, heartbeat: Heartbeat) -> Result<()> {

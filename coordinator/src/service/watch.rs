@@ -108,9 +108,9 @@ impl Watch {
         }
         let mut messages = Messages::default();
         for (id, bucket) in view.state.buckets() {
-            let told = self.epochs.entry(id).or_default();
-            bucket.epochs.after(*told).for_each(|mark| messages.add(mark));
-            *told = bucket.epochs.last().epoch;
+            let sent = self.epochs.entry(id).or_default();
+            bucket.epochs.after(*sent).for_each(|mark| messages.add(mark));
+            *sent = bucket.epochs.last().epoch;
         }
         self.epochs.retain(|bucket, _| view.state.bucket(*bucket).is_some());
         self.waiting.extend(messages.finish().map(WatchMessage::Epochs));

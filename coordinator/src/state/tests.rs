@@ -7,6 +7,7 @@ use proto::model::ids::{Epoch, Generation, MoveId, Seqno, SliceNo, VbucketId, Vb
 use proto::model::index::{IndexSpec, IndexState, KeyPart, PartitionBy};
 use proto::model::moves::{MoveStage, PlannedMove};
 use proto::model::node::Role;
+use proto::model::rollback::DeadEpochs;
 use proto::model::topology::TopologyProvider;
 use proto::rpc::command::{Promotion, RequestId};
 use proto::value::path::Step;
@@ -103,6 +104,14 @@ pub(crate) fn one_branch(state: &mut StateContext, bucket: BucketId, vbuuid: u64
     let bucket = state.buckets.get_mut(&bucket).unwrap();
     let branches = vec![vec![(Vbuuid(vbuuid), 0)]; usize::from(bucket.info.vbuckets)];
     bucket.logs = Arc::new(FailoverLogs::new(branches));
+}
+
+/// Marks the epochs of bucket 1 above a point and up to `to` as dead.
+pub(crate) fn mark_dead(state: &mut StateContext, point: u64, to: u64) {
+    let bucket = state.buckets.get_mut(&BucketId(1)).unwrap();
+    let point = bucket.epochs.mark(Epoch(point)).cloned();
+    let dead = DeadEpochs { point, to: Epoch(to) };
+    Arc::make_mut(&mut bucket.info).dead = Arc::new(vec![dead]);
 }
 
 /// Index 1, called "i", serves scans. The first copies of slices 0 to 3 are on nodes 20, 21, 20, 21; a replica is on

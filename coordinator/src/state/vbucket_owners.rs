@@ -41,7 +41,7 @@ impl StateContext {
             let what = format!("{wanted} projectors for {vbuckets} vbuckets");
             return Err(bad(what, "give each projector at least one vbucket"));
         }
-        if wanted > 1 && source != SourceKind::Push {
+        if wanted > 1 && !source.can_span_projectors() {
             return Err(bad(format!("an embedded bucket on {wanted} projectors"), SEVERAL));
         }
         if idlest.len() < usize::from(wanted) {
@@ -64,7 +64,7 @@ impl StateContext {
         }
         let next = self.cas + 1;
         let Some(known) = self.buckets.get_mut(&id) else { return Err(no_bucket(bucket)) };
-        if known.info.source != SourceKind::Push {
+        if !known.info.source.can_span_projectors() {
             return Err(bad(format!("bucket \"{bucket}\" is embedded"), SEVERAL));
         }
         let mut assignment = VbucketAssignment::clone(&known.info.assignment);

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use proto::Result;
-use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::cut::EpochMark;
-use proto::model::ids::{BucketId, Vbuuid};
+use proto::model::ids::BucketId;
 use proto::rpc::api::WatchMessage;
 
 use super::retry::{Retry, report};
@@ -16,6 +16,7 @@ use crate::projector::Projector;
 use crate::source::BucketRecord;
 use crate::source::bucket::Bucket;
 use crate::source::ownership::Ownership;
+use crate::source::registry::source_of_kind;
 
 /// Follows the catalog and the stability timestamps. Runs until cancelled; safe to cancel at any await.
 pub async fn follow_catalog(projector: Arc<Projector>) {
@@ -150,15 +151,12 @@ async fn store_catalog(
     Ok(())
 }
 
-/// An embedded bucket begins with a new branch in each vbucket. A pushed bucket learns its branches from its
-/// producer.
+/// The record of a new bucket.
 fn new_record(projector: &Projector, info: &BucketInfo) -> BucketRecord {
-    let branches = (0..info.vbuckets).map(|_| match info.source {
-        SourceKind::Embedded => vec![(Vbuuid(projector.env.random.next_u64().max(1)), 0)],
-        SourceKind::Push => Vec::new(),
-    });
+    let branches =
+        source_of_kind(info.source).first_branches(info.vbuckets, &*projector.env.random);
     let ownership =
         Ownership::default().with_assignment(&info.assignment, projector.config.node.id);
-    let (info, branches) = (info.clone(), branches.collect());
+    let info = info.clone();
     BucketRecord { info, branches, ownership, given_up: BTreeMap::new() }
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::model::ids::BucketId;
-use proto::rpc::api::SyncReport;
+use proto::rpc::api::{SyncReply, SyncReport};
 
 use super::retry::{Retry, report};
 use crate::projector::Projector;
+use crate::source::registry::source_of_kind;
 
 /// All positions are reported this often even if nothing changed, because a new leading coordinator knows none of
 /// them.
@@ -46,7 +47,8 @@ pub async fn sync_positions(projector: Arc<Projector>) {
         }
         let report_of = SyncReport { projector: projector.config.node.id, buckets };
         match projector.directory.coordinator().sync(report_of).await {
-            Ok(()) => {
+            Ok(reply) => {
+                confirm(&projector, &reply);
                 due.clear();
                 retry = Retry::new();
                 tokio::time::sleep(SYNC_PAUSE).await;
@@ -57,6 +59,16 @@ pub async fn sync_positions(projector: Arc<Projector>) {
                 // A failed report is repeated without waiting for a change.
                 all_at = tokio::time::Instant::now();
             }
+        }
+    }
+}
+
+/// Tells the sources what is durable on all copies.
+fn confirm(projector: &Projector, reply: &SyncReply) {
+    for (id, epoch) in &reply.durable {
+        let Some(bucket) = projector.find(*id) else { continue };
+        if let Some(mark) = bucket.newest_epoch_until(*epoch) {
+            source_of_kind(bucket.info.source).confirm(&bucket.info, &mark.cut);
         }
     }
 }

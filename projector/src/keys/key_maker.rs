@@ -133,7 +133,8 @@ impl KeyMaker<'_> {
     fn keys(&self, index: &IndexInfo, id: &str, doc: &Value) -> DocumentKeys {
         document_keys(&index.spec, id, doc).unwrap_or_else(|error| {
             let count = self.skipped_documents.fetch_add(1, Ordering::Relaxed) + 1;
-            tracing::warn!(index = %index.spec.name, document = id, count, %error, "a document is left out of an index");
+            let index = &index.spec.name;
+            tracing::warn!(%index, document = id, count, %error, "a document is left out of an index");
             DocumentKeys::default()
         })
     }

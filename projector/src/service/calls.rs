@@ -7,7 +7,6 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use proto::flow::byte_channel;
 use proto::model::assignment::VbucketSet;
-use proto::model::bucket::SourceKind;
 use proto::model::catalog::Catalog;
 use proto::model::history::{SourceHistory, SourcePlace};
 use proto::model::ids::{BucketId, vbucket_of};
@@ -25,8 +24,10 @@ use crate::hand_over;
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;
 use crate::source::embedded::check::writes;
+use crate::source::kind::WriteCall;
 use crate::source::push::branches::begin_branches;
 use crate::source::push::check::pushes;
+use crate::source::registry::source_of_kind;
 use crate::source::writer::{Work, Writer};
 
 /// How long a writer waits for the next stability timestamp: an election, and some more.
@@ -38,7 +39,7 @@ const GET_BYTES_MAX: usize = 32 << 20;
 #[async_trait]
 impl ProjectorApi for Projector {
     async fn write(&self, request: WriteRequest) -> Result<WriteReply> {
-        let bucket = self.writable(request.bucket, SourceKind::Embedded).await?;
+        let bucket = self.writable(request.bucket, WriteCall::Documents).await?;
         let (checked, bytes) = writes(request.writes, self.config.document_bytes_max)?;
         self.submit(bucket, bytes, |reply| Work::Write(checked, reply)).await
     }
@@ -59,7 +60,7 @@ impl ProjectorApi for Projector {
     }
 
     async fn push(&self, request: PushRequest) -> Result<PushReply> {
-        let bucket = self.writable(request.bucket, SourceKind::Push).await?;
+        let bucket = self.writable(request.bucket, WriteCall::Mutations).await?;
         let begun: Vec<_> = request.branches.iter().map(|(vbucket, _)| *vbucket).collect();
         if !request.branches.is_empty() {
             let branches = request.branches;
@@ -143,18 +144,11 @@ impl ProjectorApi for Projector {
 }
 
 impl Projector {
-    /// Returns a bucket of the given kind, or an error that names the right call.
-    async fn writable(&self, bucket: BucketId, kind: SourceKind) -> Result<Arc<Bucket>> {
+    /// Returns a bucket that accepts the call.
+    async fn writable(&self, bucket: BucketId, call: WriteCall) -> Result<Arc<Bucket>> {
         let bucket = self.bucket(bucket).await?;
-        if bucket.info.source == kind {
-            return Ok(bucket);
-        }
-        let (name, how, hint) = match bucket.info.source {
-            SourceKind::Push => ("pushed", "documents", "push mutations with their positions"),
-            SourceKind::Embedded => ("embedded", "numbered mutations", "write documents"),
-        };
-        let message = format!("bucket {} is {name} and accepts no {how}", bucket.info.name);
-        Err(Error::new(ErrorCode::Unsupported, message).with_hint(hint))
+        source_of_kind(bucket.info.source).check_call(&bucket.info, call)?;
+        Ok(bucket)
     }
 
     /// Waits while too many mutations of a bucket are not covered by a timestamp. A timestamp that covers more would

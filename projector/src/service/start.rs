@@ -15,7 +15,7 @@ use crate::feed::StreamContext;
 use crate::projector::{ChangedBuckets, Projector};
 use crate::source::DocumentStore;
 use crate::source::bucket::Bucket;
-use crate::source::embedded::branches::begin_branches;
+use crate::source::open::open_buckets;
 use crate::source::writer::Writer;
 use crate::{follow, hand_over, purge};
 
@@ -43,7 +43,7 @@ impl Service {
         let gate = Arc::new(Mutex::new(()));
         let changed_buckets = Arc::new(ChangedBuckets::default());
         let (opened, random) = (Arc::clone(&store), Arc::clone(&env.random));
-        let found = env.blocking(move || begin_branches(&*opened, &*random)).await?;
+        let found = env.blocking(move || open_buckets(&*opened, &*random)).await?;
         let buckets = found.into_iter().map(|(record, ends)| {
             let id = record.info.id;
             (id, Arc::new(Bucket::new(record, &ends, config.head_bytes_max)))

@@ -16,6 +16,9 @@
 //!   elsewhere by its documents begins with the purge point, and a vbucket that is removed ends with it. A *partial*
 //!   vbucket has an end and no branches ([`record::is_partial`]).
 //!
+//! Everything that depends on the kind of a source (embedded or pushed) lies behind [`kind::Source`]; [`registry`] lists
+//! the kinds.
+//!
 //! The calls block; callers use `Env::blocking`. The [`writer`] is responsible for numbering, duplicate ids and the
 //! order of writes, and [`bucket`] for what readers see.
 
@@ -23,11 +26,14 @@ pub mod backlog;
 pub mod bucket;
 mod check;
 pub mod embedded;
+pub mod kind;
 pub mod mutation;
+pub mod open;
 pub mod ownership;
 mod pending;
 pub mod push;
 pub mod record;
+pub mod registry;
 pub mod store;
 pub mod writer;
 

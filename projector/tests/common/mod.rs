@@ -73,10 +73,10 @@ impl CoordinatorApi for Script {
         }
         Ok(Outcome::Done)
     }
-    async fn sync(&self, report: SyncReport) -> Result<()> {
+    async fn sync(&self, report: SyncReport) -> Result<SyncReply> {
         let told = report.buckets.into_iter().map(|(bucket, _, cut)| (bucket, cut));
         self.synced.lock().unwrap().extend(told);
-        Ok(())
+        Ok(SyncReply::default())
     }
     async fn heartbeat(&self, _: Heartbeat) -> Result<()> {
         Ok(())

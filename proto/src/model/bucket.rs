@@ -22,6 +22,25 @@ pub enum SourceKind {
     Push,
 }
 
+impl SourceKind {
+    /// The name of the kind in SHOW BUCKETS and in the administration service.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Embedded => "embedded",
+            Self::Push => "push",
+        }
+    }
+
+    /// True if several projectors can own the vbuckets of one bucket, which can then be handed over. An embedded bucket
+    /// has one projector, because a single writer numbers its mutations.
+    pub fn can_span_projectors(self) -> bool {
+        match self {
+            Self::Embedded => false,
+            Self::Push => true,
+        }
+    }
+}
+
 /// A bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BucketInfo {

@@ -48,7 +48,7 @@ pub trait CoordinatorApi: Send + Sync + 'static {
 
     /// SYNC: a projector reports the durable positions of its buckets. The leader keeps them in memory and promotes them
     /// to a stability timestamp within a tick.
-    async fn sync(&self, report: SyncReport) -> Result<()>;
+    async fn sync(&self, report: SyncReport) -> Result<SyncReply>;
 
     /// A process reports that it is alive and what it has; the leader keeps the report in memory. It also renews leases.
     async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<()>;
@@ -93,6 +93,15 @@ pub struct SyncReport {
     /// Durable positions by bucket: absolute values, so that a lost report does no harm. A projector reports the vbuckets that
     /// it owns.
     pub buckets: Vec<(BucketId, VbucketSet, Cut)>,
+}
+
+/// The answer to SYNC.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyncReply {
+    /// For each reported bucket, the newest epoch that is durable on all copies of its indexes. No indexer asks again for the
+    /// mutations up to it. A bucket is missing while the leader does not know. The epoch may go back when copies are added, so
+    /// a source keeps the highest one.
+    pub durable: Vec<(BucketId, Epoch)>,
 }
 
 /// A lease holds the horizon back for at most this time after its epoch was superseded, even if it is renewed.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proto::client::source::source_of;
-use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::bucket::BucketInfo;
 use proto::model::cut::{Cut, Position};
 use proto::model::ids::{BucketId, Epoch, VbucketId};
 use proto::model::index::IndexInfo;
@@ -103,8 +103,8 @@ impl<'a> EpochChooser<'a> {
             let (bucket, source) = self.bucket()?;
             let now = match source.place(self.index.bucket).await {
                 Ok(now) => now,
-                // A vbucket is being handed over and has no home for a moment.
-                Err(error) if error.is_retry() && bucket.source == SourceKind::Push => {
+                // A vbucket may be between two homes.
+                Err(error) if error.is_retry() && bucket.source.can_span_projectors() => {
                     tokio::time::sleep(self.context.config.retry).await;
                     continue;
                 }

@@ -7,7 +7,7 @@ use proto::grpc::{
     Bucket, ExecuteReply, ExecuteRequest, Index, ListBucketsReply, ListBucketsRequest,
     ListIndexesReply, ListIndexesRequest,
 };
-use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::bucket::BucketInfo;
 use proto::model::index::IndexInfo;
 use proto::{Error, ErrorCode, Result};
 use tonic::{Request, Response, Status};
@@ -41,11 +41,8 @@ impl AdminService {
 }
 
 fn bucket(info: &BucketInfo) -> Bucket {
-    let source = match info.source {
-        SourceKind::Embedded => "embedded",
-        SourceKind::Push => "push",
-    };
-    Bucket { name: info.name.clone(), vbuckets: info.vbuckets.into(), source: source.into() }
+    let (name, source) = (info.name.clone(), info.source.name().into());
+    Bucket { name, vbuckets: info.vbuckets.into(), source }
 }
 
 fn index(info: &IndexInfo) -> Index {

@@ -19,8 +19,8 @@ pub(super) use proto::model::moves::{RebalancePlan, RebalanceRequest};
 pub(super) use proto::model::topology::IndexTopology;
 pub(super) use proto::rpc::api::{
     CoordinatorApi, CoordinatorStatus, HandOverPiece, HandOverRequest, Heartbeat, IndexerApi,
-    ProjectorApi, PushReply, PushRequest, ResultStream, SyncReport, WatchMessage, WriteReply,
-    WriteRequest,
+    ProjectorApi, PushReply, PushRequest, ResultStream, SyncReply, SyncReport, WatchMessage,
+    WriteReply, WriteRequest,
 };
 pub(super) use proto::rpc::command::{CommandRequest, Outcome};
 pub(super) use proto::rpc::export::{ExportMessage, ExportRequest};
@@ -35,7 +35,7 @@ macro_rules! coordinator_methods {
         $with! { CoordinatorApi, local_coordinator;
             calls {
                 0 propose(request: CommandRequest) -> Outcome, via own propose_for_a_while;
-                1 sync(report: SyncReport) -> (), via any_member;
+                1 sync(report: SyncReport) -> SyncReply, via any_member;
                 2 heartbeat(heartbeat: Heartbeat) -> (), via any_member;
                 3 epoch_covering(bucket: BucketId, cut: Cut, history: Option<u64>, timeout_ms: u64)
                     -> EpochMark, via own wait_for_epoch;

@@ -1,5 +1,7 @@
 //! Embedded buckets: the projector numbers the mutations itself.
 
-pub mod branches;
 pub mod check;
 pub mod numbering;
+mod source;
+
+pub use source::Embedded;

@@ -3,3 +3,6 @@
 pub mod branches;
 pub mod check;
 pub mod order;
+mod source;
+
+pub use source::Pushed;

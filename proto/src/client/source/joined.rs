@@ -11,7 +11,7 @@ use futures::future::{join_all, try_join_all};
 use super::stream;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::assignment::{VbucketAssignment, VbucketSet};
-use crate::model::bucket::{BucketInfo, SourceKind};
+use crate::model::bucket::BucketInfo;
 use crate::model::cut::Cut;
 use crate::model::history::{Branches, FailoverLogs, SourceHistory, SourcePlace};
 use crate::model::ids::{BucketId, NodeId, VbucketId, vbucket_of};
@@ -33,7 +33,7 @@ pub fn source_of(
         Ok(directory.projector(&*node(id).ok_or_else(|| Error::unavailable(what()))?))
     };
     let assignment = bucket.assignment.projectors();
-    if let (SourceKind::Embedded, [one]) = (bucket.source, &assignment[..]) {
+    if let (false, [one]) = (bucket.source.can_span_projectors(), &assignment[..]) {
         return find(*one);
     }
     let parts = assignment.iter().map(|id| Ok((*id, find(*id)?))).collect::<Result<_>>()?;

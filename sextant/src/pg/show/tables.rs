@@ -2,7 +2,6 @@
 
 use proto::expr::ColumnType;
 use proto::model::assignment::VbucketAssignment;
-use proto::model::bucket::SourceKind;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{NodeId, SliceId, SliceNo};
 use proto::rpc::api::{CoordinatorStatus, NodeStatus, SliceProgress};
@@ -73,10 +72,7 @@ pub(in crate::pg) fn buckets(catalog: &Catalog) -> Vec<Vec<Datum>> {
         vec![
             Datum::text(&*bucket.name),
             Datum::int(bucket.vbuckets.into()),
-            Datum::text(match bucket.source {
-                SourceKind::Embedded => "embedded",
-                SourceKind::Push => "push",
-            }),
+            Datum::text(bucket.source.name()),
             Datum::int(indexes as i64),
             Datum::text(projectors(&bucket.assignment)),
             Datum::int(bucket.assignment.transfers().len() as i64),

@@ -1,0 +1,37 @@
+//! The seam to the kinds of sources: everything that depends on what numbers the mutations of a bucket.
+//!
+//! A further kind implements [`Source`] in a directory of its own and gets a line in [`super::registry`].
+
+use proto::Result;
+use proto::env::Random;
+use proto::model::bucket::BucketInfo;
+use proto::model::cut::Cut;
+use proto::model::history::Branches;
+use proto::model::ids::Seqno;
+
+use super::record::BucketRecord;
+
+/// A call that brings mutations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteCall {
+    /// Documents that the projector numbers.
+    Documents,
+    /// Mutations that their producer has numbered.
+    Mutations,
+}
+
+/// What numbers the mutations of a bucket.
+pub trait Source: Send + Sync {
+    /// The branches of each vbucket of a new bucket.
+    fn first_branches(&self, vbuckets: u16, random: &dyn Random) -> Vec<Branches>;
+
+    /// Prepares the record of a bucket whose logs end at `ends` for a new process. Returns true if the record has changed
+    /// and must be stored.
+    fn reopen(&self, record: &mut BucketRecord, ends: &[Seqno], random: &dyn Random) -> bool;
+
+    /// Checks that a bucket accepts a call. The error names the right call.
+    fn check_call(&self, bucket: &BucketInfo, call: WriteCall) -> Result<()>;
+
+    /// Learns that everything up to a cut is durable on all copies: no indexer asks for it again.
+    fn confirm(&self, bucket: &BucketInfo, cut: &Cut);
+}

@@ -1,0 +1,39 @@
+//! The pushed source.
+
+use proto::env::Random;
+use proto::model::bucket::BucketInfo;
+use proto::model::cut::Cut;
+use proto::model::history::Branches;
+use proto::model::ids::Seqno;
+use proto::{Error, ErrorCode, Result};
+
+use crate::source::kind::{Source, WriteCall};
+use crate::source::record::BucketRecord;
+
+/// The producer numbers the mutations.
+pub struct Pushed;
+
+impl Source for Pushed {
+    /// The producer names the branches.
+    fn first_branches(&self, vbuckets: u16, _: &dyn Random) -> Vec<Branches> {
+        vec![Branches::new(); usize::from(vbuckets)]
+    }
+
+    fn reopen(&self, _: &mut BucketRecord, _: &[Seqno], _: &dyn Random) -> bool {
+        false
+    }
+
+    fn check_call(&self, bucket: &BucketInfo, call: WriteCall) -> Result<()> {
+        match call {
+            WriteCall::Mutations => Ok(()),
+            WriteCall::Documents => {
+                let what = format!("bucket {} is pushed and accepts no documents", bucket.name);
+                let hint = "push mutations with their positions";
+                Err(Error::new(ErrorCode::Unsupported, what).with_hint(hint))
+            }
+        }
+    }
+
+    /// A push is durable when it is answered, so the producer waits for nothing else.
+    fn confirm(&self, _: &BucketInfo, _: &Cut) {}
+}

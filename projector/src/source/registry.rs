@@ -1,0 +1,15 @@
+//! The source of each kind. This is the only place of the projector that lists the kinds.
+
+use proto::model::bucket::SourceKind;
+
+use super::embedded::Embedded;
+use super::kind::Source;
+use super::push::Pushed;
+
+/// Returns the source of a kind.
+pub fn source_of_kind(kind: SourceKind) -> &'static dyn Source {
+    match kind {
+        SourceKind::Embedded => &Embedded,
+        SourceKind::Push => &Pushed,
+    }
+}
