@@ -1,7 +1,8 @@
 //! Sextant as a library: everything that the binary assembles, for tests and the simulation.
 //!
 //! Imports run downwards: `cli`, then `roles` (how a process is put together), then the ports `pg`, `grpc` and `http`
-//! and the transport `wire`, then `backend`, `rows`, `sql` and `listen`, then the services.
+//! and the transport `wire`, then `backend`, `rows`, `sql`, `listen` and
+//! `principal`, then the services.
 
 pub mod backend;
 pub mod cli;
@@ -9,6 +10,7 @@ pub mod grpc;
 pub mod http;
 mod listen;
 pub mod pg;
+pub mod principal;
 pub mod roles;
 mod rows;
 pub mod sql;

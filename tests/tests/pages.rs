@@ -198,7 +198,9 @@ async fn health_and_reflection_answer() {
     let answer = health.check(asked).await.expect("health").into_inner();
     assert_eq!(answer.status(), ServingStatus::Serving);
     let mut reflection =
-        tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient::new(channel);
+        tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient::new(
+            channel.clone(),
+        );
     let asked = tonic_reflection::pb::v1::ServerReflectionRequest {
         host: String::new(),
         message_request: Some(MessageRequest::ListServices(String::new())),
@@ -215,6 +217,11 @@ async fn health_and_reflection_answer() {
     {
         assert!(names.iter().any(|known| known == name), "{name} among {names:?}");
     }
+    // Reflection knows the descriptor of `Peer`, but the port for users does not serve it.
+    let mut peer = proto::grpc::peer_client::PeerClient::new(channel);
+    let refused =
+        peer.call(proto::grpc::PeerRequest::default()).await.expect_err("no such service");
+    assert_eq!(refused.code(), Code::Unimplemented, "{refused:?}");
 }
 
 /// Status line, headers and body of a GET.

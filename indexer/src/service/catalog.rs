@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use futures::StreamExt;
+use proto::client::{CatalogFollower, CatalogSink, Retry};
 use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, Epoch, SliceId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::model::moves::{MoveStage, SliceMove};
 use proto::plant::{self, Plant};
-use proto::rpc::api::WatchMessage;
 use proto::{ErrorCode, Result};
 use storage::StoredIndex;
 
@@ -19,21 +18,22 @@ use crate::moves::Incoming;
 
 /// Watches the catalog and applies each new one.
 pub(super) async fn follow_catalog(context: NodeContext, incoming: Incoming, followers: Followers) {
-    let mut newest_cas = 0;
-    loop {
-        let coordinator = context.directory.coordinator();
-        if let Ok(mut watch) = coordinator.watch().await {
-            while let Some(Ok(message)) = watch.next().await {
-                // Another member may lag behind the one that was asked before.
-                if let WatchMessage::Catalog(catalog) = message
-                    && catalog.cas >= newest_cas
-                {
-                    newest_cas = catalog.cas;
-                    take_catalog(&context, &incoming, &followers, &catalog).await;
-                }
-            }
-        }
-        tokio::time::sleep(context.config.retry).await;
+    let retry = Retry::constant(context.config.retry);
+    let follower = CatalogFollower::new(Arc::clone(&context.directory), retry);
+    follower.run(NodeCatalog { context, incoming, followers }).await;
+}
+
+/// What a node changes with each catalog.
+struct NodeCatalog {
+    context: NodeContext,
+    incoming: Incoming,
+    followers: Followers,
+}
+
+impl CatalogSink for NodeCatalog {
+    async fn take_catalog(&mut self, catalog: Arc<Catalog>) -> Result<()> {
+        take_catalog(&self.context, &self.incoming, &self.followers, &catalog).await;
+        Ok(())
     }
 }
 

@@ -1,9 +1,11 @@
 //! Registers the node and reports to the coordinator.
 
+use std::sync::Arc;
+
+use proto::client::{Membership, MembershipConfig, Retry, WhenForgotten};
 use proto::flow::Admission;
 use proto::model::cut::EpochMark;
-use proto::rpc::api::{BucketProgress, CoordinatorApi, Heartbeat};
-use proto::rpc::command::{Command, CommandRequest, Outcome};
+use proto::rpc::api::{BucketProgress, Heartbeat};
 
 use super::followers::{Followers, lock};
 use crate::context::NodeContext;
@@ -26,53 +28,30 @@ fn bucket_progress(context: &NodeContext, followers: &Followers) -> Vec<BucketPr
     context.store.applied().into_iter().map(progress).collect()
 }
 
-/// Registers the node, then sends heartbeats: regularly, and at once when a slice becomes readable.
+/// Keeps the node registered. It sends a heartbeat regularly, and at once when a slice becomes readable.
 pub(super) async fn report(
     context: NodeContext,
     incoming: Incoming,
     followers: Followers,
     scans: Admission,
 ) {
-    let mut slices = context.slices.subscribe();
-    // A known node registers too: its address may have changed.
-    while !register(&context, &*context.directory.coordinator()).await {}
-    loop {
-        let coordinator = context.directory.coordinator();
-        let heartbeat = Heartbeat {
-            node: context.config.node.id,
-            buckets: bucket_progress(&context, &followers),
-            slices: [context.store.progress(), incoming.restoring()].concat(),
-            moves: incoming.progress(),
-            leases: Vec::new(),
-            scans: Some(scans.status()),
-        };
-        match coordinator.heartbeat(heartbeat).await {
-            Ok(()) => {}
-            // An unknown node goes on as well: a new leader will know it soon, and a node that was removed stays out until an
-            // operator starts it again.
-            Err(error) => {
-                tracing::debug!(%error, "heartbeat");
-                tokio::time::sleep(context.config.retry).await;
-                continue;
-            }
-        }
-        tokio::select! {
-            biased;
-            _ = slices.changed() => {}
-            () = tokio::time::sleep(context.config.heartbeat) => {}
-        }
-    }
-}
-
-/// Registers the node; false, after a pause, if that failed.
-async fn register(context: &NodeContext, coordinator: &dyn CoordinatorApi) -> bool {
-    let command = Command::RegisterNode(context.config.node.clone());
-    match coordinator.propose(CommandRequest { request: None, command }).await {
-        Ok(Outcome::Refused(error)) | Err(error) => {
-            tracing::debug!(%error, "registering the indexer");
-            tokio::time::sleep(context.config.retry).await;
-            false
-        }
-        Ok(_) => true,
-    }
+    let slices = context.slices.subscribe();
+    let config = MembershipConfig {
+        node: context.config.node.clone(),
+        heartbeat: context.config.heartbeat,
+        retry: Retry::constant(context.config.retry),
+        client: None,
+        has_news_at_once: true,
+        when_forgotten: WhenForgotten::StayOut,
+    };
+    let membership = Membership::new(Arc::clone(&context.directory), config);
+    let heartbeat = move || Heartbeat {
+        node: context.config.node.id,
+        buckets: bucket_progress(&context, &followers),
+        slices: [context.store.progress(), incoming.restoring()].concat(),
+        moves: incoming.progress(),
+        leases: Vec::new(),
+        scans: Some(scans.status()),
+    };
+    membership.run(heartbeat, Some(slices)).await;
 }

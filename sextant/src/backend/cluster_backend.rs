@@ -16,8 +16,8 @@ use proto::model::ids::{Epoch, IndexId};
 use proto::model::index::IndexState;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::rpc::api::{
-    CoordinatorStatus, Directory, ProjectorApi, PushReply, PushRequest, Write, WriteReply,
-    WriteRequest,
+    CoordinatorApi, CoordinatorStatus, Directory, ProjectorApi, PushReply, PushRequest, Write,
+    WriteReply, WriteRequest,
 };
 use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::rpc::scan::{Consistency, ScanRequest};
@@ -26,7 +26,8 @@ use router::{EpochLease, Router, ScanBatch, ScanStream};
 use tokio::time::{Instant, timeout};
 
 use super::counters::Counters;
-use crate::sql::backend::{Backend, BatchSource, EpochPin};
+use crate::principal::Principal;
+use crate::sql::backend::{Backend, Backends, BatchSource, EpochPin};
 use crate::sql::plan::Relation;
 
 /// How long a statement waits for the catalog of this process to show a committed command, or a name that another
@@ -38,7 +39,8 @@ const NOT_HOME_WAIT: Duration = Duration::from_secs(5);
 /// Pause between two tries.
 const NOT_HOME_PAUSE: Duration = Duration::from_millis(20);
 
-/// The cluster behind the SQL and gRPC ports of a process.
+/// The cluster behind the ports of a process, as one principal uses it; cheap to clone.
+#[derive(Clone)]
 pub struct ClusterBackend {
     router: Arc<Router>,
     directory: Arc<dyn Directory>,
@@ -46,11 +48,13 @@ pub struct ClusterBackend {
     counters: Arc<Counters>,
     /// Identifies this process in request ids.
     client: u64,
-    requests: AtomicU64,
+    requests: Arc<AtomicU64>,
+    /// Who sends the requests.
+    principal: Principal,
 }
 
 impl ClusterBackend {
-    /// A backend over a router and the other services.
+    /// A backend over a router and the other services, for the default principal.
     pub fn new(
         router: Arc<Router>,
         directory: Arc<dyn Directory>,
@@ -58,7 +62,23 @@ impl ClusterBackend {
         counters: Arc<Counters>,
     ) -> Self {
         let client = env.random.next_u64();
-        Self { router, directory, env, counters, client, requests: AtomicU64::new(0) }
+        let (requests, principal) = (Arc::default(), Principal::default());
+        Self { router, directory, env, counters, client, requests, principal }
+    }
+
+    /// The same cluster for another principal.
+    pub fn with_principal(&self, principal: Principal) -> Self {
+        Self { principal, ..self.clone() }
+    }
+
+    /// The coordinator; its calls are made for the principal.
+    fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
+        self.directory.coordinator()
+    }
+
+    /// Returns the status of the coordinator member that answers first.
+    pub async fn member_status(&self) -> Result<CoordinatorStatus> {
+        self.coordinator().status().await
     }
 
     /// The router of this process.
@@ -125,6 +145,12 @@ impl ClusterBackend {
     }
 }
 
+impl Backends for ClusterBackend {
+    fn for_principal(&self, principal: Principal) -> Arc<dyn Backend> {
+        Arc::new(self.with_principal(principal))
+    }
+}
+
 #[async_trait]
 impl Backend for ClusterBackend {
     fn catalog(&self) -> Arc<Catalog> {
@@ -136,7 +162,7 @@ impl Backend for ClusterBackend {
             return Ok(relation);
         }
         // Another process may have created it a moment ago. Without a coordinator the catalog of this process decides.
-        if let Ok(status) = self.directory.coordinator().status().await {
+        if let Ok(status) = self.coordinator().status().await {
             self.wait_cas(status.catalog_cas).await;
         }
         Self::find(&self.router.catalog(), name).ok_or_else(|| {
@@ -148,7 +174,8 @@ impl Backend for ClusterBackend {
     async fn command(&self, command: Command) -> Result<Outcome> {
         let sequence = self.requests.fetch_add(1, Ordering::Relaxed);
         let request = Some(RequestId { client: self.client, sequence });
-        let coordinator = self.directory.coordinator();
+        let coordinator = self.coordinator();
+        tracing::debug!(principal = %self.principal, ?command, "running a command");
         let asked = CommandRequest { request, command: command.clone() };
         let outcome = coordinator.propose(asked).await?;
         self.counters.commands.inc();
@@ -181,12 +208,12 @@ impl Backend for ClusterBackend {
     }
 
     async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan> {
-        self.directory.coordinator().rebalance(request).await
+        self.coordinator().rebalance(request).await
     }
 
     /// Asks the leader if it answers, because the other members know nothing of the nodes.
     async fn status(&self) -> Result<CoordinatorStatus> {
-        let status = self.directory.coordinator().status().await?;
+        let status = self.coordinator().status().await?;
         let leader = status.leader.filter(|leader| *leader != status.node);
         let Some(leader) = leader.and_then(|id| self.directory.coordinator_member(id).ok()) else {
             return Ok(status);

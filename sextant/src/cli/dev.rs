@@ -30,6 +30,9 @@ pub struct Args {
     /// Port for HTTP; 0 picks a free one
     #[arg(long, default_value_t = 7480)]
     http_port: u16,
+    /// Address for calls of other processes: Raft, streams, shard scans. It has no access control
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]
+    peer_listen: String,
     /// Size limit of each bucket's change log, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
     change_log_mb: u64,
@@ -53,11 +56,15 @@ pub async fn run(args: Args) -> Result<()> {
         sql: format!("{}:{}", args.host, args.sql_port),
         grpc: format!("{}:{}", args.host, args.grpc_port),
         http: format!("{}:{}", args.host, args.http_port),
+        peer: Some(args.peer_listen),
     };
     // The ports are taken first, so that a port in use is reported before anything starts.
     let listeners = ports.bind().await?;
     let cluster = Cluster::start(config, env.clone()).await?;
     let server = Server::start(&cluster, &env, listeners)?;
+    if let Some(address) = server.peer_address() {
+        tracing::info!(%address, "serving other processes");
+    }
     server.wait_ready().await?;
     println!("{}", server.ready_line());
     std::future::pending().await

@@ -12,8 +12,10 @@ use proto::model::index::IndexInfo;
 use proto::{Error, ErrorCode, Result};
 use tonic::{Request, Response, Status};
 
+use super::caller::principal;
 use super::status::status;
 use crate::backend::ClusterBackend;
+use crate::principal::Principal;
 use crate::rows::words::index_state;
 use crate::sql::backend::Backend;
 use crate::sql::ddl;
@@ -24,13 +26,13 @@ pub(super) struct AdminService {
 }
 
 impl AdminService {
-    async fn run(&self, sql: &str) -> Result<String> {
+    async fn run(&self, principal: Principal, sql: &str) -> Result<String> {
         let parsed = parse(sql).map_err(|error| error.error)?;
         let [only] = &parsed[..] else {
             let message = format!("Execute takes one statement, not {}", parsed.len());
             return Err(Error::new(ErrorCode::InvalidParameter, message));
         };
-        match ddl::run(&*self.backend, &only.statement).await? {
+        match ddl::run(&self.backend.with_principal(principal), &only.statement).await? {
             Some(tag) => Ok(tag.to_owned()),
             None => Err(Error::new(ErrorCode::Unsupported, "Execute runs DDL statements only")
                 .with_hint("use the SQL port, or the Ingest and Query services")),
@@ -60,24 +62,25 @@ impl Admin for AdminService {
         &self,
         request: Request<ExecuteRequest>,
     ) -> std::result::Result<Response<ExecuteReply>, Status> {
-        let tag = self.run(&request.into_inner().sql).await.map_err(status)?;
+        let principal = principal(&request);
+        let tag = self.run(principal, &request.into_inner().sql).await.map_err(status)?;
         Ok(Response::new(ExecuteReply { tag }))
     }
 
     async fn list_buckets(
         &self,
-        _: Request<ListBucketsRequest>,
+        request: Request<ListBucketsRequest>,
     ) -> std::result::Result<Response<ListBucketsReply>, Status> {
-        let catalog = self.backend.catalog();
+        let catalog = self.backend.with_principal(principal(&request)).catalog();
         let buckets = catalog.buckets.values().map(|info| bucket(info)).collect();
         Ok(Response::new(ListBucketsReply { buckets }))
     }
 
     async fn list_indexes(
         &self,
-        _: Request<ListIndexesRequest>,
+        request: Request<ListIndexesRequest>,
     ) -> std::result::Result<Response<ListIndexesReply>, Status> {
-        let catalog = self.backend.catalog();
+        let catalog = self.backend.with_principal(principal(&request)).catalog();
         let indexes = catalog.indexes.values().map(|info| index(info)).collect();
         Ok(Response::new(ListIndexesReply { indexes }))
     }

@@ -18,6 +18,7 @@ use proto::{Error, ErrorCode, Result};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
+use super::caller::principal;
 use super::status::status;
 use crate::backend::ClusterBackend;
 use crate::sql::backend::Backend;
@@ -125,14 +126,15 @@ async fn push(
 
 impl IngestService {
     /// Answers the requests of a stream in order. The first error ends the stream.
-    fn answer<Q, A, F>(&self, mut requests: Streaming<Q>, mut ask: F) -> Replies<A>
+    fn answer<Q, A, F>(&self, request: Request<Streaming<Q>>, mut ask: F) -> Replies<A>
     where
         Q: Send + 'static,
         A: Send + 'static,
         F: AsyncAnswer<Q, A> + Send + 'static,
     {
         let (replies, stream) = tokio::sync::mpsc::channel(REPLIES_WAITING);
-        let backend = Arc::clone(&self.backend);
+        let backend = self.backend.with_principal(principal(&request));
+        let mut requests = request.into_inner();
         let answering = async move {
             while let Some(request) = requests.next().await {
                 let answer = match request {
@@ -194,14 +196,14 @@ impl Ingest for IngestService {
         &self,
         request: Request<Streaming<WriteRequest>>,
     ) -> std::result::Result<Response<Self::WriteStream>, Status> {
-        Ok(Response::new(self.answer(request.into_inner(), Writes::default())))
+        Ok(Response::new(self.answer(request, Writes::default())))
     }
 
     async fn push(
         &self,
         request: Request<Streaming<PushRequest>>,
     ) -> std::result::Result<Response<Self::PushStream>, Status> {
-        Ok(Response::new(self.answer(request.into_inner(), Pushes::default())))
+        Ok(Response::new(self.answer(request, Pushes::default())))
     }
 
     async fn positions(
@@ -209,8 +211,9 @@ impl Ingest for IngestService {
         request: Request<PositionsRequest>,
     ) -> std::result::Result<Response<PositionsReply>, Status> {
         let positions = async {
-            let bucket = self.backend.bucket(&request.into_inner().bucket).await?;
-            self.backend.source(&bucket)?.positions(bucket.id).await
+            let backend = self.backend.with_principal(principal(&request));
+            let bucket = backend.bucket(&request.into_inner().bucket).await?;
+            backend.source(&bucket)?.positions(bucket.id).await
         };
         let cut = positions.await.map_err(status)?;
         Ok(Response::new(PositionsReply { positions: cut.iter().map(position).collect() }))

@@ -1,6 +1,8 @@
-//! The gRPC services: `Admin`, `Ingest` and `Query` for users, `Peer` for other processes, health and reflection.
+//! The gRPC services: `Admin`, `Ingest` and `Query` on the port for users, `Peer` on the port for other processes; both ports have
+//! health and reflection.
 
 mod admin;
+mod caller;
 mod ingest;
 mod query;
 mod server;

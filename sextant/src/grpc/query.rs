@@ -14,8 +14,10 @@ use proto::{Error, ErrorCode, Result};
 use router::{ScanBatch, ScanStream};
 use tonic::{Request, Response, Status};
 
+use super::caller::principal;
 use super::status::status;
 use crate::backend::ClusterBackend;
+use crate::principal::Principal;
 use crate::rows::entry::EntryPrinter;
 use crate::rows::suspended::{Park, Suspended};
 use crate::sql::ast::Statement;
@@ -56,7 +58,7 @@ fn select(request: &ScanRequest) -> String {
 }
 
 impl QueryService {
-    async fn plan(&self, request: &ScanRequest) -> Result<IndexPlan> {
+    async fn plan(&self, backend: &ClusterBackend, request: &ScanRequest) -> Result<IndexPlan> {
         let parsed = parse(&select(request)).map_err(|error| error.error)?;
         let [only] = &parsed[..] else {
             return Err(refuse("columns and where must be expressions"));
@@ -67,7 +69,7 @@ impl QueryService {
         if only.parameters > 0 {
             return Err(refuse("a scan over gRPC takes no parameters"));
         }
-        let relation = self.backend.relation(&request.index).await?;
+        let relation = backend.relation(&request.index).await?;
         match resolve(select, Some(&relation))?.plan(&[])? {
             Plan::Index(plan) if matches!(plan.request.output, Output::Rows { .. }) => Ok(*plan),
             Plan::Index(_) => {
@@ -78,14 +80,15 @@ impl QueryService {
         }
     }
 
-    async fn begin(&self, request: ScanRequest) -> Result<ScanReplies> {
-        let mut plan = self.plan(&request).await?;
+    async fn begin(&self, principal: Principal, request: ScanRequest) -> Result<ScanReplies> {
+        let backend = self.backend.with_principal(principal);
+        let mut plan = self.plan(&backend, &request).await?;
         plan.request.ordered = !request.unordered;
         plan.request.reverse = request.reverse;
         plan.request.timeout_ms = SERVE_TIMEOUT_MS;
         plan.request.consistency = consistency(&request, &plan)?;
         let token = (!request.token.is_empty()).then_some(&request.token[..]);
-        let mut scan = self.backend.router().scan(plan.request.clone(), token).await?;
+        let mut scan = backend.router().scan(plan.request.clone(), token).await?;
         let paged = request.page_rows > 0;
         if paged {
             scan.end_page_after(request.page_rows);
@@ -203,7 +206,8 @@ impl Query for QueryService {
         &self,
         request: Request<ScanRequest>,
     ) -> std::result::Result<Response<ReplyStream>, Status> {
-        let replies = self.begin(request.into_inner()).await.map_err(status)?;
+        let principal = principal(&request);
+        let replies = self.begin(principal, request.into_inner()).await.map_err(status)?;
         Ok(Response::new(reply_stream(Box::new(replies), self.backend.env())))
     }
 }

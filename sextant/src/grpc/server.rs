@@ -32,22 +32,26 @@ macro_rules! limits {
     };
 }
 
-/// The services of a role without users.
+/// The services of a port for other processes: Raft, proposals, streams, shard scans. They are never on a port for users.
 pub fn peer_services(peers: Arc<Peers>) -> Router {
-    let health = tonic_health::server::health_reporter().1;
-    let mut server = server(QUIET_MAX, ANSWER_WITHIN);
-    server.add_service(health).add_service(reflection()).add_service(peer_service(peers))
+    common_services().add_service(peer_service(peers))
 }
 
-/// The services of a process with a router.
-pub fn services(backend: Arc<ClusterBackend>, peers: Arc<Peers>) -> Router {
+/// The services of a port for users.
+pub fn services(backend: Arc<ClusterBackend>) -> Router {
     let admin = AdminServer::new(admin::AdminService { backend: Arc::clone(&backend) });
     let ingest = IngestServer::new(ingest::IngestService { backend: Arc::clone(&backend) });
     let query = QueryServer::new(query::QueryService { backend });
-    peer_services(peers)
+    common_services()
         .add_service(limits!(admin))
         .add_service(limits!(ingest))
         .add_service(limits!(query))
+}
+
+/// Health and reflection.
+fn common_services() -> Router {
+    let health = tonic_health::server::health_reporter().1;
+    server(QUIET_MAX, ANSWER_WITHIN).add_service(health).add_service(reflection())
 }
 
 fn server(quiet_max: Duration, answer_within: Duration) -> Server {

@@ -18,9 +18,10 @@ use proto::model::ids::NodeId;
 use proto::rpc::api::CoordinatorStatus;
 
 use super::observed::Observed;
+use crate::principal::Principal;
 
-pub(super) async fn metrics(State(observed): State<Observed>) -> Response {
-    let status = observed.directory.coordinator().status().await.ok();
+pub(super) async fn metrics(principal: Principal, State(observed): State<Observed>) -> Response {
+    let status = observed.backend.with_principal(principal).member_status().await.ok();
     let mut text = String::new();
     match encode(&mut text, &registry(&observed, status.as_ref())) {
         Ok(()) => {
@@ -68,7 +69,7 @@ fn registry(observed: &Observed, status: Option<&CoordinatorStatus>) -> Registry
     }
     registry.register_with_unit("indexer_memory", "Memory of the slices", Unit::Bytes, memory);
     register_scans(&mut registry, observed, status);
-    let catalog = observed.router.catalog();
+    let catalog = observed.backend.router().catalog();
     gauge(&mut registry, "catalog_cas", "Version of this router's catalog", catalog.cas);
     if let Some(status) = status {
         register_coordinator(&mut registry, status, &catalog);
@@ -86,7 +87,7 @@ fn register_scans(
     let heard = status.iter().flat_map(|status| &status.nodes);
     let heard = heard.filter_map(|node| Some((node.node, node.scans?)));
     let mut scans: BTreeMap<NodeId, AdmissionStatus> = heard.collect();
-    scans.insert(observed.router.node(), observed.router.scans());
+    scans.insert(observed.backend.router().node(), observed.backend.router().scans());
     scans.extend(observed.running().map(|indexer| indexer.status()).map(|s| (s.node, s.scans)));
     let (running, waiting, bytes): (ByNodeGauge, ByNodeGauge, ByNodeGauge) = Default::default();
     let (admitted, refused): (ByNodeCounter, ByNodeCounter) = Default::default();

@@ -2,17 +2,13 @@
 
 use std::sync::{Arc, Weak};
 
-use proto::rpc::api::Directory;
-
-use crate::backend::Counters;
+use crate::backend::{ClusterBackend, Counters};
 
 /// The sources of `/status` and `/metrics`.
 #[derive(Clone)]
 pub struct Observed {
-    /// The router of this process.
-    pub router: Arc<router::Router>,
-    /// The other services.
-    pub directory: Arc<dyn Directory>,
+    /// The router of this process and the other services.
+    pub backend: Arc<ClusterBackend>,
     /// The indexers of this process. The references are weak, so that the port keeps no stopped indexer alive.
     pub indexers: Vec<Weak<indexer::Indexer>>,
     /// Counters of the SQL and gRPC ports.

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::metrics::metrics;
 use super::observed::Observed;
+use crate::principal::Principal;
 use crate::rows::words::index_state;
 
 /// The routes.
@@ -21,16 +22,17 @@ pub fn routes(observed: Observed) -> Router {
 }
 
 async fn healthz(State(observed): State<Observed>) -> Response {
-    if observed.router.catalog().cas == 0 {
+    if observed.backend.router().catalog().cas == 0 {
         let why = "the router has no catalog yet, because no coordinator has answered\n";
         return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
     }
     "ok\n".into_response()
 }
 
-async fn status(State(observed): State<Observed>) -> Json<serde_json::Value> {
-    let catalog = observed.router.catalog();
-    let coordinator = match observed.directory.coordinator().status().await {
+async fn status(principal: Principal, State(observed): State<Observed>) -> Json<serde_json::Value> {
+    let backend = observed.backend.with_principal(principal);
+    let catalog = backend.router().catalog();
+    let coordinator = match backend.member_status().await {
         Ok(status) => json!(status),
         Err(error) => json!({ "error": error.to_string() }),
     };
@@ -43,7 +45,7 @@ async fn status(State(observed): State<Observed>) -> Json<serde_json::Value> {
         "indexes": catalog.indexes.values().map(|index| index_json(index)).collect::<Vec<_>>(),
         "coordinator": coordinator,
         "local_indexers": local,
-        "scans": observed.router.scans(),
+        "scans": backend.router().scans(),
     }))
 }
 

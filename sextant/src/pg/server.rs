@@ -17,7 +17,8 @@ use super::interrupt::Sessions;
 use super::session::Session;
 use super::startup::{self, Start};
 use crate::listen::connections;
-use crate::sql::backend::Backend;
+use crate::principal::Principal;
+use crate::sql::backend::Backends;
 
 /// Settings of the SQL port.
 #[derive(Clone, Debug)]
@@ -38,7 +39,7 @@ impl Default for PgConfig {
 /// Serves SQL over PostgreSQL's protocol; cheap to clone.
 #[derive(Clone)]
 pub struct PgServer {
-    backend: Arc<dyn Backend>,
+    backends: Arc<dyn Backends>,
     env: Env,
     config: PgConfig,
     sessions: Sessions,
@@ -47,9 +48,9 @@ pub struct PgServer {
 
 impl PgServer {
     /// A server over a cluster.
-    pub fn new(backend: Arc<dyn Backend>, env: Env, config: PgConfig) -> Self {
+    pub fn new(backends: Arc<dyn Backends>, env: Env, config: PgConfig) -> Self {
         let places = Arc::new(Semaphore::new(config.sessions_max));
-        Self { backend, env, config, sessions: Sessions::default(), places }
+        Self { backends, env, config, sessions: Sessions::default(), places }
     }
 
     /// Accepts connections until it is dropped, which ends all sessions.
@@ -90,7 +91,8 @@ impl PgServer {
             Ok(Ok(Start::Session(parameters))) => match self.places.try_acquire() {
                 Ok(_place) => {
                     let (registration, interrupt) = self.sessions.register(&*self.env.random);
-                    let backend = Arc::clone(&self.backend);
+                    // Sessions have no authentication yet: the user of the start-up packet is only a name.
+                    let backend = self.backends.for_principal(Principal::LocalSuperuser);
                     let seams = (self.env.clone(), interrupt);
                     let session = Session::new(conn, seams, backend, parameters, registration);
                     return session.run().await;

@@ -143,7 +143,9 @@ async fn run_router(
     peers: Arc<Peers>,
     directory: Arc<dyn Directory>,
 ) -> Result<()> {
-    let ports = Ports { sql: settings.sql, grpc: settings.bind.clone(), http: settings.http };
+    // A router has no services for other processes.
+    let (sql, grpc, http) = (settings.sql, settings.bind.clone(), settings.http);
+    let ports = Ports { sql, grpc, http, peer: None };
     let listeners = ports.bind().await?;
     let mut config = router::Config::new(settings.node);
     let ScanSettings { count_max, memory_bytes, each_memory_bytes } = settings.scans;

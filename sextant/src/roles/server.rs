@@ -1,4 +1,4 @@
-//! The ports for users: SQL, gRPC and HTTP.
+//! The ports for users: SQL, gRPC and HTTP; and the port for other processes, where a process with ports for users has one.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -29,6 +29,8 @@ pub struct Ports {
     pub grpc: String,
     /// HTTP.
     pub http: String,
+    /// gRPC for other processes; `None` if none may call the services of this one.
+    pub peer: Option<String>,
 }
 
 /// The listening sockets of the ports.
@@ -36,13 +38,14 @@ pub struct Listeners {
     sql: TcpListener,
     grpc: TcpListener,
     http: TcpListener,
+    peer: Option<TcpListener>,
 }
 
 impl Ports {
     /// Free ports of the loopback address.
     pub fn any() -> Self {
         let any = || "127.0.0.1:0".to_owned();
-        Self { sql: any(), grpc: any(), http: any() }
+        Self { sql: any(), grpc: any(), http: any(), peer: None }
     }
 
     /// Binds the ports.
@@ -51,6 +54,10 @@ impl Ports {
             sql: bind(&self.sql, "--sql-port").await?,
             grpc: bind(&self.grpc, "--grpc-port").await?,
             http: bind(&self.http, "--http-port").await?,
+            peer: match &self.peer {
+                Some(address) => Some(bind(address, "--peer-listen").await?),
+                None => None,
+            },
         })
     }
 }
@@ -70,6 +77,7 @@ pub struct ServerParts {
 /// Serves the ports until it is dropped.
 pub struct Server {
     addresses: [SocketAddr; 3],
+    peer_address: Option<SocketAddr>,
     router: Arc<router::Router>,
     /// Number of indexers in this process.
     indexers: usize,
@@ -100,30 +108,39 @@ impl Server {
         let counters = Arc::new(Counters::default());
         let backend = Arc::new(ClusterBackend::new(
             Arc::clone(&router),
-            Arc::clone(&directory),
+            directory,
             env.clone(),
             Arc::clone(&counters),
         ));
         let sql =
             pg::PgServer::new(Arc::clone(&backend) as _, env.clone(), pg::PgConfig::default());
-        let public = grpc::services(backend, peers);
+        let public = grpc::services(Arc::clone(&backend));
         let indexers = indexers.iter().map(Arc::downgrade).collect();
-        let observed = Observed { router: Arc::clone(&router), directory, indexers, counters };
+        let observed = Observed { backend, indexers, counters };
         let http = axum::serve(listeners.http, http::routes(observed));
-        let tasks = vec![
+        let mut tasks = vec![
             env.spawn("sql", async move { sql.serve(listeners.sql).await }),
             env.spawn("grpc", async move {
                 if let Err(error) = public.serve_with_incoming(connections(listeners.grpc)).await {
-                    tracing::error!(%error, "serving gRPC");
+                    tracing::error!(%error, "serving gRPC failed");
                 }
             }),
             env.spawn("http", async move {
                 if let Err(error) = http.await {
-                    tracing::error!(%error, "serving HTTP");
+                    tracing::error!(%error, "serving HTTP failed");
                 }
             }),
         ];
-        Ok(Self { addresses, router, indexers: joining, _tasks: tasks })
+        let peer_address = listeners.peer.as_ref().map(TcpListener::local_addr).transpose()?;
+        if let Some(listener) = listeners.peer {
+            let services = grpc::peer_services(peers);
+            tasks.push(env.spawn("peer", async move {
+                if let Err(error) = services.serve_with_incoming(connections(listener)).await {
+                    tracing::error!(%error, "serving other processes failed");
+                }
+            }));
+        }
+        Ok(Self { addresses, peer_address, router, indexers: joining, _tasks: tasks })
     }
 
     /// Where SQL is served.
@@ -139,6 +156,11 @@ impl Server {
     /// Where HTTP is served.
     pub fn http_address(&self) -> SocketAddr {
         self.addresses[2]
+    }
+
+    /// Where other processes are served, if they are.
+    pub fn peer_address(&self) -> Option<SocketAddr> {
+        self.peer_address
     }
 
     /// Waits until a projector and all indexers of this process (at least one indexer of the cluster) are registered. Only

@@ -15,6 +15,13 @@ use proto::rpc::scan::{Consistency, ScanRequest};
 use router::ScanBatch;
 
 use super::plan::Relation;
+use crate::principal::Principal;
+
+/// Makes the backends of sessions and requests.
+pub trait Backends: Send + Sync + 'static {
+    /// The cluster as a principal uses it.
+    fn for_principal(&self, principal: Principal) -> Arc<dyn Backend>;
+}
 
 /// The cluster as a session uses it. A cancelled statement drops its call at any await; requests that are already sent may
 /// still take effect.

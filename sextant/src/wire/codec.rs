@@ -4,9 +4,6 @@ use bytes::Bytes;
 use proto::{Error, ErrorCode, Result};
 use serde::{Serialize, de::DeserializeOwned};
 
-/// The protocol version of this build. Requests of another version are refused.
-pub(super) const PROTOCOL_VERSION: u32 = 7;
-
 pub(super) fn encode<T: Serialize>(value: &T) -> Result<Bytes> {
     let bytes = postcard::to_stdvec(value).map_err(|error| Error::internal(error.to_string()))?;
     Ok(bytes.into())

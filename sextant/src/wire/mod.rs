@@ -3,7 +3,7 @@
 //! Each service gets a [`PeerDirectory`], the [`proto::rpc::api::Directory`] over the [`Peers`] of its process. A process
 //! registers the services that it runs. Other services are reached at the address in the catalog, over one HTTP/2
 //! connection per address that reconnects by itself. A request is the number of a method (`methods`) and its arguments in
-//! postcard; the reply is the result of the trait's method.
+//! postcard; the reply is the result of the trait's method. Processes agree on a protocol version (`versions`).
 //!
 //! Flow control: a reader grants credit by reading. Without it the transport takes one window (`STREAM_WINDOW_BYTES`) and
 //! a message or two. Then the sender's channel, which is bounded in bytes too, fills up, and the sender waits. The window
@@ -21,6 +21,9 @@ mod methods;
 mod peers;
 mod remote;
 mod server;
+#[cfg(test)]
+mod version_tests;
+mod versions;
 
 pub use connect::{Connect, LOCAL, tcp_connect};
 pub use directory::PeerDirectory;

@@ -7,10 +7,10 @@ use dashmap::DashMap;
 use proto::model::ids::NodeId;
 use proto::rpc::api::{CoordinatorApi, IndexerApi, ProjectorApi};
 use proto::{Error, Result};
-use tonic::transport::Channel;
 
 use super::connect::{Connect, LOCAL};
-use super::remote::Remote;
+use super::remote::{Connection, Remote};
+use super::versions::ProtocolVersions;
 
 /// The services of this process, and the connections to other processes.
 pub struct Peers {
@@ -20,21 +20,33 @@ pub struct Peers {
     local_coordinators: DashMap<NodeId, Arc<dyn CoordinatorApi>>,
     local_projectors: DashMap<NodeId, Arc<dyn ProjectorApi>>,
     local_indexers: DashMap<NodeId, Arc<dyn IndexerApi>>,
-    channels: DashMap<String, Channel>,
+    connections: DashMap<String, Connection>,
     connect: Connect,
+    /// The protocol versions that this process speaks.
+    pub(super) versions: ProtocolVersions,
 }
 
 impl Peers {
     /// Peers with the addresses of the coordinator's members.
     pub fn new(coordinators: Vec<(NodeId, String)>, connect: Connect) -> Arc<Self> {
+        Self::with_versions(coordinators, connect, ProtocolVersions::SPOKEN)
+    }
+
+    /// Peers that speak other protocol versions, for tests.
+    pub(super) fn with_versions(
+        coordinators: Vec<(NodeId, String)>,
+        connect: Connect,
+        versions: ProtocolVersions,
+    ) -> Arc<Self> {
         Arc::new(Self {
             coordinators,
             preferred: AtomicUsize::new(0),
             local_coordinators: DashMap::new(),
             local_projectors: DashMap::new(),
             local_indexers: DashMap::new(),
-            channels: DashMap::new(),
+            connections: DashMap::new(),
             connect,
+            versions,
         })
     }
 
@@ -95,14 +107,16 @@ impl Peers {
     }
 
     pub(super) fn remote(&self, node: NodeId, address: &str) -> Remote {
-        let channel = match self.channels.get(address) {
+        let connection = match self.connections.get(address) {
             _ if address.starts_with(LOCAL) => Err(Error::unavailable("the service is stopped")),
-            Some(channel) => Ok(channel.clone()),
-            None => (self.connect)(address).inspect(|channel| {
-                self.channels.insert(address.to_owned(), channel.clone());
+            Some(connection) => Ok(connection.clone()),
+            None => (self.connect)(address).map(|channel| {
+                let connection = Connection::new(channel, self.versions);
+                self.connections.insert(address.to_owned(), connection.clone());
+                connection
             }),
         };
-        Remote::new(node, address, channel)
+        Remote::new(node, address, connection)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The client of services in other processes, over gRPC.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use async_trait::async_trait;
 use futures::StreamExt;
 use proto::grpc::PeerRequest;
@@ -9,38 +11,56 @@ use proto::{Error, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tonic::transport::Channel;
+use tonic::{Request, Status};
 
-use super::codec::{PROTOCOL_VERSION, decode, encode};
+use super::codec::{decode, encode};
 use super::methods::*;
+use super::versions::ProtocolVersions;
+
+/// A connection to another process, shared by all services there; cheap to clone.
+#[derive(Clone)]
+pub(super) struct Connection {
+    channel: Channel,
+    /// The protocol versions that this process speaks.
+    versions: ProtocolVersions,
+    /// The version in which requests to the other process are written.
+    version: Arc<AtomicU32>,
+}
+
+impl Connection {
+    /// A connection that begins with the newest version.
+    pub fn new(channel: Channel, versions: ProtocolVersions) -> Self {
+        Self { channel, versions, version: Arc::new(AtomicU32::new(versions.newest)) }
+    }
+
+    /// After a refusal: returns the version in which to write the request again, if there is one.
+    fn agree(&self, refused: u32, refusal: &Status) -> Option<u32> {
+        let theirs = ProtocolVersions::from_metadata(refusal.metadata())?;
+        let common = self.versions.common(theirs).filter(|common| *common != refused)?;
+        self.version.store(common, Ordering::Relaxed);
+        Some(common)
+    }
+}
 
 /// A service of any role in another process.
 #[derive(Clone)]
 pub(super) struct Remote {
     node: NodeId,
     address: Arc<str>,
-    client: Result<PeerClient<Channel>>,
+    connection: Result<Connection>,
 }
 
 impl Remote {
     /// The service of a node at an address.
-    pub fn new(node: NodeId, address: &str, channel: Result<Channel>) -> Self {
-        let channel = channel.map_err(|error| error.context(format!("node {node} at {address}")));
-        let client = channel.map(|channel| {
-            PeerClient::new(channel)
-                .max_decoding_message_size(PEER_MESSAGE_BYTES_MAX)
-                .max_encoding_message_size(PEER_MESSAGE_BYTES_MAX)
-        });
-        Self { node, address: address.into(), client }
-    }
-
-    fn request(&self, number: u32, arguments: impl Serialize) -> Result<PeerRequest> {
-        let body = encode(&(number, arguments))?;
-        Ok(PeerRequest { version: PROTOCOL_VERSION, node: self.node.0, body })
+    pub fn new(node: NodeId, address: &str, connection: Result<Connection>) -> Self {
+        let connection =
+            connection.map_err(|error| error.context(format!("node {node} at {address}")));
+        Self { node, address: address.into(), connection }
     }
 
     /// Turns a gRPC status into an error. A message that is too large stays too large; anything else may pass, so the caller
     /// may retry.
-    fn unreachable(&self, status: tonic::Status) -> Error {
+    fn unreachable(&self, status: Status) -> Error {
         let message = format!("node {} at {}: {}", self.node, self.address, status.message());
         match status.code() {
             tonic::Code::OutOfRange | tonic::Code::ResourceExhausted => {
@@ -50,9 +70,39 @@ impl Remote {
         }
     }
 
+    /// Sends a request. A refusal of its protocol version is answered by a second try in a common version, if there is
+    /// one; a refused request did not run.
+    async fn send<R>(
+        &self,
+        body: Bytes,
+        send: impl AsyncFn(PeerClient<Channel>, Request<PeerRequest>) -> std::result::Result<R, Status>,
+    ) -> Result<R> {
+        let connection = self.connection.clone()?;
+        let client = PeerClient::new(connection.channel.clone())
+            .max_decoding_message_size(PEER_MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(PEER_MESSAGE_BYTES_MAX);
+        let request = |version: u32| {
+            let message = PeerRequest { version, node: self.node.0, body: body.clone() };
+            let mut request = Request::new(message);
+            connection.versions.write_to(request.metadata_mut());
+            request
+        };
+        let version = connection.version.load(Ordering::Relaxed);
+        let refusal = match send(client.clone(), request(version)).await {
+            Ok(reply) => return Ok(reply),
+            Err(status) => status,
+        };
+        match connection.agree(version, &refusal) {
+            Some(common) => {
+                send(client, request(common)).await.map_err(|status| self.unreachable(status))
+            }
+            None => Err(self.unreachable(refusal)),
+        }
+    }
+
     async fn call<T: DeserializeOwned>(&self, number: u32, arguments: impl Serialize) -> Result<T> {
-        let request = self.request(number, arguments)?;
-        let reply = self.client.clone()?.call(request).await.map_err(|s| self.unreachable(s))?;
+        let body = encode(&(number, arguments))?;
+        let reply = self.send(body, async |mut client, request| client.call(request).await).await?;
         decode::<Result<T>>(&reply.into_inner().body)?
     }
 
@@ -61,8 +111,9 @@ impl Remote {
         number: u32,
         arguments: impl Serialize,
     ) -> Result<ResultStream<T>> {
-        let request = self.request(number, arguments)?;
-        let replies = self.client.clone()?.open(request).await.map_err(|s| self.unreachable(s))?;
+        let body = encode(&(number, arguments))?;
+        let replies =
+            self.send(body, async |mut client, request| client.open(request).await).await?;
         let mut replies = replies.into_inner();
         let node = self.clone();
         // The first reply says whether the stream was opened.
@@ -137,14 +188,10 @@ mod tests {
             Get(BucketId, Vec<String>),
             Status,
         }
-        let remote = Remote::new(NodeId(1), "", Err(Error::unavailable("nowhere")));
-        let ids = || (BucketId(300), vec!["a".to_owned(), String::new()]);
-        let body = |number, arguments: (BucketId, Vec<String>)| {
-            remote.request(number, arguments).expect("encoded").body
-        };
-        let (bucket, names) = ids();
-        assert_eq!(body(1, ids()), encode(&Call::Get(bucket, names)).expect("encoded"));
-        let status = remote.request(2, ()).expect("encoded").body;
+        let names = || vec!["a".to_owned(), String::new()];
+        let get = encode(&(1u32, (BucketId(300), names()))).expect("encoded");
+        assert_eq!(get, encode(&Call::Get(BucketId(300), names())).expect("encoded"));
+        let status = encode(&(2u32, ())).expect("encoded");
         assert_eq!(status, encode(&Call::Status).expect("encoded"));
     }
 }

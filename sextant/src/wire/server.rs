@@ -10,7 +10,7 @@ use proto::rpc::api::PEER_MESSAGE_BYTES_MAX;
 use serde::Serialize;
 use tonic::{Request, Response, Status};
 
-use super::codec::{PROTOCOL_VERSION, decode, encode, no_method, split_method};
+use super::codec::{decode, encode, no_method, split_method};
 use super::methods::*;
 use super::peers::Peers;
 
@@ -31,16 +31,6 @@ type Replies = std::pin::Pin<Box<dyn Stream<Item = std::result::Result<PeerReply
 fn reply<T: Serialize>(answer: Result<T>) -> Reply {
     let body = encode(&answer).map_err(|error| Status::internal(error.message))?;
     Ok(PeerReply { body })
-}
-
-fn check_version(request: &PeerRequest) -> std::result::Result<(), Status> {
-    if request.version == PROTOCOL_VERSION {
-        return Ok(());
-    }
-    Err(Status::failed_precondition(format!(
-        "the request has protocol version {}, this process has {PROTOCOL_VERSION}: run the same version of sextant everywhere",
-        request.version
-    )))
 }
 
 /// Dispatches the methods of one service.
@@ -166,8 +156,8 @@ impl Peer for PeerEndpoint {
         &self,
         request: Request<PeerRequest>,
     ) -> std::result::Result<Response<PeerReply>, Status> {
-        let request = request.into_inner();
-        check_version(&request)?;
+        let (headers, _, request) = request.into_parts();
+        self.peers.versions.accept(request.version, &headers)?;
         self.answer(NodeId(request.node), &request.body).await.map(undated)
     }
 
@@ -175,8 +165,8 @@ impl Peer for PeerEndpoint {
         &self,
         request: Request<PeerRequest>,
     ) -> std::result::Result<Response<Replies>, Status> {
-        let request = request.into_inner();
-        check_version(&request)?;
+        let (headers, _, request) = request.into_parts();
+        self.peers.versions.accept(request.version, &headers)?;
         let begun = self.begin(NodeId(request.node), &request.body).await;
         let replies = begun
             .unwrap_or_else(|error| Box::pin(stream::once(async move { reply::<()>(Err(error)) })));

@@ -29,7 +29,8 @@ use proto::value::path::Step;
 use proto::{Error, ErrorCode, Result};
 use router::ScanBatch;
 
-use crate::sql::backend::{Backend, BatchSource, EpochPin};
+use crate::principal::Principal;
+use crate::sql::backend::{Backend, Backends, BatchSource, EpochPin};
 use crate::sql::plan::Relation;
 
 /// Maximum of documents with ids that begin with `long` in one read.
@@ -38,7 +39,7 @@ const READ_DOCUMENTS_MAX: usize = 100;
 type Documents = BTreeMap<String, Bytes>;
 
 #[derive(Default)]
-struct Inner {
+struct MemoryState {
     catalog: Catalog,
     documents: BTreeMap<BucketId, Documents>,
     history: BTreeMap<u64, BTreeMap<BucketId, Documents>>,
@@ -49,7 +50,7 @@ struct Inner {
 /// The cluster.
 #[derive(Default)]
 pub(super) struct Memory {
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<MemoryState>>,
     /// Number of batches requested from `endless`.
     pub(super) batches: Arc<AtomicU64>,
     /// Number of times that a scan was parked.
@@ -69,7 +70,7 @@ impl Memory {
     }
 }
 
-struct Pin(Arc<Mutex<Inner>>, Epoch);
+struct Pin(Arc<Mutex<MemoryState>>, Epoch);
 
 impl EpochPin for Pin {
     fn epoch(&self) -> Epoch {
@@ -118,6 +119,20 @@ impl BatchSource for Endless {
 
     fn park(&mut self) {
         self.2.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Gives the cluster in memory to sessions, and notes their principals.
+#[derive(Clone, Default)]
+pub(super) struct MemoryBackends {
+    pub memory: Arc<Memory>,
+    pub principals: Arc<Mutex<Vec<Principal>>>,
+}
+
+impl Backends for MemoryBackends {
+    fn for_principal(&self, principal: Principal) -> Arc<dyn Backend> {
+        self.principals.lock().unwrap().push(principal);
+        Arc::clone(&self.memory) as _
     }
 }
 

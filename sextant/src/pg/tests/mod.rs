@@ -3,31 +3,34 @@
 mod memory;
 mod raw;
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{SinkExt, StreamExt, TryStreamExt};
-use memory::Memory;
+use memory::{Memory, MemoryBackends};
 use proto::env::{Env, Task};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use super::{PgConfig, PgServer};
+use crate::principal::Principal;
 
 struct Cluster {
     memory: Arc<Memory>,
+    principals: Arc<Mutex<Vec<Principal>>>,
     server: PgServer,
     env: Env,
 }
 
 impl Cluster {
     fn new() -> Self {
-        let memory = Arc::new(Memory::default());
+        let backends = MemoryBackends::default();
+        let (memory, principals) = (Arc::clone(&backends.memory), Arc::clone(&backends.principals));
         let env = Env::real();
-        let server = PgServer::new(memory.clone(), env.clone(), PgConfig::default());
-        Self { memory, server, env }
+        let server = PgServer::new(Arc::new(backends), env.clone(), PgConfig::default());
+        Self { memory, principals, server, env }
     }
 
     /// The client's end of a connection.
@@ -91,6 +94,17 @@ async fn simple(client: &Client, sql: &str) -> Vec<String> {
 
 fn state(error: &tokio_postgres::Error) -> String {
     error.code().map(|code| code.code().to_owned()).unwrap_or_else(|| format!("{error:?}"))
+}
+
+#[tokio::test]
+async fn a_session_has_the_backend_of_its_principal() {
+    let cluster = Cluster::new();
+    for sessions in 1..=2 {
+        let (client, _connection) = cluster.client().await;
+        client.simple_query("SELECT 1").await.unwrap();
+        let principals = cluster.principals.lock().unwrap();
+        assert_eq!(*principals, vec![Principal::LocalSuperuser; sessions]);
+    }
 }
 
 #[tokio::test]
