@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 
 use proto::env::{Env, create_dir_durably};
 use proto::model::cut::EpochMark;
-use proto::model::ids::NodeId;
+use proto::model::ids::{Epoch, NodeId};
 use proto::{Error, Result};
 use tokio::sync::Notify;
 
@@ -202,7 +202,7 @@ impl Replay<'_> {
                     (dead.bucket, dead.above, dead.to) == (mark.bucket, mark.epoch, to)
                 };
                 if self.manifest.dead.iter().any(of) {
-                    self.went_back(mark);
+                    self.went_back(mark, to);
                 } else {
                     // A crash came before all indexes were rolled back. Indexes that were built or
                     // have arrived since are not concerned.
@@ -225,13 +225,16 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Notes a rollback that all indexes had finished. If all slices came from other copies, the
-    /// node itself had no epoch of that age, and nothing else in the log says how far the bucket
-    /// is.
-    fn went_back(&self, mark: EpochMark) {
+    /// Applies a rollback that all indexes have in their manifests already. Its record says two things that no manifest
+    /// does: the bucket stands at the rollback point even if the node itself had no epoch that old, since all of its
+    /// slices came from other copies; and the bucket no longer stands in the epochs that the rollback has undone, even if
+    /// an earlier record of the log led there.
+    fn went_back(&self, mark: EpochMark, to: Epoch) {
         let mut buckets = lock(&self.state.buckets);
         let progress = buckets.entry(mark.bucket).or_default();
-        if progress.applied.as_ref().is_none_or(|applied| applied.epoch < mark.epoch) {
+        // A manifest may know a later epoch than this record: one that came after the rollback.
+        let stays = |applied: &EpochMark| applied.epoch == mark.epoch || applied.epoch > to;
+        if !progress.applied.as_ref().is_some_and(stays) {
             progress.durable = mark.epoch;
             progress.logged = Some(mark.clone());
             progress.applied = Some(mark);
