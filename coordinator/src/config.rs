@@ -12,11 +12,11 @@ use crate::raft::RaftConfig;
 pub struct Config {
     /// This member.
     pub node: NodeId,
-    /// All members and their addresses, this one too; the same list on all of them.
+    /// The ids and addresses of all members, this one included. The list is the same on all members.
     pub members: Vec<(NodeId, String)>,
-    /// Where its log is kept; nobody else uses the directory.
+    /// The directory of this member's log. No other process may use it.
     pub dir: PathBuf,
-    /// Stability timestamps come no closer together than this, unless somebody waits.
+    /// The shortest time between two stability timestamps, unless a caller waits for one.
     pub tick_ms: u64,
     /// How slices are moved.
     pub moves: MoveSettings,

@@ -1,25 +1,25 @@
-//! The coordinator: what the cluster has agreed on, and what is decided from it.
+//! The coordinator: the replicated StateContext, and the decisions that its leader makes.
 //!
 //! ```text
 //!  CoordinatorApi ──▶ service ──▶ raft (log on disk, majority) ──▶ replica: StateContext
 //!       ▲   ▲            │                                            │
 //!       │   └─ watch ◀───┼────────────────────────────────────────────┤
 //!       │                ▼                                            ▼
-//!   SYNC, heartbeats ─▶ leader's memory ──▶ plan ──▶ lead: proposes what the plan says
+//!   SYNC, heartbeats ─▶ leader's memory ──▶ plan ──▶ driver: proposes the plan's commands
 //! ```
 //!
 //! | module | what it is | I/O |
 //! |---|---|---|
 //! | `state` | the StateContext and its commands | none |
-//! | `planner` | where slices go | none |
-//! | `leader` | what the leader remembers, and its decisions: next cuts, horizon, builds that are done, moves | none |
-//! | `leader::driver` | the tasks that carry these decisions out | through the seams |
+//! | `planner` | the placement of slices | none |
+//! | `leader` | the leader's memory, and its decisions: next cuts, horizon, finished builds, moves | none |
+//! | `leader::driver` | the tasks that carry out these decisions | through the seams |
 //! | `raft` | the replicated log | in `log_store` and `service` |
 //! | `replica` | a member's copy of the state | none |
-//! | `service` | a member: its tasks, the calls that come in, watches, and who waits for an epoch | through the seams |
+//! | `service` | a member: its tasks, its incoming calls, watches, waiters for an epoch | through the seams |
 //!
-//! Imports run one way: service → leader's driver → leader → state → planner; raft stands beside them, and the
-//! replica joins it to the state.
+//! Imports run one way: service → leader's driver → leader → state → planner. Raft stands beside them; the replica
+//! joins Raft to the state.
 
 mod config;
 mod leader;
@@ -37,7 +37,7 @@ pub use service::Coordinator;
 /// The cores by themselves, for simulations that step them.
 #[cfg(feature = "testing")]
 pub mod testing {
-    pub use crate::leader::{Asked, Check, Leader, Plan};
+    pub use crate::leader::{CopyCheck, HistoryQuery, Leader, Plan};
     pub use crate::raft::core::{Output, RaftCore};
     pub use crate::raft::log_store::LogStore;
     pub use crate::raft::log_write::LogWrite;

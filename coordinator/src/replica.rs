@@ -1,8 +1,8 @@
-//! A member's copy of the StateContext, between the log that changes it and all who read it.
+//! A member's copy of the StateContext: the Raft log changes it, and the services read it.
 //!
-//! The log's task applies; readers take the lock for as long as they copy what they need. A counter
-//! tells of each change, so that nobody polls. A record of the log is a command with the time at which
-//! the leader proposed it, since the state machine has no clock.
+//! The log's task applies commands. Readers hold the lock only while they copy what they need. A counter announces
+//! each change, so that no reader polls. A log record holds a command and the time at which the leader proposed it,
+//! because the state machine has no clock.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -18,10 +18,10 @@ use crate::raft::wire::MESSAGE_BYTES_MAX;
 use crate::state::limits::POSITION_BYTES_IN_ALL_MAX;
 use crate::state::{Effect, StateContext};
 
-/// The version of a record's encoding, its first byte.
+/// The version of a record's encoding: its first byte.
 const RECORD_VERSION: u8 = 2;
 
-// A snapshot fits in a message between members, and some megabytes are left for indexes.
+// A snapshot must fit in one message between members. The rest of the message is for indexes.
 const _: () = assert!(POSITION_BYTES_IN_ALL_MAX < MESSAGE_BYTES_MAX - (8 << 20));
 
 #[derive(Serialize, Deserialize)]
@@ -30,7 +30,7 @@ struct Record {
     request: CommandRequest,
 }
 
-/// A command as a record of the log.
+/// Encodes a command as a log record.
 pub fn encode_record(unix_ms: u64, request: CommandRequest) -> Result<Bytes> {
     postcard::to_extend(&Record { unix_ms, request }, vec![RECORD_VERSION])
         .map(Bytes::from)
@@ -44,7 +44,7 @@ fn decode_record(bytes: &[u8]) -> Result<Record> {
         version => Err(Error::new(
             ErrorCode::Version,
             format!(
-                "a command of version {:?}, this build reads {RECORD_VERSION}",
+                "a command of version {:?}, this build reads version {RECORD_VERSION}",
                 version.map(|v| v.0)
             ),
         )
@@ -52,17 +52,17 @@ fn decode_record(bytes: &[u8]) -> Result<Record> {
     }
 }
 
-/// The copy.
+/// A member's copy of the state.
 pub struct Replica {
-    view: Mutex<View>,
+    view: Mutex<ReplicaView>,
     changes: watch::Sender<u64>,
 }
 
-/// The state, and its picture for the services.
-pub struct View {
+/// The state, and the catalog that is built from it.
+pub struct ReplicaView {
     /// The state.
     pub state: StateContext,
-    /// Its catalog; the same `Arc` until the catalog changes.
+    /// The catalog of this state; the same `Arc` until the catalog changes.
     pub catalog: Arc<Catalog>,
 }
 
@@ -71,15 +71,18 @@ impl Replica {
     pub fn new() -> Arc<Self> {
         let state = StateContext::default();
         let catalog = Arc::new(state.catalog());
-        Arc::new(Self { view: Mutex::new(View { state, catalog }), changes: watch::channel(0).0 })
+        Arc::new(Self {
+            view: Mutex::new(ReplicaView { state, catalog }),
+            changes: watch::channel(0).0,
+        })
     }
 
-    /// The state as it is now; to be held for a moment only.
-    pub fn view(&self) -> MutexGuard<'_, View> {
+    /// Locks the state for reading. Callers hold the lock only for a moment.
+    pub fn view(&self) -> MutexGuard<'_, ReplicaView> {
         self.view.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Wakes at each change.
+    /// A receiver that wakes at each change.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -89,7 +92,7 @@ impl Replica {
     }
 }
 
-/// The state machine that keeps a [`Replica`].
+/// The state machine that maintains a [`Replica`].
 pub struct Machine(pub Arc<Replica>);
 
 impl StateMachine for Machine {
@@ -116,7 +119,7 @@ impl StateMachine for Machine {
     fn restore(&mut self, snapshot: &[u8]) -> Result<()> {
         let state = StateContext::from_bytes(snapshot)?;
         let mut view = self.0.view();
-        *view = View { catalog: Arc::new(state.catalog()), state };
+        *view = ReplicaView { catalog: Arc::new(state.catalog()), state };
         drop(view);
         self.0.changed();
         Ok(())

@@ -1,45 +1,46 @@
-//! Settings of a projector; plain data. What it works with is handed to `Service::start`.
+//! Settings of a projector: plain data. `Service::start` receives the components.
 
 use proto::model::node::NodeInfo;
 
-/// How a projector is set up.
+/// The settings of a projector.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Itself, as it registers.
+    /// The projector's own registration.
     pub node: NodeInfo,
-    /// The longest document.
+    /// The size limit of a document.
     pub document_bytes_max: usize,
-    /// Documents that writers may have waiting for the log, all together.
+    /// The limit of waiting writes, in bytes of documents.
     pub write_queue_bytes_max: usize,
-    /// Mutations of a bucket that no stability timestamp covers yet, in bytes; writers wait above it.
+    /// The limit of a bucket's mutations that no stability timestamp covers yet, in bytes. Writers wait above it.
     pub unpublished_bytes_max: usize,
-    /// The newest mutations of a bucket that are kept in memory for its streams.
+    /// The size of a bucket's head: the newest mutations, kept in memory for its streams.
     pub head_bytes_max: usize,
-    /// What is kept of a bucket's change log, in bytes of its entries; the oldest go above it.
+    /// The size of a bucket's change log, in bytes of its entries. The oldest entries are purged above it.
     pub log_bytes_max: u64,
-    /// Messages of a stream that wait for their reader, in bytes; one that is longer waits alone.
+    /// The limit of a stream's messages that wait for their reader, in bytes. A longer message waits alone.
     pub stream_bytes_max: usize,
-    /// How far a stream runs ahead of the newest stability timestamp that it has sent.
+    /// How far a stream may run ahead of the newest stability timestamp that it has sent, in bytes.
     pub frames_ahead_bytes_max: usize,
 }
 
 impl Config {
-    /// The usual settings.
+    /// The default settings.
     pub fn new(node: NodeInfo) -> Self {
         Self {
             node,
             document_bytes_max: proto::value::DOCUMENT_BYTES_MAX,
-            // A dozen groups: enough to keep the log busy, little beside the store's own caches.
+            // A dozen groups: enough to keep the log busy, and small compared to the store's own caches.
             write_queue_bytes_max: 64 << 20,
-            // Seconds of bulk load without a leading coordinator, and no more than an indexer can gather for one epoch.
+            // Seconds of bulk load without a leading coordinator, and no more than an indexer can collect for one
+            // epoch.
             unpublished_bytes_max: 128 << 20,
-            // A second of bulk load, so that a stream which stalls for a moment stays with the head.
+            // A second of bulk load, so that a stream that stalls for a moment stays with the head.
             head_bytes_max: 64 << 20,
-            // Minutes of bulk load, days of light use: for so long a copy that was away goes on from where it was.
+            // Minutes of bulk load or days of light use. A copy that was away for less continues where it was.
             log_bytes_max: 1 << 30,
-            // Two messages of full length: one on its way, one ready.
+            // Two messages of full length: one in flight, one ready.
             stream_bytes_max: 8 << 20,
-            // A tick of 20 ms at full speed is below 1 MiB; this rides out a stalled promotion or two.
+            // A tick of 20 ms at full speed is below 1 MiB, so a stream survives a stalled promotion or two.
             frames_ahead_bytes_max: 8 << 20,
         }
     }

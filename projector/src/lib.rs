@@ -1,6 +1,6 @@
-//! The projector: keeps the documents of embedded and pushed buckets, evaluates the expressions of
-//! indexes over them, and streams the resulting key-versions to indexers. It never knows where an index
-//! lives: the router, inward, tells it which node gets what.
+//! The projector stores the documents of embedded and pushed buckets, evaluates the expressions of indexes over them,
+//! and streams the resulting key-versions to indexers. It does not know where an index lives: the router's inward
+//! side decides what each node receives.
 //!
 //! ```text
 //!  write, push ─▶ check ─▶ writer (numbers, group commit) ─▶ DocumentStore
@@ -9,10 +9,21 @@
 //!                          Bucket (durable cut, head, timestamps) ◀─ follow (catalog, epochs)
 //!                             │                          └─▶ follow (SYNC) ─▶ coordinator
 //!                             ▼
-//!                   stream, backfill ─▶ document_keys ─▶ indexers
+//!                   stream, backfill ─▶ keys ─▶ indexers
 //!
-//!  purge (keeps change logs within their bound) ─▶ DocumentStore
+//!  purge (bounds the change logs) ─▶ DocumentStore
 //! ```
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `source` | buckets, their writer, and the document store; `embedded` and `push` have what differs between the two kinds |
+//! | `keys` | from documents to entries |
+//! | `feed` | the streams to the indexers |
+//! | `projector` | the state that calls and tasks share |
+//! | `follow`, `hand_over`, `purge` | the tasks |
+//! | `service` | starts the tasks, and answers the calls |
+//!
+//! A module imports only modules above it in this table.
 
 mod config;
 mod feed;
@@ -29,7 +40,7 @@ pub use projector::Projector;
 pub use service::Service;
 pub use source::{DocumentStore, FjallStore};
 
-/// The store in memory and what is in a store, for tests.
+/// The store in memory and the types of its contents, for tests.
 #[cfg(feature = "testing")]
 pub mod testing {
     pub use crate::source::{BucketRecord, DocumentStore, MemoryStore, Mutation, StoredDocument};

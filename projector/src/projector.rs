@@ -1,4 +1,4 @@
-//! What the calls and the tasks of a projector work on.
+//! The state that the calls and the tasks of a projector share.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -19,10 +19,10 @@ use crate::source::DocumentStore;
 use crate::source::bucket::Bucket;
 use crate::source::writer::{Job, Work, Writer};
 
-/// How long a call waits for a bucket or an index that the coordinator has made a moment ago.
+/// How long a call waits for a bucket or an index that was created a moment ago.
 const CATALOG_WAIT: Duration = Duration::from_secs(2);
 
-/// What the calls and the tasks of a projector work on.
+/// The state that the calls and the tasks of a projector share.
 pub struct Projector {
     pub(crate) config: Config,
     pub(crate) env: Env,
@@ -30,20 +30,20 @@ pub struct Projector {
     pub(crate) streams: Arc<StreamContext>,
     pub(crate) catalog: watch::Sender<Option<Arc<Catalog>>>,
     pub(crate) gate: Arc<Mutex<()>>,
-    pub(crate) moved: Arc<Moved>,
+    pub(crate) changed_buckets: Arc<ChangedBuckets>,
     pub(crate) buckets: Mutex<BTreeMap<BucketId, Arc<Bucket>>>,
     pub(crate) jobs: Sender<Job>,
     pub(crate) write_budget: Budget,
 }
 
-/// The buckets that have moved on since they were last asked for.
+/// The buckets that have changed since the last look.
 #[derive(Default)]
-pub(crate) struct Moved {
+pub(crate) struct ChangedBuckets {
     buckets: Mutex<BTreeSet<BucketId>>,
     some: Notify,
 }
 
-impl Moved {
+impl ChangedBuckets {
     pub(crate) fn add(&self, bucket: BucketId) {
         self.buckets.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(bucket);
         self.some.notify_one();
@@ -78,7 +78,7 @@ impl Projector {
     pub(crate) fn add(&self, bucket: Bucket) {
         let id = bucket.info.id;
         self.buckets().insert(id, Arc::new(bucket));
-        self.moved.add(id);
+        self.changed_buckets.add(id);
     }
 
     pub(crate) fn remove(&self, bucket: BucketId) {
@@ -87,7 +87,7 @@ impl Projector {
         }
     }
 
-    /// Waits a little until the catalog shows something that its user has seen already.
+    /// Waits a little until the catalog shows what the caller expects.
     pub(crate) async fn wait_for<T>(
         &self,
         look: impl Fn(Option<&Catalog>) -> Option<T> + Send,
@@ -112,21 +112,21 @@ impl Projector {
             return Ok(found);
         }
         let missing = || {
-            Error::new(ErrorCode::Unknown, format!("this projector keeps no bucket {bucket}"))
-                .with_hint("it was dropped, or another projector keeps it")
+            Error::new(ErrorCode::Unknown, format!("this projector does not have bucket {bucket}"))
+                .with_hint("the bucket was dropped, or another projector owns it")
         };
         self.wait_for(|_| self.find(bucket), missing).await
     }
 
-    /// Has the writer do something between two groups.
-    pub(crate) async fn alone<T: Send + 'static>(
+    /// Runs `work` in the writer, between two groups.
+    pub(crate) async fn exclusively<T: Send + 'static>(
         &self,
         bucket: Arc<Bucket>,
         work: impl FnOnce(&Writer, &Bucket) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         self.queue(bucket, 0, |reply| {
-            Work::Alone(Box::new(move |writer, bucket| {
-                // Whoever asked may have gone; what was done stands all the same.
+            Work::Exclusive(Box::new(move |writer, bucket| {
+                // The caller may be gone; the work stands all the same.
                 let _gone = reply.send(work(writer, bucket));
             }))
         })
@@ -141,7 +141,7 @@ impl Projector {
     ) -> Result<T> {
         let room = self.write_budget.reserve(bytes).await;
         let (reply, answer) = oneshot::channel();
-        let ending = || Error::unavailable("the projector is ending");
+        let ending = || Error::unavailable("the projector is stopping");
         let job = Job { bucket, bytes, work: work(reply), room };
         self.jobs.send(job).await.map_err(|_| ending())?;
         answer.await.map_err(|_| ending())?

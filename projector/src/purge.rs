@@ -1,13 +1,13 @@
-//! Keeps the change logs within their bound: a log serves copies that were away for a while, and those that were
-//! away for longer are resynced from a snapshot, whatever the log has.
+//! Bounds the change logs. A log serves copies that were away for a while; copies that were away for longer are
+//! resynced from a snapshot.
 //!
-//! Now and then each bucket's log is measured. One that is above its bound is purged down to a low mark, so that
-//! there is some way to go until the next time. What goes is the oldest: everything before the cut of a stability
-//! timestamp, as a copy stands at one and needs all vbuckets from there. After a restart no timestamp may be known
-//! that is old enough; then each vbucket gives the same share of its bytes.
+//! Each bucket's log is measured regularly. A log above its limit is purged down to a low mark, so that the next
+//! purge is some time away. The oldest entries go: everything before the cut of a stability timestamp, because a copy
+//! stands at a timestamp and needs all vbuckets from there. After a restart, no known timestamp may be old enough.
+//! Then each vbucket gives up the same share of its bytes.
 //!
-//! Entries go in small batches, off the async threads, and the writer commits its groups between them. A stream that
-//! still reads what goes finds that out by itself (`crate::feed`).
+//! Entries are removed in small batches, off the async threads, and the writer commits its groups between them. A
+//! stream that still reads purged entries notices by itself (`crate::feed`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,18 +20,18 @@ use crate::projector::Projector;
 use crate::source::bucket::Bucket;
 use crate::source::{DocumentStore, LogExtent};
 
-/// How often logs are measured: at full load a few per cent of the bound come in between.
+/// The interval of measurements. At full load a few per cent of the limit are written in between.
 const LOOK: Duration = Duration::from_secs(1);
-/// Entries that are removed in one batch: a millisecond of work.
+/// Entries that one batch removes: a millisecond of work.
 const STEP_ENTRIES: u64 = 2048;
 
-/// Down to which size a log is purged that has grown beyond its bound.
+/// The size down to which a log over its limit is purged.
 fn low_mark(bytes_max: u64) -> u64 {
     bytes_max / 8 * 7
 }
 
-/// Purges what is over the bound, until the task is dropped; what it had begun is whole, batch by batch.
-pub(crate) async fn keep_bounded(projector: Arc<Projector>) {
+/// Purges logs over their limit. Runs until cancelled; each removed batch is complete.
+pub(crate) async fn purge_logs(projector: Arc<Projector>) {
     loop {
         tokio::time::sleep(LOOK).await;
         for bucket in projector.bucket_ids() {
@@ -39,13 +39,13 @@ pub(crate) async fn keep_bounded(projector: Arc<Projector>) {
             if let Err(error) = bound(&projector, &bucket).await
                 && !bucket.is_removed()
             {
-                tracing::warn!(bucket = %bucket.info.name, %error, "purging a change log");
+                tracing::warn!(bucket = %bucket.info.name, %error, "a purge of a change log failed");
             }
         }
     }
 }
 
-/// The ends of what goes of some vbuckets' logs, in one batch.
+/// For some vbuckets, the last entry to remove in one batch.
 type Step = Vec<(VbucketId, Seqno)>;
 
 async fn bound(projector: &Projector, bucket: &Arc<Bucket>) -> Result<()> {
@@ -62,7 +62,7 @@ async fn bound(projector: &Projector, bucket: &Arc<Bucket>) -> Result<()> {
     Ok(())
 }
 
-/// What goes of a bucket's log, if it is over its bound.
+/// Plans what to purge if a bucket's log is over its limit.
 fn plan(store: &dyn DocumentStore, bucket: &Bucket, bytes_max: u64) -> Result<Vec<Step>> {
     let extents = store.extents(bucket.info.id)?;
     if extents.iter().map(LogExtent::bytes).sum::<u64>() <= bytes_max {
@@ -73,7 +73,7 @@ fn plan(store: &dyn DocumentStore, bucket: &Bucket, bytes_max: u64) -> Result<Ve
     Ok(steps(&extents, &points))
 }
 
-/// Up to where each vbucket's log goes, so that `keep` bytes stay together, or a little less.
+/// Chooses the last entry to remove in each vbucket, so that about `keep` bytes stay, or a little less.
 fn choose(
     store: &dyn DocumentStore,
     bucket: BucketId,
@@ -83,13 +83,13 @@ fn choose(
 ) -> Result<Vec<Seqno>> {
     let kept_behind = |cut: &Cut| -> Result<u64> {
         let kept = extents.iter().zip(cut.iter()).map(|(extent, (vbucket, position))| {
-            // A log that grows meanwhile may end later than its extent says.
+            // The log grows meanwhile and may end after its extent.
             let to = store.log_bytes_to(bucket, vbucket, position.seqno)?;
             Ok(extent.bytes_end.saturating_sub(to))
         });
         kept.sum()
     };
-    // The oldest timestamp behind which there is no more than may stay.
+    // Find the oldest timestamp behind which at most `keep` bytes remain.
     let (mut low, mut high) = (0, cuts.len());
     while low < high {
         let middle = low.midpoint(high);
@@ -113,7 +113,7 @@ fn choose(
     extents.iter().zip(0..).map(share).collect()
 }
 
-/// The first seqno up to which a log has so many bytes.
+/// Returns the first seqno up to which a log has the given number of bytes.
 fn first_with(extent: &LogExtent, bytes: u64, log: impl Fn(Seqno) -> Result<u64>) -> Result<Seqno> {
     let (mut low, mut high) = (extent.purged.0, extent.end.0);
     while low < high {
@@ -126,7 +126,7 @@ fn first_with(extent: &LogExtent, bytes: u64, log: impl Fn(Seqno) -> Result<u64>
     Ok(Seqno(low))
 }
 
-/// The same as batches of a bounded number of entries, the oldest of each vbucket first.
+/// Splits the removal into batches of bounded size, the oldest entries of each vbucket first.
 fn steps(extents: &[LogExtent], points: &[Seqno]) -> Vec<Step> {
     let mut steps = vec![Vec::new()];
     let mut room = STEP_ENTRIES;
@@ -161,19 +161,19 @@ mod tests {
     use proto::rpc::mutation::MutationKind;
 
     use super::*;
-    use crate::source::ownership::Keeping;
+    use crate::source::ownership::Ownership;
     use crate::source::{Batch, BucketChanges, BucketRecord, MemoryStore, Mutation};
 
     const BUCKET: BucketId = BucketId(1);
 
-    /// Vbucket 0 has old entries alone, vbucket 1 has as many, later; 100 bytes each.
+    /// Vbucket 0 has only old entries; vbucket 1 has as many, all later. Each entry has 100 bytes.
     fn world() -> (MemoryStore, Bucket) {
         let info = BucketInfo::new(BUCKET, "b", 2, SourceKind::Embedded, NodeId(1));
-        let keeping = Keeping { kept: VbucketSet::all(2), ..Keeping::default() };
+        let ownership = Ownership { owned: VbucketSet::all(2), ..Ownership::default() };
         let record = BucketRecord {
             info,
             branches: vec![vec![(Vbuuid(1), 0)]; 2],
-            keeping,
+            ownership,
             given_up: Default::default(),
         };
         let store = MemoryStore::default();
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_purged_at_the_oldest_timestamp_that_leaves_no_more_than_the_low_mark() {
+    fn a_log_is_purged_at_the_oldest_timestamp_that_reaches_the_low_mark() {
         let (store, bucket) = world();
         for (epoch, seqnos) in
             [(1, [500, 0]), (2, [1000, 200]), (3, [1000, 300]), (4, [1000, 1000])]
@@ -221,12 +221,13 @@ mod tests {
             bucket.add_epoch(mark(epoch, seqnos));
         }
         assert_eq!(purge(&store, &bucket, 200_000), [0, 0], "it is within its bound");
-        // Seven eighths are 78,750 bytes: 800 entries are more, 700 are less; the last entry of a log stays.
+        // Seven eighths of the limit are 78,750 bytes: 800 entries are more, 700 are less. The last entry of a log
+        // stays.
         assert_eq!(purge(&store, &bucket, 90_000), [999, 300]);
     }
 
     #[test]
-    fn without_a_timestamp_that_is_old_enough_each_vbucket_gives_its_share() {
+    fn without_an_old_timestamp_each_vbucket_gives_up_the_same_share() {
         let (store, bucket) = world();
         bucket.add_epoch(mark(9, [1000, 990]));
         assert_eq!(purge(&store, &bucket, 160_000), [300, 300]);

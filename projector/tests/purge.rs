@@ -1,4 +1,4 @@
-//! Streams over a log that is purged.
+//! Streams over a purged log.
 
 #[allow(dead_code, reason = "each test of the service uses a part of it")]
 mod common;
@@ -23,14 +23,14 @@ async fn world_with_documents(count: u64, change: impl FnOnce(&mut projector::Co
     world
 }
 
-/// Purges each log up to a place.
+/// Purges each log up to a position.
 fn purge(world: &World, to: &Cut) {
     let to: Vec<(VbucketId, Seqno)> = to.iter().map(|(v, position)| (v, position.seqno)).collect();
     world.store.purge(BUCKET, &to).expect("purged");
 }
 
 #[tokio::test]
-async fn a_stream_from_before_the_purge_point_says_so_and_one_from_behind_it_goes_on() {
+async fn a_stream_from_before_the_purge_point_fails_and_a_later_one_continues() {
     let world = world_with_documents(50, |_| {}).await;
     let middle = world.projector().positions(BUCKET).await.expect("positions");
     for n in 0..50 {
@@ -51,7 +51,7 @@ async fn a_stream_from_before_the_purge_point_says_so_and_one_from_behind_it_goe
 }
 
 #[tokio::test]
-async fn a_stream_that_reads_what_is_purged_says_so() {
+async fn a_stream_that_reads_purged_entries_ends_with_an_error() {
     let world = world_with_documents(1_000, |config| {
         (config.head_bytes_max, config.stream_bytes_max) = (2_000, 1);
     })
@@ -71,7 +71,7 @@ async fn a_stream_that_reads_what_is_purged_says_so() {
 }
 
 #[tokio::test]
-async fn a_projector_keeps_its_logs_within_their_bound() {
+async fn a_projector_bounds_its_change_logs() {
     let world = world_with_documents(500, |config| config.log_bytes_max = 8_000).await;
     let bounded = async {
         loop {
@@ -88,7 +88,7 @@ async fn a_projector_keeps_its_logs_within_their_bound() {
 }
 
 #[tokio::test]
-async fn a_producer_can_go_back_as_far_as_the_log_is_kept_or_to_the_beginning() {
+async fn a_producer_can_go_back_within_the_log_or_to_the_beginning() {
     let world = world_with_documents(0, |_| {}).await;
     let vbucket = vbucket_of("a", VBUCKETS);
     let pushed = |vbuuid: u64, seqno: u64| PushMutation {

@@ -1,4 +1,4 @@
-//! The projector as its callers see it.
+//! The projector's service interface.
 
 mod common;
 #[path = "service/hand_over.rs"]

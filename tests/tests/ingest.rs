@@ -213,7 +213,7 @@ async fn pushed_mutations_are_kept_in_the_order_of_their_numbers() {
         (bad(|m| m.vbucket = (m.vbucket + 1) % 4), Code::InvalidArgument, "belongs to vbucket"),
         (bad(|m| m.vbucket = 70_000), Code::InvalidArgument, "vbucket 70000"),
         (bad(|m| m.seqno += 1), Code::FailedPrecondition, "gap"),
-        (bad(|m| m.seqno -= 1), Code::FailedPrecondition, "is here already"),
+        (bad(|m| m.seqno -= 1), Code::FailedPrecondition, "is stored already"),
         (bad(|m| m.vbuuid += 9), Code::FailedPrecondition, "branch"),
     ] {
         let replies = push(&channel, vec![vec![mutation], vec![good.clone()]]).await;

@@ -133,9 +133,9 @@ async fn a_producer_that_fails_over_says_where_its_new_branch_begins() {
     let too_far = push(&[(8, 9)], vec![]).await;
     grpc::refused(too_far, Code::FailedPrecondition, "22023", "ends at 3");
     let known = push(&[(7, 1)], vec![]).await;
-    grpc::refused(known, Code::InvalidArgument, "22023", "no new branch");
+    grpc::refused(known, Code::InvalidArgument, "22023", "is not new");
     let twice = push(&[(8, 2), (9, 3)], vec![]).await;
-    grpc::refused(twice, Code::InvalidArgument, "22023", "named twice");
+    grpc::refused(twice, Code::InvalidArgument, "22023", "names the vbucket twice");
     let next = vec![mutation(8, 3, "c", 5)];
     push(&[(8, 2)], next).await.expect("durable");
     assert_eq!(indexed(&client).await, rows(&[("a", "1"), ("b", "2"), ("c", "5")]));

@@ -1,4 +1,5 @@
-//! Which moves begin: in the order of their numbers, as many at a time as their ends, and the cluster, bear.
+//! Chooses the moves that may begin: in the order of their ids, as many at a time as the two ends and the cluster can
+//! take.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +11,7 @@ use proto::model::topology::TopologyProvider;
 use super::heartbeats::Heartbeats;
 use super::move_settings::MoveSettings;
 
-/// The moves that are not `start` and not `done`, counted.
+/// Counts the moves that have begun and are not `done`.
 #[derive(Default)]
 struct Busy {
     sources: BTreeMap<NodeId, usize>,
@@ -18,7 +19,7 @@ struct Busy {
     all: usize,
 }
 
-/// The moves whose turn it is.
+/// Returns the moves that may begin now.
 pub(super) fn admitted(
     moves: &[(&IndexInfo, &SliceMove)],
     heartbeats: &Heartbeats,
@@ -31,7 +32,7 @@ pub(super) fn admitted(
         let source = source_of(info, m, heartbeats, now_ms);
         match m.stage {
             MoveStage::Start => waiting.push((m.id, source, m.to)),
-            // One whose source died waits for it and takes nobody's place meanwhile.
+            // A move without a live source waits for one and takes no other move's place meanwhile.
             MoveStage::Pending | MoveStage::Catchup if source.is_none() => {}
             MoveStage::Pending | MoveStage::Catchup => busy.add(source, m.to),
             MoveStage::Done => {}
@@ -40,7 +41,7 @@ pub(super) fn admitted(
     waiting.sort_unstable_by_key(|(id, ..)| *id);
     let mut admitted = BTreeSet::new();
     for (id, source, target) in waiting {
-        let lives = target.is_some_and(|target| heartbeats.lives(target, now_ms));
+        let lives = target.is_some_and(|target| heartbeats.is_alive(target, now_ms));
         if lives && source.is_some() && busy.has_room(source, target, settings) {
             busy.add(source, target);
             admitted.insert(id);
@@ -49,7 +50,7 @@ pub(super) fn admitted(
     admitted
 }
 
-/// A living copy that the topology names: the one that goes, if it lives.
+/// A live copy that the topology names. The copy that will be removed comes first.
 pub(super) fn source_of(
     info: &IndexInfo,
     m: &SliceMove,
@@ -58,7 +59,7 @@ pub(super) fn source_of(
 ) -> Option<NodeId> {
     let copies = info.topology.replicas(m.slice);
     let goes = copies.iter().filter(|node| Some(**node) == m.from);
-    goes.chain(copies).copied().find(|node| heartbeats.lives(*node, now_ms))
+    goes.chain(copies).copied().find(|node| heartbeats.is_alive(*node, now_ms))
 }
 
 impl Busy {

@@ -1,19 +1,19 @@
-//! The beginning of a term (seed 003, "Index-Coordinator bootstrap"): what a new leader must hear before it is
+//! The beginning of a term (seed 003, "Index-Coordinator bootstrap"): what a new leader must know before it is
 //! *active*.
 //!
 //! | handshake | what it gives |
 //! |---|---|
-//! | with the replicas | the newest StateContext: Raft elects nobody who lacks a committed entry |
+//! | with the replicas | the newest StateContext: Raft elects no member that lacks a committed entry |
 //! | with each indexer | its slices, which are compared with the topology ([`differences`]), and its high watermarks |
 //! | with each bucket's projector | the failover logs, which are compared with the last epoch's cut ([`super::sources`]) |
 //!
-//! A node that says nothing for `SILENT_MS_MAX` is not waited for. Until then commands that change the
-//! membership wait; DDL and promotions do not, since they need nobody's word. The *restart timestamp* of a
-//! bucket is the lowest high watermark of its indexers: where its source must be able to begin. Streams are
-//! asked for by the indexers themselves, each from its own watermark, so nothing is restarted by it.
+//! The leader does not wait for a node that is silent for `SILENT_MS_MAX`. Commands that change the membership wait
+//! until the leader is active. DDL and promotions do not wait, because they depend on no node's report. The *restart
+//! timestamp* of a bucket is the lowest high watermark of its indexers: the position from which its source must be
+//! able to start. It restarts nothing, because each indexer asks for its stream from its own watermark.
 //!
-//! What differs is repaired by the node that it is about: slices that the catalog does not have there are
-//! dropped, slices that it has and the node has not are built.
+//! Each node repairs its own differences: it drops slices that the catalog does not assign to it, and builds assigned
+//! slices that it lacks.
 
 use std::collections::BTreeMap;
 
@@ -28,56 +28,56 @@ use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use super::sources::Sources;
 use crate::state::StateContext;
 
-/// Is a command one that changes who is of the cluster?
+/// True if the command adds a node to the cluster, removes one, or drains one.
 pub fn changes_membership(state: &StateContext, command: &Command) -> bool {
     match command {
-        // One that comes back elsewhere is whom the leader waits for.
+        // A known node that returns under another address does not wait: the leader waits for its report.
         Command::RegisterNode(node) => state.node(node.id).is_none(),
         Command::RemoveNode { .. } | Command::DrainNode { .. } => true,
         _ => false,
     }
 }
 
-/// Has the leader heard of everybody whom it waits for?
-pub(super) fn is_over(
+/// True if all nodes and sources that the leader waits for have reported.
+pub(super) fn is_complete(
     state: &StateContext,
     heartbeats: &Heartbeats,
     sources: &Sources,
     now_ms: u64,
 ) -> bool {
-    heartbeats.leads_ms(now_ms) >= SILENT_MS_MAX
-        || (indexers_are_heard(state, heartbeats) && sources.are_heard(state))
+    heartbeats.term_ms(now_ms) >= SILENT_MS_MAX
+        || (all_indexers_reported(state, heartbeats) && sources.all_compared(state))
 }
 
-fn indexers_are_heard(state: &StateContext, heartbeats: &Heartbeats) -> bool {
+fn all_indexers_reported(state: &StateContext, heartbeats: &Heartbeats) -> bool {
     let mut indexers = state.nodes().filter(|node| node.role == Role::Indexer);
     indexers.all(|node| heartbeats.nodes.contains_key(&node.id))
 }
 
-pub(super) fn tell_what_it_found(state: &StateContext, heartbeats: &Heartbeats) {
+pub(super) fn log_findings(state: &StateContext, heartbeats: &Heartbeats) {
     for difference in differences(state, heartbeats) {
-        tracing::info!(%difference, "an indexer and the topology differ");
+        tracing::info!(%difference, "the slices of an indexer differ from the topology");
     }
     for (bucket, cut) in restart_timestamps(state, heartbeats) {
         let mutations: u64 = cut.iter().map(|(_, position)| position.seqno.0).sum();
-        tracing::debug!(%bucket, mutations, "the restart timestamp");
+        tracing::debug!(%bucket, mutations, "restart timestamp");
     }
 }
 
-/// For each bucket with indexers that were heard of, the lowest high watermark of each vbucket.
+/// Returns for each bucket with reporting indexers the lowest high watermark of each vbucket.
 pub(super) fn restart_timestamps(
     state: &StateContext,
     heartbeats: &Heartbeats,
 ) -> Vec<(BucketId, Cut)> {
     let lowest = |bucket: BucketId, vbuckets: u16| {
-        let of_bucket = heartbeats.nodes.values().flat_map(|heard| &heard.heartbeat.buckets);
-        let heard: Vec<&Cut> = of_bucket
+        let of_bucket = heartbeats.nodes.values().flat_map(|last| &last.heartbeat.buckets);
+        let reported: Vec<&Cut> = of_bucket
             .filter(|progress| progress.bucket == bucket)
             .map(|progress| &progress.high_watermark)
             .filter(|cut| cut.vbuckets() == vbuckets)
             .collect();
         let lowest = |vbucket: u16| {
-            let at = heard.iter().map(|cut| cut.get(VbucketId(vbucket)));
+            let at = reported.iter().map(|cut| cut.get(VbucketId(vbucket)));
             at.min_by_key(|position: &Position| position.seqno)
         };
         let positions: Option<Vec<Position>> = (0..vbuckets).map(lowest).collect();
@@ -86,13 +86,12 @@ pub(super) fn restart_timestamps(
     state.buckets().filter_map(|(id, bucket)| lowest(id, bucket.info.vbuckets)).collect()
 }
 
-/// Where what the indexers have told of their slices is not what the topology has on them, in words. A node
-/// of which nothing was heard is not judged.
+/// Describes where the reported slices differ from the topology. Nodes that have not reported are skipped.
 pub(super) fn differences(state: &StateContext, heartbeats: &Heartbeats) -> Vec<String> {
     let mut found = Vec::new();
     let has = |node: NodeId| -> Option<BTreeMap<SliceId, &SliceProgress>> {
-        let heard = heartbeats.nodes.get(&node)?;
-        Some(heard.heartbeat.slices.iter().map(|told| (told.slice, told)).collect())
+        let last = heartbeats.nodes.get(&node)?;
+        Some(last.heartbeat.slices.iter().map(|told| (told.slice, told)).collect())
     };
     for node in state.nodes().filter(|node| node.role == Role::Indexer) {
         let Some(mut slices) = has(node.id) else { continue };
@@ -104,12 +103,12 @@ pub(super) fn differences(state: &StateContext, heartbeats: &Heartbeats) -> Vec<
                 let there = told.is_some();
                 let serves = index.state == IndexState::Maintenance;
                 if let Some(from) = told.filter(|_| serves).and_then(built_from) {
-                    let what = format!("node {} builds slice {slice} of {name:?}", node.id);
-                    found.push(format!("{what} anew, from {from}"));
+                    let what = format!("node {} rebuilds slice {slice} of {name:?}", node.id);
+                    found.push(format!("{what} from {from}"));
                 }
                 if there && !index.may_keep(node.id, slice) {
                     found.push(format!(
-                        "node {} has slice {slice} of {name:?}, which is not its own",
+                        "node {} has slice {slice} of {name:?}, which is not assigned to it",
                         node.id
                     ));
                 }
@@ -120,12 +119,12 @@ pub(super) fn differences(state: &StateContext, heartbeats: &Heartbeats) -> Vec<
         }
         let unknown = slices.into_keys();
         found
-            .extend(unknown.map(|slice| format!("node {} has {slice}, which is unknown", node.id)));
+            .extend(unknown.map(|slice| format!("node {} has the unknown slice {slice}", node.id)));
     }
     found
 }
 
-/// What a slice is built from that is not readable.
+/// Describes what an unreadable slice is built from.
 fn built_from(told: &SliceProgress) -> Option<String> {
     match (told.floor, told.copied_from) {
         (Some(_), _) => None,

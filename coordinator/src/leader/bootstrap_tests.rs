@@ -1,4 +1,4 @@
-//! What a new leader waits for, and what it finds.
+//! The bootstrap of a term: when a leader is active, and which differences it finds.
 
 use proto::model::history::{FailoverLogs, SourceHistory};
 use proto::model::homes::VbucketSet;
@@ -36,7 +36,7 @@ fn says(leader: &mut Leader, node: u64, slices: &[u16], seqnos: [u64; 2]) {
         leases: vec![],
         scans: None,
     };
-    leader.hear(heartbeat, 10);
+    leader.record_heartbeat(heartbeat, 10);
 }
 
 fn history() -> SourceHistory {
@@ -45,13 +45,13 @@ fn history() -> SourceHistory {
 }
 
 #[test]
-fn a_leader_is_active_when_it_has_heard_of_all_or_has_waited_long_enough() {
+fn a_leader_is_active_after_all_reports_or_after_a_timeout() {
     let state = serving(0);
     let new = || Leader::new(1, 0, 20, MoveSettings::default());
     let mut leader = new();
     [20, 21, 22].into_iter().for_each(|node| says(&mut leader, node, &[], [0, 0]));
-    let asked = leader.asking();
-    leader.enquired(&state, BucketId(1), asked, history()).unwrap();
+    let asked = leader.begin_query();
+    leader.record_history(&state, BucketId(1), asked, history()).unwrap();
     leader.plan(&state, 15);
     assert!(!leader.is_active(&state, 20), "node 23 has said nothing");
     says(&mut leader, 23, &[], [0, 0]);
@@ -64,7 +64,7 @@ fn a_leader_is_active_when_it_has_heard_of_all_or_has_waited_long_enough() {
 }
 
 #[test]
-fn only_what_changes_the_membership_waits() {
+fn only_changes_of_the_membership_wait() {
     let state = serving(0);
     let known = (**state.node(NodeId(20)).unwrap()).clone();
     assert!(!changes_membership(&state, &Command::RegisterNode(known.clone())));
@@ -76,7 +76,7 @@ fn only_what_changes_the_membership_waits() {
 }
 
 #[test]
-fn differences_are_said_and_the_restart_timestamp_is_the_lowest_high_watermark() {
+fn differences_are_described_and_the_restart_timestamp_is_the_lowest_high_watermark() {
     let state = serving(0);
     let mut leader = Leader::new(1, 0, 20, MoveSettings::default());
     // Slices 0 and 2 are on node 20, 1 and 3 on node 21.
@@ -85,17 +85,20 @@ fn differences_are_said_and_the_restart_timestamp_is_the_lowest_high_watermark()
     let found = leader.differences(&state);
     assert_eq!(
         found,
-        ["node 20 has slice 1 of \"i\", which is not its own", "node 20 lacks slice 2 of \"i\""]
+        [
+            "node 20 has slice 1 of \"i\", which is not assigned to it",
+            "node 20 lacks slice 2 of \"i\""
+        ]
     );
     let mut heartbeat = leader.heartbeats.nodes[&NodeId(21)].heartbeat.clone();
     heartbeat.slices.iter_mut().for_each(|slice| slice.floor = None);
     heartbeat.slices[1].copied_from = Some(NodeId(22));
-    leader.hear(heartbeat, 20);
+    leader.record_heartbeat(heartbeat, 20);
     assert_eq!(
         leader.differences(&state)[2..],
         [
-            "node 21 builds slice 1 of \"i\" anew, from the source",
-            "node 21 builds slice 3 of \"i\" anew, from the copy on node 22"
+            "node 21 rebuilds slice 1 of \"i\" from the source",
+            "node 21 rebuilds slice 3 of \"i\" from the copy on node 22"
         ]
     );
     let [(_, cut)] = &restart_timestamps(&state, &leader.heartbeats)[..] else {

@@ -1,4 +1,4 @@
-//! Which builds are done.
+//! Finds the builds that are complete.
 
 use std::collections::BTreeSet;
 
@@ -9,18 +9,19 @@ use proto::rpc::command::Command;
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX, readable};
 use crate::state::StateContext;
 
-/// The indexes whose build is done: each slice can be read somewhere, and no living copy is behind.
+/// Returns a command for each index whose build is complete: each slice is readable on some node, and no live copy is
+/// behind.
 pub(super) fn ready_indexes(
     state: &StateContext,
     heartbeats: &Heartbeats,
     now_ms: u64,
 ) -> Vec<Command> {
     let readable: BTreeSet<(NodeId, SliceId)> =
-        heartbeats.nodes.values().flat_map(|heard| readable(&heard.heartbeat)).collect();
-    // A node that the new leader has not heard of yet may be alive.
+        heartbeats.nodes.values().flat_map(|last| readable(&last.heartbeat)).collect();
+    // A node that has not reported to the new leader yet may be alive.
     let lives = |node: &NodeId| {
-        let heard_ms = heartbeats.nodes.get(node).map_or(0, |heard| heard.at_ms);
-        now_ms.saturating_sub(heard_ms.max(heartbeats.since_ms)) < SILENT_MS_MAX
+        let last_ms = heartbeats.nodes.get(node).map_or(0, |last| last.at_ms);
+        now_ms.saturating_sub(last_ms.max(heartbeats.since_ms)) < SILENT_MS_MAX
     };
     let is_ready = |index: &IndexInfo| {
         index.topology.placement.iter().enumerate().all(|(n, nodes)| {

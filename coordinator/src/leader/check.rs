@@ -1,25 +1,25 @@
-//! The comparison of two copies, which the leader orders and its driver makes.
+//! The comparison of two copies: the leader plans it, and the driver carries it out.
 
 use proto::model::ids::{Epoch, IndexId, MoveId, NodeId, SliceId};
 
-/// Two copies to be compared.
+/// Two copies to compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
+pub struct CopyCheck {
     /// The index.
     pub index: IndexId,
     /// The move.
     pub id: MoveId,
     /// The slice.
     pub slice: SliceId,
-    /// A node with a copy that counts.
+    /// A node with a copy that the topology names.
     pub source: NodeId,
     /// The target of the move.
     pub target: NodeId,
-    /// An epoch that both can answer.
+    /// An epoch that both nodes can answer.
     pub epoch: Epoch,
-    /// How large the larger copy is.
+    /// The size of the larger copy.
     pub bytes: u64,
 }
 
-/// A checksum and how many entries it is of.
+/// A checksum, and the number of entries that it covers.
 pub type Checksum = (u64, u64);

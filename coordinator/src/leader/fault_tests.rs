@@ -1,9 +1,9 @@
-//! Leaders, members and nodes come and go while slices move: whatever happens, each slice can be read where
-//! the topology says, and when all is quiet again all is as it was wished for.
+//! Leaders, members and nodes fail while slices move. Each slice stays readable where the topology says, and once all
+//! is quiet everything is as requested.
 //!
-//! A second passes with each step. Nodes are numbers and sets: a target needs a few steps for each phase,
-//! loses nothing by a crash, and its copy is good or bad. What is read where is kept apart from the
-//! StateContext, by these rules alone.
+//! Each step takes one second. Nodes are numbers and sets: a target needs a few steps per phase, loses nothing in a
+//! crash, and its copy is good or bad. The readable copies are tracked by these rules alone, independently of the
+//! StateContext.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,9 +33,9 @@ struct World {
     /// The copies that can be read.
     read: BTreeSet<(NodeId, SliceNo)>,
     phases: BTreeMap<MoveId, MovePhase>,
-    /// Moves whose copy is not like the source's.
+    /// Moves whose copy differs from the source's.
     bad: BTreeSet<MoveId>,
-    checks: Vec<Check>,
+    checks: Vec<CopyCheck>,
 }
 
 impl World {
@@ -75,7 +75,7 @@ impl World {
         apply(&mut self.state, command);
     }
 
-    /// Something happens that nobody wished for, or somebody wishes for something.
+    /// Injects a fault or a request.
     fn disturb(&mut self) {
         let node = self.node();
         match self.random.u8(..40) {
@@ -99,7 +99,7 @@ impl World {
         }
     }
 
-    /// A target comes a phase further, if its move lets it.
+    /// Advances a target by one phase, if its move allows it.
     fn work(&mut self) {
         let info = self.info();
         let reads: BTreeSet<_> = self
@@ -176,7 +176,7 @@ impl World {
                 true => Ok(((0, 0), (same, 0))),
                 false => Err(proto::Error::unavailable("no answer in time")),
             };
-            self.leader.checked(&check, result, self.now_ms);
+            self.leader.finish_check(&check, result, self.now_ms);
         }
     }
 
@@ -191,7 +191,7 @@ impl World {
         self.work();
         for node in NODES.map(NodeId).filter(|node| !self.dead.contains(node)) {
             let said = self.says(node);
-            self.leader.hear(said, self.now_ms);
+            self.leader.record_heartbeat(said, self.now_ms);
         }
         if self.one_in(2) {
             self.answer_checks();
@@ -199,7 +199,7 @@ impl World {
         let plan = self.leader.plan(&self.state, self.now_ms);
         self.checks.extend(plan.checks);
         for command in plan.commands {
-            // What a leader proposes in its last moment may be lost.
+            // The last proposals of a leader may be lost.
             if !self.one_in(20) {
                 let request = CommandRequest { request: None, command };
                 self.state.apply(self.now_ms, self.now_ms, &request);
@@ -208,7 +208,7 @@ impl World {
         self.check();
     }
 
-    /// Every copy that the topology names can be read, and is a good one.
+    /// Checks that every copy that the topology names is readable and good.
     fn check(&self) {
         let info = self.info();
         for (slice, copies) in info.topology.placement.iter().enumerate() {
@@ -225,7 +225,7 @@ fn leader(since_ms: u64) -> Leader {
 }
 
 #[test]
-fn whatever_fails_every_slice_can_be_read_and_in_the_end_all_is_as_wished() {
+fn every_slice_stays_readable_and_all_settles_whatever_fails() {
     let mut ended = (0, 0);
     for seed in 0..30 {
         let mut world = World::new(seed);

@@ -1,4 +1,4 @@
-//! What the nodes said last, and what follows from it.
+//! The last heartbeat of each node, and what follows from it.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use proto::rpc::api::{BucketProgress, Heartbeat, NodeStatus, SliceProgress};
 
 use super::horizon::LEASE_MS;
 
-/// A node that was not heard of for this long is not counted on.
+/// A node that is silent for this long is not waited for.
 pub(super) const SILENT_MS_MAX: u64 = 5_000;
 
-/// What the nodes said last, since a leader's term began.
+/// The last heartbeats since the leader's term began.
 #[derive(Debug)]
 pub(super) struct Heartbeats {
-    /// When the term began.
+    /// The time at which the term began.
     pub since_ms: u64,
     pub nodes: BTreeMap<NodeId, LastHeartbeat>,
 }
 
-/// What a node said last.
+/// The last heartbeat of a node.
 #[derive(Debug)]
 pub(super) struct LastHeartbeat {
     pub at_ms: u64,
@@ -36,60 +36,60 @@ impl Heartbeats {
         self.nodes.insert(heartbeat.node, LastHeartbeat { at_ms: now_ms, heartbeat });
     }
 
-    /// For how long the term has lasted.
-    pub(super) fn leads_ms(&self, now_ms: u64) -> u64 {
+    /// The age of the term.
+    pub(super) fn term_ms(&self, now_ms: u64) -> u64 {
         now_ms.saturating_sub(self.since_ms)
     }
 
-    /// What it knows of the nodes.
+    /// The status of each node that has reported.
     pub(super) fn status(&self, now_ms: u64) -> Vec<NodeStatus> {
-        let status = |(node, heard): (&NodeId, &LastHeartbeat)| NodeStatus {
+        let status = |(node, last): (&NodeId, &LastHeartbeat)| NodeStatus {
             node: *node,
-            silent_ms: now_ms.saturating_sub(heard.at_ms),
-            buckets: heard.heartbeat.buckets.clone(),
-            slices: heard.heartbeat.slices.clone(),
-            moves: heard.heartbeat.moves.clone(),
-            scans: heard.heartbeat.scans,
+            silent_ms: now_ms.saturating_sub(last.at_ms),
+            buckets: last.heartbeat.buckets.clone(),
+            slices: last.heartbeat.slices.clone(),
+            moves: last.heartbeat.moves.clone(),
+            scans: last.heartbeat.scans,
         };
         self.nodes.iter().map(status).collect()
     }
 
-    /// Was it heard of just now?
-    pub(super) fn lives(&self, node: NodeId, now_ms: u64) -> bool {
-        let heard = self.nodes.get(&node);
-        heard.is_some_and(|heard| now_ms.saturating_sub(heard.at_ms) < SILENT_MS_MAX)
+    /// True if the node has reported recently.
+    pub(super) fn is_alive(&self, node: NodeId, now_ms: u64) -> bool {
+        let last = self.nodes.get(&node);
+        last.is_some_and(|last| now_ms.saturating_sub(last.at_ms) < SILENT_MS_MAX)
     }
 
-    /// For how long it has been silent, as far as this leader can know.
+    /// The time since the node's last report, or since the term began.
     pub(super) fn silent_ms(&self, node: NodeId, now_ms: u64) -> u64 {
-        let heard_ms = self.nodes.get(&node).map_or(0, |heard| heard.at_ms);
-        now_ms.saturating_sub(heard_ms.max(self.since_ms))
+        let last_ms = self.nodes.get(&node).map_or(0, |last| last.at_ms);
+        now_ms.saturating_sub(last_ms.max(self.since_ms))
     }
 
     /// The epochs of a bucket that running scans read.
     pub(super) fn leases(&self, bucket: BucketId, now_ms: u64) -> impl Iterator<Item = Epoch> {
         self.nodes
             .values()
-            .filter(move |heard| now_ms.saturating_sub(heard.at_ms) <= LEASE_MS)
-            .flat_map(|heard| &heard.heartbeat.leases)
+            .filter(move |last| now_ms.saturating_sub(last.at_ms) <= LEASE_MS)
+            .flat_map(|last| &last.heartbeat.leases)
             .filter(move |(leased, _)| *leased == bucket)
             .map(|(_, epoch)| *epoch)
     }
 
-    /// What the living indexers say of a bucket.
+    /// The progress of the live indexers in a bucket.
     pub(super) fn progress(&self, bucket: BucketId, now_ms: u64) -> Vec<&BucketProgress> {
         self.nodes
             .values()
-            .filter(|heard| now_ms.saturating_sub(heard.at_ms) < SILENT_MS_MAX)
-            .flat_map(|heard| &heard.heartbeat.buckets)
+            .filter(|last| now_ms.saturating_sub(last.at_ms) < SILENT_MS_MAX)
+            .flat_map(|last| &last.heartbeat.buckets)
             .filter(|progress| progress.bucket == bucket)
             .collect()
     }
 
-    /// The newest epoch that an index can serve as a whole: of each slice the best copy counts.
+    /// The newest epoch at which all slices of an index can be read. Each slice counts with its best copy.
     pub(super) fn servable(&self, index: &IndexInfo) -> Epoch {
         let applied = |node: &NodeId| {
-            let buckets = self.nodes.get(node).map_or(&[][..], |heard| &heard.heartbeat.buckets);
+            let buckets = self.nodes.get(node).map_or(&[][..], |last| &last.heartbeat.buckets);
             let of_bucket = buckets.iter().find(|progress| progress.bucket == index.bucket);
             of_bucket.map_or(Epoch(0), |progress| progress.applied)
         };
@@ -107,8 +107,9 @@ impl Heartbeats {
         moves.iter().find(|progress| progress.index == index && progress.id == id)
     }
 
-    /// The bytes of a slice, and the oldest and the newest epoch of it, that a node says it can answer.
-    pub(super) fn reach(
+    /// The reported size of a slice on a node, and the oldest and the newest epoch of the slice that the node can
+    /// answer.
+    pub(super) fn readable_range(
         &self,
         node: NodeId,
         slice: SliceId,
@@ -121,7 +122,7 @@ impl Heartbeats {
     }
 }
 
-/// The slices that a node can answer scans of.
+/// The slices that a node can scan.
 pub(super) fn readable(heartbeat: &Heartbeat) -> impl Iterator<Item = (NodeId, SliceId)> {
     let served = |slice: &&SliceProgress| slice.floor.is_some();
     heartbeat.slices.iter().filter(served).map(|slice| (heartbeat.node, slice.slice))

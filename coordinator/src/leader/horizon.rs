@@ -1,10 +1,9 @@
-//! The horizon: below it no scan asks for an epoch any more, and versions that only such epochs need
-//! may go.
+//! The horizon: no scan asks for an epoch below it, and compaction may drop versions that only older epochs need.
 //!
-//! It follows the present at the distance of [`KEEP_WHOLE_MS`]. A running scan holds it back by its
-//! lease, though not for ever; so does an index that cannot serve anything newer as a whole, because one
-//! of its slices is behind on all its copies. It never goes back. A new leader does not know the leases
-//! yet and leaves it where it is until every router had the time to renew them.
+//! The horizon follows the newest epoch at a distance of [`KEEP_WHOLE_MS`]. The lease of a running scan holds it
+//! back, but not for ever. An index also holds it back while one of its slices is behind on all copies, so that the
+//! index cannot serve a newer epoch as a whole. The horizon never goes back. A new leader does not know the leases,
+//! so it leaves the horizon unchanged until every router had time to renew its leases.
 
 use std::collections::VecDeque;
 
@@ -13,43 +12,43 @@ pub use proto::rpc::api::LEASE_AGE_MS_MAX;
 
 use crate::state::EpochHistory;
 
-/// The last seconds are kept whole: time enough for a scan to get its lease.
+/// The last seconds are kept whole, so that a new scan has time to get its lease.
 pub const KEEP_WHOLE_MS: u64 = 5_000;
-/// A lease that was not renewed for this long is over.
+/// A lease that is not renewed for this long expires.
 pub const LEASE_MS: u64 = 10_000;
 
-/// When the leader saw each epoch of a bucket first, by its own clock, which only grows: the time of day jumps, and a
-/// jump must not expire what is leased. Epochs from before its term count as seen when the term began.
+/// The times at which the leader first saw each epoch of a bucket, by a clock that only grows. The time of day may
+/// jump, and a jump must not expire a lease. Epochs from before the term count as seen when the term began.
 #[derive(Debug, Default)]
 pub struct Published(VecDeque<(Epoch, u64)>);
 
 impl Published {
-    /// Looks at what is published now.
-    pub fn see(&mut self, history: &EpochHistory, now_ms: u64) {
+    /// Records the newest published epoch.
+    pub fn observe(&mut self, history: &EpochHistory, now_ms: u64) {
         let last = history.last();
         if self.0.back().is_none_or(|(newest, _)| *newest < last.epoch) {
             self.0.push_back((last.epoch, now_ms));
         }
-        // One at or below the horizon stays, as the present of the times before the next one.
+        // One epoch at or below the horizon stays: it was the newest until the next one came.
         while self.0.get(1).is_some_and(|(epoch, _)| *epoch <= last.horizon) {
             self.0.pop_front();
         }
     }
 
-    /// The newest epoch that had been seen at a time.
+    /// The newest epoch that was published at a given time.
     fn at_time(&self, at_ms: u64) -> Option<Epoch> {
         let after = self.0.partition_point(|(_, seen_ms)| *seen_ms <= at_ms);
         after.checked_sub(1).map(|at| self.0[at].0)
     }
 
-    /// When an epoch ceased to be the newest; `None` if it is the newest.
+    /// The time at which an epoch was superseded; `None` for the newest epoch.
     fn superseded_ms(&self, epoch: Epoch) -> Option<u64> {
         self.0.iter().find(|(seen, _)| *seen > epoch).map(|(_, seen_ms)| *seen_ms)
     }
 }
 
-/// The next horizon of a bucket. `leases` are the epochs that running scans read, `servable` the newest
-/// epoch that each of its indexes can serve as a whole.
+/// Returns the next horizon of a bucket. `leases` are the epochs that running scans read. `servable` has for each
+/// index the newest epoch that the index can serve as a whole.
 pub fn horizon(
     history: &EpochHistory,
     published: &Published,
@@ -59,10 +58,10 @@ pub fn horizon(
 ) -> Epoch {
     let reached = history.last().horizon;
     let past = published.at_time(now_ms.saturating_sub(KEEP_WHOLE_MS)).unwrap_or(reached);
-    // A rollback may have taken that one back.
+    // A rollback may have removed that epoch.
     let present = history.newest_until(past);
     let holds = |epoch: &Epoch| {
-        // Below the horizon there is nothing left to hold.
+        // A lease below the horizon is void: its versions may be gone.
         let superseded = published.superseded_ms(*epoch);
         *epoch >= reached
             && superseded.is_none_or(|at_ms| now_ms.saturating_sub(at_ms) <= LEASE_AGE_MS_MAX)
@@ -83,7 +82,7 @@ mod tests {
     use crate::state::StateContext;
     use crate::state::tests::with_bucket;
 
-    /// The state, and when its epochs were seen.
+    /// The state, and the times at which its epochs were seen.
     struct History(StateContext, Published);
 
     fn horizon(
@@ -101,16 +100,16 @@ mod tests {
         let changes = vec![(VbucketId(0), position)];
         let promotion = Promotion { bucket: BucketId(1), changes, horizon };
         let command = Command::PromoteEpochs(vec![promotion]);
-        // What the time of day is matters to nobody.
+        // The time of day has no influence.
         let unix_ms = now_ms * 1_000_003 % 777;
         state.apply(100 + seqno, unix_ms, &CommandRequest { request: None, command });
-        published.see(of(state), now_ms);
+        published.observe(of(state), now_ms);
     }
 
     /// Epoch n + 1 at second n, for ten seconds; the bucket and epoch 1 at second 0.
     fn history() -> History {
         let mut state = History(with_bucket(), Published::default());
-        state.1.see(of(&state.0), 0);
+        state.1.observe(of(&state.0), 0);
         (1..=10).for_each(|n| promote(&mut state, n, n * 1000, Epoch(1)));
         state
     }
@@ -120,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn it_follows_the_present_at_a_distance() {
+    fn the_horizon_follows_the_newest_epoch_at_a_distance() {
         let state = history();
         assert_eq!(horizon(&state, 10_000, empty(), empty()), Epoch(6));
         assert_eq!(horizon(&state, 100, empty(), empty()), Epoch(1), "not before the first");
@@ -128,19 +127,19 @@ mod tests {
     }
 
     #[test]
-    fn leases_and_slices_that_are_behind_hold_it_back() {
+    fn leases_and_slices_that_are_behind_hold_the_horizon_back() {
         let state = history();
         assert_eq!(horizon(&state, 10_000, once(Epoch(3)), empty()), Epoch(3));
         assert_eq!(horizon(&state, 10_000, once(Epoch(9)), empty()), Epoch(6));
         assert_eq!(horizon(&state, 10_000, empty(), once(Epoch(2))), Epoch(2));
-        // Epoch 4 came at second 3: since then epoch 3 is of the past.
+        // Epoch 4 was published at second 3, which superseded epoch 3.
         let at_last = 3_000 + LEASE_AGE_MS_MAX;
         assert_eq!(horizon(&state, at_last, once(Epoch(3)), empty()), Epoch(3));
         assert_eq!(horizon(&state, at_last + 1, once(Epoch(3)), empty()), Epoch(11));
     }
 
     #[test]
-    fn a_bucket_that_was_idle_for_long_keeps_what_a_new_scan_reads() {
+    fn a_long_idle_bucket_keeps_the_epoch_that_a_new_scan_reads() {
         let mut state = history();
         let morning = 10_000 + 3 * LEASE_AGE_MS_MAX;
         assert_eq!(horizon(&state, morning, once(Epoch(11)), empty()), Epoch(11));
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn it_never_goes_back_and_epochs_below_it_are_forgotten() {
+    fn the_horizon_never_goes_back_and_older_epochs_are_dropped() {
         let mut state = history();
         promote(&mut state, 11, 11_000, Epoch(6));
         assert_eq!(horizon(&state, 11_000, empty(), once(Epoch(2))), Epoch(6));

@@ -1,4 +1,4 @@
-//! The leader's memory as a whole.
+//! The leader's memory: all parts together.
 
 use proto::Result;
 use proto::model::cut::Cut;
@@ -10,14 +10,14 @@ use proto::rpc::api::{Heartbeat, NodeStatus};
 
 use super::bootstrap;
 use super::builds::ready_indexes;
-use super::check::{Check, Checksum};
+use super::check::{Checksum, CopyCheck};
 use super::heartbeats::Heartbeats;
 use super::move_settings::MoveSettings;
 use super::moves::Moves;
 use super::plan::Plan;
 use super::promotions::Promotions;
 use super::repair::{self, Repairs};
-use super::sources::{Asked, Sources};
+use super::sources::{HistoryQuery, Sources};
 use super::stability::Stability;
 use crate::state::StateContext;
 
@@ -26,24 +26,24 @@ use crate::state::StateContext;
 pub struct Leader {
     term: u64,
     pub(super) heartbeats: Heartbeats,
-    heard_of_slices: bool,
-    /// The cuts that SYNC has told, and those who wait for more.
+    slices_reported: bool,
+    /// The cuts that SYNC reported, and the callers that wait for an epoch.
     pub stability: Stability,
     sources: Sources,
     promotions: Promotions,
-    /// The term is past its bootstrap.
+    /// True once the term's bootstrap is complete.
     active: bool,
     pub(super) moves: Moves,
     pub(super) repairs: Repairs,
 }
 
 impl Leader {
-    /// The memory of a leader whose term begins.
+    /// Creates the memory of a leader whose term begins.
     pub fn new(term: u64, now_ms: u64, tick_ms: u64, settings: MoveSettings) -> Self {
         Self {
             term,
             heartbeats: Heartbeats::new(now_ms),
-            heard_of_slices: false,
+            slices_reported: false,
             stability: Stability::default(),
             sources: Sources::default(),
             promotions: Promotions::new(tick_ms),
@@ -53,27 +53,27 @@ impl Leader {
         }
     }
 
-    /// A node is alive. True if that may change what is to be done.
-    pub fn hear(&mut self, heartbeat: Heartbeat, now_ms: u64) -> bool {
+    /// Records a node's heartbeat. Returns true if the heartbeat may change the plan.
+    pub fn record_heartbeat(&mut self, heartbeat: Heartbeat, now_ms: u64) -> bool {
         let of_slices = !heartbeat.slices.is_empty();
         let news = of_slices || !heartbeat.moves.is_empty();
-        self.heard_of_slices |= of_slices;
+        self.slices_reported |= of_slices;
         self.heartbeats.add(heartbeat, now_ms);
         news
     }
 
-    /// What it knows of the nodes.
+    /// The status of each node that has reported.
     pub fn node_status(&self, now_ms: u64) -> Vec<NodeStatus> {
         self.heartbeats.status(now_ms)
     }
 
-    /// What to propose now. The service reports each promotion's end with [`Leader::promoted`].
+    /// Plans the next commands and checks. The driver reports the end of each promotion with [`Leader::promoted`].
     pub fn plan(&mut self, state: &StateContext, now_ms: u64) -> Plan {
         let mut plan = Plan::default();
         let Self { heartbeats, stability, .. } = self;
         self.sources.plan(state, heartbeats, stability, now_ms, &mut plan);
         self.promotions.plan(state, heartbeats, stability, now_ms, &mut plan);
-        if std::mem::take(&mut self.heard_of_slices) {
+        if std::mem::take(&mut self.slices_reported) {
             plan.commands.extend(ready_indexes(state, heartbeats, now_ms));
         }
         self.moves.plan(state, heartbeats, now_ms, &mut plan);
@@ -81,18 +81,18 @@ impl Leader {
         plan
     }
 
-    /// A promotion that was begun at `begun_ms` is committed, or failed.
+    /// Records that the promotion that began at `begun_ms` was committed or failed.
     pub fn promoted(&mut self, begun_ms: u64, now_ms: u64) {
         self.promotions.promoted(begun_ms, now_ms);
     }
 
-    /// A source is about to be asked for its history.
-    pub fn asking(&mut self) -> Asked {
-        self.sources.asking(self.term)
+    /// Starts a query of a source's history.
+    pub fn begin_query(&mut self) -> HistoryQuery {
+        self.sources.begin_query(self.term)
     }
 
-    /// SYNC: the durable history of a bucket reaches a cut in the vbuckets that the projector keeps. Dropped
-    /// buckets are ignored: the projector will hear of it.
+    /// Handles SYNC: the durable history of a bucket reaches a cut in the vbuckets that the projector owns. Reports
+    /// about dropped buckets are ignored; the projector will see the drop in the catalog.
     pub fn sync(
         &mut self,
         state: &StateContext,
@@ -103,36 +103,41 @@ impl Leader {
         self.sources.sync(&mut self.stability, state, projector, told, now_ms)
     }
 
-    /// A source was enquired and said this.
-    pub fn enquired(
+    /// Records a source's answer to a query. Answers to an earlier term are ignored.
+    pub fn record_history(
         &mut self,
         state: &StateContext,
         bucket: BucketId,
-        asked: Asked,
+        asked: HistoryQuery,
         history: SourceHistory,
     ) -> Result<()> {
         if asked.term != self.term {
             return Ok(());
         }
-        self.sources.enquired(&mut self.stability, state, bucket, asked, history)
+        self.sources.record_history(&mut self.stability, state, bucket, asked, history)
     }
 
-    /// Is there a source to be enquired at once?
-    pub fn is_curious(&self) -> bool {
-        self.sources.is_curious()
+    /// True if some source must be queried at once.
+    pub fn has_suspects(&self) -> bool {
+        self.sources.has_suspects()
     }
 
-    /// The buckets whose sources are to be enquired.
-    pub fn enquiries_due(&mut self, state: &StateContext, now_ms: u64) -> Vec<BucketId> {
-        self.sources.enquiries_due(state, now_ms)
+    /// The buckets whose sources are due for a query.
+    pub fn queries_due(&mut self, state: &StateContext, now_ms: u64) -> Vec<BucketId> {
+        self.sources.queries_due(state, now_ms)
     }
 
-    /// What came out of a check.
-    pub fn checked(&mut self, check: &Check, result: Result<(Checksum, Checksum)>, now_ms: u64) {
-        self.moves.checked(check, result, now_ms);
+    /// Records the result of a check.
+    pub fn finish_check(
+        &mut self,
+        check: &CopyCheck,
+        result: Result<(Checksum, Checksum)>,
+        now_ms: u64,
+    ) {
+        self.moves.finish_check(check, result, now_ms);
     }
 
-    /// Plans a rebalance; of one index, then only what that has on the nodes weighs.
+    /// Plans a rebalance of all indexes or of one. With one index, only the load of that index counts.
     pub fn rebalance(
         &self,
         state: &StateContext,
@@ -142,18 +147,18 @@ impl Leader {
         repair::rebalance(state, &self.heartbeats, &self.moves.settings, request, now_ms)
     }
 
-    /// Has it heard of everybody whom it waits for? Once it has, the term stays active.
+    /// True once the leader knows all it must know. The term then stays active.
     pub fn is_active(&mut self, state: &StateContext, now_ms: u64) -> bool {
         if !self.active {
-            self.active = bootstrap::is_over(state, &self.heartbeats, &self.sources, now_ms);
+            self.active = bootstrap::is_complete(state, &self.heartbeats, &self.sources, now_ms);
             if self.active {
-                bootstrap::tell_what_it_found(state, &self.heartbeats);
+                bootstrap::log_findings(state, &self.heartbeats);
             }
         }
         self.active
     }
 
-    /// Where what the indexers have told of their slices is not what the topology has on them, in words.
+    /// Describes where the slices that indexers report differ from the topology.
     pub fn differences(&self, state: &StateContext) -> Vec<String> {
         bootstrap::differences(state, &self.heartbeats)
     }

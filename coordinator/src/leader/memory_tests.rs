@@ -25,7 +25,7 @@ fn of_term(term: u64) -> Leader {
     Leader::new(term, 0, TICK_MS, MoveSettings::default())
 }
 
-/// Of a node that has nothing to say.
+/// The heartbeat of a node without content.
 pub(in crate::leader) fn heartbeat(node: u64) -> Heartbeat {
     Heartbeat {
         node: NodeId(node),
@@ -37,7 +37,7 @@ pub(in crate::leader) fn heartbeat(node: u64) -> Heartbeat {
     }
 }
 
-/// Says that a node has slices of index 1, each readable or not.
+/// The heartbeat of a node with slices of index 1, each readable or not.
 fn slices(node: u64, slices: &[(u16, bool)]) -> Heartbeat {
     let progress = |(slice, readable): &(u16, bool)| SliceProgress {
         slice: SliceId { index: IndexId(1), generation: Generation(1), slice: SliceNo(*slice) },
@@ -70,7 +70,7 @@ fn promotions(plan: &Plan) -> Vec<Promotion> {
     }
 }
 
-/// Plans, and does what the plan says, in no time.
+/// Plans, and carries the plan out immediately.
 fn run(leader: &mut Leader, state: &mut StateContext, now_ms: u64) -> Plan {
     let plan = leader.plan(state, now_ms);
     for command in &plan.commands {
@@ -85,7 +85,7 @@ fn run(leader: &mut Leader, state: &mut StateContext, now_ms: u64) -> Plan {
 }
 
 #[test]
-fn epochs_come_a_tick_apart_and_at_once_when_somebody_waits() {
+fn epochs_are_a_tick_apart_or_immediate_for_a_waiter() {
     let mut state = with_bucket();
     let mut leader = of_term(1);
     assert_eq!(run(&mut leader, &mut state, 0), Plan::default(), "nothing is new");
@@ -94,15 +94,15 @@ fn epochs_come_a_tick_apart_and_at_once_when_somebody_waits() {
     leader.sync(&state, NodeId(10), all(BUCKET, cut(2)), 105).unwrap();
     let plan = run(&mut leader, &mut state, 105);
     assert_eq!((promotions(&plan).len(), plan.next_ms), (0, Some(120)));
-    let want = leader.stability.want(BUCKET, cut(2));
+    let want = leader.stability.add_waiter(BUCKET, cut(2));
     assert_eq!(promotions(&run(&mut leader, &mut state, 106)).len(), 1);
-    leader.stability.unwant(want);
+    leader.stability.remove_waiter(want);
     assert_eq!(run(&mut leader, &mut state, 200), Plan::default());
     assert_eq!(state.bucket(BUCKET).unwrap().epochs.last().epoch, Epoch(3));
 }
 
 #[test]
-fn the_tick_stretches_with_the_log() {
+fn the_tick_grows_with_the_latency_of_the_log() {
     let state = with_bucket();
     let mut leader = of_term(1);
     leader.promoted(100, 150);
@@ -113,7 +113,7 @@ fn the_tick_stretches_with_the_log() {
 }
 
 #[test]
-fn a_promotion_holds_what_changed_and_nothing_else() {
+fn a_promotion_has_only_the_changed_positions() {
     let mut state = with_bucket();
     let mut leader = of_term(1);
     leader.sync(&state, NodeId(10), all(BUCKET, cut(5)), 0).unwrap();
@@ -132,18 +132,18 @@ fn an_index_is_ready_when_each_slice_is_read_and_no_living_copy_is_behind() {
     let all = [(0, true), (1, true), (2, true), (3, true)];
     let ready = vec![Command::IndexReady { index: IndexId(1), generation: Generation(1) }];
 
-    assert!(leader.hear(slices(20, &all), 10));
+    assert!(leader.record_heartbeat(slices(20, &all), 10));
     assert_eq!(leader.plan(&state, 10).commands, [], "node 21 may be alive");
-    leader.hear(slices(21, &[(0, true), (1, true), (2, false), (3, true)]), 20);
+    leader.record_heartbeat(slices(21, &[(0, true), (1, true), (2, false), (3, true)]), 20);
     assert_eq!(leader.plan(&state, 20).commands, [], "one copy is behind");
-    leader.hear(slices(21, &all), 30);
+    leader.record_heartbeat(slices(21, &all), 30);
     assert_eq!(leader.plan(&state, 30).commands, ready);
     assert_eq!(leader.plan(&state, 31).commands, [], "said once, until there is news");
 
     let mut later = of_term(2);
-    later.hear(slices(20, &all), SILENT_MS_MAX);
+    later.record_heartbeat(slices(20, &all), SILENT_MS_MAX);
     assert_eq!(later.plan(&state, SILENT_MS_MAX).commands, ready, "node 21 is dead");
-    later.hear(slices(20, &all[..3]), SILENT_MS_MAX);
+    later.record_heartbeat(slices(20, &all[..3]), SILENT_MS_MAX);
     assert_eq!(later.plan(&state, SILENT_MS_MAX).commands, [], "nobody reads slice 3");
 }
 
@@ -156,7 +156,7 @@ fn the_horizon_waits_for_leases_and_for_slices_that_are_behind() {
     let mut leader = of_term(1);
     let mut promote = |now_ms: u64, heartbeats: &[Heartbeat]| {
         for heartbeat in heartbeats {
-            leader.hear(heartbeat.clone(), now_ms);
+            leader.record_heartbeat(heartbeat.clone(), now_ms);
         }
         leader.sync(&state, NodeId(10), all(BUCKET, cut(now_ms)), now_ms).unwrap();
         promotions(&run(&mut leader, &mut state, now_ms))[0].horizon.0
@@ -164,7 +164,7 @@ fn the_horizon_waits_for_leases_and_for_slices_that_are_behind() {
     // Epochs 2 to 11 at seconds 1 to 10.
     let horizons: Vec<u64> = (1..=10).map(|s| promote(s * 1_000, &[applied(20, s)])).collect();
     assert!(horizons[..9].iter().all(|horizon| *horizon == 1), "a new leader knows no leases");
-    // Each is seen with the next plan, a second later.
+    // Each epoch is seen with the next plan, a second later.
     assert_eq!(horizons[9], 5, "five seconds are kept; node 20 serves all slices");
     let lease = Heartbeat { leases: vec![(BUCKET, Epoch(7))], ..heartbeat(30) };
     assert_eq!(promote(13_000, &[applied(20, 11), lease]), 7);
@@ -173,10 +173,10 @@ fn the_horizon_waits_for_leases_and_for_slices_that_are_behind() {
 }
 
 #[test]
-fn a_bucket_that_nobody_speaks_of_is_enquired() {
+fn a_bucket_without_reports_is_queried() {
     let state = with_bucket();
     let mut leader = of_term(1);
-    let asked = |leader: &mut Leader, now_ms| leader.enquiries_due(&state, now_ms);
+    let asked = |leader: &mut Leader, now_ms| leader.queries_due(&state, now_ms);
     assert_eq!(asked(&mut leader, 0), [BUCKET], "a new leader knows nothing");
     assert_eq!(asked(&mut leader, 500), []);
     assert_eq!(asked(&mut leader, SYNC_SILENCE_MS), [BUCKET]);
@@ -186,9 +186,9 @@ fn a_bucket_that_nobody_speaks_of_is_enquired() {
 }
 
 #[test]
-fn status_tells_who_was_heard_when() {
+fn the_status_has_the_last_report_of_each_node() {
     let mut leader = of_term(1);
-    assert!(!leader.hear(applied(20, 3), 100), "no news of slices");
+    assert!(!leader.record_heartbeat(applied(20, 3), 100), "no news of slices");
     let status = leader.node_status(350);
     assert_eq!((status[0].node, status[0].silent_ms), (NodeId(20), 250));
     assert_eq!(status[0].buckets[0].applied, Epoch(3));

@@ -1,9 +1,9 @@
-//! What the leader keeps in its own memory, and what it decides from that and the StateContext.
+//! The leader's memory, and the plans that it makes from its memory and the StateContext.
 //!
-//! Current positions, heartbeats and leases change many times a second and are worth nothing after a
-//! change of leader: they are never replicated. A [`Leader`] begins empty with each term and hears
-//! everything again within a heartbeat. It does no I/O: [`Leader::plan`] says what to propose now and
-//! when to look again, and the service does it.
+//! Positions, heartbeats and leases change many times a second and are useless after a change of leader, so they are
+//! never replicated. A [`Leader`] starts empty with each term and receives everything again within one heartbeat
+//! interval. It does no I/O: [`Leader::plan`] returns what to propose now and when to plan again, and the `driver`
+//! carries the plan out.
 
 mod admission;
 pub mod bootstrap;
@@ -22,12 +22,12 @@ mod rollback;
 mod sources;
 pub mod stability;
 
-pub use check::{Check, Checksum};
+pub use check::{Checksum, CopyCheck};
 pub use memory::Leader;
 pub use move_settings::MoveSettings;
 pub use plan::Plan;
 #[cfg(feature = "testing")]
-pub use sources::Asked;
+pub use sources::HistoryQuery;
 
 #[cfg(test)]
 mod fault_tests;

@@ -1,22 +1,22 @@
-//! How slices are moved.
+//! The settings for moves of slices.
 
-/// How many moves at a time, and how much patience.
+/// Limits on concurrent moves, and timeouts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MoveSettings {
-    /// Moves that a node is the source of at a time.
+    /// Moves from one node at a time.
     pub sources_max: usize,
-    /// Moves that a node is the target of at a time.
+    /// Moves to one node at a time.
     pub targets_max: usize,
-    /// Moves at a time in the cluster.
+    /// Moves in the cluster at a time.
     pub in_all_max: usize,
-    /// A target that is silent for longer is given up.
+    /// A move is undone when its target is silent for longer than this.
     pub target_silent_ms: u64,
-    /// A target that has trouble and comes no further for longer is given up.
+    /// A move is undone when its target reports trouble and makes no progress for longer than this.
     pub stuck_ms: u64,
-    /// Is the source's copy kept until no scan can ask for an epoch from before? If not, such scans go on at
-    /// the target, which can answer them just as well, but for the time that it takes to find that out.
+    /// True keeps the source's copy until no scan can ask for an epoch before the move. False saves the space: such
+    /// scans continue at the target, after a short delay in which they find it.
     pub keep_sources: bool,
-    /// The copies of a node that is silent for longer count as lost, and are made elsewhere.
+    /// The copies of a node that is silent for longer than this count as lost and are made elsewhere.
     pub node_gone_ms: u64,
 }
 

@@ -13,20 +13,20 @@ use crate::state::tests::{advance, apply, copies, done, planned, promotion, serv
 const INDEX: IndexId = IndexId(1);
 const BUCKET: BucketId = BucketId(1);
 const SECOND: u64 = 1_000;
-/// A leader that has led for so long knows the leases.
+/// A leader of this age knows the leases.
 const LATER: u64 = LEASE_MS;
 
-/// A StateContext, its leader, and nodes that say what they are told to.
+/// A StateContext, its leader, and nodes with scripted heartbeats.
 struct World {
     state: StateContext,
     leader: Leader,
     now_ms: u64,
-    /// Nodes that send heartbeats, with what they say.
+    /// Nodes that send heartbeats, and their content.
     alive: BTreeMap<NodeId, Heartbeat>,
 }
 
 impl World {
-    /// Four indexers live, which have applied epoch 1 and read what the topology says.
+    /// Four live indexers that have applied epoch 1 and serve what the topology says.
     fn new(replicas: u8) -> Self {
         let state = serving(replicas);
         let mut world =
@@ -44,7 +44,7 @@ impl World {
         world
     }
 
-    /// Another member leads, and knows nothing yet.
+    /// Changes the leader; the new one knows nothing yet.
     fn change_leader(&mut self) {
         self.leader = leader(self.now_ms);
     }
@@ -77,7 +77,7 @@ impl World {
         self.alive.get_mut(&NodeId(node)).unwrap().slices.push(progress);
     }
 
-    /// The target of a move says how far it is.
+    /// Sets the progress that a target reports.
     fn says(&mut self, node: u64, id: MoveId, phase: MovePhase, trouble: Option<&str>) {
         let progress = MoveProgress {
             index: INDEX,
@@ -99,11 +99,11 @@ impl World {
         apply(&mut self.state, Command::PromoteEpochs(vec![promotion]));
     }
 
-    /// Time passes, all who live are heard, and what is planned is done; repairs are another matter.
+    /// Advances time, delivers all heartbeats, and carries out the plan except repairs.
     fn pass(&mut self, ms: u64) -> Plan {
         self.now_ms += ms;
         for heartbeat in self.alive.values() {
-            self.leader.hear(heartbeat.clone(), self.now_ms);
+            self.leader.record_heartbeat(heartbeat.clone(), self.now_ms);
         }
         let mut plan = Plan::default();
         self.leader.moves.plan(&self.state, &self.leader.heartbeats, self.now_ms, &mut plan);
@@ -124,7 +124,7 @@ impl World {
         ended.into_iter().filter_map(|ended| ended.undone).collect()
     }
 
-    /// A move of slice 0 from node 20 to node 22, whose copies wait to be compared.
+    /// Starts a move of slice 0 from node 20 to node 22, up to the comparison of the copies.
     fn installed(&mut self) -> MoveId {
         let id = self.start(&[planned(0, 20, 22)])[0];
         advance(&mut self.state, id, MoveStage::Catchup);
@@ -143,7 +143,7 @@ fn slice_id(slice: u16) -> SliceId {
 }
 
 #[test]
-fn a_move_is_carried_through_whoever_leads() {
+fn a_move_survives_changes_of_leader() {
     // Without a change of leader, then with one at each stage.
     for changes in [false, true] {
         let mut world = World::new(0);
@@ -175,7 +175,7 @@ fn a_move_is_carried_through_whoever_leads() {
         change(&mut world);
         let again = world.pass(SECOND).checks;
         assert_eq!(again, if changes { checks.clone() } else { vec![] }, "asked once");
-        world.leader.checked(&checks[0], Ok(((5, 9), (5, 9))), world.now_ms);
+        world.leader.finish_check(&checks[0], Ok(((5, 9), (5, 9))), world.now_ms);
         world.pass(SECOND);
         assert_eq!((world.stages(), copies(&world.state, 0)), (vec![MoveStage::Done], vec![22]));
 
@@ -214,7 +214,7 @@ fn a_node_takes_part_in_few_moves_at_a_time_and_others_pass() {
 }
 
 #[test]
-fn a_target_that_dies_is_given_up_in_every_stage() {
+fn a_dead_target_is_abandoned_in_every_stage() {
     for stage in [MoveStage::Start, MoveStage::Pending, MoveStage::Catchup] {
         let mut world = World::new(0);
         world.pass(0);
@@ -226,13 +226,13 @@ fn a_target_that_dies_is_given_up_in_every_stage() {
         assert_eq!(world.stages(), [stage], "it may come back");
         world.pass(SECOND);
         assert_eq!(world.stages(), []);
-        assert_eq!(world.undone(), ["node 22, the target, has been silent for 60 s"]);
+        assert_eq!(world.undone(), ["target node 22 has been silent for 60 s"]);
         assert_eq!(copies(&world.state, 0), [20]);
     }
 }
 
 #[test]
-fn a_new_leader_gives_a_target_its_time() {
+fn a_new_leader_restarts_the_timeout_of_a_target() {
     let mut world = World::new(0);
     world.start(&[planned(0, 20, 22)]);
     world.alive.remove(&NodeId(22));
@@ -244,19 +244,19 @@ fn a_new_leader_gives_a_target_its_time() {
 }
 
 #[test]
-fn another_copy_stands_in_for_a_source_that_died() {
+fn another_copy_replaces_a_dead_source() {
     let mut world = World::new(1);
     let id = world.installed();
     world.alive.remove(&NodeId(20));
     let checks = world.pass(SECOND).checks;
     assert_eq!((checks[0].id, checks[0].source), (id, NodeId(21)));
-    world.leader.checked(&checks[0], Ok(((1, 1), (1, 1))), world.now_ms);
+    world.leader.finish_check(&checks[0], Ok(((1, 1), (1, 1))), world.now_ms);
     world.pass(SECOND);
     assert_eq!(copies(&world.state, 0), [22, 21]);
 }
 
 #[test]
-fn a_source_that_has_the_only_copy_is_waited_for() {
+fn a_move_waits_for_a_source_with_the_only_copy() {
     let mut world = World::new(0);
     world.installed();
     let asleep = world.alive.remove(&NodeId(20)).unwrap();
@@ -273,35 +273,35 @@ fn a_source_that_has_the_only_copy_is_waited_for() {
 }
 
 #[test]
-fn copies_that_differ_undo_the_move_and_say_how() {
+fn copies_that_differ_undo_the_move_with_a_reason() {
     let mut world = World::new(0);
     world.installed();
     let check = world.pass(SECOND).checks.remove(0);
-    world.leader.checked(&check, Ok(((0xAB, 9), (0xCD, 8))), world.now_ms);
+    world.leader.finish_check(&check, Ok(((0xAB, 9), (0xCD, 8))), world.now_ms);
     world.pass(SECOND);
     assert_eq!((world.stages(), copies(&world.state, 0)), (vec![], vec![20]));
     assert_eq!(
         world.undone(),
-        ["checksum 00000000000000ab of 9 entries on node 20 and 00000000000000cd of 8 on node 22 \
-          differ at epoch 1"]
+        ["checksums differ at epoch 1: 00000000000000ab of 9 entries on node 20, \
+          00000000000000cd of 8 entries on node 22"]
     );
 }
 
 #[test]
-fn a_check_that_failed_is_made_again_and_a_late_answer_is_not_heard() {
+fn a_failed_check_is_repeated_and_a_late_result_is_ignored() {
     let mut world = World::new(0);
     world.installed();
     let first = world.pass(SECOND).checks.remove(0);
     let gone = || Err(Error::new(ErrorCode::SnapshotTooOld, "the epoch is gone"));
-    world.leader.checked(&first, gone(), world.now_ms);
+    world.leader.finish_check(&first, gone(), world.now_ms);
     assert_eq!(world.pass(SECOND / 2).checks, []);
     world.publish(1, 1);
     [20, 22].iter().for_each(|node| world.applied(*node, 2));
     let second = world.pass(SECOND).checks.remove(0);
     assert_eq!((first.epoch, second.epoch), (Epoch(1), Epoch(2)), "at the newest");
-    world.leader.checked(&first, Ok(((1, 1), (2, 2))), world.now_ms);
+    world.leader.finish_check(&first, Ok(((1, 1), (2, 2))), world.now_ms);
     assert_eq!(world.pass(SECOND), Plan { next_ms: Some(world.now_ms + 500), ..Plan::default() });
-    world.leader.checked(&second, Ok(((1, 1), (1, 1))), world.now_ms);
+    world.leader.finish_check(&second, Ok(((1, 1), (1, 1))), world.now_ms);
     world.pass(SECOND);
     assert_eq!(world.stages(), [MoveStage::Done]);
 }
@@ -332,7 +332,7 @@ fn copies_are_compared_at_an_epoch_that_both_can_answer() {
 }
 
 #[test]
-fn nobody_is_cancelled_twice_and_nothing_follows_a_cancel() {
+fn a_hand_over_is_cancelled_once_and_nothing_follows() {
     for stage in [MoveStage::Start, MoveStage::Pending, MoveStage::Catchup] {
         let mut world = World::new(0);
         let id = world.installed();
@@ -345,7 +345,7 @@ fn nobody_is_cancelled_twice_and_nothing_follows_a_cancel() {
         done(&mut world.state, Command::CancelMoves { index: None });
         if let Some(check) = check {
             assert_eq!(check.id, id);
-            world.leader.checked(&check, Ok(((1, 1), (1, 1))), world.now_ms);
+            world.leader.finish_check(&check, Ok(((1, 1), (1, 1))), world.now_ms);
         }
         assert_eq!(world.pass(SECOND), Plan::default(), "{stage:?}");
         assert_eq!(copies(&world.state, 0), [20]);
@@ -353,7 +353,7 @@ fn nobody_is_cancelled_twice_and_nothing_follows_a_cancel() {
 }
 
 #[test]
-fn a_target_that_comes_no_further_is_given_up_with_its_trouble() {
+fn a_target_without_progress_is_abandoned_with_its_trouble() {
     let mut world = World::new(0);
     let id = world.start(&[planned(0, 20, 22)])[0];
     world.pass(SECOND);
@@ -367,11 +367,11 @@ fn a_target_that_comes_no_further_is_given_up_with_its_trouble() {
     assert_eq!(trouble(MovePhase::Copying, Some("the disk is full"), 59), none);
     assert_eq!(trouble(MovePhase::Copying, None, 1), none, "somebody made room");
     assert_eq!(trouble(MovePhase::Copying, Some("the disk is full"), 60), none);
-    let why = ["the target has come no further for 60 s: the disk is full"];
+    let why = ["the target has made no progress for 60 s: the disk is full"];
     assert_eq!(trouble(MovePhase::Copying, Some("the disk is full"), 1), why);
 }
 
-/// A move that is done since now, at epoch 2 of the bucket.
+/// A move that has just become done, at epoch 2 of the bucket.
 fn just_done() -> World {
     let mut world = World::new(0);
     world.publish(1, 1);
@@ -411,7 +411,7 @@ fn a_source_is_kept_until_no_scan_can_ask_for_it() {
 }
 
 #[test]
-fn a_source_is_not_kept_where_that_is_not_wished_for() {
+fn a_source_is_not_kept_if_the_setting_is_off() {
     let mut world = just_done();
     world.leader.moves.settings.keep_sources = false;
     world.pass(0);
@@ -419,7 +419,7 @@ fn a_source_is_not_kept_where_that_is_not_wished_for() {
 }
 
 #[test]
-fn a_source_is_kept_while_nobody_else_can_be_read() {
+fn a_source_is_kept_while_no_other_copy_is_readable() {
     let mut world = just_done();
     let asleep = world.alive.remove(&NodeId(22)).unwrap();
     (0..60).for_each(|_| drop(world.pass(SECOND)));

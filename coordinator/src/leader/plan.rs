@@ -1,22 +1,22 @@
-//! What the leader wants done.
+//! A plan of the leader.
 
 use proto::rpc::command::Command;
 
-use super::check::Check;
+use super::check::CopyCheck;
 
-/// What is to be done.
+/// The commands to propose and the checks to run.
 #[derive(Debug, Default, PartialEq)]
 pub struct Plan {
-    /// To be proposed now.
+    /// Commands to propose now.
     pub commands: Vec<Command>,
-    /// Copies to be compared; what comes out is to be told to [`Leader::checked`](super::Leader::checked).
-    pub checks: Vec<Check>,
-    /// When to look again, if nothing happens before.
+    /// Copies to compare. [`Leader::finish_check`](super::Leader::finish_check) receives each result.
+    pub checks: Vec<CopyCheck>,
+    /// The time of the next plan, if nothing happens before.
     pub next_ms: Option<u64>,
 }
 
 impl Plan {
-    /// Looks again at this time at the latest.
+    /// Requests the next plan at this time at the latest.
     pub(super) fn look_at(&mut self, at_ms: u64) {
         self.next_ms = Some(self.next_ms.map_or(at_ms, |next_ms| next_ms.min(at_ms)));
     }

@@ -1,4 +1,4 @@
-//! When the next epochs come, and with which horizon.
+//! Plans the next epochs and their horizons.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use super::stability::{Choice, Stability};
 use crate::state::epoch_history::advance;
 use crate::state::{BucketState, StateContext};
 
-/// Epochs never come further apart than this while there is something new, however slow the log is.
+/// The longest time between two epochs while there are new mutations, however slow the log is.
 pub(super) const TICK_MS_MAX: u64 = 1_000;
 
-/// What the leader remembers of the epochs that it has published.
+/// The leader's memory of the epochs that it has published.
 #[derive(Debug)]
 pub(super) struct Promotions {
     tick_ms: u64,
-    /// When the epochs of each bucket were seen first.
+    /// The times at which the epochs of each bucket were first seen.
     published: BTreeMap<BucketId, Published>,
     promoted_ms: Option<u64>,
     promotion_took_ms: u64,
@@ -31,8 +31,8 @@ impl Promotions {
         Self { tick_ms, published: BTreeMap::new(), promoted_ms: None, promotion_took_ms: 0 }
     }
 
-    /// A promotion that was begun at `begun_ms` is committed, or failed: the tick stretches with the
-    /// time that the log needs.
+    /// Records that the promotion that began at `begun_ms` was committed or failed. The tick grows with the time that
+    /// the log needs.
     pub(super) fn promoted(&mut self, begun_ms: u64, now_ms: u64) {
         self.promoted_ms = Some(begun_ms);
         self.promotion_took_ms = now_ms.saturating_sub(begun_ms);
@@ -53,7 +53,7 @@ impl Promotions {
         let mut promotions = Vec::new();
         let mut now = due_ms <= now_ms;
         for (id, bucket) in state.buckets() {
-            self.published.entry(id).or_default().see(&bucket.epochs, now_ms);
+            self.published.entry(id).or_default().observe(&bucket.epochs, now_ms);
             if bucket.info.readable_from().is_none() {
                 continue;
             }
@@ -92,9 +92,9 @@ impl Promotions {
         now_ms: u64,
     ) -> Epoch {
         let id = bucket.info.id;
-        // The routers have not had the time to tell of their leases yet.
-        let leads_ms = heartbeats.leads_ms(now_ms);
-        let Some(published) = self.published.get(&id).filter(|_| leads_ms >= LEASE_MS) else {
+        // The routers had no time yet to report their leases.
+        let term_ms = heartbeats.term_ms(now_ms);
+        let Some(published) = self.published.get(&id).filter(|_| term_ms >= LEASE_MS) else {
             return bucket.epochs.last().horizon;
         };
         let leases = heartbeats.leases(id, now_ms);

@@ -1,4 +1,4 @@
-//! What the leader gives the planner, and the repairs that it orders by itself.
+//! Builds the planner's input, and plans repairs.
 
 use std::collections::BTreeMap;
 
@@ -13,24 +13,25 @@ use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use super::move_settings::MoveSettings;
 use super::moves::Moves;
 use super::plan::Plan;
-use crate::planner::{self, Goal, Health, Index, Node, Slice, View};
+use crate::planner::{self, ClusterView, Goal, Health, IndexView, NodeView, SliceView};
 use crate::state::{StateContext, placement::settled};
 
-/// How often the leader looks whether a node is to be emptied or a copy is missing.
+/// The time between two looks for nodes to empty and copies to add. Faster makes no sense, because the input comes
+/// with the heartbeats.
 const REPAIR_EVERY_MS: u64 = 3_000;
 
-/// What the nodes say of a slice: the most bytes, and the most entries.
+/// The largest size and the largest number of entries that any node reports for a slice.
 type Sizes = BTreeMap<SliceId, (u64, u64)>;
 
-/// When the leader has repaired.
+/// The leader's memory of its repairs.
 #[derive(Debug, Default)]
 pub(super) struct Repairs {
-    /// When repairs were planned last.
+    /// The time of the last planned repairs.
     repaired_ms: Option<u64>,
 }
 
 impl Repairs {
-    /// Orders what must be: every few seconds, since what it sees comes with the heartbeats.
+    /// Plans repairs every few seconds.
     pub(super) fn plan(
         &mut self,
         state: &StateContext,
@@ -49,7 +50,7 @@ impl Repairs {
         }
         self.repaired_ms = Some(now_ms);
         plan.look_at(now_ms + REPAIR_EVERY_MS);
-        if unheard(state, heartbeats, now_ms).is_none() {
+        if unreported(state, heartbeats, now_ms).is_none() {
             let repairs = planner::plan(
                 &view(state, heartbeats, &moves.settings, None, now_ms),
                 Goal::Repair,
@@ -60,7 +61,7 @@ impl Repairs {
     }
 }
 
-/// Plans a rebalance; of one index, then only what that has on the nodes weighs.
+/// Plans a rebalance of all indexes or of one. With one index, only the load of that index counts.
 pub(super) fn rebalance(
     state: &StateContext,
     heartbeats: &Heartbeats,
@@ -69,19 +70,19 @@ pub(super) fn rebalance(
     now_ms: u64,
 ) -> Result<RebalancePlan> {
     let index = request.index.as_deref().map(|name| movable(state, name)).transpose()?;
-    if let Some(node) = unheard(state, heartbeats, now_ms) {
-        let what = format!("the leading coordinator has not heard of node {node} yet");
+    if let Some(node) = unreported(state, heartbeats, now_ms) {
+        let what = format!("node {node} has not reported to the new leading coordinator yet");
         return Err(Error::unavailable(what).with_hint("try again in a few seconds"));
     }
     Ok(planner::plan(&view(state, heartbeats, settings, index, now_ms), Goal::Balance))
 }
 
-/// An indexer that may be alive though this leader, which has just begun, has not heard of it.
-fn unheard(state: &StateContext, heartbeats: &Heartbeats, now_ms: u64) -> Option<NodeId> {
-    let may_be_silent = heartbeats.leads_ms(now_ms) >= SILENT_MS_MAX;
+/// Returns an indexer that has not reported since the term began and may still be alive.
+fn unreported(state: &StateContext, heartbeats: &Heartbeats, now_ms: u64) -> Option<NodeId> {
+    let may_be_silent = heartbeats.term_ms(now_ms) >= SILENT_MS_MAX;
     let mut indexers = state.nodes().filter(|node| node.role == Role::Indexer);
-    let unheard = |node: NodeId| !may_be_silent && !heartbeats.nodes.contains_key(&node);
-    indexers.find(|node| unheard(node.id)).map(|node| node.id)
+    let unreported = |node: NodeId| !may_be_silent && !heartbeats.nodes.contains_key(&node);
+    indexers.find(|node| unreported(node.id)).map(|node| node.id)
 }
 
 fn view(
@@ -90,9 +91,9 @@ fn view(
     settings: &MoveSettings,
     only: Option<IndexId>,
     now_ms: u64,
-) -> View {
+) -> ClusterView {
     let sizes = sizes(heartbeats);
-    let node = |id, zone: &str| Node {
+    let node = |id, zone: &str| NodeView {
         node: id,
         zone: zone.to_owned(),
         draining: state.is_draining(id),
@@ -100,7 +101,7 @@ fn view(
     };
     let indexers = state.nodes().filter(|node| node.role == Role::Indexer);
     let wanted = |info: &&IndexInfo| only.is_none_or(|only| info.id == only);
-    View {
+    ClusterView {
         nodes: indexers.map(|info| node(info.id, &info.zone)).collect(),
         indexes: state
             .indexes()
@@ -112,7 +113,7 @@ fn view(
 }
 
 fn health(node: NodeId, heartbeats: &Heartbeats, settings: &MoveSettings, now_ms: u64) -> Health {
-    if heartbeats.lives(node, now_ms) {
+    if heartbeats.is_alive(node, now_ms) {
         Health::Alive
     } else if heartbeats.silent_ms(node, now_ms) < settings.node_gone_ms {
         Health::Silent
@@ -123,7 +124,7 @@ fn health(node: NodeId, heartbeats: &Heartbeats, settings: &MoveSettings, now_ms
 
 fn sizes(heartbeats: &Heartbeats) -> Sizes {
     let mut sizes = Sizes::new();
-    for said in heartbeats.nodes.values().flat_map(|heard| &heard.heartbeat.slices) {
+    for said in heartbeats.nodes.values().flat_map(|last| &last.heartbeat.slices) {
         let (bytes, entries) = sizes.entry(said.slice).or_default();
         *bytes = said.bytes.max(*bytes);
         *entries = said.entries.max(*entries);
@@ -131,7 +132,7 @@ fn sizes(heartbeats: &Heartbeats) -> Sizes {
     sizes
 }
 
-fn index(info: &IndexInfo, sizes: &Sizes) -> Index {
+fn index(info: &IndexInfo, sizes: &Sizes) -> IndexView {
     let slice = |(no, copies)| {
         let no = SliceNo(no as u16);
         let id = SliceId { index: info.id, generation: info.generation, slice: no };
@@ -140,9 +141,9 @@ fn index(info: &IndexInfo, sizes: &Sizes) -> Index {
         let (under_way, done): (Vec<_>, Vec<_>) =
             info.moves.iter().filter(|m| m.slice == no).partition(unfinished);
         let leaving = done.iter().filter_map(|m| m.from).collect();
-        Slice { copies, busy: !under_way.is_empty(), leaving, bytes, load }
+        SliceView { copies, busy: !under_way.is_empty(), leaving, bytes, load }
     };
-    Index {
+    IndexView {
         index: info.id,
         generation: info.generation,
         name: info.spec.name.clone(),
@@ -160,9 +161,10 @@ fn movable(state: &StateContext, name: &str) -> Result<IndexId> {
     if info.state == IndexState::Maintenance {
         return Ok(info.id);
     }
-    let what = format!("index \"{name}\" is in {}: its slices do not move", info.state.name());
+    let what =
+        format!("index \"{name}\" is in {}; slices move only in maintenance", info.state.name());
     Err(Error::new(ErrorCode::InvalidParameter, what)
-        .with_hint("BUILD INDEX it, or wait until it serves scans"))
+        .with_hint("use BUILD INDEX, or wait until the index serves scans"))
 }
 
 #[cfg(test)]

@@ -14,16 +14,16 @@ fn leader() -> Leader {
     Leader::new(1, 0, 20, MoveSettings::default())
 }
 
-fn hear(leader: &mut Leader, nodes: impl IntoIterator<Item = u64>, now_ms: u64) {
+fn nodes_report(leader: &mut Leader, nodes: impl IntoIterator<Item = u64>, now_ms: u64) {
     for node in nodes {
         let (buckets, slices, moves, leases) = Default::default();
         let heartbeat =
             Heartbeat { node: NodeId(node), buckets, slices, moves, leases, scans: None };
-        leader.hear(heartbeat, now_ms);
+        leader.record_heartbeat(heartbeat, now_ms);
     }
 }
 
-/// What the leader orders by itself now, as (slice, from, to), and does.
+/// Plans repairs and carries them out; returns them as (slice, from, to).
 fn repairs(leader: &mut Leader, state: &mut StateContext, now_ms: u64) -> Vec<(u16, u64, u64)> {
     let mut plan = Plan::default();
     leader.repairs.plan(state, &leader.heartbeats, &leader.moves, now_ms, &mut plan);
@@ -44,21 +44,21 @@ fn rebalance(leader: &Leader, state: &StateContext, index: Option<&str>) -> Resu
 }
 
 #[test]
-fn a_drained_node_is_emptied_without_being_asked() {
+fn a_draining_node_is_emptied_without_a_request() {
     let (mut state, mut leader) = (serving(0), leader());
-    hear(&mut leader, 20..24, 0);
+    nodes_report(&mut leader, 20..24, 0);
     assert_eq!(repairs(&mut leader, &mut state, 0), [], "balance is not ordered");
     done(&mut state, Command::DrainNode { node: NodeId(20), drain: true });
     assert_eq!(repairs(&mut leader, &mut state, 2 * SECOND), [], "every few seconds");
     assert_eq!(repairs(&mut leader, &mut state, 3 * SECOND), [(0, 20, 22), (2, 20, 23)]);
-    hear(&mut leader, 20..24, 6 * SECOND);
+    nodes_report(&mut leader, 20..24, 6 * SECOND);
     assert_eq!(repairs(&mut leader, &mut state, 6 * SECOND), [], "they are under way");
 }
 
 #[test]
-fn copies_are_made_and_taken_off_as_they_are_wished_for() {
+fn copies_follow_the_wanted_number_of_replicas() {
     let (mut state, mut leader) = (serving(0), leader());
-    hear(&mut leader, 20..24, 0);
+    nodes_report(&mut leader, 20..24, 0);
     let replicas = |replicas| Command::SetReplicas { index: "i".into(), replicas };
     done(&mut state, replicas(1));
     let made = repairs(&mut leader, &mut state, 0);
@@ -75,13 +75,13 @@ fn copies_are_made_and_taken_off_as_they_are_wished_for() {
 }
 
 #[test]
-fn the_copies_of_a_node_that_is_gone_are_made_elsewhere() {
+fn the_copies_of_a_gone_node_are_made_elsewhere() {
     let (mut state, mut leader) = (serving(1), leader());
     let mut ordered = Vec::new();
     for minute in 0..=10 {
         assert_eq!(ordered, [], "it may come back");
         let now_ms = minute * 60 * SECOND;
-        hear(&mut leader, 21..24, now_ms);
+        nodes_report(&mut leader, 21..24, now_ms);
         ordered = repairs(&mut leader, &mut state, now_ms);
     }
     assert_eq!(ordered.len(), 4);
@@ -89,49 +89,49 @@ fn the_copies_of_a_node_that_is_gone_are_made_elsewhere() {
 }
 
 #[test]
-fn a_leader_that_has_just_begun_hears_all_first() {
+fn a_new_leader_waits_for_all_reports_before_repairs() {
     let (mut state, mut leader) = (serving(0), leader());
     done(&mut state, Command::DrainNode { node: NodeId(20), drain: true });
-    hear(&mut leader, 20..23, 0);
+    nodes_report(&mut leader, 20..23, 0);
     assert_eq!(repairs(&mut leader, &mut state, 0), []);
-    hear(&mut leader, [23], 1);
+    nodes_report(&mut leader, [23], 1);
     let early = rebalance(&leader, &state, None).unwrap();
     assert_eq!(early.moves.len(), 2);
-    hear(&mut leader, 20..24, 3 * SECOND);
+    nodes_report(&mut leader, 20..24, 3 * SECOND);
     assert_eq!(repairs(&mut leader, &mut state, 3 * SECOND).len(), 2);
 
     let mut deaf = Leader::new(1, 0, 20, MoveSettings::default());
-    hear(&mut deaf, 20..23, 0);
+    nodes_report(&mut deaf, 20..23, 0);
     let error = rebalance(&deaf, &state, None).unwrap_err();
     assert!(error.is_retry() && error.message.contains("node 23"), "{error}");
-    hear(&mut deaf, 20..23, 6 * SECOND);
-    assert!(unheard(&state, &deaf.heartbeats, 6 * SECOND).is_none(), "node 23 is dead");
+    nodes_report(&mut deaf, 20..23, 6 * SECOND);
+    assert!(unreported(&state, &deaf.heartbeats, 6 * SECOND).is_none(), "node 23 is dead");
 }
 
 #[test]
-fn what_failed_is_not_ordered_again_at_once() {
+fn a_failed_repair_is_not_repeated_at_once() {
     let (mut state, mut leader) = (serving(0), leader());
     done(&mut state, Command::DrainNode { node: NodeId(20), drain: true });
     leader.moves.settings.target_silent_ms = 2 * SECOND;
-    hear(&mut leader, 20..24, 0);
+    nodes_report(&mut leader, 20..24, 0);
     assert_eq!(repairs(&mut leader, &mut state, 0).len(), 2);
     let mut plan = Plan::default();
     leader.moves.plan(&state, &leader.heartbeats, 2 * SECOND, &mut plan);
     assert_eq!(plan.commands.len(), 2, "both targets are silent");
     plan.commands.into_iter().for_each(|command| drop(apply(&mut state, command)));
     for s in [4, 10, 31] {
-        hear(&mut leader, 20..24, s * SECOND);
+        nodes_report(&mut leader, 20..24, s * SECOND);
         assert_eq!(repairs(&mut leader, &mut state, s * SECOND), []);
     }
-    hear(&mut leader, 20..24, 32 * SECOND);
+    nodes_report(&mut leader, 20..24, 32 * SECOND);
     assert_eq!(repairs(&mut leader, &mut state, 32 * SECOND).len(), 2);
 }
 
 #[test]
-fn a_rebalance_of_one_index_looks_at_that_alone() {
+fn a_rebalance_of_one_index_ignores_the_others() {
     let (mut state, mut leader) = (serving(0), leader());
     done(&mut state, create_index(proto::model::index::IndexSpec { replicas: 0, ..spec("j") }));
-    hear(&mut leader, 20..24, 0);
+    nodes_report(&mut leader, 20..24, 0);
     let slice = |slice| SliceProgress {
         slice: SliceId {
             index: IndexId(1),
@@ -146,7 +146,10 @@ fn a_rebalance_of_one_index_looks_at_that_alone() {
     };
     let (buckets, moves, leases) = Default::default();
     let slices = (0..4).map(slice).collect();
-    leader.hear(Heartbeat { node: NodeId(20), buckets, slices, moves, leases, scans: None }, 1);
+    leader.record_heartbeat(
+        Heartbeat { node: NodeId(20), buckets, slices, moves, leases, scans: None },
+        1,
+    );
     let plan = rebalance(&leader, &state, Some("i")).unwrap();
     assert_eq!(plan.moves.len(), 2);
     assert!(plan.moves.iter().all(|m| m.index == IndexId(1)));

@@ -1,5 +1,5 @@
-//! Takes rollbacks from stage to stage, as far as the sources and the indexers have come ([`super::sources`] says what
-//! is known of them).
+//! Takes rollbacks from stage to stage, as the reports of sources and indexers allow ([`super::sources`] collects the
+//! former).
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use super::stability::Stability;
 use crate::state::{BucketState, StateContext};
 
 impl Sources {
-    /// Compares what sources have said with the state, and takes rollbacks on.
+    /// Compares the sources' histories with the state, and plans the next step of each rollback.
     pub(super) fn plan(
         &mut self,
         state: &StateContext,
@@ -28,31 +28,32 @@ impl Sources {
         self.compared.retain(|bucket| state.bucket(*bucket).is_some());
         self.logs.retain(|bucket, _| state.bucket(*bucket).is_some());
         self.fresh_from.retain(|bucket, _| state.bucket(*bucket).is_some());
-        self.fresh_of.retain(|(bucket, _), _| state.bucket(*bucket).is_some());
+        self.fresh_from_projector.retain(|(bucket, _), _| state.bucket(*bucket).is_some());
         self.started.retain(|bucket| state.bucket(*bucket).is_some());
         for (id, bucket) in state.buckets() {
-            self.keep_history(stability, bucket);
+            self.reset_on_new_history(stability, bucket);
             let stage = bucket.info.rollback.as_ref().map(|rollback| rollback.stage);
-            if self.see_stage(id, stage) {
-                // Of what was lost: a source that began no branch goes on with the same history.
+            if self.note_stage(id, stage) {
+                // The lost positions are among these cuts. A source that began no branch continues the same history,
+                // so the history does not tell.
                 stability.forget(id);
             }
-            self.drop_late(id, bucket, stage);
+            self.drop_expired(id, bucket, stage);
             if let Some(step) = self.next_step(state, heartbeats, stability, bucket, now_ms) {
                 plan.commands.push(Command::Rollback { bucket: id, step });
             }
         }
     }
 
-    /// Asks again where a late answer would tell of a loss.
-    fn drop_late(&mut self, id: BucketId, bucket: &BucketState, stage: Option<RollbackStage>) {
+    /// Queries the source again if its last answer reports a loss and may be late.
+    fn drop_expired(&mut self, id: BucketId, bucket: &BucketState, stage: Option<RollbackStage>) {
         let Some((_, history)) = self.histories.get(&id) else { return };
         let tells_loss = match stage {
             Some(RollbackStage::Started) => true,
             None | Some(RollbackStage::Rollback) => !history.has(&bucket.epochs.last().cut),
             Some(_) => false,
         };
-        // Another projector's news make nobody's loss late.
+        // Reports of other projectors do not make the answer late.
         let last = &bucket.epochs.last().cut;
         let short = last.iter().filter(|(vbucket, at)| {
             history.durable.get(*vbucket).seqno < at.seqno || !history.logs.includes(*vbucket, *at)
@@ -61,7 +62,7 @@ impl Sources {
             short.filter_map(|(vbucket, _)| bucket.info.homes.home(vbucket)).collect();
         if tells_loss && !self.is_fresh(id, &homes) {
             self.histories.remove(&id);
-            self.strange.insert(id);
+            self.suspects.insert(id);
         }
     }
 
@@ -88,15 +89,15 @@ impl Sources {
                     return Some(RollbackStep::Compare(history.clone()));
                 }
                 self.compared.insert(id);
-                // Its positions count from now on, until the next enquiry.
+                // The positions of this answer count until the next query.
                 let (_, history) = self.histories.remove(&id)?;
                 if stage.is_none_or(|stage| stage == RollbackStage::Rollback) {
-                    let told = self.report(stability, bucket, history.durable);
-                    told.err().inspect(|error| tracing::warn!(bucket = %id, %error, "a history"));
+                    let told = self.report_cut(stability, bucket, history.durable);
+                    told.err().inspect(|error| tracing::warn!(bucket = %id, %error, "the history of a source does not fit its bucket"));
                 }
             }
             None if stage == Some(RollbackStage::Started) => {
-                self.strange.insert(id);
+                self.suspects.insert(id);
                 return None;
             }
             None => {}
@@ -114,7 +115,7 @@ impl Sources {
     }
 }
 
-/// Has each living indexer with slices of a bucket applied an epoch?
+/// True if each live indexer with slices of the bucket has applied the epoch.
 fn have_applied(
     state: &StateContext,
     heartbeats: &Heartbeats,
@@ -127,13 +128,13 @@ fn have_applied(
     let hosts: BTreeSet<NodeId> =
         read.flat_map(|index| index.topology.placement.iter().flatten().copied()).collect();
     hosts.iter().all(|node| {
-        let heard = heartbeats.nodes.get(node);
-        let heard_ms = heard.map_or(0, |heard| heard.at_ms).max(heartbeats.since_ms);
-        let applied = heard.is_some_and(|heard| {
-            let mut buckets = heard.heartbeat.buckets.iter();
+        let last = heartbeats.nodes.get(node);
+        let reported_ms = last.map_or(0, |last| last.at_ms).max(heartbeats.since_ms);
+        let applied = last.is_some_and(|last| {
+            let mut buckets = last.heartbeat.buckets.iter();
             buckets.any(|progress| progress.bucket == bucket && progress.applied >= epoch)
         });
-        applied || now_ms.saturating_sub(heard_ms) >= SILENT_MS_MAX
+        applied || now_ms.saturating_sub(reported_ms) >= SILENT_MS_MAX
     })
 }
 

@@ -19,7 +19,7 @@ fn cut(vbuuid: u64, ends: [u64; 2]) -> Cut {
     Cut::from_positions(ends.map(at).to_vec())
 }
 
-/// Both vbuckets on branch 7; the first goes on with branch 8 after `began`.
+/// A history with both vbuckets on branch 7, where the first continues with branch 8 after `began`.
 fn branched(began: u64, ends: [u64; 2]) -> SourceHistory {
     let logs =
         FailoverLogs::new(vec![vec![(Vbuuid(8), began), (Vbuuid(7), 0)], vec![(Vbuuid(7), 0)]]);
@@ -51,13 +51,13 @@ impl World {
         self.leader.sync(&self.state, NodeId(10), told, self.now_ms).unwrap();
     }
 
-    /// As a projector that keeps one vbucket.
+    /// Reports SYNC of a projector that owns one vbucket.
     fn sync_of(&mut self, vbucket: u16, cut: Cut) {
         let told = (BUCKET, [VbucketId(vbucket)].into_iter().collect(), cut);
         self.leader.sync(&self.state, NodeId(10), told, self.now_ms).unwrap();
     }
 
-    /// Plans and does what the plan says, until nothing is left for now.
+    /// Plans and carries out the plan until nothing is left to do.
     fn run(&mut self) -> usize {
         for done in 0.. {
             self.now_ms += 50;
@@ -79,14 +79,14 @@ impl World {
         self.state.bucket(BUCKET).unwrap().epochs.last().epoch
     }
 
-    fn enquired(&mut self) -> usize {
-        self.leader.enquiries_due(&self.state, self.now_ms).len()
+    fn record_history(&mut self) -> usize {
+        self.leader.queries_due(&self.state, self.now_ms).len()
     }
 
-    /// The source is asked, and says this.
+    /// Queries the source, which returns this history.
     fn told(&mut self, history: SourceHistory) {
-        let asked = self.leader.asking();
-        self.leader.enquired(&self.state, BUCKET, asked, history).unwrap();
+        let asked = self.leader.begin_query();
+        self.leader.record_history(&self.state, BUCKET, asked, history).unwrap();
     }
 
     fn says(&mut self, node: u64, applied: u64) {
@@ -106,7 +106,7 @@ impl World {
             leases: vec![],
             scans: None,
         };
-        self.leader.hear(heartbeat, self.now_ms);
+        self.leader.record_heartbeat(heartbeat, self.now_ms);
     }
 
     fn stage(&self) -> Option<RollbackStage> {
@@ -116,30 +116,30 @@ impl World {
 }
 
 #[test]
-fn a_branch_that_is_not_known_is_enquired_and_then_its_positions_count() {
+fn an_unknown_branch_causes_a_query_and_then_its_positions_count() {
     let mut world = World::new();
     world.now_ms += 100;
     let history = branched(5, [8, 5]);
     world.sync(history.durable.clone());
-    assert!(world.leader.is_curious());
+    assert!(world.leader.has_suspects());
     assert_eq!(world.run(), 0, "nothing is known yet");
-    assert_eq!(world.enquired(), 1);
+    assert_eq!(world.record_history(), 1);
     world.told(history.clone());
     world.run();
     assert_eq!((world.last(), world.stage()), (Epoch(3), None), "no rollback");
     assert_eq!(*world.state.bucket(BUCKET).unwrap().epochs.last().cut, history.durable);
-    assert!(!world.leader.is_curious());
+    assert!(!world.leader.has_suspects());
 }
 
 #[test]
-fn a_source_that_ends_earlier_is_enquired_though_its_branch_is_known() {
+fn a_source_that_ends_earlier_is_queried_even_on_a_known_branch() {
     let mut world = World::new();
     world.sync(cut(7, [4, 5]));
-    assert!(world.leader.is_curious());
+    assert!(world.leader.has_suspects());
 }
 
 #[test]
-fn a_loss_is_rolled_back_and_ends_when_each_living_indexer_has_applied_what_survived() {
+fn a_rollback_ends_when_each_live_indexer_has_applied_its_first_epoch() {
     let mut world = World::new();
     apply(&mut world.state, create_index(spec("i")));
     let command = Command::IndexReady { index: IndexId(1), generation: Generation(1) };
@@ -149,14 +149,14 @@ fn a_loss_is_rolled_back_and_ends_when_each_living_indexer_has_applied_what_surv
     world.told(branched(3, [4, 5]));
     world.run();
     assert_eq!(world.stage(), Some(RollbackStage::Started), "what has survived is asked for now");
-    assert!(world.leader.is_curious());
+    assert!(world.leader.has_suspects());
     world.told(branched(3, [4, 5]));
     world.run();
     assert_eq!((world.last(), world.stage()), (Epoch(3), Some(RollbackStage::Rollback)));
     world.says(20, 3);
     world.run();
     assert!(world.stage().is_some(), "node 21 has not applied it");
-    // Epochs go on meanwhile.
+    // Epochs continue meanwhile.
     let mut next = branched(3, [6, 5]).durable;
     next.set(VbucketId(1), Position { vbuuid: Vbuuid(7), seqno: Seqno(6) });
     world.sync(next);
@@ -168,7 +168,7 @@ fn a_loss_is_rolled_back_and_ends_when_each_living_indexer_has_applied_what_surv
 }
 
 #[test]
-fn a_new_leader_goes_on_with_a_rollback_and_a_dead_indexer_does_not_hold_it_up() {
+fn a_new_leader_continues_a_rollback_and_ignores_a_dead_indexer() {
     let mut world = World::new();
     apply(&mut world.state, create_index(spec("i")));
     let lost = branched(3, [4, 5]);
@@ -177,7 +177,7 @@ fn a_new_leader_goes_on_with_a_rollback_and_a_dead_indexer_does_not_hold_it_up()
     world.leader = Leader::new(2, world.now_ms, 20, MoveSettings::default());
     world.run();
     assert_eq!(world.stage(), Some(RollbackStage::Started), "it does not know the history");
-    assert!(world.leader.is_curious());
+    assert!(world.leader.has_suspects());
     world.told(lost);
     world.run();
     assert_eq!(world.stage(), Some(RollbackStage::Rollback));
@@ -187,9 +187,9 @@ fn a_new_leader_goes_on_with_a_rollback_and_a_dead_indexer_does_not_hold_it_up()
 }
 
 #[test]
-fn cuts_of_a_history_that_is_no_more_are_not_promoted() {
+fn cuts_of_a_lost_history_are_not_promoted() {
     let mut world = World::new();
-    // Told, but not promoted yet.
+    // Reported, but not promoted yet.
     world.sync(cut(7, [9, 9]));
     let lost = branched(3, [4, 5]);
     for _ in 0..2 {
@@ -204,17 +204,17 @@ fn cuts_of_a_history_that_is_no_more_are_not_promoted() {
 #[test]
 fn a_late_answer_is_not_taken_for_a_loss() {
     let mut world = World::new();
-    let asked = world.leader.asking();
+    let asked = world.leader.begin_query();
     let mut late = branched(5, [5, 5]);
     late.logs = Arc::clone(&world.state.bucket(BUCKET).unwrap().logs);
-    // While it is on its way, SYNC tells more, and an epoch ends there.
+    // While the answer is in flight, SYNC reports more and an epoch ends there.
     world.sync(cut(7, [5, 6]));
     world.run();
     for history in [late, branched(5, [5, 5])] {
-        world.leader.enquired(&world.state, BUCKET, asked, history).unwrap();
+        world.leader.record_history(&world.state, BUCKET, asked, history).unwrap();
         world.run();
         assert_eq!((world.last(), world.stage()), (Epoch(3), None), "nothing is lost");
-        assert!(world.leader.is_curious(), "it is asked again");
+        assert!(world.leader.has_suspects(), "it is asked again");
     }
     world.told(branched(5, [5, 6]));
     world.run();
@@ -222,11 +222,11 @@ fn a_late_answer_is_not_taken_for_a_loss() {
 }
 
 #[test]
-fn an_answer_to_an_earlier_term_tells_nothing() {
+fn an_answer_to_an_earlier_term_is_ignored() {
     let mut world = World::new();
-    let asked = world.leader.asking();
+    let asked = world.leader.begin_query();
     world.leader = Leader::new(2, world.now_ms, 20, MoveSettings::default());
-    world.leader.enquired(&world.state, BUCKET, asked, branched(3, [4, 5])).unwrap();
+    world.leader.record_history(&world.state, BUCKET, asked, branched(3, [4, 5])).unwrap();
     assert_eq!((world.run(), world.stage()), (0, None));
 }
 
@@ -235,20 +235,20 @@ fn a_history_of_another_shape_is_refused() {
     let mut world = World::new();
     let (durable, kept) = (Cut::zero(1), VbucketSet::all(1));
     let narrow = SourceHistory { durable, logs: Arc::default(), kept };
-    let asked = world.leader.asking();
-    assert!(world.leader.enquired(&world.state, BUCKET, asked, narrow).is_err());
+    let asked = world.leader.begin_query();
+    assert!(world.leader.record_history(&world.state, BUCKET, asked, narrow).is_err());
     assert_eq!(world.run(), 0);
 }
 
 #[test]
-fn a_sync_of_some_vbuckets_takes_the_others_from_what_is_known_and_never_from_a_lost_history() {
+fn a_partial_sync_is_completed_only_from_the_current_history() {
     let mut world = World::new();
     world.sync_of(0, cut(7, [6, 0]));
     world.sync_of(1, cut(7, [0, 9]));
     world.run();
     let last = |world: &World| world.state.bucket(BUCKET).unwrap().epochs.last().cut.clone();
     assert_eq!(*last(&world), cut(7, [6, 9]), "both are in one epoch");
-    // The first vbucket has lost what is beyond 3: until the rollback has ended its last position is no place.
+    // The first vbucket has lost everything beyond 3. Until the rollback has ended, its last position is invalid.
     world.told(branched(3, [3, 9]));
     world.run();
     world.sync_of(1, cut(7, [0, 10]));
@@ -259,10 +259,10 @@ fn a_sync_of_some_vbuckets_takes_the_others_from_what_is_known_and_never_from_a_
     assert_eq!(last(&world).get(VbucketId(1)).seqno, Seqno(10));
 }
 
-/// A pushed source that loses its end begins no branch by itself: the lost position stays a place on a living branch. What
-/// other projectors say meanwhile must not be joined to it.
+/// A pushed source that loses its end begins no branch by itself, so the lost position stays valid on a live branch.
+/// The reports of other projectors must not be combined with it.
 #[test]
-fn a_loss_without_a_branch_is_rolled_back_once_whatever_other_projectors_say_meanwhile() {
+fn a_loss_without_a_branch_is_rolled_back_once_despite_other_reports() {
     let mut world = World::new();
     let logs = FailoverLogs::new(vec![vec![(Vbuuid(7), 0)]; 2]);
     let ends =
@@ -282,11 +282,11 @@ fn a_loss_without_a_branch_is_rolled_back_once_whatever_other_projectors_say_mea
             rollbacks += u32::from(begins);
             let request = CommandRequest { request: None, command };
             world.state.apply(1_000 + world.now_ms, world.now_ms, &request);
-            // The first goes on writing all the while.
+            // The first vbucket is written all the while.
             seqno += 1;
             world.sync_of(0, cut(7, [seqno, 0]));
         }
-        if world.leader.is_curious() {
+        if world.leader.has_suspects() {
             world.told(ends(cut(7, [seqno, 3])));
         }
         world.sync_of(1, cut(7, [0, 3]));

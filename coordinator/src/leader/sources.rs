@@ -1,20 +1,19 @@
-//! What the leader knows of the sources' histories, and whom it enquires.
+//! The leader's knowledge of the sources' histories, and the queries that it is built from.
 //!
-//! SYNC tells positions only. Where one is not a place in the history that the bucket is known to have, or lies
-//! before the last epoch, the source is *enquired*: it tells its failover logs and where it ends, at one
-//! moment. So is a bucket of which nothing was heard for a while, and every bucket at the beginning of a term.
-//! What it answers is compared with the state by a command ([`proto::model::rollback::RollbackStep::Compare`]); only
-//! when the two agree do its positions count.
+//! SYNC reports positions only. A source is *queried* when a position is not in the bucket's known history or lies
+//! before the last epoch. It is also queried when nothing was reported for a while, and at the beginning of each
+//! term. The answer has the failover logs and the end of the history, both of one moment. A command
+//! ([`proto::model::rollback::RollbackStep::Compare`]) compares the answer with the state. The source's positions
+//! count only when both agree.
 //!
-//! An answer may be late: what SYNC has told since the question, and epochs that have been published, are not in it.
-//! That is not a loss. So an answer that has less than the last epoch counts only if it was asked for after the last
-//! SYNC; and what has survived a loss is what the source says when it is asked after epochs have ceased to be
-//! published.
+//! An answer may be late: it lacks what SYNC reported and what epochs covered since the query. That is not a loss. So
+//! an answer that lacks part of the last epoch counts only if its query began after the last SYNC. After a loss, the
+//! surviving history is the answer to a query that began after epochs ceased to be published.
 //!
-//! Two positions are compared in a history, so closed cuts of another one are forgotten when it changes. A source may
-//! also lose its end and begin no branch (a pushed one: its producer numbers the mutations), and then the lost positions
-//! look like places in its history. So all closed cuts are forgotten when a rollback begins, and none is put together
-//! while it goes on.
+//! Positions are comparable only within one history, so a change of the history drops the closed cuts of the old one.
+//! A source may also lose its end without beginning a branch (a pushed source, whose producer numbers the mutations).
+//! The lost positions then look valid in its history. So the beginning of a rollback drops all closed cuts, and none
+//! is collected while the rollback lasts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,84 +28,85 @@ use proto::model::rollback::RollbackStage;
 use super::stability::Stability;
 use crate::state::{BucketState, StateContext};
 
-/// A bucket of which nothing was heard for this long is enquired.
+/// A bucket without reports for this long is queried.
 pub(super) const SYNC_SILENCE_MS: u64 = 1_000;
 
-/// Between two enquiries of a bucket that something is strange about.
-const ENQUIRE_EVERY_MS: u64 = 20;
+/// The time between two queries of a suspect bucket.
+const QUERY_EVERY_MS: u64 = 20;
 
-/// What is known of the sources.
+/// The leader's knowledge of the sources.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
-    /// What each said last when it was enquired, until the state agrees; and which question that answers.
-    pub(super) histories: BTreeMap<BucketId, (Asked, SourceHistory)>,
-    /// Counts questions, and what makes answers to earlier ones late.
+    /// The last answer of each source until the state agrees with it, and the query that it answers.
+    pub(super) histories: BTreeMap<BucketId, (HistoryQuery, SourceHistory)>,
+    /// Numbers queries and the events that make earlier answers late.
     pub(super) sequence: u64,
-    /// Answers to questions before this one do not tell what is lost.
+    /// Answers to queries before this number do not prove a loss.
     pub(super) fresh_from: BTreeMap<BucketId, u64>,
-    /// The same of the vbuckets of one projector.
-    pub(super) fresh_of: BTreeMap<(BucketId, NodeId), u64>,
-    /// Those whose rollback has been seen in `started`.
+    /// The same for the vbuckets of one projector.
+    pub(super) fresh_from_projector: BTreeMap<(BucketId, NodeId), u64>,
+    /// Buckets whose rollback was seen in `started`.
     pub(super) started: BTreeSet<BucketId>,
-    /// Those that are to be enquired now.
-    pub(super) strange: BTreeSet<BucketId>,
-    /// When each was heard of by each projector, or enquired.
-    pub(super) heard_ms: BTreeMap<(BucketId, NodeId), u64>,
-    /// Those that were enquired and agreed with, in this term.
+    /// Buckets to query now.
+    pub(super) suspects: BTreeSet<BucketId>,
+    /// The time of the last report of each projector, or of the last query.
+    pub(super) reported_ms: BTreeMap<(BucketId, NodeId), u64>,
+    /// Buckets whose source was queried and agreed with the state in this term.
     pub(super) compared: BTreeSet<BucketId>,
-    /// The history that the closed cuts of a bucket belong to.
+    /// The history to which the closed cuts of a bucket belong.
     pub(super) logs: BTreeMap<BucketId, Arc<FailoverLogs>>,
 }
 
-/// When a source was asked: the term of the leader, and a number that grows.
+/// The time of a query: the leader's term, and a number that grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct HistoryQuery {
     pub(super) term: u64,
     sequence: u64,
 }
 
 impl Sources {
-    /// What is answered to the questions so far is late.
-    pub(super) fn make_late(&mut self, bucket: BucketId) {
+    /// Makes the answers to all queries so far late.
+    pub(super) fn expire_answers(&mut self, bucket: BucketId) {
         self.sequence += 1;
         self.fresh_from.insert(bucket, self.sequence);
     }
 
-    /// What is answered to the questions so far is late for a projector's vbuckets.
-    pub(super) fn make_late_of(&mut self, bucket: BucketId, projector: NodeId) {
+    /// Makes the answers to all queries so far late for the vbuckets of one projector.
+    pub(super) fn expire_answers_of(&mut self, bucket: BucketId, projector: NodeId) {
         self.sequence += 1;
-        self.fresh_of.insert((bucket, projector), self.sequence);
+        self.fresh_from_projector.insert((bucket, projector), self.sequence);
     }
 
-    /// Does what was said last of a bucket answer a question that is not late for the vbuckets of these
-    /// projectors?
+    /// True if the last answer of a bucket is not late for the vbuckets of these projectors.
     pub(super) fn is_fresh(&self, bucket: BucketId, projectors: &[NodeId]) -> bool {
-        let of_each = projectors.iter().filter_map(|id| self.fresh_of.get(&(bucket, *id)));
+        let of_each =
+            projectors.iter().filter_map(|id| self.fresh_from_projector.get(&(bucket, *id)));
         let from = of_each.chain(self.fresh_from.get(&bucket)).max().copied().unwrap_or(0);
         self.histories.get(&bucket).is_some_and(|(asked, _)| asked.sequence > from)
     }
 
-    /// Of a bucket whose rollback begins only what is asked from now on tells what has survived. Says if it begins.
-    pub(super) fn see_stage(&mut self, bucket: BucketId, stage: Option<RollbackStage>) -> bool {
+    /// Records the stage of a bucket's rollback, and returns true if the rollback begins. Then only answers to later
+    /// queries tell what survived.
+    pub(super) fn note_stage(&mut self, bucket: BucketId, stage: Option<RollbackStage>) -> bool {
         if stage != Some(RollbackStage::Started) {
             self.started.remove(&bucket);
             return false;
         }
         let begins = self.started.insert(bucket);
         if begins {
-            self.make_late(bucket);
+            self.expire_answers(bucket);
         }
         begins
     }
 
-    /// A source is about to be asked for its history.
-    pub(super) fn asking(&mut self, term: u64) -> Asked {
+    /// Starts a query of a source's history.
+    pub(super) fn begin_query(&mut self, term: u64) -> HistoryQuery {
         self.sequence += 1;
-        Asked { term, sequence: self.sequence }
+        HistoryQuery { term, sequence: self.sequence }
     }
 
-    /// SYNC: the durable history of a bucket reaches a cut in the vbuckets that the projector keeps. Dropped
-    /// buckets are ignored: the projector will hear of it.
+    /// Handles SYNC: the durable history of a bucket reaches a cut in the vbuckets that the projector owns. Reports
+    /// about dropped buckets are ignored; the projector will see the drop in the catalog.
     pub(super) fn sync(
         &mut self,
         stability: &mut Stability,
@@ -118,80 +118,80 @@ impl Sources {
         let Some(known) = state.bucket(bucket) else { return Ok(()) };
         let last = &known.epochs.last().cut;
         if cut.vbuckets() == last.vbuckets() {
-            let is_strange = |vbucket| {
+            let is_suspect = |vbucket| {
                 let at = cut.get(vbucket);
                 at.seqno < last.get(vbucket).seqno || !known.logs.includes(vbucket, at)
             };
-            if kept.iter().any(is_strange) {
-                self.strange.insert(bucket);
+            if kept.iter().any(is_suspect) {
+                self.suspects.insert(bucket);
                 return Ok(());
             }
         }
-        self.heard_ms.insert((bucket, projector), now_ms);
+        self.reported_ms.insert((bucket, projector), now_ms);
         if known.info.readable_from().is_none() {
-            // What would be put together with it of other projectors is about to be taken back. It is told again.
+            // The rollback will remove the cut that this report would complete. The projector reports it again.
             return Ok(());
         }
-        self.make_late_of(bucket, projector);
+        self.expire_answers_of(bucket, projector);
         if cut.vbuckets() != last.vbuckets() {
-            return self.report(stability, known, cut);
+            return self.report_cut(stability, known, cut);
         }
-        // The vbuckets of other projectors are where these have said. Any such cut is closed: the mutations of a
-        // bucket that several projectors keep stand alone.
-        self.keep_history(stability, known);
+        // The other vbuckets stand where their own projectors reported. Every such cut is closed, because the
+        // mutations of a bucket on several projectors are independent of each other.
+        self.reset_on_new_history(stability, known);
         let newest = stability.newest(bucket).unwrap_or(last);
         let cut = newest.with_of(&kept, &cut);
-        // The last epoch may be of a history that was lost and is not known to be: then an enquiry tells where the
-        // others are.
+        // The last epoch may belong to a history whose loss is not known yet. Then a query tells where the other
+        // vbuckets stand.
         if !known.logs.includes_cut(&cut) {
             return Ok(());
         }
-        self.report(stability, known, cut)
+        self.report_cut(stability, known, cut)
     }
 
-    /// A source was enquired and said this.
-    pub(super) fn enquired(
+    /// Records a source's answer to a query.
+    pub(super) fn record_history(
         &mut self,
         stability: &mut Stability,
         state: &StateContext,
         bucket: BucketId,
-        asked: Asked,
+        asked: HistoryQuery,
         history: SourceHistory,
     ) -> Result<()> {
         let Some(known) = state.bucket(bucket) else {
             return Ok(());
         };
-        self.strange.remove(&bucket);
+        self.suspects.remove(&bucket);
         known.check(&history)?;
         if known.logs == history.logs && history.has(&known.epochs.last().cut) {
-            self.report(stability, known, history.durable.clone())?;
+            self.report_cut(stability, known, history.durable.clone())?;
         }
         self.histories.insert(bucket, (asked, history));
         Ok(())
     }
 
-    /// Has the source of each bucket been compared with the state, in this term?
-    pub(super) fn are_heard(&self, state: &StateContext) -> bool {
+    /// True if the source of each bucket was compared with the state in this term.
+    pub(super) fn all_compared(&self, state: &StateContext) -> bool {
         state.buckets().all(|(id, _)| self.compared.contains(&id))
     }
 
-    /// Is there a source to be enquired at once?
-    pub(super) fn is_curious(&self) -> bool {
-        !self.strange.is_empty()
+    /// True if some source must be queried at once.
+    pub(super) fn has_suspects(&self) -> bool {
+        !self.suspects.is_empty()
     }
 
-    pub(super) fn report(
+    pub(super) fn report_cut(
         &mut self,
         stability: &mut Stability,
         known: &BucketState,
         cut: Cut,
     ) -> Result<()> {
-        self.keep_history(stability, known);
+        self.reset_on_new_history(stability, known);
         stability.report(known.info.id, cut, &known.epochs.last().cut)
     }
 
-    /// Forgets cuts of another history.
-    pub(super) fn keep_history(&mut self, stability: &mut Stability, known: &BucketState) {
+    /// Drops the closed cuts if the history has changed.
+    pub(super) fn reset_on_new_history(&mut self, stability: &mut Stability, known: &BucketState) {
         let id = known.info.id;
         if self.logs.get(&id).is_none_or(|logs| *logs != known.logs) {
             stability.forget(id);
@@ -199,27 +199,26 @@ impl Sources {
         }
     }
 
-    /// The buckets whose sources are to be enquired. What was told to an earlier leader
-    /// is lost with it, and a source that has nothing new says nothing.
-    pub(super) fn enquiries_due(&mut self, state: &StateContext, now_ms: u64) -> Vec<BucketId> {
-        self.heard_ms.retain(|(bucket, _), _| state.bucket(*bucket).is_some());
-        self.strange.retain(|bucket| state.bucket(*bucket).is_some());
+    /// The buckets whose sources are due for a query. A new leader has no reports, and an idle source sends none.
+    pub(super) fn queries_due(&mut self, state: &StateContext, now_ms: u64) -> Vec<BucketId> {
+        self.reported_ms.retain(|(bucket, _), _| state.bucket(*bucket).is_some());
+        self.suspects.retain(|bucket| state.bucket(*bucket).is_some());
         let mut found = Vec::new();
         for (id, bucket) in state.buckets() {
-            let pause_ms = match self.strange.contains(&id) {
-                true => ENQUIRE_EVERY_MS,
+            let pause_ms = match self.suspects.contains(&id) {
+                true => QUERY_EVERY_MS,
                 false => SYNC_SILENCE_MS,
             };
             let projectors = bucket.info.homes.projectors();
-            let is_heard = |projector: &NodeId| {
-                let heard = self.heard_ms.get(&(id, *projector));
+            let is_reported = |projector: &NodeId| {
+                let heard = self.reported_ms.get(&(id, *projector));
                 heard.is_some_and(|at_ms| now_ms.saturating_sub(*at_ms) < pause_ms)
             };
-            if projectors.iter().all(is_heard) {
+            if projectors.iter().all(is_reported) {
                 continue;
             }
             let now = projectors.into_iter().map(|projector| ((id, projector), now_ms));
-            self.heard_ms.extend(now);
+            self.reported_ms.extend(now);
             found.push(id);
         }
         found

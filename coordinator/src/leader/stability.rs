@@ -1,17 +1,17 @@
-//! Which cut is promoted next.
+//! Chooses the cut that the next epoch ends at.
 //!
-//! SYNC brings cuts that are participant-closed: no statement and no transaction has mutations on both
-//! sides. They are kept, oldest first, until an epoch covers them; the newest is promoted, so that the
-//! epoch holds all that is known to be durable. Two things change the choice:
+//! SYNC reports participant-closed cuts: no statement and no transaction has mutations on both sides of one. The
+//! leader keeps them, oldest first, until an epoch covers them. It promotes the newest, so that the epoch holds
+//! everything that is known to be durable. Two things change the choice:
 //!
-//! - *A slow indexer.* While some indexer's queue is more than half full, epochs that the slow ones
-//!   cannot apply would only make scans wait. Then the mean of the indexers' high watermarks bounds the
-//!   choice, moved towards the fastest by as much as the queues are full (what a fast one gathers and
-//!   may not apply is memory): the largest closed cut within the bound is promoted, or none for a while.
-//! - *A scan that waits.* What it asks for is promoted as soon as SYNC has told of it.
+//! - *A slow indexer.* While some indexer's queue is more than half full, epochs that slow indexers cannot apply
+//!   would only make scans wait. Then the mean of the indexers' high watermarks bounds the choice. The bound moves
+//!   towards the fastest indexer as the queues fill, because a fast indexer holds in memory what it may not apply
+//!   yet. The leader promotes the largest closed cut within the bound, or waits for a while if there is none.
+//! - *A waiting scan.* The cut that a scan waits for is promoted as soon as SYNC has reported it.
 //!
-//! All this is the leader's own memory: after a change of leader it is empty, and the projectors, whose
-//! reports are whole, fill it again. All cuts of a bucket are places in one history ([`super::rollback`]).
+//! The state of this module is the leader's own. It is empty after a change of leader, and the projectors' next
+//! reports, which are complete, fill it again. All cuts of a bucket lie in one history ([`super::sources`]).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,47 +23,47 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::state::epoch_history::advance;
 
-/// Closed cuts of a bucket that are kept to choose from; when there are more, every other one goes.
+/// The number of closed cuts that a bucket keeps. Beyond it every other one is dropped.
 const CLOSED_MAX: usize = 64;
-/// However slow the indexers are, epochs go on after this long.
+/// Slow indexers delay an epoch no longer than this.
 const HOLD_MS_MAX: u64 = 500;
 
-/// What SYNC has told, and who waits for what.
+/// The cuts that SYNC reported, and the callers that wait for an epoch.
 #[derive(Debug, Default)]
 pub struct Stability {
-    buckets: BTreeMap<BucketId, Closed>,
-    wants: BTreeMap<u64, (BucketId, Cut)>,
-    last_want: u64,
+    buckets: BTreeMap<BucketId, ClosedCuts>,
+    waiters: BTreeMap<u64, (BucketId, Cut)>,
+    last_waiter: u64,
 }
 
 #[derive(Debug, Default)]
-struct Closed {
-    /// Ascending; none of them is covered by an epoch.
+struct ClosedCuts {
+    /// Ascending; no epoch covers any of them.
     cuts: VecDeque<Cut>,
     held_since_ms: Option<u64>,
 }
 
-/// What is to be done about a bucket.
+/// The decision for a bucket.
 #[derive(Debug, PartialEq)]
 pub enum Choice {
-    /// Nothing is new.
+    /// There is nothing new.
     Nothing,
-    /// Slow indexers are given time.
+    /// Wait, to give slow indexers time.
     Hold,
-    /// This is the next cut, when the tick comes.
+    /// Promote this cut at the next tick.
     Promote(Cut),
-    /// This is the next cut, and somebody waits for it.
+    /// Promote this cut now, because a caller waits for it.
     PromoteNow(Cut),
 }
 
 impl Stability {
-    /// SYNC: the durable history of a bucket reaches `cut`. `published` is the cut of its last epoch.
+    /// Handles SYNC: the durable history of a bucket reaches `cut`. `published` is the cut of its last epoch.
     pub fn report(&mut self, bucket: BucketId, cut: Cut, published: &Cut) -> Result<()> {
         if cut.vbuckets() != published.vbuckets() {
             return Err(Error::new(
                 ErrorCode::InvalidParameter,
                 format!(
-                    "bucket {bucket} has {} vbuckets, the report {}",
+                    "bucket {bucket} has {} vbuckets, the report has {}",
                     published.vbuckets(),
                     cut.vbuckets()
                 ),
@@ -71,7 +71,7 @@ impl Stability {
         }
         let closed = self.buckets.entry(bucket).or_default();
         let newest = closed.cuts.back().unwrap_or(published);
-        // A report that was overtaken by a newer one tells nothing.
+        // A newer report has overtaken this one.
         let overtaken = cut.iter().any(|(v, position)| position.seqno < newest.get(v).seqno);
         if overtaken || advance(newest, &cut).is_empty() {
             return Ok(());
@@ -94,29 +94,29 @@ impl Stability {
         self.buckets.get(&bucket)?.cuts.back()
     }
 
-    /// Somebody waits for an epoch that covers a cut, until [`Stability::unwant`].
-    pub fn want(&mut self, bucket: BucketId, cut: Cut) -> u64 {
-        self.last_want += 1;
-        self.wants.insert(self.last_want, (bucket, cut));
-        self.last_want
+    /// Registers a caller that waits for an epoch that covers the cut, until [`Stability::remove_waiter`].
+    pub fn add_waiter(&mut self, bucket: BucketId, cut: Cut) -> u64 {
+        self.last_waiter += 1;
+        self.waiters.insert(self.last_waiter, (bucket, cut));
+        self.last_waiter
     }
 
-    /// Nobody waits any more.
-    pub fn unwant(&mut self, want: u64) {
-        self.wants.remove(&want);
+    /// Removes a waiting caller.
+    pub fn remove_waiter(&mut self, waiter: u64) {
+        self.waiters.remove(&waiter);
     }
 
-    /// The cuts of a bucket are of a history that is no more.
+    /// Drops the cuts of a bucket, whose history has changed.
     pub fn forget(&mut self, bucket: BucketId) {
         self.buckets.remove(&bucket);
     }
 
-    /// Forgets the buckets that are gone.
+    /// Drops the cuts of all other buckets.
     pub fn retain(&mut self, exists: impl Fn(BucketId) -> bool) {
         self.buckets.retain(|bucket, _| exists(*bucket));
     }
 
-    /// Chooses for a bucket, given the cut of its last epoch and what its indexers say.
+    /// Decides for a bucket, given the cut of its last epoch and the progress of its indexers.
     pub fn choose(
         &mut self,
         bucket: BucketId,
@@ -140,7 +140,7 @@ impl Stability {
         let waited_for = |(wanted_bucket, cut): &(BucketId, Cut)| {
             *wanted_bucket == bucket && newest.reaches(cut) && !published.reaches(cut)
         };
-        if self.wants.values().any(waited_for) {
+        if self.waiters.values().any(waited_for) {
             closed.held_since_ms = None;
             return Choice::PromoteNow(newest.clone());
         }
@@ -166,7 +166,7 @@ impl Stability {
     }
 }
 
-/// For each vbucket the largest seqno that the indexers are ready for; `None` while none is slow.
+/// The largest seqno of each vbucket that the indexers are ready for; `None` if no indexer is slow.
 fn bound(newest: &Cut, indexers: &[&BucketProgress]) -> Option<Vec<u64>> {
     let slow = |indexer: &&BucketProgress| {
         indexer.queue_bytes_max > 0 && indexer.queue_bytes > indexer.queue_bytes_max / 2

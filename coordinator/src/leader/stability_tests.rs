@@ -45,13 +45,13 @@ fn a_report_of_another_shape_is_refused() {
 }
 
 #[test]
-fn who_waits_gets_it_at_once_but_only_what_sync_has_told() {
+fn a_waiter_is_served_at_once_but_only_from_reported_cuts() {
     let mut stability = told(&[[5, 5]]);
-    let beyond = stability.want(BUCKET, cut([6, 5]));
+    let beyond = stability.add_waiter(BUCKET, cut([6, 5]));
     assert_eq!(stability.choose(BUCKET, &Cut::zero(2), &[], 0), Choice::Promote(cut([5, 5])));
     stability.report(BUCKET, cut([6, 6]), &Cut::zero(2)).unwrap();
     assert_eq!(stability.choose(BUCKET, &Cut::zero(2), &[], 0), Choice::PromoteNow(cut([6, 6])));
-    stability.unwant(beyond);
+    stability.remove_waiter(beyond);
     assert_eq!(stability.choose(BUCKET, &Cut::zero(2), &[], 0), Choice::Promote(cut([6, 6])));
 }
 
@@ -59,7 +59,7 @@ fn who_waits_gets_it_at_once_but_only_what_sync_has_told() {
 fn slow_indexers_bound_the_choice_to_a_closed_cut() {
     let mut stability = told(&[[2, 2], [4, 4], [8, 8]]);
     let (fast, slow) = (indexer([8, 8], 0), indexer([2, 2], 60));
-    // The mean is 5; the queues are 30 % full, so a third of the way up to 8.
+    // The mean is 5 and the queues are 30 % full, so the bound is a third of the way up to 8.
     let choice = stability.choose(BUCKET, &Cut::zero(2), &[&fast, &slow], 0);
     assert_eq!(choice, Choice::Promote(cut([4, 4])));
     let (fast, slow) = (indexer([8, 8], 100), indexer([2, 2], 100));
@@ -68,7 +68,7 @@ fn slow_indexers_bound_the_choice_to_a_closed_cut() {
 }
 
 #[test]
-fn a_bound_holds_epochs_back_for_a_while_only() {
+fn slow_indexers_delay_epochs_for_a_limited_time() {
     let mut stability = told(&[[8, 8]]);
     let slow = indexer([2, 2], 60);
     let zero = Cut::zero(2);
@@ -76,9 +76,9 @@ fn a_bound_holds_epochs_back_for_a_while_only() {
     assert_eq!(stability.choose(BUCKET, &zero, &[&slow], 1000 + HOLD_MS_MAX - 1), Choice::Hold);
     let choice = stability.choose(BUCKET, &zero, &[&slow], 1000 + HOLD_MS_MAX);
     assert_eq!(choice, Choice::Promote(cut([8, 8])));
-    let want = stability.want(BUCKET, cut([8, 0]));
+    let want = stability.add_waiter(BUCKET, cut([8, 0]));
     assert_eq!(stability.choose(BUCKET, &zero, &[&slow], 0), Choice::PromoteNow(cut([8, 8])));
-    stability.unwant(want);
+    stability.remove_waiter(want);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn many_reports_are_thinned_and_the_newest_stays() {
 }
 
 #[test]
-fn a_new_branch_at_the_same_seqno_is_news() {
+fn a_new_branch_at_the_same_seqno_advances() {
     let mut stability = told(&[[5, 5]]);
     let mut branched = cut([5, 5]);
     let position = Position { vbuuid: Vbuuid(9), seqno: Seqno(5) };

@@ -1,12 +1,12 @@
-//! A plan in the making: the view as it is when the moves planned so far are done.
+//! A plan in the making: the cluster as it will be when the moves planned so far are done.
 //!
-//! A copy weighs in three equal parts: that it is one, its bytes, and its load. The unit is the mean bytes
-//! of a slice, so that a mean copy weighs three of them. The unit does not change with the moves: what is
-//! balanced now is so afterwards.
+//! The weight of a copy has three equal parts: one for the copy itself, its bytes, and its load. The unit is the mean
+//! size of a slice in bytes, so that a mean copy weighs three units. The unit does not change with the moves, so what
+//! is balanced now is balanced afterwards.
 //!
-//! Each slice has at most one move in a plan, since it has at most one under way; copies that only go do
-//! not count, they are gone at once. A copy that was planned to move and is moved again just gets another
-//! target; if that is where it came from, the move is void.
+//! Each slice has at most one move in a plan, because it has at most one unfinished move. Moves that only remove a
+//! copy do not count, because they take effect at once. Moving a planned copy again only changes its target; if the
+//! new target is its source, the move is void.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,63 +14,63 @@ use proto::model::ids::{IndexId, NodeId, SliceNo};
 use proto::model::moves::{PlannedLoad, PlannedMove, RebalancePlan};
 
 use super::place::replace_copy;
-use super::view::{Health, Index, Node, Slice, View};
+use super::view::{ClusterView, Health, IndexView, NodeView, SliceView};
 
 /// A plan in the making.
 pub(super) struct Draft<'a> {
     /// The nodes.
-    pub nodes: BTreeMap<NodeId, Held<'a>>,
+    pub nodes: BTreeMap<NodeId, NodeDraft<'a>>,
     /// All slices of all indexes.
-    pub pieces: Vec<Piece<'a>>,
-    /// Void moves leave a gap.
+    pub pieces: Vec<SliceDraft<'a>>,
+    /// The planned moves. A void move leaves a gap.
     planned: Vec<Option<PlannedMove>>,
     before: BTreeMap<NodeId, (u64, u64)>,
 }
 
-/// A node with what it has.
-pub(super) struct Held<'a> {
+/// A node and its planned copies.
+pub(super) struct NodeDraft<'a> {
     /// The node.
-    pub node: &'a Node,
+    pub node: &'a NodeView,
     /// Its copies, by position in [`Draft::pieces`].
     pub pieces: BTreeSet<usize>,
-    /// Of all its copies.
+    /// The weight of all its copies.
     pub weight: u128,
-    /// Their bytes.
+    /// The bytes of all its copies.
     pub bytes: u64,
-    /// Those of them that are asked first.
+    /// The number of copies that are read first.
     pub firsts: u64,
-    /// Those of them of each index.
+    /// The number of copies of each index.
     pub by_index: BTreeMap<IndexId, u64>,
 }
 
-impl Held<'_> {
-    /// May it get slices?
+impl NodeDraft<'_> {
+    /// True if the node may receive slices.
     pub fn receives(&self) -> bool {
         self.node.health == Health::Alive && !self.node.draining
     }
 }
 
-/// A slice with where its copies are.
-pub(super) struct Piece<'a> {
-    /// Its index.
-    pub index: &'a Index,
-    /// Its number.
+/// A slice and the nodes of its copies.
+pub(super) struct SliceDraft<'a> {
+    /// The index of the slice.
+    pub index: &'a IndexView,
+    /// The number of the slice.
     pub no: SliceNo,
-    /// As the view has it.
-    pub slice: &'a Slice,
+    /// The slice as the view has it.
+    pub slice: &'a SliceView,
     /// The nodes that have a copy.
     pub copies: Vec<NodeId>,
-    /// Of a copy.
+    /// The weight of one copy.
     pub weight: u128,
-    /// Nodes that it cannot come back to.
+    /// Nodes that cannot receive a copy again yet.
     leaving: Vec<NodeId>,
-    /// Its move.
+    /// The planned move of the slice.
     planned: Option<usize>,
 }
 
 impl<'a> Draft<'a> {
-    pub fn new(view: &'a View) -> Self {
-        let held = |node: &'a Node| Held {
+    pub fn new(view: &'a ClusterView) -> Self {
+        let held = |node: &'a NodeView| NodeDraft {
             node,
             pieces: BTreeSet::new(),
             weight: 0,
@@ -89,11 +89,11 @@ impl<'a> Draft<'a> {
         draft
     }
 
-    /// Counts a piece where its copies are, or no longer.
+    /// Adds a slice to the totals of its nodes, or removes it from them.
     fn count(&mut self, at: usize, add: bool) {
         let piece = &self.pieces[at];
         for (place, node) in piece.copies.iter().enumerate() {
-            // A node that was removed may still be named by what the view was made from.
+            // The view may still name a node that was removed.
             let Some(held) = self.nodes.get_mut(node) else { continue };
             let by_index = held.by_index.entry(piece.index.index).or_default();
             let first = u64::from(place == 0);
@@ -114,17 +114,17 @@ impl<'a> Draft<'a> {
     }
 
     fn loads(&self) -> BTreeMap<NodeId, (u64, u64)> {
-        let load = |held: &Held<'_>| (held.pieces.len() as u64, held.bytes);
+        let load = |held: &NodeDraft<'_>| (held.pieces.len() as u64, held.bytes);
         self.nodes.iter().map(|(node, held)| (*node, load(held))).collect()
     }
 
-    /// Has the slice no move yet, and may it have one?
+    /// True if the slice may move and has no planned move yet.
     pub fn is_free(&self, at: usize) -> bool {
         let piece = &self.pieces[at];
         piece.index.movable && !piece.slice.busy && piece.planned.is_none()
     }
 
-    /// May this copy move: as the slice's only move, or on to another target?
+    /// True if this copy may move, either as the slice's only move or on to another target.
     pub fn may_move(&self, at: usize, from: NodeId) -> bool {
         let target = |planned: usize| self.planned[planned].as_ref().and_then(|m| m.to);
         self.is_free(at) || self.pieces[at].planned.and_then(target) == Some(from)
@@ -142,20 +142,20 @@ impl<'a> Draft<'a> {
         self.nodes.get(&node).map_or(0, |held| held.weight)
     }
 
-    /// May a node get a copy of a slice?
+    /// True if the node may receive a copy of the slice.
     pub fn may_get(&self, at: usize, node: NodeId) -> bool {
         let piece = &self.pieces[at];
-        self.nodes.get(&node).is_some_and(Held::receives)
+        self.nodes.get(&node).is_some_and(NodeDraft::receives)
             && !piece.copies.contains(&node)
             && !piece.leaving.contains(&node)
     }
 
-    /// The nodes that may get a copy of a slice.
+    /// The nodes that may receive a copy of the slice.
     pub fn candidates(&self, at: usize) -> impl Iterator<Item = NodeId> {
         self.nodes.keys().copied().filter(move |node| self.may_get(at, *node))
     }
 
-    /// How many copies share a zone with another one, if `from` went and `to` came.
+    /// The number of copies that would share a zone with another copy if `from` went and `to` came.
     pub fn conflicts(&self, at: usize, from: Option<NodeId>, to: Option<NodeId>) -> usize {
         let copies = self.pieces[at].copies.iter().copied().filter(|node| Some(*node) != from);
         let zones = copies.chain(to).filter_map(|node| self.nodes.get(&node));
@@ -168,7 +168,13 @@ impl<'a> Draft<'a> {
     }
 
     /// Plans a move.
-    pub fn carry(&mut self, at: usize, from: Option<NodeId>, to: Option<NodeId>, reason: String) {
+    pub fn plan_move(
+        &mut self,
+        at: usize,
+        from: Option<NodeId>,
+        to: Option<NodeId>,
+        reason: String,
+    ) {
         self.count(at, false);
         let piece = &mut self.pieces[at];
         replace_copy(&mut piece.copies, from, to);
@@ -209,18 +215,18 @@ impl<'a> Draft<'a> {
     }
 }
 
-fn pieces(view: &View) -> Vec<Piece<'_>> {
+fn pieces(view: &ClusterView) -> Vec<SliceDraft<'_>> {
     let slices = || view.indexes.iter().flat_map(|index| &index.slices);
     let bytes: u128 = slices().map(|slice| u128::from(slice.bytes)).sum();
     let load: u128 = slices().map(|slice| u128::from(slice.load)).sum::<u128>().max(1);
     let count = (slices().count() as u128).max(1);
     let unit = (bytes / count).max(1);
     let all = unit.saturating_mul(count);
-    let weight = |slice: &Slice| {
+    let weight = |slice: &SliceView| {
         let asked = u128::from(slice.load).saturating_mul(all) / load;
         unit + u128::from(slice.bytes) + asked
     };
-    let piece = |index, (no, slice)| Piece {
+    let piece = |index, (no, slice)| SliceDraft {
         index,
         no: SliceNo(no as u16),
         slice,

@@ -1,7 +1,7 @@
-//! Where slices go.
+//! The placement of slices.
 //!
-//! [`place`] chooses for a new index, [`plan`] for indexes that serve scans. Both are pure: what they are
-//! given says all, and the same gives the same.
+//! [`place`] chooses the nodes of a new index. [`plan`] moves slices of indexes that serve scans. Both are pure
+//! functions of their arguments.
 
 mod draft;
 mod place;
@@ -10,4 +10,4 @@ mod view;
 
 pub use place::{Load, check_enough, choose, place, replace_copy};
 pub use rebalance::{Goal, plan};
-pub use view::{Health, Index, Node, Slice, View};
+pub use view::{ClusterView, Health, IndexView, NodeView, SliceView};

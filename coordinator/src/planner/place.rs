@@ -1,29 +1,28 @@
-//! Where the slices of a new index go: a pure choice from what the nodes keep already.
+//! Places the slices of a new index: a pure choice from the current load of the nodes.
 //!
-//! Slice by slice and copy by copy, the next copy goes to the node that keeps the least. Copies of one
-//! slice never share a node, and share a zone only if there are not enough zones. First copies, which
-//! answer scans when nothing is wrong, are spread by their own count, so that a cluster with replicas
-//! does not ask the same few nodes.
+//! Slice by slice and copy by copy, the next copy goes to the node with the fewest copies. Copies of one slice never
+//! share a node, and share a zone only if there are too few zones. First copies, which normally answer scans, are
+//! spread by their own count, so that scans of a cluster with replicas do not all hit the same few nodes.
 
 use std::collections::BTreeSet;
 
 use proto::model::ids::NodeId;
 use proto::{Error, ErrorCode, Result};
 
-/// A node and what it keeps.
+/// A node and its load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Load {
     /// The node.
     pub node: NodeId,
-    /// Its zone; empty is a zone of its own.
+    /// The zone of the node. An empty name stands for a zone of its own.
     pub zone: String,
-    /// Copies of slices that it keeps.
+    /// The number of copies on the node.
     pub copies: usize,
-    /// Those of them that are asked first.
+    /// The number of first copies on the node.
     pub first_copies: usize,
 }
 
-/// Chooses the nodes of each slice, the one that is asked first at the front.
+/// Chooses the nodes of each slice. The first node of each is read first.
 pub fn place(slices: u16, replicas: u8, loads: &[Load]) -> Result<Vec<Vec<NodeId>>> {
     let nodes: Vec<NodeId> = loads.iter().map(|load| load.node).collect();
     check_enough(replicas, &nodes)?;
@@ -40,7 +39,7 @@ pub fn place(slices: u16, replicas: u8, loads: &[Load]) -> Result<Vec<Vec<NodeId
     Ok(placement)
 }
 
-/// Are there enough nodes for so many copies of a slice?
+/// Checks that there are enough nodes for the copies of a slice.
 pub fn check_enough(replicas: u8, nodes: &[NodeId]) -> Result<()> {
     let copies = usize::from(replicas) + 1;
     if nodes.len() >= copies {
@@ -48,14 +47,14 @@ pub fn check_enough(replicas: u8, nodes: &[NodeId]) -> Result<()> {
     }
     let there: Vec<String> = nodes.iter().map(NodeId::to_string).collect();
     let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
-    let what =
-        format!("replicas = {replicas} needs {copies} indexers; those that get slices: {there}");
+    let what = format!(
+        "replicas = {replicas} needs {copies} indexers; indexers that receive slices: {there}"
+    );
     Err(Error::new(ErrorCode::Unavailable, what)
         .with_hint("start more indexers, or ask for fewer replicas"))
 }
 
-/// Chooses the node of one more copy beside those that there are, and counts it; `None` if each node has
-/// one.
+/// Chooses the node of one more copy and counts it there; `None` if every node has a copy.
 pub fn choose(copies: &[NodeId], loads: &mut [Load]) -> Option<NodeId> {
     let hosts = loads.iter().filter(|load| copies.contains(&load.node));
     let zones: BTreeSet<String> =
@@ -70,7 +69,7 @@ pub fn choose(copies: &[NodeId], loads: &mut [Load]) -> Option<NodeId> {
     Some(best.node)
 }
 
-/// Puts `to` where `from` is, or at the end; without `to`, `from` goes. No node is ever named twice.
+/// Replaces `from` with `to`, or appends `to`. Without `to`, `from` is removed. No node is ever named twice.
 pub fn replace_copy(copies: &mut Vec<NodeId>, from: Option<NodeId>, to: Option<NodeId>) {
     let place = copies.iter().position(|node| Some(*node) == from);
     let to = to.filter(|to| !copies.contains(to));
@@ -128,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_keeps_much_gets_less() {
+    fn a_node_with_many_copies_receives_fewer() {
         let mut nodes: Vec<Load> = (1..=2).map(|id| node(id, "")).collect();
         (nodes[0].copies, nodes[0].first_copies) = (6, 6);
         let placement = place(4, 0, &nodes).unwrap();
@@ -136,13 +135,16 @@ mod tests {
     }
 
     #[test]
-    fn too_few_nodes_are_an_error_that_says_who_is_there() {
+    fn too_few_nodes_are_an_error_that_lists_the_nodes() {
         let error = place(1, 1, &[node(7, "")]).unwrap_err();
-        assert!(error.message.contains("needs 2 indexers; those that get slices: 7"), "{error}");
+        assert!(
+            error.message.contains("needs 2 indexers; indexers that receive slices: 7"),
+            "{error}"
+        );
     }
 
     #[test]
-    fn a_copy_is_replaced_in_its_place_added_or_taken_off() {
+    fn a_copy_is_replaced_in_place_or_added_or_removed() {
         let changed = |from: u64, to: u64| {
             let mut copies = [1, 2, 3].map(NodeId).to_vec();
             let node = |id: u64| Some(NodeId(id)).filter(|node| node.0 > 0);

@@ -1,39 +1,38 @@
-//! Which slices of indexes that serve scans move, and where to.
+//! Plans moves of slices whose indexes serve scans.
 //!
-//! First what must be: slices with too many copies give one up, those with too few get one, copies on
-//! nodes that are gone are made elsewhere, and nodes that are drained are emptied; the heaviest slices
-//! first, each to the node that has the least, in a zone that has no copy yet while there is one. Then, if
-//! it is asked for, what is better: copies in one zone part, and the heaviest node gives to the lightest,
-//! as long as that brings the two clearly nearer to each other. Each move of the second kind is taken for
-//! the most that a single one can do, so that few are made; among equals the one that spreads its index
-//! and the first copies better.
+//! First come the necessary moves. Slices with surplus copies lose one, slices with missing copies gain one, copies
+//! on gone nodes are replaced, and draining nodes are emptied. The heaviest slices come first; each goes to the
+//! lightest node, in a zone without a copy if there is one. Then, on request, come the improving moves. Copies in the
+//! same zone are separated, and the heaviest node gives to the lightest, as long as this clearly brings the two
+//! closer together. Each improving move is the most effective single one, so that few are made. Among equals, the
+//! planner prefers the move that spreads the index and the first copies better.
 //!
-//! Copies of a slice never share a node. A move never brings more copies into one zone, unless it must be.
-//! Nothing is planned for a slice of which no copy lives: there is nobody to copy from.
+//! Copies of a slice never share a node. A move never puts more copies into one zone unless it is necessary. A slice
+//! without a live copy gets no move, because there is no copy to read from.
 
 use std::cmp::Reverse;
 
 use proto::model::ids::NodeId;
 use proto::model::moves::RebalancePlan;
 
-use super::draft::{Draft, Held};
-use super::view::{Health, View};
+use super::draft::{Draft, NodeDraft};
+use super::view::{ClusterView, Health};
 
-/// What a plan is for.
+/// The purpose of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
-    /// What must be: drained nodes are emptied, and each slice has its copies.
+    /// Necessary moves only: draining nodes are emptied, and each slice has its copies.
     Repair,
-    /// That, and balance.
+    /// Necessary moves, then balance.
     Balance,
 }
 
 /// Plans moves.
-pub fn plan(view: &View, goal: Goal) -> RebalancePlan {
+pub fn plan(view: &ClusterView, goal: Goal) -> RebalancePlan {
     let mut draft = Draft::new(view);
     let mut order: Vec<usize> = (0..draft.pieces.len()).collect();
     order.sort_by_key(|at| (Reverse(draft.pieces[*at].weight), *at));
-    for step in [give_up, add_missing, replace_gone, empty_drained] {
+    for step in [remove_surplus, add_missing, replace_gone, empty_drained] {
         for at in &order {
             if draft.is_free(*at) && has_living_copy(&draft, *at) {
                 step(&mut draft, *at);
@@ -41,7 +40,7 @@ pub fn plan(view: &View, goal: Goal) -> RebalancePlan {
         }
     }
     if goal == Goal::Balance {
-        order.iter().for_each(|at| part_zones(&mut draft, *at));
+        order.iter().for_each(|at| spread_zones(&mut draft, *at));
         balance(&mut draft);
     }
     draft.finish()
@@ -51,9 +50,9 @@ fn has_living_copy(draft: &Draft<'_>, at: usize) -> bool {
     draft.pieces[at].copies.iter().any(|node| draft.health(*node) == Health::Alive)
 }
 
-/// Takes off the copies that are too many: those on nodes that are gone or on their way first, then those
-/// that share a zone, then those on the heaviest nodes. One that lives stays.
-fn give_up(draft: &mut Draft<'_>, at: usize) {
+/// Removes surplus copies: first those on gone or draining nodes, then those that share a zone, then those on the
+/// heaviest nodes. The last live copy stays.
+fn remove_surplus(draft: &mut Draft<'_>, at: usize) {
     let wanted = draft.pieces[at].index.copies.max(1);
     while draft.pieces[at].copies.len() > wanted {
         let copies = &draft.pieces[at].copies;
@@ -67,15 +66,20 @@ fn give_up(draft: &mut Draft<'_>, at: usize) {
         });
         let Some((_, worst)) = worst else { return };
         let (worst, there) = (*worst, copies.len());
-        draft.carry(at, Some(worst), None, format!("{there} copies, {wanted} are wanted"));
+        draft.plan_move(
+            at,
+            Some(worst),
+            None,
+            format!("the slice has {there} copies, {wanted} are wanted"),
+        );
     }
 }
 
 fn add_missing(draft: &mut Draft<'_>, at: usize) {
     let (there, wanted) = (draft.pieces[at].copies.len(), draft.pieces[at].index.copies);
     if there < wanted {
-        let reason = format!("{there} of {wanted} copies");
-        bring(draft, at, None, reason);
+        let reason = format!("the slice has {there} of {wanted} copies");
+        add_copy(draft, at, None, reason);
     }
 }
 
@@ -83,7 +87,7 @@ fn replace_gone(draft: &mut Draft<'_>, at: usize) {
     let copies = &draft.pieces[at].copies;
     let gone = copies.iter().copied().find(|node| draft.health(*node) == Health::Gone);
     if let Some(gone) = gone {
-        bring(draft, at, Some(gone), format!("node {gone} has been silent for long"));
+        add_copy(draft, at, Some(gone), format!("node {gone} has been silent for too long"));
     }
 }
 
@@ -91,27 +95,27 @@ fn empty_drained(draft: &mut Draft<'_>, at: usize) {
     let copies = &draft.pieces[at].copies;
     let drained = copies.iter().copied().find(|node| draft.is_draining(*node));
     if let Some(drained) = drained {
-        bring(draft, at, Some(drained), format!("node {drained} is being drained"));
+        add_copy(draft, at, Some(drained), format!("node {drained} is being drained"));
     }
 }
 
-/// Brings a copy to the best node that may get it, if there is any.
-fn bring(draft: &mut Draft<'_>, at: usize, from: Option<NodeId>, reason: String) {
+/// Adds a copy on the best node that may receive one.
+fn add_copy(draft: &mut Draft<'_>, at: usize, from: Option<NodeId>, reason: String) {
     let best = draft
         .candidates(at)
         .min_by_key(|to| (draft.conflicts(at, from, Some(*to)), draft.weight_of(*to), *to));
     if best.is_some() {
-        draft.carry(at, from, best, reason);
+        draft.plan_move(at, from, best, reason);
     }
 }
 
-/// Moves a copy out of a zone that has another one.
-fn part_zones(draft: &mut Draft<'_>, at: usize) {
+/// Moves a copy out of a zone that has another copy.
+fn spread_zones(draft: &mut Draft<'_>, at: usize) {
     let now = draft.conflicts(at, None, None);
     if now == 0 || !draft.is_free(at) {
         return;
     }
-    let gives = |node: &&NodeId| draft.nodes.get(*node).is_some_and(Held::receives);
+    let gives = |node: &&NodeId| draft.nodes.get(*node).is_some_and(NodeDraft::receives);
     let best = draft.pieces[at]
         .copies
         .iter()
@@ -127,12 +131,11 @@ fn part_zones(draft: &mut Draft<'_>, at: usize) {
     {
         let zone = draft.nodes.get(&from).map_or("", |held| held.node.zone.as_str());
         let reason = format!("zone \"{zone}\" has another copy, the zone of node {to} has none");
-        draft.carry(at, Some(from), Some(to), reason);
+        draft.plan_move(at, Some(from), Some(to), reason);
     }
 }
 
-/// Moves copies from heavy nodes to light ones. Each move lowers the sum of the squared weights, so that
-/// this ends.
+/// Moves copies from heavy nodes to light ones. Each move lowers the sum of the squared weights, so the loop ends.
 fn balance(draft: &mut Draft<'_>) {
     while let Some((at, from, to)) = next_to_balance(draft) {
         let what = |node: NodeId| {
@@ -140,12 +143,13 @@ fn balance(draft: &mut Draft<'_>) {
             format!("node {node} has {} copies of {}", held.pieces.len(), size(held.bytes))
         };
         let reason = format!("{}, {}", what(from), what(to));
-        draft.carry(at, Some(from), Some(to), reason);
+        draft.plan_move(at, Some(from), Some(to), reason);
     }
 }
 
 fn next_to_balance(draft: &Draft<'_>) -> Option<(usize, NodeId, NodeId)> {
-    let mut nodes: Vec<&Held<'_>> = draft.nodes.values().filter(|held| held.receives()).collect();
+    let mut nodes: Vec<&NodeDraft<'_>> =
+        draft.nodes.values().filter(|held| held.receives()).collect();
     nodes.sort_by_key(|held| (held.weight, held.node.node));
     for from in nodes.iter().rev() {
         for to in &nodes {
@@ -160,13 +164,13 @@ fn next_to_balance(draft: &Draft<'_>) -> Option<(usize, NodeId, NodeId)> {
     None
 }
 
-/// The slice whose move from one node to another brings the two nearest to each other.
-fn best_between(draft: &Draft<'_>, from: &Held<'_>, to: &Held<'_>) -> Option<usize> {
+/// The slice whose move brings the weights of two nodes closest to each other.
+fn best_between(draft: &Draft<'_>, from: &NodeDraft<'_>, to: &NodeDraft<'_>) -> Option<usize> {
     let apart = from.weight - to.weight;
     let (from_id, to_id) = (from.node.node, to.node.node);
     let may = |at: &usize| {
         let weight = draft.pieces[*at].weight;
-        // By less than a quarter of what moves is not worth the move.
+        // An improvement of less than a quarter of the moved weight is not worth the move.
         apart > weight.saturating_add(weight / 4)
             && draft.may_move(*at, from_id)
             && draft.may_get(*at, to_id)
@@ -174,7 +178,8 @@ fn best_between(draft: &Draft<'_>, from: &Held<'_>, to: &Held<'_>) -> Option<usi
     };
     from.pieces.iter().copied().filter(may).max_by_key(|at| {
         let piece = &draft.pieces[*at];
-        let index = |held: &Held<'_>| held.by_index.get(&piece.index.index).copied().unwrap_or(0);
+        let index =
+            |held: &NodeDraft<'_>| held.by_index.get(&piece.index.index).copied().unwrap_or(0);
         let spreads = |from: u64, to: u64| i128::from(from) - i128::from(to);
         let first = piece.copies.first() == Some(&from_id);
         let firsts = if first { spreads(from.firsts, to.firsts) } else { 0 };
@@ -183,7 +188,7 @@ fn best_between(draft: &Draft<'_>, from: &Held<'_>, to: &Held<'_>) -> Option<usi
     })
 }
 
-/// Bytes for people.
+/// Formats a number of bytes for people.
 fn size(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let unit =

@@ -5,27 +5,27 @@ use proto::model::ids::{Generation, IndexId};
 use proto::model::moves::PlannedMove;
 
 use super::*;
-use crate::planner::{Index, Load, Node, Slice, place, replace_copy};
+use crate::planner::{IndexView, Load, NodeView, SliceView, place, replace_copy};
 
 const MIB: u64 = 1 << 20;
 
-fn node(id: u64, zone: &str) -> Node {
-    Node { node: NodeId(id), zone: zone.into(), draining: false, health: Health::Alive }
+fn node(id: u64, zone: &str) -> NodeView {
+    NodeView { node: NodeId(id), zone: zone.into(), draining: false, health: Health::Alive }
 }
 
-fn nodes(ids: impl IntoIterator<Item = u64>) -> Vec<Node> {
+fn nodes(ids: impl IntoIterator<Item = u64>) -> Vec<NodeView> {
     ids.into_iter().map(|id| node(id, "")).collect()
 }
 
-/// An index of equal slices, on these nodes.
-fn index(id: u64, wanted: usize, placement: &[&[u64]]) -> Index {
-    let slice = |copies: &&[u64]| Slice {
+/// An index of equal slices on these nodes.
+fn index(id: u64, wanted: usize, placement: &[&[u64]]) -> IndexView {
+    let slice = |copies: &&[u64]| SliceView {
         copies: copies.iter().copied().map(NodeId).collect(),
         bytes: MIB,
         load: 1_000,
-        ..Slice::default()
+        ..SliceView::default()
     };
-    Index {
+    IndexView {
         index: IndexId(id),
         generation: Generation(1),
         name: format!("i{id}"),
@@ -35,14 +35,14 @@ fn index(id: u64, wanted: usize, placement: &[&[u64]]) -> Index {
     }
 }
 
-/// The moves as (index, slice, from, to), 0 for nobody.
+/// The moves as (index, slice, from, to); 0 stands for no node.
 fn moves(plan: &RebalancePlan) -> Vec<(u64, u16, u64, u64)> {
     let id = |node: Option<NodeId>| node.map_or(0, |node| node.0);
     let row = |m: &PlannedMove| (m.index.0, m.slice.0, id(m.from), id(m.to));
     plan.moves.iter().map(row).collect()
 }
 
-fn carry_out(view: &mut View, plan: &RebalancePlan) {
+fn carry_out(view: &mut ClusterView, plan: &RebalancePlan) {
     for m in &plan.moves {
         let index = view.indexes.iter_mut().find(|index| index.index == m.index).unwrap();
         let copies = &mut index.slices[usize::from(m.slice.0)].copies;
@@ -53,7 +53,7 @@ fn carry_out(view: &mut View, plan: &RebalancePlan) {
     }
 }
 
-fn copies_on(view: &View, node: NodeId) -> usize {
+fn copies_on(view: &ClusterView, node: NodeId) -> usize {
     let slices = view.indexes.iter().flat_map(|index| &index.slices);
     slices.filter(|slice| slice.copies.contains(&node)).count()
 }
@@ -61,7 +61,7 @@ fn copies_on(view: &View, node: NodeId) -> usize {
 #[test]
 fn a_new_node_gets_its_share_and_no_more() {
     let placement: Vec<&[u64]> = vec![&[1], &[2], &[3], &[1], &[2], &[3], &[1], &[2]];
-    let mut view = View { nodes: nodes(1..=4), indexes: vec![index(1, 1, &placement)] };
+    let mut view = ClusterView { nodes: nodes(1..=4), indexes: vec![index(1, 1, &placement)] };
     let result = plan(&view, Goal::Balance);
     assert_eq!(moves(&result), [(1, 1, 2, 4), (1, 0, 1, 4)]);
     assert_eq!(
@@ -72,30 +72,30 @@ fn a_new_node_gets_its_share_and_no_more() {
     assert_eq!((new.node, new.copies, new.bytes), (NodeId(4), (0, 2), (0, 2 * MIB)));
     carry_out(&mut view, &result);
     assert_eq!(moves(&plan(&view, Goal::Balance)), []);
-    assert_eq!(moves(&plan(&View::default(), Goal::Balance)), []);
+    assert_eq!(moves(&plan(&ClusterView::default(), Goal::Balance)), []);
 }
 
 #[test]
-fn bytes_weigh_besides_the_number_of_copies() {
-    // Three copies against two are balanced, by their number.
+fn bytes_count_besides_the_number_of_copies() {
+    // Three copies against two are balanced by number.
     let placement: Vec<&[u64]> = vec![&[1], &[1], &[1], &[2], &[2]];
     let mut large = index(1, 1, &placement);
     (large.slices[0].bytes, large.slices[1].bytes) = (100 * MIB, 100 * MIB);
-    let view = View { nodes: nodes(1..=2), indexes: vec![large] };
+    let view = ClusterView { nodes: nodes(1..=2), indexes: vec![large] };
     let result = plan(&view, Goal::Balance);
     assert_eq!(moves(&result), [(1, 0, 1, 2)], "one of the large ones");
-    // The load of one slice alone is no reason to move it to and fro.
+    // The load of a single slice is no reason to move it back and forth.
     let mut busy = index(1, 1, &[&[1], &[2]]);
     busy.slices[0].load = 1_000_000;
-    let view = View { nodes: nodes(1..=2), indexes: vec![busy] };
+    let view = ClusterView { nodes: nodes(1..=2), indexes: vec![busy] };
     assert_eq!(moves(&plan(&view, Goal::Balance)), []);
 }
 
 #[test]
-fn each_index_is_spread_where_the_nodes_weigh_the_same() {
+fn each_index_is_spread_over_nodes_of_equal_weight() {
     let first = index(1, 1, &[&[1], &[1], &[1], &[1]]);
     let second = index(2, 1, &[&[2], &[2], &[1], &[1]]);
-    let view = View { nodes: nodes(1..=2), indexes: vec![first, second] };
+    let view = ClusterView { nodes: nodes(1..=2), indexes: vec![first, second] };
     let result = plan(&view, Goal::Balance);
     assert_eq!(moves(&result), [(1, 0, 1, 2), (1, 1, 1, 2)], "index 2 is spread already");
 }
@@ -103,16 +103,16 @@ fn each_index_is_spread_where_the_nodes_weigh_the_same() {
 #[test]
 fn first_copies_move_where_there_are_few() {
     let placement: Vec<&[u64]> = vec![&[1, 2], &[2, 1], &[1, 2], &[1, 2]];
-    let view = View { nodes: nodes(1..=3), indexes: vec![index(1, 2, &placement)] };
+    let view = ClusterView { nodes: nodes(1..=3), indexes: vec![index(1, 2, &placement)] };
     let result = plan(&view, Goal::Balance);
     assert_eq!(moves(&result).len(), 2);
     assert!(moves(&result).contains(&(1, 0, 1, 3)), "node 1 has three of four: {result:?}");
 }
 
 #[test]
-fn a_drained_node_is_emptied_and_balance_is_not_asked_for() {
+fn a_draining_node_is_emptied_without_balancing() {
     let placement: Vec<&[u64]> = vec![&[1], &[1], &[2], &[1], &[1]];
-    let mut view = View { nodes: nodes(1..=3), indexes: vec![index(1, 1, &placement)] };
+    let mut view = ClusterView { nodes: nodes(1..=3), indexes: vec![index(1, 1, &placement)] };
     view.nodes[1].draining = true;
     let result = plan(&view, Goal::Repair);
     assert_eq!(moves(&result), [(1, 2, 2, 3)]);
@@ -121,18 +121,21 @@ fn a_drained_node_is_emptied_and_balance_is_not_asked_for() {
 }
 
 #[test]
-fn missing_copies_are_made_and_those_too_many_taken_off() {
-    let view =
-        View { nodes: nodes(1..=3), indexes: vec![index(1, 2, &[&[1], &[1, 2], &[1, 2, 3]])] };
+fn missing_copies_are_added_and_surplus_copies_removed() {
+    let view = ClusterView {
+        nodes: nodes(1..=3),
+        indexes: vec![index(1, 2, &[&[1], &[1, 2], &[1, 2, 3]])],
+    };
     let result = plan(&view, Goal::Repair);
     assert_eq!(moves(&result), [(1, 2, 1, 0), (1, 0, 0, 3)]);
-    assert_eq!(result.moves[0].reason, "3 copies, 2 are wanted");
-    assert_eq!(result.moves[1].reason, "1 of 2 copies");
+    assert_eq!(result.moves[0].reason, "the slice has 3 copies, 2 are wanted");
+    assert_eq!(result.moves[1].reason, "the slice has 1 of 2 copies");
 }
 
 #[test]
-fn of_too_many_copies_those_go_that_are_worth_least_and_a_living_one_stays() {
-    let mut view = View { nodes: nodes(1..=4), indexes: vec![index(1, 1, &[&[1, 2, 3, 4]])] };
+fn the_least_useful_surplus_copies_go_and_a_live_one_stays() {
+    let mut view =
+        ClusterView { nodes: nodes(1..=4), indexes: vec![index(1, 1, &[&[1, 2, 3, 4]])] };
     view.nodes[0].draining = true;
     view.nodes[2].health = Health::Gone;
     view.nodes[3].health = Health::Silent;
@@ -144,21 +147,22 @@ fn of_too_many_copies_those_go_that_are_worth_least_and_a_living_one_stays() {
 }
 
 #[test]
-fn a_node_that_is_silent_is_waited_for_and_one_that_is_gone_is_replaced() {
-    let mut view = View { nodes: nodes(1..=3), indexes: vec![index(1, 2, &[&[1, 2], &[2, 1]])] };
+fn a_silent_node_is_kept_and_a_gone_node_is_replaced() {
+    let mut view =
+        ClusterView { nodes: nodes(1..=3), indexes: vec![index(1, 2, &[&[1, 2], &[2, 1]])] };
     view.nodes[1].health = Health::Silent;
     assert_eq!(moves(&plan(&view, Goal::Repair)), []);
     view.nodes[1].health = Health::Gone;
     let result = plan(&view, Goal::Repair);
     assert_eq!(moves(&result), [(1, 0, 2, 3), (1, 1, 2, 3)]);
-    assert_eq!(result.moves[0].reason, "node 2 has been silent for long");
+    assert_eq!(result.moves[0].reason, "node 2 has been silent for too long");
     view.nodes[0].health = Health::Silent;
     assert_eq!(moves(&plan(&view, Goal::Repair)), [], "nobody to copy from");
 }
 
 #[test]
-fn copies_in_one_zone_part_and_do_not_meet_for_balance() {
-    let mut view = View {
+fn copies_in_one_zone_are_separated_and_balancing_keeps_them_apart() {
+    let mut view = ClusterView {
         nodes: vec![node(1, "a"), node(2, "a"), node(3, "b")],
         indexes: vec![index(1, 2, &[&[1, 2], &[1, 3], &[1, 3]])],
     };
@@ -173,14 +177,14 @@ fn copies_in_one_zone_part_and_do_not_meet_for_balance() {
 }
 
 #[test]
-fn slices_that_move_or_do_not_serve_only_weigh_and_places_that_are_left_are_not_gone_back_to() {
+fn moving_and_unserved_slices_only_count_as_weight() {
     let mut busy = index(1, 1, &[&[1], &[1], &[1], &[1]]);
     busy.slices[0].busy = true;
     busy.slices[1].leaving = vec![NodeId(2)];
     busy.slices[2].busy = true;
     let mut building = index(2, 1, &[&[1], &[1]]);
     building.movable = false;
-    let view = View { nodes: nodes(1..=2), indexes: vec![busy, building] };
+    let view = ClusterView { nodes: nodes(1..=2), indexes: vec![busy, building] };
     assert_eq!(moves(&plan(&view, Goal::Balance)), [(1, 3, 1, 2)]);
 }
 
@@ -188,54 +192,63 @@ fn slices_that_move_or_do_not_serve_only_weigh_and_places_that_are_left_are_not_
 fn numbers_from_a_broken_node_do_no_harm() {
     let mut odd = index(1, 1, &[&[1], &[1], &[9], &[]]);
     odd.slices.iter_mut().for_each(|slice| (slice.bytes, slice.load) = (u64::MAX, u64::MAX));
-    let view = View { nodes: nodes(1..=2), indexes: vec![odd] };
+    let view = ClusterView { nodes: nodes(1..=2), indexes: vec![odd] };
     assert_eq!(moves(&plan(&view, Goal::Balance)), [(1, 0, 1, 2)]);
     assert_eq!([0, 1023, 1536, u64::MAX].map(size), ["0 B", "1023 B", "1.5 KiB", "16383.9 PiB"]);
 }
 
-// ---- what holds of every plan -------------------------------------------------------------------
+// ---- properties of every plan -------------------------------------------------------------------
 
-/// A cluster: some indexes were placed on some nodes, then nodes came, are drained or went silent, and
-/// other numbers of copies were asked for.
-fn random_view(random: &mut fastrand::Rng, copies_max: usize) -> View {
+/// A random cluster: indexes were placed on some nodes, then nodes joined, drain or went silent, and numbers of
+/// copies changed.
+fn random_view(random: &mut fastrand::Rng, copies_max: usize) -> ClusterView {
     let zones = ["", "a", "b", "c"];
     let zone = |random: &mut fastrand::Rng, zoned: bool| {
         if zoned { zones[random.usize(1..zones.len())] } else { "" }
     };
     let zoned = random.bool();
     let all = random.u64(copies_max as u64 + 1..9);
-    let nodes: Vec<Node> = (1..=all).map(|id| node(id, zone(random, zoned))).collect();
+    let nodes: Vec<NodeView> = (1..=all).map(|id| node(id, zone(random, zoned))).collect();
     let old = random.usize(copies_max..=nodes.len());
-    let load =
-        |node: &Node| Load { node: node.node, zone: node.zone.clone(), copies: 0, first_copies: 0 };
+    let load = |node: &NodeView| Load {
+        node: node.node,
+        zone: node.zone.clone(),
+        copies: 0,
+        first_copies: 0,
+    };
     let loads: Vec<Load> = nodes[..old].iter().map(load).collect();
-    let mut view = View { nodes, indexes: Vec::new() };
+    let mut view = ClusterView { nodes, indexes: Vec::new() };
     for id in 1..=random.u64(1..4) {
         let copies = random.usize(1..=copies_max);
         let placement = place(random.u16(1..25), copies as u8 - 1, &loads).unwrap();
         let mut index = index(id, copies, &[]);
         for copies in placement {
             let bytes = random.u64(..100) * MIB;
-            index.slices.push(Slice { copies, bytes, load: random.u64(..9), ..Slice::default() });
+            index.slices.push(SliceView {
+                copies,
+                bytes,
+                load: random.u64(..9),
+                ..SliceView::default()
+            });
         }
         view.indexes.push(index);
     }
     view
 }
 
-fn receiving(view: &View) -> Vec<&Node> {
-    let receives = |node: &&Node| !node.draining && node.health == Health::Alive;
+fn receiving(view: &ClusterView) -> Vec<&NodeView> {
+    let receives = |node: &&NodeView| !node.draining && node.health == Health::Alive;
     view.nodes.iter().filter(receives).collect()
 }
 
-fn shared_zones(view: &View, copies: &[NodeId]) -> usize {
+fn shared_zones(view: &ClusterView, copies: &[NodeId]) -> usize {
     let zones = copies.iter().map(|id| &view.nodes.iter().find(|n| n.node == *id).unwrap().zone);
     let zones: Vec<_> = zones.filter(|zone| !zone.is_empty()).collect();
     zones.len() - zones.iter().collect::<BTreeSet<_>>().len()
 }
 
-/// Plans and carries out until nothing is left to do; says how often.
-fn settle(view: &mut View, goal: Goal) -> usize {
+/// Plans and carries out until nothing is left to do; returns the number of rounds.
+fn settle(view: &mut ClusterView, goal: Goal) -> usize {
     for round in 0..20 {
         let result = plan(view, goal);
         assert_eq!(result, plan(view, goal), "the same from the same");
@@ -255,14 +268,14 @@ fn settle(view: &mut View, goal: Goal) -> usize {
 }
 
 #[test]
-fn what_a_plan_comes_to_is_right_and_is_left_as_it_is() {
+fn a_settled_plan_is_valid_and_stable() {
     for seed in 0..400 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut view = random_view(&mut random, 3);
         for index in &mut view.indexes {
             index.copies = random.usize(1..=2);
         }
-        // So many as leave a node for each copy.
+        // As many as leave a node for each copy.
         for _ in 0..random.usize(..=view.nodes.len() - 3) {
             let node = random.usize(..view.nodes.len());
             view.nodes[node].draining = true;
@@ -305,14 +318,14 @@ fn without_replicas_one_plan_is_enough() {
 }
 
 #[test]
-fn equal_slices_are_spread_evenly_with_as_few_moves_as_can_be() {
+fn equal_slices_are_spread_evenly_with_the_fewest_moves() {
     for seed in 0..400 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut view = random_view(&mut random, 2);
         view.nodes.iter_mut().for_each(|node| node.zone.clear());
         let slices = view.indexes.iter_mut().flat_map(|index| &mut index.slices);
         slices.for_each(|slice| (slice.bytes, slice.load) = (MIB, 1));
-        let counts = |view: &View| -> Vec<usize> {
+        let counts = |view: &ClusterView| -> Vec<usize> {
             view.nodes.iter().map(|node| copies_on(view, node.node)).collect()
         };
         let before = counts(&view);
@@ -329,19 +342,19 @@ fn equal_slices_are_spread_evenly_with_as_few_moves_as_can_be() {
         let bounds = above(share + 1)..=above(share);
         assert!(bounds.contains(&made), "seed {seed}: {made} moves, {before:?} {after:?}");
         let spread = |counts: &[usize]| counts.iter().max().unwrap() - counts.iter().min().unwrap();
-        // A node has at most one copy of each slice, which may keep it from its share.
+        // A node has at most one copy of each slice, which may keep it below its share.
         let most = view.indexes.iter().map(|index| index.slices.len()).sum::<usize>();
         assert!(spread(&after) <= 1 || share + 1 >= most, "seed {seed}: {before:?} {after:?}");
     }
 }
 
-/// The sum of the squared weights: the less, the more even.
-fn unevenness(view: &View) -> u128 {
+/// The sum of the squared weights: lower means more even.
+fn unevenness(view: &ClusterView) -> u128 {
     Draft::new(view).nodes.values().map(|held| held.weight.pow(2)).sum()
 }
 
 #[test]
-fn each_move_brings_nodes_nearer_to_each_other() {
+fn each_move_reduces_the_imbalance() {
     for seed in 0..400 {
         let mut random = fastrand::Rng::with_seed(seed);
         let view = random_view(&mut random, 1);

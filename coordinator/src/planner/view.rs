@@ -1,68 +1,68 @@
-//! What a rebalance is planned from.
+//! The input of a rebalance plan.
 
 use proto::model::ids::{Generation, IndexId, NodeId};
 
-/// The cluster, as far as a plan looks at it. Moves under way count as if they were done.
+/// The cluster as a plan sees it. Unfinished moves count as done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct View {
+pub struct ClusterView {
     /// The registered indexers.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<NodeView>,
     /// The indexes.
-    pub indexes: Vec<Index>,
+    pub indexes: Vec<IndexView>,
 }
 
 /// An indexer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct NodeView {
     /// The node.
     pub node: NodeId,
-    /// Its zone; empty is a zone of its own.
+    /// The zone of the node. An empty name stands for a zone of its own.
     pub zone: String,
-    /// It gets no more slices and gives away what it has.
+    /// True if the node receives no more slices and gives its slices away.
     pub draining: bool,
-    /// Was it heard of?
+    /// The health of the node.
     pub health: Health,
 }
 
-/// Whether a node was heard of.
+/// The health of a node, by the age of its last heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Health {
-    /// Just now: it can give and get copies.
+    /// The node reported recently. It can give and receive copies.
     Alive,
-    /// Not just now: it gives and gets nothing, but it is expected back with what it has.
+    /// The node has not reported recently. It gives and receives nothing, but it is expected back with its copies.
     Silent,
-    /// Not for so long that its copies count as lost.
+    /// The node has been silent for so long that its copies count as lost.
     Gone,
 }
 
 /// An index.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Index {
+pub struct IndexView {
     /// Its number.
     pub index: IndexId,
     /// Its generation.
     pub generation: Generation,
     /// Its name.
     pub name: String,
-    /// How many copies of each slice there are to be.
+    /// The wanted number of copies of each slice.
     pub copies: usize,
-    /// May its slices move? Else they only weigh.
+    /// True if the slices may move. Otherwise they only count as weight.
     pub movable: bool,
     /// Its slices by number.
-    pub slices: Vec<Slice>,
+    pub slices: Vec<SliceView>,
 }
 
 /// A slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Slice {
-    /// The nodes that have a copy, the one that is asked first at the front.
+pub struct SliceView {
+    /// The nodes with a copy. The first node is read first.
     pub copies: Vec<NodeId>,
-    /// It has a move under way and gets no other one.
+    /// True if the slice has an unfinished move and gets no other one.
     pub busy: bool,
-    /// Nodes whose copy has gone but is still read: it cannot come back to them yet.
+    /// Nodes whose removed copy may still be read. They cannot receive a copy yet.
     pub leaving: Vec<NodeId>,
     /// The bytes of a copy.
     pub bytes: u64,
-    /// What else a copy costs its node, in any unit; entries, as long as nodes do not count scans.
+    /// Any other cost of a copy. At present this is the number of entries, because nodes do not count scans.
     pub load: u64,
 }

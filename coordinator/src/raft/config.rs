@@ -1,32 +1,31 @@
-//! The settings of a member of the log.
+//! The settings of a Raft member.
 
 use proto::model::ids::NodeId;
 
 /// The settings of a member.
 #[derive(Clone, Debug)]
 pub struct RaftConfig {
-    /// This member; never 0.
+    /// This member. The id must not be 0.
     pub member: NodeId,
-    /// All members, this one too.
+    /// All members, this one included.
     pub members: Vec<NodeId>,
-    /// How long a tick lasts.
+    /// The duration of one tick.
     pub tick_ms: u64,
-    /// Ticks between two heartbeats of a leader.
+    /// Ticks between two heartbeats of the leader.
     pub heartbeat_ticks: usize,
-    /// Fewest ticks of silence before a follower stands for election; the drawn time-out is between
-    /// this and its double.
+    /// The shortest election timeout. The drawn timeout lies between this and twice as many ticks.
     pub election_ticks: usize,
-    /// A snapshot is taken after this many entries …
+    /// The log takes a snapshot after this many entries.
     pub snapshot_entries: u64,
-    /// … or after entries of this size.
+    /// The log takes a snapshot after this many bytes of entries.
     pub snapshot_bytes: u64,
-    /// Entries that stay behind a snapshot, so that a member that was down for a moment catches up by
-    /// the log, which is cheaper.
+    /// Entries that stay in the log behind a snapshot. A member that was down for a moment catches up from the log,
+    /// which is cheaper than a snapshot.
     pub keep_entries: u64,
 }
 
 impl RaftConfig {
-    /// The settings for a cluster in one data centre: a new leader within 1.5 s.
+    /// The settings for a cluster in one data centre. A new leader is elected within 1.5 s.
     pub fn new(member: NodeId, members: Vec<NodeId>) -> Self {
         Self {
             member,
@@ -34,14 +33,14 @@ impl RaftConfig {
             tick_ms: 50,
             heartbeat_ticks: 2,
             election_ticks: 10,
-            // At fifty promotions a second, a snapshot every three minutes.
+            // At fifty promotions a second, this takes a snapshot every three minutes.
             snapshot_entries: 10_000,
             snapshot_bytes: 16 << 20,
             keep_entries: 1_000,
         }
     }
 
-    /// The members as Raft names them, in order, each once.
+    /// The members in Raft's form: ascending, without duplicates.
     pub fn voters(&self) -> Vec<u64> {
         let mut voters: Vec<u64> = self.members.iter().map(|member| member.0).collect();
         voters.sort_unstable();

@@ -1,29 +1,28 @@
 //! The ready loop, and why its order is safe.
 //!
-//! [`RaftCore`] is stepped: inputs are messages, ticks, proposals and the report that a write is
-//! durable; [`RaftCore::poll`] then says what to send, what to write, and what was applied. It does no
-//! I/O and knows no time, so that three of them can be run in a test from one seed, thousands of times
-//! faster than real members.
+//! A caller steps [`RaftCore`]. The inputs are messages, ticks, proposals, and the report that a write is durable.
+//! [`RaftCore::poll`] returns the messages to send, the changes to write, and the commands that were applied. The
+//! core does no I/O and reads no clock, so that a test can run three of them from one seed, thousands of times faster
+//! than real members.
 //!
 //! One round of the loop takes one `Ready` from the `raft` crate:
 //!
-//! 1. Messages of a *leader* leave at once, before its own write: a follower's acknowledgement counts
-//!    only what the follower has durable, and the leader counts itself only after its own write (Raft
-//!    thesis 10.2.1). So an idle proposal costs one round of syncs, the leader's and the followers' side
-//!    by side.
-//! 2. Snapshot, entries and hard state go into the memory log and, in the same order, into the write
-//!    that is handed out. Everything before [`RaftCore::persisted`] may be lost by a crash.
-//! 3. Messages of a *follower or candidate* (votes, acknowledgements) promise that something is durable:
-//!    they are held until the write of their round and all earlier ones were reported.
-//! 4. Entries that are committed are applied to the state machine. The crate offers an entry only when
-//!    it is committed and durable here, so a snapshot never contains what this member could lose.
+//! 1. Messages of a *leader* leave at once, before the leader's own write. A follower's acknowledgement covers only
+//!    what the follower has durable, and the leader counts itself only after its own write (Raft thesis 10.2.1). An
+//!    idle proposal therefore costs one round of syncs: the leader and the followers sync side by side.
+//! 2. Snapshot, entries and hard state go into the memory log and, in the same order, into the returned write. A
+//!    crash may lose everything that [`RaftCore::persisted`] has not confirmed.
+//! 3. Messages of a *follower or candidate* (votes, acknowledgements) promise that something is durable. The core
+//!    holds them until the write of their round and all earlier writes are confirmed.
+//! 4. The state machine applies committed entries. The crate offers an entry only when it is committed and durable
+//!    here, so a snapshot never contains an entry that this member could lose.
 //!
-//! Several writes may be on their way while messages go on being handled: proposals that arrive during
-//! a sync are sent to the followers at once and share the next sync.
+//! Several writes may be in flight while the core handles messages. Proposals that arrive during a sync go to the
+//! followers at once and share the next sync.
 //!
-//! A change of the commit index alone needs no sync (it is found again); it rides along with the next
-//! write. The crate draws election time-outs from a generator of its own; so that everything follows
-//! from the seed, the core overwrites each draw with one from its own source.
+//! A change of the commit index alone needs no sync, because a restarted member learns it again. It is written with
+//! the next write. The crate draws election timeouts from its own generator. The core overwrites each draw with one
+//! from its own source, so that everything follows from the seed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -37,53 +36,53 @@ use raft::eraftpb::{Entry, HardState, Message};
 use raft::{Config, RawNode, SnapshotStatus, StateRole};
 
 use super::config::RaftConfig;
-use super::guard::makes_sense;
+use super::guard::is_valid;
 use super::log_write::{LogOp, LogWrite};
 use super::memory_log::MemoryLog;
-use super::role::{Role, not_leader};
+use super::role::{RaftRole, not_leader};
 use super::state_machine::StateMachine;
 use super::wire::{LogSnapshot, MessageKind, RaftMessage};
 
-/// No command is larger; a larger one would hold up heartbeats on a slow link.
+/// The size limit of a command. A larger command would delay heartbeats on a slow link.
 pub const COMMAND_BYTES_MAX: usize = 8 << 20;
-/// Entries of one message, so that a follower far behind gets its log in digestible pieces.
+/// The size limit of the entries in one message. A follower that is far behind gets its log in small pieces.
 const MESSAGE_ENTRIES_BYTES_MAX: u64 = 1 << 20;
-/// Proposals that may wait for a majority, in bytes; more are refused for the time being.
+/// The size limit of proposals that wait for a majority. The core refuses more for the time being.
 const UNCOMMITTED_BYTES_MAX: u64 = 64 << 20;
-/// Messages to one follower that may be unanswered.
+/// The limit of unacknowledged messages to one follower.
 const INFLIGHT_MESSAGES_MAX: usize = 256;
-/// A snapshot that was not answered after this many ticks is sent again.
+/// Ticks after which an unanswered snapshot is sent again.
 const SNAPSHOT_RETRY_TICKS: u32 = 40;
 
-/// What a round of the loop asks of its owner.
+/// The requests of one poll to the core's owner.
 #[derive(Debug)]
 pub struct Output<O> {
-    /// To be sent now.
+    /// Messages to send now.
     pub messages: Vec<RaftMessage>,
-    /// To be made durable, after all earlier writes, and then reported with [`RaftCore::persisted`].
+    /// Changes to make durable after all earlier writes. The owner then calls [`RaftCore::persisted`].
     pub write: Option<LogWrite>,
-    /// Commands applied, in order.
+    /// The applied commands, in log order.
     pub applied: Vec<Applied<O>>,
 }
 
-/// A command that was applied.
+/// An applied command.
 #[derive(Debug)]
 pub struct Applied<O> {
     /// Its position in the log.
     #[cfg(feature = "testing")]
     pub index: u64,
-    /// What its proposer gave to know it by.
+    /// The context that its proposer gave, to recognize the command.
     pub context: Bytes,
-    /// What the state machine answered.
+    /// The answer of the state machine.
     pub outcome: O,
 }
 
-/// A round whose write has not been reported, or that waits for an earlier one's.
+/// A round whose write is not confirmed yet, or which waits for an earlier round.
 struct Round {
     number: u64,
-    /// Has something that must be durable before its messages leave.
+    /// True if the round has changes that must be durable before its messages leave.
     must_sync: bool,
-    /// The index of the snapshot that it installs, if it does.
+    /// The index of the snapshot that the round installs.
     snapshot: Option<u64>,
     messages: Vec<Message>,
 }
@@ -96,18 +95,18 @@ pub struct RaftCore<M: StateMachine> {
     machine: M,
     rounds: VecDeque<Round>,
     persisted: u64,
-    /// Changes that ride along with the next write that must be durable.
+    /// Changes that need no sync of their own. They are written with the next write that does.
     lazy_ops: Vec<LogOp>,
     applied: u64,
     applied_bytes_since_snapshot: u64,
     drawn_for: (u64, StateRole, u64),
     election_timeout_ticks: usize,
-    /// Snapshots on their way: to whom, and ticks until it is sent again.
+    /// Snapshots in flight: the receiver, and the ticks until the next attempt.
     snapshots_sent: Vec<(u64, u32)>,
 }
 
 impl<M: StateMachine> RaftCore<M> {
-    /// A member that goes on from what its log has. `machine` is in its initial state.
+    /// Creates a member that continues from its log. `machine` must be in its initial state.
     pub fn new(
         config: RaftConfig,
         log: MemoryLog,
@@ -153,17 +152,17 @@ impl<M: StateMachine> RaftCore<M> {
             snapshots_sent: Vec::new(),
         };
         core.draw_election_timeout();
-        // Alone, there is nobody to wait for.
+        // A single member elects itself at once.
         if core.config.voters().len() == 1 {
             core.node.campaign().map_err(raft_error)?;
         }
         Ok(core)
     }
 
-    /// One tick of time has passed.
+    /// Advances time by one tick.
     pub fn tick(&mut self) {
-        // Until a snapshot is durable the crate does not count it as applied, and looks for the entries
-        // before it when it stands for election: time stands still for as long.
+        // The crate counts a snapshot as applied only when it is durable. Until then an election would look for the
+        // entries before the snapshot, which are gone. So time stands still.
         if self.rounds.iter().any(|round| round.snapshot.is_some()) {
             return;
         }
@@ -182,13 +181,13 @@ impl<M: StateMachine> RaftCore<M> {
         self.draw_election_timeout();
     }
 
-    /// Takes a message from another member. An error means that this member has lost what it once
-    /// had acknowledged and must stop; what a confused peer sends is dropped.
+    /// Handles a message from another member. An error means that this member lost data that it had acknowledged, and
+    /// must stop. Malformed messages are dropped.
     pub fn step(&mut self, message: RaftMessage) -> Result<()> {
         let last = self.node.raft.raft_log.last_index();
         let (member, voters) = (self.config.member, &self.node.store().voters);
-        if !makes_sense(&message, member, voters, last) {
-            tracing::debug!(from = %message.from, kind = ?message.kind, "drop a raft message");
+        if !is_valid(&message, member, voters, last) {
+            tracing::debug!(from = %message.from, kind = ?message.kind, "dropped an invalid raft message");
             return Ok(());
         }
         if message.kind == MessageKind::Heartbeat
@@ -198,7 +197,7 @@ impl<M: StateMachine> RaftCore<M> {
             return Err(Error::new(
                 ErrorCode::Corrupt,
                 format!(
-                    "the leader knows entry {} of this log, which ends at {last}",
+                    "the leader has acknowledgements of this log up to entry {}, but the log ends at {last}",
                     message.commit
                 ),
             )
@@ -207,14 +206,14 @@ impl<M: StateMachine> RaftCore<M> {
             ));
         }
         if let Err(error) = self.node.step(message.into_raft()) {
-            tracing::debug!(%error, "raft refuses a message");
+            tracing::debug!(%error, "the raft crate refused a message");
         }
         self.draw_election_timeout();
         Ok(())
     }
 
-    /// Proposes a command; its outcome comes out of a later [`RaftCore::poll`] with the same context,
-    /// or never, if leadership is lost.
+    /// Proposes a command. A later [`RaftCore::poll`] returns its outcome with the same context, or none does if
+    /// leadership is lost.
     pub fn propose(&mut self, context: Bytes, command: Bytes) -> Result<()> {
         if self.node.raft.state != StateRole::Leader {
             return Err(not_leader(self.role().leader));
@@ -222,18 +221,18 @@ impl<M: StateMachine> RaftCore<M> {
         if command.is_empty() || command.len() > COMMAND_BYTES_MAX {
             return Err(Error::new(
                 ErrorCode::OverLimit,
-                format!("a command of {} bytes; at most {COMMAND_BYTES_MAX}", command.len()),
+                format!("a command of {} bytes, the limit is {COMMAND_BYTES_MAX}", command.len()),
             ));
         }
         self.node.propose(context.into(), command.into()).map_err(raft_error)
     }
 
-    /// The write of this number, and with it all earlier ones, is durable.
+    /// Confirms that the write with this number and all earlier writes are durable.
     pub fn persisted(&mut self, number: u64) {
         self.persisted = self.persisted.max(number);
     }
 
-    /// Runs the loop until it has nothing more to do without new input.
+    /// Runs the loop until it needs new input.
     pub fn poll(&mut self) -> Result<Output<M::Outcome>> {
         let mut output = Output { messages: Vec::new(), write: None, applied: Vec::new() };
         loop {
@@ -247,25 +246,25 @@ impl<M: StateMachine> RaftCore<M> {
         Ok(output)
     }
 
-    /// Where this member stands.
-    pub fn role(&self) -> Role {
+    /// Returns the term and the leader as this member knows them.
+    pub fn role(&self) -> RaftRole {
         let raft = &self.node.raft;
         let leader = (raft.leader_id != 0).then_some(NodeId(raft.leader_id));
         let leads = raft.state == StateRole::Leader && raft.apply_to_current_term();
-        Role { term: raft.term, leader, leads }
+        RaftRole { term: raft.term, leader, leads }
     }
 
-    /// Does it lead, ready to decide or not?
+    /// True if this member is the leader, even if it may not decide yet.
     pub fn is_leader(&self) -> bool {
         self.node.raft.state == StateRole::Leader
     }
 
-    /// The last entry applied.
+    /// The index of the last applied entry.
     pub fn applied_index(&self) -> u64 {
         self.applied
     }
 
-    /// The last entry known to be committed.
+    /// The index of the last entry that is known to be committed.
     pub fn committed_index(&self) -> u64 {
         self.node.raft.raft_log.committed
     }
@@ -276,7 +275,7 @@ impl<M: StateMachine> RaftCore<M> {
         &self.machine
     }
 
-    /// One `Ready`, in the order that the module's head gives reasons for.
+    /// Handles one `Ready`. The module's head explains the order.
     fn round(&mut self, output: &mut Output<M::Outcome>) -> Result<()> {
         let mut ready = self.node.ready();
         for message in ready.take_messages() {
@@ -320,7 +319,7 @@ impl<M: StateMachine> RaftCore<M> {
         self.apply(committed, output)
     }
 
-    /// Sends what waited for writes that are durable by now, and counts them.
+    /// Sends the messages whose writes are durable by now, and tells the crate.
     fn release(&mut self, output: &mut Output<M::Outcome>) -> Result<()> {
         while let Some(round) = self.rounds.front() {
             let unsynced = round.must_sync && round.number > self.persisted;
@@ -354,7 +353,7 @@ impl<M: StateMachine> RaftCore<M> {
         for entry in entries {
             self.applied = entry.index;
             self.applied_bytes_since_snapshot += (entry.data.len() + entry.context.len()) as u64;
-            // The entry with which a leader opens its term has no command.
+            // The entry with which a leader opens its term carries no command.
             if entry.data.is_empty() {
                 continue;
             }
@@ -373,7 +372,7 @@ impl<M: StateMachine> RaftCore<M> {
         self.take_snapshot_if_due()
     }
 
-    /// Replaces log and state by the leader's snapshot.
+    /// Replaces the log and the state with the leader's snapshot.
     fn install(&mut self, snapshot: &LogSnapshot) -> Result<()> {
         self.machine.restore(&snapshot.data).map_err(|error| {
             error.context(format!("restore the snapshot at {}", snapshot.index))
@@ -384,7 +383,8 @@ impl<M: StateMachine> RaftCore<M> {
         Ok(())
     }
 
-    /// Keeps the log short. The snapshot is written with the next write that must be durable anyway.
+    /// Takes a snapshot if the log has become long. The snapshot is written with the next write that must be durable
+    /// anyway.
     fn take_snapshot_if_due(&mut self) -> Result<()> {
         let store = self.node.store();
         let entries = self.applied - store.snapshot_index();
@@ -415,7 +415,7 @@ impl<M: StateMachine> RaftCore<M> {
         Ok(())
     }
 
-    /// Overwrites the crate's own draw, once for each state it draws for.
+    /// Overwrites the crate's election timeout, once for each state for which the crate draws one.
     fn draw_election_timeout(&mut self) {
         let raft = &mut self.node.raft;
         let state = (raft.term, raft.state, raft.leader_id);

@@ -1,12 +1,12 @@
-//! What the `raft` crate takes for granted of a message, and answers with a panic if it is not so. A
-//! confused peer must not be able to stop this member.
+//! Validates messages before the `raft` crate sees them. The crate panics on messages that break its assumptions, and
+//! a faulty peer must not be able to stop this member.
 
 use proto::model::ids::NodeId;
 
 use super::wire::{MessageKind, RaftMessage};
 
-/// May the message be given to the crate? `last_index` is the end of this member's log.
-pub(super) fn makes_sense(
+/// True if the crate can handle the message. `last_index` is the end of this member's log.
+pub(super) fn is_valid(
     message: &RaftMessage,
     member: NodeId,
     voters: &[u64],

@@ -1,9 +1,8 @@
-//! The log on disk: one `redb` file over the file-system seam, so that the simulation breaks it too.
+//! The log on disk: one `redb` file, accessed through the file-system seam so that the simulation can break it.
 //!
-//! Each value carries a checksum of its own, since redb verifies its pages only when it repairs. One
-//! [`LogWrite`] is one durable transaction: all of it survives a crash, or nothing. The file is made
-//! under another name and gets its own when it is complete, so that a crash while it is made leaves
-//! nothing half-made behind.
+//! Each value carries its own checksum, because redb verifies its pages only during a repair. One [`LogWrite`] is one
+//! durable transaction: a crash keeps all of it or nothing. The file is created under a temporary name and renamed
+//! when it is complete, so that a crash leaves no half-made log behind.
 
 use std::fmt;
 use std::io;
@@ -25,16 +24,16 @@ use super::wire::LogEntry;
 
 const FILE: &str = "raft.redb";
 const FILE_NEW: &str = "raft.redb.new";
-/// The version of everything below; another one is refused.
+/// The version of this file's layout. Files of another version are refused.
 const FORMAT: u32 = 1;
-/// The log is small and read once, at the start.
+/// The log is small and is read once, at the start.
 const CACHE_BYTES: usize = 8 << 20;
 const CHECKSUM_BYTES: usize = 4;
 
 const ENTRIES: TableDefinition<u64, &[u8]> = TableDefinition::new("entries");
 const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
 
-/// Whose log this is.
+/// The owner of a log.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
     format: u32,
@@ -55,7 +54,7 @@ pub struct LogStore {
 }
 
 impl LogStore {
-    /// Opens the log of `member` in a directory, or makes it, and reads it whole.
+    /// Opens or creates the log of `member` in a directory, and reads all of it.
     pub fn open(
         fs: &dyn FileSystem,
         dir: &Path,
@@ -83,7 +82,7 @@ impl LogStore {
         Ok(Self { database })
     }
 
-    /// Makes a complete, empty log and only then gives it its name.
+    /// Creates a complete empty log, and only then renames it to its final name.
     fn create(fs: &dyn FileSystem, dir: &Path, member: NodeId, voters: &[u64]) -> Result<()> {
         proto::env::create_dir_durably(fs, dir)?;
         let unfinished = dir.join(FILE_NEW);
@@ -92,7 +91,7 @@ impl LogStore {
         }
         let identity = Identity { format: FORMAT, member: member.0, voters: voters.to_vec() };
         let store = Self::open_file(fs, &unfinished, OpenMode::CreateNew)?;
-        // The transaction makes both tables, also the one it leaves empty.
+        // The transaction creates both tables, including the one that stays empty.
         store.transaction(|_entries, meta| put(meta, "identity", &identity))?;
         drop(store);
         fs.rename(&unfinished, &dir.join(FILE))?;
@@ -100,7 +99,7 @@ impl LogStore {
         Ok(())
     }
 
-    /// Makes the writes durable, all or none of them, with one sync of the disk.
+    /// Makes all writes durable, or none of them, with one disk sync.
     pub fn commit(&self, writes: &[LogWrite]) -> Result<()> {
         self.transaction(|entries, meta| {
             for op in writes.iter().flat_map(|write| &write.ops) {
@@ -158,7 +157,7 @@ impl LogStore {
         log.hard_state.commit = log.hard_state.commit.max(snapshot_index);
         if snapshot_index < log.start.0 || log.hard_state.commit > log.last() {
             return Err(corrupt(format!(
-                "entries {}..={} do not join snapshot {snapshot_index} and commit {}",
+                "entries {}..={} do not fit snapshot {snapshot_index} and commit index {}",
                 log.start.0 + 1,
                 log.last(),
                 log.hard_state.commit
@@ -240,14 +239,14 @@ fn check_identity(identity: Option<Identity>, member: NodeId, voters: &[u64]) ->
     if identity.format != FORMAT {
         return Err(Error::new(
             ErrorCode::Version,
-            format!("log format {}, this build reads {FORMAT}", identity.format),
+            format!("log of format {}, this build reads format {FORMAT}", identity.format),
         ));
     }
     if identity.member != member.0 || identity.voters != voters {
         return Err(Error::new(
             ErrorCode::InvalidParameter,
             format!(
-                "it belongs to member {} of {:?}, not to member {member} of {voters:?}",
+                "the log belongs to member {} of {:?}, not to member {member} of {voters:?}",
                 identity.member, identity.voters
             ),
         )
@@ -258,7 +257,7 @@ fn check_identity(identity: Option<Identity>, member: NodeId, voters: &[u64]) ->
 
 fn corrupt(what: String) -> Error {
     Error::new(ErrorCode::Corrupt, what)
-        .with_hint("check this member's disk; the others go on while they are a majority")
+        .with_hint("check this member's disk; the other members continue while they are a majority")
 }
 
 fn failed(error: impl Into<redb::Error>) -> Error {
@@ -269,7 +268,7 @@ fn failed(error: impl Into<redb::Error>) -> Error {
     }
 }
 
-/// A file of the seam, as redb wants it.
+/// A file of the seam as a redb backend.
 struct Backend(Arc<dyn File>);
 
 impl fmt::Debug for Backend {

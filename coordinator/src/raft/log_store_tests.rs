@@ -1,4 +1,4 @@
-//! The log survives what a disk may do to it, or says that it did not.
+//! The log survives disk faults, or reports the damage.
 
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ fn snapshot(index: u64, term: u64) -> LogSnapshot {
     LogSnapshot { index, term, voters: VOTERS.to_vec(), data: vec![index as u8; 3000].into() }
 }
 
-/// Writes that visit every operation: append, overwrite, snapshot, truncation, a new beginning.
+/// Writes that cover every operation: append, overwrite, snapshot, truncation, reset.
 fn history() -> Vec<LogWrite> {
     let ops = [
         vec![LogOp::Append((1..=5).map(|index| entry(index, 1)).collect()), hard_state(1, 0)],
@@ -50,14 +50,14 @@ fn history() -> Vec<LogWrite> {
 /// Hard state, start, snapshot, and the entries' indexes and terms.
 type View = (HardState, (u64, u64), u64, Vec<(u64, u64)>);
 
-/// What can be seen of a log.
+/// The observable content of a log.
 fn view(log: &MemoryLog) -> View {
     let entries = log.entries.iter().map(|entry| (entry.index, entry.term)).collect();
     (log.hard_state.clone(), log.start, log.snapshot_index(), entries)
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn written_documents_are_read_back() {
     let fs = SimFs::new(1);
     let (store, log) = open(&fs).unwrap();
     assert_eq!(view(&log), view(&MemoryLog::new(VOTERS.to_vec())));
@@ -78,7 +78,7 @@ fn what_is_written_is_read_again() {
 
 #[test]
 fn a_crash_at_any_operation_keeps_all_or_nothing_of_a_write() {
-    // The views after 0, 1, 2, … writes, from a run without faults.
+    // The contents after 0, 1, 2, … writes, from a run without faults.
     let views: Vec<_> = (0..=history().len())
         .map(|writes| {
             let fs = SimFs::new(0);

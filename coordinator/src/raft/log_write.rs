@@ -1,4 +1,4 @@
-//! Changes of the log, as the core hands them out and the stores take them.
+//! Changes of the log, which the core emits and the stores apply.
 
 use raft::eraftpb::{Entry, HardState};
 
@@ -9,15 +9,15 @@ use super::wire::LogSnapshot;
 pub enum LogOp {
     /// Vote, term and commit index.
     HardState(HardState),
-    /// Entries; they replace what is at and after the first one's index.
+    /// Entries. They replace the log from the first one's index on.
     Append(Vec<Entry>),
-    /// This member's own snapshot; entries stay until they are dropped.
+    /// This member's own snapshot. Entries stay until they are dropped.
     Snapshot(LogSnapshot),
-    /// A snapshot from the leader; the log begins anew behind it.
+    /// A snapshot from the leader. The log restarts behind it.
     Reset(LogSnapshot),
-    /// Forget the entries up to and including the index, whose term is kept.
+    /// Drops the entries up to this index and keeps the term of the last one.
     DropThrough {
-        /// The last entry to forget.
+        /// The last entry to drop.
         index: u64,
         /// Its term.
         term: u64,
@@ -27,8 +27,8 @@ pub enum LogOp {
 /// Changes that become durable together.
 #[derive(Clone, Debug, Default)]
 pub struct LogWrite {
-    /// To be reported back when it is durable.
+    /// The number with which the write is confirmed.
     pub number: u64,
-    /// In order.
+    /// The changes, in order.
     pub ops: Vec<LogOp>,
 }

@@ -1,9 +1,8 @@
-//! The log as Raft reads it: in memory, as far back as the last truncation.
+//! The log as Raft reads it: in memory, back to the last truncation.
 //!
-//! It mirrors what [`super::log_store`] has on disk or is about to have there: the core changes it
-//! first and hands the same change out to be written; Raft counts an entry as this member's only once
-//! the write was reported. Truncation by number and size of entries keeps it small, so that reading
-//! never touches the disk.
+//! The memory log mirrors what [`super::log_store`] has on disk or is about to write. The core changes the memory log
+//! first and emits the same change as a write. Raft counts an entry as stored on this member only after the write is
+//! confirmed. Truncation by number and size of entries keeps the log small, so that reads never touch the disk.
 
 use std::collections::VecDeque;
 
@@ -14,20 +13,20 @@ use raft::{GetEntriesContext, RaftState, Storage, StorageError, util::limit_size
 use super::log_write::{LogOp, LogWrite};
 use super::wire::LogSnapshot;
 
-/// What Raft knows from before: its vote, the members, the last snapshot, and the entries since.
+/// The state that Raft restores: vote, members, last snapshot, and the entries after it.
 #[derive(Clone, Debug)]
 pub struct MemoryLog {
     pub(super) hard_state: HardState,
     pub(super) voters: Vec<u64>,
     pub(super) snapshot: Option<LogSnapshot>,
-    /// Index and term of the entry before the first that is kept.
+    /// Index and term of the entry before the first stored one.
     pub(super) start: (u64, u64),
-    /// Without gaps, from `start.0 + 1`.
+    /// Entries without gaps, from index `start.0 + 1`.
     pub(super) entries: VecDeque<Entry>,
 }
 
 impl MemoryLog {
-    /// A log in which nothing has happened.
+    /// Creates an empty log.
     pub fn new(voters: Vec<u64>) -> Self {
         Self {
             hard_state: HardState::default(),
@@ -38,17 +37,17 @@ impl MemoryLog {
         }
     }
 
-    /// The last entry that the stored snapshot contains; 0 if there is none.
+    /// The last entry that the stored snapshot contains; 0 without a snapshot.
     pub fn snapshot_index(&self) -> u64 {
         self.snapshot.as_ref().map_or(0, |snapshot| snapshot.index)
     }
 
-    /// The last entry.
+    /// The index of the last entry.
     pub fn last(&self) -> u64 {
         self.start.0 + self.entries.len() as u64
     }
 
-    /// The term of an entry that is kept, or of the one before them.
+    /// The term of a stored entry, or of the entry before the first one.
     pub fn term_of(&self, index: u64) -> Option<u64> {
         if index == self.start.0 {
             return Some(self.start.1);
@@ -57,14 +56,14 @@ impl MemoryLog {
         self.entries.get(position as usize).map(|entry| entry.term)
     }
 
-    /// The term and the command of an entry that is kept.
+    /// The term and the command of a stored entry.
     #[cfg(feature = "testing")]
     pub fn entry(&self, index: u64) -> Option<(u64, &[u8])> {
         let position = index.checked_sub(self.start.0 + 1)?;
         self.entries.get(position as usize).map(|entry| (entry.term, &entry.data[..]))
     }
 
-    /// Appends entries; they replace what was at and after the first one's index.
+    /// Appends entries. They replace the log from the first one's index on.
     pub(super) fn append(&mut self, entries: &[Entry]) {
         let Some(first) = entries.first() else { return };
         let kept = first.index.saturating_sub(self.start.0 + 1);
@@ -72,7 +71,7 @@ impl MemoryLog {
         self.entries.extend(entries.iter().cloned());
     }
 
-    /// What a log has after a write: what a disk would have, for those that step a core without one.
+    /// Applies a write as a disk would, for tests that step a core without a disk.
     #[cfg(feature = "testing")]
     pub fn write(&mut self, write: LogWrite) {
         for op in write.ops {
@@ -86,7 +85,7 @@ impl MemoryLog {
         }
     }
 
-    /// Forgets the entries up to and including `index`, which a snapshot must contain.
+    /// Drops the entries up to and including `index`, which a snapshot must contain.
     pub(super) fn drop_through(&mut self, index: u64) {
         if let Some(term) = self.term_of(index).filter(|_| index > self.start.0) {
             self.entries.drain(..(index - self.start.0) as usize);
@@ -94,7 +93,7 @@ impl MemoryLog {
         }
     }
 
-    /// Begins anew at a snapshot that came from the leader.
+    /// Restarts the log at a snapshot from the leader.
     pub(super) fn reset_to(&mut self, snapshot: LogSnapshot) {
         self.entries.clear();
         self.start = (snapshot.index, snapshot.term);

@@ -1,18 +1,18 @@
-//! The replicated log: tikv's `raft` crate with a log of our own, and a service around it.
+//! The replicated log: tikv's `raft` crate, a log store of our own, and a service around both.
 //!
 //! | file | what it is |
 //! |---|---|
-//! | [`config`], [`role`], [`state_machine`], [`transport`] | a member's settings and place, and what it works with |
+//! | [`config`], [`role`], [`state_machine`], [`transport`] | a member's settings, its role, and the traits that it works with |
 //! | [`core`] | the ready loop: inputs in, outputs out, no I/O, no time, no threads |
 //! | [`log_write`] | changes of the log |
 //! | [`memory_log`] | the log as Raft reads it |
 //! | [`log_store`] | the log on disk |
-//! | `guard` | which messages a core may be given |
+//! | `guard` | validation of incoming messages |
 //! | [`wire`] | messages in our own types |
-//! | [`service`] | the task that owns a core, its disk and its clock, and the handle to it |
+//! | [`service`] | the task that owns a core, its disk and its clock, and the handle to the task |
 //!
-//! Members are a fixed list, given to all of them alike. A member that lost its data directory must
-//! not come back under its old name: what it had promised would be forgotten.
+//! The list of members is fixed and the same on all members. A member that lost its data directory must not return
+//! under its old id, because it would break the promises that it made before.
 
 pub mod config;
 pub mod core;
@@ -28,7 +28,7 @@ pub mod transport;
 pub mod wire;
 
 pub use self::config::RaftConfig;
-pub use self::role::{Role, not_leader};
+pub use self::role::{RaftRole, not_leader};
 pub use self::service::{RaftHandle, RaftService};
 pub use self::state_machine::StateMachine;
 pub use self::transport::PeerTransport;

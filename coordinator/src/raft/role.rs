@@ -1,16 +1,16 @@
-//! Where a member stands: its term, and who leads.
+//! The role of a member: its term, its leader, and whether it leads.
 
 use proto::model::ids::NodeId;
 use proto::{Error, ErrorCode};
 
-/// Where a member stands.
+/// The role of a member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Role {
-    /// The term it is in.
+pub struct RaftRole {
+    /// The current term.
     pub term: u64,
-    /// The leader that it knows of.
+    /// The leader, if one is known.
     pub leader: Option<NodeId>,
-    /// It leads, and has applied everything that earlier leaders committed: it may decide.
+    /// True if this member leads and has applied all entries that earlier leaders committed. Only then it may decide.
     pub leads: bool,
 }
 

@@ -1,12 +1,12 @@
 //! The task that owns a member's core, disk and clock, and the handle to it.
 //!
-//! The loop sleeps until something happens: a write was made durable, a tick, a message, a proposal. It
-//! then takes all that is there, polls the core once, and starts one write, if none is on its way, with
-//! everything that gathered meanwhile: many proposals share one sync, and none waits for a tick.
+//! The loop sleeps until a write is durable, a tick comes, or a message or a proposal arrives. It then takes all
+//! waiting inputs, polls the core once, and starts one write if none is in flight. The write contains everything that
+//! gathered meanwhile, so many proposals share one sync and no proposal waits for a tick.
 //!
-//! When the task is cancelled, what was not acknowledged is lost, as in a crash. When it fails (a full
-//! disk, a log that does not pass its checks) it ends with the error, and every call of the handle says
-//! so: the other members go on without this one. While its disk hangs it says nothing, with the same effect.
+//! Cancelling the task loses what was not acknowledged, as a crash does. When the task fails (a full disk, a corrupt
+//! log) it ends with the error, and every call of the handle returns an error. The other members go on without this
+//! one. While its disk hangs, the member sends nothing, with the same effect.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,26 +26,26 @@ use super::config::RaftConfig;
 use super::core::{Applied, RaftCore};
 use super::log_store::LogStore;
 use super::log_write::LogWrite;
-use super::role::Role;
+use super::role::RaftRole;
 use super::state_machine::StateMachine;
 use super::transport::PeerTransport;
 use super::wire::{QUEUE_BYTES_MAX, RaftMessage};
 
-/// Messages that may wait for the loop, and no more than [`QUEUE_BYTES_MAX`] of them; more are dropped, and Raft
-/// repeats them.
+/// Messages that may wait for the loop, besides the limit of [`QUEUE_BYTES_MAX`] bytes. Further messages are dropped;
+/// Raft repeats them.
 const MESSAGES_MAX: usize = 1024;
-/// Proposals that may wait for the loop; the next proposer waits.
+/// Proposals that may wait for the loop. The next proposer waits.
 const PROPOSALS_MAX: usize = 1024;
-/// And so many bytes of them: as many as Raft takes before they are committed.
+/// Bytes of proposals that may wait: as many as Raft accepts before they are committed.
 const PROPOSALS_BYTES_MAX: usize = 64 << 20;
-/// A member whose write takes longer is silent until it has ended.
+/// A member is silent while one write takes longer than this.
 const WRITE_PATIENCE: Duration = Duration::from_secs(2);
-/// Inputs taken at once, so that the outputs of the first do not wait for ever.
+/// Inputs that are taken at once. More would delay the outputs of the first input.
 const BATCH_MAX: usize = 256;
 
 struct Proposal<O> {
     command: Bytes,
-    /// Given back when the loop takes it.
+    /// Released when the loop takes the proposal.
     room: Reservation,
     reply: oneshot::Sender<Result<O>>,
 }
@@ -56,12 +56,12 @@ struct Waiter<O> {
 }
 
 #[derive(Default)]
-struct Progress {
+struct LogProgress {
     committed: AtomicU64,
     applied: AtomicU64,
 }
 
-/// A member, ready to run.
+/// A member that is ready to run.
 pub struct RaftService<M: StateMachine> {
     core: RaftCore<M>,
     store: Arc<LogStore>,
@@ -70,30 +70,30 @@ pub struct RaftService<M: StateMachine> {
     tick: Duration,
     messages: Receiver<(RaftMessage, Reservation)>,
     proposals: Receiver<Proposal<M::Outcome>>,
-    role: watch::Sender<Role>,
-    progress: Arc<Progress>,
-    /// Tells the proposals of this run from those of an earlier one.
+    role: watch::Sender<RaftRole>,
+    progress: Arc<LogProgress>,
+    /// Distinguishes the proposals of this run from those of an earlier run.
     session: u64,
     sequence: u64,
     waiters: BTreeMap<u64, Waiter<M::Outcome>>,
     writes: Vec<LogWrite>,
-    writing: Option<Writing>,
+    writing: Option<PendingWrite>,
 }
 
-/// A write that is under way.
-struct Writing {
+/// A write in flight.
+struct PendingWrite {
     since: Instant,
-    /// The number of the last of what it writes; closed where it has panicked.
+    /// Yields the number of the last write in it; closed if the write panicked.
     done: oneshot::Receiver<Result<u64>>,
 }
 
-impl Writing {
-    /// Does it take so long that the others had better go on without this member?
+impl PendingWrite {
+    /// True if the write takes so long that the other members should go on without this one.
     fn hangs(&self) -> bool {
         self.since.elapsed() > WRITE_PATIENCE
     }
 
-    /// Waits for its end; for ever where there is none.
+    /// Waits for the end of the write; never returns if there is none.
     async fn end(writing: &mut Option<Self>) -> Result<u64> {
         match writing {
             Some(writing) => (&mut writing.done).await.map_err(|_| stopped())?,
@@ -102,14 +102,14 @@ impl Writing {
     }
 }
 
-/// Access to a running member; cheap to clone.
+/// A handle to a running member; cheap to clone.
 pub struct RaftHandle<O> {
     messages: Sender<(RaftMessage, Reservation)>,
     message_bytes: Budget,
     proposals: Sender<Proposal<O>>,
     proposal_bytes: Budget,
-    role: watch::Receiver<Role>,
-    progress: Arc<Progress>,
+    role: watch::Receiver<RaftRole>,
+    progress: Arc<LogProgress>,
 }
 
 impl<O> Clone for RaftHandle<O> {
@@ -126,8 +126,8 @@ impl<O> Clone for RaftHandle<O> {
 }
 
 impl<O: Send + 'static> RaftHandle<O> {
-    /// Proposes a command and waits for its outcome. `NotLeader` means that nothing was done; after
-    /// `Unavailable` the command may still come to be applied.
+    /// Proposes a command and waits for its outcome. `NotLeader` means that nothing was done. After `Unavailable` the
+    /// command may still be applied later.
     pub async fn propose(&self, command: Bytes) -> Result<O> {
         let (reply, outcome) = oneshot::channel();
         let room = self.proposal_bytes.reserve(command.len()).await;
@@ -135,20 +135,20 @@ impl<O: Send + 'static> RaftHandle<O> {
         outcome.await.map_err(|_| stopped())?
     }
 
-    /// Hands over a message of another member; dropped if the member cannot keep up.
+    /// Delivers a message from another member. The message is dropped if this member cannot keep up.
     pub fn deliver(&self, message: RaftMessage) {
-        // Full or closed: to Raft both are a lost message.
+        // A full or closed queue is a lost message to Raft.
         if let Some(room) = self.message_bytes.try_reserve(message.bytes()) {
             let _ = self.messages.try_send((message, room));
         }
     }
 
-    /// Where the member stands, now and at each change; closed when the member has stopped.
-    pub fn role(&self) -> watch::Receiver<Role> {
+    /// The member's role now and at each change; closed when the member has stopped.
+    pub fn role(&self) -> watch::Receiver<RaftRole> {
         self.role.clone()
     }
 
-    /// The last log positions committed and applied.
+    /// The indexes of the last committed and the last applied entry.
     pub fn progress(&self) -> (u64, u64) {
         let load = |value: &AtomicU64| value.load(Ordering::Relaxed);
         (load(&self.progress.committed), load(&self.progress.applied))
@@ -157,11 +157,11 @@ impl<O: Send + 'static> RaftHandle<O> {
 
 fn stopped() -> Error {
     Error::unavailable("this coordinator member has stopped")
-        .with_hint("its log says why; the other members go on")
+        .with_hint("see its log for the cause; the other members continue")
 }
 
 impl<M: StateMachine> RaftService<M> {
-    /// Opens a member's log in `dir` and recovers its state; blocks.
+    /// Opens the log in `dir` and recovers the state. Blocks.
     pub fn open(
         config: RaftConfig,
         dir: &Path,
@@ -175,7 +175,7 @@ impl<M: StateMachine> RaftService<M> {
         let (messages_in, messages) = async_channel::bounded(MESSAGES_MAX);
         let (proposals_in, proposals) = async_channel::bounded(PROPOSALS_MAX);
         let (role, role_out) = watch::channel(core.role());
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(LogProgress::default());
         let handle = RaftHandle {
             messages: messages_in,
             message_bytes: Budget::new(QUEUE_BYTES_MAX),
@@ -217,13 +217,13 @@ impl<M: StateMachine> RaftService<M> {
 
     async fn serve(&mut self) -> Result<()> {
         let mut ticks = tokio::time::interval(self.tick);
-        // A loop that was held up must not count the lost time as silence of the leader.
+        // A delayed loop must not count the lost time as silence of the leader.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         self.pump()?;
         loop {
             tokio::select! {
                 biased;
-                number = Writing::end(&mut self.writing) => {
+                number = PendingWrite::end(&mut self.writing) => {
                     self.writing = None;
                     self.core.persisted(number?);
                 }
@@ -279,12 +279,12 @@ impl<M: StateMachine> RaftService<M> {
         }
     }
 
-    /// Does what the core asks for.
+    /// Carries out the outputs of the core.
     fn pump(&mut self) -> Result<()> {
         let output = self.core.poll()?;
-        // Messages first: followers write while this member does. One whose disk hangs falls silent: what it leads would
-        // be committed by the others, and it could apply nothing of it.
-        if !self.writing.as_ref().is_some_and(Writing::hangs) {
+        // Messages go first, so that followers write while this member does. A member whose disk hangs falls silent.
+        // Otherwise the others would commit entries of a leader that can apply none of them.
+        if !self.writing.as_ref().is_some_and(PendingWrite::hangs) {
             for message in output.messages {
                 self.transport.send(message.to, message);
             }
@@ -304,13 +304,13 @@ impl<M: StateMachine> RaftService<M> {
 
     fn write(&mut self) {
         let (written, done) = oneshot::channel();
-        self.writing = Some(Writing { since: Instant::now(), done });
+        self.writing = Some(PendingWrite { since: Instant::now(), done });
         let writes = std::mem::take(&mut self.writes);
         let number = writes.iter().map(|write| write.number).max().unwrap_or(0);
         let store = self.store.clone();
         self.env.spawner.spawn_blocking(Box::new(move || {
             let result = store.commit(&writes).map(|()| number);
-            // The loop is gone when the member was stopped: nobody wants to know.
+            // The receiver is gone when the member was stopped.
             let _ = written.send(result);
         }));
     }
@@ -326,7 +326,7 @@ impl<M: StateMachine> RaftService<M> {
         }
     }
 
-    /// Tells of a change of leader, and those who wait that their proposals may be lost.
+    /// Publishes a change of leader, and tells waiting proposers that their proposals may be lost.
     fn publish_role(&mut self) {
         let role = self.core.role();
         let changed = self.role.send_if_modified(|known| {
@@ -347,17 +347,17 @@ impl<M: StateMachine> RaftService<M> {
         for sequence in lost {
             if let Some(waiter) = self.waiters.remove(&sequence) {
                 let _ = waiter.reply.send(Err(Error::unavailable(
-                    "the leading coordinator changed while the command was on its way",
+                    "the leading coordinator changed while the command was in flight",
                 )
-                .with_hint("send the same request again; it is not done twice")));
+                .with_hint("send the same request again; it is never executed twice")));
             }
         }
     }
 }
 
 impl<M: StateMachine> Drop for RaftService<M> {
-    /// What waits in a channel is kept as long as there are senders: without this, whoever proposed at
-    /// the last moment would wait for ever. And a member that has stopped leads no more.
+    /// A channel keeps its items as long as it has senders. Without this, a proposer of the last moment would wait
+    /// for ever. A stopped member leads no more.
     fn drop(&mut self) {
         self.role.send_modify(|role| (role.leader, role.leads) = (None, false));
         self.proposals.close();

@@ -8,7 +8,7 @@ use proto::model::ids::NodeId;
 
 use super::*;
 
-/// Adds numbers up.
+/// A state machine that adds numbers up.
 #[derive(Default)]
 struct Sum(u64);
 
@@ -41,7 +41,7 @@ impl PeerTransport for Switch {
     }
 }
 
-/// What a member's disk does.
+/// The behaviour of a member's disk.
 #[derive(Clone, Copy, PartialEq)]
 enum Disk {
     Works,
@@ -49,7 +49,7 @@ enum Disk {
     Panics,
 }
 
-/// Real tasks, over a disk that can be told to fail.
+/// Real tasks over a disk that can be made to fail.
 struct OverDisk(Arc<dyn Spawner>, watch::Receiver<Disk>);
 
 impl Spawner for OverDisk {
@@ -153,7 +153,7 @@ async fn proposals_are_answered_and_survive_restarts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_members_go_on_without_their_leader() {
+async fn three_members_survive_the_loss_of_their_leader() {
     let mut cluster = Cluster::new(3);
     let (first, handle) = cluster.leader().await;
     let many = (0..200).map(|_| handle.propose(Bytes::from_static(&[1])));
@@ -176,7 +176,7 @@ async fn three_members_go_on_without_their_leader() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_leader_whose_disk_hangs_or_whose_write_panics_leads_no_more() {
+async fn a_leader_whose_disk_hangs_or_whose_write_panics_loses_leadership() {
     for disk in [Disk::Hangs, Disk::Panics] {
         let cluster = Cluster::new(3);
         let (first, handle) = cluster.leader().await;
@@ -186,7 +186,7 @@ async fn a_leader_whose_disk_hangs_or_whose_write_panics_leads_no_more() {
             tokio::time::timeout(Duration::from_secs(10), handle.propose(Bytes::from_static(&[1])));
         let (lost, second) = tokio::join!(lost, cluster.leader_after(first));
         assert!(lost.expect("whoever waits is told").is_err());
-        // What was proposed meanwhile may have come to be applied.
+        // The earlier proposal may have been applied.
         let sum = second.propose(Bytes::from_static(&[1])).await.unwrap();
         assert!((2..=3).contains(&sum), "{sum}");
         if disk == Disk::Hangs {

@@ -1,5 +1,5 @@
-//! The `raft` crate logs through `slog`; its lines go where ours go, one level quieter, since what it
-//! calls news happens at every election.
+//! Forwards the `slog` lines of the `raft` crate to `tracing`, one level lower, because the crate logs each election
+//! as news.
 
 use slog::{Drain, Level, Logger, Never, OwnedKVList, Record, o};
 

@@ -1,20 +1,20 @@
-//! What the log is for.
+//! The state machine that the log replicates.
 
 use proto::Result;
 
-/// What the log is for. Every member applies the same commands in the same order, so `apply` may
-/// depend on nothing but the state and its arguments.
+/// The state machine that the log replicates. Every member applies the same commands in the same order, so `apply`
+/// may depend only on the state and its arguments.
 pub trait StateMachine: Send + 'static {
-    /// What applying a command answers.
+    /// The answer to a command.
     type Outcome: Send + 'static;
 
-    /// Applies the command at a log position. A command that is refused is an outcome; an error means
-    /// that this member cannot go on (a command it cannot read, say), and stops it.
+    /// Applies the command at a log position. A refused command is an outcome. An error means that this member cannot
+    /// continue (for example, it cannot decode the command), and stops the member.
     fn apply(&mut self, index: u64, data: &[u8]) -> Result<Self::Outcome>;
 
-    /// The state as bytes.
+    /// Encodes the state.
     fn snapshot(&self) -> Result<Vec<u8>>;
 
-    /// Replaces the state by one from [`StateMachine::snapshot`].
+    /// Replaces the state with one that [`StateMachine::snapshot`] encoded.
     fn restore(&mut self, snapshot: &[u8]) -> Result<()>;
 }

@@ -1,11 +1,12 @@
-//! The way to the other members.
+//! The transport to the other members.
 
 use proto::model::ids::NodeId;
 
 use super::wire::RaftMessage;
 
-/// Takes messages to the other members. Unreliable: Raft repeats what matters. Never blocks.
+/// Sends messages to the other members. The transport is unreliable, because Raft repeats what matters, and never
+/// blocks.
 pub trait PeerTransport: Send + Sync + 'static {
-    /// Sends one message, or drops it.
+    /// Sends a message, or drops it.
     fn send(&self, to: NodeId, message: RaftMessage);
 }

@@ -1,9 +1,9 @@
-//! Raft's messages in types of our own, which cross the wire and lie on disk.
+//! Raft's messages in our own types, which go over the network and to the disk.
 //!
-//! The `raft` crate keeps its messages in protobuf-2 types. They never leave this module's callers: what
-//! comes from the network is decoded as [`RaftMessage`] with a bounded, checked decoder and converted,
-//! field by field. Only the kinds of message that our configuration of Raft uses have a representation;
-//! anything else cannot even be expressed by a peer.
+//! The `raft` crate defines its messages as protobuf-2 types, which stay inside this directory. A message from the
+//! network is decoded as [`RaftMessage`] with a bounded, checked decoder and converted field by field. Only the
+//! message kinds that our Raft configuration uses have a representation, so a peer cannot even express any other
+//! kind.
 
 use bytes::Bytes;
 use proto::model::ids::NodeId;
@@ -12,36 +12,36 @@ use proto::{Error, ErrorCode, Result};
 use raft::eraftpb::{self, EntryType, MessageType};
 use serde::{Deserialize, Serialize};
 
-/// The version of the encoding, its first byte.
+/// The version of the encoding: its first byte.
 const WIRE_VERSION: u8 = 1;
 
-/// What a call takes besides one message: its frame, and the small messages that go with it.
+/// The size of a call besides one message: its frame, and the small messages that travel with it.
 const CALL_BYTES: usize = 2 << 20;
 
-/// No message is larger: the largest is a snapshot, and what the state may hold is bounded below this
-/// (`state/epochs.rs`). It fits in a call, or it would never arrive.
+/// The size limit of a message. The largest message is a snapshot, and `state/limits.rs` keeps the state below this
+/// limit. A message must fit in one call, or it would never arrive.
 pub const MESSAGE_BYTES_MAX: usize = PEER_MESSAGE_BYTES_MAX - CALL_BYTES;
 
-/// What a message says.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MessageKind {
     /// Entries for the log.
     Append,
-    /// Their acknowledgement or refusal.
+    /// The acknowledgement or refusal of entries.
     AppendResponse,
-    /// A candidate asks for a vote.
+    /// A candidate requests a vote.
     RequestVote,
     /// A vote.
     RequestVoteResponse,
-    /// A state for a member that is too far behind for entries.
+    /// A snapshot for a member that is too far behind for entries.
     Snapshot,
     /// The leader is alive.
     Heartbeat,
-    /// So is the follower.
+    /// The follower is alive.
     HeartbeatResponse,
-    /// A member asks whether it could win before it disturbs anyone.
+    /// A member asks whether it could win, before it disturbs the others.
     RequestPreVote,
-    /// The answer to that.
+    /// The answer to a pre-vote request.
     RequestPreVoteResponse,
 }
 
@@ -60,22 +60,22 @@ const KINDS: [(MessageKind, MessageType); 9] = [
 /// One entry of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEntry {
-    /// Its position, from 1.
+    /// The index of the entry, from 1.
     pub index: u64,
     /// The term in which it was proposed.
     pub term: u64,
-    /// The command; empty for the entry with which a leader opens its term.
+    /// The command; empty in the entry with which a leader opens its term.
     pub data: Bytes,
-    /// Which proposal of which member it is, so that the proposer knows its answer.
+    /// The member and the number of the proposal, so that the proposer recognizes the outcome.
     pub context: Bytes,
 }
 
-/// A state of the state machine and its place in the log.
+/// A snapshot of the state machine and its place in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogSnapshot {
     /// The last entry that the state contains.
     pub index: u64,
-    /// That entry's term.
+    /// The term of that entry.
     pub term: u64,
     /// The members of the group.
     pub voters: Vec<u64>,
@@ -83,7 +83,7 @@ pub struct LogSnapshot {
     pub data: Bytes,
 }
 
-/// A message between members; the fields are those of the Raft paper and of the `raft` crate.
+/// A message between members. The fields are those of the Raft paper and of the `raft` crate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct RaftMessage {
@@ -103,49 +103,51 @@ pub struct RaftMessage {
     pub context: Bytes,
 }
 
-/// The longest message and as much again of short ones: what may wait for a member or for its loop, in bytes.
+/// The bytes that may wait for a member or for its loop: the longest message, and as many bytes of short ones.
 pub const QUEUE_BYTES_MAX: usize = 2 * PEER_MESSAGE_BYTES_MAX;
 
 impl RaftMessage {
-    /// Bytes in memory, about.
+    /// The approximate size in memory.
     pub fn bytes(&self) -> usize {
         let entries = self.entries.iter().map(|entry| entry.data.len() + entry.context.len());
         entries.sum::<usize>() + self.snapshot.as_ref().map_or(0, |snapshot| snapshot.data.len())
     }
 
-    /// The message as bytes.
+    /// Encodes the message.
     pub fn encode(&self) -> Result<Vec<u8>> {
         let bytes = postcard::to_extend(self, vec![WIRE_VERSION])
             .map_err(|error| Error::internal(format!("encode a raft message: {error}")))?;
         if bytes.len() > MESSAGE_BYTES_MAX {
-            let what = format!("a raft message of {} bytes, more than fit in a call", bytes.len());
+            let what = format!("a raft message of {} bytes does not fit in a call", bytes.len());
             return Err(Error::new(ErrorCode::OverLimit, what));
         }
         Ok(bytes)
     }
 
-    /// The message in bytes that came from the network.
+    /// Decodes a message from the network.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let bad =
             |what: String| Error::new(ErrorCode::InvalidParameter, format!("raft message: {what}"));
         if bytes.len() > MESSAGE_BYTES_MAX {
-            return Err(bad(format!("{} bytes, more than {MESSAGE_BYTES_MAX}", bytes.len())));
+            return Err(bad(format!("{} bytes, the limit is {MESSAGE_BYTES_MAX}", bytes.len())));
         }
         match bytes.split_first() {
             Some((&WIRE_VERSION, body)) => match postcard::take_from_bytes(body) {
                 Ok((message, [])) => Ok(message),
-                Ok((_, rest)) => Err(bad(format!("{} bytes too many", rest.len()))),
+                Ok((_, rest)) => Err(bad(format!("{} bytes left over", rest.len()))),
                 Err(error) => Err(bad(error.to_string())),
             },
             Some((version, _)) => Err(Error::new(
                 ErrorCode::Version,
-                format!("raft message of version {version}, this member speaks {WIRE_VERSION}"),
+                format!(
+                    "raft message of version {version}, this build reads version {WIRE_VERSION}"
+                ),
             )),
             None => Err(bad("empty".into())),
         }
     }
 
-    /// The message as the `raft` crate has it.
+    /// Converts the message to the `raft` crate's type.
     pub(crate) fn into_raft(self) -> eraftpb::Message {
         let msg_type = KINDS
             .iter()
@@ -174,13 +176,18 @@ impl RaftMessage {
         message
     }
 
-    /// From what the `raft` crate wants to send; an error for kinds that our configuration never sends.
+    /// Converts a message of the `raft` crate. An error means a kind that our configuration never sends.
     pub(crate) fn from_raft(mut message: eraftpb::Message) -> Result<Self> {
         let kind = KINDS
             .iter()
             .find(|(_, msg_type)| *msg_type == message.msg_type)
             .map(|(kind, _)| *kind)
-            .ok_or_else(|| Error::internal(format!("raft sends {:?}", message.msg_type)))?;
+            .ok_or_else(|| {
+                Error::internal(format!(
+                    "the raft crate sent an unexpected message of type {:?}",
+                    message.msg_type
+                ))
+            })?;
         let snapshot =
             message.has_snapshot().then(|| LogSnapshot::from_raft(message.take_snapshot()));
         Ok(Self {
@@ -220,7 +227,10 @@ impl LogEntry {
 
     pub(crate) fn from_raft(entry: eraftpb::Entry) -> Result<Self> {
         if entry.entry_type != EntryType::EntryNormal {
-            return Err(Error::internal(format!("raft entry of type {:?}", entry.entry_type)));
+            return Err(Error::internal(format!(
+                "the raft crate made an unexpected entry of type {:?}",
+                entry.entry_type
+            )));
         }
         let eraftpb::Entry { index, term, data, context, .. } = entry;
         Ok(Self { index, term, data, context })
@@ -292,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_message_are_refused() {
+    fn invalid_bytes_are_refused() {
         let good = message().encode().unwrap();
         for len in 0..good.len() {
             assert!(RaftMessage::decode(&good[..len]).is_err(), "cut at {len}");

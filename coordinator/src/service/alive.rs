@@ -1,4 +1,4 @@
-//! Says that the member is alive.
+//! Sends the member's own heartbeats.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use proto::rpc::api::Heartbeat;
 use super::reports::heartbeat;
 use crate::leader::driver::member::Member;
 
-/// How often a member says that it is alive.
+/// The interval of a member's heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-pub(super) async fn say_alive(inner: Arc<Member>) {
+pub(super) async fn send_heartbeats(member: Arc<Member>) {
     loop {
         tokio::time::sleep(HEARTBEAT).await;
-        let node = inner.config.node;
+        let node = member.config.node;
         let nothing = Heartbeat {
             node,
             buckets: vec![],
@@ -23,9 +23,9 @@ pub(super) async fn say_alive(inner: Arc<Member>) {
             leases: vec![],
             scans: None,
         };
-        // Between two leaders there is nobody to tell.
-        if let Err(error) = heartbeat(&inner, nothing).await {
-            tracing::debug!(%node, %error, "say that a coordinator is alive");
+        // There is no leader to reach between two terms.
+        if let Err(error) = heartbeat(&member, nothing).await {
+            tracing::debug!(%node, %error, "a heartbeat of a coordinator failed");
         }
     }
 }

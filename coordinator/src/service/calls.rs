@@ -1,4 +1,4 @@
-//! The calls that come in.
+//! The incoming calls of a member.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,16 +23,16 @@ use crate::leader::bootstrap::changes_membership;
 use crate::leader::driver::member::Member;
 use crate::raft::{RaftMessage, not_leader};
 
-/// While a leader is in its bootstrap, how often what waits for its end looks again.
+/// How often a waiting command looks whether the leader's bootstrap is complete.
 const BOOTSTRAP_LOOK: Duration = Duration::from_millis(20);
 
-/// Lets what changes the membership wait until the leader is past its bootstrap.
+/// Delays a command that changes the membership until the leader's bootstrap is complete.
 async fn wait_active(member: &Member, command: &Command) -> Result<()> {
-    let waits = |inner: &Member| {
-        let now_ms = inner.now_ms();
-        inner.as_leader(|leader| {
-            let view = inner.replica.view();
-            let is_member = inner.config.members.iter().any(|(id, _)| match command {
+    let waits = |member: &Member| {
+        let now_ms = member.now_ms();
+        member.as_leader(|leader| {
+            let view = member.replica.view();
+            let is_member = member.config.members.iter().any(|(id, _)| match command {
                 Command::RegisterNode(node) => node.id == *id,
                 _ => false,
             });
@@ -47,7 +47,7 @@ async fn wait_active(member: &Member, command: &Command) -> Result<()> {
     Ok(())
 }
 
-/// Plans a rebalance from the leader's memory, and begins it.
+/// Plans a rebalance from the leader's memory, and starts its moves.
 async fn rebalance_here(member: &Member, request: RebalanceRequest) -> Result<RebalancePlan> {
     let now_ms = member.now_ms();
     let plan = member.as_leader(|leader| {
@@ -68,24 +68,24 @@ async fn rebalance_here(member: &Member, request: RebalanceRequest) -> Result<Re
 impl CoordinatorApi for Coordinator {
     async fn propose(&self, request: CommandRequest) -> Result<Outcome> {
         if is_leaders_own(&request.command) {
-            let what = "this command is the leading coordinator's own";
+            let what = "only the leading coordinator may propose this command";
             return Err(Error::new(ErrorCode::InvalidParameter, what));
         }
-        match self.inner.forward_to()? {
+        match self.member.forward_to()? {
             Some(leader) => leader.propose(request).await,
             None => {
-                wait_active(&self.inner, &request.command).await?;
-                self.inner.propose_here(request).await
+                wait_active(&self.member, &request.command).await?;
+                self.member.propose_here(request).await
             }
         }
     }
 
     async fn sync(&self, report: SyncReport) -> Result<()> {
-        sync(&self.inner, report).await
+        sync(&self.member, report).await
     }
 
     async fn heartbeat(&self, beat: Heartbeat) -> Result<()> {
-        heartbeat(&self.inner, beat).await
+        heartbeat(&self.member, beat).await
     }
 
     async fn epoch_covering(
@@ -95,32 +95,32 @@ impl CoordinatorApi for Coordinator {
         history: Option<u64>,
         timeout_ms: u64,
     ) -> Result<EpochMark> {
-        wait_for_epoch(&self.inner, bucket, cut, history, timeout_ms).await
+        wait_for_epoch(&self.member, bucket, cut, history, timeout_ms).await
     }
 
     async fn watch(&self) -> Result<ResultStream<WatchMessage>> {
-        let role = self.inner.raft.role();
-        // A member that is cut off is not who to watch.
+        let role = self.member.raft.role();
+        // A member that is cut off would show a stale state.
         if role.borrow().leader.is_none() {
             return Err(not_leader(None));
         }
-        Ok(watch(self.inner.replica.clone(), role))
+        Ok(watch(self.member.replica.clone(), role))
     }
 
     async fn status(&self) -> Result<CoordinatorStatus> {
-        let role = *self.inner.raft.role().borrow();
-        let (committed, applied) = self.inner.raft.progress();
-        let now_ms = self.inner.now_ms();
-        let mut leader = self.inner.leader();
-        let view = self.inner.replica.view();
+        let role = *self.member.raft.role().borrow();
+        let (committed, applied) = self.member.raft.progress();
+        let now_ms = self.member.now_ms();
+        let mut leader = self.member.leader();
+        let view = self.member.replica.view();
         let mut nodes = leader.as_ref().map_or_else(Vec::new, |l| l.node_status(now_ms));
         let active = leader.as_mut().is_some_and(|l| l.is_active(&view.state, now_ms));
         let differences = leader.as_ref().map_or_else(Vec::new, |l| l.differences(&view.state));
         drop(leader);
-        // One that was removed was heard of, but is no longer of the cluster.
+        // A removed node may still have a heartbeat in the leader's memory.
         nodes.retain(|status| view.state.node(status.node).is_some());
         Ok(CoordinatorStatus {
-            node: self.inner.config.node,
+            node: self.member.config.node,
             leader: role.leader,
             term: role.term,
             committed,
@@ -133,25 +133,25 @@ impl CoordinatorApi for Coordinator {
     }
 
     async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan> {
-        match self.inner.forward_to()? {
+        match self.member.forward_to()? {
             Some(leader) => leader.rebalance(request).await,
-            None => rebalance_here(&self.inner, request).await,
+            None => rebalance_here(&self.member, request).await,
         }
     }
 
     async fn topology(&self, index: IndexId, number: TopologyNo) -> Result<Arc<IndexTopology>> {
-        self.inner.replica.view().state.topology(index, number)
+        self.member.replica.view().state.topology(index, number)
     }
 
     async fn raft(&self, messages: Vec<Bytes>) -> Result<()> {
         for message in messages {
-            self.inner.raft.deliver(RaftMessage::decode(&message)?);
+            self.member.raft.deliver(RaftMessage::decode(&message)?);
         }
         Ok(())
     }
 }
 
-/// Does the leader alone propose such commands, from what it has heard?
+/// True if only the leader may propose the command.
 fn is_leaders_own(command: &Command) -> bool {
     matches!(
         command,

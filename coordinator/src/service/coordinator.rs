@@ -1,4 +1,4 @@
-//! A member: what it opens and which tasks it starts.
+//! Starts a member: opens its log and spawns its tasks.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,21 +8,21 @@ use proto::{Error, Result};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::alive::say_alive;
+use super::alive::send_heartbeats;
 use super::peers::Peers;
 use crate::config::Config;
 use crate::leader::driver::member::Member;
-use crate::leader::driver::{checks, enquiries, lead};
+use crate::leader::driver::{checks, lead, queries};
 use crate::raft::RaftService;
 use crate::replica::{Machine, Replica};
 
-/// Checks that may wait: more than there are moves at a time.
+/// Checks that may wait: more than the limit of concurrent moves.
 const CHECKS_MAX: usize = 64;
 
 /// A running member.
 pub struct Coordinator {
-    pub(super) inner: Arc<Member>,
-    // In this order: tasks end before the directory is free for another process.
+    pub(super) member: Arc<Member>,
+    // Drop order: the tasks end before the directory is free for another process.
     _tasks: Vec<Task>,
     _lock: Box<dyn Send + Sync>,
 }
@@ -49,7 +49,7 @@ impl Coordinator {
             })
             .await
             .map_err(|error| error.context(format!("start coordinator {}", config.node)))?;
-        let inner = Arc::new(Member {
+        let member = Arc::new(Member {
             config,
             env: env.clone(),
             directory,
@@ -57,26 +57,26 @@ impl Coordinator {
             replica,
             leader: Mutex::new(None),
             wake: Notify::new(),
-            strange: Notify::new(),
+            suspect_found: Notify::new(),
             checks: async_channel::bounded(CHECKS_MAX),
             started: Instant::now(),
         });
-        let node = inner.config.node;
+        let node = member.config.node;
         tasks.push(env.spawn("coordinator-log", async move {
             if let Err(error) = service.run().await {
-                tracing::error!(%node, %error, "a coordinator member stops");
+                tracing::error!(%node, %error, "the coordinator member stops");
             }
         }));
-        tasks.push(env.spawn("coordinator-leader", lead::run(inner.clone())));
-        tasks.push(env.spawn("coordinator-enquiries", enquiries::enquire_sources(inner.clone())));
-        tasks.push(env.spawn("coordinator-checks", checks::compare_copies(inner.clone())));
-        tasks.push(env.spawn("coordinator-alive", say_alive(inner.clone())));
-        Ok(Arc::new(Self { inner, _tasks: tasks, _lock: lock }))
+        tasks.push(env.spawn("coordinator-leader", lead::run(member.clone())));
+        tasks.push(env.spawn("coordinator-enquiries", queries::query_sources(member.clone())));
+        tasks.push(env.spawn("coordinator-checks", checks::compare_copies(member.clone())));
+        tasks.push(env.spawn("coordinator-alive", send_heartbeats(member.clone())));
+        Ok(Arc::new(Self { member, _tasks: tasks, _lock: lock }))
     }
 
     /// Waits until the member has stopped by itself: its disk failed, or its log cannot be applied.
     pub async fn stopped(&self) {
-        let mut role = self.inner.raft.role();
+        let mut role = self.member.raft.role();
         while role.changed().await.is_ok() {}
     }
 }

@@ -1,8 +1,9 @@
-//! What asks for an epoch that covers a place in a bucket's history (`request_plus`, `at_plus`): where none is published
-//! yet the leader hears of it, promotes one when SYNC has come so far, and all members answer from their own copies.
+//! Waits for an epoch that covers a position in a bucket's history (`request_plus`, `at_plus`). If no published epoch
+//! covers it, the leader registers the waiter and promotes an epoch as soon as SYNC reaches the position. Every
+//! member answers from its own copy of the state.
 //!
-//! A place that is not in the history that is known here may be on a branch that is not known yet: the source is asked
-//! before anybody is told that it is lost.
+//! A position outside of the known history may lie on a branch that is not known yet. The source is asked before the
+//! position is reported as lost.
 
 use std::time::Duration;
 
@@ -12,22 +13,21 @@ use proto::model::ids::BucketId;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::{Instant, timeout_at};
 
-use crate::leader::driver::enquiries::enquire;
 use crate::leader::driver::member::Member;
+use crate::leader::driver::queries::query_history;
 
-/// Takes a want back when its waiter is gone, however it went.
-struct Want<'a>(&'a Member, u64);
+/// Removes the waiter from the leader when the call ends, however it ends.
+struct EpochWaiter<'a>(&'a Member, u64);
 
-impl Drop for Want<'_> {
+impl Drop for EpochWaiter<'_> {
     fn drop(&mut self) {
         if let Some(leader) = self.0.leader().as_mut() {
-            leader.stability.unwant(self.1);
+            leader.stability.remove_waiter(self.1);
         }
     }
 }
 
-/// The oldest epoch published that covers a cut. On a member that may be behind, an unknown bucket
-/// is only not known yet.
+/// The oldest published epoch that covers a cut. On a member that may be behind, an unknown bucket may be a new one.
 fn covering(
     member: &Member,
     bucket: BucketId,
@@ -43,14 +43,14 @@ fn covering(
         return Err(Error::new(
             ErrorCode::InvalidParameter,
             format!(
-                "the position names {} vbuckets, bucket \"{}\" has {}",
+                "the position has {} vbuckets, bucket \"{}\" has {}",
                 cut.vbuckets(),
                 bucket.info.name,
                 bucket.info.vbuckets
             ),
         ));
     }
-    // What a rollback is about to take back covers nothing.
+    // A rollback is about to remove the newest epochs.
     let frozen = bucket.info.readable_from().is_none();
     if frozen || !is_known(&bucket.logs, cut, history) {
         return Ok(None);
@@ -58,8 +58,8 @@ fn covering(
     Ok(bucket.epochs.covering(cut).cloned())
 }
 
-/// Is each position a place in the bucket's history? One that is not may be on a branch that is not known
-/// here yet: the source is asked.
+/// Checks that each position is in the bucket's history. A position that is not may be on a branch that is not known
+/// yet, so the source is asked.
 async fn check_in_history(
     member: &Member,
     bucket: BucketId,
@@ -73,13 +73,14 @@ async fn check_in_history(
             return Ok(());
         }
     }
-    // While the source does not answer nobody knows.
-    let Ok(history) = enquire(member, bucket).await else {
+    // Without an answer of the source, the position may be valid.
+    let Ok(history) = query_history(member, bucket).await else {
         return Ok(());
     };
     if wanted.is_some_and(|wanted| wanted != history.logs.fingerprint()) {
         let what = format!("the history of bucket {bucket} has changed");
-        return Err(Error::new(ErrorCode::InvalidParameter, what).with_hint("ask again"));
+        return Err(Error::new(ErrorCode::InvalidParameter, what)
+            .with_hint("repeat the request with a new position"));
     }
     let lost = cut.iter().find(|(vbucket, at)| !history.logs.includes(*vbucket, *at));
     let Some((vbucket, Position { vbuuid, seqno })) = lost else { return Ok(()) };
@@ -87,8 +88,9 @@ async fn check_in_history(
         "vbucket {vbucket} of bucket {bucket}: {:x}/{seqno} is not in the source's history",
         vbuuid.0
     );
-    Err(Error::new(ErrorCode::InvalidParameter, what)
-        .with_hint("the source has lost it in a failover, or it is a position of another bucket"))
+    Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(
+        "the source has lost the position in a failover, or the position belongs to another bucket",
+    ))
 }
 
 /// Waits for an epoch that covers a cut.
@@ -118,8 +120,9 @@ pub(super) async fn wait_for_epoch(
         if let Ok(checked) = timeout_at(deadline, check).await {
             checked?;
         }
-        let want = member.as_leader(|leader| Ok(leader.stability.want(bucket, cut.clone())))?;
-        let _want = Want(member, want);
+        let want =
+            member.as_leader(|leader| Ok(leader.stability.add_waiter(bucket, cut.clone())))?;
+        let _want = EpochWaiter(member, want);
         member.wake.notify_one();
         let change = async {
             tokio::select! {
@@ -131,7 +134,7 @@ pub(super) async fn wait_for_epoch(
             Ok(true) => {}
             Ok(false) => return Err(Error::unavailable("this coordinator member has stopped")),
             Err(_) => {
-                let what = format!("no epoch of bucket {bucket} covers the position in time");
+                let what = format!("no epoch of bucket {bucket} covered the position in time");
                 return Err(Error::new(ErrorCode::Cancelled, what)
                     .with_hint("the source or its projector may be behind; try again"));
             }
@@ -139,7 +142,7 @@ pub(super) async fn wait_for_epoch(
     }
 }
 
-/// Is this the history in which somebody asks for a place, and has it the place?
+/// True if the history is the wanted one and contains the cut.
 fn is_known(logs: &FailoverLogs, cut: &Cut, history: Option<u64>) -> bool {
     history.is_none_or(|wanted| wanted == logs.fingerprint()) && logs.includes_cut(cut)
 }

@@ -1,13 +1,12 @@
-//! A member of the coordinator: the log, the leader's loop, and the calls that come in.
+//! A member of the coordinator: its log, its tasks, and its incoming calls.
 //!
-//! What any member answers from its own copy: watches, status, epochs that are published. All else is
-//! the leader's: a member that does not lead forwards. The chain of forwards ends, because each member
-//! forwards to the leader of its own term, and a member that led a term and forwards in turn is in a
-//! later one.
+//! Any member answers watches, status, and waits for published epochs from its own copy of the state. All other calls
+//! belong to the leader, and a member that does not lead forwards them. The chain of forwards ends: each member
+//! forwards to the leader of its own term, and a member that led a term and now forwards is in a later term.
 //!
-//! Tasks: the log's (its end is the member's end), one for each other member ([`peers`]), the
-//! three of the leader ([`crate::leader::driver`]), and one that says that this member is alive. They end when the
-//! [`Coordinator`] is dropped; what was acknowledged is safe.
+//! Tasks: one for the log (its end is the member's end), one for each other member ([`peers`]), the three of the
+//! leader ([`crate::leader::driver`]), and one that sends the member's heartbeats. Dropping the [`Coordinator`] ends
+//! them; everything acknowledged is safe.
 
 mod alive;
 mod calls;

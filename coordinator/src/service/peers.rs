@@ -1,8 +1,8 @@
-//! Raft's messages to the other members, through the directory.
+//! Sends Raft's messages to the other members, through the directory.
 //!
-//! Each member has a queue, bounded in messages and in bytes, and one task that takes what has gathered and sends it in one call.
-//! A full queue or a failed call loses messages, which is what Raft expects of a network; nothing here
-//! is retried, since what is late is stale.
+//! Each member has a queue, bounded in messages and in bytes, and one task that sends all waiting messages in one
+//! call. A full queue or a failed call loses messages, which Raft tolerates. Nothing is retried here, because a late
+//! message is useless.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,24 +19,24 @@ use proto::{ErrorCode, Result};
 use crate::raft::wire::QUEUE_BYTES_MAX;
 use crate::raft::{PeerTransport, RaftMessage};
 
-/// Messages that may wait for a member.
+/// Messages that may wait for one member.
 const QUEUE_MAX: usize = 512;
-/// Bytes sent in one call, unless one message alone is larger.
+/// The size limit of one call, unless a single message is larger.
 const CALL_BYTES_MAX: usize = 1 << 20;
-/// A call takes no longer; a dead connection must not hold up what comes after it is mended.
+/// The timeout of a call. A dead connection must not delay the messages that come after it is restored.
 const CALL_TIMEOUT: Duration = Duration::from_secs(1);
-/// A call with a snapshot may take longer.
+/// The timeout of a call with a snapshot.
 const SNAPSHOT_CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The queues to the other members.
 pub struct Peers(BTreeMap<NodeId, (Sender<Waiting>, Budget)>);
 
-/// A message that waits, and its room in the queue.
+/// A waiting message, and its room in the queue.
 type Waiting = (RaftMessage, Reservation);
 
 impl Peers {
-    /// Queues to all members but this one, and the tasks that empty them; a cancelled task loses what
-    /// waits.
+    /// Creates the queues to all other members, and the tasks that empty them. A cancelled task loses the waiting
+    /// messages.
     pub fn new(
         env: &Env,
         directory: &Arc<dyn Directory>,
@@ -56,7 +56,7 @@ impl Peers {
 
 impl PeerTransport for Peers {
     fn send(&self, to: NodeId, message: RaftMessage) {
-        // Full: the member is down or slow, and Raft will know.
+        // A full queue means that the member is down or slow; Raft repeats the message.
         if let Some((queue, bytes)) = self.0.get(&to)
             && let Some(room) = bytes.try_reserve(message.bytes())
         {
@@ -69,11 +69,11 @@ async fn send_all(directory: Arc<dyn Directory>, peer: NodeId, queue: Receiver<W
     while let Ok((first, _room)) = queue.recv().await {
         match send_some(&directory, peer, first, &queue).await {
             Ok(()) => {}
-            // A state that has grown out of its bounds would never arrive.
+            // A snapshot over the size limit can never arrive.
             Err(error) if error.code == ErrorCode::OverLimit => {
-                tracing::error!(%peer, %error, "a member cannot be brought up to date");
+                tracing::error!(%peer, %error, "the state is too large to send to a coordinator member");
             }
-            Err(error) => tracing::debug!(%peer, %error, "send raft messages"),
+            Err(error) => tracing::debug!(%peer, %error, "raft messages were lost"),
         }
     }
 }
@@ -97,6 +97,8 @@ async fn send_some(
     let member = directory.coordinator_member(peer)?;
     match tokio::time::timeout(timeout, member.raft(messages)).await {
         Ok(result) => result,
-        Err(_) => Err(proto::Error::unavailable(format!("coordinator {peer} does not answer"))),
+        Err(_) => {
+            Err(proto::Error::unavailable(format!("coordinator {peer} did not answer in time")))
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! SYNC and heartbeats, on their way to the leader.
+//! Forwards SYNC and heartbeats to the leader, or records them if this member leads.
 
 use proto::rpc::api::{Heartbeat, SyncReport};
 use proto::{Error, ErrorCode, Result};
@@ -13,11 +13,11 @@ pub(super) async fn sync(member: &Member, report: SyncReport) -> Result<()> {
     member.as_leader(|leader| {
         let view = member.replica.view();
         let told = report.buckets.into_iter();
-        // One bad bucket does not keep the others from being heard.
+        // An invalid report of one bucket does not suppress the others.
         told.map(|told| leader.sync(&view.state, report.projector, told, now_ms))
             .fold(Ok(()), Result::and)?;
-        if leader.is_curious() {
-            member.strange.notify_one();
+        if leader.has_suspects() {
+            member.suspect_found.notify_one();
         }
         Ok(())
     })?;
@@ -33,9 +33,9 @@ pub(super) async fn heartbeat(member: &Member, heartbeat: Heartbeat) -> Result<(
     let news = member.as_leader(|leader| {
         if member.replica.view().state.node(heartbeat.node).is_none() {
             let what = format!("node {} is not registered", heartbeat.node);
-            return Err(Error::new(ErrorCode::Unknown, what).with_hint("register it first"));
+            return Err(Error::new(ErrorCode::Unknown, what).with_hint("register the node first"));
         }
-        Ok(leader.hear(heartbeat, now_ms))
+        Ok(leader.record_heartbeat(heartbeat, now_ms))
     })?;
     if news {
         member.wake.notify_one();

@@ -1,4 +1,4 @@
-//! Three members in one process, over real files, with a projector that answers for its positions.
+//! Three members in one process over real files, with a projector that reports its positions.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -33,12 +33,12 @@ use proto::ErrorCode;
 use super::*;
 use crate::state::tests::{create_bucket, create_index, node, spec};
 
-/// Who runs, and where the projector is.
+/// The running members, and the projector's state.
 #[derive(Default)]
 struct Cluster {
     members: Mutex<BTreeMap<NodeId, Arc<Coordinator>>>,
     positions: Mutex<u64>,
-    /// An indexer whose copies have another checksum than those of the others.
+    /// An indexer whose copies have a different checksum.
     differs: Mutex<Option<NodeId>>,
 }
 
@@ -65,7 +65,7 @@ impl Directory for Local {
     }
 }
 
-/// Knows its positions and nothing else.
+/// A projector that only knows its positions.
 struct Projector(Arc<Cluster>);
 
 fn no<T>() -> Result<T> {
@@ -109,7 +109,7 @@ impl ProjectorApi for Projector {
     }
 }
 
-/// Knows checksums and nothing else.
+/// An indexer that only knows checksums.
 struct Indexer(Arc<Cluster>, NodeId);
 
 #[async_trait]
@@ -168,12 +168,12 @@ impl World {
         self.cluster.members.lock().unwrap().values().cloned().collect()
     }
 
-    /// The leader, when it is ready to decide.
+    /// Waits for a leader that is ready to decide, and returns it.
     async fn leader(&self) -> (NodeId, Arc<Coordinator>) {
         for _ in 0..1000 {
-            let leads = |member: &Arc<Coordinator>| member.inner.leader().is_some();
+            let leads = |member: &Arc<Coordinator>| member.member.leader().is_some();
             if let Some(member) = self.any().into_iter().find(leads) {
-                return (member.inner.config.node, member);
+                return (member.member.config.node, member);
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -182,10 +182,10 @@ impl World {
 
     async fn follower(&self) -> Arc<Coordinator> {
         let (leader, _) = self.leader().await;
-        self.any().into_iter().find(|member| member.inner.config.node != leader).unwrap()
+        self.any().into_iter().find(|member| member.member.config.node != leader).unwrap()
     }
 
-    /// Sends a request until somebody answers it, as a client does.
+    /// Sends a request until it is answered, as a client does.
     async fn propose(&mut self, command: Command) -> Outcome {
         self.requests += 1;
         let request = Some(RequestId { client: 77, sequence: self.requests });
@@ -215,7 +215,7 @@ impl World {
     }
 }
 
-/// An indexer that has applied epoch 1, reads these slices of index 1, and is the target of moves.
+/// The heartbeat of an indexer that has applied epoch 1, serves these slices of index 1, and is the target of moves.
 fn indexer_says(
     id: u64,
     slices: impl IntoIterator<Item = u16>,
@@ -249,7 +249,7 @@ fn report(seqno: u64) -> SyncReport {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ddl_survives_the_leader_and_is_done_once() {
+async fn ddl_survives_a_change_of_leader_and_is_executed_once() {
     let mut world = World::with_bucket().await;
     let (first, _) = world.leader().await;
     world.stop(first);
@@ -258,34 +258,34 @@ async fn ddl_survives_the_leader_and_is_done_once() {
     assert_eq!(outcome, Outcome::Index(IndexId(1)));
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
 
-    // The same request again, at the new leader: the first answer, and no second index.
+    // The same request at the new leader returns the first answer and creates no second index.
     world.requests -= 1;
     assert_eq!(world.propose(create_index(spec("i"))).await, outcome);
     let (_, leader) = world.leader().await;
-    assert_eq!(leader.inner.replica.view().catalog.indexes.len(), 1);
+    assert_eq!(leader.member.replica.view().catalog.indexes.len(), 1);
 
-    // The old leader comes back and catches up.
+    // The old leader restarts and catches up.
     world.start(first).await;
-    let cas = leader.inner.replica.view().state.cas();
+    let cas = leader.member.replica.view().state.cas();
     let behind = || {
         let members = world.any();
-        members.iter().any(|member| member.inner.replica.view().state.cas() < cas)
+        members.iter().any(|member| member.member.replica.view().state.cas() < cas)
     };
     while behind() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let states: Vec<_> =
-        world.any().iter().map(|member| member.inner.replica.view().catalog.clone()).collect();
+        world.any().iter().map(|member| member.member.replica.view().catalog.clone()).collect();
     assert!(states.len() == 3 && states.iter().all(|state| *state == states[0]));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn epochs_reach_every_watcher_and_waiters_get_theirs_at_once() {
+async fn epochs_reach_every_watcher_and_waiters_are_answered_at_once() {
     let world = World::with_bucket().await;
     let follower = world.follower().await;
     let mut watch = follower.watch().await.unwrap();
 
-    // Forwarded by the follower; the waiter does not wait for the tick.
+    // The follower forwards the call, and the waiter does not wait for the tick.
     let waiting = follower.epoch_covering(BucketId(1), cut(5), None, 5_000);
     let telling = async {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -295,7 +295,7 @@ async fn epochs_reach_every_watcher_and_waiters_get_theirs_at_once() {
     let mark = mark.unwrap();
     assert_eq!((mark.epoch, mark.parent, &*mark.cut), (Epoch(2), Epoch(1), &cut(5)));
 
-    // The watcher knows the bucket before its epochs, and misses none.
+    // The watcher learns of the bucket before its epochs, and misses no epoch.
     let mut known = false;
     let mut epochs = Vec::new();
     while epochs.last() != Some(&2) {
@@ -309,9 +309,9 @@ async fn epochs_reach_every_watcher_and_waiters_get_theirs_at_once() {
     }
     assert_eq!(epochs, [1, 2]);
 
-    // Who waits for a catalog this new waits for nothing that no watcher is told of.
+    // The status has no newer catalog than any watcher receives, so waiting for its catalog ends.
     let status = follower.status().await.unwrap();
-    assert_eq!(status.catalog_cas, follower.inner.replica.view().catalog.cas);
+    assert_eq!(status.catalog_cas, follower.member.replica.view().catalog.cas);
 
     let covered = follower.epoch_covering(BucketId(1), cut(4), None, 5_000).await.unwrap();
     assert_eq!(covered, mark, "the oldest that covers it, and no new one");
@@ -324,7 +324,7 @@ async fn epochs_reach_every_watcher_and_waiters_get_theirs_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_leader_asks_for_what_the_old_one_took_along() {
+async fn a_new_leader_queries_what_the_old_one_knew() {
     let world = World::with_bucket().await;
     let (first, _) = world.leader().await;
     *world.cluster.positions.lock().unwrap() = 9;
@@ -335,7 +335,7 @@ async fn a_new_leader_asks_for_what_the_old_one_took_along() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_index_is_served_when_its_slices_are() {
+async fn an_index_serves_scans_once_its_slices_do() {
     let mut world = World::with_bucket().await;
     world.propose(create_index(spec("i"))).await;
     let follower = world.follower().await;
@@ -366,13 +366,13 @@ async fn an_index_is_served_when_its_slices_are() {
         scans: None,
     };
     assert_eq!(follower.heartbeat(stranger).await.unwrap_err().code, ErrorCode::Unknown);
-    let catalog = follower.inner.replica.view().catalog.clone();
+    let catalog = follower.member.replica.view().catalog.clone();
     assert_eq!(catalog.nodes[&NodeId(2)].role, Role::Coordinator, "members are nodes too");
 }
 
-/// Indexers 20, 21 and 22 say that they are alive; 22 that it shows whatever goes to it.
+/// Sends heartbeats of indexers 20, 21 and 22; indexer 22 reports every slice that moves to it.
 async fn beat(member: &Coordinator) -> Arc<Catalog> {
-    let catalog = member.inner.replica.view().catalog.clone();
+    let catalog = member.member.replica.view().catalog.clone();
     let moves = catalog.index("i").map_or(&[][..], |index| &index.moves);
     let shown = |m: &SliceMove| MoveProgress {
         index: IndexId(1),
@@ -393,7 +393,7 @@ async fn beat(member: &Coordinator) -> Arc<Catalog> {
     catalog
 }
 
-/// They say so until the catalog is as it is wished for.
+/// Sends heartbeats until the catalog fulfils `wish`.
 async fn beat_until(member: &Coordinator, wish: impl Fn(&Catalog) -> bool) -> Arc<Catalog> {
     let began = Instant::now();
     loop {
@@ -421,7 +421,7 @@ async fn slices_move_to_a_new_node_when_the_copies_agree() {
     let request = |dry_run| RebalanceRequest { index: Some("i".into()), dry_run };
     let planned = follower.rebalance(request(true)).await.unwrap();
     assert_eq!(planned.moves.len(), 2);
-    assert!(follower.inner.replica.view().catalog.index("i").unwrap().moves.is_empty());
+    assert!(follower.member.replica.view().catalog.index("i").unwrap().moves.is_empty());
 
     *world.cluster.differs.lock().unwrap() = Some(NodeId(22));
     assert_eq!(follower.rebalance(request(false)).await.unwrap(), planned);
@@ -446,7 +446,7 @@ async fn slices_move_to_a_new_node_when_the_copies_agree() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_that_make_no_sense_are_refused() {
+async fn invalid_calls_are_refused() {
     let world = World::with_bucket().await;
     let (_, leader) = world.leader().await;
     let (index, id) = (IndexId(1), MoveId(1));
@@ -464,14 +464,14 @@ async fn calls_that_make_no_sense_are_refused() {
     let bad = SyncReport { projector: NodeId(10), buckets };
     assert_eq!(leader.sync(bad).await.unwrap_err().code, ErrorCode::InvalidParameter);
 
-    let config = leader.inner.config.clone();
+    let config = leader.member.config.clone();
     let directory = Arc::new(Local(world.cluster.clone()));
     let second = Coordinator::start(config, Env::real(), directory).await.err().unwrap();
     assert!(second.message.contains("in use"), "{second}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_member_without_the_others_sends_its_watchers_away() {
+async fn a_member_that_is_cut_off_ends_its_watches() {
     let world = World::new().await;
     let (leader, member) = world.leader().await;
     let mut watch = member.watch().await.unwrap();
@@ -505,7 +505,7 @@ async fn a_member_whose_disk_fails_stops_and_says_so() {
     }
     let mut watch = member.watch().await.unwrap();
     disk.crash();
-    // Whichever write meets the disk first stops the member: this one, or one of the leader's own.
+    // Either this write or one of the leader's own is the first to fail, and stops the member.
     let error = member.propose(request(21)).await.unwrap_err();
     assert!([ErrorCode::Io, ErrorCode::Unavailable].contains(&error.code), "{error}");
     tokio::time::timeout(Duration::from_secs(5), member.stopped()).await.unwrap();

@@ -1,13 +1,12 @@
-//! The catalog and the epochs, followed from any member.
+//! Watches: the catalog and the epochs as a stream, from any member.
 //!
-//! A watch keeps no queue: it remembers what it has told and, when the state changed, tells the
-//! difference. So a slow watcher holds up nobody and costs nothing; the catalogs that it missed in
-//! between are skipped, the epochs are not, as long as they are kept. The catalog is told before the
-//! epochs of the same state, so that nobody hears of an epoch of a bucket that he does not know. A long
-//! history of epochs is told in several messages.
+//! A watch keeps no queue. It remembers what it has sent and, when the state changes, sends the difference. So a slow
+//! watcher delays nobody and costs nothing. Intermediate catalogs are skipped; epochs are not, as long as they are
+//! retained. The catalog is sent before the epochs of the same state, so that no watcher receives an epoch of an
+//! unknown bucket. A long history of epochs is split into several messages.
 //!
-//! A member that is cut off from the others hears of no change and knows of no leader. It ends its
-//! watches after a while, so that the watchers go to a member that has one.
+//! A member that is cut off sees no changes and knows no leader. It ends its watches after a while, so that the
+//! watchers connect to another member.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -21,33 +20,33 @@ use proto::rpc::api::{ResultStream, WatchMessage};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use crate::raft::Role;
+use crate::raft::RaftRole;
 use crate::raft::not_leader;
 use crate::replica::Replica;
 
-/// A message of epochs is no larger: a sixteenth of what may pass between processes.
+/// The size limit of a message of epochs: a sixteenth of the largest message between processes.
 const MARKS_BYTES_MAX: usize = 4 << 20;
-/// A position takes no more on the wire: two numbers of 64 bits in the encoding's longest form.
+/// The encoded size limit of a position: two 64-bit numbers in the encoding's longest form.
 const POSITION_BYTES_MAX: usize = 20;
-/// What else a mark takes at most: five such numbers.
+/// The encoded size limit of the rest of a mark: five such numbers.
 const MARK_BYTES_MAX: usize = 50;
-/// A watch stays open without a leader for longer than an election takes.
+/// How long a watch stays open without a leader: longer than an election takes.
 const LEADERLESS_MAX: Duration = Duration::from_secs(2);
 
 struct Watch {
     replica: Arc<Replica>,
     changes: watch::Receiver<u64>,
     /// Closed when the member stops.
-    role: watch::Receiver<Role>,
-    /// Since when the member has known no leader.
+    role: watch::Receiver<RaftRole>,
+    /// The time since the member has known no leader.
     leaderless: Option<Instant>,
     catalog_cas: Option<u64>,
     epochs: BTreeMap<BucketId, Epoch>,
     waiting: VecDeque<WatchMessage>,
 }
 
-/// A watch of a member, which ends with an error when the member stops, or has had no leader for long.
-pub fn watch(replica: Arc<Replica>, role: watch::Receiver<Role>) -> ResultStream<WatchMessage> {
+/// A watch of a member. It ends with an error when the member stops or has had no leader for long.
+pub fn watch(replica: Arc<Replica>, role: watch::Receiver<RaftRole>) -> ResultStream<WatchMessage> {
     let watch = Watch {
         changes: replica.changes(),
         replica,
@@ -79,7 +78,7 @@ impl Watch {
         }
     }
 
-    /// Waits for a change of the state. Who leads is none of a watcher's business, but that nobody does.
+    /// Waits for a change of the state. A change of leader does not matter to a watcher, but having no leader does.
     async fn wait(&mut self) -> Result<(), Error> {
         let stopped = || Error::unavailable("this coordinator member has stopped");
         loop {
@@ -99,7 +98,7 @@ impl Watch {
         }
     }
 
-    /// What the state has that was not told yet.
+    /// Queues everything in the state that was not sent yet.
     fn gather(&mut self) {
         self.changes.mark_unchanged();
         let view = self.replica.view();
@@ -118,7 +117,7 @@ impl Watch {
     }
 }
 
-/// Epochs, in messages of bounded size. Their cuts are shared with the state until they are sent.
+/// Splits epochs into messages of bounded size. The cuts are shared with the state until they are sent.
 #[derive(Default)]
 struct Messages {
     full: Vec<Vec<EpochMark>>,
@@ -158,7 +157,7 @@ mod tests {
     use crate::state::StateContext;
     use crate::state::tests::{apply, one_branch, with_bucket};
 
-    const LED: Role = Role { term: 1, leader: Some(NodeId(1)), leads: false };
+    const LED: RaftRole = RaftRole { term: 1, leader: Some(NodeId(1)), leads: false };
 
     fn replica(state: &StateContext) -> Arc<Replica> {
         let replica = Replica::new();
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_long_history_comes_in_messages_of_bounded_size() {
+    async fn a_long_history_is_sent_in_messages_of_bounded_size() {
         let (_role, role) = watch::channel(LED);
         let mut watch = super::watch(replica(&wide(600)), role);
         let mut epochs = Vec::new();
@@ -206,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_member_that_knows_no_leader_for_long_ends_its_watches() {
+    async fn a_member_without_a_leader_ends_its_watches() {
         let (role, role_out) = watch::channel(LED);
         let mut watch = super::watch(replica(&with_bucket()), role_out);
         for _ in 0..2 {
@@ -215,15 +214,15 @@ mod tests {
         let second = Duration::from_secs(1);
         let mut quiet = async |time| assert!(timeout(time, watch.next()).await.is_err());
         quiet(second / 10).await;
-        // An election, with a candidate that stands again and again.
+        // An election in which a candidate stands again and again.
         for term in 2..5 {
-            role.send_replace(Role { term, leader: None, leads: false });
+            role.send_replace(RaftRole { term, leader: None, leads: false });
             quiet(second / 2).await;
         }
-        role.send_replace(Role { term: 5, ..LED });
+        role.send_replace(RaftRole { term: 5, ..LED });
         quiet(second / 10).await;
         for term in 6..9 {
-            role.send_replace(Role { term, leader: None, leads: false });
+            role.send_replace(RaftRole { term, leader: None, leads: false });
             quiet(second / 2).await;
         }
         let ended = timeout(second, watch.next()).await.unwrap().unwrap();

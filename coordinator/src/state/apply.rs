@@ -1,4 +1,4 @@
-//! Applies commands, one by one.
+//! Applies commands one by one.
 
 use proto::plant::{self, Plant};
 use proto::rpc::command::{Command, CommandRequest, Outcome};
@@ -6,7 +6,7 @@ use proto::rpc::command::{Command, CommandRequest, Outcome};
 use super::context::StateContext;
 use super::effect::{Change, Effect};
 
-/// What counts as passed between two commands, at most.
+/// The most time that may pass between two commands.
 const STEP_MS_MAX: u64 = 10_000;
 
 impl StateContext {
@@ -20,7 +20,7 @@ impl StateContext {
         self.position = position;
         let passed_ms = unix_ms.saturating_sub(std::mem::replace(&mut self.told_ms, unix_ms));
         self.steady_ms += passed_ms.min(STEP_MS_MAX);
-        // A new leader's clock may be behind the old one's.
+        // A new leader's clock may be behind the clock of the old one.
         self.unix_ms = self.unix_ms.max(unix_ms);
         if let Some(id) = request.request
             && let Some(answer) = self.requests.answer(id)
@@ -38,13 +38,15 @@ impl StateContext {
         if effects.contains(&Effect::CatalogChanged) {
             self.catalog_cas = self.cas;
         }
+        let broken = || if effects.is_empty() { Ok(()) } else { self.check() };
+        debug_assert_eq!(broken(), Ok(()), "after {:?}", request.command);
         if let Some(id) = request.request {
             self.requests.keep(id, position, outcome.clone());
         }
         (outcome, effects)
     }
 
-    /// Either changes the state and says so with an effect, or leaves it as it is.
+    /// Runs a command. It either changes the state and returns an effect, or leaves the state as it was.
     fn run(&mut self, command: &Command) -> Change {
         match command {
             Command::CreateBucket { name, vbuckets, source, projectors, if_not_exists } => {

@@ -1,4 +1,4 @@
-//! What the state has of a bucket.
+//! The record of a bucket.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use super::epoch_history::EpochHistory;
 /// A bucket and its stability timestamps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BucketState {
-    /// What the cluster knows of it.
+    /// The bucket as the catalog shows it.
     pub info: Arc<BucketInfo>,
     /// Its epochs.
     pub epochs: EpochHistory,
-    /// The branches of its source, as they were told last; empty before.
+    /// The failover logs that the source reported last; empty before its first report.
     pub logs: Arc<FailoverLogs>,
 }
 
 impl BucketState {
-    /// Has a history as many vbuckets as the bucket?
+    /// Checks that a history has as many vbuckets as the bucket.
     pub fn check(&self, history: &SourceHistory) -> Result<()> {
         let BucketInfo { vbuckets, name, .. } = &*self.info;
         let (of_cut, of_logs) = (history.durable.vbuckets(), history.logs.iter().count());

@@ -1,4 +1,4 @@
-//! DDL of buckets. One namespace for buckets and indexes; numbers are never used twice.
+//! DDL of buckets. Buckets and indexes share one namespace. Ids are never reused.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl StateContext {
         self.check_free(name)?;
         check_range("vbuckets", u64::from(vbuckets), 1, u64::from(VBUCKETS_MAX))?;
         self.check_vbuckets_in_all(vbuckets)?;
-        let homes = Homes::dealt(vbuckets, &self.projectors_for(source, vbuckets, projectors)?);
+        let homes = Homes::dealt(vbuckets, &self.choose_projectors(source, vbuckets, projectors)?);
         self.last_bucket += 1;
         let id = BucketId(self.last_bucket);
         let info = BucketInfo::new(id, name, vbuckets, source, NodeId(0)).with_homes(homes);

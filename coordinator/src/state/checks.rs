@@ -1,14 +1,14 @@
-//! What names and declarations must be.
+//! Validates names and declarations.
 
 use proto::model::index::{COLUMNS_MAX, IndexSpec, PartitionBy, REPLICAS_MAX, SLICES_MAX};
 use proto::{Error, ErrorCode, Result, expr::Expr};
 
 use super::context::StateContext;
 
-/// No name is longer; PostgreSQL's clients show about half of that.
+/// The length limit of a name. PostgreSQL's clients show about half of it.
 const NAME_BYTES_MAX: usize = 128;
 
-/// No declaration is longer; it travels with the catalog.
+/// The length limit of a declaration, which travels with the catalog.
 const SQL_BYTES_MAX: usize = 64 << 10;
 
 impl StateContext {
@@ -18,7 +18,7 @@ impl StateContext {
             (_, Some(_)) => "an index",
             (None, None) => return Ok(()),
         };
-        Err(Error::new(ErrorCode::Exists, format!("there is {kind} \"{name}\" already"))
+        Err(Error::new(ErrorCode::Exists, format!("{kind} \"{name}\" exists already"))
             .with_hint("buckets and indexes share one namespace; choose another name"))
     }
 }
@@ -27,7 +27,7 @@ pub(super) fn check_name(name: &str) -> Result<()> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains('\0') {
         return Err(Error::new(
             ErrorCode::InvalidParameter,
-            format!("a name has 1 to {NAME_BYTES_MAX} bytes, this one {}", name.len()),
+            format!("a name has 1 to {NAME_BYTES_MAX} bytes, this one has {}", name.len()),
         ));
     }
     Ok(())
@@ -54,12 +54,12 @@ pub(super) fn check_spec(spec: &IndexSpec) -> Result<()> {
         ));
     }
     if spec.primary != spec.keys.is_empty() {
-        return bad("an index has keys, unless it is PRIMARY: then it has none");
+        return bad("an index has keys, unless it is PRIMARY; a PRIMARY index has none");
     }
     let arrays = spec.keys.iter().filter(|part| matches!(part.expr, Expr::Unnest(_))).count();
     if arrays > 1 {
         return Err(Error::new(ErrorCode::Unsupported, "an index has at most one array key")
-            .with_hint("index each array by itself"));
+            .with_hint("create one index per array"));
     }
     if matches!(&spec.partition, PartitionBy::Exprs(exprs) if exprs.is_empty()) {
         return bad("PARTITION BY HASH needs an expression");

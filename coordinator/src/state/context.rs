@@ -1,4 +1,4 @@
-//! The records of the StateContext, and what anybody may ask of it.
+//! The StateContext's fields and the queries on them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,79 +15,80 @@ use super::bucket::BucketState;
 use super::index_record::IndexRecord;
 use super::requests::Requests;
 
-/// All that the cluster has agreed on.
+/// Everything that the cluster has agreed on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StateContext {
     /// Counts the changes.
     pub(super) cas: u64,
-    /// What `cas` was after the last change of the catalog; most changes are promotions.
+    /// The value of `cas` after the last change of the catalog. Most changes are promotions, which leave the catalog
+    /// alone.
     pub(super) catalog_cas: u64,
-    /// The log position and the time of the last command.
+    /// The log position of the last command, and the newest time of all commands.
     pub(super) position: u64,
     pub(super) unix_ms: u64,
-    /// The time of day as the last command told it.
+    /// The time of day in the last command.
     pub(super) told_ms: u64,
-    /// Time that goes on evenly: a jump of the time of day moves it by [`STEP_MS_MAX`] at most. Rollback points age
+    /// A steady clock: a jump of the time of day moves it by `STEP_MS_MAX` (in `apply`) at most. Rollback points age
     /// by it.
     pub(super) steady_ms: u64,
-    /// Numbers are given once.
+    /// The last ids that were given. An id is never given twice.
     pub(super) last_bucket: u64,
     pub(super) last_index: u64,
     pub(super) last_move: u64,
     pub(super) buckets: BTreeMap<BucketId, BucketState>,
     pub(super) indexes: BTreeMap<IndexId, IndexRecord>,
     pub(super) nodes: BTreeMap<NodeId, Arc<NodeInfo>>,
-    /// Indexers that get no more slices.
+    /// Indexers that receive no more slices.
     pub(super) draining: BTreeSet<NodeId>,
-    /// The newest last.
+    /// The last ended moves, the newest last.
     pub(super) ended_moves: Vec<EndedMove>,
     pub(super) requests: Requests,
 }
 
 impl StateContext {
-    /// How many changes there have been.
+    /// The number of changes so far.
     #[cfg(any(test, feature = "testing"))]
     pub fn cas(&self) -> u64 {
         self.cas
     }
 
-    /// The time of the last command.
+    /// The newest time of all commands.
     #[cfg(any(test, feature = "testing"))]
     pub fn unix_ms(&self) -> u64 {
         self.unix_ms
     }
 
-    /// A bucket.
+    /// Returns a bucket.
     pub fn bucket(&self, id: BucketId) -> Option<&BucketState> {
         self.buckets.get(&id)
     }
 
-    /// All buckets by number.
+    /// All buckets, by id.
     pub fn buckets(&self) -> impl Iterator<Item = (BucketId, &BucketState)> {
         self.buckets.iter().map(|(id, bucket)| (*id, bucket))
     }
 
-    /// All indexes by number.
+    /// All indexes, by id.
     pub fn indexes(&self) -> impl Iterator<Item = &IndexRecord> {
         self.indexes.values()
     }
 
-    /// A registered process.
+    /// Returns a registered node.
     pub fn node(&self, id: NodeId) -> Option<&Arc<NodeInfo>> {
         self.nodes.get(&id)
     }
 
-    /// All registered processes by number.
+    /// All registered nodes, by id.
     pub fn nodes(&self) -> impl Iterator<Item = &Arc<NodeInfo>> {
         self.nodes.values()
     }
 
-    /// Is it an indexer that gets no more slices?
+    /// True if the node is an indexer that receives no more slices.
     pub fn is_draining(&self, node: NodeId) -> bool {
         self.draining.contains(&node)
     }
 
-    /// What every service may know.
+    /// Builds the catalog, which every service may read.
     pub fn catalog(&self) -> Catalog {
         let info = |(id, bucket): (&BucketId, &BucketState)| (*id, bucket.info.clone());
         Catalog {
@@ -101,7 +102,7 @@ impl StateContext {
         }
     }
 
-    /// A state of an index's topology. A member that is behind does not know the newest ones yet.
+    /// Returns a topology of an index by its number. A member that is behind may not have the newest ones yet.
     pub fn topology(&self, index: IndexId, number: TopologyNo) -> Result<Arc<IndexTopology>> {
         let Some(record) = self.indexes.get(&index) else {
             let what = format!("index {index} does not exist");

@@ -1,27 +1,27 @@
-//! What applying a command comes to.
+//! The result of a command: its outcome and its effects.
 
 use proto::Result;
 use proto::model::cut::EpochMark;
 use proto::model::ids::BucketId;
 use proto::rpc::command::Outcome;
 
-/// What follows from an applied command.
+/// A consequence of a command outside of the state.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// The catalog is another one now.
+    /// The catalog changed.
     CatalogChanged,
     /// A stability timestamp was published.
     EpochPublished(EpochMark),
-    /// A bucket is gone.
+    /// A bucket was dropped.
     BucketDropped(BucketId),
-    /// A bucket's source goes on with new branches and has lost nothing.
+    /// A bucket's source continues with new branches and has lost nothing.
     HistoryChanged(BucketId),
 }
 
-/// A change: its outcome and what follows; or a refusal.
+/// The outcome and the effects of a command, or its refusal.
 pub(super) type Change = Result<(Outcome, Vec<Effect>)>;
 
-/// Nothing happens.
+/// A command that changes nothing.
 pub(super) fn nothing() -> Change {
     Ok((Outcome::Done, Vec::new()))
 }

@@ -1,4 +1,4 @@
-//! The epochs of a bucket that are still kept, and its rollback points ([`super::epochs`] says which are kept).
+//! The retained epochs of a bucket and its rollback points ([`super::epochs`] explains which epochs are retained).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use proto::plant::{self, Plant};
 use proto::rpc::command::Promotion;
 use serde::{Deserialize, Serialize};
 
-/// Epochs that a bucket may keep however many there are: the two oldest, and what is under way.
+/// Epochs that a bucket may keep in any case: the two oldest, and those in use.
 pub(super) const EPOCHS_MIN: usize = 4;
 
-/// Rollback points: up to this age (ms) there is one every so often (ms): seconds, minutes, hours.
+/// The tiers of rollback points: up to this age (ms) one point is kept per this interval (ms).
 const TIERS: [(u64, u64); 4] =
     [(60_000, 10_000), (600_000, 60_000), (3_600_000, 600_000), (21_600_000, 3_600_000)];
 
-/// The epochs of a bucket that are still kept; never empty.
+/// The retained epochs of a bucket; never empty.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EpochHistory {
     marks: VecDeque<(EpochMark, u64)>,
-    /// Rollback points, below all of `marks`.
+    /// Rollback points, all older than `marks`.
     points: VecDeque<(EpochMark, u64)>,
 }
 
 impl EpochHistory {
-    /// The history of a new bucket: epoch 1 ends before the first mutation.
+    /// Creates the history of a new bucket: epoch 1 ends before the first mutation.
     pub(super) fn new(bucket: BucketId, vbuckets: u16, steady_ms: u64) -> Self {
         let mark = EpochMark {
             bucket,
@@ -44,23 +44,28 @@ impl EpochHistory {
         &self.marks[self.marks.len() - 1].0
     }
 
-    /// The epochs after one, ascending; all for zero.
+    /// The retained epoch before the newest one.
+    pub(super) fn before_last(&self) -> Option<Epoch> {
+        self.marks.iter().nth_back(1).map(|(mark, _)| mark.epoch)
+    }
+
+    /// The epochs after a given one, ascending; all epochs for zero.
     pub fn after(&self, epoch: Epoch) -> impl Iterator<Item = &EpochMark> {
         let at = self.marks.partition_point(|(mark, _)| mark.epoch <= epoch);
         self.marks.range(at..).map(|(mark, _)| mark)
     }
 
-    /// The oldest epoch kept that covers a cut, which must be a place in the same history.
+    /// The oldest retained epoch that covers a cut of the same history.
     pub fn covering(&self, cut: &Cut) -> Option<&EpochMark> {
         self.marks.iter().map(|(mark, _)| mark).find(|mark| mark.cut.reaches(cut))
     }
 
-    /// The mark of an epoch that is kept, or is a rollback point.
+    /// The mark of a retained epoch or rollback point.
     pub fn mark(&self, epoch: Epoch) -> Option<&EpochMark> {
         self.marks.iter().chain(&self.points).map(|(mark, _)| mark).find(|mark| mark.epoch == epoch)
     }
 
-    /// The rollback point for a history: the newest epoch of which it has everything.
+    /// The rollback point for a history: the newest epoch that the history has as a whole.
     pub fn newest_in(&self, history: &SourceHistory) -> Option<&EpochMark> {
         let newest_first = self.marks.iter().rev().chain(self.points.iter().rev());
         let has = |mark: &&EpochMark| {
@@ -73,8 +78,9 @@ impl EpochHistory {
         newest_first.map(|(mark, _)| mark).find(has)
     }
 
-    /// What is above an epoch (zero: everything) is dead; the next epoch follows that one and ends at `cut`.
-    pub(super) fn go_back(&mut self, to: Epoch, cut: Arc<Cut>, steady_ms: u64) -> EpochMark {
+    /// Rolls back to an epoch (zero: to before all epochs). Newer epochs are dead. The next epoch follows `to` and
+    /// ends at `cut`.
+    pub(super) fn roll_back(&mut self, to: Epoch, cut: Arc<Cut>, steady_ms: u64) -> EpochMark {
         let last = self.last().clone();
         self.marks.retain(|(mark, _)| mark.epoch <= to);
         if self.marks.is_empty() {
@@ -99,7 +105,7 @@ impl EpochHistory {
         Arc::new(self.points.iter().map(|(mark, _)| mark.epoch).collect())
     }
 
-    /// Takes in an epoch that has fallen behind the horizon, if it is far enough from the last point.
+    /// Makes an epoch that fell behind the horizon a rollback point if it is far enough from the last one.
     fn offer_point(&mut self, candidate: (EpochMark, u64)) {
         let newest = self.points.back().map(|(_, published)| *published);
         if newest.is_none_or(|newest| candidate.1 >= newest.saturating_add(TIERS[0].1)) {
@@ -107,7 +113,7 @@ impl EpochHistory {
         }
     }
 
-    /// Gives up the points that are closer together than their age allows, or too old, or too many.
+    /// Drops the rollback points that are too close together for their age, too old, or too many.
     fn thin_points(&mut self, steady_ms: u64, points_max: usize) {
         let mut kept_at: Option<u64> = None;
         self.points.retain(|(_, published)| {
@@ -125,13 +131,13 @@ impl EpochHistory {
         self.points.drain(..surplus);
     }
 
-    /// The newest epoch that is kept and not above another one; the oldest one if all are.
+    /// The newest retained epoch that is not above the given one; the oldest retained epoch if all are above.
     pub fn newest_until(&self, epoch: Epoch) -> Epoch {
         let after = self.marks.partition_point(|(mark, _)| mark.epoch <= epoch);
         self.marks[after.saturating_sub(1)].0.epoch
     }
 
-    /// Publishes the next epoch, if anything changed.
+    /// Publishes the next epoch if any position advances.
     pub(super) fn promote(
         &mut self,
         promotion: &Promotion,
@@ -170,8 +176,8 @@ impl EpochHistory {
         Some(self.last())
     }
 
-    /// Forgets the oldest epochs that are too many. The very oldest stays, and what superseded it, so
-    /// that the age of the lease that holds it is known.
+    /// Drops the oldest surplus epochs. The very oldest epoch and its successor stay, so that the age of the lease
+    /// that holds the oldest is known.
     pub(super) fn thin(&mut self, epochs_max: usize) {
         let surplus = self.marks.len().saturating_sub(epochs_max.max(EPOCHS_MIN));
         if surplus > 0 {
@@ -180,13 +186,13 @@ impl EpochHistory {
     }
 }
 
-/// Does a position lead on from another one? The same seqno on another branch does: the branch began
-/// there. Seqno 0 says nothing, whatever the branch.
+/// True if `to` advances from `from`. The same seqno on another branch advances, because that branch began there.
+/// Seqno 0 never does.
 pub fn advances(from: Position, to: Position) -> bool {
     to.seqno > from.seqno || (to.seqno == from.seqno && to.seqno.0 > 0 && to.vbuuid != from.vbuuid)
 }
 
-/// What of `to` leads on from `from`.
+/// The positions of `to` that advance from `from`.
 pub fn advance(from: &Cut, to: &Cut) -> Vec<(VbucketId, Position)> {
     to.iter().filter(|(vbucket, position)| advances(from.get(*vbucket), *position)).collect()
 }

@@ -1,15 +1,15 @@
-//! Stability timestamps: cut number n says "epoch n ends here".
+//! Stability timestamps: cut number n marks the end of epoch n.
 //!
-//! A promotion carries the positions that changed; the new cut is the last one with these replaced, the
-//! new epoch the last one plus one, its parent the last one. A position never goes back, whatever a
-//! promotion says. Epochs below the horizon are forgotten. If a lease holds the horizon back for so long
-//! that the cuts would fill the memory and the snapshots, the oldest ones above it are forgotten too: a
-//! copy that is still behind those begins at a newer floor. All buckets keep equally many epochs at most,
-//! and the positions of all their cuts together are bounded.
+//! A promotion carries the changed positions. The new cut is the last one with these positions replaced, the new
+//! epoch is the last one plus one, and its parent is the last one. A position never goes back, whatever a promotion
+//! contains. Epochs below the horizon are dropped. A lease may hold the horizon back for so long that the cuts would
+//! fill the memory and the snapshots. Then the oldest epochs above the horizon are dropped as well, and a copy that
+//! is still behind them gets a newer floor. All buckets keep the same maximal number of epochs, and the total number
+//! of positions in their cuts is bounded.
 //!
-//! Of the epochs that fall behind the horizon some stay as *rollback points*, in tiers by age
-//! (`TIERS` in [`super::epoch_history`]). Each was at or above the horizon until the epoch that first names it as a point, so that
-//! every copy still has it whole; and one that was given up never comes back.
+//! Some epochs that fall behind the horizon stay as *rollback points*, in tiers by age (`TIERS` in
+//! [`super::epoch_history`]). Every copy has such an epoch as a whole, because it was at or above the horizon until
+//! the epoch that first lists it as a point. A dropped point never returns.
 
 use proto::model::cut::Position;
 use proto::model::ids::VbucketId;
@@ -20,7 +20,7 @@ use super::effect::{Change, Effect};
 use super::epoch_history::EPOCHS_MIN;
 use super::limits::POSITIONS_MAX;
 
-/// Epochs that a bucket keeps at most: more than a minute of them.
+/// The number of epochs that a bucket keeps at most: more than a minute of epochs.
 const EPOCHS_MAX: usize = 4096;
 
 impl StateContext {
@@ -38,9 +38,9 @@ impl StateContext {
         let epochs_max = self.epochs_max();
         let mut effects = Vec::new();
         for promotion in promotions {
-            // A bucket that was dropped meanwhile has no epochs any more.
+            // The bucket may have been dropped meanwhile.
             let Some(bucket) = self.buckets.get_mut(&promotion.bucket) else { continue };
-            // What the leader saw may be of a history that is no more.
+            // The leader may have planned this promotion in a history that has been lost since.
             let stands = |(vbucket, position): &(VbucketId, Position)| {
                 bucket.logs.includes(*vbucket, *position)
             };

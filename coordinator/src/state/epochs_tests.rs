@@ -1,4 +1,4 @@
-//! Epochs and rollback points in their bounds.
+//! The limits of epochs and rollback points.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ fn create_wide_bucket(state: &mut StateContext, name: &str) -> Outcome {
     made
 }
 
-/// Moves all vbuckets of a bucket, to positions that take as many bytes as positions can.
+/// Advances all vbuckets of a bucket to positions with the longest encoding.
 fn promote_all(state: &mut StateContext, bucket: u64, n: u64) {
     let position = Position { vbuuid: Vbuuid(u64::MAX), seqno: Seqno(u64::MAX / 2 + n) };
     let promotion = Promotion {
@@ -66,7 +66,7 @@ fn the_cuts_of_all_buckets_together_are_bounded() {
 }
 
 #[test]
-fn more_vbuckets_than_the_bound_is_for_are_refused() {
+fn too_many_vbuckets_are_refused() {
     let mut state = with_bucket();
     let full = (0..32).map(|n| create_wide_bucket(&mut state, &format!("w{n}"))).last();
     let refused = full.unwrap();
@@ -75,9 +75,9 @@ fn more_vbuckets_than_the_bound_is_for_are_refused() {
     assert!(positions_kept(&state) <= POSITIONS_MAX);
 }
 
-/// A member that lags behind needs the state as one message.
+/// A member that lags behind receives the state as one message.
 #[test]
-fn a_snapshot_of_as_many_vbuckets_branches_and_losses_as_there_may_be_fits_in_a_message() {
+fn the_largest_possible_snapshot_fits_in_a_message() {
     let mut state = with_bucket();
     (0..31).for_each(|n| drop(create_wide_bucket(&mut state, &format!("w{n}"))));
     for n in 1..=40 {

@@ -1,8 +1,8 @@
-//! An index with the states that its topology had.
+//! The record of an index, with its past topologies.
 //!
-//! A scan keeps the topology that it began under, by number, and asks for it again when it goes on at
-//! another router. So the states that a scan may still name are remembered: those that held during the
-//! longest life of a scan, and some more. Each state has a number of its own, which only grows.
+//! A scan names the topology under which it began by number, and asks for it again when it continues at another
+//! router. So the record keeps the topologies that a scan may still name: those of the longest lifetime of a scan,
+//! and some more. The numbers of topologies only grow.
 
 use std::sync::Arc;
 
@@ -11,31 +11,31 @@ use proto::model::index::IndexInfo;
 use proto::model::topology::IndexTopology;
 use serde::{Deserialize, Serialize};
 
-/// Remembered in any case, however old.
+/// Topologies that are kept however old they are.
 const TOPOLOGIES_MIN: usize = 64;
-/// Those that held within this time are remembered too: longer than a scan holds back the horizon.
+/// Topologies that were current within this time are kept as well. No scan holds back the horizon for longer.
 const KEPT_MS: u64 = 15 * 60 * 1000;
-/// Places (a copy of a slice on a node) that the remembered states of an index may name: beyond that only
-/// [`TOPOLOGIES_MIN`] of them are kept. A few hundred KiB of a snapshot.
+/// The limit of places (a copy of a slice on a node) in the kept topologies of an index. Beyond it only
+/// [`TOPOLOGIES_MIN`] topologies are kept. This is a few hundred KiB of a snapshot.
 const PLACES_MAX: usize = 1 << 17;
 
-/// An index and where its slices have been.
+/// An index and its past topologies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IndexRecord {
-    /// What the cluster knows of it.
+    /// The index as the catalog shows it.
     pub info: Arc<IndexInfo>,
-    /// The topologies that it had, the newest last.
+    /// The kept topologies, the newest last.
     pub topologies: Vec<TopologyRecord>,
 }
 
-/// A topology and since when it holds.
+/// A topology and the time from which it was current.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TopologyRecord {
     /// The topology.
     pub topology: Arc<IndexTopology>,
-    /// The log position at which it came to hold.
+    /// The log position from which it was current.
     pub position: u64,
-    /// The time at which it came to hold.
+    /// The time from which it was current.
     pub unix_ms: u64,
 }
 
@@ -47,7 +47,7 @@ impl IndexRecord {
         Self { info: Arc::new(info), topologies }
     }
 
-    /// Changes the index; a new topology gets its place in the history.
+    /// Changes the index, and records its topology if that has changed.
     pub(super) fn change<T>(
         &mut self,
         position: u64,
@@ -66,7 +66,7 @@ impl IndexRecord {
         result
     }
 
-    /// A state of its topology, if it is remembered.
+    /// A kept topology by its number.
     pub fn topology(&self, number: TopologyNo) -> Option<&Arc<IndexTopology>> {
         let numbers = |record: &TopologyRecord| record.topology.number;
         let at = self.topologies.binary_search_by_key(&number, numbers).ok()?;
@@ -77,7 +77,7 @@ impl IndexRecord {
         let places: usize = self.info.topology.placement.iter().map(Vec::len).sum();
         let most = (PLACES_MAX / places.max(1)).max(TOPOLOGIES_MIN);
         let old = |next: &TopologyRecord| next.unix_ms.saturating_add(KEPT_MS) < unix_ms;
-        // A state ceased to hold when the next one began.
+        // A topology ceased to be current when the next one began.
         let of_age = self.topologies.iter().skip(1).take_while(|next| old(next)).count();
         let surplus = of_age.max(self.topologies.len().saturating_sub(most));
         let surplus = surplus.min(self.topologies.len().saturating_sub(TOPOLOGIES_MIN));

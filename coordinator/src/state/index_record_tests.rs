@@ -1,4 +1,4 @@
-//! The topologies that are remembered.
+//! The kept topologies of an index.
 
 use proto::ErrorCode;
 use proto::model::ids::{IndexId, NodeId, SliceNo};
@@ -13,7 +13,7 @@ fn record() -> IndexRecord {
     state.indexes.remove(&IndexId(1)).unwrap()
 }
 
-/// Moves slice 0 to and fro.
+/// Moves slice 0 back and forth.
 fn turn(record: &mut IndexRecord, unix_ms: u64) {
     record.change(0, unix_ms, |info| {
         let from = info.topology.placement[0][0];
@@ -48,7 +48,7 @@ fn the_history_of_a_large_index_is_bounded() {
 }
 
 #[test]
-fn a_topology_is_found_by_its_number_and_it_is_said_why_not() {
+fn a_topology_is_found_by_its_number_or_the_error_says_why_not() {
     let mut state = with_bucket();
     apply(&mut state, create_index(spec("i")));
     let code = |index, number| state.topology(index, TopologyNo(number)).unwrap_err().code;

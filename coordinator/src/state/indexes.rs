@@ -58,7 +58,7 @@ impl StateContext {
         }
         ids.sort_unstable();
         ids.dedup();
-        // Those that are being built or ready already are left as they are.
+        // An index that is being built or is ready stays as it is.
         ids.retain(|id| self.indexes[id].info.state == IndexState::Pending);
         for id in &ids {
             self.set_index_state(*id, IndexState::Backfill);
@@ -79,7 +79,7 @@ impl StateContext {
     }
 
     pub(super) fn index_ready(&mut self, index: IndexId, generation: Generation) -> Change {
-        // Dropped, rebuilt or ready meanwhile: what the leader saw is of the past.
+        // The index may have been dropped, rebuilt or made ready since the leader looked.
         let building = self.indexes.get(&index).is_some_and(|record| {
             record.info.generation == generation && record.info.state == IndexState::Backfill
         });
@@ -96,8 +96,7 @@ impl StateContext {
         }
     }
 
-    /// Copies come and go by moves, which the leader plans; what is not built yet stays as it was placed
-    /// until then.
+    /// Keeps the included columns of an index in fragments of their own, or no longer.
     pub(super) fn set_include_apart(&mut self, name: &str, apart: bool) -> Change {
         let id = self.index_named(name).ok_or_else(|| no_index(name))?;
         let Some(record) = self.indexes.get_mut(&id) else { return Err(no_index(name)) };
@@ -110,6 +109,8 @@ impl StateContext {
         Ok((Outcome::Done, vec![Effect::CatalogChanged]))
     }
 
+    /// Sets the wanted number of copies. The leader adds and removes copies by moves; an index that is not built keeps
+    /// its placement until then.
     pub(super) fn set_replicas(&mut self, name: &str, replicas: u8) -> Change {
         check_range("replicas", u64::from(replicas), 0, u64::from(REPLICAS_MAX))?;
         let id = self.index_named(name).ok_or_else(|| no_index(name))?;

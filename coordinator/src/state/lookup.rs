@@ -1,4 +1,4 @@
-//! What commands ask of the state before they change it.
+//! Queries that commands make before they change the state.
 
 use proto::model::ids::{BucketId, IndexId, NodeId};
 use proto::model::node::Role;
@@ -17,7 +17,7 @@ impl StateContext {
         self.indexes.iter().find(|(_, index)| index.info.spec.name == name).map(|(id, _)| *id)
     }
 
-    /// The indexers that may get slices, with what they keep when all moves are done.
+    /// The indexers that may receive slices, and their load once all moves are done.
     pub(super) fn indexer_loads(&self) -> Vec<Load> {
         let placements: Vec<Vec<NodeId>> =
             self.indexes.values().flat_map(|index| settled(&index.info)).collect();
@@ -31,19 +31,19 @@ impl StateContext {
             .collect()
     }
 
-    /// The indexers that may get slices, ascending.
+    /// The indexers that may receive slices, ascending.
     pub(super) fn receiving_indexers(&self) -> impl Iterator<Item = NodeId> {
         let indexers = self.nodes.values().filter(|node| node.role == Role::Indexer);
         indexers.map(|node| node.id).filter(|id| !self.draining.contains(id))
     }
 
-    /// The vbuckets of all buckets.
+    /// The number of vbuckets in all buckets.
     pub(super) fn vbuckets_in_all(&self) -> usize {
         self.buckets.values().map(|bucket| usize::from(bucket.info.vbuckets)).sum()
     }
 
     pub(super) fn role_of(&self, node: NodeId) -> Result<Role> {
-        let unknown = || Error::new(ErrorCode::Unknown, format!("no node {node} is registered"));
+        let unknown = || Error::new(ErrorCode::Unknown, format!("node {node} is not registered"));
         self.nodes.get(&node).map(|info| info.role).ok_or_else(unknown)
     }
 }

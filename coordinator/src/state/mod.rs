@@ -1,30 +1,31 @@
-//! The StateContext: all that the cluster has agreed on.
+//! The StateContext: everything that the cluster has agreed on.
 //!
-//! [`StateContext::apply`] is synchronous and pure: the log position and the time come with the command,
-//! maps are ordered, nothing is drawn or looked up. So every member that applies the same log has the
-//! same state, byte by byte, and a snapshot of one is the state of all. Each command that changes
-//! something adds one to `cas`. A command that cannot be done is refused: that is an outcome like any
-//! other, kept for retries, and changes nothing else.
+//! [`StateContext::apply`] is synchronous and pure. The log position and the time come with the command, maps are
+//! ordered, and nothing is random or looked up elsewhere. So every member that applies the same log has the same
+//! state, byte by byte, and a snapshot of one member is the state of all. Each command that changes something
+//! increments `cas`. An impossible command is refused. A refusal is an outcome like any other: it is kept for retries
+//! and changes nothing else.
 //!
-//! What follows from a change outside of the state comes out as [`Effect`]s, which are values; whoever
-//! applies decides what to do with them.
+//! Consequences outside of the state are returned as [`Effect`]s, which are plain values. The caller decides what to
+//! do with them.
 //!
 //! | file | what it is |
 //! |---|---|
-//! | [`bucket`], [`epoch_history`], [`index_record`], `requests` | the records that the state is made of |
-//! | [`context`], `lookup`, [`placement`] | the state, and what is asked of it |
-//! | [`effect`] | what a command comes to |
-//! | `buckets`, `indexes` | DDL |
-//! | `homes` | where the vbuckets of a bucket are kept |
+//! | [`bucket`], [`epoch_history`], [`index_record`], `requests` | the records that the state consists of |
+//! | [`context`], `lookup`, [`placement`] | the state and the queries on it |
+//! | [`effect`] | the result of a command |
+//! | `buckets`, `indexes`, `checks` | DDL |
+//! | `vbucket_owners` | the projectors of a bucket, and hand-overs of vbuckets |
 //! | `epochs` | stability timestamps |
 //! | `nodes` | registration, draining, removal |
 //! | `moves` | moves of slices |
-//! | `rollback` | what follows when a source has lost a piece of its history |
-//! | `apply` | the way of a command to all of these |
-//! | `snapshot`, `limits` | the state as bytes, and how large that may be |
+//! | `rollback` | the response to a source that has lost part of its history |
+//! | `invariants` | what holds after each command, checked by debug builds |
+//! | `apply` | the dispatch of commands to these files |
+//! | `snapshot`, `limits` | the encoded state, and its size limits |
 //!
-//! An index is `pending` until somebody builds it (CREATE INDEX itself, or BUILD INDEX), `backfill` until
-//! the leader has seen every slice readable, then `maintenance`. Only then do its slices move.
+//! An index is `pending` until it is built (by CREATE INDEX itself, or by BUILD INDEX), `backfill` until the leader
+//! has seen every slice readable, then `maintenance`. Slices move only in `maintenance`.
 
 mod apply;
 pub mod bucket;
@@ -34,9 +35,9 @@ pub mod context;
 pub mod effect;
 pub mod epoch_history;
 mod epochs;
-mod homes;
 pub mod index_record;
 mod indexes;
+mod invariants;
 pub(crate) mod limits;
 mod lookup;
 mod moves;
@@ -45,6 +46,7 @@ pub mod placement;
 mod requests;
 mod rollback;
 mod snapshot;
+mod vbucket_owners;
 
 pub use bucket::BucketState;
 pub use context::StateContext;

@@ -1,15 +1,14 @@
 //! Moves of slices.
 //!
-//! A move is kept in its index, so that all services know of it, from StartMoves until EndMove; the ends of
-//! the last ones are remembered. The leader takes it from stage to stage. What counts is the topology:
-//! it is changed by the one command that makes a move `done`, and until then a move can be undone without
-//! a trace.
+//! A move is stored in its index from StartMoves until EndMove, so that all services see it. The ends of the last
+//! moves are kept. The leader takes a move from stage to stage. Only the command that makes a move `done` changes the
+//! topology; until then a move can be undone without a trace.
 //!
-//! - A slice has at most one move that is not `done`. One that is `done` and waits to be forgotten is in
-//!   nobody's way, but for one thing: a node that is still being left is not a target.
-//! - The last copy of a slice never goes: `from` leaves the topology when `to` enters it, and a copy goes
-//!   without one coming only where another stays.
-//! - A node that is removed takes its part of all moves along (see `nodes`).
+//! - A slice has at most one move that is not `done`. A move that is `done` and waits to be forgotten blocks nothing,
+//!   except that the node which it leaves cannot be a target.
+//! - The last copy of a slice never goes: `from` leaves the topology when `to` enters it, and a copy goes without a
+//!   replacement only where another copy stays.
+//! - Removing a node removes its part of all moves (see `nodes`).
 
 use proto::model::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
@@ -24,7 +23,7 @@ use super::effect::{Change, Effect};
 use super::lookup::no_index;
 use super::placement::change_copies;
 
-/// Ended moves that are remembered.
+/// The number of ended moves that are kept.
 const ENDED_MAX: usize = 64;
 
 impl StateContext {
@@ -44,7 +43,7 @@ impl StateContext {
         }
     }
 
-    /// Why a move cannot be made.
+    /// Checks that a move is possible.
     fn check_move(&self, planned: &PlannedMove) -> Result<()> {
         let index = planned.index;
         let Some(info) = self.indexes.get(&index).map(|record| &record.info) else {
@@ -65,12 +64,12 @@ impl StateContext {
                 .with_hint("slices move when the index serves scans"));
         }
         if let Some(m) = self.unfinished(info, planned.slice) {
-            return Err(wait(format!("move {} of the slice is under way", m.id))
-                .with_hint("wait until it has ended (SHOW MOVES), or CANCEL REBALANCE"));
+            return Err(wait(format!("move {} of the slice has not ended", m.id))
+                .with_hint("wait until the move has ended (SHOW MOVES), or use CANCEL REBALANCE"));
         }
         let hosts = info.topology.replicas(planned.slice);
         match (planned.from, planned.to) {
-            (None, None) => return Err(bad("a move has a source or a target".into())),
+            (None, None) => return Err(bad("a move needs a source or a target".into())),
             (Some(from), _) if !hosts.contains(&from) => {
                 return Err(bad(format!("node {from} has no copy")));
             }
@@ -82,11 +81,11 @@ impl StateContext {
         planned.to.map_or(Ok(()), |to| self.check_target(info, planned.slice, to).map_err(of))
     }
 
-    /// Why slices of a bucket do not move now.
+    /// Checks that slices of the bucket may move now.
     fn check_not_rolling_back(&self, bucket: BucketId) -> Result<()> {
         match self.buckets.get(&bucket).and_then(|known| known.info.rollback.as_ref()) {
-            Some(_) => Err(Error::unavailable("the bucket is rolled back")
-                .with_hint("SHOW ROLLBACKS tells when that has ended")),
+            Some(_) => Err(Error::unavailable("the bucket is being rolled back")
+                .with_hint("wait until the rollback has ended (SHOW ROLLBACKS)")),
             None => Ok(()),
         }
     }
@@ -95,7 +94,7 @@ impl StateContext {
         let bad = |what: String| Err(Error::new(ErrorCode::InvalidParameter, what));
         match self.nodes.get(&to) {
             None => {
-                return Err(Error::new(ErrorCode::Unknown, format!("no node {to} is registered")));
+                return Err(Error::new(ErrorCode::Unknown, format!("node {to} is not registered")));
             }
             Some(node) if node.role != Role::Indexer => {
                 return bad(format!("node {to} is a {}, not an indexer", node.role.name()));
@@ -113,7 +112,7 @@ impl StateContext {
         if info.moves.iter().any(|m| m.slice == slice && m.from == Some(to)) {
             let what = format!("scans may still read the copy that node {to} had");
             return Err(
-                Error::unavailable(what).with_hint("try again when its last move has ended")
+                Error::unavailable(what).with_hint("try again when the node's last move has ended")
             );
         }
         Ok(())
@@ -129,7 +128,7 @@ impl StateContext {
         self.last_move += 1;
         let id = MoveId(self.last_move);
         let PlannedMove { slice, from, to, .. } = *planned;
-        // A copy that only goes needs nobody to prepare it.
+        // A copy that only goes needs no preparation.
         let stage = if to.is_some() { MoveStage::Start } else { MoveStage::Done };
         record.change(self.position, self.unix_ms, |info| {
             info.moves.push(SliceMove { id, slice, from, to, stage, epoch });
@@ -148,7 +147,7 @@ impl StateContext {
             MoveStage::Start => None,
         };
         let epoch = self.newest_epoch_of(index);
-        // Dropped, ended or moved on meanwhile: what the leader saw is of the past.
+        // The move may have been dropped, ended or advanced since the leader looked.
         let stands = |m: &&SliceMove| m.id == id && Some(m.stage) == before;
         let (Some(record), Some(epoch)) = (self.indexes.get_mut(&index), epoch) else {
             return Ok((Outcome::Done, Vec::new()));
@@ -190,7 +189,7 @@ impl StateContext {
         Ok((Outcome::Moves(ended), effects))
     }
 
-    /// Ends the moves of an index that are meant, and remembers how.
+    /// Ends the moves of an index that `meant` selects, and records how they ended.
     pub(super) fn end_moves(
         &mut self,
         index: IndexId,

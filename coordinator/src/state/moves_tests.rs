@@ -21,7 +21,7 @@ fn end(id: MoveId, undone: Option<&str>) -> Command {
     Command::EndMove { index: INDEX, id, undone: undone.map(str::to_owned) }
 }
 
-/// The indexers that get the mutations of a slice.
+/// The indexers that receive the mutations of a slice.
 fn fed(state: &StateContext, slice: u16) -> Vec<u64> {
     let info = &state.indexes[&INDEX].info;
     (20..30).filter(|id| info.feeds(NodeId(*id), SliceNo(slice))).collect()
@@ -93,7 +93,7 @@ fn a_move_that_is_undone_in_any_stage_leaves_no_trace_but_the_reason() {
 }
 
 #[test]
-fn a_copy_is_added_at_the_end_and_one_that_only_goes_is_gone_at_once() {
+fn a_copy_is_added_at_the_end_and_a_removed_copy_goes_at_once() {
     let mut state = serving(0);
     let id = start(&mut state, &[planned(0, 0, 22)])[0];
     advance(&mut state, id, MoveStage::Done);
@@ -147,7 +147,7 @@ fn slices_of_an_index_that_does_not_serve_do_not_move() {
 }
 
 #[test]
-fn a_slice_moves_on_while_it_is_being_left_and_comes_back_when_it_is_not() {
+fn a_slice_may_move_on_and_may_return_after_its_move_has_ended() {
     let mut state = serving(0);
     let first = start(&mut state, &[planned(0, 20, 22)])[0];
     advance(&mut state, first, MoveStage::Done);
@@ -193,7 +193,7 @@ fn ended_moves_are_bounded_and_numbers_are_given_once() {
 }
 
 #[test]
-fn ddl_goes_on_during_moves() {
+fn ddl_continues_during_moves() {
     let mut state = serving(0);
     start(&mut state, &[planned(0, 20, 22), planned(1, 21, 22)]);
     let copy = StateContext::from_bytes(&state.to_bytes().unwrap()).unwrap();
@@ -213,7 +213,7 @@ fn ddl_goes_on_during_moves() {
     done(&mut state, Command::DropBucket { name: "b".into(), if_exists: false });
 }
 
-/// A command that may make sense or not.
+/// A random command, valid or not.
 fn random_command(random: &mut fastrand::Rng, state: &StateContext) -> Command {
     let info = &state.indexes[&INDEX].info;
     let any_move = |random: &mut fastrand::Rng| {
@@ -253,7 +253,7 @@ fn random_command(random: &mut fastrand::Rng, state: &StateContext) -> Command {
     }
 }
 
-/// What must hold of a state.
+/// Properties of every state.
 fn check_state(state: &StateContext) {
     let record = &state.indexes[&INDEX];
     let info = &record.info;
@@ -278,7 +278,7 @@ fn check_state(state: &StateContext) {
     }
 }
 
-/// Who gets or reads a slice may change only so.
+/// Properties of every change of who receives or serves a slice.
 fn check_change(before: &StateContext, after: &StateContext) {
     let [old, new] = [before, after].map(|state| &state.indexes[&INDEX].info);
     for (slice, id) in (0..4).flat_map(|slice| (20..26).map(move |id| (SliceNo(slice), NodeId(id))))
@@ -306,7 +306,7 @@ fn check_change(before: &StateContext, after: &StateContext) {
 }
 
 #[test]
-fn whatever_is_commanded_no_slice_is_lost_and_who_answers_was_fed() {
+fn no_sequence_of_commands_loses_a_slice_or_serves_an_unfed_copy() {
     let mut carried_out = 0;
     for seed in 0..300 {
         let mut random = fastrand::Rng::with_seed(seed);

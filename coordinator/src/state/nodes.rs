@@ -1,9 +1,8 @@
-//! Which processes belong to the cluster: they register, indexers are drained, and who is gone for good
-//! is removed.
+//! The nodes of the cluster: registration, draining of indexers, and removal.
 //!
-//! A node that is drained gets no more slices; what it has is moved away by the leader, as moves. A node
-//! that is removed loses its copies at once, without moves: so it must not have the only one of any slice.
-//! Indexes that are not being built yet have nothing to be moved: their slices are just given to others.
+//! A draining node receives no more slices, and the leader moves its slices away. A removed node loses its copies at
+//! once, without moves, so it must not have the only copy of any slice. Indexes that are not being built yet have
+//! nothing to move: their slices are simply assigned to other nodes.
 
 use std::sync::Arc;
 
@@ -19,25 +18,28 @@ use super::effect::{Change, Effect};
 use super::placement::change_placement;
 use crate::planner::{self, Load, replace_copy};
 
-/// No address and no zone is longer.
+/// The length limit of an address and of a zone.
 const NAME_BYTES_MAX: usize = 255;
 
-/// The places of an index's slices.
+/// The nodes of each slice of an index.
 type Placement = Vec<Vec<NodeId>>;
 
 impl StateContext {
     pub(super) fn register_node(&mut self, node: &NodeInfo) -> Change {
         let bad = |what: String| Err(Error::new(ErrorCode::InvalidParameter, what));
         if node.id.0 == 0 {
-            return bad("node 0 does not exist".into());
+            return bad("0 is not a valid node id".into());
         }
         let lengths = [node.address.len(), node.zone.len()];
         if node.address.is_empty() || lengths.iter().any(|len| *len > NAME_BYTES_MAX) {
-            return bad(format!("node {}: the address or the zone has no valid length", node.id));
+            return bad(format!(
+                "node {}: the address is empty, or the address or the zone is too long",
+                node.id
+            ));
         }
         match self.nodes.get(&node.id) {
             Some(known) if known.role != node.role => {
-                bad(format!("node {} is a {} already", node.id, known.role.name()))
+                bad(format!("node {} is registered as a {}", node.id, known.role.name()))
             }
             Some(known) if **known == *node => Ok((Outcome::Done, Vec::new())),
             _ => {
@@ -67,11 +69,11 @@ impl StateContext {
         Ok((Outcome::Done, vec![Effect::CatalogChanged]))
     }
 
-    /// Would there be a place for each copy that the node has?
+    /// Checks that there is room elsewhere for each copy on the node.
     fn check_drain(&self, node: NodeId) -> Result<()> {
         let left: Vec<NodeId> = self.receiving_indexers().filter(|id| *id != node).collect();
         if left.is_empty() {
-            let what = format!("node {node} is the last indexer that gets slices");
+            let what = format!("node {node} is the last indexer that receives slices");
             return Err(Error::new(ErrorCode::InvalidParameter, what)
                 .with_hint("start another indexer first, or stop draining one"));
         }
@@ -95,19 +97,23 @@ impl StateContext {
         match role {
             Role::Coordinator => {
                 let what = format!("node {node} is a coordinator");
-                return refuse(what, "the coordinators are those that their settings name");
+                return refuse(
+                    what,
+                    "coordinators are named in their settings and cannot be removed",
+                );
             }
             Role::Projector => {
                 let kept = self.buckets.values().find(|bucket| bucket.info.homes.concerns(node));
                 if let Some(bucket) = kept {
-                    let what = format!("node {node} keeps bucket \"{}\"", bucket.info.name);
+                    let what =
+                        format!("node {node} owns vbuckets of bucket \"{}\"", bucket.info.name);
                     return refuse(
                         what,
-                        "ALTER BUCKET … MOVE VBUCKET what it keeps elsewhere, or DROP BUCKET it",
+                        "move its vbuckets with ALTER BUCKET … MOVE VBUCKET, or use DROP BUCKET",
                     );
                 }
             }
-            Role::Indexer => self.give_up_copies(node)?,
+            Role::Indexer => self.remove_copies(node)?,
             Role::Router => {}
         }
         self.nodes.remove(&node);
@@ -115,8 +121,8 @@ impl StateContext {
         Ok((Outcome::Done, vec![Effect::CatalogChanged]))
     }
 
-    /// Takes a node out of all topologies and moves; all or nothing.
-    fn give_up_copies(&mut self, node: NodeId) -> Result<()> {
+    /// Removes a node from all topologies and moves, or changes nothing.
+    fn remove_copies(&mut self, node: NodeId) -> Result<()> {
         let mut loads = self.loads_without(node);
         let mut placements: Vec<(IndexId, Placement)> = Vec::new();
         for (id, record) in &self.indexes {
@@ -129,7 +135,7 @@ impl StateContext {
             self.end_moves(id, None, left);
             if self.indexes[&id].info.moves.iter().any(|m| m.from == Some(node)) {
                 self.change_index(id, |info| {
-                    // The target's copy is one more then; another copy is its source.
+                    // The target's copy then comes as an additional one, copied from another source.
                     let leaves = |m: &&mut SliceMove| m.from == Some(node);
                     info.moves.iter_mut().filter(leaves).for_each(|m| m.from = None);
                 });
@@ -142,7 +148,7 @@ impl StateContext {
     }
 
     fn undo_moves_to(&mut self, node: NodeId, why: &str) {
-        let why = format!("node {node}, the target, {why}");
+        let why = format!("target node {node} {why}");
         let ids: Vec<IndexId> = self.indexes.keys().copied().collect();
         let goes_there = |m: &SliceMove| m.stage < MoveStage::Done && m.to == Some(node);
         for id in ids {
@@ -150,14 +156,14 @@ impl StateContext {
         }
     }
 
-    /// Gives the slices of indexes that nobody builds yet to other nodes.
+    /// Assigns the node's slices of unbuilt indexes to other nodes.
     fn place_unbuilt_elsewhere(&mut self, node: NodeId) {
         let mut loads = self.loads_without(node);
         let ids: Vec<IndexId> = self.indexes.keys().copied().collect();
         for id in ids {
             let info = &self.indexes[&id].info;
             let unbuilt = info.state == IndexState::Pending;
-            // It may stay where nobody else can have it.
+            // A slice stays if no other node can take it.
             let placement = Some(info)
                 .filter(|_| unbuilt)
                 .and_then(|info| placement_without(info, node, &mut loads).ok().flatten());
@@ -178,8 +184,8 @@ impl StateContext {
     }
 }
 
-/// The places of an index's slices without a node, if it has any of them. Only slices that are not being
-/// built can be given to another node at once.
+/// The placement of an index without a node; `None` if the node has no slice of it. Only slices that are not being
+/// built can change their node at once.
 fn placement_without(
     info: &IndexInfo,
     node: NodeId,
@@ -202,7 +208,7 @@ fn placement_without(
                 info.spec.name
             );
             return Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(
-                "DRAIN NODE it first; if it is gone for good, DROP INDEX and make it again",
+                "use DRAIN NODE first; if the node is gone for good, use DROP INDEX and create the index again",
             ));
         }
         replace_copy(copies, Some(node), to);

@@ -30,14 +30,14 @@ fn refusal(state: &mut StateContext, command: Command) -> Error {
 }
 
 #[test]
-fn a_node_that_is_drained_gets_nothing_until_it_is_no_longer() {
+fn a_draining_node_receives_nothing() {
     let mut state = serving(0);
     let to_22 = start(&mut state, &[planned(0, 20, 22)])[0];
     done(&mut state, drain(22, true));
     assert_eq!(state.catalog().draining, [NodeId(22)].into());
     let ended = &state.catalog().ended_moves[0];
     assert_eq!(ended.was.id, to_22);
-    assert_eq!(ended.undone.as_deref(), Some("node 22, the target, is being drained"));
+    assert_eq!(ended.undone.as_deref(), Some("target node 22 is being drained"));
     done(&mut state, create_index(IndexSpec { slices: 64, replicas: 2, ..spec("j") }));
     assert!(!state.catalog().index("j").unwrap().topology.nodes().contains(&NodeId(22)));
     let cas = state.cas();
@@ -64,7 +64,7 @@ fn a_drain_that_could_never_end_is_refused() {
 }
 
 #[test]
-fn what_is_not_built_yet_is_given_to_others_at_once() {
+fn slices_of_an_unbuilt_index_are_reassigned_at_once() {
     let mut state = serving(0);
     let deferred = Command::CreateIndex {
         spec: IndexSpec { slices: 8, replicas: 1, ..spec("j") },
@@ -96,7 +96,7 @@ fn a_node_with_the_only_copy_is_not_removed() {
 }
 
 #[test]
-fn the_copies_of_a_removed_node_are_given_up_with_its_moves() {
+fn removing_a_node_removes_its_copies_and_moves() {
     let mut state = serving(1);
     let plan = [planned(0, 20, 22), planned(1, 20, 23), planned(2, 21, 22), planned(3, 21, 23)];
     let ids = start(&mut state, &plan);
@@ -124,7 +124,7 @@ fn the_copies_of_a_removed_node_are_given_up_with_its_moves() {
 }
 
 #[test]
-fn a_node_that_is_removed_while_it_is_being_left_is_read_no_more() {
+fn a_removed_node_that_a_move_leaves_is_read_no_more() {
     let mut state = serving(0);
     let plan = [planned(0, 20, 22), planned(2, 20, 22)];
     let ids = start(&mut state, &plan);
@@ -151,7 +151,7 @@ fn other_roles_are_removed_when_nothing_depends_on_them() {
 }
 
 #[test]
-fn replicas_are_wished_for_while_there_are_nodes_enough() {
+fn replicas_need_enough_nodes() {
     let mut state = serving(1);
     done(&mut state, drain(23, true));
     assert_eq!(refused(&mut state, replicas(8)), ErrorCode::InvalidParameter);

@@ -1,4 +1,4 @@
-//! Where the copies of an index's slices are, and how that changes.
+//! The placement of an index's slices, and changes to it.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use proto::model::topology::IndexTopology;
 
 use crate::planner::replace_copy;
 
-/// Where the slices of an index are when its moves are done.
+/// The placement of an index once its unfinished moves are done.
 pub fn settled(info: &IndexInfo) -> Vec<Vec<NodeId>> {
     let mut placement = info.topology.placement.clone();
     for m in info.moves.iter().filter(|m| m.stage < MoveStage::Done) {
@@ -20,7 +20,7 @@ pub fn settled(info: &IndexInfo) -> Vec<Vec<NodeId>> {
     placement
 }
 
-/// Gives a slice another node, or a node more or less, as the next state of the topology.
+/// Replaces, adds or removes a copy of a slice, as the next topology.
 pub(super) fn change_copies(
     info: &mut IndexInfo,
     slice: SliceNo,
@@ -34,7 +34,7 @@ pub(super) fn change_copies(
     change_placement(info, placement);
 }
 
-/// The next state of the topology.
+/// Makes a placement the next topology.
 pub(super) fn change_placement(info: &mut IndexInfo, placement: Vec<Vec<NodeId>>) {
     let number = TopologyNo(info.topology.number.0 + 1);
     info.topology = Arc::new(IndexTopology { number, placement });

@@ -1,10 +1,9 @@
-//! The answers kept for retries: what makes a request that is sent twice happen once.
+//! Answers that are kept for retries, so that a request that is sent twice is executed once.
 //!
-//! The table is part of the replicated state, so a new leader knows the answers of the old one. It is
-//! bounded: each client has its last answers, and of the clients those that were heard of last. A client
-//! counts its requests, so a retry that is older than all that is kept is known as such and refused,
-//! never done again. A client is a process, whose sessions send side by side: a request that is late may
-//! be older than many that were done, so that many are kept.
+//! The table is part of the replicated state, so a new leader knows the answers of the old one. It is bounded: each
+//! client keeps its last answers, and only the most recently active clients stay. A client numbers its requests, so a
+//! retry that is older than all kept answers is recognized and refused, never executed again. A client is a process
+//! whose sessions send concurrently. A late request may be older than many finished ones, so many answers are kept.
 
 use std::collections::BTreeMap;
 
@@ -12,28 +11,28 @@ use proto::rpc::command::{Outcome, RequestId};
 use proto::{Error, ErrorCode};
 use serde::{Deserialize, Serialize};
 
-/// Clients whose answers are kept; DDL comes from few.
+/// The number of clients with kept answers. DDL comes from few clients.
 const CLIENTS_MAX: usize = 1024;
-/// Answers kept for each: more than the sessions of a process send while one of them tries again.
+/// Answers per client: more than the sessions of a process send while one of them retries.
 const ANSWERS_MAX: usize = 4096;
-/// Answers kept in all: a few MiB of a snapshot.
+/// Answers of all clients: a few MiB of a snapshot.
 const ANSWERS_IN_ALL_MAX: usize = 16_384;
 
-/// The answers kept, by client.
+/// The kept answers, by client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Requests(BTreeMap<u64, Client>);
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Client {
-    /// The log position of its last request.
+    /// The log position of the client's last request.
     position: u64,
     answers: BTreeMap<u64, Outcome>,
-    /// The newest request whose answer is no longer kept.
+    /// The newest request whose answer was dropped.
     forgotten: Option<u64>,
 }
 
 impl Requests {
-    /// The first answer to a request, if there was one.
+    /// The kept answer to a request; a refusal if the request is older than all kept answers.
     pub fn answer(&self, id: RequestId) -> Option<Outcome> {
         let client = self.0.get(&id.client)?;
         if let Some(answer) = client.answers.get(&id.sequence) {
@@ -94,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_a_thousand_others_overtook_is_still_done() {
+    fn a_request_that_a_thousand_others_overtook_is_still_executed() {
         let mut requests = Requests::default();
         (2..=1000).for_each(|sequence| requests.keep(id(1, sequence), sequence, Outcome::Done));
         assert_eq!(requests.answer(id(1, 1)), None, "it was never done");
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_that_was_silent_longest_is_forgotten_first() {
+    fn the_least_recently_active_client_is_dropped_first() {
         let mut requests = Requests::default();
         let many = CLIENTS_MAX as u64;
         (1..=many).for_each(|client| requests.keep(id(client, 1), client, Outcome::Done));

@@ -1,14 +1,13 @@
-//! Rollbacks: what the state does about a source that has lost a piece of its history (see
-//! [`proto::model::rollback`] for the stages).
+//! Rollbacks: the response to a source that has lost part of its history (the stages are in
+//! [`proto::model::rollback`]).
 //!
-//! A bucket has the failover logs that its source told last. A step compares them with what the source says
-//! now: where the last epoch's cut is still a place in the history, the new branches are taken over and
-//! nothing else happens; else a rollback begins. A loss that is seen before the first one has come to its
-//! last stage begins it anew; later it is a rollback of its own, for which the epochs of the first one
-//! are as good as any others.
+//! A bucket has the failover logs that its source reported last. A step compares them with the current history of the
+//! source. If the last epoch's cut is still a position in that history, the new branches are adopted and nothing else
+//! happens. Otherwise a rollback begins. A second loss before the last stage restarts the rollback. A second loss in
+//! the last stage is a rollback of its own, which treats the epochs of the first one like all others.
 //!
-//! Moves of the bucket that are not `done` are undone when a rollback begins, and none begins until it has
-//! ended: so what is copied from node to node never has dead epochs.
+//! The beginning of a rollback undoes the bucket's moves that are not `done`, and no move begins until the rollback
+//! has ended. So a copied slice never has dead epochs.
 
 use std::sync::Arc;
 
@@ -53,7 +52,7 @@ impl StateContext {
                 catalog_changed()
             }
             (RollbackStep::Rollback, Some(RollbackStage::Restart)) => {
-                let mark = known.go_back(self.steady_ms)?;
+                let mark = known.roll_back(self.steady_ms)?;
                 Ok((Outcome::Done, vec![Effect::CatalogChanged, Effect::EpochPublished(mark)]))
             }
             (RollbackStep::End { resumed }, Some(RollbackStage::Rollback)) => {
@@ -64,7 +63,7 @@ impl StateContext {
                 info.rollback = None;
                 catalog_changed()
             }
-            // What the leader saw is of the past.
+            // The state has changed since the leader looked.
             _ => nothing(),
         }
     }
@@ -83,14 +82,14 @@ impl StateContext {
         let indexes: Vec<IndexId> = of_bucket.map(|record| record.info.id).collect();
         let unfinished = |m: &SliceMove| m.stage < MoveStage::Done;
         for index in indexes {
-            self.end_moves(index, Some("the bucket is rolled back"), unfinished);
+            self.end_moves(index, Some("the bucket is being rolled back"), unfinished);
         }
         catalog_changed()
     }
 }
 
 impl BucketState {
-    /// Takes over new branches of a history that has lost nothing.
+    /// Adopts new branches of a history that has lost nothing.
     fn take_over(&mut self, history: &SourceHistory) -> bool {
         let changes = self.logs != history.logs && history.has(&self.epochs.last().cut);
         if changes {
@@ -99,7 +98,7 @@ impl BucketState {
         changes
     }
 
-    /// `started` → `prepare`; or back to where all began, where nothing is lost.
+    /// `started` → `prepare`; or the end of the rollback, if nothing was lost after all.
     fn prepare(&mut self, history: &SourceHistory) {
         self.logs = Arc::clone(&history.logs);
         let lost = !history.has(&self.epochs.last().cut);
@@ -125,8 +124,8 @@ impl BucketState {
         });
     }
 
-    /// `restart` → `rollback`: the epochs above the point are dead, and the next one shows what survived.
-    fn go_back(&mut self, steady_ms: u64) -> Result<EpochMark> {
+    /// `restart` → `rollback`: the epochs above the point are dead, and the next epoch shows what survived.
+    fn roll_back(&mut self, steady_ms: u64) -> Result<EpochMark> {
         let rollback = self.info.rollback.as_ref();
         let survived =
             rollback.and_then(|rollback| Some((rollback.point, rollback.failover.clone()?)));
@@ -134,10 +133,10 @@ impl BucketState {
             survived.ok_or_else(|| Error::internal("a rollback without a failover timestamp"))?;
         let dead =
             DeadEpochs { point: self.epochs.mark(point).cloned(), to: self.epochs.last().epoch };
-        let mark = self.epochs.go_back(dead.above(), failover, steady_ms);
+        let mark = self.epochs.roll_back(dead.above(), failover, steady_ms);
         let info = Arc::make_mut(&mut self.info);
         let ranges = Arc::make_mut(&mut info.dead);
-        // Going further back takes in what earlier rollbacks have taken back since.
+        // A rollback to an older point includes the ranges of earlier rollbacks above that point.
         ranges.retain(|earlier| earlier.to <= dead.above());
         ranges.push(dead);
         let surplus = ranges.len().saturating_sub(DEAD_MAX);

@@ -11,7 +11,7 @@ use proto::model::bucket::BucketInfo;
 
 const BUCKET: BucketId = BucketId(1);
 
-/// A history of the bucket's two vbuckets, each its branches, newest first, and its end.
+/// A history of the bucket's two vbuckets: the branches of each, newest first, and its end.
 fn history(vbuckets: [(&[(u64, u64)], u64); 2]) -> SourceHistory {
     let branches = |list: &[(u64, u64)]| list.iter().map(|(v, s)| (Vbuuid(*v), *s)).collect();
     let logs = FailoverLogs::new(vbuckets.iter().map(|(list, _)| branches(list)).collect());
@@ -31,7 +31,7 @@ fn at(seqno: u64) -> Position {
     Position { vbuuid: Vbuuid(7), seqno: Seqno(seqno) }
 }
 
-/// Publishes an epoch that ends at these seqnos of branch 7, at a time.
+/// Publishes an epoch that ends at these seqnos of branch 7, at the given time.
 fn promote(state: &mut StateContext, ends: [u64; 2], unix_ms: u64, horizon: u64) {
     let changes = vec![(VbucketId(0), at(ends[0])), (VbucketId(1), at(ends[1]))];
     let promotion = Promotion { bucket: BUCKET, changes, horizon: Epoch(horizon) };
@@ -55,7 +55,7 @@ fn stage(state: &StateContext) -> Option<RollbackStage> {
     info(state).rollback.as_ref().map(|rollback| rollback.stage)
 }
 
-/// Vbucket 0 has lost all beyond 6 and goes on with branch 8, up to 9.
+/// Vbucket 0 has lost everything beyond 6 and continues with branch 8 up to 9.
 fn lost() -> SourceHistory {
     history([(&[(8, 6), (7, 0)], 9), (&[(7, 0)], 9)])
 }
@@ -73,7 +73,7 @@ fn roll_back(state: &mut StateContext, to: &SourceHistory) -> EpochMark {
 }
 
 #[test]
-fn a_loss_goes_through_the_stages_and_ends_at_what_survived() {
+fn a_rollback_passes_all_stages_and_ends_at_the_surviving_history() {
     let mut state = ten_epochs();
     done(&mut state, step(RollbackStep::Compare(lost())));
     assert_eq!(stage(&state), Some(RollbackStage::Started));
@@ -137,9 +137,9 @@ fn a_false_alarm_ends_where_the_history_turns_out_to_be_whole() {
 }
 
 #[test]
-fn where_no_epoch_fits_everything_is_dead_and_built_anew() {
+fn without_a_fitting_epoch_everything_is_dead_and_rebuilt() {
     let mut state = ten_epochs();
-    // All that falls behind the horizon is older than any rollback point, and not by a jump of the time of day.
+    // Everything behind the horizon is too old for a rollback point, without a jump of the time of day.
     promote(&mut state, [10, 10], 70 * 3_600_000, 1);
     let day_ms = 70 * 3_600_000;
     (0..3_000).for_each(|n| promote(&mut state, [10, 10], day_ms + n * 9_000, 1));
@@ -152,7 +152,7 @@ fn where_no_epoch_fits_everything_is_dead_and_built_anew() {
 }
 
 #[test]
-fn a_failover_during_a_rollback_begins_it_anew_and_later_it_is_another_one() {
+fn a_failover_restarts_an_early_rollback_and_follows_a_late_one() {
     let mut state = ten_epochs();
     done(&mut state, step(RollbackStep::Compare(lost())));
     done(&mut state, step(RollbackStep::Prepare(lost())));
@@ -170,7 +170,7 @@ fn a_failover_during_a_rollback_begins_it_anew_and_later_it_is_another_one() {
 }
 
 #[test]
-fn moves_are_undone_and_none_begins_until_it_has_ended() {
+fn a_rollback_undoes_moves_and_none_begins_until_it_has_ended() {
     let mut state = serving(1);
     done(&mut state, Command::StartMoves(vec![planned(0, 20, 22)]));
     advance(&mut state, MoveId(1), MoveStage::Catchup);
@@ -180,7 +180,7 @@ fn moves_are_undone_and_none_begins_until_it_has_ended() {
     assert!(state.indexes[&IndexId(1)].info.moves.is_empty());
     assert_eq!(
         state.ended_moves.last().unwrap().undone.as_deref(),
-        Some("the bucket is rolled back")
+        Some("the bucket is being rolled back")
     );
     let start = Command::StartMoves(vec![planned(1, 21, 22)]);
     assert_eq!(refused(&mut state, start.clone()), ErrorCode::Unavailable);
@@ -210,7 +210,7 @@ fn steps_that_do_not_follow_and_histories_of_another_shape_change_nothing() {
 }
 
 #[test]
-fn rollback_points_are_kept_in_tiers_and_only_given_up() {
+fn rollback_points_are_kept_in_tiers_and_never_come_back() {
     let mut state = with_bucket();
     let hour_ms = 3_600_000;
     let mut known: Option<(Epoch, Vec<Epoch>)> = None;
@@ -238,7 +238,7 @@ fn rollback_points_are_kept_in_tiers_and_only_given_up() {
 }
 
 #[test]
-fn a_rollback_behind_the_horizon_goes_to_a_point() {
+fn a_rollback_behind_the_horizon_ends_at_a_rollback_point() {
     let mut state = with_bucket();
     (1..=200).for_each(|n| promote(&mut state, [n, n], n * 1_000, n.saturating_sub(5).max(1)));
     let points = state.bucket(BUCKET).unwrap().epochs.last().points.to_vec();

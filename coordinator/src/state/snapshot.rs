@@ -1,20 +1,20 @@
-//! The state as bytes.
+//! Encodes and decodes the state.
 
 use proto::{Error, ErrorCode, Result};
 
 use super::context::StateContext;
 
-/// The version of the state's encoding, the first byte of a snapshot.
+/// The version of the state's encoding: the first byte of a snapshot.
 const SNAPSHOT_VERSION: u8 = 5;
 
 impl StateContext {
-    /// The state as bytes.
+    /// Encodes the state.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         postcard::to_extend(self, vec![SNAPSHOT_VERSION])
             .map_err(|error| Error::internal(format!("encode the StateContext: {error}")))
     }
 
-    /// The state from its bytes.
+    /// Decodes a state.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         match bytes.split_first() {
             Some((&SNAPSHOT_VERSION, body)) => postcard::from_bytes(body).map_err(|error| {

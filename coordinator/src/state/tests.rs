@@ -1,4 +1,4 @@
-//! The commands, one by one, on the pure state.
+//! The commands one by one, on the pure state.
 
 use proto::expr::{ColumnType, Expr};
 use proto::model::bucket::SourceKind;
@@ -21,7 +21,7 @@ use proto::rpc::command::{Command, CommandRequest, Outcome};
 
 use super::*;
 
-/// Applies commands at growing positions, a millisecond apart.
+/// Applies commands at growing positions, all at the same time.
 pub(crate) fn apply(state: &mut StateContext, command: Command) -> (Outcome, Vec<Effect>) {
     let (position, unix_ms) = (state.position + 1, state.unix_ms);
     state.apply(position, unix_ms, &CommandRequest { request: None, command })
@@ -34,7 +34,7 @@ pub(crate) fn done(state: &mut StateContext, command: Command) -> Outcome {
     }
 }
 
-/// The code of the refusal; the state must be as it was.
+/// Returns the code of the refusal, and checks that the state is unchanged.
 pub(crate) fn refused(state: &mut StateContext, command: Command) -> ErrorCode {
     let before = (state.cas, state.catalog());
     match apply(state, command) {
@@ -98,15 +98,15 @@ pub(crate) fn with_bucket() -> StateContext {
     state
 }
 
-/// All of a bucket's history is on one branch.
+/// Puts all of a bucket's history on one branch.
 pub(crate) fn one_branch(state: &mut StateContext, bucket: BucketId, vbuuid: u64) {
     let bucket = state.buckets.get_mut(&bucket).unwrap();
     let branches = vec![vec![(Vbuuid(vbuuid), 0)]; usize::from(bucket.info.vbuckets)];
     bucket.logs = Arc::new(FailoverLogs::new(branches));
 }
 
-/// Index 1, called "i", serves: slices 0 to 3, the first copies on 20, 21, 20, 21, and with a replica
-/// the other one on the other node; indexers 22 and 23 have nothing.
+/// Index 1, called "i", serves scans. The first copies of slices 0 to 3 are on nodes 20, 21, 20, 21; a replica is on
+/// the other node. Indexers 22 and 23 are empty.
 pub(crate) fn serving(replicas: u8) -> StateContext {
     let mut state = with_bucket();
     done(&mut state, create_index(IndexSpec { replicas, ..spec("i") }));
@@ -117,7 +117,7 @@ pub(crate) fn serving(replicas: u8) -> StateContext {
     state
 }
 
-/// A move of a slice of index 1; node 0 is none.
+/// A move of a slice of index 1; 0 stands for no node.
 pub(crate) fn planned(slice: u16, from: u64, to: u64) -> PlannedMove {
     let node = |id| Some(NodeId(id)).filter(|node| node.0 > 0);
     PlannedMove {
@@ -138,7 +138,7 @@ pub(crate) fn start(state: &mut StateContext, moves: &[PlannedMove]) -> Vec<Move
     }
 }
 
-/// Takes a move on to a stage.
+/// Advances a move to a stage.
 pub(crate) fn advance(state: &mut StateContext, id: MoveId, to: MoveStage) {
     for stage in [MoveStage::Pending, MoveStage::Catchup, MoveStage::Done] {
         if stage <= to {
@@ -174,7 +174,7 @@ fn a_new_bucket_has_an_epoch_that_covers_nothing() {
 }
 
 #[test]
-fn buckets_need_a_projector_and_go_to_the_idlest() {
+fn buckets_need_a_projector_and_choose_the_idlest() {
     let mut state = StateContext::default();
     assert_eq!(refused(&mut state, create_bucket("b")), ErrorCode::Unavailable);
     for id in [10, 11] {
@@ -299,7 +299,7 @@ fn include_missing_may_stand_at_any_key() {
 }
 
 #[test]
-fn nodes_keep_their_role_and_may_move() {
+fn nodes_keep_their_role_and_may_change_their_address() {
     let mut state = with_bucket();
     let cas = state.cas();
     done(&mut state, Command::RegisterNode(node(20, Role::Indexer)));
@@ -368,7 +368,7 @@ fn epochs_that_a_lease_holds_back_are_bounded() {
 }
 
 #[test]
-fn a_request_that_is_sent_again_is_done_once() {
+fn a_repeated_request_is_executed_once() {
     let mut state = with_bucket();
     let id = RequestId { client: 5, sequence: 1 };
     let request = CommandRequest { request: Some(id), command: create_bucket("c") };
@@ -398,7 +398,7 @@ fn every_change_adds_one_to_cas_and_only_changes_do() {
 }
 
 #[test]
-fn the_catalog_is_as_old_as_its_last_change_in_every_copy() {
+fn the_catalog_has_the_cas_of_its_last_change_on_every_member() {
     let mut state = with_bucket();
     let catalog = state.catalog();
     assert_eq!(catalog.cas, state.cas());

@@ -1,14 +1,14 @@
 //! A backfill stream: a consistent snapshot of a bucket as key-versions of one index, for one node.
 //!
-//! The snapshot is taken together with the bucket's durable cut, behind the writer's gate, so that it
-//! holds exactly what the cut covers. The index joined the node's maintenance stream before it asked
-//! for the backfill, so whatever is newer than the cut comes by that stream: nothing is lost between
-//! the two, and what comes by both is the same or, by its seqno, older.
+//! The snapshot is taken together with the bucket's durable cut, under the writer's gate, so that it holds exactly
+//! what the cut covers. The index joined the node's maintenance stream before the backfill was requested, so that
+//! stream carries everything newer than the cut. Nothing is lost between the two. A mutation in both is the same or,
+//! by its seqno, older.
 //!
-//! Documents without an entry on the node are left out: a slice that is being built has nothing of
-//! them to forget. The snapshot is read in chunks, off the async threads, and the next chunk waits for
-//! the reader to take this one, so memory is bounded whatever the bucket's size; messages are cut by what
-//! they hold, since an index may make much of a small document.
+//! Documents without an entry on the node are omitted, because a slice that is being built has nothing of them to
+//! remove. The snapshot is read in chunks, off the async threads. The next chunk waits until the reader has taken
+//! this one, so memory is bounded whatever the bucket's size. Messages are limited by their content, because an index
+//! may have many entries for a small document.
 
 use std::sync::Arc;
 
@@ -25,34 +25,34 @@ use crate::keys::KeyMaker;
 use crate::source::bucket::Bucket;
 use crate::source::{DocumentSnapshot, StoredDocument};
 
-/// Documents read at once: a few milliseconds of work off the async threads.
+/// The size of one read: a few milliseconds of work off the async threads.
 const CHUNK_BYTES: usize = 512 << 10;
 
 /// One backfill.
 pub struct Backfill {
-    /// What all streams share.
+    /// The context of all streams.
     pub context: Arc<StreamContext>,
     /// The bucket.
     pub bucket: Arc<Bucket>,
     /// The index.
     pub index: Arc<IndexInfo>,
-    /// Who gets it.
+    /// The receiving node.
     pub node: NodeId,
-    /// Where the snapshot is in the bucket's history.
+    /// The position of the snapshot in the bucket's history.
     pub cut: Cut,
-    /// What of it is wanted.
+    /// The requested vbuckets.
     pub vbuckets: VbucketSet,
 }
 
-/// What is still to be sent.
-struct Rest {
+/// The unsent rest of the snapshot.
+struct BackfillCursor {
     snapshot: Box<dyn DocumentSnapshot>,
-    /// Documents that were read and are in no message yet.
+    /// Documents that were read and are not in a message yet.
     read: std::vec::IntoIter<StoredDocument>,
 }
 
 impl Backfill {
-    /// Sends all of the snapshot. Cancelled: the stream ends without `End`; its reader begins anew.
+    /// Sends the whole snapshot. Cancelling ends the stream without `End`; its reader starts again.
     pub async fn run(
         self,
         snapshot: Box<dyn DocumentSnapshot>,
@@ -64,7 +64,7 @@ impl Backfill {
             return;
         }
         let this = Arc::new(self);
-        let mut next = Some(Rest { snapshot, read: Vec::new().into_iter() });
+        let mut next = Some(BackfillCursor { snapshot, read: Vec::new().into_iter() });
         while let Some(mut rest) = next.take() {
             let chunk = Arc::clone(&this);
             let env = &this.context.env;
@@ -93,8 +93,8 @@ impl Backfill {
         }
     }
 
-    /// The next documents, packed; None behind the last.
-    fn next_chunk(&self, rest: &mut Rest) -> Result<Option<bytes::Bytes>> {
+    /// The next documents, packed; `None` at the end.
+    fn next_chunk(&self, rest: &mut BackfillCursor) -> Result<Option<bytes::Bytes>> {
         if self.bucket.is_removed() {
             return Err(self.bucket.removed_error());
         }
@@ -105,8 +105,11 @@ impl Backfill {
             return Ok(None);
         }
         let context = &self.context;
-        let maker =
-            KeyMaker { node: self.node, router: &*context.router, left_out: &context.left_out };
+        let maker = KeyMaker {
+            node: self.node,
+            router: &*context.router,
+            skipped_documents: &context.skipped_documents,
+        };
         let mut out = KeyVersionsWriter::default();
         while out.len() < MESSAGE_BYTES
             && let Some(stored) = rest.read.next()

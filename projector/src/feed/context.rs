@@ -1,4 +1,4 @@
-//! What all streams of a projector share.
+//! The context that all streams of a projector share.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -8,20 +8,20 @@ use proto::rpc::routing::MutationRouter;
 
 use crate::source::DocumentStore;
 
-/// Bytes of key-versions in a message, about: a small part of what the transport takes, since the last
-/// mutation goes in as a whole.
+/// The approximate size of a message of key-versions. It is well below the transport's limit, because the last
+/// mutation is never split.
 pub const MESSAGE_BYTES: usize = 4 << 20;
 
-/// What all streams of a projector share.
+/// The context that all streams of a projector share.
 pub struct StreamContext {
-    /// The seams.
+    /// The seams to the environment.
     pub env: Env,
-    /// Where the past is read.
+    /// The store with the change logs.
     pub store: Arc<dyn DocumentStore>,
-    /// Says what concerns which node.
+    /// Decides which mutation concerns which node.
     pub router: Arc<dyn MutationRouter>,
-    /// How far a stream runs ahead of the newest stability timestamp that it has sent.
+    /// How far a stream may run ahead of the newest stability timestamp that it has sent, in bytes.
     pub frames_ahead_bytes_max: usize,
-    /// Counts documents that were left out because they are over a limit.
-    pub left_out: AtomicU64,
+    /// Counts documents that were skipped because they exceed a limit.
+    pub skipped_documents: AtomicU64,
 }

@@ -15,8 +15,8 @@ use super::context::MESSAGE_BYTES;
 use crate::keys::KeyMaker;
 use crate::source::Mutation;
 
-/// One frame for each vbucket of a batch, behind where the stream is in it, or of as much of the batch as a message
-/// takes: an index may make much of a small document.
+/// Packs a batch into one frame per vbucket, from the stream's position on, until a message is full. An index may
+/// have many entries for a small document.
 pub(super) fn frames(
     maker: &KeyMaker<'_>,
     indexes: &[Arc<IndexInfo>],
@@ -30,14 +30,14 @@ pub(super) fn frames(
         && let Some(mutation) = batch.next()
     {
         let from = at.get(mutation.vbucket).seqno;
-        // The head has mutations of vbuckets that were kept once, or that the stream brings no more.
+        // The head also has mutations of vbuckets that were owned before, or that the stream no longer carries.
         if !vbuckets.contains(mutation.vbucket) || mutation.seqno <= from {
             continue;
         }
         let (from, to, writer) =
             open.entry(mutation.vbucket).or_insert((from, from, KeyVersionsWriter::default()));
         if mutation.seqno.0 != to.0 + 1 {
-            let what = format!("vbucket {} was kept elsewhere meanwhile", mutation.vbucket);
+            let what = format!("another projector owned vbucket {} meanwhile", mutation.vbucket);
             return Err(Error::unavailable(what));
         }
         *to = mutation.seqno;

@@ -1,9 +1,9 @@
-//! Reads the change log for a stream, and tells what was purged from what is damaged.
+//! Reads the change log for a stream, and distinguishes purged entries from damage.
 //!
-//! A gap in the log would become a gap in the index that nobody notices. A purge removes entries while streams read,
-//! so whoever finds a gap asks the store how far it has purged: the store knows that no later than the gap is there.
-//! A vbucket that has another home now is removed the same way; that is no purge to its readers, since the new home has
-//! its log.
+//! An unnoticed gap in the log would become a gap in the index. A purge removes entries while streams read. So a
+//! reader that finds a gap asks the store how far the log is purged, which the store knows as soon as the gap exists.
+//! A vbucket that moved to another owner is removed in the same way. Its readers do not see a purge, because the new
+//! owner has the log.
 
 use std::sync::Arc;
 
@@ -16,10 +16,11 @@ use super::context::StreamContext;
 use crate::source::bucket::Bucket;
 use crate::source::{LogExtent, LogRange, Mutation};
 
-/// Bytes read from a vbucket's log at once.
+/// The size of one read from a vbucket's log.
 const LOG_READ_BYTES: usize = 256 << 10;
 
-/// Is all that comes after a place in some vbuckets still in the log? `HistoryPurged` names one of which it is not.
+/// Checks that the log has everything after a position in some vbuckets. `HistoryPurged` names a vbucket that it
+/// lacks.
 pub async fn check_kept(
     context: &StreamContext,
     bucket: &Bucket,
@@ -54,7 +55,7 @@ pub async fn read(
     };
     let found: Result<std::result::Result<_, LogExtent>> = context.env.blocking(read).await;
     found?.map_err(|LogExtent { purged, .. }| {
-        if range.after < purged || !bucket.keeping().kept.contains(range.vbucket) {
+        if range.after < purged || !bucket.ownership().owned.contains(range.vbucket) {
             return gone(bucket, range.vbucket, range.after, purged);
         }
         let what = format!(
@@ -66,16 +67,16 @@ pub async fn read(
 }
 
 fn gone(bucket: &Bucket, vbucket: VbucketId, after: Seqno, purged: Seqno) -> Error {
-    // What is removed is not kept any more before it goes.
-    if !bucket.keeping().kept.contains(vbucket) {
-        return Error::unavailable(format!("vbucket {vbucket} is kept elsewhere"));
+    // A vbucket is disowned before its data is removed.
+    if !bucket.ownership().owned.contains(vbucket) {
+        return Error::unavailable(format!("another projector owns vbucket {vbucket}"));
     }
     let text = format!(
-        "bucket {}: the log of vbucket {vbucket} was purged up to seqno {purged}, {after} is the last that is here",
+        "bucket {}: the log of vbucket {vbucket} was purged up to seqno {purged}, the stream stands at {after}",
         bucket.info.name
     );
     Error::new(ErrorCode::HistoryPurged, text)
-        .with_hint("the copy is brought up to date from a snapshot; --change-log-mb limits the log")
+        .with_hint("the copy is resynced from a snapshot; --change-log-mb sets the size of the log")
 }
 
 #[cfg(test)]
@@ -105,17 +106,18 @@ mod tests {
         }
     }
 
-    /// A bucket of two vbuckets, the first of which is kept here; each has ten entries, and the older half has gone.
+    /// A bucket of two vbuckets, the first of which is owned here. Each has ten entries, and the older half is
+    /// purged.
     fn half_gone() -> (StreamContext, Bucket) {
         let info = BucketInfo::new(BucketId(1), "b", 2, SourceKind::Push, NodeId(1));
         let branches = vec![vec![(Vbuuid(1), 0)]; 2];
         let mut record = BucketRecord {
             info,
             branches,
-            keeping: Default::default(),
+            ownership: Default::default(),
             given_up: Default::default(),
         };
-        record.keeping.kept = [VbucketId(0)].into_iter().collect();
+        record.ownership.owned = [VbucketId(0)].into_iter().collect();
         let store = MemoryStore::default();
         store.apply_catalog(1, std::slice::from_ref(&record), &[]).expect("a bucket");
         let entry = |n: u64| {
@@ -133,13 +135,13 @@ mod tests {
             store: Arc::new(store),
             router: Arc::new(NoRouter),
             frames_ahead_bytes_max: 1 << 20,
-            left_out: AtomicU64::new(0),
+            skipped_documents: AtomicU64::new(0),
         };
         (context, Bucket::new(record, &[Seqno(10); 2], 1 << 20))
     }
 
     #[tokio::test]
-    async fn a_vbucket_that_is_removed_was_not_purged() {
+    async fn removing_a_vbucket_is_not_reported_as_a_purge() {
         let (context, bucket) = half_gone();
         let place = Cut::zero(2);
         for (vbucket, expected) in [(0, ErrorCode::HistoryPurged), (1, ErrorCode::Unavailable)] {

@@ -1,4 +1,4 @@
-//! What indexers are fed with: maintenance streams, and backfills.
+//! The streams to the indexers: maintenance streams and backfills.
 
 mod backfill;
 mod context;

@@ -1,22 +1,22 @@
-//! A maintenance stream: everything that happens in a bucket, as key-versions for one node.
+//! A maintenance stream: all mutations of a bucket, as key-versions for one node.
 //!
-//! A stream knows how far it is in each vbucket (`at`) and reads from one of two places:
+//! A stream has a position in each vbucket (`at`) and reads from one of two places:
 //!
-//! - **the head**, shared in memory by all streams that keep up;
-//! - **the store's log**, when it begins in the past or has fallen behind the head. It then reads up
-//!   to the end that it found when it began, from timestamp to timestamp, and tries the head from there. Where the
-//!   log was purged meanwhile, the stream ends with `HistoryPurged`.
+//! - **the head**, which all streams that keep up share in memory;
+//! - **the store's log**, if the stream begins in the past or has fallen behind the head. It then reads up to the end
+//!   that it found at the start, from timestamp to timestamp, and continues from the head. If the log was purged
+//!   meanwhile, the stream ends with `HistoryPurged`.
 //!
-//! Every batch becomes one frame for each vbucket that it touches, `(at, last seqno]`, whether or not it
-//! holds anything for the node, so the frames have no gaps (I2). Between two batches, and only there,
-//! come the other messages: indexes that join or leave (the frames before are without, the frames after
-//! with them, so `at` is the exact border), and stability timestamps, as soon as they are known.
+//! Every batch becomes one frame per touched vbucket, `(at, last seqno]`, even if it has nothing for the node, so the
+//! frames have no gaps (I2). Other messages are sent only between two batches: indexes that join or leave, and
+//! stability timestamps as soon as they are known. The frames before `IndexJoin` lack the index and the frames after
+//! it have it, so `at` is the exact border.
 //!
-//! One task per stream writes into a channel that is bounded in bytes and waits for its reader there, so a
-//! slow reader holds up nobody: the head moves on without it, and the log is what it then reads. The bytes of frames
-//! that no timestamp covers which the node has heard of are bounded too: beyond the bound the stream
-//! waits for the next timestamp. A stream that catches up has sent all timestamps before the frames that
-//! they cover; such frames do not count, or it would wait for a timestamp that an idle bucket never has.
+//! One task per stream writes into a channel that is bounded in bytes and waits there for its reader. A slow reader
+//! delays nobody else: the head moves on, and the stream then reads the log. The bytes of frames beyond the last
+//! announced timestamp are bounded as well; beyond the limit the stream waits for the next timestamp. A stream that
+//! catches up sends all timestamps before the frames that they cover. Such frames do not count, or the stream would
+//! wait for a timestamp that an idle bucket never gets.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -37,29 +37,30 @@ use super::context::{MESSAGE_BYTES, StreamContext};
 use super::frames::frames;
 use super::log_reader;
 use crate::keys::KeyMaker;
-use crate::source::bucket::{Began, Bucket, HeadPosition};
-use crate::source::ownership::Keeping;
+use crate::source::bucket::{Bucket, HeadPosition, JoinedAt};
+use crate::source::ownership::Ownership;
 use crate::source::{LogRange, Mutation};
 
-/// Mutations turned into frames at once, by what they take in memory: about a thousand small documents,
-/// a few milliseconds of work between two awaits.
+/// Mutations that become frames at once, by their size in memory: about a thousand small documents, a few
+/// milliseconds of work between two awaits.
 const HEAD_READ_BYTES: usize = 1 << 20;
 
-/// What a message counts for at least: while a few wait for their reader, what comes gathers in the next one.
+/// The least that a message counts for. While a few messages wait for their reader, new mutations gather in the next
+/// message.
 const MESSAGE_BYTES_MIN: usize = MESSAGE_BYTES / 2;
 
-/// Where the next mutations come from.
+/// The place that the next mutations are read from.
 #[derive(Clone)]
 enum Reading {
     Head(HeadPosition),
-    /// The log up to `to`; the head from there.
+    /// The log up to `to`, then the head from `then`.
     Log {
         to: Arc<Cut>,
         then: HeadPosition,
     },
 }
 
-/// One stream.
+/// A maintenance stream.
 pub struct MaintenanceStream {
     context: Arc<StreamContext>,
     bucket: Arc<Bucket>,
@@ -67,17 +68,17 @@ pub struct MaintenanceStream {
     catalog: watch::Receiver<Option<Arc<Catalog>>>,
     changed: watch::Receiver<u64>,
     out: ByteSender<Result<StreamMessage>>,
-    /// The `cas` of the catalog that `indexes` are of.
+    /// The `cas` of the catalog that `indexes` were taken from.
     catalog_cas: u64,
     indexes: BTreeMap<IndexId, Arc<IndexInfo>>,
-    /// The vbuckets that the stream brings.
+    /// The vbuckets that the stream carries.
     vbuckets: VbucketSet,
-    /// What the projector kept when they were last compared.
-    keeping: Arc<Keeping>,
-    /// Where those vbuckets began that were not always kept.
-    began: Began,
+    /// The ownership that `vbuckets` were last compared with.
+    ownership: Arc<Ownership>,
+    /// The positions at which vbuckets joined that were not always owned.
+    joined_at: JoinedAt,
     at: Cut,
-    /// What was told of the history; it ends with the next loss.
+    /// The history that was announced. The stream ends when part of it is lost.
     logs: Option<Arc<FailoverLogs>>,
     losses: u64,
     reading: Reading,
@@ -86,22 +87,22 @@ pub struct MaintenanceStream {
     /// Mutations that were read and are not in frames yet.
     batch: std::vec::IntoIter<Arc<Mutation>>,
     last_epoch: Epoch,
-    /// The cut of the newest timestamp that the node has heard of; `None` where that is not known.
-    heard: Option<Arc<Cut>>,
-    /// Ends of frames that `heard` does not cover, and what they weigh.
+    /// The cut of the newest timestamp that the node knows; `None` if unknown.
+    announced: Option<Arc<Cut>>,
+    /// Ends and sizes of the frames beyond `announced`.
     ahead: VecDeque<(VbucketId, Position, usize)>,
     ahead_bytes: usize,
 }
 
-/// Why a stream ends.
+/// The reason why a stream ends.
 enum End {
-    /// Its reader is gone and wants to hear nothing.
+    /// The reader is gone.
     ReaderGone,
-    /// Its reader is told.
+    /// The reader receives the error.
     Failed(Error),
 }
 
-/// What sending comes to.
+/// The result of sending.
 type Sent<T> = std::result::Result<T, End>;
 
 impl From<Error> for End {
@@ -111,7 +112,7 @@ impl From<Error> for End {
 }
 
 impl MaintenanceStream {
-    /// A stream that begins where the request says; `OutOfOrder` where that is not in the bucket's
+    /// Creates a stream that begins at the requested position; `OutOfOrder` if the position is not in the bucket's
     /// history.
     pub fn new(
         context: Arc<StreamContext>,
@@ -122,8 +123,8 @@ impl MaintenanceStream {
     ) -> Result<Self> {
         let changed = bucket.watch();
         let (_, losses) = bucket.logs();
-        let (end, then, (keeping, began)) = bucket.end();
-        let vbuckets = keeping.kept.clone();
+        let (end, then, (ownership, joined_at)) = bucket.end();
+        let vbuckets = ownership.owned.clone();
         let mut last_epoch = request.last_epoch;
         let (at, reading) = match &request.from {
             Some(from) => {
@@ -131,15 +132,15 @@ impl MaintenanceStream {
                 (from.of(&vbuckets), Reading::Log { to: Arc::new(end), then })
             }
             None => {
-                // Nothing before the newest timestamp concerns a node that begins here.
+                // A node that begins here needs nothing before the newest timestamp.
                 if let Some(newest) = bucket.newest_epoch() {
                     last_epoch = last_epoch.max(Epoch(newest.epoch.0.saturating_sub(1)));
                 }
                 (end, Reading::Head(then))
             }
         };
-        // After a break the node knows timestamps whose frames it has not taken yet.
-        let heard = bucket.newest_epoch_until(last_epoch).map(|mark| mark.cut);
+        // After an interruption the node knows timestamps whose frames it has not received yet.
+        let announced = bucket.newest_epoch_until(last_epoch).map(|mark| mark.cut);
         Ok(Self {
             context,
             bucket,
@@ -150,8 +151,8 @@ impl MaintenanceStream {
             catalog_cas: 0,
             indexes: BTreeMap::new(),
             vbuckets,
-            keeping,
-            began,
+            ownership,
+            joined_at,
             at,
             logs: None,
             losses,
@@ -159,14 +160,13 @@ impl MaintenanceStream {
             goal: None,
             batch: Vec::new().into_iter(),
             last_epoch,
-            heard,
+            announced,
             ahead: VecDeque::new(),
             ahead_bytes: 0,
         })
     }
 
-    /// Sends until the reader is gone. Cancelled: the stream ends; its reader opens a new one from its
-    /// watermarks.
+    /// Sends until the reader is gone. Cancelling ends the stream; its reader opens a new one from its watermarks.
     pub async fn run(mut self) {
         if let Err(End::Failed(error)) = self.send_all().await {
             let _gone = self.out.send(Err(error), 0).await;
@@ -203,7 +203,7 @@ impl MaintenanceStream {
     }
 
     fn still_there(&self, changed: std::result::Result<(), watch::error::RecvError>) -> Sent<()> {
-        changed.map_err(|_| Error::unavailable("the projector is ending").into())
+        changed.map_err(|_| Error::unavailable("the projector is stopping").into())
     }
 
     async fn send(&self, message: StreamMessage) -> Sent<()> {
@@ -222,12 +222,12 @@ impl MaintenanceStream {
         wanted.map(|(id, index)| (*id, Arc::clone(index))).collect()
     }
 
-    /// Says on which branches the history was made, and ends where a piece of it was lost.
+    /// Announces the branches of the history, and ends the stream if part of the history was lost.
     async fn send_history(&mut self) -> Sent<()> {
         let (logs, losses) = self.bucket.logs();
         if losses != self.losses {
             let name = &self.bucket.info.name;
-            let what = format!("a piece of the history of bucket {name} was lost");
+            let what = format!("part of the history of bucket {name} was lost");
             return Err(Error::unavailable(what).into());
         }
         if self.logs.as_ref() != Some(&logs) {
@@ -237,29 +237,30 @@ impl MaintenanceStream {
         Ok(())
     }
 
-    /// Follows the hand-overs of vbuckets. One that the projector has taken over begins where it did so, and
-    /// all its mutations since come by the head; the reading side sees to it that none was passed over.
+    /// Follows the hand-overs of vbuckets. A vbucket that the projector takes over begins at its position of that
+    /// moment, and the head has all its mutations since. `frames` checks that none was skipped.
     async fn send_vbucket_changes(&mut self) -> Sent<()> {
-        let (keeping, began) = self.bucket.began();
-        if Arc::ptr_eq(&keeping, &self.keeping) {
+        let (ownership, joined_at) = self.bucket.joined_at();
+        if Arc::ptr_eq(&ownership, &self.ownership) {
             return Ok(());
         }
-        self.keeping = Arc::clone(&keeping);
-        // One that has gone away and come back has a past that this stream has not seen.
-        let before = std::mem::replace(&mut self.began, began.clone());
-        if let Some(vbucket) = self.vbuckets.iter().find(|v| before.get(v) != began.get(v)) {
-            let what = format!("vbucket {vbucket} was kept elsewhere meanwhile");
+        self.ownership = Arc::clone(&ownership);
+        // A vbucket that left and came back has mutations that this stream has not seen.
+        let before = std::mem::replace(&mut self.joined_at, joined_at.clone());
+        if let Some(vbucket) = self.vbuckets.iter().find(|v| before.get(v) != joined_at.get(v)) {
+            let what = format!("another projector owned vbucket {vbucket} meanwhile");
             return Err(Error::unavailable(what).into());
         }
         self.send_ends().await?;
-        if let Some(vbucket) = self.vbuckets.iter().find(|v| !keeping.kept.contains(*v)) {
-            let what =
-                format!("vbucket {vbucket} is kept elsewhere; ask its new home for the rest");
+        if let Some(vbucket) = self.vbuckets.iter().find(|v| !ownership.owned.contains(*v)) {
+            let what = format!(
+                "another projector owns vbucket {vbucket}; it has the rest of the mutations"
+            );
             return Err(Error::unavailable(what).into());
         }
-        for vbucket in keeping.kept.iter().filter(|vbucket| keeping.takes(*vbucket)) {
+        for vbucket in ownership.owned.iter().filter(|vbucket| ownership.is_writable(*vbucket)) {
             if !self.vbuckets.contains(vbucket) {
-                let at = began.get(&vbucket).copied().unwrap_or_default();
+                let at = joined_at.get(&vbucket).copied().unwrap_or_default();
                 self.vbuckets.insert(vbucket);
                 self.at.set(vbucket, at);
                 self.send(StreamMessage::StreamBegin { vbucket, at }).await?;
@@ -268,14 +269,14 @@ impl MaintenanceStream {
         Ok(())
     }
 
-    /// Ends the vbuckets that are released and of which all was sent.
+    /// Ends the released vbuckets whose mutations were all sent.
     async fn send_ends(&mut self) -> Sent<()> {
-        if self.keeping.released.is_empty() {
+        if self.ownership.released.is_empty() {
             return Ok(());
         }
         let durable = self.bucket.durable();
         let here = |vbucket: &VbucketId| self.vbuckets.contains(*vbucket);
-        let released: Vec<_> = self.keeping.released.iter().filter(here).collect();
+        let released: Vec<_> = self.ownership.released.iter().filter(here).collect();
         for vbucket in released {
             let at = self.at.get(vbucket);
             if at.seqno == durable.get(vbucket).seqno {
@@ -296,7 +297,7 @@ impl MaintenanceStream {
             self.send(StreamMessage::IndexLeave { index: *index }).await?;
         }
         for (id, index) in &wanted {
-            // The state alone changes nothing for the frames.
+            // A change of the state alone does not change the frames.
             let same = before.get(id).is_some_and(|before| {
                 (before.generation, &before.topology, &before.moves)
                     == (index.generation, &index.topology, &index.moves)
@@ -317,8 +318,8 @@ impl MaintenanceStream {
             let is_here = self.logs.as_ref().is_some_and(includes)
                 && self.bucket.reaches(&self.vbuckets, &cut);
             if !is_here && !plant::is(Plant::DeadEpochSent) {
-                // It was published before a loss: the rollback will put another in its place, or the producer of a
-                // pushed bucket pushes again what is missing.
+                // The timestamp is from before a loss. Either a rollback replaces it, or the producer of a pushed
+                // bucket pushes the missing mutations again.
                 break;
             }
             self.last_epoch = mark.epoch;
@@ -329,7 +330,7 @@ impl MaintenanceStream {
                 self.ahead_bytes -= bytes;
                 self.ahead.pop_front();
             }
-            self.heard = Some(cut);
+            self.announced = Some(cut);
         }
         Ok(())
     }
@@ -342,8 +343,8 @@ impl MaintenanceStream {
         if self.batch.as_slice().is_empty() {
             return Ok(false);
         }
-        // After the mutations were read: none of them is of a history that is no more, nor its label of another; and
-        // of a vbucket that was taken over meanwhile all of them are there.
+        // These checks come after the read. So no mutation or label is from a lost history, and a vbucket that was
+        // taken over meanwhile is complete.
         self.send_vbucket_changes().await?;
         self.send_history().await?;
         let frames = self.next_frames()?;
@@ -351,8 +352,8 @@ impl MaintenanceStream {
             let position = Position { vbuuid: frame.vbuuid, seqno: frame.to };
             let bytes = frame.bytes();
             self.at.set(frame.vbucket, position);
-            let heard = self.heard.as_ref();
-            if heard.is_none_or(|cut| cut.get(frame.vbucket).seqno < position.seqno) {
+            let announced = self.announced.as_ref();
+            if announced.is_none_or(|cut| cut.get(frame.vbucket).seqno < position.seqno) {
                 self.ahead.push_back((frame.vbucket, position, bytes));
                 self.ahead_bytes += bytes;
             }
@@ -392,8 +393,8 @@ impl MaintenanceStream {
         }
     }
 
-    /// The vbucket that is read next, and up to where: to one timestamp after another, so that the reader can apply
-    /// what it has instead of gathering all that it lacks.
+    /// The vbucket to read next, and its end. The log is read from timestamp to timestamp, so that the reader can
+    /// apply what it has instead of collecting all that it lacks.
     fn next_of_log(&mut self, to: &Cut) -> Option<(VbucketId, Seqno)> {
         let at = &self.at;
         let behind = |goal: &Cut| {
@@ -407,13 +408,13 @@ impl MaintenanceStream {
         })
     }
 
-    /// One frame for each vbucket of the batch, or of as much of it as a message takes.
+    /// Packs the next frames of the batch.
     fn next_frames(&mut self) -> Result<Vec<Frame>> {
         let indexes: Vec<_> = self.indexes.values().cloned().collect();
         let maker = KeyMaker {
             node: self.node,
             router: &*self.context.router,
-            left_out: &self.context.left_out,
+            skipped_documents: &self.context.skipped_documents,
         };
         let logs = self.logs.clone().unwrap_or_default();
         frames(&maker, &indexes, &mut self.batch, (&self.at, &self.vbuckets), &logs)

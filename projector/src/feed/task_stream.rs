@@ -1,4 +1,4 @@
-//! A stream that a task of its own fills: dropping the stream cancels the task.
+//! A stream that its own task fills. Dropping the stream cancels the task.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,14 +8,14 @@ use proto::Result;
 use proto::env::Task;
 use proto::flow::ByteReceiver;
 
-/// Yields what the task sends.
+/// Yields the messages of a task.
 pub struct TaskStream<T> {
     messages: ByteReceiver<Result<T>>,
     _task: Task,
 }
 
 impl<T> TaskStream<T> {
-    /// A stream of `messages`, which `task` sends.
+    /// Creates a stream of the messages that `task` sends.
     pub fn new(messages: ByteReceiver<Result<T>>, task: Task) -> Self {
         Self { messages, _task: task }
     }

@@ -1,4 +1,4 @@
-//! Follows catalog and stability timestamps.
+//! Follows the catalog and the stability timestamps.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use super::retry::{Retry, report};
 use crate::projector::Projector;
 use crate::source::BucketRecord;
 use crate::source::bucket::Bucket;
-use crate::source::ownership::Keeping;
+use crate::source::ownership::Ownership;
 
-/// Follows catalog and stability timestamps. Runs until cancelled, at any await without harm.
+/// Follows the catalog and the stability timestamps. Runs until cancelled; safe to cancel at any await.
 pub async fn follow_catalog(projector: Arc<Projector>) {
     let mut retry = Retry::new();
     let mut early = EarlyEpochs::default();
@@ -29,19 +29,19 @@ pub async fn follow_catalog(projector: Arc<Projector>) {
                     match apply(&projector, message, &mut early).await {
                         Ok(()) => retry = Retry::new(),
                         Err(error) => {
-                            report("following the coordinator", &error);
+                            report("the watch of the coordinator", &error);
                             break;
                         }
                     }
                 }
             }
-            Err(error) => report("watching the coordinator", &error),
+            Err(error) => report("the watch of the coordinator", &error),
         }
         retry.pause().await;
     }
 }
 
-/// Stability timestamps of buckets that no catalog has shown yet.
+/// Stability timestamps of buckets that are not in a catalog yet.
 type EarlyEpochs = BTreeMap<BucketId, Vec<EpochMark>>;
 
 async fn apply(
@@ -71,14 +71,14 @@ async fn apply(
 }
 
 fn add_epochs(projector: &Projector, bucket: BucketId, marks: Vec<EpochMark>) {
-    // Another projector's buckets are none of ours.
+    // The bucket may belong to other projectors.
     let Some(bucket) = projector.find(bucket) else { return };
     for mark in marks {
         bucket.add_epoch(mark);
     }
 }
 
-/// Makes and removes buckets as a catalog says, then shows it to the streams.
+/// Creates and removes buckets as the catalog requires, then shows the catalog to the streams.
 async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<()> {
     let store = Arc::clone(&projector.streams.store);
     let known = projector.env.blocking(move || store.catalog_cas()).await?;
@@ -107,14 +107,16 @@ async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<
     Ok(())
 }
 
-/// What is kept of a bucket is what the catalog says.
+/// Applies the catalog's vbucket owners to a bucket.
 async fn keep(projector: &Projector, info: &BucketInfo) -> Result<()> {
     let Some(bucket) = projector.find(info.id) else { return Ok(()) };
     if bucket.homes() == info.homes {
         return Ok(());
     }
     let (homes, node) = (Arc::clone(&info.homes), projector.config.node.id);
-    projector.alone(bucket, move |writer, bucket| writer.keep(bucket, &homes, node)).await
+    projector
+        .exclusively(bucket, move |writer, bucket| writer.change_ownership(bucket, &homes, node))
+        .await
 }
 
 async fn store_catalog(
@@ -123,7 +125,7 @@ async fn store_catalog(
     made: Vec<BucketRecord>,
     removed: Vec<BucketId>,
 ) -> Result<()> {
-    // Readers of a removed bucket hear of it before its data goes.
+    // Readers of a removed bucket end before its data goes.
     for bucket in &removed {
         projector.remove(*bucket);
     }
@@ -132,28 +134,28 @@ async fn store_catalog(
     let (made, stored) = projector
         .env
         .blocking(move || {
-            let _agree = gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let _gate = gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             let stored = store.apply_catalog(cas, &made, &removed);
             (made, stored)
         })
         .await;
     stored?;
     for record in made {
-        tracing::info!(bucket = %record.info.name, "keeping a new bucket");
+        tracing::info!(bucket = %record.info.name, "a new bucket was created");
         let ends = vec![Default::default(); usize::from(record.info.vbuckets)];
         projector.add(Bucket::new(record, &ends, projector.config.head_bytes_max));
     }
     Ok(())
 }
 
-/// An embedded bucket begins with a branch of its own in each vbucket; a pushed one learns its branches
-/// from the producer.
+/// An embedded bucket begins with a new branch in each vbucket. A pushed bucket learns its branches from its
+/// producer.
 fn new_record(projector: &Projector, info: &BucketInfo) -> BucketRecord {
     let branches = (0..info.vbuckets).map(|_| match info.source {
         SourceKind::Embedded => vec![(Vbuuid(projector.env.random.next_u64().max(1)), 0)],
         SourceKind::Push => Vec::new(),
     });
-    let keeping = Keeping::default().with_homes(&info.homes, projector.config.node.id);
+    let ownership = Ownership::default().with_homes(&info.homes, projector.config.node.id);
     let (info, branches) = (info.clone(), branches.collect());
-    BucketRecord { info, branches, keeping, given_up: BTreeMap::new() }
+    BucketRecord { info, branches, ownership, given_up: BTreeMap::new() }
 }

@@ -1,13 +1,12 @@
-//! What a projector does with the coordinator: registers, says that it lives, follows catalog and
-//! stability timestamps, and says how far its buckets are (SYNC).
+//! The projector's side of the coordinator: registration, heartbeats, catalog, stability timestamps, and SYNC.
 //!
-//! Each is a loop that tries again for ever, a little later each time; while no coordinator answers,
-//! writes, reads and streams of known buckets go on.
+//! Each part is a loop that retries for ever with growing pauses. While no coordinator answers, writes, reads and
+//! streams of known buckets continue.
 //!
-//! **Catalogs never go back.** A lagging coordinator may show an older catalog than one that was taken
-//! over before, perhaps by this process's predecessor. The `cas` of the newest is kept with the documents,
-//! and older ones are ignored: so a bucket that is missing was dropped (not "not made yet"), and a
-//! stream never begins without an index that it carried before.
+//! **Catalogs never go back.** A lagging coordinator may show an older catalog than one that was applied before,
+//! perhaps by an earlier process. The `cas` of the newest catalog is stored with the documents, and older catalogs
+//! are ignored. So a missing bucket was dropped (not "not created yet"), and a stream never begins without an index
+//! that it carried before.
 
 mod catalog;
 mod registration;

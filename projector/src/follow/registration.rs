@@ -1,4 +1,4 @@
-//! Registers the projector, and says that it lives.
+//! Registers the projector and sends its heartbeats.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 use super::retry::{Retry, report};
 use crate::projector::Projector;
 
-/// Between two heartbeats.
+/// The interval of heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-/// Registers, then sends heartbeats; registers again where it has been forgotten. Runs until cancelled,
-/// at any await without harm.
+/// Registers, then sends heartbeats. Registers again if the coordinator does not know the node. Runs until cancelled;
+/// safe to cancel at any await.
 pub async fn stay_registered(projector: Arc<Projector>) {
     let node = projector.config.node.clone();
     let client = projector.env.random.next_u64();
@@ -54,7 +54,7 @@ pub async fn stay_registered(projector: Arc<Projector>) {
                 tokio::time::sleep(HEARTBEAT).await;
             }
             Err(error) => {
-                let doing = if registered { "heartbeat" } else { "registering" };
+                let doing = if registered { "a heartbeat" } else { "the registration" };
                 if error.code == ErrorCode::Unknown {
                     registered = false;
                 }

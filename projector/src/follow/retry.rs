@@ -1,10 +1,10 @@
-//! The pause between two tries.
+//! The growing pause between two attempts.
 
 use std::time::Duration;
 
 use proto::Error;
 
-/// Between two tries; doubled up to [`RETRY_MAX`].
+/// The first pause; doubled after each failure up to [`RETRY_MAX`].
 const RETRY_MIN: Duration = Duration::from_millis(50);
 
 const RETRY_MAX: Duration = Duration::from_secs(1);
@@ -24,8 +24,8 @@ impl Retry {
 
 pub(super) fn report(doing: &str, error: &Error) {
     if error.is_retry() {
-        tracing::debug!(%error, "{doing}; trying again");
+        tracing::debug!(%error, "{doing} failed; retrying");
     } else {
-        tracing::warn!(%error, "{doing}; trying again");
+        tracing::warn!(%error, "{doing} failed; retrying");
     }
 }

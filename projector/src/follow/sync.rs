@@ -1,4 +1,4 @@
-//! Says how far the buckets are (SYNC).
+//! Reports the durable positions of the buckets (SYNC).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use proto::rpc::api::SyncReport;
 use super::retry::{Retry, report};
 use crate::projector::Projector;
 
-/// All positions are reported this often even if nothing changed: a new leader of the coordinators
-/// knows none of them.
+/// All positions are reported this often even if nothing changed, because a new leading coordinator knows none of
+/// them.
 const SYNC_ALL: Duration = Duration::from_millis(500);
 
-/// Between two SYNCs: well under the tick of promotions.
+/// The pause between two SYNCs: well under the tick of promotions.
 const SYNC_PAUSE: Duration = Duration::from_millis(2);
 
-/// Sends SYNC for each bucket that has moved, and for all of them now and then. Runs until cancelled, at
-/// any await without harm.
+/// Sends SYNC for each bucket that has changed, and regularly for all. Runs until cancelled; safe to cancel at any
+/// await.
 pub async fn sync_positions(projector: Arc<Projector>) {
     let mut retry = Retry::new();
     let mut all_at = tokio::time::Instant::now();
@@ -26,13 +26,13 @@ pub async fn sync_positions(projector: Arc<Projector>) {
     loop {
         tokio::select! {
             biased;
-            () = projector.moved.wait() => {}
+            () = projector.changed_buckets.wait() => {}
             () = tokio::time::sleep_until(all_at) => {
                 all_at = tokio::time::Instant::now() + SYNC_ALL;
                 due.extend(projector.bucket_ids());
             }
         }
-        due.append(&mut projector.moved.take());
+        due.append(&mut projector.changed_buckets.take());
         let buckets: Vec<_> = due
             .iter()
             .filter_map(|id| projector.find(*id))
@@ -54,7 +54,7 @@ pub async fn sync_positions(projector: Arc<Projector>) {
             Err(error) => {
                 report("SYNC", &error);
                 retry.pause().await;
-                // What could not be said is said again without waiting for a change.
+                // A failed report is repeated without waiting for a change.
                 all_at = tokio::time::Instant::now();
             }
         }

@@ -1,11 +1,11 @@
-//! What the writer does with a vbucket that is handed over to this projector.
+//! The writer's part in receiving a vbucket from another projector.
 //!
-//! Mutations follow on what is here. Where the home's log was purged the documents come first, or rather
-//! meanwhile: they are read at the home a piece at a time, each as of its own moment, and the log is copied from the
-//! purge point on beside them. A document that was read at some moment lacks no mutation before it; and as those
-//! behind come by the log, in their order, all documents are right as soon as the log has come to where the vbucket
-//! ended when the last of them was read. Only then the vbucket gets its branches, in the batch with which that is
-//! so; until then it is here in part ([`is_part`]), and a process that finds it like that begins anew.
+//! Mutations are appended to what is here. If the owner's log was purged, the documents are needed too. They are read
+//! from the owner piece by piece, each piece as of its own moment, while the log is copied from the purge point on. A
+//! document includes all mutations before the moment at which it was read, and the log brings all later ones in
+//! order. So all documents are right once the log has reached the end that the vbucket had when the last document was
+//! read. The batch that reaches it gives the vbucket its branches. Until then the vbucket is partial
+//! ([`is_partial`]), and a process that finds it partial starts again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,71 +17,71 @@ use proto::{Error, Result};
 
 use crate::source::bucket::Bucket;
 use crate::source::mutation::Mutation;
-use crate::source::record::is_part;
+use crate::source::record::is_partial;
 use crate::source::store::document_store::{Batch, BucketChanges, StoredDocument};
 use crate::source::writer::Writer;
 
 /// A piece of a vbucket's log.
 pub struct LogPiece {
-    /// They follow on what is here.
+    /// Mutations that follow the vbucket's end here.
     pub mutations: Vec<Mutation>,
-    /// Those of the vbucket that begin at or before the last of them; none where the vbucket is here in part with it.
+    /// The branches that begin at or before the last mutation; empty while the vbucket stays partial.
     pub branches: Branches,
     /// Branches that were begun and of which nothing is left.
     pub given_up: Branches,
 }
 
 impl Writer {
-    /// A vbucket of whose log the home has purged all up to a seqno: its documents follow.
+    /// Begins a vbucket whose log the owner has purged up to a seqno. Its documents follow.
     pub fn begin_documents(
         &self,
         bucket: &Bucket,
         handing: &HandOver,
         purged: Seqno,
     ) -> Result<()> {
-        let _agree = self.agree();
-        check_comes(bucket, handing)?;
+        let _gate = self.lock_gate();
+        check_joining(bucket, handing)?;
         let vbucket = handing.vbucket;
         let mut branches = bucket.branches();
         branches[usize::from(vbucket.0)].clear();
-        let record = bucket.record_with(branches.clone(), (*bucket.keeping()).clone());
+        let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
         self.store.begin_purged(&record, vbucket, purged)?;
-        bucket.copied(branches, (vbucket, purged));
+        bucket.set_copied(branches, (vbucket, purged));
         Ok(())
     }
 
-    /// Some of its documents, as they were at the home at one moment.
+    /// Stores documents as they were at the owner at one moment.
     pub fn copy_documents(
         &self,
         bucket: &Bucket,
         handing: &HandOver,
         documents: &[StoredDocument],
     ) -> Result<()> {
-        let _agree = self.agree();
-        check_comes(bucket, handing)?;
+        let _gate = self.lock_gate();
+        check_joining(bucket, handing)?;
         let end = bucket.durable().get(handing.vbucket).seqno;
-        if !is_part(&bucket.branches()[usize::from(handing.vbucket.0)], end) {
-            return Err(Error::internal("documents of a vbucket that is here as a whole"));
+        if !is_partial(&bucket.branches()[usize::from(handing.vbucket.0)], end) {
+            return Err(Error::internal("documents of a vbucket that is not partial"));
         }
         self.store.put_documents(bucket.info.id, documents)
     }
 
-    /// A piece of its log.
+    /// Stores a piece of the log.
     pub fn copy(&self, bucket: &Bucket, handing: &HandOver, piece: LogPiece) -> Result<()> {
-        let _agree = self.agree();
-        check_comes(bucket, handing)?;
+        let _gate = self.lock_gate();
+        check_joining(bucket, handing)?;
         let vbucket = handing.vbucket;
         let LogPiece { mutations, branches: of_vbucket, given_up } = piece;
         let end = bucket.durable().get(vbucket).seqno;
         let follows = |(m, seqno): (&Mutation, u64)| m.seqno.0 == seqno && m.vbucket == vbucket;
         if !mutations.iter().zip(end.0 + 1..).all(follows) {
             let what =
-                format!("what was handed over of vbucket {vbucket} does not follow seqno {end}");
+                format!("the received mutations of vbucket {vbucket} do not follow seqno {end}");
             return Err(Error::internal(what));
         }
         let mut branches = bucket.branches();
         branches[usize::from(vbucket.0)] = of_vbucket;
-        let mut record = bucket.record_with(branches.clone(), (*bucket.keeping()).clone());
+        let mut record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
         record.given_up.insert(vbucket, given_up);
         let given_up = record.given_up.clone();
         let mutations: Vec<_> = mutations.into_iter().map(Arc::new).collect();
@@ -90,18 +90,20 @@ impl Writer {
         let changes = BucketChanges { mutations, last, record: Some(record) };
         let batch = Batch { buckets: BTreeMap::from([(bucket.info.id, changes)]) };
         self.store.commit(&batch).inspect_err(|_| self.failed.notify_one())?;
-        bucket.give_up(given_up);
-        bucket.copied(branches, (vbucket, end));
+        bucket.set_given_up(given_up);
+        bucket.set_copied(branches, (vbucket, end));
         Ok(())
     }
 }
 
-/// Is this hand-over still under way?
-fn check_comes(bucket: &Bucket, handing: &HandOver) -> Result<()> {
+/// Checks that the hand-over is still in progress.
+fn check_joining(bucket: &Bucket, handing: &HandOver) -> Result<()> {
     let vbucket = handing.vbucket;
     let is_pending = bucket.homes().handing_of(vbucket) == Some(handing);
-    if bucket.is_removed() || !is_pending || bucket.keeping().kept.contains(vbucket) {
-        return Err(Error::unavailable(format!("vbucket {vbucket} is not on its way here")));
+    if bucket.is_removed() || !is_pending || bucket.ownership().owned.contains(vbucket) {
+        return Err(Error::unavailable(format!(
+            "vbucket {vbucket} is not being handed over to this projector"
+        )));
     }
     Ok(())
 }

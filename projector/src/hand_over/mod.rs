@@ -1,21 +1,21 @@
-//! The two ends of a vbucket's hand-over ([`proto::model::homes`] has its steps), and what is left behind.
+//! Hand-overs of vbuckets between projectors ([`proto::model::homes`] has the steps), and the removal of what stays
+//! behind.
 //!
-//! The target pulls: pieces of the log until little is missing, then the last piece, with which the home releases the
-//! vbucket. When all is durable here it asks the coordinator to be the home. Every step may be repeated, by this
-//! process or by the one after it: what is here already says where to go on.
+//! The target pulls pieces of the log until little is missing. With the last piece the owner releases the vbucket.
+//! When all of it is durable at the target, the target asks the coordinator to become the owner. Every step may be
+//! repeated, by this process or by the next one, because the stored data shows where to continue.
 //!
-//! Where the home has purged the beginning of the log, the target takes over the purge point, the documents, and the
-//! log behind the point ([`crate::source`] says what keeps a part of that from being taken for the whole). A process
-//! that ends before the documents are complete, and a loss or a purge that overtakes them, has the next one
-//! begin anew.
+//! If the owner has purged the beginning of the log, the target copies the purge point, the documents, and the log
+//! behind the point ([`crate::source`] explains why a partial copy is never taken for a complete one). If the process
+//! ends before the documents are complete, or a loss or a purge overtakes them, the copy starts again.
 
 mod copying;
-mod home;
+mod owner;
 mod ownership;
 mod remove;
 mod removing;
 mod target;
 
-pub use home::give;
+pub use owner::serve;
 pub use remove::remove_gone;
-pub use target::take_all;
+pub use target::take_over_all;

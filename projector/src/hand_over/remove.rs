@@ -1,4 +1,4 @@
-//! Removes what is here of vbuckets, a small batch at a time ([`crate::source`] says how a part is known).
+//! The task that removes vbuckets in small batches ([`crate::source`] explains how a partial vbucket is recognized).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 use proto::Result;
 use proto::model::ids::VbucketId;
 
-use super::removing::{Removal, is_coming};
+use super::removing::{Removal, is_joining};
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;
 use crate::source::writer::Writer;
 
-/// Between two tries.
+/// The pause after a failure.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Removes what has gone elsewhere, and copies that were given up, whenever the catalog tells of some. Runs until
-/// cancelled, at any await without harm: what is left is removed by the next process.
+/// Removes vbuckets that moved away and abandoned copies after each change of the catalog. Runs until cancelled; safe
+/// to cancel at any await, because the next process removes the rest.
 pub async fn remove_gone(projector: Arc<Projector>) {
     let mut catalogs = projector.catalog.subscribe();
     while catalogs.changed().await.is_ok() {
         while let Err(error) = remove_all_gone(&projector).await {
-            tracing::debug!(%error, "removing vbuckets that have gone; trying again");
+            tracing::debug!(%error, "removing vbuckets failed; retrying");
             tokio::time::sleep(RETRY).await;
         }
     }
@@ -33,8 +33,8 @@ async fn remove_all_gone(projector: &Projector) -> Result<()> {
         for vbucket in (0..bucket.info.vbuckets).map(VbucketId) {
             let homes = bucket.homes();
             let is_elsewhere = homes.home(vbucket).is_some_and(|home| home != me);
-            if is_elsewhere && !is_coming(&homes, vbucket, me) {
-                let removal = Removal { vbucket, projector: me, comes: false };
+            if is_elsewhere && !is_joining(&homes, vbucket, me) {
+                let removal = Removal { vbucket, projector: me, for_new_copy: false };
                 remove(projector, &bucket, removal).await?;
             }
         }
@@ -42,17 +42,17 @@ async fn remove_all_gone(projector: &Projector) -> Result<()> {
     Ok(())
 }
 
-/// Removes what is here of a vbucket, if anything. Cancelled: it is here in part, and the rest goes later.
+/// Removes the stored data of a vbucket. Cancelling leaves it partial, and the rest is removed later.
 pub(super) async fn remove(
     projector: &Projector,
     bucket: &Arc<Bucket>,
     removal: Removal,
 ) -> Result<()> {
-    if !bucket.has_some(removal.vbucket) {
+    if !bucket.has_data(removal.vbucket) {
         return Ok(());
     }
     let at = || Arc::clone(bucket);
-    if !projector.alone(at(), move |writer, b| writer.begin_removal(b, removal)).await? {
+    if !projector.exclusively(at(), move |writer, b| writer.begin_removal(b, removal)).await? {
         return Ok(());
     }
     let mut next: Option<String> = None;
@@ -61,11 +61,11 @@ pub(super) async fn remove(
         let some = move |writer: &Writer, b: &Bucket| {
             writer.remove_documents(b, removal, behind.as_deref())
         };
-        next = projector.alone(at(), some).await?;
+        next = projector.exclusively(at(), some).await?;
         if next.is_none() {
             break;
         }
     }
-    while !projector.alone(at(), move |writer, b| writer.remove_log(b, removal)).await? {}
+    while !projector.exclusively(at(), move |writer, b| writer.remove_log(b, removal)).await? {}
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The target's end: takes over what the catalog says is on its way here.
+//! The target's side of a hand-over: it takes over the vbuckets that the catalog sends here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,108 +25,114 @@ use crate::source::bucket::Bucket;
 use crate::source::writer::Writer;
 use crate::source::{Mutation, StoredDocument};
 
-/// Mutations that may be missing when the home is asked to release the vbucket: what takes milliseconds.
+/// The owner is asked to release a vbucket when at most this many mutations are missing: a few milliseconds of work.
 const LAST_PIECE_MUTATIONS: u64 = 1_000;
-/// Between two tries.
+/// The pause after a failure.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// How far a hand-over has come, as far as this process knows.
+/// The progress of a hand-over, as far as this process knows.
 #[derive(Default)]
-struct Progress {
-    /// Its documents are being copied.
-    documents: Option<Documents>,
-    /// All is here, and the home takes nothing more.
+struct TransferProgress {
+    /// Present while the documents are copied.
+    documents: Option<DocumentCopy>,
+    /// True if everything is stored here and the owner accepts no more mutations.
     is_whole: bool,
 }
 
-/// A vbucket that comes by its documents, and is here in part.
+/// A partial vbucket whose documents are being copied.
 #[derive(Default)]
-struct Documents {
-    /// Where the log has come to, when there is one.
+struct DocumentCopy {
+    /// The end of the copied log; `None` before the purge point is known.
     after: Option<Position>,
-    /// All of them are here that were at the home; else they go on behind an id, or begin.
+    /// True if all documents were read. Otherwise the copy continues after `behind`.
     are_read: bool,
     behind: Option<String>,
-    /// Where the vbucket ended when some were read last.
+    /// The end of the vbucket when documents were last read.
     seen: Position,
 }
 
-/// Takes one vbucket over after another. Runs until cancelled, at any await without harm.
-pub async fn take_all(projector: Arc<Projector>) {
+/// Takes over one vbucket after another. Runs until cancelled; safe to cancel at any await.
+pub async fn take_over_all(projector: Arc<Projector>) {
     let mut catalogs = projector.catalog.subscribe();
     let client = projector.env.random.next_u64();
     let (mut sequence, mut failures) = (0, 0);
-    let mut progress: BTreeMap<u64, Progress> = BTreeMap::new();
+    let mut progress: BTreeMap<u64, TransferProgress> = BTreeMap::new();
     loop {
-        let mut coming = coming(&projector);
-        progress.retain(|number, _| coming.iter().any(|coming| coming.handing.number == *number));
-        // One that cannot be carried out does not hold up the others.
-        let Some(next) = usize::checked_rem(failures, coming.len()) else {
+        let mut incoming = incoming_transfers(&projector);
+        progress
+            .retain(|number, _| incoming.iter().any(|incoming| incoming.handing.number == *number));
+        // A hand-over that fails does not block the others.
+        let Some(next) = usize::checked_rem(failures, incoming.len()) else {
             if catalogs.changed().await.is_err() {
                 return;
             }
             continue;
         };
-        let Coming { bucket, handing, home } = coming.swap_remove(next);
+        let IncomingTransfer { bucket, handing, home } = incoming.swap_remove(next);
         sequence += 1;
         let request = RequestId { client, sequence };
         let known = progress.entry(handing.number).or_default();
-        match take(&projector, (bucket, handing, &home), known, request).await {
+        match take_over(&projector, (bucket, handing, &home), known, request).await {
             Ok(()) => {
                 tracing::info!(%bucket, vbucket = %handing.vbucket, from = %home.id, "a vbucket was handed over");
-                wait_settled(&projector, bucket, handing).await;
+                wait_for_catalog(&projector, bucket, handing).await;
             }
             Err(error) => {
                 failures += 1;
-                tracing::debug!(%bucket, vbucket = %handing.vbucket, %error, "a hand-over; trying again");
+                tracing::debug!(%bucket, vbucket = %handing.vbucket, %error, "a hand-over failed; retrying");
                 tokio::time::sleep(RETRY).await;
             }
         }
     }
 }
 
-/// Waits a little until the catalog that is known here has heard of the end of a hand-over.
-async fn wait_settled(projector: &Projector, bucket: BucketId, handing: HandOver) {
+/// Waits a little until the catalog shows the end of a hand-over.
+async fn wait_for_catalog(projector: &Projector, bucket: BucketId, handing: HandOver) {
     let look = |catalog: Option<&proto::model::catalog::Catalog>| {
         let homes = catalog.and_then(|catalog| catalog.buckets.get(&bucket)).map(|b| &b.homes);
         let pending = homes.is_some_and(|h| h.handing_of(handing.vbucket) == Some(&handing));
         (!pending).then_some(())
     };
-    let late = projector.wait_for(look, || Error::unavailable("the catalog is late")).await;
-    late.err().inspect(|error| tracing::debug!(%error, "a hand-over"));
+    let late = projector
+        .wait_for(look, || {
+            Error::unavailable("the catalog does not show the end of the hand-over yet")
+        })
+        .await;
+    late.err().inspect(|error| tracing::debug!(%error, "a hand-over has ended"));
 }
 
-/// A hand-over to this projector, and where it comes from.
-struct Coming {
+/// A hand-over to this projector, and its owner.
+struct IncomingTransfer {
     bucket: BucketId,
     handing: HandOver,
     home: Arc<NodeInfo>,
 }
 
-fn coming(projector: &Projector) -> Vec<Coming> {
+fn incoming_transfers(projector: &Projector) -> Vec<IncomingTransfer> {
     let Some(catalog) = projector.catalog.borrow().clone() else { return Vec::new() };
     let me = projector.config.node.id;
-    let mut coming = Vec::new();
+    let mut incoming = Vec::new();
     for bucket in catalog.buckets.values() {
         for handing in bucket.homes.handing().iter().filter(|handing| handing.to == me) {
             let home = bucket.homes.home(handing.vbucket).and_then(|id| catalog.nodes.get(&id));
-            let of = |home| Coming { bucket: bucket.id, handing: *handing, home };
-            coming.extend(home.cloned().map(of));
+            let of = |home| IncomingTransfer { bucket: bucket.id, handing: *handing, home };
+            incoming.extend(home.cloned().map(of));
         }
     }
-    coming
+    incoming
 }
 
-async fn take(
+async fn take_over(
     projector: &Projector,
     (id, handing, home): (BucketId, HandOver, &NodeInfo),
-    progress: &mut Progress,
+    progress: &mut TransferProgress,
     request: RequestId,
 ) -> Result<()> {
     let bucket = projector.bucket(id).await?;
     let source = projector.directory.projector(home);
     let mut target = Target { projector, bucket, handing, source };
-    // What is whole stays: the request to be the home may be on its way, whatever becomes of the old one.
+    // A complete copy stays, whatever becomes of the old owner, because the request to become the owner may be in
+    // flight.
     if !progress.is_whole {
         target.copy_all(progress).await?;
         progress.is_whole = true;
@@ -139,7 +145,7 @@ async fn take(
     }
 }
 
-/// What copies one vbucket.
+/// The copy of one vbucket.
 struct Target<'p> {
     projector: &'p Projector,
     bucket: Arc<Bucket>,
@@ -148,9 +154,9 @@ struct Target<'p> {
 }
 
 impl Target<'_> {
-    /// Copies pieces until the home has released the vbucket and all of it is here.
-    async fn copy_all(&mut self, progress: &mut Progress) -> Result<()> {
-        if progress.documents.is_none() && self.bucket.has_part(self.handing.vbucket) {
+    /// Copies pieces until the owner has released the vbucket and all of it is stored here.
+    async fn copy_all(&mut self, progress: &mut TransferProgress) -> Result<()> {
+        if progress.documents.is_none() && self.bucket.is_partial(self.handing.vbucket) {
             self.begin_anew().await?;
         }
         let mut release = false;
@@ -162,31 +168,31 @@ impl Target<'_> {
             }
         };
         if matches!(error.code, ErrorCode::OutOfOrder | ErrorCode::HistoryPurged) {
-            tracing::debug!(vbucket = %self.handing.vbucket, %error, "what is here of it goes");
+            tracing::debug!(vbucket = %self.handing.vbucket, %error, "a partial copy of a vbucket is dropped");
             progress.documents = None;
             self.begin_anew().await?;
             let is_purged = error.code == ErrorCode::HistoryPurged;
-            progress.documents = is_purged.then(Documents::default);
+            progress.documents = is_purged.then(DocumentCopy::default);
         }
-        // One that is overtaken again and again must not keep the others waiting.
+        // A hand-over that is overtaken again and again must not block the others.
         Err(error)
     }
 
     async fn begin_anew(&self) -> Result<()> {
         let (vbucket, projector) = (self.handing.vbucket, self.projector.config.node.id);
-        let removal = Removal { vbucket, projector, comes: true };
+        let removal = Removal { vbucket, projector, for_new_copy: true };
         remove(self.projector, &self.bucket, removal).await
     }
 
-    /// The next piece, or two; true when all is here.
-    async fn copy_some(&self, progress: &mut Progress, release: &mut bool) -> Result<bool> {
+    /// Copies the next one or two pieces. Returns true when everything is stored here.
+    async fn copy_some(&self, progress: &mut TransferProgress, release: &mut bool) -> Result<bool> {
         if let Some(documents) = &mut progress.documents {
             if !documents.are_read {
                 self.copy_documents(documents).await?;
             }
             let is_whole = match documents.after {
                 Some(after) => self.copy_beside(documents, after).await?,
-                // Nothing is purged any more.
+                // The log has no purge point any more.
                 None => true,
             };
             if is_whole {
@@ -201,7 +207,7 @@ impl Target<'_> {
         let is_last = (piece.released || plant::is(Plant::NotReleased)) && left == 0;
         self.copy(piece, after.seqno, true).await?;
         if reached == after.seqno && left > 0 {
-            return Err(Error::unavailable("the home has no more of the log than that"));
+            return Err(Error::unavailable("the owner has no more of the log yet"));
         }
         *release |= left <= LAST_PIECE_MUTATIONS && !plant::is(Plant::NotReleased);
         Ok(is_last)
@@ -219,62 +225,62 @@ impl Target<'_> {
         self.source.hand_over(request).await
     }
 
-    /// The next documents; the first come with the purge point.
-    async fn copy_documents(&self, known: &mut Documents) -> Result<()> {
+    /// Copies the next documents. The first piece also has the purge point.
+    async fn copy_documents(&self, known: &mut DocumentCopy) -> Result<()> {
         let place = (known.after.unwrap_or_default(), known.seen);
         let piece = self.ask(place, Some(known.behind.clone()), false).await?;
         let handing = self.handing;
         let Some(HandOverDocuments { documents, next, purged }) = piece.documents else {
-            return Err(Error::internal("the home gave no documents"));
+            return Err(Error::internal("the owner sent no documents"));
         };
         if known.after.is_none() {
             if purged.0 == 0 {
                 return Ok(());
             }
-            self.alone(move |writer, b| writer.begin_documents(b, &handing, purged)).await?;
+            self.exclusively(move |writer, b| writer.begin_documents(b, &handing, purged)).await?;
             known.after =
                 Some(Position { vbuuid: branch_of(&piece.branches, purged), seqno: purged });
         }
         let stored =
             |HandedDocument { id, seqno, document }| StoredDocument { id, seqno, document };
         let documents: Vec<_> = documents.into_iter().map(stored).collect();
-        self.alone(move |writer, b| writer.copy_documents(b, &handing, &documents)).await?;
+        self.exclusively(move |writer, b| writer.copy_documents(b, &handing, &documents)).await?;
         (known.are_read, known.behind, known.seen) = (next.is_none(), next, piece.end);
         Ok(())
     }
 
-    /// A piece of the log, beside the documents; true when the vbucket is here as a whole, up to some place.
-    async fn copy_beside(&self, known: &mut Documents, after: Position) -> Result<bool> {
+    /// Copies a piece of the log beside the documents. Returns true once the vbucket is complete up to some position.
+    async fn copy_beside(&self, known: &mut DocumentCopy, after: Position) -> Result<bool> {
         let piece = self.ask((after, known.seen), None, false).await?;
         let reached = piece.mutations.last().map_or(after, |last| last.position);
         let is_whole = known.are_read && reached.seqno >= known.seen.seqno;
         if !is_whole && known.are_read && reached == after {
-            return Err(Error::unavailable("the home has no more of the log than that"));
+            return Err(Error::unavailable("the owner has no more of the log yet"));
         }
         self.copy(piece, after.seqno, is_whole).await?;
         known.after = Some(reached);
         Ok(is_whole)
     }
 
-    /// Writes a piece of the log behind a place.
+    /// Stores a piece of the log after a position.
     async fn copy(&self, piece: HandOverPiece, after: Seqno, is_whole: bool) -> Result<()> {
         let of =
             |PushMutation { vbucket, position: Position { seqno, .. }, id, kind, document }| {
                 Mutation::new((vbucket, seqno), Arc::from(id), kind, document)
             };
         let mutations: Vec<_> = piece.mutations.into_iter().map(of).collect();
-        // The branches that begin beyond the copy's end come again with the next piece.
+        // Branches that begin after the end of this piece come again with the next one.
         let end = mutations.last().map_or(after, |mutation| mutation.seqno);
         let (mut branches, given_up) = (piece.branches, piece.given_up);
         branches.retain(|(_, began)| is_whole && Seqno(*began) <= end);
         let (piece, handing) = (LogPiece { mutations, branches, given_up }, self.handing);
-        self.alone(move |writer, b| writer.copy(b, &handing, piece)).await
+        self.exclusively(move |writer, b| writer.copy(b, &handing, piece)).await
     }
 
-    async fn alone<T: Send + 'static>(
+    async fn exclusively<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Writer, &Bucket) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        self.projector.alone(Arc::clone(&self.bucket), work).await
+        self.projector.exclusively(Arc::clone(&self.bucket), work).await
     }
 }

@@ -1,12 +1,13 @@
-//! What a document is in one index: its entries, or none.
+//! The entries of a document in one index.
 //!
-//! A document has no entry where the index's `WHERE` is not true of it, where the leading key part is
-//! MISSING (unless the index says INCLUDE MISSING), where the array key meets anything but an array with
-//! elements, and where a key, the included values, or all entries together are over their limit: that
-//! last case is reported by name and counted, never truncated.
+//! A document has no entry if the index's `WHERE` is not true for it, if the leading key part is MISSING (unless the
+//! index is declared INCLUDE MISSING), if the value of the array key is not a non-empty array, or if a key, the
+//! included values, or all entries together exceed their limit. Only the last case is logged and counted. Nothing is
+//! ever truncated.
 //!
-//! An array key repeats the other parts and what is included for each element, so a document may be many
-//! times as long in an index as it is itself. What it comes to is known, and refused, before it is made.
+//! An array key repeats the other parts and the included values for each element, so the entries of a document may be
+//! many times as long as the document. The total is computed, and refused if it is too long, before the entries are
+//! built.
 
 use std::collections::BTreeSet;
 
@@ -16,16 +17,16 @@ use proto::value::Value;
 use proto::value::key::{KEY_BYTES_MAX, encode_part};
 use proto::{Error, ErrorCode, Result};
 
-/// The most bytes that the included values of an entry may take together: as much as sixteen keys, so
-/// that a batch of rows stays a small multiple of the rows' number.
+/// The size limit of the included values of one entry. It equals sixteen keys, so that a batch of rows stays a small
+/// multiple of the number of rows.
 pub const INCLUDE_BYTES_MAX: usize = 16 * KEY_BYTES_MAX;
 
-/// The most entries that a document may have in one index: each is a version of its own on the indexer,
-/// with the id, so that the longest ids come to 4 MiB.
+/// The limit of entries of a document in one index. Each is a version on the indexer and repeats the id, so the
+/// longest ids come to 4 MiB.
 pub const ENTRIES_MAX: usize = 16_384;
 
-/// The most bytes that the entries of a document in one index may take together: as much as the longest
-/// document, so that a document in dozens of indexes still passes in a message.
+/// The size limit of all entries of a document in one index. It equals the longest document, so that a document in
+/// dozens of indexes still fits in a message.
 pub const ENTRIES_BYTES_MAX: usize = 1 << 20;
 
 /// The entries of a document in one index.
@@ -33,11 +34,11 @@ pub const ENTRIES_BYTES_MAX: usize = 1 << 20;
 pub struct DocumentKeys {
     /// The encoded key parts of each entry, without the id.
     pub keys: Vec<Vec<u8>>,
-    /// The encoded included values, the same for each.
+    /// The encoded included values, the same for each entry.
     pub include: Vec<u8>,
 }
 
-/// The entries that a document has in an index; `OverLimit` where they are too long.
+/// Returns the entries of a document in an index; `OverLimit` if they are too long.
 pub fn document_keys(spec: &IndexSpec, id: &str, doc: &Value) -> Result<DocumentKeys> {
     let scope = DocumentScope { id, doc };
     if spec.predicate.as_ref().is_some_and(|predicate| truth(predicate, &scope) != Some(true)) {
@@ -52,7 +53,7 @@ pub fn document_keys(spec: &IndexSpec, id: &str, doc: &Value) -> Result<Document
     Ok(DocumentKeys { keys: parts.keys(), include })
 }
 
-/// The encoded key parts of a document before they are put together.
+/// The encoded key parts of a document before they are combined.
 struct KeyParts {
     before: Vec<u8>,
     /// The distinct elements of the array part.
@@ -61,7 +62,7 @@ struct KeyParts {
 }
 
 impl KeyParts {
-    /// Are the entries within limits?
+    /// Checks the limits of the entries.
     fn check(&self, include_bytes: usize) -> Result<()> {
         let around = self.before.len() + self.after.len();
         let (count, longest, sum) = match &self.elements {
@@ -72,16 +73,16 @@ impl KeyParts {
             }
         };
         check_length("a key", around + longest, KEY_BYTES_MAX)?;
-        check_length("what is included", include_bytes, INCLUDE_BYTES_MAX)?;
+        check_length("the set of included values", include_bytes, INCLUDE_BYTES_MAX)?;
         if count > ENTRIES_MAX {
-            let message = format!("it has {count} entries, the limit is {ENTRIES_MAX}");
+            let message = format!("the document has {count} entries, the limit is {ENTRIES_MAX}");
             return Err(Error::new(ErrorCode::OverLimit, message));
         }
         let bytes = sum + count * (around + include_bytes);
-        check_length(&format!("all of its {count} entries"), bytes, ENTRIES_BYTES_MAX)
+        check_length(&format!("the set of its {count} entries"), bytes, ENTRIES_BYTES_MAX)
     }
 
-    /// One key for each distinct element of the array part, or one if there is none.
+    /// Returns one key per distinct element of the array part, or one key without an array part.
     fn keys(self) -> Vec<Vec<u8>> {
         let Self { before, elements, after } = self;
         match elements {
@@ -103,7 +104,7 @@ fn check_length(what: &str, bytes: usize, limit: usize) -> Result<()> {
     ))
 }
 
-/// The key parts of a document; None where it is left out.
+/// Encodes the key parts of a document; `None` if the document has no entry.
 fn encode_parts(spec: &IndexSpec, scope: &DocumentScope<'_>) -> Option<KeyParts> {
     let array_part = spec.array_part();
     let (mut before, mut elements, mut after) = (Vec::new(), None, Vec::new());

@@ -1,4 +1,4 @@
-//! Which entries a document has.
+//! The entries of a document.
 
 use proto::expr::{ColumnType, CompareOp, Expr};
 use proto::model::index::{IncludedColumn, KeyPart};
@@ -26,7 +26,7 @@ fn spec(keys: Vec<(Expr, bool)>) -> IndexSpec {
     }
 }
 
-/// The entries of a document, decoded.
+/// The decoded entries of a document.
 fn entries(spec: &IndexSpec, doc: &str) -> Vec<Vec<Value>> {
     let doc = Value::parse_json(doc.as_bytes()).expect("a document");
     let keys = document_keys(spec, "id", &doc).expect("within limits").keys;
@@ -47,7 +47,7 @@ fn an_array_key_has_one_entry_for_each_distinct_element() {
     ]);
     let found = entries(&spec, r#"{"a":1,"tags":["x",2,"x",2.0,null],"z":3}"#);
     let expect = |element| vec![Value::int(1), element, Value::int(3)];
-    // Encoded order: the array part is descending.
+    // In encoded order, because the array part is descending.
     assert_eq!(found, [expect(Value::from("x")), expect(Value::int(2)), expect(Value::Null)]);
     for none in [r#"{"a":1,"tags":[]}"#, r#"{"a":1,"tags":"x"}"#, r#"{"a":1}"#] {
         assert!(entries(&spec, none).is_empty(), "{none}");
@@ -55,7 +55,7 @@ fn an_array_key_has_one_entry_for_each_distinct_element() {
 }
 
 #[test]
-fn a_missing_leading_key_and_a_predicate_that_is_not_true_leave_a_document_out() {
+fn a_missing_leading_key_or_an_untrue_predicate_means_no_entry() {
     let mut spec = spec(vec![(path("a"), false), (path("b"), false)]);
     assert!(entries(&spec, r#"{"b":1}"#).is_empty());
     assert_eq!(entries(&spec, r#"{"a":null}"#), [[Value::Null, Value::Missing]]);

@@ -1,4 +1,4 @@
-//! Key-versions of documents for one node.
+//! Builds the key-versions of documents for one node.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,24 +16,24 @@ use proto::value::key::encode_part;
 use super::document_keys::{DocumentKeys, document_keys};
 use crate::source::{Mutation, parse_stored};
 
-/// Makes key-versions of documents for one node.
+/// Builds the key-versions of documents for one node.
 pub struct KeyMaker<'r> {
-    /// Who gets them.
+    /// The receiving node.
     pub node: NodeId,
-    /// Says which slices they go to.
+    /// Decides which slices an entry belongs to.
     pub router: &'r dyn MutationRouter,
-    /// Counts documents that were left out because they are over a limit.
-    pub left_out: &'r AtomicU64,
+    /// Counts documents that were skipped because they exceed a limit.
+    pub skipped_documents: &'r AtomicU64,
 }
 
-/// The state of a document in one index, and the slice that it goes to; no slice where it has none.
-struct State {
+/// The entries of a document in one index, and their slice. A document without entries has no slice.
+struct DocumentState {
     slice: SliceNo,
     keys: DocumentKeys,
 }
 
 impl KeyMaker<'_> {
-    /// Appends what a mutation means for the node, if it concerns it.
+    /// Appends the key-versions of a mutation if it concerns the node.
     pub fn mutation(
         &self,
         indexes: &[std::sync::Arc<IndexInfo>],
@@ -62,7 +62,7 @@ impl KeyMaker<'_> {
         Ok(())
     }
 
-    /// Appends the entries of a document of a snapshot, if it has any on the node.
+    /// Appends the entries of a snapshot's document if it has any on the node.
     pub fn document(
         &self,
         index: &IndexInfo,
@@ -87,15 +87,15 @@ impl KeyMaker<'_> {
         Ok(())
     }
 
-    /// None where the node has nothing to do with the document. The document is only asked for where
-    /// it is needed, since most mutations concern other nodes; None stands for a deletion.
+    /// Returns the entries of a document; `None` if the document does not concern the node. `doc` is called only if
+    /// needed, because most mutations concern other nodes. It returns `None` for a deletion.
     fn state<'d>(
         &self,
         index: &IndexInfo,
         id: &str,
         doc: impl FnOnce() -> Result<Option<&'d Value>>,
-    ) -> Result<Option<State>> {
-        let nothing = || State { slice: SliceNo(0), keys: DocumentKeys::default() };
+    ) -> Result<Option<DocumentState>> {
+        let nothing = || DocumentState { slice: SliceNo(0), keys: DocumentKeys::default() };
         match &index.spec.partition {
             PartitionBy::DocumentId => {
                 match self.router.route(self.node, index, Some(PartitionKey::Id(id))) {
@@ -103,7 +103,7 @@ impl KeyMaker<'_> {
                     Route::EmptyState => Ok(Some(nothing())),
                     Route::Owner(slice) => {
                         let keys = doc()?.map(|doc| self.keys(index, id, doc));
-                        Ok(Some(State { slice, keys: keys.unwrap_or_default() }))
+                        Ok(Some(DocumentState { slice, keys: keys.unwrap_or_default() }))
                     }
                 }
             }
@@ -119,34 +119,34 @@ impl KeyMaker<'_> {
                 match self.router.route(self.node, index, Some(PartitionKey::Encoded(&partition))) {
                     Route::Elsewhere => Ok(None),
                     Route::EmptyState => Ok(Some(nothing())),
-                    Route::Owner(slice) => Ok(Some(State { slice, keys })),
+                    Route::Owner(slice) => Ok(Some(DocumentState { slice, keys })),
                 }
             }
         }
     }
 
-    /// Must the node hear of a document that has no entry in an index partitioned by expressions?
+    /// True if the node must also receive documents without entries, in an index that is partitioned by expressions.
     fn without_entries(&self, index: &IndexInfo) -> bool {
         self.router.route(self.node, index, None) != Route::Elsewhere
     }
 
     fn keys(&self, index: &IndexInfo, id: &str, doc: &Value) -> DocumentKeys {
         document_keys(&index.spec, id, doc).unwrap_or_else(|error| {
-            let count = self.left_out.fetch_add(1, Ordering::Relaxed) + 1;
-            tracing::warn!(index = %index.spec.name, document = id, count, %error, "left out");
+            let count = self.skipped_documents.fetch_add(1, Ordering::Relaxed) + 1;
+            tracing::warn!(index = %index.spec.name, document = id, count, %error, "a document is left out of an index");
             DocumentKeys::default()
         })
     }
 }
 
-fn write_state(index: &IndexInfo, state: &State, out: &mut KeyVersionsWriter) {
+fn write_state(index: &IndexInfo, state: &DocumentState, out: &mut KeyVersionsWriter) {
     out.index(index.id, index.generation, state.keys.keys.len());
     for key in &state.keys.keys {
         out.entry(state.slice, key, &state.keys.include);
     }
 }
 
-/// The encoded values of the expressions that an index is partitioned by.
+/// Encodes the values of the expressions that an index is partitioned by.
 fn partition_key(exprs: &[Expr], scope: &DocumentScope<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     for expr in exprs {

@@ -1,4 +1,4 @@
-//! From documents to entries: what a document is in an index, and which of it goes to which node.
+//! From documents to entries: the entries of a document in an index, and the nodes that receive them.
 
 mod document_keys;
 mod key_maker;

@@ -1,4 +1,4 @@
-//! The calls that others make.
+//! The incoming calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,10 +29,10 @@ use crate::source::push::branches::begin_branches;
 use crate::source::push::check::pushes;
 use crate::source::writer::{Work, Writer};
 
-/// How long a writer waits for a stability timestamp, where too much has none: an election, and then some.
+/// How long a writer waits for the next stability timestamp: an election, and some more.
 const PUBLISHED_WAIT: Duration = Duration::from_secs(10);
-/// Documents that one call may ask for, together: half of what a message between processes may have, so
-/// that ids and framing have room beside them; never less than one document.
+/// The size limit of the documents of one call: half a message between processes, so that ids and framing have room.
+/// Never less than one document.
 const GET_BYTES_MAX: usize = 32 << 20;
 
 #[async_trait]
@@ -49,11 +49,11 @@ impl ProjectorApi for Projector {
         let wanted = ids.clone();
         let read = move || store.get(at.info.id, &wanted, GET_BYTES_MAX);
         let found = self.env.blocking(read).await?;
-        // What is removed is not kept any more before it goes.
-        let keeping = bucket.keeping();
+        // A vbucket is disowned before its data is removed.
+        let ownership = bucket.ownership();
         let vbuckets = ids.iter().map(|id| vbucket_of(id, bucket.info.vbuckets));
-        match vbuckets.into_iter().find(|vbucket| !keeping.kept.contains(*vbucket)) {
-            Some(vbucket) => Err(bucket.not_home(vbucket)),
+        match vbuckets.into_iter().find(|vbucket| !ownership.owned.contains(*vbucket)) {
+            Some(vbucket) => Err(bucket.not_owned(vbucket)),
             None => Ok(found),
         }
     }
@@ -66,7 +66,7 @@ impl ProjectorApi for Projector {
             self.wait_published(&bucket).await?;
             let begin =
                 move |writer: &Writer, bucket: &Bucket| begin_branches(writer, bucket, &branches);
-            self.alone(Arc::clone(&bucket), begin).await?;
+            self.exclusively(Arc::clone(&bucket), begin).await?;
         }
         let limit = self.config.document_bytes_max;
         let (mutations, error, bytes) = pushes(&bucket.info, request.mutations, limit);
@@ -83,13 +83,13 @@ impl ProjectorApi for Projector {
 
     async fn place(&self, bucket: BucketId) -> Result<SourcePlace> {
         let bucket = self.bucket(bucket).await?;
-        let keeping = bucket.keeping();
+        let ownership = bucket.ownership();
         let SourceHistory { durable, logs, mut kept } = bucket.history();
-        if keeping.released.is_empty() {
+        if ownership.released.is_empty() {
             return Ok(SourcePlace { durable, history: logs.fingerprint(), kept });
         }
-        // What was released may be written elsewhere already.
-        keeping.released.iter().for_each(|vbucket| kept.remove(vbucket));
+        // A released vbucket may be written elsewhere already.
+        ownership.released.iter().for_each(|vbucket| kept.remove(vbucket));
         let (durable, history) = (durable.of(&kept), logs.of(&kept).fingerprint());
         Ok(SourcePlace { durable, history, kept })
     }
@@ -100,8 +100,8 @@ impl ProjectorApi for Projector {
 
     async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
         let bucket = self.bucket(request.bucket).await?;
-        // Without a catalog nobody knows which indexes the frames are for.
-        let missing = || Error::unavailable("the projector has not heard from the coordinator yet");
+        // Without a catalog the indexes of the frames are unknown.
+        let missing = || Error::unavailable("the projector has no catalog yet");
         self.wait_for(|catalog| catalog.map(|_| ()), missing).await?;
         let (out, messages) = byte_channel(self.config.stream_bytes_max);
         let context = Arc::clone(&self.streams);
@@ -119,14 +119,14 @@ impl ProjectorApi for Projector {
         let (snapshot, cut, kept) = self
             .env
             .blocking(move || {
-                let _agree = gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                let (cut, kept) = (at.durable(), at.keeping().kept.clone());
+                let _gate = gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                let (cut, kept) = (at.durable(), at.ownership().owned.clone());
                 store.snapshot(at.info.id).map(|snapshot| (snapshot, cut, kept))
             })
             .await?;
         let vbuckets = request.vbuckets.unwrap_or_else(|| VbucketSet::all(bucket.info.vbuckets));
         if let Some(vbucket) = vbuckets.iter().find(|vbucket| !kept.contains(*vbucket)) {
-            return Err(bucket.not_home(vbucket));
+            return Err(bucket.not_owned(vbucket));
         }
         let cut = cut.of(&vbuckets);
         let context = Arc::clone(&self.streams);
@@ -138,12 +138,12 @@ impl ProjectorApi for Projector {
     }
 
     async fn hand_over(&self, request: HandOverRequest) -> Result<HandOverPiece> {
-        hand_over::give(self, request).await
+        hand_over::serve(self, request).await
     }
 }
 
 impl Projector {
-    /// A bucket that is written in this way, and no other.
+    /// Returns a bucket of the given kind, or an error that names the right call.
     async fn writable(&self, bucket: BucketId, kind: SourceKind) -> Result<Arc<Bucket>> {
         let bucket = self.bucket(bucket).await?;
         if bucket.info.source == kind {
@@ -153,12 +153,12 @@ impl Projector {
             SourceKind::Push => ("pushed", "documents", "push mutations with their positions"),
             SourceKind::Embedded => ("embedded", "numbered mutations", "write documents"),
         };
-        let message = format!("bucket {} is {name} and takes no {how}", bucket.info.name);
+        let message = format!("bucket {} is {name} and accepts no {how}", bucket.info.name);
         Err(Error::new(ErrorCode::Unsupported, message).with_hint(hint))
     }
 
-    /// Waits while too much of a bucket waits for a timestamp: one that covered it all would be more than an
-    /// indexer can gather.
+    /// Waits while too many mutations of a bucket are not covered by a timestamp. A timestamp that covers more would
+    /// exceed what an indexer can collect.
     async fn wait_published(&self, bucket: &Bucket) -> Result<()> {
         let most = self.config.unpublished_bytes_max;
         if bucket.unpublished_bytes() < most {
@@ -174,9 +174,10 @@ impl Projector {
         };
         tokio::time::timeout(PUBLISHED_WAIT, room).await.map_err(|_| {
             let (name, most) = (&bucket.info.name, most >> 10);
-            let message = format!("bucket {name}: {most} KiB of writes wait for their epoch");
+            let message =
+                format!("bucket {name}: more than {most} KiB of writes wait for an epoch");
             Error::unavailable(message)
-                .with_hint("no coordinator leads; writes go on when one does")
+                .with_hint("no coordinator leads; writes continue when one does")
         })
     }
 
@@ -199,7 +200,7 @@ impl Projector {
         let missing = || {
             let BackfillRequest { index, generation, revision, .. } = request;
             let message = format!(
-                "the catalog has no index {index} of generation {generation}, revision {revision} or later"
+                "the catalog has no index {index} of generation {generation} with revision {revision} or later"
             );
             Error::new(ErrorCode::Unknown, message)
         };

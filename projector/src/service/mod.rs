@@ -1,4 +1,4 @@
-//! The projector as a service: its tasks, and the calls that others make.
+//! The projector as a service: its tasks and its incoming calls.
 
 mod calls;
 mod start;

@@ -1,4 +1,4 @@
-//! Starts a projector: its buckets and its tasks.
+//! Starts a projector: opens its buckets and spawns its tasks.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -12,17 +12,17 @@ use tokio::sync::{Notify, watch};
 
 use crate::config::Config;
 use crate::feed::StreamContext;
-use crate::projector::{Moved, Projector};
+use crate::projector::{ChangedBuckets, Projector};
 use crate::source::DocumentStore;
 use crate::source::bucket::Bucket;
 use crate::source::embedded::branches::begin_branches;
 use crate::source::writer::Writer;
 use crate::{follow, hand_over, purge};
 
-/// Writers in the queue; what bounds it in practice is their bytes.
+/// Jobs in the writer's queue. In practice their bytes are the limit.
 const WRITE_JOBS: usize = 4096;
 
-/// A running projector; dropping it ends its tasks, and with them its streams.
+/// A running projector. Dropping it ends its tasks and streams.
 pub struct Service {
     projector: Arc<Projector>,
     failed: Arc<Notify>,
@@ -41,7 +41,7 @@ impl Service {
         let (jobs, queue) = async_channel::bounded(WRITE_JOBS);
         let (catalog, _) = watch::channel(None);
         let gate = Arc::new(Mutex::new(()));
-        let moved = Arc::new(Moved::default());
+        let changed_buckets = Arc::new(ChangedBuckets::default());
         let (opened, random) = (Arc::clone(&store), Arc::clone(&env.random));
         let found = env.blocking(move || begin_branches(&*opened, &*random)).await?;
         let buckets = found.into_iter().map(|(record, ends)| {
@@ -54,7 +54,7 @@ impl Service {
                 store: Arc::clone(&store),
                 router,
                 frames_ahead_bytes_max: config.frames_ahead_bytes_max,
-                left_out: AtomicU64::new(0),
+                skipped_documents: AtomicU64::new(0),
             }),
             buckets: Mutex::new(buckets.collect()),
             write_budget: Budget::new(config.write_queue_bytes_max),
@@ -63,31 +63,30 @@ impl Service {
             directory,
             catalog,
             gate: Arc::clone(&gate),
-            moved: Arc::clone(&moved),
+            changed_buckets: Arc::clone(&changed_buckets),
             jobs,
         });
-        let moved = Box::new(move |bucket| moved.add(bucket));
+        let on_change = Box::new(move |bucket| changed_buckets.add(bucket));
         let failed = Arc::new(Notify::new());
-        let writer = Arc::new(Writer { store, gate, failed: Arc::clone(&failed), moved });
+        let writer = Arc::new(Writer { store, gate, failed: Arc::clone(&failed), on_change });
         let tasks = vec![
             env.spawn("projector writer", writer.run(env.clone(), queue)),
             env.spawn("projector registration", follow::stay_registered(Arc::clone(&projector))),
             env.spawn("projector catalog", follow::follow_catalog(Arc::clone(&projector))),
             env.spawn("projector sync", follow::sync_positions(Arc::clone(&projector))),
-            env.spawn("projector hand-overs", hand_over::take_all(Arc::clone(&projector))),
+            env.spawn("projector hand-overs", hand_over::take_over_all(Arc::clone(&projector))),
             env.spawn("projector removals", hand_over::remove_gone(Arc::clone(&projector))),
-            env.spawn("projector purge", purge::keep_bounded(Arc::clone(&projector))),
+            env.spawn("projector purge", purge::purge_logs(Arc::clone(&projector))),
         ];
         Ok(Self { projector, failed, _tasks: tasks })
     }
 
-    /// Waits until the store has failed: a disk that is full or broken. It takes no writes until the process is started
-    /// again.
+    /// Waits until the store has failed (a full or broken disk). It accepts no writes until the process is restarted.
     pub async fn stopped(&self) {
         self.failed.notified().await;
     }
 
-    /// What others call.
+    /// The projector that serves the calls.
     pub fn projector(&self) -> Arc<Projector> {
         Arc::clone(&self.projector)
     }

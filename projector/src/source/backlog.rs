@@ -1,13 +1,13 @@
-//! What of a bucket's history stands between its timestamps: for readers that are far behind, and for writers
-//! that are far ahead. An indexer gathers what belongs to an epoch until it has all of it, so the distance
-//! between two timestamps is what an indexer must hold.
+//! The mutations of a bucket between its timestamps: for readers far behind, and for writers far ahead. An indexer
+//! collects the mutations of an epoch until it has all of them, so the distance between two timestamps is what an
+//! indexer must hold in memory.
 //!
-//! **Behind.** Timestamps below the horizon are of use to nobody but a reader that catches up: it takes one after
-//! another, and can apply what it has. They are thinned until about [`STRIDE`] mutations lie between two of them, and
-//! the oldest further where there are too many.
+//! **Behind.** Only a reader that catches up uses timestamps below the horizon. It takes them one after another, so
+//! that it can apply what it has. They are thinned until about [`STRIDE`] mutations lie between two of them, and
+//! further if there are still too many.
 //!
-//! **Ahead.** While no timestamp comes, because no coordinator answers, writes go on up to a bound; then
-//! they wait, or the next timestamp would be more than anybody can gather.
+//! **Ahead.** While no coordinator answers, no timestamp comes. Writes continue up to a limit and then wait.
+//! Otherwise the next timestamp would cover more than an indexer can collect.
 
 use std::collections::VecDeque;
 
@@ -15,24 +15,24 @@ use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::homes::VbucketSet;
 use proto::model::ids::{Epoch, Seqno, VbucketId};
 
-/// Mutations between two timestamps that a reader takes as one step: some megabytes of key-versions, and many
-/// times what it costs to go over all vbuckets.
+/// Mutations between two timestamps that a reader takes as one step: some megabytes of key-versions, which cost far
+/// more than the look at all vbuckets.
 pub const STRIDE: u64 = 16 << 10;
-/// Groups of fewer bytes share an entry of [`Unpublished`].
+/// Groups with fewer bytes share an entry of [`Unpublished`].
 const ENTRY_BYTES: usize = 64 << 10;
 
-/// How many mutations a cut is ahead of another in one vbucket.
+/// The number of mutations by which a cut is ahead of another in one vbucket.
 fn ahead(from: &Cut, (vbucket, end): (VbucketId, Position)) -> u64 {
     end.seqno.0.saturating_sub(from.get(vbucket).seqno.0)
 }
 
-/// How many mutations a cut is ahead of another.
+/// The number of mutations by which a cut is ahead of another.
 fn distance(from: &Cut, to: &Cut) -> u64 {
     to.iter().map(|end| ahead(from, end)).sum()
 }
 
-/// Forgets timestamps below the horizon that no reader would miss, and the oldest beyond a number. Called with
-/// each new one, so that what was thinned before is passed over.
+/// Drops timestamps below the horizon that no reader needs, and the oldest beyond a number. The function runs with
+/// each new timestamp, so it skips what was thinned before.
 pub fn forget(epochs: &mut VecDeque<EpochMark>, horizon: Epoch, epochs_max: usize) {
     let below = epochs.partition_point(|mark| mark.epoch < horizon);
     let (mut at, mut kept) = (below, 0);
@@ -59,9 +59,9 @@ pub fn forget(epochs: &mut VecDeque<EpochMark>, horizon: Epoch, epochs_max: usiz
     }
 }
 
-/// Where a reader of some vbuckets at a place in the history reads to next: to the newest timestamp that is a stride
-/// away or less, or to the next one. Other vbuckets do not count: it stands at no place in them, and what another
-/// projector has of them would be a distance that it never goes.
+/// The timestamp that a reader of some vbuckets reads to next: the newest within a stride, or the next one. Other
+/// vbuckets do not count, because the reader has no position in them and another projector's mutations would add a
+/// distance that it never covers.
 pub fn next_goal<'a>(
     epochs: &'a VecDeque<EpochMark>,
     vbuckets: &VbucketSet,
@@ -76,16 +76,16 @@ pub fn next_goal<'a>(
     epochs.get(near.saturating_sub(1).max(reached))
 }
 
-/// Bytes of mutations that no timestamp covers yet, by groups that were committed together.
+/// The bytes of mutations that no timestamp covers yet, by commit group.
 #[derive(Default)]
 pub struct Unpublished {
-    /// A mutation of the newest group of each entry, and the entry's bytes.
+    /// For each entry, a mutation of its newest group, and its bytes.
     groups: VecDeque<(VbucketId, Seqno, usize)>,
     bytes: usize,
 }
 
 impl Unpublished {
-    /// A group was committed, with its last mutation.
+    /// Adds a committed group with its last mutation.
     pub fn add(&mut self, vbucket: VbucketId, seqno: Seqno, bytes: usize) {
         self.bytes += bytes;
         match self.groups.back_mut() {
@@ -94,7 +94,7 @@ impl Unpublished {
         }
     }
 
-    /// A timestamp has come. What is behind the end of the history is gone.
+    /// Removes what a new timestamp covers, and what is beyond the end of the history.
     pub fn publish(&mut self, cut: &Cut, durable: &Cut) {
         let waits = |(vbucket, seqno, _): &(VbucketId, Seqno, usize)| {
             cut.get(*vbucket).seqno < *seqno && *seqno <= durable.get(*vbucket).seqno
@@ -105,7 +105,7 @@ impl Unpublished {
         }
     }
 
-    /// How many bytes.
+    /// The number of bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -142,12 +142,12 @@ mod tests {
     }
 
     #[test]
-    fn below_the_horizon_no_two_timestamps_are_further_apart_than_a_stride_and_few_are_kept() {
+    fn timestamps_below_the_horizon_are_thinned_to_about_one_per_stride() {
         let mut epochs = VecDeque::new();
         let step = STRIDE / 64;
         for n in 1..=2_000 {
             epochs.push_back(mark(n, [n * step, n * step]));
-            // The horizon stands for a while, then jumps.
+            // The horizon stands still for a while, then jumps.
             forget(&mut epochs, Epoch((n / 300 * 300).saturating_sub(10)), 100_000);
         }
         let below = epochs.partition_point(|mark| mark.epoch < Epoch(1_790));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_timestamps_the_old_ones_become_fewer_and_the_new_ones_stay() {
+    fn old_surplus_timestamps_are_thinned_and_new_ones_stay() {
         let mut epochs: VecDeque<_> = (1..=100).map(|n| mark(n, [n * STRIDE, 0])).collect();
         forget(&mut epochs, Epoch(90), 60);
         let expected = (1..=44).map(|n| n * 2).chain(90..=100);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_goes_to_the_newest_timestamp_within_a_stride_or_to_the_next() {
+    fn a_reader_reads_to_the_newest_timestamp_within_a_stride_or_to_the_next() {
         let far = STRIDE * 3;
         let epochs = [mark(1, [10, 0]), mark(2, [10, 20]), mark(3, [10, far]), mark(4, [11, far])];
         let epochs = VecDeque::from(epochs);
@@ -183,11 +183,11 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_of_some_vbuckets_goes_its_own_way_however_much_there_is_of_others() {
+    fn a_reader_of_some_vbuckets_ignores_the_distance_in_others() {
         let epochs: VecDeque<_> =
             (1..=4).map(|n| mark(n, [n * STRIDE, n * 100 * STRIDE])).collect();
         let first = [VbucketId(0)].into_iter().collect();
-        // As a stream begins: at zero in what it does not bring.
+        // A stream begins at zero in the vbuckets that it does not carry.
         let goal = |at| next_goal(&epochs, &first, &cut([at, 0])).map(|mark| mark.epoch.0);
         assert_eq!(goal(0), Some(1));
         assert_eq!(goal(STRIDE), Some(2), "the first is reached");
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_timestamp_covers_or_what_is_lost_waits_no_more() {
+    fn covered_and_lost_mutations_are_no_longer_unpublished() {
         let mut unpublished = Unpublished::default();
         for n in 1..=4 {
             unpublished.add(VbucketId(0), Seqno(n), ENTRY_BYTES);

@@ -1,10 +1,10 @@
-//! A bucket as its readers see it: where its durable history ends, its newest mutations (the *head*,
-//! shared by all streams that keep up), and its stability timestamps.
+//! A bucket as its readers see it: the end of its durable history, its newest mutations (the *head*, which all
+//! streams that keep up share), and its stability timestamps.
 //!
-//! The writer publishes each committed group in one step: positions, head and wake-up together. So a
-//! cut that is read here never splits a statement, and a reader that takes the cut and the head's end
-//! in one step misses nothing between them. The head is bounded in bytes; a reader that falls behind it
-//! goes on from the store's log, which has everything.
+//! The writer publishes each committed group in one step: positions, head and wake-up together. So a cut that is read
+//! here never splits a statement, and a reader that takes the cut and the head's end in one step misses nothing
+//! between them. The head is bounded in bytes. A reader that falls behind it continues from the store's log, which
+//! has everything.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -19,59 +19,59 @@ use tokio::sync::watch;
 
 use super::backlog::{self, Unpublished};
 use super::mutation::Mutation;
-use super::ownership::Keeping;
-use super::record::{BucketRecord, is_part};
+use super::ownership::Ownership;
+use super::record::{BucketRecord, is_partial};
 
-/// Timestamps that are kept at most, however old the horizon is: as many as the coordinator keeps, more
-/// than a minute of them.
+/// The limit of retained timestamps, however old the horizon is: as many as the coordinator retains, more than a
+/// minute of them.
 const EPOCHS_MAX: usize = 4096;
-/// Positions that the kept timestamps may hold together: 16 MiB.
+/// The limit of positions in the retained timestamps: 16 MiB.
 const EPOCH_POSITIONS_MAX: usize = 1 << 20;
-/// Timestamps that may be kept however many vbuckets there are: five seconds of them.
+/// Timestamps that are retained for any number of vbuckets: five seconds of them.
 const EPOCHS_MIN: usize = 256;
 
-/// Where vbuckets began that were not always kept, or were released once.
-pub type Began = BTreeMap<VbucketId, Position>;
+/// The positions at which vbuckets joined that were not always owned, or were released once.
+pub type JoinedAt = BTreeMap<VbucketId, Position>;
 
-/// A place in the head: all mutations that this process published are counted.
+/// A position in the head. It counts all mutations that this process has published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HeadPosition(u64);
 
 /// A bucket in memory.
 pub struct Bucket {
-    /// Its definition.
+    /// The bucket's definition.
     pub info: BucketInfo,
     head_bytes_max: usize,
-    state: Mutex<State>,
+    state: Mutex<SourceState>,
     changed: watch::Sender<u64>,
 }
 
-struct State {
+struct SourceState {
     durable: Cut,
-    /// Of all vbuckets that are here.
+    /// The failover logs of all stored vbuckets.
     logs: FailoverLogs,
-    /// Of those that are kept.
-    told: Arc<FailoverLogs>,
-    keeping: Arc<Keeping>,
+    /// The failover logs of the owned vbuckets.
+    owned_logs: Arc<FailoverLogs>,
+    ownership: Arc<Ownership>,
     homes: Arc<Homes>,
-    /// Where vbuckets began that this process did not keep, or had released, when it started.
-    began: Began,
+    /// The positions at which vbuckets joined that this process did not own, or had released, at its start.
+    joined_at: JoinedAt,
     given_up: BTreeMap<VbucketId, Branches>,
     /// Counts the losses of history.
     losses: u64,
     head: VecDeque<Arc<Mutation>>,
     head_bytes: usize,
-    /// How many mutations have left the head.
+    /// The number of mutations that have left the head.
     head_begin: u64,
     epochs: VecDeque<EpochMark>,
     unpublished: Unpublished,
     removed: bool,
 }
 
-impl State {
+impl SourceState {
     fn set_logs(&mut self, branches: Vec<Branches>) {
         self.logs = FailoverLogs::new(branches);
-        self.told = Arc::new(self.logs.of(&self.keeping.kept));
+        self.owned_logs = Arc::new(self.logs.of(&self.ownership.owned));
     }
 
     fn set_end(&mut self, vbucket: VbucketId, seqno: Seqno) {
@@ -81,21 +81,21 @@ impl State {
 }
 
 impl Bucket {
-    /// A bucket whose logs end at these seqnos.
+    /// Creates a bucket whose logs end at these seqnos.
     pub fn new(record: BucketRecord, ends: &[Seqno], head_bytes_max: usize) -> Self {
-        let BucketRecord { info, branches, keeping, given_up } = record;
+        let BucketRecord { info, branches, ownership, given_up } = record;
         let positions = ends.iter().zip(&branches).map(|(seqno, branches)| Position {
             vbuuid: branch_of(branches, *seqno),
             seqno: *seqno,
         });
-        let state = State {
+        let state = SourceState {
             durable: Cut::from_positions(positions.collect()),
-            told: Arc::new(FailoverLogs::new(branches.clone()).of(&keeping.kept)),
+            owned_logs: Arc::new(FailoverLogs::new(branches.clone()).of(&ownership.owned)),
             logs: FailoverLogs::new(branches),
-            keeping: Arc::new(keeping),
-            // The catalog tells of them before anybody depends on them.
+            ownership: Arc::new(ownership),
+            // The catalog sets the owners before anybody depends on them.
             homes: Arc::default(),
-            began: BTreeMap::new(),
+            joined_at: BTreeMap::new(),
             given_up,
             losses: 0,
             head: VecDeque::new(),
@@ -109,7 +109,7 @@ impl Bucket {
         Self { info, head_bytes_max, state: Mutex::new(state), changed }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SourceState> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -117,121 +117,129 @@ impl Bucket {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// Tells of every change: mutations, stability timestamps, removal.
+    /// A receiver that wakes at every change: mutations, stability timestamps, removal.
     pub fn watch(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
-    /// Where the durable history ends, in all vbuckets that are here.
+    /// The end of the durable history in all stored vbuckets.
     pub fn durable(&self) -> Cut {
         self.state().durable.clone()
     }
 
-    /// Is something of a vbucket here?
-    pub fn has_some(&self, vbucket: VbucketId) -> bool {
+    /// True if any data of the vbucket is stored.
+    pub fn has_data(&self, vbucket: VbucketId) -> bool {
         let state = self.state();
         let has_branches = state.logs.get(vbucket).is_some_and(|branches| !branches.is_empty());
         has_branches || state.durable.get(vbucket).seqno.0 > 0
     }
 
-    /// Is a vbucket here in part?
-    pub fn has_part(&self, vbucket: VbucketId) -> bool {
+    /// True if the vbucket is stored only in part.
+    pub fn is_partial(&self, vbucket: VbucketId) -> bool {
         let state = self.state();
         let end = state.durable.get(vbucket).seqno;
-        state.logs.get(vbucket).is_some_and(|branches| is_part(branches, end))
+        state.logs.get(vbucket).is_some_and(|branches| is_partial(branches, end))
     }
 
-    /// The branches of all vbuckets that are here.
+    /// The branches of all stored vbuckets.
     pub fn branches(&self) -> Vec<Branches> {
         self.state().logs.iter().map(|(_, branches)| branches.clone()).collect()
     }
 
-    /// Which vbuckets are kept.
-    pub fn keeping(&self) -> Arc<Keeping> {
-        Arc::clone(&self.state().keeping)
+    /// The vbuckets that this projector owns.
+    pub fn ownership(&self) -> Arc<Ownership> {
+        Arc::clone(&self.state().ownership)
     }
 
-    /// Which vbuckets are kept, and where those began that were not always.
-    pub fn began(&self) -> (Arc<Keeping>, Began) {
+    /// The owned vbuckets, and the positions at which they joined if they were not always owned.
+    pub fn joined_at(&self) -> (Arc<Ownership>, JoinedAt) {
         let state = self.state();
-        (Arc::clone(&state.keeping), state.began.clone())
+        (Arc::clone(&state.ownership), state.joined_at.clone())
     }
 
-    /// Where the catalog says that the vbuckets are.
+    /// The owners of all vbuckets in the catalog.
     pub fn homes(&self) -> Arc<Homes> {
         Arc::clone(&self.state().homes)
     }
 
-    /// The end of the durable history, as far as it is kept, and of the head, as one; with [`Self::began`].
-    pub fn end(&self) -> (Cut, HeadPosition, (Arc<Keeping>, Began)) {
+    /// The end of the durable history in the owned vbuckets and the end of the head, both of one moment, with
+    /// [`Self::joined_at`].
+    pub fn end(&self) -> (Cut, HeadPosition, (Arc<Ownership>, JoinedAt)) {
         let state = self.state();
         let head = HeadPosition(state.head_begin + state.head.len() as u64);
-        let began = (Arc::clone(&state.keeping), state.began.clone());
-        (state.durable.of(&state.keeping.kept), head, began)
+        let joined_at = (Arc::clone(&state.ownership), state.joined_at.clone());
+        (state.durable.of(&state.ownership.owned), head, joined_at)
     }
 
-    /// The failover logs and where the durable history ends, as one, of the vbuckets that are kept.
+    /// The failover logs and the end of the durable history of the owned vbuckets, both of one moment.
     pub fn history(&self) -> SourceHistory {
         let state = self.state();
-        let kept = state.keeping.kept.clone();
-        SourceHistory { durable: state.durable.of(&kept), logs: Arc::clone(&state.told), kept }
+        let kept = state.ownership.owned.clone();
+        SourceHistory {
+            durable: state.durable.of(&kept),
+            logs: Arc::clone(&state.owned_logs),
+            kept,
+        }
     }
 
-    /// The failover logs of the vbuckets that are kept, and how often a piece of the history was lost.
+    /// The failover logs of the owned vbuckets, and the number of losses of history.
     pub fn logs(&self) -> (Arc<FailoverLogs>, u64) {
         let state = self.state();
-        (Arc::clone(&state.told), state.losses)
+        (Arc::clone(&state.owned_logs), state.losses)
     }
 
-    /// What the store keeps of the bucket besides its contents.
+    /// The bucket's record in the store.
     pub fn record(&self) -> BucketRecord {
         let state = self.state();
         let branches = state.logs.iter().map(|(_, branches)| branches.clone()).collect();
-        let keeping = Keeping::clone(&state.keeping);
+        let ownership = Ownership::clone(&state.ownership);
         let given_up = state.given_up.clone();
-        BucketRecord { info: self.info.clone(), branches, keeping, given_up }
+        BucketRecord { info: self.info.clone(), branches, ownership, given_up }
     }
 
-    /// The same with these branches, and this kept.
-    pub fn record_with(&self, branches: Vec<Branches>, keeping: Keeping) -> BucketRecord {
-        BucketRecord { branches, keeping, ..self.record() }
+    /// The bucket's record with other branches and another ownership.
+    pub fn record_with(&self, branches: Vec<Branches>, ownership: Ownership) -> BucketRecord {
+        BucketRecord { branches, ownership, ..self.record() }
     }
 
-    /// Remembers the branches of which nothing is left.
-    pub fn give_up(&self, given_up: BTreeMap<VbucketId, Branches>) {
+    /// Replaces the branches of which nothing is left.
+    pub fn set_given_up(&self, given_up: BTreeMap<VbucketId, Branches>) {
         self.state().given_up = given_up;
     }
 
-    /// Is it gone from the catalog?
+    /// True if the bucket is gone from the catalog.
     pub fn is_removed(&self) -> bool {
         self.state().removed
     }
 
-    /// It is gone from the catalog: streams end.
+    /// Marks the bucket as gone from the catalog. Its streams end.
     pub fn remove(&self) {
         self.state().removed = true;
         self.wake();
     }
 
-    /// Has the durable history all of a cut in some vbuckets, as far as they take mutations here? Not where a
-    /// projector's disk has lost what it had told of.
+    /// True if the durable history has all of a cut in some vbuckets, as far as they accept mutations here. It may
+    /// not if a projector's disk has lost what it had reported.
     pub fn reaches(&self, vbuckets: &VbucketSet, cut: &Cut) -> bool {
         let state = self.state();
-        let takes = |vbucket: &VbucketId| state.keeping.takes(*vbucket);
+        let takes = |vbucket: &VbucketId| state.ownership.is_writable(*vbucket);
         let has = |vbucket| state.durable.get(vbucket).seqno >= cut.get(vbucket).seqno;
         vbuckets.iter().filter(takes).all(has)
     }
 
-    /// The error for whoever still uses a bucket that is gone.
+    /// The error for users of a dropped bucket.
     pub fn removed_error(&self) -> Error {
         Error::new(ErrorCode::Unknown, format!("bucket {} was dropped", self.info.name))
     }
 
-    /// The error for a vbucket that is kept elsewhere, or soon will be.
-    pub fn not_home(&self, vbucket: VbucketId) -> Error {
-        let what = format!("vbucket {vbucket} of bucket {} is not kept here", self.info.name);
+    /// The error for a vbucket that another projector owns, or soon will.
+    pub fn not_owned(&self, vbucket: VbucketId) -> Error {
+        let what = format!(
+            "vbucket {vbucket} of bucket {} is not owned by this projector",
+            self.info.name
+        );
         Error::new(ErrorCode::NotHome, what)
-            .with_hint("ask again: another projector keeps it, or soon will")
+            .with_hint("retry: another projector owns the vbucket, or soon will")
     }
 
     /// Publishes a committed group.
@@ -262,14 +270,14 @@ impl Bucket {
         self.wake();
     }
 
-    /// A piece of the history is gone: these vbuckets end earlier now, and others of these branches go on from
-    /// there. All streams end.
-    pub fn lose(&self, branches: Vec<Branches>, ends: &[(VbucketId, Seqno)]) {
+    /// Publishes a loss of history: these vbuckets end earlier now, and their new branches continue from there. All
+    /// streams end.
+    pub fn lose_history(&self, branches: Vec<Branches>, ends: &[(VbucketId, Seqno)]) {
         let mut state = self.state();
         state.set_logs(branches);
         ends.iter().for_each(|(vbucket, seqno)| state.set_end(*vbucket, *seqno));
         state.losses += 1;
-        // No place of before is one of the new head, not even its end.
+        // No earlier position is valid in the new head, not even its end.
         state.head_begin += state.head.len() as u64 + 1;
         state.head.clear();
         state.head_bytes = 0;
@@ -277,31 +285,31 @@ impl Bucket {
         self.wake();
     }
 
-    /// Which vbuckets are kept has changed.
-    pub fn keep(&self, keeping: Keeping, homes: Arc<Homes>) {
+    /// Changes the ownership and the catalog's owners.
+    pub fn set_ownership(&self, ownership: Ownership, homes: Arc<Homes>) {
         let mut state = self.state();
         for vbucket in (0..self.info.vbuckets).map(VbucketId) {
-            if keeping.takes(vbucket) && !state.keeping.takes(vbucket) {
+            if ownership.is_writable(vbucket) && !state.ownership.is_writable(vbucket) {
                 let at = state.durable.get(vbucket);
-                state.began.insert(vbucket, at);
+                state.joined_at.insert(vbucket, at);
             }
         }
-        state.keeping = Arc::new(keeping);
+        state.ownership = Arc::new(ownership);
         state.homes = homes;
-        state.told = Arc::new(state.logs.of(&state.keeping.kept));
+        state.owned_logs = Arc::new(state.logs.of(&state.ownership.owned));
         drop(state);
         self.wake();
     }
 
-    /// A vbucket that is not kept ends elsewhere.
-    pub fn copied(&self, branches: Vec<Branches>, (vbucket, end): (VbucketId, Seqno)) {
+    /// Sets the end of a vbucket that is not owned.
+    pub fn set_copied(&self, branches: Vec<Branches>, (vbucket, end): (VbucketId, Seqno)) {
         let mut state = self.state();
         state.set_logs(branches);
         state.set_end(vbucket, end);
     }
 
-    /// Mutations of the head from a place on, all or about so many bytes of them but at least one, and
-    /// the place behind them; `None` where the head no longer has that place.
+    /// Reads the head from a position on: everything, or about the given number of bytes but at least one mutation.
+    /// Also returns the next position; `None` if the head no longer has the given one.
     pub fn read_head(
         &self,
         from: HeadPosition,
@@ -320,9 +328,9 @@ impl Bucket {
         Some((found, next))
     }
 
-    /// Takes in a stability timestamp, unless it is known; forgets those that a rollback has taken back, thins
-    /// those below the horizon, and the oldest beyond a bound. A stream that begins before what is kept has a gap in its timestamps,
-    /// which its reader sees by the parent of the next.
+    /// Adds a stability timestamp unless it is known. Drops those that a rollback has removed, thins those below the
+    /// horizon, and drops the oldest beyond a limit. A stream that begins before the retained timestamps has a gap in
+    /// them, which its reader sees by the parent of the next.
     pub fn add_epoch(&self, mark: EpochMark) {
         let mut state = self.state();
         if state.epochs.back().is_some_and(|newest| newest.epoch >= mark.epoch) {
@@ -334,7 +342,7 @@ impl Bucket {
         let horizon = mark.horizon;
         let vbuckets = usize::from(self.info.vbuckets).max(1);
         let epochs_max = (EPOCH_POSITIONS_MAX / vbuckets).clamp(EPOCHS_MIN, EPOCHS_MAX);
-        let State { epochs, unpublished, durable, .. } = &mut *state;
+        let SourceState { epochs, unpublished, durable, .. } = &mut *state;
         unpublished.publish(&mark.cut, durable);
         epochs.push_back(mark);
         backlog::forget(epochs, horizon, epochs_max);
@@ -349,17 +357,17 @@ impl Bucket {
         state.epochs.iter().skip(from).cloned().collect()
     }
 
-    /// Where a reader of the log of some vbuckets at a place reads to next; `None` where no timestamp is ahead of it.
+    /// The cut to which a reader of some vbuckets reads the log next; `None` if no timestamp is ahead of it.
     pub fn next_goal(&self, vbuckets: &VbucketSet, at: &Cut) -> Option<Arc<Cut>> {
         backlog::next_goal(&self.state().epochs, vbuckets, at).map(|mark| Arc::clone(&mark.cut))
     }
 
-    /// Bytes of mutations that no timestamp covers yet.
+    /// The bytes of mutations that no timestamp covers yet.
     pub fn unpublished_bytes(&self) -> usize {
         self.state().unpublished.bytes()
     }
 
-    /// The newest stability timestamp that is not after an epoch, if one is kept.
+    /// The newest retained stability timestamp that is not after an epoch.
     pub fn newest_epoch_until(&self, epoch: Epoch) -> Option<EpochMark> {
         let state = self.state();
         let after = state.epochs.partition_point(|mark| mark.epoch <= epoch);
@@ -371,7 +379,8 @@ impl Bucket {
         self.state().epochs.back().cloned()
     }
 
-    /// Is this a place in the bucket's durable history, as far as it is kept here? `OutOfOrder` says which vbucket disagrees.
+    /// Checks that a cut is in the bucket's durable history, in the owned vbuckets. `OutOfOrder` names the vbucket
+    /// that disagrees.
     pub fn check_place(&self, cut: &Cut) -> Result<()> {
         let state = self.state();
         if cut.vbuckets() != self.info.vbuckets {
@@ -386,19 +395,19 @@ impl Bucket {
             ));
         }
         for (vbucket, position) in cut.iter() {
-            if !state.keeping.kept.contains(vbucket) {
+            if !state.ownership.owned.contains(vbucket) {
                 continue;
             }
             let end = state.durable.get(vbucket).seqno;
-            if position.seqno > end && state.keeping.released.contains(vbucket) {
-                let what = format!("vbucket {vbucket} may have another home already");
+            if position.seqno > end && state.ownership.released.contains(vbucket) {
+                let what = format!("vbucket {vbucket} may have another owner already");
                 return Err(Error::unavailable(what));
             }
             if position.seqno > end || !state.logs.includes(vbucket, position) {
                 return Err(Error::new(
                     ErrorCode::OutOfOrder,
                     format!(
-                        "vbucket {vbucket} of bucket {}: {:x}/{} is not in its history, which ends at seqno {end}",
+                        "vbucket {vbucket} of bucket {}: position {:x}/{} is not in the history, which ends at seqno {end}",
                         self.info.name, position.vbuuid.0, position.seqno
                     ),
                 ));

@@ -1,10 +1,10 @@
-//! Looks at what writers send before it waits for the log. In the caller's task, so that many writers parse at the
-//! same time.
+//! Validates the requests of writers before they wait for the log. This runs in the caller's task, so that many
+//! requests are parsed concurrently.
 
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
-/// What a write takes in the queue besides its document.
+/// The queue space of a write besides its document.
 pub(super) const WRITE_OVERHEAD_BYTES: usize = 200;
 
 pub(super) fn document(id: &str, json: &[u8], bytes_max: usize) -> Result<Value> {

@@ -1,25 +1,23 @@
-//! The embedded source: documents by id, and for each vbucket the log of all changes that made them.
+//! The sources: documents by id, and for each vbucket the log of all changes that led to them.
 //!
-//! A [`DocumentStore`] keeps three things: a record of each bucket (definition and branches), its
-//! documents, each with the seqno of its last change, and its change log by (vbucket, seqno). The two
-//! implementations differ in where the bytes are: [`FjallStore`] on disk, and
-//! its twin in memory for the simulation, which can lose what was never synced.
+//! A [`DocumentStore`] holds three things: a record of each bucket (definition and branches), its documents with the
+//! seqno of their last change, and its change log by (vbucket, seqno). There are two implementations: [`FjallStore`]
+//! on disk, and its twin in memory for the simulation, which can lose what was never synced.
 //!
-//! What holds at every moment, and after any crash:
+//! The following holds at every moment and after any crash:
 //!
-//! - a [`Batch`] is in documents, log and records, or in none of them;
-//! - nobody reads a batch before it is durable, so what is streamed cannot be lost;
-//! - the seqnos of a vbucket's log have no gap, and its last one is the vbucket's position: positions are
-//!   read from the log when a store is opened, never kept beside it;
-//! - a log begins behind its *purge point*: what is at or before it was removed, so that logs are bounded
-//!   (`crate::purge`). The point and the removal are one batch, and the last entry always stays;
-//! - a vbucket of which something is here has a log or a purge point, and so an end beyond zero. One that is copied
-//!   from elsewhere by its documents begins with the purge point, and one that is removed ends with it. A vbucket
-//!   that is not here *as a whole* is known by that: it has an end and no branches ([`is_part`]).
+//! - A [`Batch`] is in documents, log and records, or in none of them.
+//! - Nobody reads a batch before it is durable, so streamed mutations cannot be lost.
+//! - The seqnos of a vbucket's log have no gap, and the last one is the vbucket's position. Positions are read from
+//!   the log when a store is opened and are never stored separately.
+//! - A log begins behind its *purge point*. All entries up to the point were removed, so that logs are bounded
+//!   (`crate::purge`). The point and the removal are one batch, and the last entry always stays.
+//! - A vbucket with any data has a log or a purge point, and so an end beyond zero. A vbucket that is copied from
+//!   elsewhere by its documents begins with the purge point, and a vbucket that is removed ends with it. A *partial*
+//!   vbucket has an end and no branches ([`record::is_partial`]).
 //!
-//! The calls block; they are made inside `Env::blocking`. Numbering, duplicate ids and the order of
-//! writers are not the store's business but [`writer`]'s, and what is published to readers is
-//! [`bucket`]'s.
+//! The calls block; callers use `Env::blocking`. The [`writer`] is responsible for numbering, duplicate ids and the
+//! order of writes, and [`bucket`] for what readers see.
 
 pub mod backlog;
 pub mod bucket;

@@ -13,19 +13,19 @@ use proto::{Error, ErrorCode, Result};
 pub struct Mutation {
     /// The vbucket of its id.
     pub vbucket: VbucketId,
-    /// Its place in the vbucket.
+    /// Its position in the vbucket.
     pub seqno: Seqno,
     /// The document's id.
     pub id: Arc<str>,
-    /// What happened.
+    /// Upsert or deletion.
     pub kind: MutationKind,
-    /// The document as it was given, JSON; empty for a deletion.
+    /// The document as it was given (JSON); empty for a deletion.
     pub document: Bytes,
     value: OnceLock<Value>,
 }
 
 impl Mutation {
-    /// A mutation whose document is parsed when first asked for.
+    /// Creates a mutation whose document is parsed on first use.
     pub fn new(
         (vbucket, seqno): (VbucketId, Seqno),
         id: Arc<str>,
@@ -35,13 +35,13 @@ impl Mutation {
         Self { vbucket, seqno, id, kind, document, value: OnceLock::new() }
     }
 
-    /// The same with the document that was parsed already.
+    /// Attaches a document that was parsed already.
     pub fn with_value(self, value: Value) -> Self {
         let _first = self.value.set(value);
         self
     }
 
-    /// The document; MISSING for a deletion.
+    /// The parsed document; MISSING for a deletion.
     pub fn value(&self) -> Result<&Value> {
         if let Some(value) = self.value.get() {
             return Ok(value);
@@ -53,20 +53,20 @@ impl Mutation {
         Ok(self.value.get_or_init(|| value))
     }
 
-    /// Roughly what it takes in memory: a parsed document is a few times as large as its text.
+    /// The approximate size in memory. A parsed document is a few times as large as its text.
     pub fn bytes(&self) -> usize {
         200 + self.id.len() + 4 * self.document.len()
     }
 }
 
-/// Parses a document that was checked before it was stored.
+/// Parses a document that was validated before it was stored.
 pub fn parse_stored(id: &str, document: &[u8]) -> Result<Value> {
     Value::parse_json(document).map_err(|error| {
         Error::new(ErrorCode::Corrupt, format!("the stored document {id:?} is damaged: {error}"))
     })
 }
 
-/// What an entry of a log counts for, in bytes, whatever store it is in: its text, a key, a number or two.
+/// The size that a log entry counts for in any store: its text, a key, and some numbers.
 pub fn entry_bytes(mutation: &Mutation) -> u64 {
     24 + mutation.id.len() as u64 + mutation.document.len() as u64
 }

@@ -1,30 +1,30 @@
-//! Which vbuckets of a bucket a projector keeps.
+//! The vbuckets of a bucket that a projector owns.
 
 use proto::model::homes::{Homes, VbucketSet};
 use proto::model::ids::{NodeId, VbucketId};
 use serde::{Deserialize, Serialize};
 
-/// What a projector keeps of a bucket.
+/// The vbuckets of a bucket that a projector owns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Keeping {
-    /// The vbuckets whose home it is.
-    pub kept: VbucketSet,
-    /// Of these, those that take no more mutations: they are being handed over.
+pub struct Ownership {
+    /// The vbuckets that the projector owns.
+    pub owned: VbucketSet,
+    /// Owned vbuckets that accept no more mutations, because they are being handed over.
     pub released: VbucketSet,
 }
 
-impl Keeping {
-    /// What is kept when the homes are these.
+impl Ownership {
+    /// Computes the ownership under the catalog's owners.
     pub fn with_homes(&self, homes: &Homes, projector: NodeId) -> Self {
-        let kept = homes.kept_by(projector);
+        let owned = homes.kept_by(projector);
         let is_pending =
-            |vbucket: &VbucketId| kept.contains(*vbucket) && homes.handing_of(*vbucket).is_some();
+            |vbucket: &VbucketId| owned.contains(*vbucket) && homes.handing_of(*vbucket).is_some();
         let released = self.released.iter().filter(is_pending).collect();
-        Self { kept, released }
+        Self { owned, released }
     }
 
-    /// Does a vbucket take mutations?
-    pub fn takes(&self, vbucket: VbucketId) -> bool {
-        self.kept.contains(vbucket) && !self.released.contains(vbucket)
+    /// True if the vbucket accepts mutations.
+    pub fn is_writable(&self, vbucket: VbucketId) -> bool {
+        self.owned.contains(vbucket) && !self.released.contains(vbucket)
     }
 }

@@ -1,4 +1,4 @@
-//! What a group of writers does to one bucket.
+//! The changes of a commit group in one bucket.
 
 use std::sync::Arc;
 
@@ -7,24 +7,24 @@ use proto::model::history::Branches;
 
 use super::bucket::Bucket;
 use super::mutation::Mutation;
-use super::ownership::Keeping;
+use super::ownership::Ownership;
 use super::store::document_store::BucketChanges;
 
-/// What the group does to one bucket.
-pub(super) struct Pending {
+/// The changes of a commit group in one bucket.
+pub(super) struct PendingChanges {
     pub(super) bucket: Arc<Bucket>,
     pub(super) next: Vec<Position>,
     pub(super) branches: Vec<Branches>,
-    pub(super) keeping: Arc<Keeping>,
+    pub(super) ownership: Arc<Ownership>,
     pub(super) changes: BucketChanges,
 }
 
-impl Pending {
+impl PendingChanges {
     pub(super) fn new(bucket: Arc<Bucket>) -> Self {
         Self {
             next: bucket.durable().iter().map(|(_, position)| position).collect(),
             branches: bucket.branches(),
-            keeping: bucket.keeping(),
+            ownership: bucket.ownership(),
             changes: BucketChanges::default(),
             bucket,
         }

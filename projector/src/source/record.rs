@@ -1,4 +1,4 @@
-//! What a store keeps of a bucket besides its contents.
+//! The record of a bucket in a store.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,24 @@ use proto::model::history::Branches;
 use proto::model::ids::{Seqno, VbucketId};
 use serde::{Deserialize, Serialize};
 
-use super::ownership::Keeping;
+use super::ownership::Ownership;
 
-/// What a store keeps of a bucket besides its contents.
+/// The record of a bucket in a store, besides the bucket's contents.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BucketRecord {
-    /// Its definition.
+    /// The bucket's definition.
     pub info: BucketInfo,
-    /// For each vbucket, its branches.
+    /// The branches of each vbucket.
     pub branches: Vec<Branches>,
-    /// Which vbuckets the projector keeps.
-    pub keeping: Keeping,
-    /// Of vbuckets that a producer numbers, the branches that were begun and are no part of the history any more,
-    /// newest first and at most [`BRANCHES_MAX`](proto::model::history::BRANCHES_MAX).
+    /// The vbuckets that the projector owns.
+    pub ownership: Ownership,
+    /// Branches of pushed vbuckets that were begun and are no longer part of the history, newest first and at most
+    /// [`BRANCHES_MAX`](proto::model::history::BRANCHES_MAX).
     pub given_up: BTreeMap<VbucketId, Branches>,
 }
 
-/// Is a vbucket with these branches and this end not here as a whole? It is being copied by its documents, or
-/// removed: nobody may see it, and what is left of it goes before anything else comes.
-pub fn is_part(branches: &Branches, end: Seqno) -> bool {
+/// True if a vbucket with these branches and this end is partial: it is being copied by its documents, or removed.
+/// Nobody may see it, and its rest is removed before it is copied again.
+pub fn is_partial(branches: &Branches, end: Seqno) -> bool {
     end.0 > 0 && branches.is_empty()
 }

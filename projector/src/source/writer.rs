@@ -1,14 +1,13 @@
 //! Group commit: many writers share one batch and one sync of the store.
 //!
-//! A request is checked and its documents are parsed in its caller's task, then it waits in one queue.
-//! One loop takes all that waits (up to a bound), numbers the mutations, commits them as one batch, and
-//! then, in one step for each bucket, publishes them and answers. While a group is being synced the
-//! next one gathers, so that throughput grows with the number of writers and a lone writer waits for
-//! one sync only.
+//! A request is validated and parsed in its caller's task, then waits in one queue. One loop takes all waiting
+//! requests up to a limit, numbers their mutations, commits them as one batch, and then publishes them and answers,
+//! in one step per bucket. While a group is synced the next one gathers. So throughput grows with the number of
+//! writers, and a lone writer waits for one sync only.
 //!
-//! The loop is the only one that numbers, so seqnos have no gaps. A request that is refused (a duplicate
-//! id, a position out of order) leaves the group before it has touched anything. If the store fails,
-//! nothing of the group is published, and everybody in it is told so.
+//! Only this loop numbers mutations, so seqnos have no gaps. A refused request (a duplicate id, a position out of
+//! order) leaves the group before it has changed anything. If the store fails, nothing of the group is published, and
+//! all its requests fail.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -25,62 +24,62 @@ use tokio::sync::{Notify, oneshot};
 use super::bucket::Bucket;
 use super::embedded::check::CheckedWrite;
 use super::embedded::numbering;
-use super::pending::Pending;
+use super::pending::PendingChanges;
 use super::push::check::CheckedPush;
 use super::push::order;
 use super::store::document_store::{Batch, DocumentStore};
 
-/// Bytes of documents in one group, about: enough that the sync is a small part of its cost, and few
-/// enough that those who gather meanwhile do not wait long.
+/// The approximate size of a group: large enough that the sync is a small part of its cost, and small enough that the
+/// next group does not wait long.
 const GROUP_BYTES_MAX: usize = 4 << 20;
 
-/// A request on its way to the log, with the room that it takes in the queue.
+/// A request on its way to the log, and its room in the queue.
 pub struct Job {
-    /// The bucket that it writes.
+    /// The bucket to write.
     pub bucket: Arc<Bucket>,
-    /// About how many bytes it has.
+    /// The approximate size.
     pub bytes: usize,
-    /// What it asks.
+    /// The request.
     pub work: Work,
-    /// Given back when it is answered.
+    /// Released when the request is answered.
     pub room: Reservation,
 }
 
-/// What is done between two groups.
-pub type Alone = Box<dyn FnOnce(&Writer, &Bucket) + Send>;
+/// Work that runs between two groups.
+pub type Exclusive = Box<dyn FnOnce(&Writer, &Bucket) + Send>;
 
-/// What a job asks.
+/// The request of a job.
 pub enum Work {
     /// Documents to number and write, all or none.
     Write(Vec<CheckedWrite>, oneshot::Sender<Result<WriteReply>>),
-    /// Mutations that have their numbers, up to the first that does not fit; then the error that the
-    /// request has met already, if any.
+    /// Numbered mutations, up to the first that does not fit, then the error that validation has found in the
+    /// request.
     Push(Vec<CheckedPush>, Option<Error>, oneshot::Sender<Result<PushReply>>),
-    /// Something that is done alone, between two groups: what came before it is of before.
-    Alone(Alone),
+    /// Work that runs exclusively between two groups.
+    Exclusive(Exclusive),
 }
 
-/// What the commit loop needs.
+/// The commit loop's components.
 pub struct Writer {
-    /// Where batches go.
+    /// The store that batches go to.
     pub store: Arc<dyn DocumentStore>,
-    /// Held from the first look at a group's buckets to its publication. Whoever holds it sees store
-    /// and buckets agree.
+    /// Held from the first look at a group's buckets until its publication. While it is held, store and buckets
+    /// agree.
     pub gate: Arc<Mutex<()>>,
-    /// Told when the store has failed: it takes no more until it is opened again.
+    /// Notified when the store has failed. It accepts no more until it is opened again.
     pub failed: Arc<Notify>,
-    /// Told of each bucket that has moved on.
-    pub moved: Box<dyn Fn(BucketId) + Send + Sync>,
+    /// Called for each bucket that has changed.
+    pub on_change: Box<dyn Fn(BucketId) + Send + Sync>,
 }
 
 impl Writer {
-    /// Takes jobs until all senders are gone. Cancelled: jobs in the queue are dropped, whose callers
-    /// see their reply's channel close; a group that is being committed is finished and answered.
+    /// Handles jobs until all senders are gone. Cancelling drops the queued jobs, whose callers see their reply
+    /// channel close; a group that is being committed is finished and answered.
     pub async fn run(self: Arc<Self>, env: Env, jobs: Receiver<Job>) {
         while let Ok(first) = jobs.recv().await {
             let mut bytes = 0;
             let (mut group, mut then) = (Vec::new(), Some(first));
-            while let Some(job) = then.take_if(|job| !matches!(job.work, Work::Alone(_))) {
+            while let Some(job) = then.take_if(|job| !matches!(job.work, Work::Exclusive(_))) {
                 bytes += job.bytes;
                 group.push(job);
                 then = if bytes < GROUP_BYTES_MAX { jobs.try_recv().ok() } else { None };
@@ -90,7 +89,7 @@ impl Writer {
                 if !group.is_empty() {
                     writer.commit_group(group);
                 }
-                if let Some(Job { bucket, work: Work::Alone(work), .. }) = then {
+                if let Some(Job { bucket, work: Work::Exclusive(work), .. }) = then {
                     work(&writer, &bucket);
                 }
             })
@@ -98,13 +97,13 @@ impl Writer {
         }
     }
 
-    /// Store and buckets agree while this is held.
-    pub(crate) fn agree(&self) -> MutexGuard<'_, ()> {
+    /// Locks the gate. While it is held, store and buckets agree.
+    pub(crate) fn lock_gate(&self) -> MutexGuard<'_, ()> {
         self.gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     fn commit_group(&self, jobs: Vec<Job>) {
-        let agree = self.agree();
+        let agree = self.lock_gate();
         let mut group = Group { store: &*self.store, buckets: BTreeMap::new() };
         let mut answers = Vec::new();
         for job in jobs {
@@ -112,7 +111,7 @@ impl Writer {
         }
         let mut batch = Batch::default();
         let mut publish = Vec::new();
-        for (id, Pending { bucket, changes, .. }) in group.buckets {
+        for (id, PendingChanges { bucket, changes, .. }) in group.buckets {
             if !changes.mutations.is_empty() {
                 let branches = changes.record.as_ref().map(|record| record.branches.clone());
                 publish.push((bucket, changes.mutations.clone(), branches));
@@ -124,11 +123,11 @@ impl Writer {
             Ok(()) => {
                 for (bucket, mutations, branches) in publish {
                     bucket.publish(mutations, branches);
-                    (self.moved)(bucket.info.id);
+                    (self.on_change)(bucket.info.id);
                 }
             }
             Err(error) => {
-                tracing::error!(%error, "committing documents failed");
+                tracing::error!(%error, "the commit of a group failed");
                 self.failed.notify_one();
             }
         }
@@ -140,26 +139,28 @@ impl Writer {
     }
 }
 
-/// Tells the writer of a request how it went; a store's error stands above the request's own outcome.
+/// Answers a request. A store error takes precedence over the request's own outcome.
 type Answer = Box<dyn FnOnce(Result<()>) + Send>;
 
 fn answer<T: Send + 'static>(reply: oneshot::Sender<Result<T>>, outcome: Result<T>) -> Answer {
     Box::new(move |committed| {
-        // Whoever asked may have gone; the write stands all the same.
+        // The caller may be gone; the write stands all the same.
         let _gone = reply.send(committed.and(outcome));
     })
 }
 
-/// The batch that is being put together.
+/// The batch of a group while it is built.
 struct Group<'s> {
     store: &'s dyn DocumentStore,
-    buckets: BTreeMap<BucketId, Pending>,
+    buckets: BTreeMap<BucketId, PendingChanges>,
 }
 
 impl Group<'_> {
     fn stage(&mut self, bucket: Arc<Bucket>, work: Work) -> Answer {
-        let pending =
-            self.buckets.entry(bucket.info.id).or_insert_with(|| Pending::new(Arc::clone(&bucket)));
+        let pending = self
+            .buckets
+            .entry(bucket.info.id)
+            .or_insert_with(|| PendingChanges::new(Arc::clone(&bucket)));
         let removed = bucket.is_removed().then(|| bucket.removed_error());
         match work {
             Work::Write(writes, reply) => {
@@ -169,8 +170,8 @@ impl Group<'_> {
                 };
                 answer(reply, outcome)
             }
-            // The loop does not put it into a group.
-            Work::Alone(_) => Box::new(|_| ()),
+            // The loop never puts this kind into a group.
+            Work::Exclusive(_) => Box::new(|_| ()),
             Work::Push(mutations, error, reply) => {
                 let outcome = match removed {
                     Some(error) => Err(error),

@@ -1,4 +1,4 @@
-//! A projector with nothing real around it: the coordinator is a script, the store is in memory.
+//! A projector in a scripted environment: a scripted coordinator, and a store in memory.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -32,17 +32,17 @@ use tokio::sync::watch;
 pub const BUCKET: BucketId = BucketId(3);
 pub const PUSHED: BucketId = BucketId(4);
 pub const PROJECTOR: NodeId = NodeId(1);
-/// Two indexers; even slices are on the first.
+/// Two indexers. Even slices are on the first.
 pub const INDEXERS: [NodeId; 2] = [NodeId(10), NodeId(11)];
 pub const VBUCKETS: u16 = 4;
 pub const SLICES: u16 = 4;
 
-/// The coordinator: shows what the test says, and remembers what it is told.
+/// A coordinator that sends what the test tells it, and records what it receives.
 #[derive(Clone)]
 pub struct Script {
     messages: watch::Sender<Vec<WatchMessage>>,
     pub synced: Arc<Mutex<BTreeMap<BucketId, Cut>>>,
-    /// What was proposed besides registrations.
+    /// All proposals except registrations.
     pub proposed: Arc<Mutex<Vec<Command>>>,
     projectors: Arc<Mutex<BTreeMap<NodeId, Arc<Projector>>>>,
 }
@@ -52,7 +52,7 @@ impl Script {
         self.messages.send_modify(|messages| messages.push(message));
     }
 
-    /// A stability timestamp at the present of a bucket.
+    /// Publishes a stability timestamp at a cut.
     pub fn epoch(&self, epoch: u64, cut: &Cut) {
         self.say(WatchMessage::Epochs(vec![EpochMark {
             bucket: BUCKET,
@@ -127,7 +127,7 @@ impl Directory for Script {
     }
 }
 
-/// The plainest router.
+/// The simplest router.
 struct Router;
 
 impl MutationRouter for Router {
@@ -149,12 +149,12 @@ pub fn path(name: &str) -> Expr {
     Expr::Path(vec![Step::Field(name.into())])
 }
 
-/// An index on `n`, over all slices of both indexers.
+/// An index on `n` over all slices of both indexers.
 pub fn index(id: u64, partition: PartitionBy) -> Arc<IndexInfo> {
     index_on(id, vec![path("n")], partition)
 }
 
-/// The same on other keys.
+/// An index on other keys.
 pub fn index_on(id: u64, keys: Vec<Expr>, partition: PartitionBy) -> Arc<IndexInfo> {
     let part = |expr| KeyPart {
         expr,
@@ -201,7 +201,7 @@ pub struct World {
     config: Config,
 }
 
-/// A projector that knows of some indexes.
+/// A projector with a catalog of some indexes.
 pub async fn world_with(indexes: &[Arc<IndexInfo>]) -> World {
     let world = World::new(|_| {}).await;
     world.script.say(WatchMessage::Catalog(catalog(1, indexes).into()));
@@ -215,7 +215,7 @@ impl World {
         Self::of(Script { messages, synced, proposed, projectors }, PROJECTOR, change).await
     }
 
-    /// Another projector under the same coordinator.
+    /// Another projector with the same coordinator.
     pub async fn beside(other: &Self, id: NodeId) -> Self {
         Self::of(other.script.clone(), id, |_| ()).await
     }
@@ -229,12 +229,12 @@ impl World {
         world
     }
 
-    /// Ends the projector, as a crash does.
+    /// Ends the projector as a crash does.
     pub fn stop(&mut self) {
         drop(self.service.take());
     }
 
-    /// Starts the projector, again over the same store if it ran before.
+    /// Starts the projector, over the same store if it ran before.
     pub async fn start(&mut self) {
         self.stop();
         let store: Arc<dyn DocumentStore> = Arc::new(self.store.clone());
@@ -258,7 +258,7 @@ impl World {
         self.subscribe_after(node, from, 0).await
     }
 
-    /// A stream for a node that knows the timestamps up to one.
+    /// A stream for a node that knows the timestamps up to a given one.
     pub async fn subscribe_after(
         &self,
         node: NodeId,
@@ -284,7 +284,7 @@ pub fn delete(id: &str) -> Write {
     Write { id: id.into(), kind: WriteKind::Delete }
 }
 
-/// Document → key, of one index.
+/// The keys of each document in one index.
 pub type Contents = BTreeMap<String, Vec<Value>>;
 
 /// Reads a stream as an indexer does, and checks that it has no gap.
@@ -320,10 +320,10 @@ impl Follower {
         message.expect("a message in time").expect("the stream goes on")
     }
 
-    /// Takes one message; the error is the stream's.
+    /// Handles one message; returns the stream's error.
     pub async fn step(&mut self) -> Result<()> {
         let mut message = self.next().await?;
-        // The history is of no interest here.
+        // The tests ignore the history.
         while matches!(message, StreamMessage::History(_)) {
             message = self.next().await?;
         }
@@ -375,7 +375,7 @@ impl Follower {
         }
     }
 
-    /// Steps until the stream is at a cut.
+    /// Steps until the stream has reached a cut.
     pub async fn reach(&mut self, cut: &Cut) {
         while !self.at.reaches(cut) || !self.begun {
             self.step().await.expect("the stream goes on");
@@ -383,7 +383,7 @@ impl Follower {
     }
 }
 
-/// Puts one document's state in place.
+/// Applies the state of one document.
 pub fn apply(contents: &mut Contents, mutation: &KeyVersions<'_>, state: &IndexKeys<'_>) {
     contents.remove(mutation.id);
     for entry in state.entries() {

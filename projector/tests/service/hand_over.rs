@@ -1,5 +1,5 @@
-//! A vbucket goes from one projector to another: what is pushed, streamed and told of it goes on as if nothing had
-//! happened, and a hand-over that is given up has not happened.
+//! A vbucket moves from one projector to another without a visible interruption of pushes, streams and reports. A
+//! cancelled hand-over has no effect.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use tokio::time::{sleep, timeout};
 pub const OTHER: NodeId = NodeId(2);
 pub const BRANCH: u64 = 5;
 
-/// Two projectors of a pushed bucket: vbuckets 0 and 2 are at the first, 1 and 3 at the other.
+/// Two projectors of a pushed bucket. The first owns vbuckets 0 and 2, the other 1 and 3.
 pub struct Pair {
     pub first: World,
     pub other: World,
@@ -62,14 +62,14 @@ impl Pair {
         self.first.script.say(WatchMessage::Catalog(Arc::new(self.catalog())));
     }
 
-    /// The bucket as whoever knows the catalog sees it.
+    /// The bucket as a user of the catalog sees it.
     pub fn source(&self) -> Arc<dyn ProjectorApi> {
         let catalog = self.catalog();
         let find = |node| catalog.nodes.get(&node).cloned();
         source_of(&self.first.script, &catalog.buckets[&PUSHED], find).expect("a source")
     }
 
-    /// Begins to hand vbucket 0 over.
+    /// Begins to hand over vbucket 0.
     pub fn begin(&mut self) -> HandOver {
         let handing = HandOver { number: 7 + self.cas, vbucket: VbucketId(0), to: OTHER };
         let mut homes = self.homes.clone();
@@ -78,14 +78,14 @@ impl Pair {
         handing
     }
 
-    /// The same, and waits until all of it is there.
+    /// Hands over vbucket 0, and waits until the hand-over is complete.
     pub async fn hand_over(&mut self) -> HandOver {
         let handing = self.begin();
         self.wait_for(handing).await;
         handing
     }
 
-    /// Waits until all of it is there.
+    /// Waits until the hand-over is complete.
     pub async fn wait_for(&self, handing: HandOver) {
         let done = Command::HandedOver { bucket: PUSHED, number: handing.number };
         let proposed = Arc::clone(&self.first.script.proposed);
@@ -101,7 +101,7 @@ impl Pair {
         self.show(homes);
     }
 
-    /// Pushes as a producer does that is told to come again.
+    /// Pushes as a producer does, with retries.
     pub async fn push(&self, seqnos: std::ops::RangeInclusive<u64>) {
         self.push_all(seqnos.map(pushed).collect()).await;
     }
@@ -153,7 +153,7 @@ pub fn at(seqno: u64) -> Position {
     Position { vbuuid: Vbuuid(BRANCH), seqno: Seqno(seqno) }
 }
 
-/// Reads a stream until vbucket 0 has come to a seqno; no frame may be missing.
+/// Reads a stream until vbucket 0 has reached a seqno, and checks that no frame is missing.
 pub async fn read_to(stream: &mut ResultStream<StreamMessage>, from: &mut u64, to: u64) {
     while *from < to {
         let message = timeout(Duration::from_secs(10), stream.next()).await.expect("in time");
@@ -168,7 +168,7 @@ pub async fn read_to(stream: &mut ResultStream<StreamMessage>, from: &mut u64, t
 }
 
 #[tokio::test]
-async fn a_vbucket_goes_over_and_its_stream_goes_on_without_a_gap() {
+async fn a_vbucket_is_handed_over_and_its_stream_has_no_gap() {
     let mut pair = Pair::new().await;
     pair.push(1..=500).await;
     let (node, from) = (INDEXERS[0], Some(Cut::zero(VBUCKETS)));
@@ -184,7 +184,7 @@ async fn a_vbucket_goes_over_and_its_stream_goes_on_without_a_gap() {
     pair.finish(handing);
     pair.push(501..=510).await;
     read_to(&mut stream, &mut read, 510).await;
-    // One that begins anew gets the past from the new home, and both tell one history.
+    // A new stream gets the past from the new owner, and both projectors report the same history.
     let mut anew =
         until("both know", async || pair.source().subscribe(request.clone()).await.ok()).await;
     read_to(&mut anew, &mut 0, 510).await;
@@ -204,7 +204,7 @@ async fn a_vbucket_goes_over_and_its_stream_goes_on_without_a_gap() {
 }
 
 #[tokio::test]
-async fn a_hand_over_that_is_given_up_leaves_the_vbucket_where_it_was() {
+async fn a_cancelled_hand_over_leaves_the_vbucket_with_its_owner() {
     let mut pair = Pair::new().await;
     pair.push(1..=50).await;
     pair.hand_over().await;
@@ -226,7 +226,7 @@ async fn a_hand_over_that_is_given_up_leaves_the_vbucket_where_it_was() {
 }
 
 #[tokio::test]
-async fn what_is_released_stays_released_when_the_home_starts_again() {
+async fn a_released_vbucket_stays_released_after_a_restart() {
     let mut pair = Pair::new().await;
     pair.push(1..=50).await;
     let handing = pair.hand_over().await;
@@ -241,12 +241,12 @@ async fn what_is_released_stays_released_when_the_home_starts_again() {
     assert_eq!(place.durable.get(VbucketId(0)), at(55));
 }
 
-/// A reader that is far behind gets what belongs to one timestamp before what belongs to the next, from a projector
-/// that has a part of the vbuckets too: how much there is of the others is nothing to it.
+/// A reader that is far behind receives the mutations of one timestamp before those of the next, also from a
+/// projector that owns only some vbuckets. The mutations of other vbuckets do not matter.
 #[tokio::test]
-async fn a_part_of_a_bucket_is_caught_up_from_timestamp_to_timestamp() {
+async fn some_vbuckets_are_caught_up_from_timestamp_to_timestamp() {
     const EPOCHS: u64 = 4;
-    /// In each vbucket; in both together more than a stride, so that each timestamp is a step of its own.
+    /// Mutations per vbucket. Both vbuckets together have more than a stride, so each timestamp is a separate step.
     const MUTATIONS: u64 = 10_000;
     let pair = Pair::new().await;
     let (here, mut cuts) = ([0, 2].map(VbucketId), Vec::new());
@@ -277,7 +277,7 @@ async fn a_part_of_a_bucket_is_caught_up_from_timestamp_to_timestamp() {
         let stream = pair.first.projector().subscribe(request).await.expect("a stream");
         Follower { stream, at: Cut::zero(VBUCKETS), ..Follower::default() }
     };
-    // The projector knows of all of them before the reader comes.
+    // The projector receives all timestamps before the reader comes.
     let mut now = subscribe(None).await;
     while now.epochs.last() != Some(&EPOCHS) {
         now.step().await.expect("the stream goes on");

@@ -1,4 +1,4 @@
-//! The same of a vbucket of whose log the beginning was purged: its documents go over, and the purge point.
+//! Hand-overs of a vbucket with a purged log: its documents and its purge point are copied.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::common::*;
 use crate::hand_over::*;
 
 const VBUCKET: VbucketId = VbucketId(0);
-/// Documents, each changed some times.
+/// The number of documents. Each changes several times.
 const DOCUMENTS: u64 = 40;
 
-/// The mutation of a document that is changed over and over, and now and then deleted.
+/// A mutation of a document that changes repeatedly and is sometimes deleted.
 fn change(seqno: u64) -> PushMutation {
     let mut mutation = pushed(1 + seqno % DOCUMENTS);
     mutation.position.seqno = Seqno(seqno);
@@ -33,7 +33,7 @@ fn change(seqno: u64) -> PushMutation {
     mutation
 }
 
-/// The documents of the vbucket after so many changes.
+/// The documents of the vbucket after a number of changes.
 fn expected(end: u64) -> BTreeMap<String, Bytes> {
     let mut documents = BTreeMap::new();
     for mutation in (1..=end).map(change) {
@@ -45,7 +45,7 @@ fn expected(end: u64) -> BTreeMap<String, Bytes> {
     documents
 }
 
-/// The documents of the vbucket that are in a store.
+/// The documents of the vbucket in a store.
 fn documents(world: &World) -> BTreeMap<String, Bytes> {
     let Ok(mut snapshot) = world.store.snapshot(PUSHED) else { return BTreeMap::new() };
     let all = snapshot.next_chunk(usize::MAX).expect("documents").into_iter();
@@ -61,14 +61,14 @@ fn purge(world: &World, to: u64) {
     world.store.purge(PUSHED, &[(VBUCKET, Seqno(to))]).expect("purged");
 }
 
-/// An indexer that has the vbucket up to a place.
+/// The request of an indexer that has the vbucket up to a seqno.
 fn from(seqno: u64) -> SubscribeRequest {
     let mut cut = Cut::zero(VBUCKETS);
     cut.set(VBUCKET, at(seqno));
     SubscribeRequest { node: INDEXERS[0], bucket: PUSHED, from: Some(cut), last_epoch: Epoch(0) }
 }
 
-/// How a stream from a place of the vbucket goes on.
+/// Reads a stream from a position of the vbucket on.
 async fn stream_from(pair: &Pair, seqno: u64, end: u64) -> Result<(), ErrorCode> {
     let subscribe = async || pair.source().subscribe(from(seqno)).await.ok();
     let mut stream = until("both know", subscribe).await;
@@ -78,7 +78,7 @@ async fn stream_from(pair: &Pair, seqno: u64, end: u64) -> Result<(), ErrorCode>
     Ok(())
 }
 
-/// What a backfill of the vbucket from its home says.
+/// Reads a backfill of the vbucket from its owner.
 async fn backfill(pair: &Pair) -> (Cut, usize) {
     let vbuckets: VbucketSet = [VBUCKET].into_iter().collect();
     let index = &pair.indexes[0];
@@ -107,7 +107,7 @@ async fn backfill(pair: &Pair) -> (Cut, usize) {
 }
 
 #[tokio::test]
-async fn a_vbucket_whose_log_was_purged_goes_over_with_its_documents_and_its_purge_point() {
+async fn a_vbucket_with_a_purged_log_is_handed_over_with_its_documents() {
     let mut pair = Pair::new().await;
     let mut index = IndexInfo::clone(&index(1, PartitionBy::DocumentId));
     index.bucket = PUSHED;
@@ -133,7 +133,7 @@ async fn a_vbucket_whose_log_was_purged_goes_over_with_its_documents_and_its_pur
         (pair.first.store.extents(PUSHED).unwrap()[0].end.0 == 0).then_some(())
     })
     .await;
-    // A process that finds all this on its disk goes on with it.
+    // A process that finds this on its disk continues with it.
     pair.other.start().await;
     push(&pair, 521..=530).await;
     assert_eq!(documents(&pair.other), expected(530));
@@ -141,7 +141,7 @@ async fn a_vbucket_whose_log_was_purged_goes_over_with_its_documents_and_its_pur
 }
 
 #[tokio::test]
-async fn a_copy_that_was_begun_by_a_process_that_is_no_more_begins_anew() {
+async fn a_copy_that_an_earlier_process_began_starts_again() {
     let mut pair = Pair::new().await;
     push(&pair, 1..=200).await;
     purge(&pair.first, 100);
@@ -156,7 +156,7 @@ async fn a_copy_that_was_begun_by_a_process_that_is_no_more_begins_anew() {
 }
 
 #[tokio::test]
-async fn a_part_that_was_given_up_is_removed_and_one_that_is_kept_by_mistake_is_not_shown() {
+async fn an_abandoned_partial_copy_is_removed_and_a_partial_owned_vbucket_is_hidden() {
     let mut pair = Pair::new().await;
     push(&pair, 1..=200).await;
     purge(&pair.first, 100);
@@ -167,7 +167,7 @@ async fn a_part_that_was_given_up_is_removed_and_one_that_is_kept_by_mistake_is_
         (documents(&pair.other).is_empty() && extent == Default::default()).then_some(())
     })
     .await;
-    // An older disk than the catalog: the vbucket was whole here, and is a part again.
+    // A disk that is older than the catalog: the vbucket is partial again although the catalog has it as owned.
     pair.other.stop();
     let handing = pair.begin();
     pair.finish(handing);
@@ -183,7 +183,7 @@ async fn a_part_that_was_given_up_is_removed_and_one_that_is_kept_by_mistake_is_
 }
 
 #[tokio::test]
-async fn writes_and_purges_overtake_a_copy_and_it_is_right_in_the_end() {
+async fn a_copy_is_correct_although_writes_and_purges_overtake_it() {
     let mut pair = Pair::new().await;
     push(&pair, 1..=100).await;
     purge(&pair.first, 90);
@@ -209,7 +209,7 @@ fn request(seqnos: std::ops::RangeInclusive<u64>) -> PushRequest {
     PushRequest { bucket: PUSHED, branches: vec![], mutations: seqnos.map(change).collect() }
 }
 
-/// Puts a part of the vbucket onto the other's disk, with documents that are no more, and starts it anew.
+/// Puts a partial vbucket with deleted documents on the other projector's disk, and restarts it.
 async fn leave_a_part(pair: &mut Pair) {
     pair.other.stop();
     let store = pair.other.store.clone();

@@ -31,8 +31,8 @@ async fn pushed_mutations_keep_the_producers_positions() {
     assert_eq!(reply.durable, [(vbucket, durable)]);
     world.start().await;
     for (bad, says) in [
-        (pushed("a", 5, 2), "3 is the next"),
-        (pushed("a", 5, 4), "leaves a gap, 3 is the next"),
+        (pushed("a", 5, 2), "the next is 3"),
+        (pushed("a", 5, 4), "leaves a gap, the next is 3"),
         (pushed("a", 6, 3), "its branch is 5"),
     ] {
         let error = push(&world, vec![bad]).await.expect_err("out of order");
@@ -52,7 +52,7 @@ async fn pushed_mutations_keep_the_producers_positions() {
 }
 
 #[tokio::test]
-async fn a_branch_that_is_begun_a_second_time_takes_nothing_back() {
+async fn a_repeated_begin_of_a_branch_removes_nothing() {
     let mut world = world_with(&[]).await;
     let vbucket = vbucket_of("a", VBUCKETS);
     let begin = async |world: &World, vbuuid, seqno| {
@@ -68,7 +68,7 @@ async fn a_branch_that_is_begun_a_second_time_takes_nothing_back() {
     };
     push(&world, 5, 1..=4).await;
     assert_eq!(begin(&world, 6, 3).await, Ok(()));
-    // Branch 6 has no mutations and is forgotten with branch 7, and that with branch 8.
+    // Branch 6 has no mutations and is dropped with branch 7, which in turn is dropped with branch 8.
     assert_eq!(begin(&world, 7, 3).await, Ok(()));
     assert_eq!(begin(&world, 8, 2).await, Ok(()));
     push(&world, 8, 3..=6).await;

@@ -1,4 +1,4 @@
-//! What streams and backfills bring.
+//! Streams and backfills.
 
 use futures::StreamExt;
 use proto::ErrorCode;
@@ -14,10 +14,10 @@ use proto::value::Value;
 
 use crate::common::*;
 
-/// Everything that both nodes hear, put together, is what the documents say: with the past from the
-/// log, the present from the head, and a restart of the projector in between.
+/// The content that both nodes receive together matches the documents: the past from the log, the present from the
+/// head, and a restart of the projector in between.
 #[tokio::test]
-async fn streams_say_what_the_documents_say() {
+async fn streams_match_the_documents() {
     let by_expr = PartitionBy::Exprs(vec![path("n")]);
     let indexes = [index(1, PartitionBy::DocumentId), index(2, by_expr)];
     let mut world = world_with(&indexes).await;
@@ -121,7 +121,7 @@ async fn a_backfill_and_the_stream_it_joined_make_the_whole_index() {
         while !follower.joined.contains_key(&IndexId(1)) {
             follower.step().await.expect("the stream goes on");
         }
-        // Between the index's joining and the snapshot, and after it.
+        // Changes between the index's join and the snapshot, and after it.
         world.write(vec![upsert("d0", "{\"n\":-1}"), delete("d1")]).await.expect("written");
         let stream = world.projector().backfill(first_index(node)).await.expect("a backfill");
         world.write(vec![upsert("d2", "{\"n\":-2}"), delete("d3")]).await.expect("written");
@@ -130,7 +130,7 @@ async fn a_backfill_and_the_stream_it_joined_make_the_whole_index() {
         assert!(!contents.contains_key("d1"));
         let end = world.projector().positions(BUCKET).await.expect("positions");
         follower.reach(&end).await;
-        // What the stream has heard is newer than the snapshot, or the same.
+        // The stream's content is newer than the snapshot or the same.
         let heard = follower.contents.remove(&IndexId(1)).unwrap_or_default();
         contents.retain(|id, _| !["d0", "d1", "d2", "d3"].contains(&id.as_str()));
         contents.extend(heard);
@@ -141,10 +141,9 @@ async fn a_backfill_and_the_stream_it_joined_make_the_whole_index() {
     assert_eq!(whole["d299"], [Value::int(299)]);
 }
 
-/// A few short documents that are a hundred times as long in an index, from the log, from the head and
-/// in a backfill.
+/// A few short documents that are a hundred times as long in an index, from the log, from the head and in a backfill.
 #[tokio::test]
-async fn messages_are_bounded_by_what_they_hold_and_not_by_the_documents() {
+async fn messages_are_bounded_by_their_content_not_by_the_documents() {
     const MESSAGE_BYTES_MAX: usize = 6 << 20;
     let world = World::new(|config| config.frames_ahead_bytes_max = 1 << 30).await;
     let tags = Expr::Unnest(Box::new(path("tags")));
@@ -172,9 +171,9 @@ async fn messages_are_bounded_by_what_they_hold_and_not_by_the_documents() {
     assert_eq!(contents, follower.contents[&IndexId(1)], "nothing is lost between two messages");
 }
 
-/// The head is tiny, so that the stream must go to the log and back again and again.
+/// The head is tiny, so that the stream has to switch between log and head repeatedly.
 #[tokio::test]
-async fn a_slow_reader_misses_nothing_and_holds_up_nobody() {
+async fn a_slow_reader_misses_nothing_and_delays_nobody() {
     let world = World::new(|config| config.head_bytes_max = 2_000).await;
     world
         .script

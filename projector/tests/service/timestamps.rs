@@ -1,4 +1,4 @@
-//! Stability timestamps in the streams, and who waits for them.
+//! Stability timestamps in the streams, and writers that wait for them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use proto::rpc::api::{ProjectorApi, WatchMessage};
 
 use crate::common::*;
 
-/// Takes messages until none comes for a while.
+/// Handles messages until none comes for a while.
 async fn until_still(follower: &mut Follower) {
     while let Ok(step) = tokio::time::timeout(Duration::from_millis(200), follower.step()).await {
         step.expect("the stream goes on");
@@ -18,7 +18,7 @@ async fn until_still(follower: &mut Follower) {
 }
 
 #[tokio::test]
-async fn timestamps_come_in_order_and_hold_the_stream_near() {
+async fn timestamps_come_in_order_and_bound_the_frames_ahead() {
     let world = World::new(|config| config.frames_ahead_bytes_max = 500).await;
     let indexes = [index(1, PartitionBy::DocumentId)];
     world.script.say(WatchMessage::Catalog(catalog(1, &indexes).into()));
@@ -60,7 +60,7 @@ async fn a_stream_that_catches_up_needs_no_further_timestamp() {
         end = world.projector().positions(BUCKET).await.expect("positions");
         world.script.epoch(epoch, &end);
     }
-    // The projector knows of all of them before the indexer comes.
+    // The projector receives all timestamps before the indexer comes.
     let mut now = world.subscribe(INDEXERS[1], None).await.expect("a stream");
     while now.epochs.last() != Some(&3) {
         now.step().await.expect("the stream goes on");
@@ -69,18 +69,18 @@ async fn a_stream_that_catches_up_needs_no_further_timestamp() {
     let mut late = world.subscribe(INDEXERS[0], from).await.expect("a stream");
     late.reach(&end).await;
     assert_eq!(late.epochs, [1, 2, 3]);
-    // An indexer that comes back has heard of timestamps whose frames it still lacks.
+    // A returning indexer knows timestamps whose frames it still lacks.
     let from = Some(Cut::zero(VBUCKETS));
     let mut again = world.subscribe_after(INDEXERS[0], from, 3).await.expect("a stream");
     again.reach(&end).await;
     assert!(again.epochs.is_empty());
 }
 
-/// What an indexer must gather is bounded by the distance of two timestamps, not by how far it is behind.
+/// The data that an indexer must collect is bounded by the distance of two timestamps, not by how far it is behind.
 #[tokio::test]
 async fn a_stream_that_catches_up_goes_from_timestamp_to_timestamp() {
     const EPOCHS: u64 = 6;
-    /// More than a stride: each is a step of its own.
+    /// More than a stride, so that each timestamp is a separate step.
     const DOCUMENTS: u64 = 20_000;
     let world = World::new(|_| {}).await;
     let indexes = [index(1, PartitionBy::DocumentId)];
@@ -93,7 +93,7 @@ async fn a_stream_that_catches_up_goes_from_timestamp_to_timestamp() {
             world.write(writes).await.expect("written");
         }
         let cut = world.projector().positions(BUCKET).await.expect("positions");
-        // Below the horizon nobody but a reader like this one wants it.
+        // Below the horizon only a reader like this one needs the timestamp.
         let (parent, horizon) = (Epoch(epoch - 1), Epoch(epoch));
         let mark = Arc::new(cut.clone());
         world.script.say(WatchMessage::Epochs(vec![EpochMark {
@@ -123,9 +123,9 @@ async fn a_stream_that_catches_up_goes_from_timestamp_to_timestamp() {
     assert!(most <= DOCUMENTS, "{most} mutations were gathered at once");
 }
 
-/// As after a start from an older disk, where the producer of a pushed bucket has told nothing of it yet.
+/// The situation after a start from an older disk, before the producer of a pushed bucket has reported.
 #[tokio::test]
-async fn a_timestamp_beyond_what_is_here_waits_until_it_is_here() {
+async fn a_timestamp_beyond_the_durable_history_waits() {
     let world = world_with(&[]).await;
     let id = "a";
     let vbucket = vbucket_of(id, VBUCKETS);
@@ -156,7 +156,7 @@ async fn a_timestamp_beyond_what_is_here_waits_until_it_is_here() {
 }
 
 #[tokio::test]
-async fn writers_wait_while_too_much_has_no_timestamp() {
+async fn writers_wait_while_too_many_mutations_have_no_timestamp() {
     let world = World::new(|config| config.unpublished_bytes_max = 4 << 10).await;
     world.script.say(WatchMessage::Catalog(catalog(1, &[]).into()));
     let mut written = 0;

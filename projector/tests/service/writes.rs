@@ -1,4 +1,4 @@
-//! Statements that write, and reads of documents.
+//! Writes and reads of documents.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use proto::rpc::api::{ProjectorApi, WatchMessage, WriteRequest};
 use crate::common::*;
 
 #[tokio::test]
-async fn a_statement_is_done_as_a_whole_or_not_at_all() {
+async fn a_statement_is_executed_completely_or_not_at_all() {
     let world = world_with(&[]).await;
     let reply = world.write(vec![insert("a", "1"), insert("b", "2"), upsert("a", "3")]).await;
     assert_eq!(reply.expect("new documents").affected, 3);
@@ -40,7 +40,7 @@ async fn a_statement_is_done_as_a_whole_or_not_at_all() {
     assert_eq!(again.affected, 1);
 }
 
-/// Documents that one statement writes are read by one call in one state, while more of them are written.
+/// One call reads the documents of one statement in one state, while more are written.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_of_many_ids_never_sees_half_of_a_statement() {
     let world = world_with(&[]).await;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use coordinator::testing::{
-    Check, Leader, LogWrite, Machine, MemoryLog, Output, Plan, RaftCore, RaftMessage, Replica,
+    CopyCheck, Leader, LogWrite, Machine, MemoryLog, Output, Plan, RaftCore, RaftMessage, Replica,
     StateMachine, encode_record,
 };
 use coordinator::{MoveSettings, RaftConfig};
@@ -280,12 +280,12 @@ impl World {
         }
         let plan = leading.leader.plan(&replica.view().state, now_ms);
         let Plan { commands, checks, next_ms } = plan;
-        if leading.leader.is_curious() {
+        if leading.leader.has_suspects() {
             self.after(1, Event::Enquire { at, boot });
         }
         for check in checks {
             let ms = self.random.u64(5..300);
-            self.after(ms, Event::Check { at, boot, check });
+            self.after(ms, Event::CopyCheck { at, boot, check });
         }
         if commands.is_empty() {
             if let Some(next_ms) = next_ms {
@@ -373,7 +373,7 @@ impl World {
     }
 
     /// The ends of a move are compared.
-    pub fn check(&mut self, at: usize, boot: u64, check: &Check) {
+    pub fn check(&mut self, at: usize, boot: u64, check: &CopyCheck) {
         let sum = |world: &Self, node: NodeId| {
             let indexer = world.indexers.iter().find(|indexer| indexer.id == node && indexer.up)?;
             let copy = indexer.copies.get(&check.slice)?;
@@ -395,7 +395,7 @@ impl World {
         if self.members[at].boot == boot
             && let Some((leading, _, now_ms)) = self.leading(at)
         {
-            leading.leader.checked(check, result, now_ms);
+            leading.leader.finish_check(check, result, now_ms);
             self.wake(at, 1);
         }
     }

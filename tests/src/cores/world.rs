@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use coordinator::testing::{Asked, Check, RaftMessage};
+use coordinator::testing::{CopyCheck, HistoryQuery, RaftMessage};
 use proto::model::cut::Cut;
 use proto::model::history::SourceHistory;
 use proto::model::homes::VbucketSet;
@@ -55,9 +55,9 @@ pub enum Event {
     /// A leader looks which sources are to be asked.
     Enquire { at: usize, boot: u64 },
     /// A source answers a leader.
-    Enquired { at: usize, boot: u64, asked: Asked, history: SourceHistory },
+    Enquired { at: usize, boot: u64, asked: HistoryQuery, history: SourceHistory },
     /// Two copies are compared for a leader.
-    Check { at: usize, boot: u64, check: Check },
+    CopyCheck { at: usize, boot: u64, check: CopyCheck },
     /// SYNC reaches the leaders.
     Sync(Cut),
     /// A heartbeat reaches the leaders.
@@ -298,8 +298,10 @@ impl World {
             Event::Written { at, boot, number } => self.raft_written(at, boot, number),
             Event::Plan { at, boot } => self.plan(at, boot),
             Event::Enquire { at, boot } => self.enquire(at, boot),
-            Event::Enquired { at, boot, asked, history } => self.enquired(at, boot, asked, history),
-            Event::Check { at, boot, check } => self.check(at, boot, &check),
+            Event::Enquired { at, boot, asked, history } => {
+                self.record_history(at, boot, asked, history)
+            }
+            Event::CopyCheck { at, boot, check } => self.check(at, boot, &check),
             Event::Sync(cut) => self.sync(&cut),
             Event::Heartbeat(heartbeat) => self.heartbeat(&heartbeat),
             Event::Request { at, request } => self.client_request(at, request),
@@ -367,7 +369,7 @@ impl World {
             if heartbeat.node == ROUTER {
                 leading.told = heartbeat.leases.iter().map(|(_, e)| (*e, true_ms)).collect();
             }
-            if leading.leader.hear(heartbeat.clone(), now_ms) {
+            if leading.leader.record_heartbeat(heartbeat.clone(), now_ms) {
                 world.wake(at, 1);
             }
         });
@@ -379,20 +381,26 @@ impl World {
         }
         let silent = self.source.down_until_ms > self.now_ms || self.is_cut(MEMBERS[at]);
         let Some((leading, replica, now_ms)) = self.leading(at) else { return };
-        let found = leading.leader.enquiries_due(&replica.view().state, now_ms);
+        let found = leading.leader.queries_due(&replica.view().state, now_ms);
         if !found.is_empty() && !silent {
-            let asked = leading.leader.asking();
+            let asked = leading.leader.begin_query();
             let history = self.source.told();
             self.send(Event::Enquired { at, boot, asked, history });
         }
     }
 
-    fn enquired(&mut self, at: usize, boot: u64, asked: Asked, history: SourceHistory) {
+    fn record_history(
+        &mut self,
+        at: usize,
+        boot: u64,
+        asked: HistoryQuery,
+        history: SourceHistory,
+    ) {
         if self.members[at].boot != boot {
             return;
         }
         let Some((leading, replica, _)) = self.leading(at) else { return };
-        let told = leading.leader.enquired(&replica.view().state, BUCKET, asked, history);
+        let told = leading.leader.record_history(&replica.view().state, BUCKET, asked, history);
         told.expect("the source has as many vbuckets as its bucket");
         self.wake(at, 1);
     }

@@ -1,4 +1,4 @@
-//! Compares the copies that the leader wants compared.
+//! Runs the leader's checks: compares copies by their checksums.
 
 use std::sync::Arc;
 
@@ -8,54 +8,53 @@ use proto::rpc::export::checksum_patience;
 use proto::{Error, Result};
 
 use super::member::Member;
-use crate::leader::{Check, Checksum};
+use crate::leader::{Checksum, CopyCheck};
 
-/// Checks that run at a time; each reads two slices.
+/// Concurrent checks. Each check reads two slices.
 const CHECKS_AT_ONCE: usize = 8;
 
-/// Hands checks to their own task; where there is no room they failed, for now.
-pub(super) fn order_checks(inner: &Member, checks: Vec<Check>) {
+/// Queues checks for their task. A check that finds the queue full has failed and is planned again.
+pub(super) fn start_checks(member: &Member, checks: Vec<CopyCheck>) {
     for check in checks {
-        if let Err(full) = inner.checks.0.try_send(check) {
+        if let Err(full) = member.checks.0.try_send(check) {
             let check = full.into_inner();
-            tell_checked(inner, &check, Err(Error::unavailable("too many checks at once")));
+            report_check(member, &check, Err(Error::unavailable("the queue of checks is full")));
         }
     }
 }
 
-/// Compares copies, several at a time, as the leader's loop wants it. Reading a slice takes its time; the
-/// loop does not wait for it.
-pub(crate) async fn compare_copies(inner: Arc<Member>) {
-    let checks = inner.checks.1.clone();
-    checks.for_each_concurrent(CHECKS_AT_ONCE, |check| compare(&inner, check)).await;
+/// Compares copies, several at a time. The leader's loop does not wait, because reading a slice takes long.
+pub(crate) async fn compare_copies(member: Arc<Member>) {
+    let checks = member.checks.1.clone();
+    checks.for_each_concurrent(CHECKS_AT_ONCE, |check| compare(&member, check)).await;
 }
 
-async fn compare(inner: &Member, check: Check) {
+async fn compare(member: &Member, check: CopyCheck) {
     let sums = future::try_join(
-        checksum(inner, &check, check.source),
-        checksum(inner, &check, check.target),
+        checksum(member, &check, check.source),
+        checksum(member, &check, check.target),
     );
     let result = match tokio::time::timeout(checksum_patience(check.bytes), sums).await {
         Ok(result) => result,
-        Err(_) => Err(Error::unavailable("no answer in time")),
+        Err(_) => Err(Error::unavailable("no checksum in time")),
     };
-    tell_checked(inner, &check, result);
-    inner.wake.notify_one();
+    report_check(member, &check, result);
+    member.wake.notify_one();
 }
 
-async fn checksum(inner: &Member, check: &Check, node: NodeId) -> Result<Checksum> {
-    let info = inner.replica.view().state.node(node).cloned();
+async fn checksum(member: &Member, check: &CopyCheck, node: NodeId) -> Result<Checksum> {
+    let info = member.replica.view().state.node(node).cloned();
     let info = info.ok_or_else(|| Error::unavailable(format!("node {node} is not registered")))?;
-    let sum = inner.directory.indexer(&info).checksum(check.slice, check.epoch).await;
+    let sum = member.directory.indexer(&info).checksum(check.slice, check.epoch).await;
     sum.map_err(|error| error.context(format!("checksum on node {node}")))
 }
 
-fn tell_checked(inner: &Member, check: &Check, result: Result<(Checksum, Checksum)>) {
+fn report_check(member: &Member, check: &CopyCheck, result: Result<(Checksum, Checksum)>) {
     if let Err(error) = &result {
-        tracing::debug!(id = %check.id, slice = %check.slice, %error, "compare the ends of a move");
+        tracing::debug!(id = %check.id, slice = %check.slice, %error, "a check of a move failed");
     }
-    let now_ms = inner.now_ms();
-    if let Some(leader) = inner.leader().as_mut() {
-        leader.checked(check, result, now_ms);
+    let now_ms = member.now_ms();
+    if let Some(leader) = member.leader().as_mut() {
+        leader.finish_check(check, result, now_ms);
     }
 }

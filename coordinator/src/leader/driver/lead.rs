@@ -1,48 +1,48 @@
-//! The leader's loop: runs on every member, and does something on the one that leads.
+//! The leader's loop. It runs on every member and acts only on the one that leads.
 //!
-//! A term begins with an empty [`Leader`] and with the registration of the members, so that they show
-//! among the nodes. Then the loop asks for a plan, proposes what it says, and sleeps until something
-//! was heard or the tick comes. One promotion is on its way at a time: whoever waits meanwhile is served
-//! by it or by the next one. The loop never ends; when leadership is lost the memory goes with it.
+//! A term begins with an empty [`Leader`] and with the registration of the members, so that they appear among the
+//! nodes. Then the loop asks for a plan, proposes the plan's commands, and sleeps until a report or the next tick.
+//! Only one promotion is in flight; a caller that waits meanwhile is served by it or by the next one. The loop never
+//! ends. Losing leadership drops the memory.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future;
 use proto::Result;
-use proto::model::node::{NodeInfo, Role as NodeRole};
+use proto::model::node::{NodeInfo, Role};
 use proto::rpc::command::{Command, CommandRequest, Outcome};
 use tokio::sync::watch;
 
-use super::checks::order_checks;
+use super::checks::start_checks;
 use super::member::Member;
 use crate::config::Config;
 use crate::leader::{Leader, Plan};
-use crate::raft::Role;
+use crate::raft::RaftRole;
 
-/// After a proposal failed, and the member still leads, the next one waits this long.
+/// The delay after a failed proposal, if the member still leads.
 const RETRY: Duration = Duration::from_millis(50);
 
 /// Runs until the member's log has stopped.
-pub(crate) async fn run(inner: Arc<Member>) {
-    let mut role = inner.raft.role();
+pub(crate) async fn run(member: Arc<Member>) {
+    let mut role = member.raft.role();
     while let Ok(term) = role.wait_for(|role| role.leads).await.map(|role| role.term) {
-        tracing::info!(node = %inner.config.node, term, "this coordinator leads");
-        let Config { tick_ms, moves, .. } = &inner.config;
-        *inner.leader() = Some(Leader::new(term, inner.now_ms(), *tick_ms, moves.clone()));
-        lead(&inner, &mut role, term).await;
-        *inner.leader() = None;
+        tracing::info!(node = %member.config.node, term, "this coordinator leads");
+        let Config { tick_ms, moves, .. } = &member.config;
+        *member.leader() = Some(Leader::new(term, member.now_ms(), *tick_ms, moves.clone()));
+        lead(&member, &mut role, term).await;
+        *member.leader() = None;
     }
 }
 
-async fn lead(inner: &Member, role: &mut watch::Receiver<Role>, term: u64) {
-    let leads = |role: &Role| role.leads && role.term == term;
+async fn lead(member: &Member, role: &mut watch::Receiver<RaftRole>, term: u64) {
+    let leads = |role: &RaftRole| role.leads && role.term == term;
     let mut members_known = false;
     while leads(&role.borrow_and_update()) {
         let done = if members_known {
-            act(inner).await
+            act(member).await
         } else {
-            register_members(inner).await.map(|()| None)
+            register_members(member).await.map(|()| None)
         };
         let next_ms = match done {
             Ok(next_ms) => {
@@ -50,7 +50,7 @@ async fn lead(inner: &Member, role: &mut watch::Receiver<Role>, term: u64) {
                 next_ms
             }
             Err(error) => {
-                tracing::debug!(node = %inner.config.node, %error, "propose as the leader");
+                tracing::debug!(node = %member.config.node, %error, "a proposal of the leader failed");
                 tokio::time::sleep(RETRY).await;
                 continue;
             }
@@ -67,61 +67,62 @@ async fn lead(inner: &Member, role: &mut watch::Receiver<Role>, term: u64) {
         tokio::select! {
             biased;
             changed = role.changed() => if changed.is_err() { return },
-            () = inner.wake.notified() => {}
+            () = member.wake.notified() => {}
             () = tick => {}
         }
     }
 }
 
-/// Does what the plan says. Answers after how many milliseconds to look again.
-async fn act(inner: &Member) -> Result<Option<u64>> {
-    let now_ms = inner.now_ms();
+/// Carries out one plan. Returns the milliseconds until the next one.
+async fn act(member: &Member) -> Result<Option<u64>> {
+    let now_ms = member.now_ms();
     let Plan { commands, checks, next_ms } = {
-        let mut leader = inner.leader();
-        let view = inner.replica.view();
+        let mut leader = member.leader();
+        let view = member.replica.view();
         let plan = leader.as_mut().map(|l| l.plan(&view.state, now_ms));
-        if leader.as_ref().is_some_and(Leader::is_curious) {
-            inner.strange.notify_one();
+        if leader.as_ref().is_some_and(Leader::has_suspects) {
+            member.suspect_found.notify_one();
         }
         plan.unwrap_or_default()
     };
-    order_checks(inner, checks);
+    start_checks(member, checks);
     if commands.is_empty() {
         return Ok(next_ms.map(|at_ms| at_ms.saturating_sub(now_ms).max(1)));
     }
     let promotes = commands.iter().any(|command| matches!(command, Command::PromoteEpochs(_)));
-    let proposals = commands.into_iter().map(|command| propose(inner, command));
+    let proposals = commands.into_iter().map(|command| propose(member, command));
     let results = future::join_all(proposals).await;
-    if promotes && let Some(leader) = inner.leader().as_mut() {
-        leader.promoted(now_ms, inner.now_ms());
+    if promotes && let Some(leader) = member.leader().as_mut() {
+        leader.promoted(now_ms, member.now_ms());
     }
     results.into_iter().collect::<Result<()>>()?;
     Ok(Some(0))
 }
 
-async fn propose(inner: &Member, command: Command) -> Result<()> {
-    match inner.propose_here(CommandRequest { request: None, command }).await? {
+async fn propose(member: &Member, command: Command) -> Result<()> {
+    match member.propose_here(CommandRequest { request: None, command }).await? {
         Outcome::Refused(error) => Err(error),
         _ => Ok(()),
     }
 }
 
-/// The members are nodes like any others. One whose number another process has goes unregistered.
-async fn register_members(inner: &Member) -> Result<()> {
-    for (id, address) in &inner.config.members {
-        let known = inner.replica.view().state.node(*id).cloned();
+/// Registers the members, which are nodes like any others. A member whose id another process has taken stays
+/// unregistered.
+async fn register_members(member: &Member) -> Result<()> {
+    for (id, address) in &member.config.members {
+        let known = member.replica.view().state.node(*id).cloned();
         if known.as_ref().is_some_and(|node| node.address == *address) {
             continue;
         }
         let node = NodeInfo {
             id: *id,
-            role: NodeRole::Coordinator,
+            role: Role::Coordinator,
             address: address.clone(),
             zone: known.map_or_else(String::new, |node| node.zone.clone()),
         };
         let request = CommandRequest { request: None, command: Command::RegisterNode(node) };
-        if let Outcome::Refused(error) = inner.propose_here(request).await? {
-            tracing::warn!(member = %id, %error, "register a coordinator member");
+        if let Outcome::Refused(error) = member.propose_here(request).await? {
+            tracing::warn!(member = %id, %error, "a coordinator member cannot be registered");
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What the tasks and the calls of a member work on.
+//! The state that the tasks and the calls of a member share.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -10,25 +10,25 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::config::Config;
-use crate::leader::{Check, Leader};
+use crate::leader::{CopyCheck, Leader};
 use crate::raft::{RaftHandle, not_leader};
 use crate::replica::{Replica, encode_record};
 
-/// A member, as its tasks share it.
+/// A coordinator member.
 pub(crate) struct Member {
     pub(crate) config: Config,
     pub(crate) env: Env,
     pub(crate) directory: Arc<dyn Directory>,
     pub(crate) raft: RaftHandle<Outcome>,
     pub(crate) replica: Arc<Replica>,
-    /// Present while this member leads.
+    /// The leader's memory; present while this member leads.
     pub(crate) leader: Mutex<Option<Leader>>,
     /// Wakes the leader's loop.
     pub(crate) wake: Notify,
-    /// Wakes who enquires sources.
-    pub(crate) strange: Notify,
-    /// Checks that the leader's loop orders.
-    pub(crate) checks: (async_channel::Sender<Check>, async_channel::Receiver<Check>),
+    /// Wakes the task that queries sources.
+    pub(crate) suspect_found: Notify,
+    /// The queue of checks from the leader's loop to their task.
+    pub(crate) checks: (async_channel::Sender<CopyCheck>, async_channel::Receiver<CopyCheck>),
     pub(crate) started: Instant,
 }
 
@@ -42,13 +42,13 @@ impl Member {
         self.started.elapsed().as_millis() as u64
     }
 
-    /// Runs a command here, where the leader is.
+    /// Proposes a command on this member, which must lead.
     pub(crate) async fn propose_here(&self, request: CommandRequest) -> Result<Outcome> {
         let record = encode_record(self.env.clock.unix_ms(), request)?;
         self.raft.propose(record).await
     }
 
-    /// The leader, if it is another member.
+    /// The leader, if another member leads.
     pub(crate) fn forward_to(&self) -> Result<Option<Arc<dyn CoordinatorApi>>> {
         match self.raft.role().borrow().leader {
             Some(leader) if leader == self.config.node => Ok(None),
@@ -57,7 +57,7 @@ impl Member {
         }
     }
 
-    /// Does something with the leader's memory.
+    /// Calls `work` with the leader's memory.
     pub(crate) fn as_leader<T>(&self, work: impl FnOnce(&mut Leader) -> Result<T>) -> Result<T> {
         match self.leader().as_mut() {
             Some(leader) => work(leader),

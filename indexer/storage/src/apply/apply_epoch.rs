@@ -66,8 +66,10 @@ fn apply_to_index(
         return Ok(());
     }
     let version = index.version.load_full();
-    let changes = EpochDelta::look_up(index, &writer, &version, documents)?;
-    let run = changes.into_run(&mut writer, mark.epoch)?;
+    let delta = EpochDelta::look_up(index, &writer, &version, documents)?;
+    let staged = delta.stage(writer.is_building, mark.epoch)?;
+    // From here on nothing can fail: a retry finds all of the epoch or nothing of it.
+    let run = staged.publish(&mut writer, mark.epoch);
     if mark.horizon >= writer.retained.horizon {
         writer.retained = RetainedEpochs::from_mark(mark);
     }
@@ -87,3 +89,7 @@ fn apply_to_index(
     }
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "apply_epoch_tests.rs"]
+mod tests;

@@ -6,8 +6,13 @@
 //! by expressions, split slices) a document may have entries in any slice of the node, and all are
 //! looked up. Memory is searched document by document, fragments for all documents together in the
 //! order of ids.
+//!
+//! An epoch is *staged*, then *published*. Staging computes the run, the new states and the new counts;
+//! it can fail, and changes nothing. Publication puts them into the writer's state; it cannot fail. So a
+//! retry after an error compares the documents with what they really had before.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use proto::Result;
 use proto::model::ids::{Epoch, SliceNo};
@@ -23,7 +28,7 @@ use crate::rows::row_sorter::RowSorter;
 use crate::rows::table_builder::TableBuilder;
 use crate::tables::table::Table;
 
-/// Number of documents whose places in the memtable are loaded at a time.
+/// Number of states whose places in the memtable are loaded at a time.
 const PREFETCHED: usize = 64;
 
 /// Documents of an epoch that concern one index, with their previous states.
@@ -45,14 +50,40 @@ impl<'a> EpochDelta<'a> {
         version: &IndexVersion,
         documents: &'a [Document<'a>],
     ) -> Result<Self> {
-        let (id, generation) = (index.info.id, index.info.generation);
-        let mut changes = Self {
+        let mut delta = Self {
             documents: Vec::with_capacity(documents.len()),
             before: Vec::with_capacity(documents.len()),
             states: Vec::new(),
             only_slice: Vec::with_capacity(documents.len()),
             all_slices: version.slices.keys().copied().collect(),
         };
+        let mut wanted = delta.select(index, version, documents);
+        // Each table is searched for all documents in one loop, so that the processor loads the
+        // memory of several documents in parallel.
+        for memtable in [Some(&writer.memtable), writer.frozen.as_deref()].into_iter().flatten() {
+            wanted.retain(|StateQuery { document, hash, slice, id }| {
+                let Some(state) = memtable.newest(*hash, id, *slice) else { return true };
+                let from = delta.states.len();
+                delta.states.extend_from_slice(state.state);
+                let state = from..delta.states.len();
+                delta.before.push(FoundState { document: *document, slice: *slice, state });
+                false
+            });
+        }
+        // During a build, the backfill lies below everything that the epochs have said so far.
+        look_up(&version.slices, wanted, &mut delta.before, &mut delta.states)?;
+        delta.before.sort_unstable_by_key(|found| (found.document, found.slice));
+        Ok(delta)
+    }
+
+    /// Selects the documents that concern the index; returns queries for their states.
+    fn select(
+        &mut self,
+        index: &LocalIndex,
+        version: &IndexVersion,
+        documents: &'a [Document<'a>],
+    ) -> Vec<StateQuery<'a>> {
+        let (id, generation) = (index.info.id, index.info.generation);
         let by_id = index.is_by_id(version);
         let mut wanted = Vec::with_capacity(documents.len());
         for document in documents {
@@ -64,50 +95,29 @@ impl<'a> EpochDelta<'a> {
             if only.is_some_and(|slice| !version.slices.contains_key(&slice)) {
                 continue;
             }
-            let n = changes.documents.len() as u32;
-            changes.documents.push((document, keys));
-            changes.only_slice.push(only);
+            let n = self.documents.len() as u32;
+            self.documents.push((document, keys));
+            self.only_slice.push(only);
             let asked = match &only {
                 Some(slice) => std::slice::from_ref(slice),
-                None => &changes.all_slices[..],
+                None => &self.all_slices[..],
             };
             let id = document.versions.id.as_bytes();
             let (document, hash) = (n, document.hash);
-            wanted.extend(asked.iter().map(|slice| StateQuery {
-                document,
-                hash,
-                slice: *slice,
-                id,
-            }));
+            let query = |slice: &SliceNo| StateQuery { document, hash, slice: *slice, id };
+            wanted.extend(asked.iter().map(query));
         }
-        // Each table is searched for all documents in one loop, so that the processor loads the
-        // memory of several documents in parallel.
-        for memtable in [Some(&writer.memtable), writer.frozen.as_deref()].into_iter().flatten() {
-            wanted.retain(|StateQuery { document, hash, slice, id }| {
-                let Some(state) = memtable.newest(*hash, id, *slice) else { return true };
-                let from = changes.states.len();
-                changes.states.extend_from_slice(state.state);
-                let state = from..changes.states.len();
-                changes.before.push(FoundState { document: *document, slice: *slice, state });
-                false
-            });
-        }
-        // During a build, the backfill lies below everything that the epochs have said so far.
-        look_up(&version.slices, wanted, &mut changes.before, &mut changes.states)?;
-        changes.before.sort_unstable_by_key(|found| (found.document, found.slice));
-        Ok(changes)
+        wanted
     }
 
-    /// Returns the run of the changes, `None` if nothing changed, and remembers the new states.
-    pub fn into_run(self, writer: &mut WriterState, epoch: Epoch) -> Result<Option<Table>> {
+    /// Computes the run, the new states and the changed counts. `is_building` says that the index is
+    /// being built.
+    pub fn stage(self, is_building: bool, epoch: Epoch) -> Result<StagedEpoch<'a>> {
+        let mut staged = StagedEpoch::default();
         let mut rows = RowSorter::default();
-        let (mut old, mut new, mut state) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut old, mut new) = (Vec::new(), Vec::new());
         let mut before = &self.before[..];
         for (n, (document, keys)) in self.documents.iter().enumerate() {
-            if n.is_multiple_of(PREFETCHED) {
-                let next = self.documents[n..].iter().take(PREFETCHED);
-                writer.memtable.prefetch(next.map(|(document, _)| document.hash));
-            }
             let mine = before.partition_point(|found| found.document <= n as u32);
             let (had, rest) = before.split_at(mine);
             before = rest;
@@ -128,34 +138,73 @@ impl<'a> EpochDelta<'a> {
             if new.len() > 1 {
                 new.sort_unstable();
             }
-            let id = document.versions.id.as_bytes();
-            compare(id, &old, &new, &mut rows, &mut writer.entries);
+            compare(document.versions.id.as_bytes(), &old, &new, &mut rows, &mut staged.counts);
             // A slice that loses the document remembers that too. During a build every slice does,
             // because the backfill may still bring the document.
-            let mut remember = |slice: SliceNo| {
-                state.clear();
-                let mine = new.iter().filter(|entry| entry.0 == slice);
-                mine.for_each(|entry| packed::put(&mut state, entry.1));
-                writer.memtable.set(document.hash, id, slice, epoch, &state);
+            let touched = |slice: &SliceNo| {
+                is_building
+                    || old.iter().any(|entry| entry.0 == *slice)
+                    || new.iter().any(|entry| entry.0 == *slice)
             };
             match self.only_slice[n] {
-                Some(slice) if writer.is_building || !old.is_empty() || !new.is_empty() => {
-                    remember(slice);
+                Some(slice) if is_building || !old.is_empty() || !new.is_empty() => {
+                    staged.push(document, slice, &new);
                 }
                 Some(_) => {}
                 None => {
-                    let touched = |slice: &SliceNo| {
-                        writer.is_building
-                            || old.iter().any(|entry| entry.0 == *slice)
-                            || new.iter().any(|entry| entry.0 == *slice)
-                    };
-                    self.all_slices.iter().copied().filter(touched).for_each(remember);
+                    let slices = self.all_slices.iter().copied().filter(touched);
+                    slices.for_each(|slice| staged.push(document, slice, &new));
                 }
             }
         }
         let mut out = TableBuilder::default();
         rows.write(epoch, &mut out)?;
-        out.finish()
+        staged.run = out.finish()?;
+        Ok(staged)
+    }
+}
+
+/// The result of an epoch in one index: not visible and not remembered yet.
+#[derive(Default)]
+pub struct StagedEpoch<'a> {
+    /// Changed rows; `None` if nothing changed.
+    run: Option<Table>,
+    /// New states of documents, and their bytes.
+    states: Vec<NewState<'a>>,
+    bytes: Vec<u8>,
+    /// Changes of the entry counts, by slice.
+    counts: BTreeMap<SliceNo, i64>,
+}
+
+/// The state of a document in a slice from the epoch on.
+struct NewState<'a> {
+    hash: u64,
+    id: &'a [u8],
+    slice: SliceNo,
+    state: Range<usize>,
+}
+
+impl<'a> StagedEpoch<'a> {
+    fn push(&mut self, document: &'a Document<'a>, slice: SliceNo, new: &[NewEntry<'_>]) {
+        let from = self.bytes.len();
+        let mine = new.iter().filter(|entry| entry.0 == slice);
+        mine.for_each(|entry| packed::put(&mut self.bytes, entry.1));
+        let (hash, id) = (document.hash, document.versions.id.as_bytes());
+        self.states.push(NewState { hash, id, slice, state: from..self.bytes.len() });
+    }
+
+    /// Puts the new states and counts into the writer's state and returns the run. Cannot fail.
+    pub fn publish(self, writer: &mut WriterState, epoch: Epoch) -> Option<Table> {
+        for states in self.states.chunks(PREFETCHED) {
+            writer.memtable.prefetch(states.iter().map(|state| state.hash));
+            for NewState { hash, id, slice, state } in states {
+                writer.memtable.set(*hash, id, *slice, epoch, &self.bytes[state.clone()]);
+            }
+        }
+        for (slice, change) in self.counts {
+            *writer.entries.entry(slice).or_default() += change;
+        }
+        self.run
     }
 }
 
@@ -168,10 +217,10 @@ fn compare(
     old: &[OldEntry<'_>],
     new: &[NewEntry<'_>],
     rows: &mut RowSorter,
-    entries: &mut BTreeMap<SliceNo, i64>,
+    counts: &mut BTreeMap<SliceNo, i64>,
 ) {
     let mut old = old.iter().peekable();
-    let mut count = |slice: SliceNo, change: i64| *entries.entry(slice).or_default() += change;
+    let mut count = |slice: SliceNo, change: i64| *counts.entry(slice).or_default() += change;
     for (slice, entry, include) in new {
         let place = (*slice, entry.key);
         while let Some(entry) = old.next_if(|(slice, old)| (*slice, old.key) < place) {

@@ -41,8 +41,34 @@ impl Default for TableBuilder<MemorySink> {
 impl TableBuilder<MemorySink> {
     /// Ends the run; `None` if it has no rows.
     pub fn finish(self) -> Result<Option<Table>> {
+        #[cfg(test)]
+        failure::strike()?;
         let Some((sink, stats, index)) = self.finish_parts()? else { return Ok(None) };
         let MemorySink { blocks, bytes } = sink;
         Ok(Some(Table::from_blocks(stats, index, blocks, bytes)))
+    }
+}
+
+/// Failures of runs, for tests.
+#[cfg(test)]
+pub(crate) mod failure {
+    use std::cell::Cell;
+
+    use proto::{Error, Result};
+
+    thread_local! {
+        static IS_ARMED: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Makes the next run that this thread ends fail.
+    pub(crate) fn arm() {
+        IS_ARMED.set(true);
+    }
+
+    pub(super) fn strike() -> Result<()> {
+        match IS_ARMED.take() {
+            true => Err(Error::internal("a test makes this run fail")),
+            false => Ok(()),
+        }
     }
 }

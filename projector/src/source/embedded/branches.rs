@@ -10,9 +10,9 @@ use proto::plant::{self, Plant};
 use crate::source::record::BucketRecord;
 use crate::source::store::document_store::DocumentStore;
 
-/// The buckets of a store, each vbucket of an embedded one on a new branch: nobody knows what the process that
-/// had the store before has numbered and lost, or whether the store is an older copy. What a reader knows of
-/// the branches before stays a place in the history, as far as the store has it.
+/// Opens the buckets of a store, and begins a new branch in each vbucket of the embedded ones. An earlier process may
+/// have numbered mutations that are lost, or the store may be an older copy. Earlier branches stay in the history as
+/// far as the store has them.
 pub fn begin_branches(
     store: &dyn DocumentStore,
     random: &dyn Random,

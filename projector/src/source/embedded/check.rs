@@ -1,4 +1,4 @@
-//! Looks at writes before they wait for the log: ids and documents.
+//! Validates writes: ids and documents.
 
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ use crate::source::check::{WRITE_OVERHEAD_BYTES, document};
 pub struct CheckedWrite {
     /// The document's id.
     pub id: Arc<str>,
-    /// What is done.
+    /// The change.
     pub kind: CheckedKind,
 }
 
-/// What a checked write does.
+/// The change of a checked write.
 pub enum CheckedKind {
-    /// Makes a document that must not be there.
+    /// Creates a document that must not exist.
     Insert(Bytes, Value),
-    /// Makes or replaces a document.
+    /// Creates or replaces a document.
     Upsert(Bytes, Value),
     /// Removes a document.
     Delete,
 }
 
-/// Checks all writes of a request, and says about how many bytes they are.
+/// Validates all writes of a request, and returns their approximate size.
 pub fn writes(writes: Vec<Write>, document_bytes_max: usize) -> Result<(Vec<CheckedWrite>, usize)> {
     let mut bytes = 0;
     let mut checked = Vec::with_capacity(writes.len());

@@ -1,4 +1,4 @@
-//! An embedded bucket: the projector numbers the mutations itself.
+//! Embedded buckets: the projector numbers the mutations itself.
 
 pub mod branches;
 pub mod check;

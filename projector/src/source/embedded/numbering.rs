@@ -11,12 +11,12 @@ use proto::{Error, ErrorCode, Result};
 
 use super::check::{CheckedKind, CheckedWrite};
 use crate::source::mutation::Mutation;
-use crate::source::pending::Pending;
+use crate::source::pending::PendingChanges;
 use crate::source::store::document_store::DocumentStore;
 
-/// Numbers the writes of a request, all or none.
+/// Numbers the writes of a request: all of them or none.
 pub(in crate::source) fn write(
-    pending: &mut Pending,
+    pending: &mut PendingChanges,
     store: &dyn DocumentStore,
     writes: Vec<CheckedWrite>,
 ) -> Result<WriteReply> {
@@ -46,15 +46,14 @@ pub(in crate::source) fn write(
     Ok(WriteReply { affected, position: WritePosition { bucket, positions } })
 }
 
-/// Looks at a request as a whole before any of it is done: which of its writes change something.
-/// `DuplicateId` where one makes a document that is there, perhaps by an earlier write of the same
-/// request.
+/// Validates a request as a whole before any of it is executed. Returns for each write whether it changes anything.
+/// `DuplicateId` if an insert finds the document, perhaps from an earlier write of the same request.
 fn check_writes(
-    pending: &Pending,
+    pending: &PendingChanges,
     store: &dyn DocumentStore,
     writes: &[CheckedWrite],
 ) -> Result<Vec<bool>> {
-    // Bulk loads replace; they need to know of nothing that is there.
+    // A bulk load replaces documents, so it needs no lookups.
     if writes.iter().all(|write| matches!(write.kind, CheckedKind::Upsert(..))) {
         return Ok(vec![true; writes.len()]);
     }
@@ -69,7 +68,10 @@ fn check_writes(
             CheckedKind::Insert(..) if exists => {
                 return Err(Error::new(
                     ErrorCode::DuplicateId,
-                    format!("bucket {} has a document {:?}", pending.bucket.info.name, write.id),
+                    format!(
+                        "bucket {} already has a document {:?}",
+                        pending.bucket.info.name, write.id
+                    ),
                 )
                 .with_hint("ON CONFLICT (id) DO UPDATE SET doc = excluded.doc replaces it"));
             }
@@ -81,15 +83,15 @@ fn check_writes(
     Ok(effective)
 }
 
-fn exists(pending: &Pending, store: &dyn DocumentStore, id: &str) -> Result<bool> {
+fn exists(pending: &PendingChanges, store: &dyn DocumentStore, id: &str) -> Result<bool> {
     match pending.changes.last.get(id) {
         Some(at) => Ok(pending.changes.mutations[*at].kind == MutationKind::Upsert),
         None => store.contains(pending.bucket.info.id, id),
     }
 }
 
-/// The next place in a vbucket of an embedded bucket.
-fn number(pending: &mut Pending, vbucket: VbucketId) -> Position {
+/// The next position in a vbucket.
+fn number(pending: &mut PendingChanges, vbucket: VbucketId) -> Position {
     let at = usize::from(vbucket.0);
     let newest = pending.branches[at].first().map_or(Vbuuid(0), |(vbuuid, _)| *vbuuid);
     pending.next[at] = Position { vbuuid: newest, seqno: Seqno(pending.next[at].seqno.0 + 1) };

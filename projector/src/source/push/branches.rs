@@ -1,8 +1,8 @@
 //! Branches that a producer begins.
 //!
-//! A producer that has lost a piece of its history says after which place its new branch begins; what the
-//! vbucket has beyond is lost. The request may come twice, and the second time late: so each branch is begun
-//! once, and those of which nothing is left are remembered for that.
+//! A producer that has lost part of its history names the position after which its new branch begins. The vbucket
+//! loses what it has beyond. The request may arrive twice, the second time late. So each branch is begun once, and
+//! branches of which nothing is left are remembered for that purpose.
 
 use proto::model::cut::Position;
 use proto::model::history::{BRANCHES_MAX, Branches, begin_branch};
@@ -13,14 +13,14 @@ use crate::source::bucket::Bucket;
 use crate::source::record::BucketRecord;
 use crate::source::writer::Writer;
 
-/// Branches that a producer has begun: what the vbuckets have beyond is lost, here too. Said again it
-/// changes nothing.
+/// Begins the producer's branches. The vbuckets lose what they have beyond the beginnings. A repeated request changes
+/// nothing.
 pub fn begin_branches(
     writer: &Writer,
     bucket: &Bucket,
     begun: &[(VbucketId, Position)],
 ) -> Result<()> {
-    let _agree = writer.agree();
+    let _gate = writer.lock_gate();
     if bucket.is_removed() {
         return Err(bucket.removed_error());
     }
@@ -28,8 +28,8 @@ pub fn begin_branches(
     let mut record = bucket.record();
     let (mut ends, mut begins) = (Vec::new(), false);
     for (vbucket, at) in begun {
-        if vbucket.0 < bucket.info.vbuckets && !record.keeping.takes(*vbucket) {
-            return Err(bucket.not_home(*vbucket));
+        if vbucket.0 < bucket.info.vbuckets && !record.ownership.is_writable(*vbucket) {
+            return Err(bucket.not_owned(*vbucket));
         }
         let named = begun.iter().filter(|(other, _)| other == vbucket).count();
         let end = durable.get(*vbucket).seqno;
@@ -46,15 +46,15 @@ pub fn begin_branches(
         bucket.publish(Vec::new(), Some(record.branches));
     } else {
         writer.store.rewind(&record, &ends)?;
-        bucket.lose(record.branches, &ends);
+        bucket.lose_history(record.branches, &ends);
     }
-    bucket.give_up(record.given_up);
-    (writer.moved)(bucket.info.id);
+    bucket.set_given_up(record.given_up);
+    (writer.on_change)(bucket.info.id);
     Ok(())
 }
 
-/// Begins a branch of a vbucket, that ends at `end` and is `named` so often, in a record; false if it is on that
-/// branch or was on it already. Whoever says it again, late, must not take back what has come since.
+/// Begins a branch of a vbucket in a record. The vbucket ends at `end`, and the request names it `named` times.
+/// Returns false if the vbucket is or was on that branch already: a late repetition must not remove newer mutations.
 fn stage_branch(
     record: &mut BucketRecord,
     (vbucket, Position { vbuuid, seqno }): (VbucketId, Position),
@@ -66,24 +66,27 @@ fn stage_branch(
         Err(Error::new(code, format!("vbucket {vbucket} of bucket {}: {what}", info.name)))
     };
     let Some(known) = record.branches.get_mut(usize::from(vbucket.0)) else {
-        return bad(ErrorCode::InvalidParameter, format!("the bucket has {}", info.vbuckets));
+        return bad(
+            ErrorCode::InvalidParameter,
+            format!("the bucket has {} vbuckets", info.vbuckets),
+        );
     };
     let given_up = record.given_up.get(&vbucket).into_iter().flatten();
     if let Some((_, began)) = known.iter().chain(given_up).find(|(other, _)| *other == vbuuid) {
         if *began == seqno.0 {
             return Ok(false);
         }
-        let what = format!("{:x} is no new branch, it began after seqno {began}", vbuuid.0);
+        let what = format!("branch {:x} is not new, it began after seqno {began}", vbuuid.0);
         return bad(ErrorCode::InvalidParameter, what);
     }
     if named > 1 {
-        return bad(ErrorCode::InvalidParameter, "it is named twice".into());
+        return bad(ErrorCode::InvalidParameter, "the request names the vbucket twice".into());
     }
     if vbuuid.0 == 0 {
-        return bad(ErrorCode::InvalidParameter, "a branch of zero is none".into());
+        return bad(ErrorCode::InvalidParameter, "vbuuid must not be 0".into());
     }
     if seqno > end {
-        let what = format!("a branch after seqno {seqno}; the vbucket ends at {end}");
+        let what = format!("a branch cannot begin after seqno {seqno}, the vbucket ends at {end}");
         return bad(ErrorCode::OutOfOrder, what);
     }
     let before = known.clone();

@@ -1,4 +1,4 @@
-//! Looks at pushed mutations before they wait for the log: ids, documents, vbuckets.
+//! Validates pushed mutations: ids, documents and vbuckets.
 
 use std::sync::Arc;
 
@@ -12,15 +12,16 @@ use proto::{Error, ErrorCode, Result};
 use crate::source::check::{WRITE_OVERHEAD_BYTES, document};
 use crate::source::mutation::Mutation;
 
-/// A pushed mutation whose id, vbucket and document are right.
+/// A pushed mutation whose id, vbucket and document are valid.
 pub struct CheckedPush {
     /// Its branch.
     pub vbuuid: Vbuuid,
-    /// The mutation at its place.
+    /// The mutation at its position.
     pub mutation: Mutation,
 }
 
-/// Checks pushed mutations up to the first bad one, whose error comes back with those before it.
+/// Validates pushed mutations up to the first invalid one. Returns the valid ones, the error, and the approximate
+/// size.
 pub fn pushes(
     bucket: &BucketInfo,
     mutations: Vec<PushMutation>,
@@ -48,7 +49,7 @@ fn push(
     let right = vbucket_of(&id, bucket.vbuckets);
     if right != vbucket {
         let message = format!(
-            "document {id:?} belongs to vbucket {right} of {}, the producer says {vbucket}",
+            "document {id:?} belongs to vbucket {right} of {}, the request names vbucket {vbucket}",
             bucket.vbuckets
         );
         return Err(Error::new(ErrorCode::InvalidParameter, message)

@@ -1,4 +1,4 @@
-//! A pushed bucket: its producer numbers the mutations.
+//! Pushed buckets: the producer numbers the mutations.
 
 pub mod branches;
 pub mod check;

@@ -1,4 +1,4 @@
-//! Takes mutations that their producer has numbered, in their order.
+//! Accepts mutations in the order that their producer has numbered.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,20 @@ use proto::rpc::api::PushReply;
 use proto::{Error, ErrorCode, Result};
 
 use super::check::CheckedPush;
-use crate::source::pending::Pending;
+use crate::source::pending::PendingChanges;
 use crate::source::record::BucketRecord;
 
-/// Takes pushed mutations up to the first that does not fit; then comes the error that the request has met already.
+/// Accepts pushed mutations up to the first that does not fit. Then returns `error`, which validation has found in
+/// the same request.
 pub(in crate::source) fn push(
-    pending: &mut Pending,
+    pending: &mut PendingChanges,
     mutations: Vec<CheckedPush>,
     error: Option<Error>,
 ) -> Result<PushReply> {
-    // All or nothing: whoever sends it to the wrong place can send it again as it is.
-    let elsewhere = |push: &&CheckedPush| !pending.keeping.takes(push.mutation.vbucket);
+    // A request to the wrong projector is refused as a whole, so that it can be sent again unchanged.
+    let elsewhere = |push: &&CheckedPush| !pending.ownership.is_writable(push.mutation.vbucket);
     if let Some(push) = mutations.iter().find(elsewhere) {
-        return Err(pending.bucket.not_home(push.mutation.vbucket));
+        return Err(pending.bucket.not_owned(push.mutation.vbucket));
     }
     let mut durable = BTreeMap::new();
     for CheckedPush { vbuuid, mutation } in mutations {
@@ -39,23 +40,28 @@ pub(in crate::source) fn push(
     error.map_or(Ok(PushReply { durable: durable.into_iter().collect() }), Err)
 }
 
-/// Does a pushed mutation follow the last one? The first of a vbucket names its branch.
-fn check_order(pending: &Pending, vbucket: VbucketId, position: Position) -> Result<()> {
+/// Checks that a pushed mutation follows the last one. The first mutation of a vbucket names its branch.
+fn check_order(pending: &PendingChanges, vbucket: VbucketId, position: Position) -> Result<()> {
     let at = usize::from(vbucket.0);
     let (last, expected) = (pending.next[at], pending.next[at].seqno.0 + 1);
     let branch = pending.branches[at].first().map(|(vbuuid, _)| *vbuuid);
     let name = &pending.bucket.info.name;
     let what = if branch.is_some_and(|branch| branch != position.vbuuid) {
-        format!("branch {:x} is unknown, its branch is {:x}", position.vbuuid.0, last.vbuuid.0)
+        format!(
+            "branch {:x} is unknown, the current branch is {:x}",
+            position.vbuuid.0, last.vbuuid.0
+        )
     } else if position.vbuuid.0 == 0 {
-        "a branch of zero is none".to_owned()
+        "vbuuid must not be 0".to_owned()
     } else if position.seqno.0 < expected {
-        format!("seqno {} is here already, {expected} is the next", position.seqno)
+        format!("seqno {} is stored already, the next is {expected}", position.seqno)
     } else if position.seqno.0 > expected {
-        format!("seqno {} leaves a gap, {expected} is the next", position.seqno)
+        format!("seqno {} leaves a gap, the next is {expected}", position.seqno)
     } else {
         return Ok(());
     };
     Err(Error::new(ErrorCode::OutOfOrder, format!("vbucket {vbucket} of bucket {name}: {what}"))
-        .with_hint("go on from the durable position; what came before in the request is kept"))
+        .with_hint(
+            "continue from the durable position; the earlier mutations of the request are stored",
+        ))
 }

@@ -1,4 +1,4 @@
-//! Where documents and change logs are kept: the promise, and the stores that give it.
+//! The stores of documents and change logs: the contract and its implementations.
 
 pub mod document_store;
 pub mod fjall;

@@ -1,4 +1,4 @@
-//! Logs that are purged, against a model that keeps everything, of both stores.
+//! Purged logs in both stores, compared with a model that keeps everything.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::document_store::*;
 use super::fjall::FjallStore;
 use super::memory::MemoryStore;
 use crate::source::mutation::Mutation;
-use crate::source::ownership::Keeping;
+use crate::source::ownership::Ownership;
 use crate::source::record::BucketRecord;
 
 const BUCKET: BucketId = BucketId(7);
@@ -23,13 +23,14 @@ const VBUCKETS: u16 = 2;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Documents by number, with their length; none is a deletion.
+    /// Upserts of documents by number and length; without a length, deletions.
     Commit(Vec<(u8, Option<u8>)>),
-    /// For each vbucket so many percent of its log.
+    /// The percentage of each vbucket's log to purge.
     Purge([u8; VBUCKETS as usize]),
-    /// A vbucket goes back to so many percent of its log.
+    /// Takes a vbucket back to a percentage of its log.
     Rewind(u16, u8),
-    /// A vbucket goes and comes back by its documents and its log, from where it is purged; so many entries at once.
+    /// Removes a vbucket and copies it back by its documents and its log, from its purge point, a number of entries
+    /// at a time.
     Copy(u16, u8),
     Reopen,
 }
@@ -46,17 +47,17 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..30)
 }
 
-/// All that ever was in the logs, as (id, document).
+/// Everything that was ever in the logs, as (id, document).
 #[derive(Default)]
 struct Model {
     logs: [Vec<(String, Option<String>)>; VBUCKETS as usize],
     purged: [u64; VBUCKETS as usize],
-    /// Up to where the logs were never here: their bytes count from there.
+    /// The last entries that were never in the logs. The bytes count from there.
     absent: [u64; VBUCKETS as usize],
 }
 
 impl Model {
-    /// The documents of a vbucket after so many entries of its log.
+    /// The documents of a vbucket after a number of entries of its log.
     fn documents(&self, vbucket: u16, end: u64) -> Vec<StoredDocument> {
         let log = &self.logs[usize::from(vbucket)][..end as usize];
         let last: BTreeMap<_, _> = (1..).zip(log).map(|(s, (id, text))| (id, (s, text))).collect();
@@ -67,7 +68,7 @@ impl Model {
         last.into_iter().filter_map(stored).collect()
     }
 
-    /// The entries of a vbucket's log behind a place, as a batch.
+    /// The entries of a vbucket's log after a position, as a batch.
     fn rest(&self, vbucket: u16, after: u64) -> Batch {
         let mut changes = BucketChanges::default();
         let rest = (1..).zip(&self.logs[usize::from(vbucket)]).skip(after as usize);
@@ -101,7 +102,7 @@ impl Model {
         self.logs[usize::from(vbucket)].len() as u64 * u64::from(percent) / 100
     }
 
-    /// Can all that was changed beyond a place be put back, from what is kept?
+    /// True if the retained log can restore everything that changed after a position.
     fn can_rewind(&self, vbucket: u16, to: u64) -> bool {
         let (log, purged) = (&self.logs[usize::from(vbucket)], self.purged[usize::from(vbucket)]);
         let (before, beyond) = log.split_at(to as usize);
@@ -156,12 +157,12 @@ impl Model {
 
 fn record() -> BucketRecord {
     let info = BucketInfo::new(BUCKET, "b", VBUCKETS, SourceKind::Push, NodeId(1));
-    let keeping = Keeping { kept: VbucketSet::all(VBUCKETS), ..Keeping::default() };
+    let ownership = Ownership { owned: VbucketSet::all(VBUCKETS), ..Ownership::default() };
     let branches = vec![vec![(Vbuuid(1), 0)]; usize::from(VBUCKETS)];
-    BucketRecord { info, branches, keeping, given_up: Default::default() }
+    BucketRecord { info, branches, ownership, given_up: Default::default() }
 }
 
-/// `open` is called again only after the store before was dropped.
+/// `open` is called again only after the previous store was dropped.
 fn follows_the_model(open: &dyn Fn() -> Arc<dyn DocumentStore>, steps: Vec<Step>) {
     let (mut model, mut store) = (Model::default(), open());
     store.apply_catalog(1, &[record()], &[]).expect("a new bucket");
@@ -202,7 +203,7 @@ fn follows_the_model(open: &dyn Fn() -> Arc<dyn DocumentStore>, steps: Vec<Step>
                     let extent = store.extents(BUCKET).expect("extents")[n];
                     assert_eq!((extent.purged, extent.end), (Seqno(purged), Seqno(purged)));
                     assert_eq!(store.buckets().expect("buckets")[0].1[n], Seqno(purged));
-                    // As they are when they are read: the log runs behind them.
+                    // The documents are read before the end of the log.
                     let documents = model.documents(vbucket, model.logs[n].len() as u64);
                     store.put_documents(BUCKET, &documents).expect("documents");
                 }
@@ -257,7 +258,7 @@ proptest! {
 }
 
 #[test]
-fn a_bucket_that_goes_takes_its_purge_points_with_it() {
+fn dropping_a_bucket_removes_its_purge_points() {
     let directory = tempfile::tempdir().expect("a directory");
     let fs = proto::env::Env::real().fs;
     let store = FjallStore::open(&*fs, directory.path()).expect("the store opens");

@@ -1,4 +1,4 @@
-//! What all stores do alike.
+//! The rules that all stores share.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use proto::{Error, ErrorCode, Result};
 use super::document_store::LogExtent;
 use crate::source::mutation::Mutation;
 
-/// What taking a vbucket back to a place does to its documents: for each id that was changed beyond it, the
-/// mutation that it goes back to, if it had one. The vbucket's log is read in two parts, what goes first. Where
-/// neither part says what a document was, purged entries may have.
-pub(super) fn undone(
+/// Computes the documents of a vbucket at an earlier position: for each id that changed after it, the mutation that
+/// is current there, if any. The vbucket's log comes in two parts, the entries after the position first. An error if
+/// purged entries may have had an earlier version.
+pub(super) fn documents_before(
     beyond: impl Iterator<Item = Result<Arc<Mutation>>>,
     before: impl Iterator<Item = Result<Arc<Mutation>>>,
     vbucket: VbucketId,
@@ -35,29 +35,31 @@ pub(super) fn undone(
     Ok(changed.into_iter().map(|(id, was)| (id, was.filter(upsert))).collect())
 }
 
-/// Is the place to which a vbucket goes back still in its log, or its very beginning?
+/// Checks that a rewind goes to a position that is still in the log, or to the very beginning.
 pub(super) fn check_rewind(vbucket: VbucketId, purged: Seqno, to: Seqno) -> Result<()> {
     if to.0 > 0 && to <= purged { Err(versions_purged(vbucket, purged)) } else { Ok(()) }
 }
 
-/// Is nothing here of a vbucket that is to be copied?
+/// Checks that nothing is stored of a vbucket that is to be copied.
 pub(super) fn check_empty(vbucket: VbucketId, extent: &LogExtent) -> Result<()> {
     let LogExtent { end, .. } = extent;
     match end.0 {
         0 => Ok(()),
-        _ => Err(Error::internal(format!("vbucket {vbucket} is here already, up to seqno {end}"))),
+        _ => {
+            Err(Error::internal(format!("vbucket {vbucket} is stored already, up to seqno {end}")))
+        }
     }
 }
 
 fn versions_purged(vbucket: VbucketId, purged: Seqno) -> Error {
     let text = format!(
-        "vbucket {vbucket} cannot go back: its log was purged up to seqno {purged}, and with it what documents were"
+        "vbucket {vbucket} cannot go back: its log was purged up to seqno {purged}, so earlier versions of its documents are gone"
     );
     Error::new(ErrorCode::OutOfOrder, text)
         .with_hint("begin the branch at seqno 0 and push everything again")
 }
 
-/// Looks up each id, as long as what is found is within a bound.
+/// Looks up each id, up to a total size.
 pub(super) fn get_each(
     ids: &[String],
     bytes_max: usize,
@@ -68,7 +70,7 @@ pub(super) fn get_each(
         let document = get(id)?;
         bytes += document.as_ref().map_or(0, Bytes::len);
         if bytes > bytes_max {
-            let message = format!("{} documents take over {bytes_max} bytes together", ids.len());
+            let message = format!("{} documents together exceed {bytes_max} bytes", ids.len());
             return Err(Error::new(ErrorCode::OverLimit, message)
                 .with_hint("ask for fewer documents at once"));
         }
@@ -79,5 +81,5 @@ pub(super) fn get_each(
 
 /// The error for a bucket that a store does not have.
 pub(super) fn no_bucket(bucket: BucketId) -> Error {
-    Error::new(ErrorCode::Unknown, format!("this projector keeps no bucket {bucket}"))
+    Error::new(ErrorCode::Unknown, format!("this projector does not have bucket {bucket}"))
 }

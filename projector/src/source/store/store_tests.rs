@@ -1,4 +1,4 @@
-//! What a document store promises, of the one on disk and of its twin alike.
+//! The contract of a document store, for the store on disk and for its twin in memory.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +18,7 @@ use super::fjall::FjallStore;
 use super::memory::MemoryStore;
 use crate::source::bucket::Bucket;
 use crate::source::mutation::Mutation;
-use crate::source::ownership::Keeping;
+use crate::source::ownership::Ownership;
 use crate::source::record::BucketRecord;
 
 const BUCKET: BucketId = BucketId(7);
@@ -27,11 +27,11 @@ const VBUCKETS: u16 = 4;
 fn record() -> BucketRecord {
     let info = BucketInfo::new(BUCKET, "b", VBUCKETS, SourceKind::Embedded, NodeId(1));
     let branches = (1..=4).map(|n| vec![(Vbuuid(n), 0)]).collect();
-    let keeping = Keeping { kept: VbucketSet::all(VBUCKETS), ..Default::default() };
-    BucketRecord { info, branches, keeping, given_up: BTreeMap::new() }
+    let ownership = Ownership { owned: VbucketSet::all(VBUCKETS), ..Default::default() };
+    BucketRecord { info, branches, ownership, given_up: BTreeMap::new() }
 }
 
-/// Numbers changes as the writer does, and keeps the numbers.
+/// Numbers changes as the writer does, and stores them.
 #[derive(Default)]
 struct Numbers([u64; VBUCKETS as usize]);
 
@@ -96,7 +96,7 @@ fn whole_log(store: &dyn DocumentStore) -> Vec<(u16, u64, String, Bytes)> {
     found
 }
 
-/// `open` is called again only after the store before was dropped: one process at a time.
+/// `open` is called again only after the previous store was dropped: one process at a time.
 fn keeps_its_promises(open: &dyn Fn() -> Arc<dyn DocumentStore>) {
     let mut numbers = Numbers::default();
     let store = open();
@@ -144,7 +144,7 @@ fn check_contents(store: &dyn DocumentStore, numbers: &Numbers) {
 }
 
 #[test]
-fn the_store_in_memory_keeps_its_promises() {
+fn the_store_in_memory_fulfils_the_contract() {
     let store = MemoryStore::default();
     keeps_its_promises(&|| Arc::new(store.clone()));
 }
@@ -154,12 +154,12 @@ fn open_on_disk(directory: &Path) -> Result<FjallStore> {
 }
 
 #[test]
-fn the_store_on_disk_keeps_its_promises() {
+fn the_store_on_disk_fulfils_the_contract() {
     let directory = tempfile::tempdir().expect("a directory");
     keeps_its_promises(&|| Arc::new(open_on_disk(directory.path()).expect("the store opens")));
 }
 
-/// A reader on one thread, a writer on another.
+/// One thread reads while another writes.
 #[test]
 fn the_store_on_disk_reads_many_documents_at_one_moment() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -185,7 +185,7 @@ fn the_store_on_disk_reads_many_documents_at_one_moment() {
 }
 
 #[test]
-fn a_directory_of_another_version_is_refused_and_left_alone() {
+fn a_directory_of_another_version_is_refused_and_unchanged() {
     let fs = Env::real().fs;
     let directory = tempfile::tempdir().expect("a directory");
     drop(open_on_disk(directory.path()).expect("a new store"));
@@ -209,7 +209,7 @@ fn a_directory_in_use_is_refused() {
 }
 
 #[test]
-fn a_batch_whose_sync_failed_is_there_as_a_whole_or_not_at_all() {
+fn a_batch_whose_sync_failed_is_stored_completely_or_not_at_all() {
     for reached_disk in [false, true] {
         let store = MemoryStore::default();
         let mut numbers = Numbers::default();
@@ -228,7 +228,7 @@ fn a_batch_whose_sync_failed_is_there_as_a_whole_or_not_at_all() {
 }
 
 #[test]
-fn the_head_is_bounded_and_says_when_it_has_forgotten() {
+fn the_head_is_bounded_and_reports_dropped_positions() {
     let bucket = Bucket::new(record(), &[Seqno(0); VBUCKETS as usize], 2_000);
     let (_, begin, _) = bucket.end();
     let mut numbers = Numbers::default();
@@ -248,7 +248,7 @@ fn the_head_is_bounded_and_says_when_it_has_forgotten() {
 }
 
 #[test]
-fn timestamps_are_bounded_though_the_horizon_stands() {
+fn timestamps_are_bounded_while_the_horizon_stands_still() {
     let add = |vbuckets: u16, count: u64| {
         let mut record = record();
         record.info.vbuckets = vbuckets;
@@ -276,7 +276,7 @@ fn timestamps_are_bounded_though_the_horizon_stands() {
 }
 
 #[test]
-fn places_outside_the_history_are_refused() {
+fn positions_outside_the_history_are_refused() {
     let mut record = record();
     record.branches[0] = vec![(Vbuuid(9), 10), (Vbuuid(1), 0)];
     let bucket = Bucket::new(record, &[Seqno(12), Seqno(3), Seqno(0), Seqno(0)], 1 << 20);

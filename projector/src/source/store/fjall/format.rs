@@ -1,7 +1,7 @@
-//! How documents and change logs stand in the trees, and the version file that names the layout.
+//! The layout of documents and change logs in the trees, and the version file that names it.
 //!
-//! A log entry is `kind:u8  bytes-before:u64  len(id) id  JSON`. `bytes-before` counts what the vbucket's log had
-//! before the entry since it began, purged entries too: so what lies between two entries is a subtraction.
+//! A log entry is `kind:u8  bytes-before:u64  len(id) id  JSON`. `bytes-before` is the size of all earlier entries of
+//! the vbucket's log, purged ones included. The size between two entries is therefore a subtraction.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,26 +16,26 @@ use proto::{Error, ErrorCode, Result};
 use crate::source::mutation::Mutation;
 use crate::source::record::BucketRecord;
 
-/// What stands in the data directory's version file; another number is another layout.
+/// The content of the data directory's version file. Another number means another layout.
 const VERSION: &str = "sextant documents 3\n";
 const VERSION_FILE: &str = "VERSION";
-/// Where the database is in the data directory.
+/// The database's directory inside the data directory.
 pub const DATABASE_DIR: &str = "fjall";
 
 /// The key of the catalog's cas.
 pub const CAS_KEY: &[u8] = b"cas";
-/// What the keys of buckets' records begin with.
+/// The prefix of the keys of buckets' records.
 pub const RECORD_PREFIX: &[u8] = b"bucket/";
-/// What the keys of purge points begin with.
+/// The prefix of the keys of purge points.
 const PURGED_PREFIX: &[u8] = b"purged/";
 
-/// Takes a directory of this layout, or makes it one where there is none. `Version` for another.
+/// Accepts a directory of this layout, or creates one. `Version` for any other layout.
 pub fn check_version(fs: &dyn FileSystem, directory: &Path) -> Result<()> {
     fs.create_dir_all(directory)?;
     let path = directory.join(VERSION_FILE);
     if fs.exists(&path) {
         let file = fs.open(&path, OpenMode::Read)?;
-        // A version file is one short line; what is longer is not ours.
+        // A version file is one short line, so a longer file has another origin.
         let mut found = vec![0; file.len()?.min(200) as usize];
         file.read_exact_at(&mut found, 0)?;
         return if found == VERSION.as_bytes() {
@@ -45,17 +45,21 @@ pub fn check_version(fs: &dyn FileSystem, directory: &Path) -> Result<()> {
             Err(Error::new(
                 ErrorCode::Version,
                 format!(
-                    "the data directory is of version {:?}, this build reads {:?}",
+                    "the data directory has version {:?}, this build reads {:?}",
                     found.trim(),
                     VERSION.trim()
                 ),
             )
-            .with_hint("start the build that made it, or name another data directory"))
+            .with_hint(
+                "start the build that created the directory, or choose another data directory",
+            ))
         };
     }
     if fs.exists(&directory.join(DATABASE_DIR)) {
         return Err(Error::new(ErrorCode::Version, "the data directory has no version file")
-            .with_hint("it is damaged or not Sextant's: name another data directory"));
+            .with_hint(
+                "the directory is damaged or not Sextant's; choose another data directory",
+            ));
     }
     let draft = directory.join("VERSION.draft");
     let file = fs.open(&draft, OpenMode::Create)?;
@@ -67,7 +71,7 @@ pub fn check_version(fs: &dyn FileSystem, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A document, and the seqno of its last change, as they stand in their tree.
+/// Encodes a document and the seqno of its last change.
 pub fn stored(seqno: Seqno, document: &[u8]) -> Vec<u8> {
     let mut value = Vec::with_capacity(document.len() + 8);
     value.extend_from_slice(&seqno.0.to_be_bytes());
@@ -75,12 +79,12 @@ pub fn stored(seqno: Seqno, document: &[u8]) -> Vec<u8> {
     value
 }
 
-/// The id of a document's key.
+/// The document id of a key.
 pub fn document_id(key: &[u8]) -> Result<&str> {
     std::str::from_utf8(key).map_err(|_| damaged("a document's id"))
 }
 
-/// The trees of a bucket: of its documents, of its log.
+/// The names of a bucket's trees: its documents and its log.
 pub fn tree_names(bucket: BucketId) -> [String; 2] {
     [format!("docs-{bucket}"), format!("log-{bucket}")]
 }
@@ -90,12 +94,12 @@ pub fn record_key(bucket: BucketId) -> Vec<u8> {
     [RECORD_PREFIX, &bucket.0.to_be_bytes()].concat()
 }
 
-/// A bucket's record as it stands in its tree.
+/// Encodes a bucket's record.
 pub fn encode_record(record: &BucketRecord) -> Result<Vec<u8>> {
     postcard::to_stdvec(record).map_err(|e| Error::internal(format!("a bucket's record: {e}")))
 }
 
-/// What the keys of a bucket's purge points begin with.
+/// The prefix of the keys of a bucket's purge points.
 pub fn purged_prefix(bucket: BucketId) -> Vec<u8> {
     [PURGED_PREFIX, &bucket.0.to_be_bytes()].concat()
 }
@@ -113,24 +117,24 @@ pub fn log_key(vbucket: VbucketId, seqno: Seqno) -> [u8; 10] {
     key
 }
 
-/// The seqno of a log entry's key.
+/// The seqno in a log entry's key.
 pub fn log_seqno(key: &[u8]) -> Result<Seqno> {
     let seqno = key.get(2..).ok_or_else(|| damaged("a log key"))?;
     Ok(Seqno(be_u64(seqno)?))
 }
 
-/// A number of eight bytes.
+/// Decodes a number of eight bytes.
 pub fn be_u64(bytes: &[u8]) -> Result<u64> {
     Ok(u64::from_be_bytes(bytes.try_into().map_err(|_| damaged("a number"))?))
 }
 
-/// The seqno and the JSON of a document.
+/// Decodes a document: its seqno and its JSON.
 pub fn split_document(value: &[u8]) -> Result<(Seqno, Bytes)> {
     let (seqno, document) = value.split_at_checked(8).ok_or_else(|| damaged("a document"))?;
     Ok((Seqno(be_u64(seqno)?), Bytes::copy_from_slice(document)))
 }
 
-/// A mutation as it stands in the log, behind so many bytes of it.
+/// Encodes a mutation as a log entry.
 pub fn log_entry(mutation: &Mutation, bytes_before: u64) -> Vec<u8> {
     let mut value = Vec::with_capacity(mutation.document.len() + mutation.id.len() + 11);
     value.push(u8::from(mutation.kind == MutationKind::Deletion));
@@ -140,7 +144,7 @@ pub fn log_entry(mutation: &Mutation, bytes_before: u64) -> Vec<u8> {
     value
 }
 
-/// Reads a log entry: the mutation, and how many bytes of the log are before it.
+/// Decodes a log entry: the mutation, and the size of the log before it.
 pub fn read_entry((vbucket, seqno): (VbucketId, Seqno), value: &[u8]) -> Result<(Mutation, u64)> {
     let entry = || damaged("a log entry");
     let (kind, rest) = match value {
@@ -154,22 +158,22 @@ pub fn read_entry((vbucket, seqno): (VbucketId, Seqno), value: &[u8]) -> Result<
     Ok((Mutation::new((vbucket, seqno), Arc::from(id), kind, document), be_u64(before)?))
 }
 
-/// The error for what does not pass its checks.
+/// The error for data that fails its checks.
 pub fn damaged(what: &str) -> Error {
     Error::new(ErrorCode::Corrupt, format!("{what} in the document store cannot be read"))
 }
 
-/// What an error of the database means.
+/// Converts an error of the database.
 pub fn store_error(error: fjall::Error) -> Error {
     match error {
         fjall::Error::Io(error) => error.into(),
         fjall::Error::Locked => Error::unavailable("another process has the document store open")
-            .with_hint("end that process, or name another data directory"),
+            .with_hint("end that process, or choose another data directory"),
         fjall::Error::Poisoned => Error::new(
             ErrorCode::Io,
-            "the document store takes no writes: an earlier one could not be made durable",
+            "the document store accepts no writes, because an earlier write could not be made durable",
         )
-        .with_hint("look at the disk, then start the process again"),
+        .with_hint("check the disk, then restart the process"),
         fjall::Error::InvalidVersion(_) => {
             Error::new(ErrorCode::Version, format!("the document store: {error}"))
         }

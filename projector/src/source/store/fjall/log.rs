@@ -1,8 +1,7 @@
-//! The change log of a bucket on disk, and what is kept of each vbucket's.
+//! The change log of a bucket on disk, and the retained part of each vbucket's log.
 //!
-//! What is kept stands in memory too, as of the last batch that is durable: the lock over it is what lets purges
-//! and rewinds not meet. Whoever writes entries is alone (the writer of all buckets), and takes the lock for a
-//! moment only.
+//! The extents of the logs are also in memory, as of the last durable batch. Their lock keeps purges and rewinds
+//! apart. Only the writer of all buckets adds entries, and it takes the lock for a moment only.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -18,7 +17,7 @@ use super::format::{
 };
 use crate::source::mutation::{Mutation, entry_bytes};
 use crate::source::store::document_store::{LogExtent, LogRange};
-use crate::source::store::rules::{check_empty, check_rewind, undone};
+use crate::source::store::rules::{check_empty, check_rewind, documents_before};
 
 /// The log of a bucket.
 pub struct Log {
@@ -28,11 +27,11 @@ pub struct Log {
     extents: Mutex<Vec<LogExtent>>,
 }
 
-/// Where the logs of some vbuckets end after a batch: the last seqno, and bytes since they began.
+/// The new ends of some vbuckets' logs after a batch: the last seqno, and the bytes since the log began.
 pub type Ends = BTreeMap<VbucketId, (Seqno, u64)>;
 
 impl Log {
-    /// The log in a tree; finds out what is kept.
+    /// Opens the log in a tree and finds its extents.
     pub fn open(tree: Keyspace, meta: &Keyspace, bucket: &BucketInfo) -> Result<Self> {
         let (id, vbuckets) = (bucket.id, bucket.vbuckets);
         let log = Self { tree, bucket: id, vbuckets, extents: Mutex::default() };
@@ -68,7 +67,7 @@ impl Log {
         Ok(read_entry((vbucket, seqno), &value)?.1)
     }
 
-    /// What is kept of each vbucket's log.
+    /// The retained part of each vbucket's log.
     pub fn extents(&self) -> Vec<LogExtent> {
         self.lock().clone()
     }
@@ -77,7 +76,7 @@ impl Log {
         self.lock().get(usize::from(vbucket.0)).copied().unwrap_or_default()
     }
 
-    /// Bytes of a vbucket's log up to a seqno that is kept, since it began.
+    /// Bytes of a vbucket's log up to a retained seqno, since the log began.
     pub fn bytes_to(&self, vbucket: VbucketId, to: Seqno) -> Result<u64> {
         let extent = self.extent(vbucket);
         match () {
@@ -87,7 +86,7 @@ impl Log {
         }
     }
 
-    /// Adds entries to a batch; says where the logs end when it is durable.
+    /// Adds entries to a batch. Returns the ends of the logs once the batch is durable.
     pub fn add(&self, out: &mut OwnedWriteBatch, mutations: &[Arc<Mutation>]) -> Ends {
         let mut ends = Ends::new();
         for mutation in mutations {
@@ -100,7 +99,7 @@ impl Log {
         ends
     }
 
-    /// The batch is durable.
+    /// Records the new ends after the batch is durable.
     pub fn grow(&self, ends: &Ends) {
         let mut extents = self.lock();
         for (vbucket, (end, bytes_end)) in ends {
@@ -110,7 +109,7 @@ impl Log {
         }
     }
 
-    /// Removes the beginnings of some logs.
+    /// Removes the oldest entries of some logs.
     pub fn purge(
         &self,
         to: &[(VbucketId, Seqno)],
@@ -121,7 +120,7 @@ impl Log {
         let mut next = extents.clone();
         for (vbucket, to) in to {
             let Some(extent) = next.get_mut(usize::from(vbucket.0)) else { continue };
-            // Never the last entry: the next opening reads the vbucket's position from it.
+            // The last entry stays, because opening reads the vbucket's position from it.
             let to = Seqno(to.0.min(extent.end.0.saturating_sub(1)));
             if to <= extent.purged {
                 continue;
@@ -138,7 +137,7 @@ impl Log {
         Ok(())
     }
 
-    /// Gives an empty log a purge point, in a batch that says why.
+    /// Gives an empty log a purge point, in a batch that already has the bucket's record.
     pub fn begin_purged(
         &self,
         vbucket: VbucketId,
@@ -155,7 +154,7 @@ impl Log {
         Ok(())
     }
 
-    /// Removes the beginning of a log that goes, or what is left of it and its purge point.
+    /// Removes the oldest entries of a log, or its last entries together with the purge point.
     pub fn remove(
         &self,
         vbucket: VbucketId,
@@ -185,7 +184,7 @@ impl Log {
         vbucket_of(id, self.vbuckets)
     }
 
-    /// Takes the logs and the documents of some vbuckets back, in a batch that says why.
+    /// Takes the logs and the documents of some vbuckets back, in a batch that already has the bucket's record.
     pub fn rewind(
         &self,
         to: &[(VbucketId, Seqno)],
@@ -220,7 +219,7 @@ impl Log {
         Ok(())
     }
 
-    /// The documents as they were at a place that the log still has.
+    /// Restores the documents as they were at a position that the log still has.
     fn undo(
         &self,
         vbucket: VbucketId,
@@ -236,7 +235,8 @@ impl Log {
         let beyond = log_key(vbucket, Seqno(to.0 + 1))..=log_key(vbucket, Seqno(u64::MAX));
         let before = log_key(vbucket, Seqno(purged.0 + 1))..=log_key(vbucket, to);
         let gone = self.tree.range(beyond).map(read);
-        for (id, was) in undone(gone, self.tree.range(before).map(read), vbucket, purged)? {
+        for (id, was) in documents_before(gone, self.tree.range(before).map(read), vbucket, purged)?
+        {
             match was {
                 Some(was) => {
                     batch.insert(documents, id.as_bytes(), stored(was.seqno, &was.document));
@@ -247,7 +247,7 @@ impl Log {
         Ok(())
     }
 
-    /// Vbuckets that begin again: also what only purged entries spoke of goes.
+    /// Removes all documents of vbuckets that start again, including those whose entries were purged.
     fn remove_all_of(
         &self,
         vbuckets: &BTreeSet<VbucketId>,

@@ -1,4 +1,4 @@
-//! The store over its trees.
+//! The document store on its trees.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -27,9 +27,9 @@ use crate::source::store::document_store::{
 };
 use crate::source::store::rules::{get_each, no_bucket};
 
-/// Blocks and indexes kept in memory.
+/// The size of the cache for blocks and indexes.
 const CACHE_BYTES: u64 = 64 << 20;
-/// A memtable this large is written out; two for each bucket that is being written.
+/// The size at which a memtable is flushed. Each bucket that is being written has two.
 const MEMTABLE_BYTES: u64 = 32 << 20;
 
 /// The store on disk.
@@ -46,8 +46,8 @@ struct BucketTrees {
 }
 
 impl FjallStore {
-    /// Opens the store in a directory, or makes one there. Blocks. `Version` for a directory of
-    /// another layout, `Unavailable` for one that another process has open.
+    /// Opens or creates the store in a directory. Blocks. `Version` for a directory of another layout, `Unavailable`
+    /// if another process has it open.
     pub fn open(fs: &dyn FileSystem, directory: &Path) -> Result<Self> {
         let doing = || format!("opening the documents in {}", directory.display());
         check_version(fs, directory).map_err(|error| error.context(doing()))?;
@@ -295,13 +295,13 @@ impl DocumentSnapshot for FjallSnapshot {
     }
 }
 
-/// The keys of the documents behind an id, or of all.
+/// The key range after an id, or of all documents.
 fn ids_after(after: Option<&str>) -> (Bound<&[u8]>, Bound<&[u8]>) {
     let from = after.map_or(Bound::Unbounded, |id| Bound::Excluded(id.as_bytes()));
     (from, Bound::Unbounded)
 }
 
-/// One write for each id: within a batch all writes have one version, and no order among them.
+/// Adds one write per id, because the writes of a batch share one version and have no order.
 fn add_documents(out: &mut fjall::OwnedWriteBatch, trees: &BucketTrees, changes: &BucketChanges) {
     for (id, at) in &changes.last {
         let mutation = &changes.mutations[*at];

@@ -1,4 +1,4 @@
-//! What the store has of a bucket.
+//! The contents of a bucket.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,20 +11,19 @@ use proto::rpc::mutation::MutationKind;
 use crate::source::mutation::{Mutation, entry_bytes};
 use crate::source::record::BucketRecord;
 use crate::source::store::document_store::LogExtent;
-use crate::source::store::rules::undone;
+use crate::source::store::rules::documents_before;
 
 pub(super) struct Contents {
     pub(super) record: BucketRecord,
     pub(super) documents: BTreeMap<Arc<str>, Arc<Mutation>>,
-    /// For each vbucket, its mutations from seqno 1 on, as a judge needs them,
+    /// The mutations of each vbucket from seqno 1 on, for a judge,
     pub(super) log: Log,
-    /// and up to where they were purged: the product sees none of these.
+    /// and the last purged one. The product sees none of the purged ones.
     pub(super) purged: Vec<Seqno>,
-    /// Up to where they were never here, of vbuckets that were copied by their documents; what stands in the log
-    /// there only keeps their places.
+    /// The last mutation that was never here, in vbuckets that were copied by their documents. Its log entries up to
+    /// there are placeholders.
     pub(super) absent: Vec<Seqno>,
-    /// Branches and logs as they were before the branches changed: what a judge needs to know of what was
-    /// lost. The product never reads them.
+    /// Earlier branches and logs, so that a judge knows what was lost. The product never reads them.
     pub(super) past: Vec<(Vec<Branches>, Log)>,
 }
 
@@ -39,7 +38,7 @@ impl Contents {
             self.remove_all_of(vbucket);
             return Ok(());
         }
-        for (id, was) in self.undone(vbucket, to, self.absent[at])? {
+        for (id, was) in self.documents_before(vbucket, to, self.absent[at])? {
             match was {
                 Some(was) => self.documents.insert(id, was),
                 None => self.documents.remove(&id),
@@ -57,8 +56,8 @@ impl Contents {
         (self.purged[at], self.absent[at]) = (Seqno(0), Seqno(0));
     }
 
-    /// See [`undone`]; of entries up to `purged` nothing is known.
-    pub(super) fn undone(
+    /// See [`documents_before`]. Nothing is known of entries up to `purged`.
+    pub(super) fn documents_before(
         &self,
         vbucket: VbucketId,
         to: Seqno,
@@ -67,7 +66,7 @@ impl Contents {
         let log = &self.log[usize::from(vbucket.0)];
         let (before, beyond) = log.split_at((to.0 as usize).min(log.len()));
         let [before, beyond] = [before, beyond].map(|part| part.iter().cloned().map(Ok));
-        undone(beyond, before.skip(purged.0 as usize), vbucket, purged)
+        documents_before(beyond, before.skip(purged.0 as usize), vbucket, purged)
     }
 
     pub(super) fn extent(&self, at: usize) -> LogExtent {

@@ -1,10 +1,9 @@
-//! The simulation's document store: the same promises as on disk, in memory, with the disk's faults.
+//! The simulation's document store: the contract of the store on disk, in memory, with the faults of a disk.
 //!
-//! The store stands for the disk, so it outlives the process that uses it: a simulated restart calls
-//! [`MemoryStore::lose_unsynced`] and opens the same one again. A commit whose sync failed lies in the
-//! journal and may or may not have reached the disk; as on disk, nothing is written after it until the
-//! store is opened again, and then a prefix of what was in doubt is there. It remembers what was lost, for the
-//! simulation's judge (`past.rs`).
+//! The store stands for the disk, so it outlives the process that uses it. A simulated restart calls
+//! [`MemoryStore::lose_unsynced`] and opens the same store again. A commit whose sync failed is in the journal and
+//! may or may not have reached the disk. As on disk, nothing is written after it until the store is opened again, and
+//! then the batch is there or gone. The store remembers lost data for the simulation's judge (`past.rs`).
 
 mod contents;
 mod past;

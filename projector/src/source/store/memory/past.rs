@@ -1,6 +1,5 @@
-//! Histories that are no more. A source comes back from an older copy of its disk; what it had had since is kept
-//! here all the same, for the judge of a simulation, who must know what a scan of before the loss has to show. The
-//! product never reads it.
+//! Lost histories. A source may come back from an older copy of its disk. The newer data is kept here for the judge
+//! of a simulation, which must know what a scan from before the loss has to show. The product never reads it.
 
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use super::store::MemoryStore;
 use crate::source::mutation::Mutation;
 
 impl Contents {
-    /// The log of a vbucket in the history that has a position, the present one first.
+    /// The log of a vbucket in the history that has a position. The present history comes first.
     fn log_with(&self, vbucket: VbucketId, position: Position) -> Option<&[Arc<Mutation>]> {
         let (_, log) = self.history_with(vbucket, position)?;
         Some(&log[usize::from(vbucket.0)][..position.seqno.0 as usize])
@@ -48,7 +47,7 @@ impl Contents {
 }
 
 impl MemoryStore {
-    /// The mutations of a vbucket up to a position, in whichever history has it, present or lost.
+    /// The mutations of a vbucket up to a position, in the present history or in a lost one that has the position.
     pub fn log_at(
         &self,
         bucket: BucketId,
@@ -59,7 +58,7 @@ impl MemoryStore {
         Some(state.buckets.get(&bucket)?.log_with(vbucket, position)?.to_vec())
     }
 
-    /// The same in the present history alone.
+    /// The mutations of a vbucket up to a position, in the present history only.
     pub fn present_log(
         &self,
         bucket: BucketId,
@@ -74,7 +73,7 @@ impl MemoryStore {
         is_there.then(|| log.to_vec())
     }
 
-    /// Does a position lie before another one, or at it, in the history that has the latter?
+    /// True if a position is at or before `end` in the history that has `end`.
     pub fn is_before(
         &self,
         bucket: BucketId,
@@ -88,9 +87,9 @@ impl MemoryStore {
             && contents.branch_before(vbucket, end, position.seqno) == Some(position.vbuuid)
     }
 
-    /// The source comes back from an older copy: of each vbucket only so much is there as `keep` says of
-    /// its end. Its branches are as they were; the process that opens the store begins new ones where it numbers the
-    /// mutations itself. Says which vbuckets have lost something, and where they end now.
+    /// Restores the source from an older copy: `keep` returns the new end of each vbucket. The branches stay as they
+    /// were; the process that opens the store begins new ones for embedded buckets. Returns the vbuckets that have
+    /// lost something, and their new ends.
     pub fn restore_older(
         &self,
         bucket: BucketId,
@@ -103,7 +102,7 @@ impl MemoryStore {
         for at in 0..contents.log.len() {
             let (vbucket, end) = (VbucketId(at as u16), contents.log[at].len() as u64);
             let kept = keep(end).min(end);
-            // What documents were before they were copied here no log says.
+            // No log has the documents from before a copy.
             if kept <= contents.absent[at].0 && kept > 0
                 || contents.rewind(vbucket, Seqno(kept)).is_err()
             {
@@ -112,7 +111,7 @@ impl MemoryStore {
             if kept < end {
                 lost.push((vbucket, Seqno(kept)));
             }
-            // An older copy does not know of branches that began later.
+            // An older copy does not have branches that began later.
             contents.record.branches[at].retain(|(_, began)| *began < kept.max(1));
         }
         lost

@@ -1,4 +1,4 @@
-//! The store over its buckets.
+//! The document store in memory.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -17,12 +17,12 @@ use crate::source::store::document_store::{
 };
 use crate::source::store::rules::{check_empty, check_rewind, get_each, no_bucket};
 
-/// The store in memory. A clone is the same store.
+/// The document store in memory. A clone is the same store.
 #[derive(Clone, Default)]
-pub struct MemoryStore(Arc<Mutex<State>>);
+pub struct MemoryStore(Arc<Mutex<MemoryState>>);
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct MemoryState {
     cas: u64,
     pub(super) buckets: BTreeMap<BucketId, Contents>,
     sync_fails: bool,
@@ -30,7 +30,7 @@ pub(super) struct State {
     in_doubt: Option<Vec<(BucketId, Doubtful)>>,
 }
 
-impl State {
+impl MemoryState {
     fn bucket(&self, bucket: BucketId) -> Result<&Contents> {
         self.buckets.get(&bucket).ok_or_else(|| no_bucket(bucket))
     }
@@ -48,23 +48,23 @@ impl State {
             None => Ok(()),
             Some(_) => Err(Error::new(
                 ErrorCode::Io,
-                "the document store takes no writes: an earlier one could not be made durable",
+                "the document store accepts no writes, because an earlier write could not be made durable",
             )),
         }
     }
 }
 
 impl MemoryStore {
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, MemoryState> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The next commit's sync fails.
+    /// Makes the next commit's sync fail.
     pub fn fail_next_sync(&self) {
         self.state().sync_fails = true;
     }
 
-    /// The machine crashed and starts again: a batch in doubt has reached the disk, or is gone.
+    /// Simulates a crash and a restart of the machine. A batch in doubt has reached the disk or is gone.
     pub fn lose_unsynced(&self, reached_disk: bool) {
         let mut state = self.state();
         state.sync_fails = false;
@@ -129,7 +129,7 @@ impl DocumentStore for MemoryStore {
             let purged = contents.purged[usize::from(vbucket.0)];
             check_rewind(*vbucket, purged, *to)?;
             if to.0 > 0 {
-                contents.undone(*vbucket, *to, purged)?;
+                contents.documents_before(*vbucket, *to, purged)?;
             }
         }
         contents.keep_history();
@@ -286,7 +286,7 @@ impl DocumentStore for MemoryStore {
     }
 }
 
-/// The ids behind one, or all.
+/// The range after an id, or of all ids.
 fn ids_after(after: Option<&str>) -> (Bound<&str>, Bound<&str>) {
     (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded)
 }

@@ -1,4 +1,4 @@
-//! Where buckets are kept: which projectors a new one gets, and the hand-overs of vbuckets ([`proto::model::homes`]).
+//! The owners of vbuckets: the projectors of a new bucket, and hand-overs of vbuckets ([`proto::model::homes`]).
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ fn bad(what: String, hint: &str) -> Error {
     Error::new(ErrorCode::InvalidParameter, what).with_hint(hint)
 }
 
-const SEVERAL: &str = "only a bucket made FROM PUSH can be on several projectors: the statements of others are numbered by one";
+const SEVERAL: &str = "only a bucket made FROM PUSH can have several projectors; a single projector numbers all mutations of an embedded bucket";
 
 impl StateContext {
-    /// The projectors with the fewest buckets, as many as a new bucket wants.
-    pub(super) fn projectors_for(
+    /// Chooses as many projectors as a new bucket needs, those with the fewest buckets first.
+    pub(super) fn choose_projectors(
         &self,
         source: SourceKind,
         vbuckets: u16,
@@ -32,9 +32,9 @@ impl StateContext {
         let mut idlest: Vec<NodeId> = registered.map(|node| node.id).collect();
         idlest.sort_by_key(|id| (kept(*id), *id));
         if idlest.is_empty() {
-            let what = "no projector is registered, so nobody could keep the bucket";
+            let what = "no projector is registered that could own the bucket";
             return Err(Error::unavailable(what)
-                .with_hint("start a projector, or wait until it has joined"));
+                .with_hint("start a projector, or wait until one has registered"));
         }
         if wanted == 0 || wanted > vbuckets {
             let what = format!("{wanted} projectors for {vbuckets} vbuckets");
@@ -44,10 +44,10 @@ impl StateContext {
             return Err(bad(format!("an embedded bucket on {wanted} projectors"), SEVERAL));
         }
         if idlest.len() < usize::from(wanted) {
-            let what = format!("the bucket wants {wanted} projectors, there are {}", idlest.len());
-            return Err(
-                Error::unavailable(what).with_hint("start more, or wait until they have joined")
-            );
+            let what =
+                format!("the bucket needs {wanted} projectors, {} are registered", idlest.len());
+            return Err(Error::unavailable(what)
+                .with_hint("start more projectors, or wait until they have registered"));
         }
         idlest.truncate(usize::from(wanted));
         Ok(idlest)
@@ -56,7 +56,10 @@ impl StateContext {
     pub(super) fn hand_over(&mut self, bucket: &str, vbuckets: &[VbucketId], to: NodeId) -> Change {
         let id = self.bucket_named(bucket).ok_or_else(|| no_bucket(bucket))?;
         if self.role_of(to)? != Role::Projector {
-            return Err(bad(format!("node {to} is no projector"), "SHOW NODES tells which are"));
+            return Err(bad(
+                format!("node {to} is not a projector"),
+                "SHOW NODES lists the projectors",
+            ));
         }
         let next = self.cas + 1;
         let Some(known) = self.buckets.get_mut(&id) else { return Err(no_bucket(bucket)) };
@@ -67,21 +70,25 @@ impl StateContext {
         let mut begun = 0;
         for vbucket in vbuckets {
             let Some(home) = homes.home(*vbucket) else {
-                let (has, hint) = (known.info.vbuckets, "they are counted from 0");
-                return Err(bad(format!("vbucket {vbucket}: bucket \"{bucket}\" has {has}"), hint));
+                let (has, hint) = (known.info.vbuckets, "vbuckets are counted from 0");
+                return Err(bad(
+                    format!("vbucket {vbucket} does not exist, bucket \"{bucket}\" has {has}"),
+                    hint,
+                ));
             };
             match homes.handing_of(*vbucket) {
                 Some(handing) if handing.to == to => {}
                 Some(handing) => {
-                    let what = format!("vbucket {vbucket} is on its way to node {}", handing.to);
+                    let what =
+                        format!("vbucket {vbucket} is being handed over to node {}", handing.to);
                     return Err(bad(
                         what,
-                        "wait until it is there, or ALTER BUCKET … CANCEL MOVES",
+                        "wait until the hand-over has ended, or use ALTER BUCKET … CANCEL MOVES",
                     ));
                 }
                 None if home == to => {}
                 None => {
-                    // One command's hand-overs differ by their vbuckets.
+                    // The hand-overs of one command differ by their vbuckets.
                     let number = (next << 16) | u64::from(vbucket.0);
                     homes.begin(HandOver { number, vbucket: *vbucket, to });
                     begun += 1;
@@ -118,5 +125,5 @@ impl StateContext {
 }
 
 #[cfg(test)]
-#[path = "homes_tests.rs"]
+#[path = "vbucket_owners_tests.rs"]
 mod tests;

@@ -38,7 +38,7 @@ fn hand_over(vbuckets: &[u16], to: u64) -> Command {
 }
 
 #[test]
-fn a_pushed_bucket_is_dealt_out_to_the_idlest_and_an_embedded_one_is_not() {
+fn a_pushed_bucket_is_spread_over_idle_projectors_and_an_embedded_one_is_not() {
     let mut state = spread();
     let of = |v| homes(&state).home(VbucketId(v)).expect("a home").0;
     assert_eq!([of(0), of(1), of(2), of(3)], [10, 11, 10, 11]);
@@ -55,7 +55,7 @@ fn a_pushed_bucket_is_dealt_out_to_the_idlest_and_an_embedded_one_is_not() {
 }
 
 #[test]
-fn a_vbucket_has_a_new_home_when_its_target_says_so_and_never_twice() {
+fn a_hand_over_ends_when_its_target_reports_and_only_once() {
     let mut state = spread();
     done(&mut state, hand_over(&[1, 2], 12));
     done(&mut state, hand_over(&[1, 2], 12));
@@ -74,7 +74,7 @@ fn a_vbucket_has_a_new_home_when_its_target_says_so_and_never_twice() {
 }
 
 #[test]
-fn what_cannot_be_handed_over_is_refused() {
+fn impossible_hand_overs_are_refused() {
     let mut state = spread();
     refused(&mut state, hand_over(&[4], 12));
     refused(&mut state, hand_over(&[1], 99));

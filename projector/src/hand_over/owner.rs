@@ -1,4 +1,4 @@
-//! The home's end: what the target asks for.
+//! The owner's side of a hand-over: it serves the requests of the target.
 
 use std::sync::Arc;
 
@@ -14,29 +14,29 @@ use crate::projector::Projector;
 use crate::source::bucket::Bucket;
 use crate::source::{DocumentSnapshot, LogRange, Mutation, StoredDocument};
 
-/// Bytes of a piece, about.
+/// The approximate size of a piece.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// Bytes of documents, of whatever vbuckets, that are looked at for a piece.
+/// The limit of documents of all vbuckets that are read for one piece, in bytes.
 const LOOK_AT_BYTES: usize = 16 << 20;
-/// Bytes of documents that are read at once.
+/// The size of one read of documents.
 const CHUNK_BYTES: usize = 512 << 10;
 
-/// The next piece.
-pub async fn give(projector: &Projector, request: HandOverRequest) -> Result<HandOverPiece> {
+/// Serves the next piece.
+pub async fn serve(projector: &Projector, request: HandOverRequest) -> Result<HandOverPiece> {
     let HandOverRequest { bucket, handing, after, seen, wanted, release } = request;
     let bucket = projector.bucket(bucket).await?;
     let vbucket = handing.vbucket;
-    // The target may have heard of it before.
+    // The target may see the hand-over in the catalog earlier than this projector.
     let look = |_: Option<&_>| (bucket.homes().handing_of(vbucket) == Some(&handing)).then_some(());
-    projector.wait_for(look, || bucket.not_home(vbucket)).await?;
+    projector.wait_for(look, || bucket.not_owned(vbucket)).await?;
     if release {
         let home = Arc::clone(&bucket);
-        projector.alone(home, move |writer, bucket| writer.release(bucket, &handing)).await?;
+        projector.exclusively(home, move |writer, bucket| writer.release(bucket, &handing)).await?;
     }
     let (_, losses) = bucket.logs();
-    // In this order: what was released before it was looked at has its end.
-    let keeping = bucket.keeping();
+    // Order matters: the end is read after the release, so it is the final one.
+    let ownership = bucket.ownership();
     let (history, documents) = match wanted {
         HandOverWanted::Mutations => (bucket.history(), None),
         HandOverWanted::Documents(behind) => {
@@ -53,12 +53,12 @@ pub async fn give(projector: &Projector, request: HandOverRequest) -> Result<Han
         None => mutations(projector, &bucket, (vbucket, after.seqno, end.seqno)).await?,
         Some(_) => Vec::new(),
     };
-    // What is removed is not kept any more before it goes.
-    if !bucket.keeping().kept.contains(vbucket) || !keeping.kept.contains(vbucket) {
-        return Err(bucket.not_home(vbucket));
+    // A vbucket is disowned before its data is removed.
+    if !bucket.ownership().owned.contains(vbucket) || !ownership.owned.contains(vbucket) {
+        return Err(bucket.not_owned(vbucket));
     }
     if bucket.logs().1 != losses {
-        return Err(Error::unavailable("a piece of the history was lost meanwhile"));
+        return Err(Error::unavailable("part of the history was lost meanwhile"));
     }
     if read.first().is_some_and(|first| first.seqno.0 > after.seqno.0 + 1) {
         let what = format!("the log of vbucket {vbucket} was purged behind seqno {}", after.seqno);
@@ -71,7 +71,7 @@ pub async fn give(projector: &Projector, request: HandOverRequest) -> Result<Han
         kind: mutation.kind,
         document: mutation.document.clone(),
     });
-    let released = keeping.released.contains(vbucket);
+    let released = ownership.released.contains(vbucket);
     Ok(HandOverPiece {
         mutations: mutations.collect(),
         documents,
@@ -82,8 +82,8 @@ pub async fn give(projector: &Projector, request: HandOverRequest) -> Result<Han
     })
 }
 
-/// Is a place that the target has reached one of the history still? Of branches that are not remembered any more both
-/// ends say none.
+/// Checks that a position of the target is still in the history. Both sides use branch 0 for branches that are no
+/// longer known.
 fn check_place(history: &SourceHistory, vbucket: VbucketId, at: Position) -> Result<()> {
     let end = history.durable.get(vbucket).seqno;
     let is_there = at.seqno.0 == 0
@@ -91,7 +91,10 @@ fn check_place(history: &SourceHistory, vbucket: VbucketId, at: Position) -> Res
     if is_there {
         return Ok(());
     }
-    let what = format!("vbucket {vbucket}: {:x}/{} is not in its history", at.vbuuid.0, at.seqno);
+    let what = format!(
+        "position {:x}/{} is not in the history of vbucket {vbucket}",
+        at.vbuuid.0, at.seqno
+    );
     Err(Error::new(ErrorCode::OutOfOrder, what))
 }
 
@@ -108,7 +111,7 @@ async fn mutations(
     projector.env.blocking(move || store.read_log(range, PIECE_BYTES)).await
 }
 
-/// The next documents, and the history that they are of.
+/// The next documents, and the history at the moment of their snapshot.
 async fn documents(
     projector: &Projector,
     bucket: &Arc<Bucket>,
@@ -117,11 +120,11 @@ async fn documents(
 ) -> Result<(SourceHistory, HandOverDocuments)> {
     let (store, gate, at) = (projector.store(), Arc::clone(&projector.gate), Arc::clone(bucket));
     let read = move || {
-        // In this order: the log still has all that comes after the documents, unless it is purged later.
+        // Order matters: the log still has everything after the documents, unless it is purged later.
         let extents = store.extents(at.info.id)?;
         let purged = extents.get(usize::from(vbucket.0)).map_or(Seqno(0), |extent| extent.purged);
         let (history, snapshot) = {
-            let _agree = gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let _gate = gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             (at.history(), store.snapshot_after(at.info.id, behind.as_deref())?)
         };
         let is_wanted = |id: &str| vbucket_of(id, at.info.vbuckets) == vbucket;
@@ -131,7 +134,7 @@ async fn documents(
     projector.env.blocking(read).await
 }
 
-/// Some of the documents that are wanted, and the id to go on behind.
+/// Collects wanted documents, and the id to continue after.
 fn next_documents(
     mut snapshot: Box<dyn DocumentSnapshot>,
     is_wanted: impl Fn(&str) -> bool,

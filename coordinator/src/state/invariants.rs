@@ -1,0 +1,254 @@
+//! The invariants of the state after each command; debug builds check them ([`StateContext::check`]).
+//!
+//! **Present**
+//!
+//! - Every index belongs to a known bucket. The owner of every vbucket, and the target of every vbucket that is
+//!   handed over, is a registered projector.
+//! - Every slice has at least one copy. The copies of a slice are on distinct registered indexers.
+//! - The newest kept topology of an index is its current one, and the numbers of topologies grow.
+//! - Epochs grow, and each epoch follows an older one. The horizon is never above the newest epoch.
+//! - A rollback has the data that its stage needs.
+//!
+//! **Absent**
+//!
+//! - An id (of a bucket, an index or a move) above the last id that was given.
+//! - Two buckets or indexes with the same name.
+//! - A move of an unknown slice; two unfinished moves of one slice; a move of an index that is not in maintenance; an
+//!   unfinished move in a bucket that is rolled back.
+//! - An unfinished move whose source has no copy, whose target has one already, or whose target is not an indexer
+//!   that may receive slices.
+//! - A copy on a node that a finished move has just left.
+//! - A dead epoch among the retained epochs.
+//! - A draining node that is not a registered indexer.
+
+use std::collections::BTreeSet;
+
+use proto::model::ids::{Epoch, NodeId, SliceNo};
+use proto::model::index::{IndexInfo, IndexState};
+use proto::model::moves::{MoveStage, SliceMove};
+use proto::model::node::Role;
+use proto::model::rollback::RollbackStage;
+use proto::model::topology::TopologyProvider;
+
+use super::bucket::BucketState;
+use super::context::StateContext;
+use super::index_record::IndexRecord;
+
+type Checked = Result<(), String>;
+
+fn require(holds: bool, what: impl FnOnce() -> String) -> Checked {
+    if holds { Ok(()) } else { Err(what()) }
+}
+
+impl StateContext {
+    /// Checks all invariants. The error describes the first broken one.
+    pub fn check(&self) -> Checked {
+        self.numbers_were_given()?;
+        self.names_are_unique()?;
+        self.draining_nodes_are_indexers()?;
+        for bucket in self.buckets.values() {
+            self.vbuckets_are_on_projectors(bucket)?;
+            epochs_grow(bucket)?;
+            no_dead_epoch_is_kept(bucket)?;
+            rollback_is_prepared(bucket)?;
+        }
+        for record in self.indexes.values() {
+            self.copies_are_on_distinct_indexers(&record.info)?;
+            topologies_grow(record)?;
+            self.moves_fit(&record.info)?;
+        }
+        Ok(())
+    }
+
+    fn numbers_were_given(&self) -> Checked {
+        require(self.catalog_cas <= self.cas, || "the catalog is newer than the state".into())?;
+        let bucket = self.buckets.keys().next_back().map_or(0, |id| id.0);
+        require(bucket <= self.last_bucket, || format!("bucket {bucket} was never made"))?;
+        let index = self.indexes.keys().next_back().map_or(0, |id| id.0);
+        require(index <= self.last_index, || format!("index {index} was never made"))?;
+        for (id, record) in &self.indexes {
+            let has_bucket = self.buckets.contains_key(&record.info.bucket);
+            require(has_bucket, || format!("index {id} belongs to an unknown bucket"))?;
+            let newest = record.info.moves.iter().map(|m| m.id.0).max().unwrap_or(0);
+            require(newest <= self.last_move, || format!("move {newest} was never started"))?;
+        }
+        Ok(())
+    }
+
+    fn names_are_unique(&self) -> Checked {
+        let buckets = self.buckets.values().map(|bucket| &*bucket.info.name);
+        let indexes = self.indexes.values().map(|record| &*record.info.spec.name);
+        let mut names = BTreeSet::new();
+        for name in buckets.chain(indexes) {
+            require(names.insert(name), || format!("two buckets or indexes are named {name:?}"))?;
+        }
+        Ok(())
+    }
+
+    fn draining_nodes_are_indexers(&self) -> Checked {
+        let mut draining = self.draining.iter();
+        let stranger = draining.find(|node| !self.is_indexer(**node));
+        require(stranger.is_none(), || format!("node {stranger:?} drains and is no indexer"))
+    }
+
+    fn is_indexer(&self, node: NodeId) -> bool {
+        self.nodes.get(&node).is_some_and(|info| info.role == Role::Indexer)
+    }
+
+    fn vbuckets_are_on_projectors(&self, bucket: &BucketState) -> Checked {
+        let homes = &bucket.info.homes;
+        let is_projector =
+            |node: &NodeId| self.nodes.get(node).is_some_and(|n| n.role == Role::Projector);
+        let all_are = homes.projectors().iter().all(is_projector)
+            && homes.handing().iter().all(|handing| is_projector(&handing.to));
+        let name = &bucket.info.name;
+        require(all_are, || format!("a vbucket of bucket {name:?} is not on a projector"))
+    }
+
+    fn copies_are_on_distinct_indexers(&self, info: &IndexInfo) -> Checked {
+        let name = &info.spec.name;
+        let slices = info.topology.placement.len();
+        require(slices == usize::from(info.spec.slices), || {
+            format!("index {name:?} has {slices} slices, {} were declared", info.spec.slices)
+        })?;
+        for (slice, copies) in info.topology.placement.iter().enumerate() {
+            require(!copies.is_empty(), || format!("slice {slice} of index {name:?} has no copy"))?;
+            let distinct = (1..copies.len()).all(|n| !copies[..n].contains(&copies[n]));
+            require(distinct, || {
+                format!("slice {slice} of index {name:?}: a node has two copies")
+            })?;
+            let stranger = copies.iter().find(|node| !self.is_indexer(**node));
+            require(stranger.is_none(), || {
+                format!("slice {slice} of index {name:?}: node {stranger:?} is no indexer")
+            })?;
+        }
+        Ok(())
+    }
+
+    fn moves_fit(&self, info: &IndexInfo) -> Checked {
+        if info.moves.is_empty() {
+            return Ok(());
+        }
+        let name = &info.spec.name;
+        require(info.state == IndexState::Maintenance, || {
+            format!("index {name:?} has moves and is not in maintenance")
+        })?;
+        let rolls_back =
+            self.buckets.get(&info.bucket).is_some_and(|bucket| bucket.info.rollback.is_some());
+        let mut moving: BTreeSet<SliceNo> = BTreeSet::new();
+        for m in &info.moves {
+            let what = || format!("move {} of index {name:?} does not fit the state", m.id);
+            require(m.slice.0 < info.topology.slices(), what)?;
+            if m.stage == MoveStage::Done {
+                let has_left = m.from.is_none_or(|from| !info.topology.hosts(from, m.slice));
+                require(has_left, what)?;
+                continue;
+            }
+            require(!rolls_back && moving.insert(m.slice), what)?;
+            require(self.ends_fit(info, m), what)?;
+        }
+        Ok(())
+    }
+
+    /// True if the source of an unfinished move has a copy and its target may get one.
+    fn ends_fit(&self, info: &IndexInfo, m: &SliceMove) -> bool {
+        let has_source = m.from.is_none_or(|from| info.topology.hosts(from, m.slice));
+        let may_receive = |to: NodeId| {
+            self.is_indexer(to) && !self.draining.contains(&to) && !info.topology.hosts(to, m.slice)
+        };
+        has_source && m.to.is_some_and(may_receive)
+    }
+}
+
+fn topologies_grow(record: &IndexRecord) -> Checked {
+    let (info, remembered) = (&record.info, &record.topologies);
+    let name = &info.spec.name;
+    let newest = remembered.last().map(|newest| newest.topology.number);
+    require(newest == Some(info.topology.number), || {
+        format!("index {name:?} does not remember the topology that holds")
+    })?;
+    // Earlier topologies were compared when they were the newest.
+    let grows = match &remembered[..] {
+        [.., before, last] => before.topology.number < last.topology.number,
+        _ => true,
+    };
+    require(grows, || format!("a topology of index {name:?} is older than the one before it"))
+}
+
+fn epochs_grow(bucket: &BucketState) -> Checked {
+    let (name, last) = (&bucket.info.name, bucket.epochs.last());
+    require(last.parent < last.epoch && last.horizon <= last.epoch, || {
+        format!("bucket {name:?}: epoch {} follows {}", last.epoch, last.parent)
+    })?;
+    let vbuckets = bucket.info.vbuckets;
+    require(last.cut.vbuckets() == vbuckets, || {
+        format!("bucket {name:?}: the cut of epoch {} has other vbuckets", last.epoch)
+    })?;
+    let before = bucket.epochs.before_last();
+    require(before.is_none_or(|before| before < last.epoch), || {
+        format!("bucket {name:?}: epoch {} is not above the one before it", last.epoch)
+    })
+}
+
+fn no_dead_epoch_is_kept(bucket: &BucketState) -> Checked {
+    let (name, last) = (&bucket.info.name, bucket.epochs.last().epoch);
+    for dead in &*bucket.info.dead {
+        let next = bucket.epochs.after(dead.above()).next().map(|mark| mark.epoch);
+        let is_kept = |epoch: Option<Epoch>| epoch.is_some_and(|epoch| dead.contains(epoch));
+        require(dead.to < last && !is_kept(next), || {
+            format!("bucket {name:?}: dead epoch {next:?} is among the epochs that are kept")
+        })?;
+    }
+    Ok(())
+}
+
+fn rollback_is_prepared(bucket: &BucketState) -> Checked {
+    let Some(rollback) = &bucket.info.rollback else { return Ok(()) };
+    let (stage, name) = (rollback.stage, &bucket.info.name);
+    let fits = rollback.failover.is_some() == (stage >= RollbackStage::Prepare)
+        && rollback.restart.is_some() == (stage >= RollbackStage::Restart)
+        && rollback.resumes.is_some() == (stage >= RollbackStage::Rollback)
+        && rollback.resumes.is_none_or(|resumes| resumes <= bucket.epochs.last().epoch);
+    require(fits, || format!("bucket {name:?}: the rollback lacks what {} needs", stage.name()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::model::moves::MoveStage;
+
+    use super::*;
+    use crate::state::index_record::IndexRecord;
+    use crate::state::tests::{planned, serving, start};
+
+    fn change(state: &mut StateContext, change: impl FnOnce(&mut IndexInfo)) {
+        let record: &mut IndexRecord = state.indexes.values_mut().next().unwrap();
+        change(std::sync::Arc::make_mut(&mut record.info));
+    }
+
+    /// The error after a change that no command makes.
+    fn broken(break_it: impl FnOnce(&mut StateContext)) -> String {
+        let mut state = serving(1);
+        start(&mut state, &[planned(0, 20, 22)]);
+        state.check().unwrap();
+        break_it(&mut state);
+        state.check().unwrap_err()
+    }
+
+    #[test]
+    fn each_broken_invariant_is_named() {
+        let no_bucket = broken(|state| drop(state.buckets.pop_first()));
+        assert!(no_bucket.contains("unknown bucket"), "{no_bucket}");
+        let unregistered = broken(|state| drop(state.nodes.remove(&NodeId(21))));
+        assert!(unregistered.contains("is no indexer"), "{unregistered}");
+        let projector = broken(|state| drop(state.nodes.remove(&NodeId(10))));
+        assert!(projector.contains("not on a projector"), "{projector}");
+        let target_drains = broken(|state| state.draining.extend([NodeId(22)]));
+        assert!(target_drains.contains("does not fit"), "{target_drains}");
+        let done = broken(|state| change(state, |info| info.moves[0].stage = MoveStage::Done));
+        assert!(done.contains("does not fit"), "its source still has its copy: {done}");
+        let pending = broken(|state| change(state, |info| info.state = IndexState::Backfill));
+        assert!(pending.contains("not in maintenance"), "{pending}");
+        let number = broken(|state| state.last_move = 0);
+        assert!(number.contains("never started"), "{number}");
+    }
+}
