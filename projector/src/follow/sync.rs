@@ -7,7 +7,7 @@ use std::time::Duration;
 use proto::model::ids::BucketId;
 use proto::rpc::api::SyncReport;
 
-use super::retry::{Retry, report};
+use super::retry::{new_retry, report};
 use crate::projector::Projector;
 
 /// All positions are reported this often even if nothing changed, because a new leading coordinator knows none of
@@ -20,7 +20,7 @@ const SYNC_PAUSE: Duration = Duration::from_millis(2);
 /// Sends SYNC for each bucket that has changed, and regularly for all. Runs until cancelled; safe to cancel at any
 /// await.
 pub async fn sync_positions(projector: Arc<Projector>) {
-    let mut retry = Retry::new();
+    let mut retry = new_retry();
     let mut all_at = tokio::time::Instant::now();
     let mut due: BTreeSet<BucketId> = BTreeSet::new();
     loop {
@@ -48,7 +48,7 @@ pub async fn sync_positions(projector: Arc<Projector>) {
         match projector.directory.coordinator().sync(report_of).await {
             Ok(()) => {
                 due.clear();
-                retry = Retry::new();
+                retry.reset();
                 tokio::time::sleep(SYNC_PAUSE).await;
             }
             Err(error) => {
