@@ -154,9 +154,9 @@ mod tests {
     use std::collections::BTreeMap;
 
     use bytes::Bytes;
+    use proto::model::assignment::VbucketSet;
     use proto::model::bucket::{BucketInfo, SourceKind};
     use proto::model::cut::{EpochMark, Position};
-    use proto::model::homes::VbucketSet;
     use proto::model::ids::{NodeId, Vbuuid};
     use proto::rpc::mutation::MutationKind;
 

@@ -56,7 +56,7 @@ pub enum ErrorCode {
     /// Retry: the beginning of a stream was purged from the change log; its reader resyncs from a snapshot.
     HistoryPurged,
     /// Retry: another projector owns the vbucket or is about to; the request had no effect (57P03).
-    NotHome,
+    NotOwner,
 }
 
 /// The remedy for an error.
@@ -76,7 +76,7 @@ impl ErrorCode {
         use ErrorCode::*;
         match self {
             NotLeader | Unavailable | Cancelled | SnapshotTooOld | SliceMoved | DropData
-            | TooBusy | HistoryPurged | NotHome => ErrorKind::Retry,
+            | TooBusy | HistoryPurged | NotOwner => ErrorKind::Retry,
             Corrupt | Io | Version | Internal => ErrorKind::Operator,
             _ => ErrorKind::Caller,
         }
@@ -86,7 +86,7 @@ impl ErrorCode {
     pub fn sqlstate(self) -> &'static str {
         use ErrorCode::*;
         match self {
-            NotLeader | Unavailable | SliceMoved | DropData | HistoryPurged | NotHome => "57P03",
+            NotLeader | Unavailable | SliceMoved | DropData | HistoryPurged | NotOwner => "57P03",
             Cancelled => "57014",
             SnapshotTooOld => "72000",
             Syntax => "42601",

@@ -1,7 +1,7 @@
 //! The bootstrap of a term: when a leader is active, and which differences it finds.
 
+use proto::model::assignment::VbucketSet;
 use proto::model::history::{FailoverLogs, SourceHistory};
-use proto::model::homes::VbucketSet;
 use proto::model::ids::{Epoch, Generation, IndexId, Seqno, Vbuuid};
 use proto::rpc::api::{BucketProgress, Heartbeat};
 

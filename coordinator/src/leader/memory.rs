@@ -1,9 +1,9 @@
 //! The leader's memory: all parts together.
 
 use proto::Result;
+use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
 use proto::model::history::SourceHistory;
-use proto::model::homes::VbucketSet;
 use proto::model::ids::{BucketId, NodeId};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::rpc::api::{Heartbeat, NodeStatus};

@@ -58,9 +58,9 @@ impl Sources {
         let short = last.iter().filter(|(vbucket, at)| {
             history.durable.get(*vbucket).seqno < at.seqno || !history.logs.includes(*vbucket, *at)
         });
-        let homes: Vec<NodeId> =
-            short.filter_map(|(vbucket, _)| bucket.info.homes.home(vbucket)).collect();
-        if tells_loss && !self.is_fresh(id, &homes) {
+        let assignment: Vec<NodeId> =
+            short.filter_map(|(vbucket, _)| bucket.info.assignment.owner(vbucket)).collect();
+        if tells_loss && !self.is_fresh(id, &assignment) {
             self.histories.remove(&id);
             self.suspects.insert(id);
         }

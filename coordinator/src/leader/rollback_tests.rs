@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
+use proto::model::assignment::VbucketSet;
 use proto::model::cut::{Cut, Position};
 use proto::model::history::{FailoverLogs, SourceHistory};
-use proto::model::homes::VbucketSet;
 use proto::model::ids::{Generation, IndexId, Seqno, VbucketId, Vbuuid};
 use proto::rpc::api::{BucketProgress, Heartbeat};
 use proto::rpc::command::CommandRequest;

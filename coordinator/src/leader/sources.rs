@@ -19,9 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proto::Result;
+use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
 use proto::model::history::{FailoverLogs, SourceHistory};
-use proto::model::homes::VbucketSet;
 use proto::model::ids::{BucketId, NodeId};
 use proto::model::rollback::RollbackStage;
 
@@ -209,7 +209,7 @@ impl Sources {
                 true => QUERY_EVERY_MS,
                 false => SYNC_SILENCE_MS,
             };
-            let projectors = bucket.info.homes.projectors();
+            let projectors = bucket.info.assignment.projectors();
             let is_reported = |projector: &NodeId| {
                 let heard = self.reported_ms.get(&(id, *projector));
                 heard.is_some_and(|at_ms| now_ms.saturating_sub(*at_ms) < pause_ms)

@@ -6,10 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt;
+use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, Position};
 use proto::model::history::{FailoverLogs, SourceHistory, SourcePlace};
-use proto::model::homes::VbucketSet;
 use proto::model::ids::{
     BucketId, Epoch, Generation, IndexId, MoveId, NodeId, Seqno, SliceId, SliceNo, TopologyNo,
     Vbuuid,

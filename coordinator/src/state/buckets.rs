@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use proto::model::assignment::VbucketAssignment;
 use proto::model::bucket::{BucketInfo, SourceKind, VBUCKETS_MAX};
-use proto::model::homes::Homes;
 use proto::model::ids::{BucketId, NodeId};
 use proto::rpc::command::Outcome;
 use proto::{Error, ErrorCode, Result};
@@ -30,10 +30,14 @@ impl StateContext {
         self.check_free(name)?;
         check_range("vbuckets", u64::from(vbuckets), 1, u64::from(VBUCKETS_MAX))?;
         self.check_vbuckets_in_all(vbuckets)?;
-        let homes = Homes::dealt(vbuckets, &self.choose_projectors(source, vbuckets, projectors)?);
+        let assignment = VbucketAssignment::round_robin(
+            vbuckets,
+            &self.choose_projectors(source, vbuckets, projectors)?,
+        );
         self.last_bucket += 1;
         let id = BucketId(self.last_bucket);
-        let info = BucketInfo::new(id, name, vbuckets, source, NodeId(0)).with_homes(homes);
+        let info =
+            BucketInfo::new(id, name, vbuckets, source, NodeId(0)).with_assignment(assignment);
         let epochs = EpochHistory::new(id, vbuckets, self.steady_ms);
         let first = epochs.last().clone();
         self.buckets.insert(id, BucketState { info: Arc::new(info), epochs, logs: Arc::default() });

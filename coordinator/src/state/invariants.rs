@@ -96,11 +96,11 @@ impl StateContext {
     }
 
     fn vbuckets_are_on_projectors(&self, bucket: &BucketState) -> Checked {
-        let homes = &bucket.info.homes;
+        let assignment = &bucket.info.assignment;
         let is_projector =
             |node: &NodeId| self.nodes.get(node).is_some_and(|n| n.role == Role::Projector);
-        let all_are = homes.projectors().iter().all(is_projector)
-            && homes.handing().iter().all(|handing| is_projector(&handing.to));
+        let all_are = assignment.projectors().iter().all(is_projector)
+            && assignment.transfers().iter().all(|transfer| is_projector(&transfer.to));
         let name = &bucket.info.name;
         require(all_are, || format!("a vbucket of bucket {name:?} is not on a projector"))
     }

@@ -103,7 +103,8 @@ impl StateContext {
                 );
             }
             Role::Projector => {
-                let kept = self.buckets.values().find(|bucket| bucket.info.homes.concerns(node));
+                let kept =
+                    self.buckets.values().find(|bucket| bucket.info.assignment.concerns(node));
                 if let Some(bucket) = kept {
                     let what =
                         format!("node {node} owns vbuckets of bucket \"{}\"", bucket.info.name);

@@ -1,6 +1,6 @@
+use proto::model::assignment::VbucketSet;
 use proto::model::cut::Position;
 use proto::model::history::FailoverLogs;
-use proto::model::homes::VbucketSet;
 use proto::model::ids::{MoveId, Seqno, VbucketId, Vbuuid};
 use proto::rpc::command::{Command, CommandRequest, Promotion};
 

@@ -170,7 +170,7 @@ fn a_new_bucket_has_an_epoch_that_covers_nothing() {
     let Some(Effect::EpochPublished(mark)) = effects.last() else { panic!("{effects:?}") };
     assert_eq!((mark.epoch, mark.parent, mark.horizon), (Epoch(1), Epoch(0), Epoch(1)));
     assert_eq!(*mark.cut, proto::model::cut::Cut::zero(2));
-    assert_eq!(state.catalog().bucket("c").unwrap().homes.projectors(), [NodeId(10)]);
+    assert_eq!(state.catalog().bucket("c").unwrap().assignment.projectors(), [NodeId(10)]);
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn buckets_need_a_projector_and_choose_the_idlest() {
         done(&mut state, create_bucket(name));
     }
     let catalog = state.catalog();
-    let of = |name| catalog.bucket(name).unwrap().homes.projectors()[0].0;
+    let of = |name| catalog.bucket(name).unwrap().assignment.projectors()[0].0;
     assert_eq!((of("b"), of("c"), of("d")), (10, 11, 10));
 }
 

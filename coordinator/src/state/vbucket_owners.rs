@@ -1,9 +1,9 @@
-//! The owners of vbuckets: the projectors of a new bucket, and hand-overs of vbuckets ([`proto::model::homes`]).
+//! The owners of vbuckets: the projectors of a new bucket, and hand-overs of vbuckets ([`proto::model::assignment`]).
 
 use std::sync::Arc;
 
+use proto::model::assignment::{HandOver, VbucketAssignment};
 use proto::model::bucket::SourceKind;
-use proto::model::homes::{HandOver, Homes};
 use proto::model::ids::{BucketId, NodeId, VbucketId};
 use proto::model::node::Role;
 use proto::rpc::command::Outcome;
@@ -27,7 +27,8 @@ impl StateContext {
         vbuckets: u16,
         wanted: u16,
     ) -> Result<Vec<NodeId>> {
-        let kept = |id: NodeId| self.buckets.values().filter(|b| b.info.homes.concerns(id)).count();
+        let kept =
+            |id: NodeId| self.buckets.values().filter(|b| b.info.assignment.concerns(id)).count();
         let registered = self.nodes.values().filter(|node| node.role == Role::Projector);
         let mut idlest: Vec<NodeId> = registered.map(|node| node.id).collect();
         idlest.sort_by_key(|id| (kept(*id), *id));
@@ -66,31 +67,31 @@ impl StateContext {
         if known.info.source != SourceKind::Push {
             return Err(bad(format!("bucket \"{bucket}\" is embedded"), SEVERAL));
         }
-        let mut homes = Homes::clone(&known.info.homes);
+        let mut assignment = VbucketAssignment::clone(&known.info.assignment);
         let mut begun = 0;
         for vbucket in vbuckets {
-            let Some(home) = homes.home(*vbucket) else {
+            let Some(owner) = assignment.owner(*vbucket) else {
                 let (has, hint) = (known.info.vbuckets, "vbuckets are counted from 0");
                 return Err(bad(
                     format!("vbucket {vbucket} does not exist, bucket \"{bucket}\" has {has}"),
                     hint,
                 ));
             };
-            match homes.handing_of(*vbucket) {
-                Some(handing) if handing.to == to => {}
-                Some(handing) => {
+            match assignment.transfer_of(*vbucket) {
+                Some(transfer) if transfer.to == to => {}
+                Some(transfer) => {
                     let what =
-                        format!("vbucket {vbucket} is being handed over to node {}", handing.to);
+                        format!("vbucket {vbucket} is being handed over to node {}", transfer.to);
                     return Err(bad(
                         what,
                         "wait until the hand-over has ended, or use ALTER BUCKET … CANCEL MOVES",
                     ));
                 }
-                None if home == to => {}
+                None if owner == to => {}
                 None => {
                     // The hand-overs of one command differ by their vbuckets.
                     let number = (next << 16) | u64::from(vbucket.0);
-                    homes.begin(HandOver { number, vbucket: *vbucket, to });
+                    assignment.begin_transfer(HandOver { number, vbucket: *vbucket, to });
                     begun += 1;
                 }
             }
@@ -98,28 +99,28 @@ impl StateContext {
         if begun == 0 {
             return Ok((Outcome::Done, Vec::new()));
         }
-        Arc::make_mut(&mut known.info).homes = Arc::new(homes);
+        Arc::make_mut(&mut known.info).assignment = Arc::new(assignment);
         Ok((Outcome::Done, vec![Effect::CatalogChanged]))
     }
 
     pub(super) fn handed_over(&mut self, bucket: BucketId, number: u64) -> Change {
         let gone = || Error::new(ErrorCode::Unknown, format!("hand-over {number} was cancelled"));
         let known = self.buckets.get_mut(&bucket).ok_or_else(gone)?;
-        let mut homes = Homes::clone(&known.info.homes);
-        let handing = homes.handing().iter().find(|handing| handing.number == number);
-        let handing = *handing.ok_or_else(gone)?;
-        homes.finish(handing);
-        Arc::make_mut(&mut known.info).homes = Arc::new(homes);
+        let mut assignment = VbucketAssignment::clone(&known.info.assignment);
+        let transfer = assignment.transfers().iter().find(|transfer| transfer.number == number);
+        let transfer = *transfer.ok_or_else(gone)?;
+        assignment.finish_transfer(transfer);
+        Arc::make_mut(&mut known.info).assignment = Arc::new(assignment);
         Ok((Outcome::Done, vec![Effect::CatalogChanged]))
     }
 
     pub(super) fn cancel_hand_over(&mut self, bucket: &str) -> Change {
         let id = self.bucket_named(bucket).ok_or_else(|| no_bucket(bucket))?;
         let Some(known) = self.buckets.get_mut(&id) else { return Err(no_bucket(bucket)) };
-        if known.info.homes.handing().is_empty() {
+        if known.info.assignment.transfers().is_empty() {
             return Ok((Outcome::Done, Vec::new()));
         }
-        Arc::make_mut(&mut Arc::make_mut(&mut known.info).homes).cancel();
+        Arc::make_mut(&mut Arc::make_mut(&mut known.info).assignment).cancel_transfers();
         Ok((Outcome::Done, vec![Effect::CatalogChanged]))
     }
 }

@@ -28,8 +28,8 @@ fn spread() -> StateContext {
     state
 }
 
-fn homes(state: &StateContext) -> Homes {
-    Homes::clone(&state.bucket(BucketId(1)).expect("it is there").info.homes)
+fn assignment(state: &StateContext) -> VbucketAssignment {
+    VbucketAssignment::clone(&state.bucket(BucketId(1)).expect("it is there").info.assignment)
 }
 
 fn hand_over(vbuckets: &[u16], to: u64) -> Command {
@@ -40,7 +40,7 @@ fn hand_over(vbuckets: &[u16], to: u64) -> Command {
 #[test]
 fn a_pushed_bucket_is_spread_over_idle_projectors_and_an_embedded_one_is_not() {
     let mut state = spread();
-    let of = |v| homes(&state).home(VbucketId(v)).expect("a home").0;
+    let of = |v| assignment(&state).owner(VbucketId(v)).expect("a owner").0;
     assert_eq!([of(0), of(1), of(2), of(3)], [10, 11, 10, 11]);
     done(&mut state, Command::DropBucket { name: "p".into(), if_exists: false });
     for (source, projectors) in [
@@ -59,18 +59,18 @@ fn a_hand_over_ends_when_its_target_reports_and_only_once() {
     let mut state = spread();
     done(&mut state, hand_over(&[1, 2], 12));
     done(&mut state, hand_over(&[1, 2], 12));
-    let handing = homes(&state).handing().to_vec();
-    assert_eq!(handing.len(), 2, "said again it is the same");
-    assert_eq!(homes(&state).home(VbucketId(1)), Some(NodeId(11)));
+    let transfer = assignment(&state).transfers().to_vec();
+    assert_eq!(transfer.len(), 2, "said again it is the same");
+    assert_eq!(assignment(&state).owner(VbucketId(1)), Some(NodeId(11)));
     refused(&mut state, hand_over(&[1], 10));
     refused(&mut state, Command::RemoveNode { node: NodeId(12) });
     let finish = |number| Command::HandedOver { bucket: BucketId(1), number };
-    done(&mut state, finish(handing[0].number));
-    assert_eq!(homes(&state).home(VbucketId(1)), Some(NodeId(12)));
-    refused(&mut state, finish(handing[0].number));
+    done(&mut state, finish(transfer[0].number));
+    assert_eq!(assignment(&state).owner(VbucketId(1)), Some(NodeId(12)));
+    refused(&mut state, finish(transfer[0].number));
     done(&mut state, Command::CancelHandOver { bucket: "p".into() });
-    refused(&mut state, finish(handing[1].number));
-    assert_eq!(homes(&state).home(VbucketId(2)), Some(NodeId(10)), "it stays");
+    refused(&mut state, finish(transfer[1].number));
+    assert_eq!(assignment(&state).owner(VbucketId(2)), Some(NodeId(10)), "it stays");
 }
 
 #[test]
@@ -79,5 +79,5 @@ fn impossible_hand_overs_are_refused() {
     refused(&mut state, hand_over(&[4], 12));
     refused(&mut state, hand_over(&[1], 99));
     done(&mut state, hand_over(&[0], 10));
-    assert!(homes(&state).handing().is_empty(), "it is there");
+    assert!(assignment(&state).transfers().is_empty(), "it is there");
 }

@@ -31,7 +31,7 @@ use super::played::{
     shown_of,
 };
 use crate::Indexer;
-use proto::model::homes::VbucketSet;
+use proto::model::assignment::VbucketSet;
 use proto::rpc::mutation::BackfillRequest;
 use storage::{EpochBatch, Piece, StoreOptions};
 

@@ -11,9 +11,9 @@ use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream;
 use proto::env::Env;
+use proto::model::assignment::VbucketSet;
 use proto::model::cut::{EpochMark, Position};
 use proto::model::history::FailoverLogs;
-use proto::model::homes::VbucketSet;
 use proto::model::ids::Seqno;
 use proto::model::ids::{
     Epoch, Generation, IndexId, NodeId, SliceId, SliceNo, VbucketId, Vbuuid, vbucket_of,

@@ -204,7 +204,7 @@ impl Follower {
             StreamMessage::StreamBegin { vbucket, .. }
             | StreamMessage::StreamEnd { vbucket, .. } => {
                 // The merge of several projectors' streams consumes these messages.
-                return Err(Error::unavailable(format!("vbucket {vbucket} has another home now")));
+                return Err(Error::unavailable(format!("vbucket {vbucket} has another owner now")));
             }
         }
         Ok(())

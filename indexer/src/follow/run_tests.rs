@@ -14,7 +14,7 @@ use super::*;
 use crate::Indexer;
 use crate::follow::cluster::{BUCKET, node};
 use crate::follow::played::{BRANCH, Script, cut, documents, fresh, index, mark, shown};
-use proto::model::homes::VbucketSet;
+use proto::model::assignment::VbucketSet;
 
 const INDEXER: NodeId = NodeId(7);
 

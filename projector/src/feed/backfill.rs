@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use proto::Result;
 use proto::flow::ByteSender;
+use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
-use proto::model::homes::VbucketSet;
 use proto::model::ids::{NodeId, vbucket_of};
 use proto::model::index::IndexInfo;
 use proto::rpc::mutation::{BackfillMessage, KeyVersionsWriter};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
 use proto::model::history::FailoverLogs;
-use proto::model::homes::VbucketSet;
 use proto::model::ids::{Seqno, VbucketId};
 use proto::model::index::IndexInfo;
 use proto::rpc::mutation::{Frame, KeyVersionsWriter};

@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
+use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
-use proto::model::homes::VbucketSet;
 use proto::model::ids::{Seqno, VbucketId};
 use proto::{Error, ErrorCode, Result};
 

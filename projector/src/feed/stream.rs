@@ -22,10 +22,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use proto::flow::ByteSender;
+use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, Position};
 use proto::model::history::FailoverLogs;
-use proto::model::homes::VbucketSet;
 use proto::model::ids::{Epoch, IndexId, NodeId, Seqno, VbucketId};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::plant::{self, Plant};

@@ -77,7 +77,7 @@ async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<
     }
     if catalog.cas > known {
         let here = projector.bucket_ids();
-        let mine = |bucket: &BucketInfo| bucket.homes.concerns(projector.config.node.id);
+        let mine = |bucket: &BucketInfo| bucket.assignment.concerns(projector.config.node.id);
         let made: Vec<_> = catalog
             .buckets
             .values()
@@ -98,12 +98,14 @@ async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<
 /// Applies the catalog's vbucket owners to a bucket.
 async fn keep(projector: &Projector, info: &BucketInfo) -> Result<()> {
     let Some(bucket) = projector.find(info.id) else { return Ok(()) };
-    if bucket.homes() == info.homes {
+    if bucket.assignment() == info.assignment {
         return Ok(());
     }
-    let (homes, node) = (Arc::clone(&info.homes), projector.config.node.id);
+    let (assignment, node) = (Arc::clone(&info.assignment), projector.config.node.id);
     projector
-        .exclusively(bucket, move |writer, bucket| writer.change_ownership(bucket, &homes, node))
+        .exclusively(bucket, move |writer, bucket| {
+            writer.change_ownership(bucket, &assignment, node)
+        })
         .await
 }
 
@@ -143,7 +145,8 @@ fn new_record(projector: &Projector, info: &BucketInfo) -> BucketRecord {
         SourceKind::Embedded => vec![(Vbuuid(projector.env.random.next_u64().max(1)), 0)],
         SourceKind::Push => Vec::new(),
     });
-    let ownership = Ownership::default().with_homes(&info.homes, projector.config.node.id);
+    let ownership =
+        Ownership::default().with_assignment(&info.assignment, projector.config.node.id);
     let (info, branches) = (info.clone(), branches.collect());
     BucketRecord { info, branches, ownership, given_up: BTreeMap::new() }
 }

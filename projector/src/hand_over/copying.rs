@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use proto::model::assignment::HandOver;
 use proto::model::history::Branches;
-use proto::model::homes::HandOver;
 use proto::model::ids::Seqno;
 use proto::{Error, Result};
 
@@ -36,12 +36,12 @@ impl Writer {
     pub fn begin_documents(
         &self,
         bucket: &Bucket,
-        handing: &HandOver,
+        transfer: &HandOver,
         purged: Seqno,
     ) -> Result<()> {
         let _gate = self.lock_gate();
-        check_joining(bucket, handing)?;
-        let vbucket = handing.vbucket;
+        check_joining(bucket, transfer)?;
+        let vbucket = transfer.vbucket;
         let mut branches = bucket.branches();
         branches[usize::from(vbucket.0)].clear();
         let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
@@ -54,23 +54,23 @@ impl Writer {
     pub fn copy_documents(
         &self,
         bucket: &Bucket,
-        handing: &HandOver,
+        transfer: &HandOver,
         documents: &[StoredDocument],
     ) -> Result<()> {
         let _gate = self.lock_gate();
-        check_joining(bucket, handing)?;
-        let end = bucket.durable().get(handing.vbucket).seqno;
-        if !is_partial(&bucket.branches()[usize::from(handing.vbucket.0)], end) {
+        check_joining(bucket, transfer)?;
+        let end = bucket.durable().get(transfer.vbucket).seqno;
+        if !is_partial(&bucket.branches()[usize::from(transfer.vbucket.0)], end) {
             return Err(Error::internal("documents of a vbucket that is not partial"));
         }
         self.store.put_documents(bucket.info.id, documents)
     }
 
     /// Stores a piece of the log.
-    pub fn copy(&self, bucket: &Bucket, handing: &HandOver, piece: LogPiece) -> Result<()> {
+    pub fn copy(&self, bucket: &Bucket, transfer: &HandOver, piece: LogPiece) -> Result<()> {
         let _gate = self.lock_gate();
-        check_joining(bucket, handing)?;
-        let vbucket = handing.vbucket;
+        check_joining(bucket, transfer)?;
+        let vbucket = transfer.vbucket;
         let LogPiece { mutations, branches: of_vbucket, given_up } = piece;
         let end = bucket.durable().get(vbucket).seqno;
         let follows = |(m, seqno): (&Mutation, u64)| m.seqno.0 == seqno && m.vbucket == vbucket;
@@ -97,9 +97,9 @@ impl Writer {
 }
 
 /// Checks that the hand-over is still in progress.
-fn check_joining(bucket: &Bucket, handing: &HandOver) -> Result<()> {
-    let vbucket = handing.vbucket;
-    let is_pending = bucket.homes().handing_of(vbucket) == Some(handing);
+fn check_joining(bucket: &Bucket, transfer: &HandOver) -> Result<()> {
+    let vbucket = transfer.vbucket;
+    let is_pending = bucket.assignment().transfer_of(vbucket) == Some(transfer);
     if bucket.is_removed() || !is_pending || bucket.ownership().owned.contains(vbucket) {
         return Err(Error::unavailable(format!(
             "vbucket {vbucket} is not being handed over to this projector"

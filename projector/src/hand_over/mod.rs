@@ -1,4 +1,4 @@
-//! Hand-overs of vbuckets between projectors ([`proto::model::homes`] has the steps), and the removal of what stays
+//! Hand-overs of vbuckets between projectors ([`proto::model::assignment`] has the steps), and the removal of what stays
 //! behind.
 //!
 //! The target pulls pieces of the log until little is missing. With the last piece the owner releases the vbucket.

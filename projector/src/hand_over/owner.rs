@@ -24,15 +24,18 @@ const CHUNK_BYTES: usize = 512 << 10;
 
 /// Serves the next piece.
 pub async fn serve(projector: &Projector, request: HandOverRequest) -> Result<HandOverPiece> {
-    let HandOverRequest { bucket, handing, after, seen, wanted, release } = request;
+    let HandOverRequest { bucket, transfer, after, seen, wanted, release } = request;
     let bucket = projector.bucket(bucket).await?;
-    let vbucket = handing.vbucket;
+    let vbucket = transfer.vbucket;
     // The target may see the hand-over in the catalog earlier than this projector.
-    let look = |_: Option<&_>| (bucket.homes().handing_of(vbucket) == Some(&handing)).then_some(());
+    let look =
+        |_: Option<&_>| (bucket.assignment().transfer_of(vbucket) == Some(&transfer)).then_some(());
     projector.wait_for(look, || bucket.not_owned(vbucket)).await?;
     if release {
-        let home = Arc::clone(&bucket);
-        projector.exclusively(home, move |writer, bucket| writer.release(bucket, &handing)).await?;
+        let owner = Arc::clone(&bucket);
+        projector
+            .exclusively(owner, move |writer, bucket| writer.release(bucket, &transfer))
+            .await?;
     }
     let (_, losses) = bucket.logs();
     // Order matters: the end is read after the release, so it is the final one.

@@ -1,4 +1,4 @@
-//! The writer's part in changing the ownership of vbuckets ([`proto::model::homes`] has the steps of a hand-over).
+//! The writer's part in changing the ownership of vbuckets ([`proto::model::assignment`] has the steps of a hand-over).
 //!
 //! The set of *owned* vbuckets follows from the catalog alone. It is durable in the bucket's record, so that a
 //! projector that starts without a coordinator continues with its last ownership. A *released* vbucket is the
@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use proto::Result;
-use proto::model::homes::{HandOver, Homes};
+use proto::model::assignment::{HandOver, VbucketAssignment};
 use proto::model::ids::{NodeId, Seqno, VbucketId};
 
 use crate::source::bucket::Bucket;
@@ -27,7 +27,7 @@ impl Writer {
     pub fn change_ownership(
         &self,
         bucket: &Bucket,
-        homes: &Arc<Homes>,
+        assignment: &Arc<VbucketAssignment>,
         projector: NodeId,
     ) -> Result<()> {
         let _gate = self.lock_gate();
@@ -35,12 +35,12 @@ impl Writer {
             return Ok(());
         }
         let before = bucket.ownership();
-        let ownership = before.with_homes(homes, projector);
+        let ownership = before.with_assignment(assignment, projector);
         self.empty_parts(bucket, &ownership)?;
         if ownership != *before {
             self.store.put_records(&[bucket.record_with(bucket.branches(), ownership.clone())])?;
         }
-        bucket.set_ownership(ownership, Arc::clone(homes));
+        bucket.set_ownership(ownership, Arc::clone(assignment));
         (self.on_change)(bucket.info.id);
         Ok(())
     }
@@ -64,20 +64,20 @@ impl Writer {
     }
 
     /// Makes a vbucket refuse mutations while its hand-over lasts.
-    pub fn release(&self, bucket: &Bucket, handing: &HandOver) -> Result<()> {
+    pub fn release(&self, bucket: &Bucket, transfer: &HandOver) -> Result<()> {
         let _gate = self.lock_gate();
         let mut ownership = Ownership::clone(&bucket.ownership());
-        if bucket.homes().handing_of(handing.vbucket) != Some(handing)
-            || !ownership.owned.contains(handing.vbucket)
+        if bucket.assignment().transfer_of(transfer.vbucket) != Some(transfer)
+            || !ownership.owned.contains(transfer.vbucket)
         {
-            return Err(bucket.not_owned(handing.vbucket));
+            return Err(bucket.not_owned(transfer.vbucket));
         }
-        if ownership.released.contains(handing.vbucket) {
+        if ownership.released.contains(transfer.vbucket) {
             return Ok(());
         }
-        ownership.released.insert(handing.vbucket);
+        ownership.released.insert(transfer.vbucket);
         self.store.put_records(&[bucket.record_with(bucket.branches(), ownership.clone())])?;
-        bucket.set_ownership(ownership, bucket.homes());
+        bucket.set_ownership(ownership, bucket.assignment());
         Ok(())
     }
 }

@@ -31,9 +31,9 @@ async fn remove_all_gone(projector: &Projector) -> Result<()> {
     for bucket in projector.bucket_ids() {
         let Some(bucket) = projector.find(bucket) else { continue };
         for vbucket in (0..bucket.info.vbuckets).map(VbucketId) {
-            let homes = bucket.homes();
-            let is_elsewhere = homes.home(vbucket).is_some_and(|home| home != me);
-            if is_elsewhere && !is_joining(&homes, vbucket, me) {
+            let assignment = bucket.assignment();
+            let is_elsewhere = assignment.owner(vbucket).is_some_and(|owner| owner != me);
+            if is_elsewhere && !is_joining(&assignment, vbucket, me) {
                 let removal = Removal { vbucket, projector: me, for_new_copy: false };
                 remove(projector, &bucket, removal).await?;
             }

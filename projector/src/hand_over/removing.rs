@@ -5,7 +5,7 @@
 //! ([`is_partial`](crate::source::record::is_partial)), whatever crashes, until its last entry is gone. Then its
 //! documents and its log are removed in small batches; writers commit their groups between them.
 
-use proto::model::homes::Homes;
+use proto::model::assignment::VbucketAssignment;
 use proto::model::ids::{NodeId, Seqno, VbucketId};
 use proto::{Error, Result};
 
@@ -32,9 +32,9 @@ pub struct Removal {
 impl Removal {
     fn check(&self, bucket: &Bucket) -> Result<()> {
         let Self { vbucket, projector, for_new_copy } = *self;
-        let homes = bucket.homes();
-        let fits = homes.home(vbucket).is_some_and(|home| home != projector)
-            && is_joining(&homes, vbucket, projector) == for_new_copy;
+        let assignment = bucket.assignment();
+        let fits = assignment.owner(vbucket).is_some_and(|owner| owner != projector)
+            && is_joining(&assignment, vbucket, projector) == for_new_copy;
         if bucket.is_removed() || bucket.ownership().owned.contains(vbucket) || !fits {
             return Err(Error::unavailable(format!("vbucket {vbucket} must not be removed now")));
         }
@@ -43,8 +43,8 @@ impl Removal {
 }
 
 /// True if the vbucket is on its way to the projector.
-pub fn is_joining(homes: &Homes, vbucket: VbucketId, projector: NodeId) -> bool {
-    homes.handing_of(vbucket).is_some_and(|handing| handing.to == projector)
+pub fn is_joining(assignment: &VbucketAssignment, vbucket: VbucketId, projector: NodeId) -> bool {
+    assignment.transfer_of(vbucket).is_some_and(|transfer| transfer.to == projector)
 }
 
 impl Writer {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::model::assignment::HandOver;
 use proto::model::cut::Position;
 use proto::model::history::branch_of;
-use proto::model::homes::HandOver;
 use proto::model::ids::{BucketId, Seqno};
 use proto::model::node::NodeInfo;
 use proto::plant::{self, Plant};
@@ -59,8 +59,9 @@ pub async fn take_over_all(projector: Arc<Projector>) {
     let mut progress: BTreeMap<u64, TransferProgress> = BTreeMap::new();
     loop {
         let mut incoming = incoming_transfers(&projector);
-        progress
-            .retain(|number, _| incoming.iter().any(|incoming| incoming.handing.number == *number));
+        progress.retain(|number, _| {
+            incoming.iter().any(|incoming| incoming.transfer.number == *number)
+        });
         // A hand-over that fails does not block the others.
         let Some(next) = usize::checked_rem(failures, incoming.len()) else {
             if catalogs.changed().await.is_err() {
@@ -68,18 +69,18 @@ pub async fn take_over_all(projector: Arc<Projector>) {
             }
             continue;
         };
-        let IncomingTransfer { bucket, handing, home } = incoming.swap_remove(next);
+        let IncomingTransfer { bucket, transfer, owner } = incoming.swap_remove(next);
         sequence += 1;
         let request = RequestId { client, sequence };
-        let known = progress.entry(handing.number).or_default();
-        match take_over(&projector, (bucket, handing, &home), known, request).await {
+        let known = progress.entry(transfer.number).or_default();
+        match take_over(&projector, (bucket, transfer, &owner), known, request).await {
             Ok(()) => {
-                tracing::info!(%bucket, vbucket = %handing.vbucket, from = %home.id, "a vbucket was handed over");
-                wait_for_catalog(&projector, bucket, handing).await;
+                tracing::info!(%bucket, vbucket = %transfer.vbucket, from = %owner.id, "a vbucket was handed over");
+                wait_for_catalog(&projector, bucket, transfer).await;
             }
             Err(error) => {
                 failures += 1;
-                tracing::debug!(%bucket, vbucket = %handing.vbucket, %error, "a hand-over failed; retrying");
+                tracing::debug!(%bucket, vbucket = %transfer.vbucket, %error, "a hand-over failed; retrying");
                 tokio::time::sleep(RETRY).await;
             }
         }
@@ -87,10 +88,12 @@ pub async fn take_over_all(projector: Arc<Projector>) {
 }
 
 /// Waits a little until the catalog shows the end of a hand-over.
-async fn wait_for_catalog(projector: &Projector, bucket: BucketId, handing: HandOver) {
+async fn wait_for_catalog(projector: &Projector, bucket: BucketId, transfer: HandOver) {
     let look = |catalog: Option<&proto::model::catalog::Catalog>| {
-        let homes = catalog.and_then(|catalog| catalog.buckets.get(&bucket)).map(|b| &b.homes);
-        let pending = homes.is_some_and(|h| h.handing_of(handing.vbucket) == Some(&handing));
+        let assignment =
+            catalog.and_then(|catalog| catalog.buckets.get(&bucket)).map(|b| &b.assignment);
+        let pending =
+            assignment.is_some_and(|h| h.transfer_of(transfer.vbucket) == Some(&transfer));
         (!pending).then_some(())
     };
     let late = projector
@@ -104,8 +107,8 @@ async fn wait_for_catalog(projector: &Projector, bucket: BucketId, handing: Hand
 /// A hand-over to this projector, and its owner.
 struct IncomingTransfer {
     bucket: BucketId,
-    handing: HandOver,
-    home: Arc<NodeInfo>,
+    transfer: HandOver,
+    owner: Arc<NodeInfo>,
 }
 
 fn incoming_transfers(projector: &Projector) -> Vec<IncomingTransfer> {
@@ -113,10 +116,11 @@ fn incoming_transfers(projector: &Projector) -> Vec<IncomingTransfer> {
     let me = projector.config.node.id;
     let mut incoming = Vec::new();
     for bucket in catalog.buckets.values() {
-        for handing in bucket.homes.handing().iter().filter(|handing| handing.to == me) {
-            let home = bucket.homes.home(handing.vbucket).and_then(|id| catalog.nodes.get(&id));
-            let of = |home| IncomingTransfer { bucket: bucket.id, handing: *handing, home };
-            incoming.extend(home.cloned().map(of));
+        for transfer in bucket.assignment.transfers().iter().filter(|transfer| transfer.to == me) {
+            let owner =
+                bucket.assignment.owner(transfer.vbucket).and_then(|id| catalog.nodes.get(&id));
+            let of = |owner| IncomingTransfer { bucket: bucket.id, transfer: *transfer, owner };
+            incoming.extend(owner.cloned().map(of));
         }
     }
     incoming
@@ -124,20 +128,20 @@ fn incoming_transfers(projector: &Projector) -> Vec<IncomingTransfer> {
 
 async fn take_over(
     projector: &Projector,
-    (id, handing, home): (BucketId, HandOver, &NodeInfo),
+    (id, transfer, owner): (BucketId, HandOver, &NodeInfo),
     progress: &mut TransferProgress,
     request: RequestId,
 ) -> Result<()> {
     let bucket = projector.bucket(id).await?;
-    let source = projector.directory.projector(home);
-    let mut target = Target { projector, bucket, handing, source };
+    let source = projector.directory.projector(owner);
+    let mut target = Target { projector, bucket, transfer, source };
     // A complete copy stays, whatever becomes of the old owner, because the request to become the owner may be in
     // flight.
     if !progress.is_whole {
         target.copy_all(progress).await?;
         progress.is_whole = true;
     }
-    let command = Command::HandedOver { bucket: id, number: handing.number };
+    let command = Command::HandedOver { bucket: id, number: transfer.number };
     let request = CommandRequest { request: Some(request), command };
     match projector.directory.coordinator().propose(request).await? {
         Outcome::Refused(error) => Err(error),
@@ -149,14 +153,14 @@ async fn take_over(
 struct Target<'p> {
     projector: &'p Projector,
     bucket: Arc<Bucket>,
-    handing: HandOver,
+    transfer: HandOver,
     source: Arc<dyn ProjectorApi>,
 }
 
 impl Target<'_> {
     /// Copies pieces until the owner has released the vbucket and all of it is stored here.
     async fn copy_all(&mut self, progress: &mut TransferProgress) -> Result<()> {
-        if progress.documents.is_none() && self.bucket.is_partial(self.handing.vbucket) {
+        if progress.documents.is_none() && self.bucket.is_partial(self.transfer.vbucket) {
             self.begin_anew().await?;
         }
         let mut release = false;
@@ -168,7 +172,7 @@ impl Target<'_> {
             }
         };
         if matches!(error.code, ErrorCode::OutOfOrder | ErrorCode::HistoryPurged) {
-            tracing::debug!(vbucket = %self.handing.vbucket, %error, "a partial copy of a vbucket is dropped");
+            tracing::debug!(vbucket = %self.transfer.vbucket, %error, "a partial copy of a vbucket is dropped");
             progress.documents = None;
             self.begin_anew().await?;
             let is_purged = error.code == ErrorCode::HistoryPurged;
@@ -179,7 +183,7 @@ impl Target<'_> {
     }
 
     async fn begin_anew(&self) -> Result<()> {
-        let (vbucket, projector) = (self.handing.vbucket, self.projector.config.node.id);
+        let (vbucket, projector) = (self.transfer.vbucket, self.projector.config.node.id);
         let removal = Removal { vbucket, projector, for_new_copy: true };
         remove(self.projector, &self.bucket, removal).await
     }
@@ -200,7 +204,7 @@ impl Target<'_> {
             }
             return Ok(false);
         }
-        let after = self.bucket.durable().get(self.handing.vbucket);
+        let after = self.bucket.durable().get(self.transfer.vbucket);
         let piece = self.ask((after, Position::default()), None, *release).await?;
         let reached = piece.mutations.last().map_or(after.seqno, |last| last.position.seqno);
         let left = piece.end.seqno.0 - reached.0.min(piece.end.seqno.0);
@@ -220,8 +224,8 @@ impl Target<'_> {
         release: bool,
     ) -> Result<HandOverPiece> {
         let wanted = documents.map_or(HandOverWanted::Mutations, HandOverWanted::Documents);
-        let (bucket, handing) = (self.bucket.info.id, self.handing);
-        let request = HandOverRequest { bucket, handing, after, seen, wanted, release };
+        let (bucket, transfer) = (self.bucket.info.id, self.transfer);
+        let request = HandOverRequest { bucket, transfer, after, seen, wanted, release };
         self.source.hand_over(request).await
     }
 
@@ -229,7 +233,7 @@ impl Target<'_> {
     async fn copy_documents(&self, known: &mut DocumentCopy) -> Result<()> {
         let place = (known.after.unwrap_or_default(), known.seen);
         let piece = self.ask(place, Some(known.behind.clone()), false).await?;
-        let handing = self.handing;
+        let transfer = self.transfer;
         let Some(HandOverDocuments { documents, next, purged }) = piece.documents else {
             return Err(Error::internal("the owner sent no documents"));
         };
@@ -237,14 +241,14 @@ impl Target<'_> {
             if purged.0 == 0 {
                 return Ok(());
             }
-            self.exclusively(move |writer, b| writer.begin_documents(b, &handing, purged)).await?;
+            self.exclusively(move |writer, b| writer.begin_documents(b, &transfer, purged)).await?;
             known.after =
                 Some(Position { vbuuid: branch_of(&piece.branches, purged), seqno: purged });
         }
         let stored =
             |HandedDocument { id, seqno, document }| StoredDocument { id, seqno, document };
         let documents: Vec<_> = documents.into_iter().map(stored).collect();
-        self.exclusively(move |writer, b| writer.copy_documents(b, &handing, &documents)).await?;
+        self.exclusively(move |writer, b| writer.copy_documents(b, &transfer, &documents)).await?;
         (known.are_read, known.behind, known.seen) = (next.is_none(), next, piece.end);
         Ok(())
     }
@@ -273,8 +277,8 @@ impl Target<'_> {
         let end = mutations.last().map_or(after, |mutation| mutation.seqno);
         let (mut branches, given_up) = (piece.branches, piece.given_up);
         branches.retain(|(_, began)| is_whole && Seqno(*began) <= end);
-        let (piece, handing) = (LogPiece { mutations, branches, given_up }, self.handing);
-        self.exclusively(move |writer, b| writer.copy(b, &handing, piece)).await
+        let (piece, transfer) = (LogPiece { mutations, branches, given_up }, self.transfer);
+        self.exclusively(move |writer, b| writer.copy(b, &transfer, piece)).await
     }
 
     async fn exclusively<T: Send + 'static>(

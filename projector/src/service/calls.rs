@@ -6,10 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use proto::flow::byte_channel;
+use proto::model::assignment::VbucketSet;
 use proto::model::bucket::SourceKind;
 use proto::model::catalog::Catalog;
 use proto::model::history::{SourceHistory, SourcePlace};
-use proto::model::homes::VbucketSet;
 use proto::model::ids::{BucketId, vbucket_of};
 use proto::model::index::IndexInfo;
 use proto::rpc::api::{

@@ -11,8 +11,8 @@
 
 use std::collections::VecDeque;
 
+use proto::model::assignment::VbucketSet;
 use proto::model::cut::{Cut, EpochMark, Position};
-use proto::model::homes::VbucketSet;
 use proto::model::ids::{Epoch, Seqno, VbucketId};
 
 /// Mutations between two timestamps that a reader takes as one step: some megabytes of key-versions, which cost far

@@ -9,10 +9,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use proto::model::assignment::{VbucketAssignment, VbucketSet};
 use proto::model::bucket::BucketInfo;
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::history::{Branches, FailoverLogs, SourceHistory, branch_of};
-use proto::model::homes::{Homes, VbucketSet};
 use proto::model::ids::{Epoch, Seqno, VbucketId};
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
@@ -53,7 +53,7 @@ struct SourceState {
     /// The failover logs of the owned vbuckets.
     owned_logs: Arc<FailoverLogs>,
     ownership: Arc<Ownership>,
-    homes: Arc<Homes>,
+    assignment: Arc<VbucketAssignment>,
     /// The positions at which vbuckets joined that this process did not own, or had released, at its start.
     joined_at: JoinedAt,
     given_up: BTreeMap<VbucketId, Branches>,
@@ -94,7 +94,7 @@ impl Bucket {
             logs: FailoverLogs::new(branches),
             ownership: Arc::new(ownership),
             // The catalog sets the owners before anybody depends on them.
-            homes: Arc::default(),
+            assignment: Arc::default(),
             joined_at: BTreeMap::new(),
             given_up,
             losses: 0,
@@ -158,8 +158,8 @@ impl Bucket {
     }
 
     /// The owners of all vbuckets in the catalog.
-    pub fn homes(&self) -> Arc<Homes> {
-        Arc::clone(&self.state().homes)
+    pub fn assignment(&self) -> Arc<VbucketAssignment> {
+        Arc::clone(&self.state().assignment)
     }
 
     /// The end of the durable history in the owned vbuckets and the end of the head, both of one moment, with
@@ -238,7 +238,7 @@ impl Bucket {
             "vbucket {vbucket} of bucket {} is not owned by this projector",
             self.info.name
         );
-        Error::new(ErrorCode::NotHome, what)
+        Error::new(ErrorCode::NotOwner, what)
             .with_hint("retry: another projector owns the vbucket, or soon will")
     }
 
@@ -286,7 +286,7 @@ impl Bucket {
     }
 
     /// Changes the ownership and the catalog's owners.
-    pub fn set_ownership(&self, ownership: Ownership, homes: Arc<Homes>) {
+    pub fn set_ownership(&self, ownership: Ownership, assignment: Arc<VbucketAssignment>) {
         let mut state = self.state();
         for vbucket in (0..self.info.vbuckets).map(VbucketId) {
             if ownership.is_writable(vbucket) && !state.ownership.is_writable(vbucket) {
@@ -295,7 +295,7 @@ impl Bucket {
             }
         }
         state.ownership = Arc::new(ownership);
-        state.homes = homes;
+        state.assignment = assignment;
         state.owned_logs = Arc::new(state.logs.of(&state.ownership.owned));
         drop(state);
         self.wake();

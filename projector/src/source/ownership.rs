@@ -1,6 +1,6 @@
 //! The vbuckets of a bucket that a projector owns.
 
-use proto::model::homes::{Homes, VbucketSet};
+use proto::model::assignment::{VbucketAssignment, VbucketSet};
 use proto::model::ids::{NodeId, VbucketId};
 use serde::{Deserialize, Serialize};
 
@@ -15,10 +15,11 @@ pub struct Ownership {
 
 impl Ownership {
     /// Computes the ownership under the catalog's owners.
-    pub fn with_homes(&self, homes: &Homes, projector: NodeId) -> Self {
-        let owned = homes.kept_by(projector);
-        let is_pending =
-            |vbucket: &VbucketId| owned.contains(*vbucket) && homes.handing_of(*vbucket).is_some();
+    pub fn with_assignment(&self, assignment: &VbucketAssignment, projector: NodeId) -> Self {
+        let owned = assignment.owned_by(projector);
+        let is_pending = |vbucket: &VbucketId| {
+            owned.contains(*vbucket) && assignment.transfer_of(*vbucket).is_some()
+        };
         let released = self.released.iter().filter(is_pending).collect();
         Self { owned, released }
     }

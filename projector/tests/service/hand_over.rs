@@ -10,10 +10,10 @@ use futures::StreamExt;
 use projector::testing::DocumentStore;
 use proto::ErrorCode;
 use proto::client::source::source_of;
+use proto::model::assignment::{HandOver, VbucketAssignment};
 use proto::model::bucket::*;
 use proto::model::catalog::*;
 use proto::model::cut::{Cut, EpochMark, Position};
-use proto::model::homes::{HandOver, Homes};
 use proto::model::ids::*;
 use proto::model::index::*;
 use proto::rpc::api::*;
@@ -28,7 +28,7 @@ pub const BRANCH: u64 = 5;
 pub struct Pair {
     pub first: World,
     pub other: World,
-    pub homes: Homes,
+    pub assignment: VbucketAssignment,
     cas: u64,
     pub indexes: Vec<Arc<IndexInfo>>,
 }
@@ -37,15 +37,15 @@ impl Pair {
     pub async fn new() -> Self {
         let first = World::new(|_| ()).await;
         let other = World::beside(&first, OTHER).await;
-        let homes = Homes::dealt(VBUCKETS, &[PROJECTOR, OTHER]);
-        let mut pair = Self { first, other, homes, cas: 0, indexes: Vec::new() };
-        pair.show(pair.homes.clone());
+        let assignment = VbucketAssignment::round_robin(VBUCKETS, &[PROJECTOR, OTHER]);
+        let mut pair = Self { first, other, assignment, cas: 0, indexes: Vec::new() };
+        pair.show(pair.assignment.clone());
         pair
     }
 
     fn catalog(&self) -> Catalog {
         let bucket = BucketInfo::new(PUSHED, "p", VBUCKETS, SourceKind::Push, PROJECTOR);
-        let bucket = bucket.with_homes(self.homes.clone());
+        let bucket = bucket.with_assignment(self.assignment.clone());
         let node = |id| (id, Arc::new(projector_info(id)));
         Catalog {
             cas: self.cas,
@@ -56,8 +56,8 @@ impl Pair {
         }
     }
 
-    pub fn show(&mut self, homes: Homes) {
-        self.homes = homes;
+    pub fn show(&mut self, assignment: VbucketAssignment) {
+        self.assignment = assignment;
         self.cas += 1;
         self.first.script.say(WatchMessage::Catalog(Arc::new(self.catalog())));
     }
@@ -71,23 +71,23 @@ impl Pair {
 
     /// Begins to hand over vbucket 0.
     pub fn begin(&mut self) -> HandOver {
-        let handing = HandOver { number: 7 + self.cas, vbucket: VbucketId(0), to: OTHER };
-        let mut homes = self.homes.clone();
-        homes.begin(handing);
-        self.show(homes);
-        handing
+        let transfer = HandOver { number: 7 + self.cas, vbucket: VbucketId(0), to: OTHER };
+        let mut assignment = self.assignment.clone();
+        assignment.begin_transfer(transfer);
+        self.show(assignment);
+        transfer
     }
 
     /// Hands over vbucket 0, and waits until the hand-over is complete.
     pub async fn hand_over(&mut self) -> HandOver {
-        let handing = self.begin();
-        self.wait_for(handing).await;
-        handing
+        let transfer = self.begin();
+        self.wait_for(transfer).await;
+        transfer
     }
 
     /// Waits until the hand-over is complete.
-    pub async fn wait_for(&self, handing: HandOver) {
-        let done = Command::HandedOver { bucket: PUSHED, number: handing.number };
+    pub async fn wait_for(&self, transfer: HandOver) {
+        let done = Command::HandedOver { bucket: PUSHED, number: transfer.number };
         let proposed = Arc::clone(&self.first.script.proposed);
         until("the hand-over is proposed", async || {
             proposed.lock().unwrap().contains(&done).then_some(())
@@ -95,10 +95,10 @@ impl Pair {
         .await;
     }
 
-    pub fn finish(&mut self, handing: HandOver) {
-        let mut homes = self.homes.clone();
-        homes.finish(handing);
-        self.show(homes);
+    pub fn finish(&mut self, transfer: HandOver) {
+        let mut assignment = self.assignment.clone();
+        assignment.finish_transfer(transfer);
+        self.show(assignment);
     }
 
     /// Pushes as a producer does, with retries.
@@ -112,7 +112,7 @@ impl Pair {
             let request = PushRequest { bucket: PUSHED, branches: vec![], mutations };
             match self.source().push(request).await {
                 Ok(_) => Some(()),
-                Err(error) if error.code == ErrorCode::NotHome => None,
+                Err(error) if error.code == ErrorCode::NotOwner => None,
                 Err(error) => panic!("{error}"),
             }
         })
@@ -176,12 +176,12 @@ async fn a_vbucket_is_handed_over_and_its_stream_has_no_gap() {
     let mut stream = pair.source().subscribe(request.clone()).await.expect("a stream");
     let mut read = 0;
     read_to(&mut stream, &mut read, 500).await;
-    let handing = pair.hand_over().await;
+    let transfer = pair.hand_over().await;
     let request_to_first =
         PushRequest { bucket: PUSHED, branches: vec![], mutations: vec![pushed(501)] };
     let refused = pair.first.projector().push(request_to_first).await.map(|_| ());
-    assert_eq!(refused.map_err(|error| error.code), Err(ErrorCode::NotHome), "it is released");
-    pair.finish(handing);
+    assert_eq!(refused.map_err(|error| error.code), Err(ErrorCode::NotOwner), "it is released");
+    pair.finish(transfer);
     pair.push(501..=510).await;
     read_to(&mut stream, &mut read, 510).await;
     // A new stream gets the past from the new owner, and both projectors report the same history.
@@ -208,9 +208,9 @@ async fn a_cancelled_hand_over_leaves_the_vbucket_with_its_owner() {
     let mut pair = Pair::new().await;
     pair.push(1..=50).await;
     pair.hand_over().await;
-    let mut homes = pair.homes.clone();
-    homes.cancel();
-    pair.show(homes);
+    let mut assignment = pair.assignment.clone();
+    assignment.cancel_transfers();
+    pair.show(assignment);
     pair.push(51..=60).await;
     let place = until("both know", async || pair.source().place(PUSHED).await.ok()).await;
     assert_eq!(place.durable.get(VbucketId(0)), at(60));
@@ -220,8 +220,8 @@ async fn a_cancelled_hand_over_leaves_the_vbucket_with_its_owner() {
         (!is_there).then_some(())
     })
     .await;
-    let handing = pair.hand_over().await;
-    pair.finish(handing);
+    let transfer = pair.hand_over().await;
+    pair.finish(transfer);
     pair.push(61..=70).await;
 }
 
@@ -229,13 +229,13 @@ async fn a_cancelled_hand_over_leaves_the_vbucket_with_its_owner() {
 async fn a_released_vbucket_stays_released_after_a_restart() {
     let mut pair = Pair::new().await;
     pair.push(1..=50).await;
-    let handing = pair.hand_over().await;
+    let transfer = pair.hand_over().await;
     pair.first.start().await;
     pair.other.start().await;
     let request = PushRequest { bucket: PUSHED, branches: vec![], mutations: vec![pushed(51)] };
     let refused = pair.first.projector().push(request).await.map(|_| ());
-    assert_eq!(refused.map_err(|error| error.code), Err(ErrorCode::NotHome));
-    pair.finish(handing);
+    assert_eq!(refused.map_err(|error| error.code), Err(ErrorCode::NotOwner));
+    pair.finish(transfer);
     pair.push(51..=55).await;
     let place = until("both know", async || pair.source().place(PUSHED).await.ok()).await;
     assert_eq!(place.durable.get(VbucketId(0)), at(55));

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use futures::StreamExt;
 use projector::testing::{BucketRecord, DocumentStore, StoredDocument};
 use proto::ErrorCode;
+use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
-use proto::model::homes::VbucketSet;
 use proto::model::ids::*;
 use proto::model::index::*;
 use proto::rpc::api::*;
@@ -112,15 +112,15 @@ async fn a_vbucket_with_a_purged_log_is_handed_over_with_its_documents() {
     let mut index = IndexInfo::clone(&index(1, PartitionBy::DocumentId));
     index.bucket = PUSHED;
     pair.indexes.push(Arc::new(index));
-    pair.show(pair.homes.clone());
+    pair.show(pair.assignment.clone());
     push(&pair, 1..=500).await;
     purge(&pair.first, 480);
-    let handing = pair.hand_over().await;
+    let transfer = pair.hand_over().await;
     assert_eq!(documents(&pair.other), expected(500));
     let extents = [&pair.first, &pair.other].map(|world| world.store.extents(PUSHED).unwrap()[0]);
     assert_eq!(extents[0].purged, Seqno(480));
     assert_eq!((extents[1].purged, extents[1].end), (extents[0].purged, extents[0].end));
-    pair.finish(handing);
+    pair.finish(transfer);
     push(&pair, 501..=520).await;
     assert_eq!(stream_from(&pair, 470, 520).await, Err(ErrorCode::HistoryPurged));
     assert_eq!(stream_from(&pair, 480, 520).await, Ok(()));
@@ -146,11 +146,11 @@ async fn a_copy_that_an_earlier_process_began_starts_again() {
     push(&pair, 1..=200).await;
     purge(&pair.first, 100);
     pair.other.stop();
-    let handing = pair.begin();
+    let transfer = pair.begin();
     leave_a_part(&mut pair).await;
-    pair.wait_for(handing).await;
+    pair.wait_for(transfer).await;
     assert_eq!(documents(&pair.other), expected(200), "nothing is left of the first try");
-    pair.finish(handing);
+    pair.finish(transfer);
     push(&pair, 201..=210).await;
     assert_eq!(documents(&pair.other), expected(210));
 }
@@ -161,7 +161,7 @@ async fn an_abandoned_partial_copy_is_removed_and_a_partial_owned_vbucket_is_hid
     push(&pair, 1..=200).await;
     purge(&pair.first, 100);
     leave_a_part(&mut pair).await;
-    pair.show(pair.homes.clone());
+    pair.show(pair.assignment.clone());
     until("the part is gone", async || {
         let extent = pair.other.store.extents(PUSHED).unwrap()[0];
         (documents(&pair.other).is_empty() && extent == Default::default()).then_some(())
@@ -169,8 +169,8 @@ async fn an_abandoned_partial_copy_is_removed_and_a_partial_owned_vbucket_is_hid
     .await;
     // A disk that is older than the catalog: the vbucket is partial again although the catalog has it as owned.
     pair.other.stop();
-    let handing = pair.begin();
-    pair.finish(handing);
+    let transfer = pair.begin();
+    pair.finish(transfer);
     leave_a_part(&mut pair).await;
     until("it knows", async || {
         let history = pair.other.projector().history(PUSHED).await.ok()?;
@@ -187,20 +187,20 @@ async fn a_copy_is_correct_although_writes_and_purges_overtake_it() {
     let mut pair = Pair::new().await;
     push(&pair, 1..=100).await;
     purge(&pair.first, 90);
-    let handing = pair.begin();
+    let transfer = pair.begin();
     let mut end = 100;
     for _ in 0..30 {
         let to = end + 1 + end % 5;
         match pair.first.projector().push(request(end + 1..=to)).await {
             Ok(_) => end = to,
-            Err(error) if error.code == ErrorCode::NotHome => break,
+            Err(error) if error.code == ErrorCode::NotOwner => break,
             Err(error) => panic!("{error}"),
         }
         purge(&pair.first, end - 3);
     }
-    pair.wait_for(handing).await;
+    pair.wait_for(transfer).await;
     assert_eq!(documents(&pair.other), expected(end));
-    pair.finish(handing);
+    pair.finish(transfer);
     push(&pair, end + 1..=end + 10).await;
     assert_eq!(documents(&pair.other), expected(end + 10));
 }

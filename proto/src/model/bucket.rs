@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::homes::Homes;
+use crate::model::assignment::VbucketAssignment;
 use crate::model::ids::{BucketId, Epoch, NodeId};
 use crate::model::rollback::{DeadEpochs, Rollback};
 
@@ -34,7 +34,7 @@ pub struct BucketInfo {
     /// The kind of its source.
     pub source: SourceKind,
     /// The projectors that keep its documents and stream them.
-    pub homes: Arc<Homes>,
+    pub assignment: Arc<VbucketAssignment>,
     /// The rollback in progress, if any.
     pub rollback: Option<Arc<Rollback>>,
     /// Ranges of epochs that rollbacks have undone, oldest first; a bounded number of ranges.
@@ -51,13 +51,13 @@ impl BucketInfo {
         projector: NodeId,
     ) -> Self {
         let name = name.into();
-        let homes = Arc::new(Homes::one(vbuckets, projector));
-        Self { id, name, vbuckets, source, homes, rollback: None, dead: Arc::default() }
+        let assignment = Arc::new(VbucketAssignment::single(vbuckets, projector));
+        Self { id, name, vbuckets, source, assignment, rollback: None, dead: Arc::default() }
     }
 
     /// Returns the bucket with another assignment of its vbuckets.
-    pub fn with_homes(mut self, homes: Homes) -> Self {
-        self.homes = Arc::new(homes);
+    pub fn with_assignment(mut self, assignment: VbucketAssignment) -> Self {
+        self.assignment = Arc::new(assignment);
         self
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorCode, Result};
-use crate::model::homes::VbucketSet;
+use crate::model::assignment::VbucketSet;
 use crate::model::ids::{BucketId, Epoch, Seqno, VbucketId, Vbuuid};
 
 /// A place in one vbucket's history.

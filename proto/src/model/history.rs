@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::assignment::VbucketSet;
 use crate::model::cut::{Cut, Position};
-use crate::model::homes::VbucketSet;
 use crate::model::ids::{Seqno, VbucketId, Vbuuid};
 
 /// The branches of one vbucket: (vbuuid, seqno after which it began), newest first; empty before the

@@ -3,11 +3,11 @@
 //! The types are plain data, with the questions that the data alone can answer. No module here knows a message or a
 //! service.
 
+pub mod assignment;
 pub mod bucket;
 pub mod catalog;
 pub mod cut;
 pub mod history;
-pub mod homes;
 pub mod ids;
 pub mod index;
 pub mod moves;

@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::flow::AdmissionStatus;
+use crate::model::assignment::{HandOver, VbucketSet};
 use crate::model::catalog::Catalog;
 use crate::model::cut::{Cut, EpochMark, Position, WritePosition};
 use crate::model::history::{Branches, SourceHistory, SourcePlace};
-use crate::model::homes::{HandOver, VbucketSet};
 use crate::model::ids::{BucketId, Epoch, IndexId, NodeId, Seqno, SliceId, TopologyNo, VbucketId};
 use crate::model::moves::{MoveProgress, RebalancePlan, RebalanceRequest};
 use crate::model::node::NodeInfo;
@@ -214,7 +214,7 @@ pub trait ProjectorApi: Send + Sync + 'static {
     async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>>;
 
     /// Takes mutations that the producer numbered, for a bucket made FROM PUSH; durable when it
-    /// answers. `NotHome` where another projector keeps one of the vbuckets: then nothing is taken. A gap, an older seqno or an unknown branch: `OutOfOrder`, and all before it is kept. A
+    /// answers. `NotOwner` where another projector keeps one of the vbuckets: then nothing is taken. A gap, an older seqno or an unknown branch: `OutOfOrder`, and all before it is kept. A
     /// producer that has lost a piece of its history says where its new branch begins.
     async fn push(&self, request: PushRequest) -> Result<PushReply>;
 
@@ -248,7 +248,7 @@ pub struct HandOverRequest {
     /// The bucket.
     pub bucket: BucketId,
     /// The hand-over.
-    pub handing: HandOver,
+    pub transfer: HandOver,
     /// The end of the log that the target has. If this is not a place in the vbucket's history, the call fails with
     /// `OutOfOrder` and the target begins again.
     pub after: Position,
@@ -378,7 +378,7 @@ pub struct PushMutation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushReply {
     /// Durable positions of the vbuckets in the request. If several projectors were asked, a missing vbucket was not taken,
-    /// because its owner is not the one in the caller's catalog (`NotHome`).
+    /// because its owner is not the one in the caller's catalog (`NotOwner`).
     pub durable: Vec<(VbucketId, Position)>,
 }
 

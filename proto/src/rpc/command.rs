@@ -65,7 +65,7 @@ pub enum Command {
     HandedOver {
         /// The bucket.
         bucket: BucketId,
-        /// [`HandOver::number`](crate::model::homes::HandOver::number).
+        /// [`HandOver::number`](crate::model::assignment::HandOver::number).
         number: u64,
     },
     /// ALTER BUCKET … CANCEL MOVES: cancels all transfers of a bucket's vbuckets.

@@ -3,8 +3,8 @@ use proto::model::ids::TopologyNo;
 
 use super::*;
 
-fn topology(homes: &[u64]) -> IndexTopology {
-    let placement = homes.iter().map(|node| vec![NodeId(*node)]).collect();
+fn topology(assignment: &[u64]) -> IndexTopology {
+    let placement = assignment.iter().map(|node| vec![NodeId(*node)]).collect();
     IndexTopology { number: TopologyNo(1), placement }
 }
 
@@ -100,17 +100,17 @@ proptest! {
     /// A model without nodes: a part is read from the true places of its slices.
     #[test]
     fn each_entry_comes_once_whatever_moves(
-        homes in prop::collection::vec(1..4u64, 1..9),
+        assignment in prop::collection::vec(1..4u64, 1..9),
         entries in prop::collection::btree_set((0..40u8, 0..9u16), 0..60),
         events in prop::collection::vec(event(9), 0..80),
     ) {
-        let base = topology(&homes);
-        let count = homes.len() as u16;
+        let base = topology(&assignment);
+        let count = assignment.len() as u16;
         let entries: Vec<(u8, SliceNo)> =
             entries.into_iter().map(|(key, slice)| (key, SliceNo(slice % count))).collect();
         let expected: std::collections::BTreeSet<_> = entries.iter().copied().collect();
         let entries: Vec<_> = expected.iter().copied().collect();
-        let mut places = homes.clone();
+        let mut places = assignment.clone();
         let mut scan = UnorderedProgress::new(&base);
         let mut seen = Vec::new();
         let events = events.into_iter().chain(std::iter::repeat(Event::Batch(3)));
@@ -127,7 +127,7 @@ proptest! {
                         // The node of the base shard reports the slices that have left it.
                         let gone: Vec<_> = part.slices.iter()
                             .map(|slice| (*slice, places[usize::from(slice.0)]))
-                            .filter(|(slice, node)| *node != homes[usize::from(slice.0)])
+                            .filter(|(slice, node)| *node != assignment[usize::from(slice.0)])
                             .map(|(slice, node)| (slice, NodeId(node)))
                             .collect();
                         scan.found_moved(&gone);

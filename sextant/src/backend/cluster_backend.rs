@@ -108,7 +108,7 @@ impl ClusterBackend {
         source_of(&*self.directory, bucket, |node| catalog.nodes.get(&node).cloned())
     }
 
-    /// Pushes mutations to the homes of their vbuckets. While a vbucket is handed over, the push waits for the new home.
+    /// Pushes mutations to the owners of their vbuckets. While a vbucket is handed over, the push waits for the new owner.
     pub async fn push(&self, bucket: &BucketInfo, mut left: PushRequest) -> Result<PushReply> {
         let deadline = Instant::now() + NOT_HOME_WAIT;
         let mut durable = Vec::new();
@@ -120,7 +120,7 @@ impl ClusterBackend {
                     left.mutations.retain(|mutation| !taken.contains(&mutation.vbucket));
                     durable.extend(reply.durable);
                 }
-                Err(error) if error.code == ErrorCode::NotHome && Instant::now() < deadline => {}
+                Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {}
                 Err(error) => return Err(error),
             }
             // A projector that has taken its share need not get it again.
@@ -232,7 +232,7 @@ impl Backend for ClusterBackend {
         let deadline = Instant::now() + NOT_HOME_WAIT;
         loop {
             match self.source(bucket)?.get(bucket.id, ids.clone()).await {
-                Err(error) if error.code == ErrorCode::NotHome && Instant::now() < deadline => {
+                Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {
                     tokio::time::sleep(NOT_HOME_PAUSE).await;
                 }
                 found => return found,
@@ -265,12 +265,12 @@ fn shows(catalog: &Catalog, command: &Command) -> bool {
         Command::DropIndex { name, .. } => catalog.index(name).is_none(),
         Command::HandOver { bucket, vbuckets, to } => catalog.bucket(bucket).is_none_or(|bucket| {
             vbuckets.iter().all(|vbucket| {
-                let handing = bucket.homes.handing_of(*vbucket).map(|handing| handing.to);
-                handing.or(bucket.homes.home(*vbucket)) == Some(*to)
+                let transfer = bucket.assignment.transfer_of(*vbucket).map(|transfer| transfer.to);
+                transfer.or(bucket.assignment.owner(*vbucket)) == Some(*to)
             })
         }),
         Command::CancelHandOver { bucket } => {
-            catalog.bucket(bucket).is_none_or(|bucket| bucket.homes.handing().is_empty())
+            catalog.bucket(bucket).is_none_or(|bucket| bucket.assignment.transfers().is_empty())
         }
         Command::RemoveNode { node } => !catalog.nodes.contains_key(node),
         Command::BuildIndexes { names, .. } => names

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use proto::env::Env;
-use proto::model::homes::VbucketSet;
+use proto::model::assignment::VbucketSet;
 use proto::model::ids::{Seqno, VbucketId, Vbuuid};
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::Directory;

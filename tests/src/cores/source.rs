@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::history::{Branches, FailoverLogs, SourceHistory};
-use proto::model::homes::VbucketSet;
 use proto::model::ids::{BucketId, Epoch, IndexId, NodeId, SliceNo, VbucketId, Vbuuid};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::rpc::mutation::{Frame, StreamMessage};

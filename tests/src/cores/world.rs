@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use coordinator::testing::{CopyCheck, HistoryQuery, RaftMessage};
+use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
 use proto::model::history::SourceHistory;
-use proto::model::homes::VbucketSet;
 use proto::model::ids::{BucketId, Epoch, IndexId, MoveId, NodeId};
 use proto::rpc::api::Heartbeat;
 use proto::rpc::command::{CommandRequest, Outcome, RequestId};

@@ -26,7 +26,7 @@ const ASK_EVERY: Duration = Duration::from_millis(150);
 /// Watches leaders and catalogs until it is dropped.
 pub async fn watch_members(directory: Arc<dyn Directory>, router: Arc<Router>, summary: Shared) {
     let mut leaders: BTreeMap<u64, NodeId> = BTreeMap::new();
-    let (mut cas, mut homes) = (0, BTreeMap::new());
+    let (mut cas, mut assignment) = (0, BTreeMap::new());
     loop {
         for (member, _) in members(3) {
             let Ok(api) = directory.coordinator_member(member) else { continue };
@@ -48,8 +48,8 @@ pub async fn watch_members(directory: Arc<dyn Directory>, router: Arc<Router>, s
         cas = shown;
         for bucket in router.catalog().buckets.values() {
             let now: Vec<_> =
-                (0..bucket.vbuckets).map(|v| bucket.homes.home(VbucketId(v))).collect();
-            let before = homes.insert(bucket.id, now.clone()).unwrap_or_else(|| now.clone());
+                (0..bucket.vbuckets).map(|v| bucket.assignment.owner(VbucketId(v))).collect();
+            let before = assignment.insert(bucket.id, now.clone()).unwrap_or_else(|| now.clone());
             let changed = before.iter().zip(&now).filter(|(before, now)| before != now).count();
             summary.lock().expect("not poisoned").hand_overs += changed as u64;
         }

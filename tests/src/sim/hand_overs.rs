@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use proto::model::homes::Homes;
+use proto::model::assignment::VbucketAssignment;
 use proto::model::ids::{NodeId, VbucketId};
 use proto::rpc::command::Command;
 use sextant::sql::backend::Backend;
@@ -46,13 +46,14 @@ pub(super) async fn settle(producer: &Producer, session: &Session, summary: &Sha
     producer.doubt_all();
     loop {
         let pushed = producer.push_all(&session.backend, &session.bucket).await;
-        let (rests, homes) = at_rest(session);
+        let (rests, assignment) = at_rest(session);
         if rests && matches!(pushed, Ok(true)) {
             return;
         }
         if Instant::now() > deadline {
-            let what =
-                format!("{SETTLE:?} after the last fault: pushed {pushed:?}, homes {homes:?}");
+            let what = format!(
+                "{SETTLE:?} after the last fault: pushed {pushed:?}, assignment {assignment:?}"
+            );
             return violation(summary, what);
         }
         sleep(Duration::from_millis(100)).await;
@@ -60,10 +61,13 @@ pub(super) async fn settle(producer: &Producer, session: &Session, summary: &Sha
 }
 
 /// The owners of all vbuckets, if no transfer is in progress.
-fn at_rest(session: &Session) -> (bool, Option<Homes>) {
+fn at_rest(session: &Session) -> (bool, Option<VbucketAssignment>) {
     let catalog = session.router.catalog();
-    let homes = catalog.buckets.get(&session.bucket.id).map(|bucket| Homes::clone(&bucket.homes));
-    (homes.as_ref().is_some_and(|homes| homes.handing().is_empty()), homes)
+    let assignment = catalog
+        .buckets
+        .get(&session.bucket.id)
+        .map(|bucket| VbucketAssignment::clone(&bucket.assignment));
+    (assignment.as_ref().is_some_and(|assignment| assignment.transfers().is_empty()), assignment)
 }
 
 /// What the producer knows to be taken and no home has, as soon as no vbucket is on its way.

@@ -382,9 +382,9 @@ impl Producer {
 
 #[cfg(test)]
 mod tests {
+    use proto::model::assignment::VbucketSet;
     use proto::model::cut::Cut;
     use proto::model::history::FailoverLogs;
-    use proto::model::homes::VbucketSet;
 
     use super::*;
 

@@ -50,7 +50,7 @@ fn of(catalog: &Catalog) -> BTreeSet<Stage> {
     let buckets = || catalog.buckets.values();
     let rollbacks = buckets().filter_map(|bucket| bucket.rollback.as_ref());
     let rollbacks = rollbacks.map(|rollback| Stage::Rollback(rollback.stage));
-    let handing = buckets().flat_map(|bucket| bucket.homes.handing());
-    let handing = handing.map(|hand_over| Stage::HandOver(hand_over.vbucket));
-    builds.chain(moves).chain(rollbacks).chain(handing).collect()
+    let transfer = buckets().flat_map(|bucket| bucket.assignment.transfers());
+    let transfer = transfer.map(|hand_over| Stage::HandOver(hand_over.vbucket));
+    builds.chain(moves).chain(rollbacks).chain(transfer).collect()
 }

@@ -160,9 +160,9 @@ impl Case {
 
     /// The partitions, ascending: slice n is the nth of them.
     pub fn partitions(&self) -> Vec<u16> {
-        let homes = self.topologies.iter().flat_map(|topology| topology.home.keys());
+        let assignment = self.topologies.iter().flat_map(|topology| topology.home.keys());
         let entries = self.entries.iter().map(|entry| &entry.2);
-        let all: BTreeSet<u16> = homes.chain(entries).copied().collect();
+        let all: BTreeSet<u16> = assignment.chain(entries).copied().collect();
         all.into_iter().collect()
     }
 

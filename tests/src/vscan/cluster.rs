@@ -189,7 +189,7 @@ impl Cluster {
         }
     }
 
-    fn homes(&self, slice: SliceNo) -> Vec<NodeId> {
+    fn assignment(&self, slice: SliceNo) -> Vec<NodeId> {
         let catalog = self.backend.catalog();
         let index = catalog.indexes.get(&self.index.id);
         index.map_or_else(Vec::new, |index| index.topology.replicas(slice).to_vec())
@@ -198,7 +198,7 @@ impl Cluster {
     /// Moves a slice, and waits until it is at its new home alone and no move of it is left.
     pub async fn migrate(&mut self, pid: u16, shard: u64) -> Result<(), Failure> {
         let (slice, to) = (self.slice_of(pid), node_of(shard));
-        let before = self.homes(slice);
+        let before = self.assignment(slice);
         if before == [to] {
             return Ok(());
         }
@@ -206,16 +206,16 @@ impl Cluster {
         self.previous.insert(pid, from.0 - 200);
         let to_too = (!before.contains(&to)).then_some(to);
         self.start_move(slice, Some(from), to_too).await?;
-        self.settle(slice, move |homes| homes == [to]).await
+        self.settle(slice, move |assignment| assignment == [to]).await
     }
 
     async fn copy(&mut self, pid: u16, shard: u64) -> Result<(), Failure> {
         let (slice, to) = (self.slice_of(pid), node_of(shard));
-        if self.homes(slice).contains(&to) {
+        if self.assignment(slice).contains(&to) {
             return Ok(());
         }
         self.start_move(slice, None, Some(to)).await?;
-        self.settle(slice, move |homes| homes.contains(&to)).await
+        self.settle(slice, move |assignment| assignment.contains(&to)).await
     }
 
     async fn start_move(
@@ -248,7 +248,7 @@ impl Cluster {
                     && index.moves.iter().all(|mv| mv.slice != slice)
             })
         };
-        let nodes: BTreeSet<NodeId> = self.homes(slice).into_iter().collect();
+        let nodes: BTreeSet<NodeId> = self.assignment(slice).into_iter().collect();
         let waited = timeout(PATIENCE, self.routers[0].wait_catalog(settled)).await;
         waited.map(drop).map_err(|_| {
             format!("slice {slice} does not come to its place, it is on {nodes:?}").into()

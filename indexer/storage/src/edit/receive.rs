@@ -1,9 +1,8 @@
 //! Target of a move: reception of files.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use proto::env::File;
 use proto::model::cut::EpochMark;
 use proto::model::ids::{Epoch, NodeId, SliceNo};
 use proto::plant::{self, Plant};
@@ -12,6 +11,8 @@ use proto::{Error, Result};
 
 use crate::edit::packed_lists::unpack;
 use crate::file_id::FileId;
+use crate::fragment::blob_store::BlobWriter;
+use crate::lock::lock;
 use crate::manifest::index_manifest::IndexManifest;
 use crate::manifest::lists::SliceLists;
 use crate::node::context::EngineContext;
@@ -37,7 +38,7 @@ pub struct ReceivedFiles {
 struct OpenFile {
     source: u64,
     ours: FileId,
-    file: Arc<dyn File>,
+    blob: Arc<Mutex<Box<dyn BlobWriter>>>,
     bytes: u64,
 }
 
@@ -98,16 +99,17 @@ impl ReceivedFiles {
             );
             return Err(Error::unavailable(text));
         }
-        let (file, whole, context) =
-            (Arc::clone(&open.file), end == len, Arc::clone(&self.context));
+        let (blob, whole, context) =
+            (Arc::clone(&open.blob), end == len, Arc::clone(&self.context));
         let (piece_of, ours) = (open.source, open.ours);
         open.bytes = end;
         let work = move || -> Result<Option<Arc<Table>>> {
-            file.write_all_at(&piece.bytes, piece.offset)?;
+            let mut blob = lock(&blob);
+            blob.append(&piece.bytes)?;
             if !whole {
                 return Ok(None);
             }
-            file.sync()?;
+            blob.sync()?;
             let table = context.files.open(ours)?;
             // Every block is checked, since damage on the source's disk must not become the only
             // copy.
@@ -167,8 +169,8 @@ impl ReceivedFiles {
 
     async fn create(&self, source: u64) -> Result<OpenFile> {
         let context = Arc::clone(&self.context);
-        let (ours, file) = self.context.env.blocking(move || context.files.create_raw()).await?;
-        Ok(OpenFile { source, ours, file, bytes: 0 })
+        let (ours, blob) = self.context.env.blocking(move || context.files.create_raw()).await?;
+        Ok(OpenFile { source, ours, blob: Arc::new(Mutex::new(blob)), bytes: 0 })
     }
 
     async fn abandon_open(&mut self) -> Result<()> {
@@ -216,7 +218,7 @@ impl Drop for ReceivedFiles {
         self.context.files.retire(std::mem::take(&mut self.files).into_values().collect());
         self.context.files.delete_retired();
         if let Some(open) = self.open.take() {
-            drop(open.file);
+            drop(open.blob);
             if let Err(error) = self.context.files.delete(open.ours) {
                 // The next start finds the file again.
                 tracing::warn!(%error, "deleting a received file failed");

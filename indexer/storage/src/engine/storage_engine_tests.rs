@@ -9,9 +9,8 @@ use proto::model::ids::{Seqno, SliceNo, VbucketId, Vbuuid};
 use proto::model::index::{IndexSpec, KeyPart};
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 use proto::rpc::scan::KeyRange;
-use proto::value::Value;
-use proto::value::key;
 use proto::value::path::Step;
+use proto::value::{Value, key};
 
 use super::*;
 use crate::batch::Piece;

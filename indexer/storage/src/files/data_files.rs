@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 
 use bytes::Bytes;
-use proto::env::{Env, File, OpenMode};
+use proto::env::Env;
 use proto::model::ids::{BucketId, Generation, IndexId};
 use proto::{Error, Result};
 
@@ -16,8 +16,10 @@ use crate::file_id::FileId;
 use crate::files::group_writer::GroupWriter;
 use crate::files::pacing::Pacer;
 use crate::files::pending::{PendingFiles, deletable};
+use crate::fragment::blob_store::{Blob, BlobStore, BlobWriter};
 use crate::fragment::cache::BlockCache;
 use crate::fragment::compression::Compression;
+use crate::fragment::file_blobs::FileBlobs;
 use crate::fragment::reader::Fragment;
 use crate::fragment::writer::{FragmentOptions, FragmentWriter};
 use crate::lock::lock;
@@ -45,6 +47,7 @@ pub struct NewFragment {
 pub struct DataFiles {
     env: Env,
     dir: PathBuf,
+    blobs: Arc<dyn BlobStore>,
     cache: Arc<BlockCache>,
     compression: Compression,
     /// Pace of compactions.
@@ -78,6 +81,7 @@ impl DataFiles {
         Self {
             env: env.clone(),
             dir: dir.into(),
+            blobs: Arc::new(FileBlobs::new(&env.fs, dir)),
             cache: Arc::new(BlockCache::new(options.cache_bytes())),
             compression: options.compression,
             pacer: Pacer::new(env, options.compaction_bytes_per_s),
@@ -104,7 +108,7 @@ impl DataFiles {
 
     /// Opens a fragment.
     pub fn open(&self, file: FileId) -> Result<Arc<Table>> {
-        let open = Fragment::open(&*self.env.fs, &self.dir, file.0, &self.cache)?;
+        let open = Fragment::open(&*self.blobs, file.0, &self.cache)?;
         Ok(Arc::new(Table::from_fragment(open)))
     }
 
@@ -148,46 +152,48 @@ impl DataFiles {
         let file = lock(&self.pending).begin();
         let options =
             FragmentOptions { compression: self.compression, filter_rows, columns: columns.0 };
-        let writer =
-            FragmentWriter::create(&*self.env.fs, &self.dir, file.0, &self.cache, &options);
+        let writer = FragmentWriter::create(&*self.blobs, file.0, &self.cache, &options);
         let writer = writer.inspect_err(|_| self.settle([file]))?;
         Ok((file, TableBuilder::new(writer)))
     }
 
     /// Creates a file, to be filled with the bytes of another node's fragment.
-    pub fn create_raw(&self) -> Result<(FileId, Arc<dyn File>)> {
+    pub fn create_raw(&self) -> Result<(FileId, Box<dyn BlobWriter>)> {
         let file = lock(&self.pending).begin();
-        let opened = self.open_raw(file, OpenMode::Create).inspect_err(|_| self.settle([file]))?;
-        Ok((file, opened))
+        let created =
+            self.blobs.create_or_replace(file.0).map_err(|error| self.opening(file, error));
+        Ok((file, created.inspect_err(|_| self.settle([file]))?))
     }
 
     /// Reads raw bytes of a file.
     pub fn read_raw(&self, file: FileId, offset: u64, len: usize) -> Result<Bytes> {
         let mut bytes = vec![0; len];
-        let read = self.open_raw(file, OpenMode::Read)?.read_exact_at(&mut bytes, offset);
+        let read = self.open_raw(file)?.read_exact_at(&mut bytes, offset);
         read.map_err(|error| Error::from(error).context(format!("reading fragment {file}")))?;
         Ok(bytes.into())
     }
 
     /// Length of a file.
     pub fn raw_len(&self, file: FileId) -> Result<u64> {
-        let len = self.open_raw(file, OpenMode::Read)?.len();
+        let len = self.open_raw(file)?.byte_len();
         len.map_err(|error| {
             Error::from(error).context(format!("reading the length of fragment {file}"))
         })
     }
 
-    fn open_raw(&self, file: FileId, mode: OpenMode) -> Result<Arc<dyn File>> {
-        let path = layout::fragment_path(&self.dir, file.0);
-        let opened = self.env.fs.open(&path, mode);
-        opened.map_err(|error| Error::from(error).context(format!("opening {}", path.display())))
+    fn open_raw(&self, file: FileId) -> Result<Arc<dyn Blob>> {
+        self.blobs.open(file.0).map_err(|error| self.opening(file, error))
+    }
+
+    fn opening(&self, file: FileId, error: std::io::Error) -> Error {
+        Error::from(error).context(format!("opening {}", self.blobs.name(file.0)))
     }
 
     /// Makes the names of finished fragments durable.
     pub fn sync_names(&self) -> Result<()> {
-        let dir = layout::fragment_dir(&self.dir);
-        self.env.fs.sync_dir(&dir).map_err(|error| {
-            Error::from(error).context(format!("syncing the directory {}", dir.display()))
+        self.blobs.sync_names().map_err(|error| {
+            let what = format!("syncing the directory {}", self.blobs.store_name());
+            Error::from(error).context(what)
         })
     }
 
@@ -319,23 +325,22 @@ impl DataFiles {
     /// Deletes a file.
     pub fn delete(&self, file: FileId) -> Result<()> {
         self.settle([file]);
-        let path = layout::fragment_path(&self.dir, file.0);
-        match self.env.fs.remove_file(&path) {
+        match self.blobs.delete(file.0) {
             // An earlier attempt deleted the file.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            removed => removed.map_err(|error| {
-                Error::from(error).context(format!("deleting {}", path.display()))
+            deleted => deleted.map_err(|error| {
+                Error::from(error).context(format!("deleting {}", self.blobs.name(file.0)))
             }),
         }
     }
 
     /// Files in the directory, ascending.
     pub fn list(&self) -> Result<Vec<FileId>> {
-        let dir = layout::fragment_dir(&self.dir);
-        let names = self.env.fs.list(&dir).map_err(|error| {
-            Error::from(error).context(format!("reading the directory {}", dir.display()))
+        let ids = self.blobs.list().map_err(|error| {
+            let what = format!("reading the directory {}", self.blobs.store_name());
+            Error::from(error).context(what)
         })?;
-        Ok(names.iter().filter_map(|path| layout::fragment_id(path)).map(FileId).collect())
+        Ok(ids.into_iter().map(FileId).collect())
     }
 
     /// Bytes in the block cache.

@@ -10,6 +10,7 @@ use proto::env::real::RealFs;
 use proto::env::sim::SimFs;
 use proto::model::ids::{Epoch, SliceNo};
 
+use super::memory_blobs::MemoryBlobs;
 use super::*;
 use crate::layout;
 use crate::rows::columns::Columns;
@@ -37,19 +38,29 @@ pub(super) fn disk(seed: u64, dir: &Path) -> SimFs {
 }
 
 pub(super) fn write(
-    fs: &dyn FileSystem,
+    fs: &(impl FileSystem + Clone),
     id: u64,
     cache: &Arc<BlockCache>,
     options: &FragmentOptions,
     rows: &[Row],
 ) -> Option<Table> {
-    let writer = FragmentWriter::create(fs, Path::new("data"), id, cache, options).unwrap();
+    let writer = FragmentWriter::create(&blobs(fs), id, cache, options).unwrap();
+    finish(fill(writer, rows)).unwrap()
+}
+
+fn fill(writer: FragmentWriter, rows: &[Row]) -> TableBuilder<FragmentWriter> {
     let mut builder = TableBuilder::new(writer);
     for (slice, key, id, value, epoch, tombstone) in rows {
         let (slice, epoch, tombstone) = (SliceNo(*slice), Epoch(*epoch), *tombstone);
         builder.push(&RowVersion { slice, key, id, value, epoch, tombstone }).unwrap();
     }
-    finish(builder).unwrap()
+    builder
+}
+
+/// The blobs of a simulated disk.
+fn blobs(fs: &(impl FileSystem + Clone)) -> FileBlobs {
+    let fs: Arc<dyn FileSystem> = Arc::new(fs.clone());
+    FileBlobs::new(&fs, Path::new("data"))
 }
 
 /// Ends a fragment; `None` if it has no rows.
@@ -59,8 +70,8 @@ pub(super) fn finish(builder: TableBuilder<FragmentWriter>) -> proto::Result<Opt
 }
 
 /// Opens a fragment.
-fn open(fs: &dyn FileSystem, id: u64, cache: &Arc<BlockCache>) -> proto::Result<Table> {
-    Fragment::open(fs, Path::new("data"), id, cache).map(Table::from_fragment)
+fn open(fs: &(impl FileSystem + Clone), id: u64, cache: &Arc<BlockCache>) -> proto::Result<Table> {
+    Fragment::open(&blobs(fs), id, cache).map(Table::from_fragment)
 }
 
 /// Rows of a table, read block by block.
@@ -172,7 +183,9 @@ fn readers_go_on_when_the_file_is_removed() {
     let dir = tempfile::tempdir().unwrap();
     RealFs.create_dir_all(&layout::fragment_dir(dir.path())).unwrap();
     let options = FragmentOptions::default();
-    let writer = FragmentWriter::create(&RealFs, dir.path(), 1, &cache(0), &options).unwrap();
+    let real: Arc<dyn FileSystem> = Arc::new(RealFs);
+    let file_blobs = FileBlobs::new(&real, dir.path());
+    let writer = FragmentWriter::create(&file_blobs, 1, &cache(0), &options).unwrap();
     let mut builder = TableBuilder::new(writer);
     let (slice, key, epoch) = (SliceNo(0), b"key", Epoch(1));
     let row = RowVersion { slice, key, id: b"id", value: b"", epoch, tombstone: false };
@@ -180,6 +193,27 @@ fn readers_go_on_when_the_file_is_removed() {
     let table = finish(builder).unwrap().unwrap();
     RealFs.remove_file(&layout::fragment_path(dir.path(), 1)).unwrap();
     assert_eq!(read(&table).len(), 1);
+}
+
+#[test]
+fn a_fragment_can_be_kept_elsewhere_than_in_files() {
+    let (blobs, cache, rows) = (MemoryBlobs::default(), cache(1 << 20), rows(2000));
+    let options = FragmentOptions { filter_rows: Some(2000), ..FragmentOptions::default() };
+    let writer = FragmentWriter::create(&blobs, 4, &cache, &options).unwrap();
+    assert!(FragmentWriter::create(&blobs, 4, &cache, &options).is_err(), "the id is taken");
+    let written = finish(fill(writer, &rows)).unwrap().expect("rows");
+    blobs.sync_names().unwrap();
+    assert_eq!(blobs.list().unwrap(), [4]);
+    let opened = Table::from_fragment(Fragment::open(&blobs, 4, &cache).unwrap());
+    assert_eq!((read(&written), read(&opened)), (rows.clone(), rows.clone()));
+    let mut damaged = blobs.bytes(4).unwrap().to_vec();
+    damaged.truncate(1000);
+    blobs.insert(5, damaged);
+    let error = Fragment::open(&blobs, 5, &cache).map(drop).unwrap_err();
+    assert_eq!(error.code, ErrorCode::Corrupt);
+    blobs.delete(4).unwrap();
+    assert!(Fragment::open(&blobs, 4, &cache).is_err());
+    assert_eq!(read(&opened), rows, "an open blob stays readable");
 }
 
 #[test]
@@ -202,7 +236,7 @@ fn an_id_is_never_written_twice() {
     let fs = disk(6, Path::new("data"));
     let options = FragmentOptions::default();
     write(&fs, 1, &cache(0), &options, &rows(10)).unwrap();
-    let again = FragmentWriter::create(&fs, Path::new("data"), 1, &cache(0), &options);
+    let again = FragmentWriter::create(&blobs(&fs), 1, &cache(0), &options);
     assert_eq!(again.err().map(|error| error.code), Some(ErrorCode::Io));
 }
 
@@ -217,7 +251,7 @@ fn a_failed_write_or_sync_is_an_error_and_never_a_table() {
         let before = fs.operations();
         let write = || {
             let cache = cache(0);
-            let writer = FragmentWriter::create(&fs, Path::new("data"), 1, &cache, &options)?;
+            let writer = FragmentWriter::create(&blobs(&fs), 1, &cache, &options)?;
             let mut builder = TableBuilder::new(writer);
             let value = vec![7; 300 << 10];
             for n in 0..3u8 {

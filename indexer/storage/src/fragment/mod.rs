@@ -30,23 +30,32 @@
 //! - A name is durable only after its directory was synced. The caller does that once for all
 //!   fragments that it wrote.
 //!
+//! Fragments are read and written through [`BlobStore`]: as files of a directory ([`FileBlobs`]), or in
+//! memory for tests and fuzzers.
+//!
 //! The file stays open as long as its [`Fragment`] lives, so readers can go on after its name was
 //! deleted.
 
+pub(crate) mod blob_store;
 pub(crate) mod cache;
 pub(crate) mod compression;
 pub(crate) mod describe;
+pub(crate) mod file_blobs;
 pub(crate) mod filter;
 pub(crate) mod format;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod memory_blobs;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod mend;
 pub(crate) mod reader;
 pub(crate) mod stored_block;
 pub(crate) mod writer;
 
+pub use blob_store::{Blob, BlobStore, BlobWriter};
 pub use cache::BlockCache;
 pub use compression::Compression;
 pub use describe::{BlockInfo, FragmentInfo, SectionInfo, describe};
+pub use file_blobs::FileBlobs;
 pub use filter::{FILTER_BYTES, Filter, filter_hash};
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use mend::mend;

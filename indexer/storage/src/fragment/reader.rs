@@ -4,19 +4,20 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use proto::env::{File, FileSystem, OpenMode};
+use proto::env::FileSystem;
 use proto::{Error, ErrorCode, Result};
 
+use crate::fragment::blob_store::{Blob, BlobStore};
 use crate::fragment::cache::BlockCache;
+use crate::fragment::file_blobs::open_file;
 use crate::fragment::filter::{Filter, LINE_BYTES};
 use crate::fragment::format::{
     FragmentHeader, FragmentTrailer, HEADER_BYTES, Meta, TRAILER_BYTES, corrupt,
 };
 use crate::fragment::stored_block as stored;
-use crate::layout;
 use crate::rows::block::Block;
 use crate::rows::block_index::BlockIndex;
 use crate::rows::stats::TableStats;
@@ -44,11 +45,12 @@ pub struct OpenFragment {
 
 /// An open fragment file.
 pub struct Fragment {
-    pub(super) path: PathBuf,
+    /// Name of the blob in errors.
+    pub(super) name: String,
     pub(super) id: u64,
     /// Id under which the file was written, perhaps by another node.
     pub(super) written_id: u64,
-    pub(super) file: Arc<dyn File>,
+    pub(super) blob: Arc<dyn Blob>,
     pub(super) cache: Arc<BlockCache>,
     /// Checksum of the header, the seed of all other checksums.
     pub(super) seed: u32,
@@ -59,54 +61,60 @@ pub struct Fragment {
 }
 
 impl Fragment {
-    /// Opens the fragment `id` in an indexer's directory; blocks are read through `cache`.
-    pub fn open(
-        fs: &dyn FileSystem,
-        dir: &Path,
-        id: u64,
-        cache: &Arc<BlockCache>,
-    ) -> Result<OpenFragment> {
-        Self::open_path(fs, &layout::fragment_path(dir, id), id, cache)
+    /// Opens the fragment `id` of a store; blocks are read through `cache`.
+    pub fn open(blobs: &dyn BlobStore, id: u64, cache: &Arc<BlockCache>) -> Result<OpenFragment> {
+        Self::read(blobs.open(id), blobs.name(id), id, cache)
     }
 
-    /// Opens a fragment by path; the cache knows it by `id`.
+    /// Opens a fragment by the path of its file; the cache knows it by `id`.
     pub fn open_path(
         fs: &dyn FileSystem,
         path: &Path,
         id: u64,
         cache: &Arc<BlockCache>,
     ) -> Result<OpenFragment> {
-        Self::read(fs, path, id, cache).map_err(|error| {
+        Self::read(open_file(fs, path), path.display().to_string(), id, cache)
+    }
+
+    fn read(
+        opened: io::Result<Arc<dyn Blob>>,
+        name: String,
+        id: u64,
+        cache: &Arc<BlockCache>,
+    ) -> Result<OpenFragment> {
+        let read = opened
+            .map_err(Error::from)
+            .and_then(|blob| Self::read_parts(blob, name.clone(), id, cache));
+        read.map_err(|error| {
             let is_damage = error.code == ErrorCode::Corrupt;
-            let error = error.context(format!("open fragment {}", path.display()));
+            let error = error.context(format!("open fragment {name}"));
             if is_damage { error.with_hint(DAMAGE_HINT) } else { error }
         })
     }
 
-    fn read(
-        fs: &dyn FileSystem,
-        path: &Path,
+    fn read_parts(
+        blob: Arc<dyn Blob>,
+        name: String,
         id: u64,
         cache: &Arc<BlockCache>,
     ) -> Result<OpenFragment> {
-        let file = fs.open(path, OpenMode::Read)?;
-        let bytes = file.len()?;
+        let bytes = blob.byte_len()?;
         if bytes < HEADER_BYTES + TRAILER_BYTES {
             return Err(corrupt(format!("the file has {bytes} bytes, too few for a fragment")));
         }
         let mut header = [0; HEADER_BYTES as usize];
-        read_at(&*file, &mut header, 0)?;
+        read_at(&*blob, &mut header, 0)?;
         let (header, seed) = FragmentHeader::decode(&header)?;
         let mut trailer = [0; TRAILER_BYTES as usize];
-        read_at(&*file, &mut trailer, bytes - TRAILER_BYTES)?;
+        read_at(&*blob, &mut trailer, bytes - TRAILER_BYTES)?;
         let trailer = FragmentTrailer::decode(&trailer, seed, bytes)?;
-        let Meta { columns, stats, index } = read_meta(&*file, &trailer, seed)?;
-        let filter = read_filter(&*file, &trailer, seed)?;
-        let (path, cache) = (path.to_path_buf(), Arc::clone(cache));
+        let Meta { columns, stats, index } = read_meta(&*blob, &trailer, seed)?;
+        let filter = read_filter(&*blob, &trailer, seed)?;
+        let cache = Arc::clone(cache);
         let written_id = header.id;
         let blocks = index.blocks();
         let fragment =
-            Self { path, id, written_id, file, cache, seed, columns, bytes, blocks, filter };
+            Self { name, id, written_id, blob, cache, seed, columns, bytes, blocks, filter };
         let block_bytes = trailer.meta_offset - HEADER_BYTES;
         Ok(OpenFragment { fragment: Arc::new(fragment), stats, index, block_bytes })
     }
@@ -154,7 +162,7 @@ impl Fragment {
         // ends.
         let len = (last - from) as usize + last_len as usize;
         with_scratch(len, |scratch| {
-            read_at(&*self.file, scratch, from)
+            read_at(&*self.blob, scratch, from)
                 .map_err(|error| error.context(place_name(wanted.start, from)))?;
             for block in wanted {
                 let (offset, len) = place(block)?;
@@ -171,7 +179,7 @@ impl Fragment {
     /// Adds the file's name to an error.
     fn blame(&self, error: Error) -> Error {
         let is_damage = error.code == ErrorCode::Corrupt;
-        let error = error.context(format!("fragment {}", self.path.display()));
+        let error = error.context(format!("fragment {}", self.name));
         if is_damage { error.with_hint(DAMAGE_HINT) } else { error }
     }
 
@@ -197,11 +205,6 @@ impl Fragment {
         self.written_id
     }
 
-    /// Path when the file was opened.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Columns of the rows, see [`super::FragmentOptions::columns`].
     pub fn columns(&self) -> u64 {
         self.columns
@@ -220,7 +223,7 @@ impl Fragment {
     /// Memory in use, in bytes, without the cache.
     pub fn memory_bytes(&self) -> usize {
         let filter = self.filter.as_ref().map_or(0, Filter::size);
-        filter + self.path.as_os_str().len() + std::mem::size_of::<Self>()
+        filter + self.name.len() + std::mem::size_of::<Self>()
     }
 }
 
@@ -232,7 +235,7 @@ impl Drop for Fragment {
 
 impl std::fmt::Debug for Fragment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Fragment({})", self.path.display())
+        write!(f, "Fragment({})", self.name)
     }
 }
 
@@ -241,8 +244,8 @@ fn place_name(block: u32, offset: u64) -> String {
 }
 
 /// Fills a buffer. A file that ends earlier is damaged.
-fn read_at(file: &dyn File, out: &mut [u8], offset: u64) -> Result<()> {
-    file.read_exact_at(out, offset).map_err(|error| match error.kind() {
+fn read_at(blob: &dyn Blob, out: &mut [u8], offset: u64) -> Result<()> {
+    blob.read_exact_at(out, offset).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => {
             corrupt(format!("the file ends before offset {}", offset + out.len() as u64))
         }
@@ -250,10 +253,10 @@ fn read_at(file: &dyn File, out: &mut [u8], offset: u64) -> Result<()> {
     })
 }
 
-fn read_meta(file: &dyn File, trailer: &FragmentTrailer, seed: u32) -> Result<Meta> {
+fn read_meta(blob: &dyn Blob, trailer: &FragmentTrailer, seed: u32) -> Result<Meta> {
     // The trailer's lengths fit the file's, so they bound this allocation.
     let mut bytes = vec![0; trailer.meta_bytes as usize];
-    read_at(file, &mut bytes, trailer.meta_offset)?;
+    read_at(blob, &mut bytes, trailer.meta_offset)?;
     let at = trailer.meta_offset;
     if crc32c::crc32c_append(seed, &bytes) != trailer.meta_crc {
         let what = format!("the checksum of the meta section, at offset {at}, does not match");
@@ -262,7 +265,7 @@ fn read_meta(file: &dyn File, trailer: &FragmentTrailer, seed: u32) -> Result<Me
     Meta::decode(&bytes, at).map_err(|error| error.context(format!("at offset {at}")))
 }
 
-fn read_filter(file: &dyn File, trailer: &FragmentTrailer, seed: u32) -> Result<Option<Filter>> {
+fn read_filter(blob: &dyn Blob, trailer: &FragmentTrailer, seed: u32) -> Result<Option<Filter>> {
     let at = trailer.filter_offset();
     let mut left = trailer.filter_lines as usize * LINE_BYTES;
     let mut filter = Filter::to_decode(trailer.filter_lines as usize);
@@ -270,7 +273,7 @@ fn read_filter(file: &dyn File, trailer: &FragmentTrailer, seed: u32) -> Result<
     let mut bytes = vec![0; left.min(FILTER_READ_BYTES)];
     while left > 0 {
         let piece = &mut bytes[..left.min(FILTER_READ_BYTES)];
-        read_at(file, piece, offset)?;
+        read_at(blob, piece, offset)?;
         crc = crc32c::crc32c_append(crc, piece);
         filter.decode_lines(piece);
         offset += piece.len() as u64;

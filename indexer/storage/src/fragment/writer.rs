@@ -1,19 +1,17 @@
 //! Writer of fragments.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proto::env::{File, FileSystem, OpenMode};
 use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 
+use crate::fragment::blob_store::{BlobStore, BlobWriter};
 use crate::fragment::cache::BlockCache;
 use crate::fragment::compression::Compression;
 use crate::fragment::filter::{Filter, LINE_BYTES, filter_hash};
 use crate::fragment::format::{FragmentHeader, FragmentTrailer, HEADER_BYTES, MetaRef};
 use crate::fragment::reader::{Fragment, OpenFragment};
 use crate::fragment::stored_block::Encoder;
-use crate::layout;
 use crate::rows::block::Block;
 use crate::rows::block_index::BlockIndex;
 use crate::rows::row::RowVersion;
@@ -43,9 +41,10 @@ pub struct FragmentOptions {
 /// A writer that is dropped before [`Self::finish`] leaves a file that no manifest names; garbage
 /// collection deletes it.
 pub struct FragmentWriter {
-    path: PathBuf,
+    /// Name of the blob in errors.
+    name: String,
     id: u64,
-    file: Arc<dyn File>,
+    blob: Box<dyn BlobWriter>,
     cache: Arc<BlockCache>,
     seed: u32,
     encoder: Encoder,
@@ -63,26 +62,25 @@ pub struct FragmentWriter {
 }
 
 impl FragmentWriter {
-    /// Creates a fragment in an indexer's directory; its blocks will be read through `cache`. It is
-    /// an error if a file with that id exists.
+    /// Creates a fragment in a store; its blocks will be read through `cache`. It is an error if a
+    /// blob with that id exists.
     pub fn create(
-        fs: &dyn FileSystem,
-        dir: &Path,
+        blobs: &dyn BlobStore,
         id: u64,
         cache: &Arc<BlockCache>,
         options: &FragmentOptions,
     ) -> Result<Self> {
-        let path = layout::fragment_path(dir, id);
-        let file = fs
-            .open(&path, OpenMode::CreateNew)
-            .map_err(|error| Error::from(error).context(format!("create {}", path.display())))?;
+        let name = blobs.name(id);
+        let blob = blobs
+            .create(id)
+            .map_err(|error| Error::from(error).context(format!("create {name}")))?;
         let (header, seed) = FragmentHeader { id }.encode();
         let mut buffer = Vec::with_capacity(WRITE_BYTES + WRITE_BYTES / 8);
         buffer.extend_from_slice(&header);
         Ok(Self {
-            path,
+            name,
             id,
-            file,
+            blob,
             cache: Arc::clone(cache),
             seed,
             encoder: Encoder::new(options.compression)?,
@@ -112,7 +110,7 @@ impl FragmentWriter {
         let from = self.buffer.len();
         self.encoder.put(self.seed, offset, block, &mut self.buffer)?;
         let len = u32::try_from(self.buffer.len() - from).map_err(|_| {
-            let what = format!("a block of {} is above 4 GiB", self.path.display());
+            let what = format!("a block of {} is above 4 GiB", self.name);
             Error::new(ErrorCode::OverLimit, what)
         })?;
         if self.buffer.len() >= WRITE_BYTES {
@@ -127,12 +125,9 @@ impl FragmentWriter {
     }
 
     fn write_buffer(&mut self) -> Result<()> {
-        self.file.write_all_at(&self.buffer, self.buffer_offset).map_err(|error| {
-            Error::from(error).context(format!(
-                "write {} at offset {}",
-                self.path.display(),
-                self.buffer_offset
-            ))
+        self.blob.append(&self.buffer).map_err(|error| {
+            Error::from(error)
+                .context(format!("write {} at offset {}", self.name, self.buffer_offset))
         })?;
         self.buffer_offset = self.offset();
         self.buffer.clear();
@@ -148,7 +143,7 @@ impl FragmentWriter {
         let meta = postcard::to_allocvec(&meta)
             .map_err(|error| Error::internal(format!("cannot encode a meta section: {error}")))?;
         let meta_bytes = u32::try_from(meta.len()).map_err(|_| {
-            let what = format!("the sparse index of {} is above 4 GiB", writer.path.display());
+            let what = format!("the sparse index of {} is above 4 GiB", writer.name);
             Error::new(ErrorCode::OverLimit, what)
         })?;
         writer.buffer.extend_from_slice(&meta);
@@ -164,15 +159,17 @@ impl FragmentWriter {
         writer.buffer.extend_from_slice(&trailer.encode(writer.seed));
         writer.write_buffer()?;
         if !plant::is(Plant::FragmentsNotSynced) {
-            writer.file.sync().map_err(|error| {
-                Error::from(error).context(format!("sync {}", writer.path.display()))
-            })?;
+            writer
+                .blob
+                .sync()
+                .map_err(|error| Error::from(error).context(format!("sync {}", writer.name)))?;
         }
-        let Self { path, id, file, cache, seed, columns, buffer_offset: bytes, .. } = writer;
+        let Self { name, id, blob, cache, seed, columns, buffer_offset: bytes, .. } = writer;
+        let blob = blob.into_blob();
         let written_id = id;
         let blocks = index.blocks();
         let fragment =
-            Fragment { path, id, written_id, file, cache, seed, columns, bytes, blocks, filter };
+            Fragment { name, id, written_id, blob, cache, seed, columns, bytes, blocks, filter };
         let block_bytes = meta_offset - HEADER_BYTES;
         Ok(OpenFragment { fragment: Arc::new(fragment), stats, index, block_bytes })
     }
@@ -227,6 +224,6 @@ impl BlockSink for FragmentWriter {
 
 impl std::fmt::Debug for FragmentWriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "FragmentWriter({})", self.path.display())
+        write!(f, "FragmentWriter({})", self.name)
     }
 }

@@ -1,6 +1,7 @@
 //! Records that wait for the writer.
 
 use crate::log::format::{RECORD_HEADER_BYTES, RecordHeader};
+
 #[cfg(debug_assertions)]
 use crate::log::invariants::ends_are_in_order;
 use crate::log::lsn::Lsn;

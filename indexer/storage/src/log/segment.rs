@@ -10,6 +10,7 @@ use proto::{Error, Result};
 
 use crate::lock::lock;
 use crate::log::format::{SEGMENT_HEADER_BYTES, segment_header};
+
 #[cfg(debug_assertions)]
 use crate::log::invariants::{release_kept_the_rest, segments_are_in_order};
 use crate::log::lsn::Lsn;

@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 
 use crate::manifest::damage::damaged;
 use crate::manifest::index_manifest::IndexManifest;
+
 #[cfg(debug_assertions)]
 use crate::manifest::invariants::{broken_in_index, broken_in_node};
 use crate::manifest::node_manifest::NodeManifest;

@@ -11,7 +11,7 @@ use crate::index::local_index::LocalIndex;
 use crate::lock::lock;
 use crate::log::commit_log::CommitLog;
 use crate::node::background::Background;
-use crate::node::log_order::LogCheckpoints;
+use crate::node::checkpoints::LogCheckpoints;
 use crate::node::state::NodeState;
 use crate::options::StoreOptions;
 

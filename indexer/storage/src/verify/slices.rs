@@ -12,6 +12,7 @@ use proto::model::ids::{Generation, IndexId};
 
 use crate::file_id::FileId;
 use crate::fragment::cache::BlockCache;
+use crate::fragment::file_blobs::FileBlobs;
 use crate::fragment::reader::Fragment;
 use crate::manifest::index_manifest::IndexManifest;
 use crate::manifest::lists::ListItem;
@@ -36,10 +37,10 @@ pub fn check(
     if !manifest.files().into_iter().all(is_whole) {
         return Ok(Vec::new());
     }
-    let cache = Arc::new(BlockCache::new(0));
+    let (cache, blobs) = (Arc::new(BlockCache::new(0)), FileBlobs::new(&env.fs, dir));
     let mut tables = BTreeMap::new();
     for file in manifest.files() {
-        let table = Fragment::open(&*env.fs, dir, file.0, &cache)?;
+        let table = Fragment::open(&blobs, file.0, &cache)?;
         tables.insert(file, Arc::new(Table::from_fragment(table)));
     }
     let mut findings = Vec::new();

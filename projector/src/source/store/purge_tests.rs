@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proptest::prelude::*;
 use proto::ErrorCode;
+use proto::model::assignment::VbucketSet;
 use proto::model::bucket::{BucketInfo, SourceKind};
-use proto::model::homes::VbucketSet;
 use proto::model::ids::{BucketId, NodeId, Seqno, VbucketId, Vbuuid, vbucket_of};
 use proto::rpc::mutation::MutationKind;
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use proto::env::Env;
+use proto::model::assignment::VbucketSet;
 use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::cut::{Cut, EpochMark, Position};
-use proto::model::homes::VbucketSet;
 use proto::model::ids::{BucketId, Epoch, NodeId, Seqno, VbucketId, Vbuuid, vbucket_of};
 use proto::rpc::mutation::MutationKind;
 use proto::{ErrorCode, Result};

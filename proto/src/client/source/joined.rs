@@ -10,10 +10,10 @@ use futures::future::{join_all, try_join_all};
 
 use super::stream;
 use crate::error::{Error, ErrorCode, Result};
+use crate::model::assignment::{VbucketAssignment, VbucketSet};
 use crate::model::bucket::{BucketInfo, SourceKind};
 use crate::model::cut::Cut;
 use crate::model::history::{Branches, FailoverLogs, SourceHistory, SourcePlace};
-use crate::model::homes::{Homes, VbucketSet};
 use crate::model::ids::{BucketId, NodeId, VbucketId, vbucket_of};
 use crate::model::node::NodeInfo;
 use crate::rpc::api::{
@@ -32,22 +32,22 @@ pub fn source_of(
         let what = || format!("projector {id} of bucket {:?} is not known", bucket.name);
         Ok(directory.projector(&*node(id).ok_or_else(|| Error::unavailable(what()))?))
     };
-    let homes = bucket.homes.projectors();
-    if let (SourceKind::Embedded, [one]) = (bucket.source, &homes[..]) {
+    let assignment = bucket.assignment.projectors();
+    if let (SourceKind::Embedded, [one]) = (bucket.source, &assignment[..]) {
         return find(*one);
     }
-    let parts = homes.iter().map(|id| Ok((*id, find(*id)?))).collect::<Result<_>>()?;
+    let parts = assignment.iter().map(|id| Ok((*id, find(*id)?))).collect::<Result<_>>()?;
     // A joining projector may be gone again; nothing depends on it yet.
-    let coming = bucket.homes.coming();
+    let coming = bucket.assignment.joining();
     let coming = coming.iter().filter_map(|id| Some((*id, find(*id).ok()?))).collect();
-    let (vbuckets, homes) = (bucket.vbuckets, Arc::clone(&bucket.homes));
-    Ok(Arc::new(Source { vbuckets, homes, parts, coming }))
+    let (vbuckets, assignment) = (bucket.vbuckets, Arc::clone(&bucket.assignment));
+    Ok(Arc::new(Source { vbuckets, assignment, parts, coming }))
 }
 
 /// Several projectors as one.
 pub struct Source {
     vbuckets: u16,
-    homes: Arc<Homes>,
+    assignment: Arc<VbucketAssignment>,
     /// The projectors that own vbuckets, ascending.
     parts: BTreeMap<NodeId, Arc<dyn ProjectorApi>>,
     /// Projectors that own no vbucket yet and are the target of a transfer.
@@ -55,8 +55,8 @@ pub struct Source {
 }
 
 impl Source {
-    fn home(&self, vbucket: VbucketId) -> Result<NodeId> {
-        self.homes.home(vbucket).ok_or_else(|| {
+    fn owner(&self, vbucket: VbucketId) -> Result<NodeId> {
+        self.assignment.owner(vbucket).ok_or_else(|| {
             let what = format!("vbucket {vbucket}: the bucket has {}", self.vbuckets);
             Error::new(ErrorCode::InvalidParameter, what)
         })
@@ -64,7 +64,7 @@ impl Source {
 
     /// Checks that a projector's answer covers all vbuckets that it owns.
     fn check(&self, projector: NodeId, told: &VbucketSet) -> Result<VbucketSet> {
-        let wanted = self.homes.kept_by(projector);
+        let wanted = self.assignment.owned_by(projector);
         if let Some(vbucket) = wanted.iter().find(|vbucket| !told.contains(*vbucket)) {
             let what = format!("projector {projector} does not keep vbucket {vbucket} (any more)");
             return Err(Error::unavailable(what));
@@ -87,7 +87,7 @@ impl ProjectorApi for Source {
         let asked = ids.len();
         for (n, id) in ids.into_iter().enumerate() {
             let (places, wanted) =
-                of_each.entry(self.home(vbucket_of(&id, self.vbuckets))?).or_default();
+                of_each.entry(self.owner(vbucket_of(&id, self.vbuckets))?).or_default();
             places.push(n);
             wanted.push(id);
         }
@@ -109,22 +109,22 @@ impl ProjectorApi for Source {
         let PushRequest { bucket, branches, mutations } = request;
         let empty = || PushRequest { bucket, branches: Vec::new(), mutations: Vec::new() };
         for branch in branches {
-            of_each.entry(self.home(branch.0)?).or_insert_with(empty).branches.push(branch);
+            of_each.entry(self.owner(branch.0)?).or_insert_with(empty).branches.push(branch);
         }
         for mutation in mutations {
-            let part = of_each.entry(self.home(mutation.vbucket)?).or_insert_with(empty);
+            let part = of_each.entry(self.owner(mutation.vbucket)?).or_insert_with(empty);
             part.mutations.push(mutation);
         }
         let pushed = of_each.into_iter().map(|(projector, part)| self.parts[&projector].push(part));
-        let (mut durable, mut not_home) = (Vec::new(), None);
+        let (mut durable, mut not_owner) = (Vec::new(), None);
         for reply in join_all(pushed).await {
             match reply {
-                Err(error) if error.code == ErrorCode::NotHome => not_home = Some(error),
+                Err(error) if error.code == ErrorCode::NotOwner => not_owner = Some(error),
                 reply => durable.extend(reply?.durable),
             }
         }
         durable.sort();
-        match not_home.filter(|_| durable.is_empty()) {
+        match not_owner.filter(|_| durable.is_empty()) {
             Some(error) => Err(error),
             None => Ok(PushReply { durable }),
         }
@@ -182,7 +182,7 @@ impl ProjectorApi for Source {
 
     async fn backfill(&self, request: BackfillRequest) -> Result<ResultStream<BackfillMessage>> {
         let opened = self.parts.iter().map(|(projector, part)| {
-            let wanted = self.homes.kept_by(*projector);
+            let wanted = self.assignment.owned_by(*projector);
             let request = BackfillRequest { vbuckets: Some(wanted.clone()), ..request.clone() };
             async move {
                 let mut stream = part.backfill(request).await?;
@@ -202,7 +202,7 @@ impl ProjectorApi for Source {
     }
 
     async fn hand_over(&self, request: HandOverRequest) -> Result<HandOverPiece> {
-        let home = self.home(request.handing.vbucket)?;
-        self.parts[&home].hand_over(request).await
+        let owner = self.owner(request.transfer.vbucket)?;
+        self.parts[&owner].hand_over(request).await
     }
 }

@@ -19,9 +19,9 @@
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorCode, Result};
+use crate::model::assignment::VbucketSet;
 use crate::model::cut::{Cut, Position};
 use crate::model::history::{Branches, FailoverLogs};
-use crate::model::homes::VbucketSet;
 use crate::model::ids::{Epoch, NodeId, VbucketId};
 use crate::model::index::IndexInfo;
 use crate::rpc::mutation::StreamMessage;

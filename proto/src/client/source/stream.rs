@@ -220,8 +220,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::model::assignment::VbucketSet;
     use crate::model::history::FailoverLogs;
-    use crate::model::homes::VbucketSet;
     use crate::model::ids::Vbuuid;
     use crate::rpc::mutation::MutationKind;
 

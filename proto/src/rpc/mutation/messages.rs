@@ -5,9 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use crate::model::assignment::VbucketSet;
 use crate::model::cut::{Cut, EpochMark, Position};
 use crate::model::history::FailoverLogs;
-use crate::model::homes::VbucketSet;
 use crate::model::ids::{BucketId, Generation, IndexId, NodeId, Seqno, VbucketId, Vbuuid};
 use crate::model::index::IndexInfo;
 

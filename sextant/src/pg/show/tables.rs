@@ -1,9 +1,9 @@
 //! The tables of SHOW, from the catalog and the coordinator's status.
 
 use proto::expr::ColumnType;
+use proto::model::assignment::VbucketAssignment;
 use proto::model::bucket::SourceKind;
 use proto::model::catalog::Catalog;
-use proto::model::homes::Homes;
 use proto::model::ids::{NodeId, SliceId, SliceNo};
 use proto::rpc::api::{CoordinatorStatus, NodeStatus, SliceProgress};
 
@@ -78,19 +78,20 @@ pub(in crate::pg) fn buckets(catalog: &Catalog) -> Vec<Vec<Datum>> {
                 SourceKind::Push => "push",
             }),
             Datum::int(indexes as i64),
-            Datum::text(projectors(&bucket.homes)),
-            Datum::int(bucket.homes.handing().len() as i64),
+            Datum::text(projectors(&bucket.assignment)),
+            Datum::int(bucket.assignment.transfers().len() as i64),
         ]
     };
     catalog.buckets.values().map(|bucket| row(bucket)).collect()
 }
 
 /// The projectors of a bucket; if there are several, with their numbers of vbuckets.
-fn projectors(homes: &Homes) -> String {
-    match &homes.projectors()[..] {
+fn projectors(assignment: &VbucketAssignment) -> String {
+    match &assignment.projectors()[..] {
         [one] => one.to_string(),
         several => {
-            let kept = several.iter().map(|node| format!("{node}: {}", homes.kept_by(*node).len()));
+            let kept =
+                several.iter().map(|node| format!("{node}: {}", assignment.owned_by(*node).len()));
             kept.collect::<Vec<_>>().join(", ")
         }
     }

@@ -94,79 +94,80 @@ pub struct HandOver {
 
 /// The owner of each vbucket of a bucket, and the transfers in progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Homes {
+pub struct VbucketAssignment {
     /// The owner of each vbucket, in their order.
-    of: Vec<NodeId>,
+    owners: Vec<NodeId>,
     /// At most one transfer of each vbucket, ordered by vbucket.
-    handing: Vec<HandOver>,
+    transfers: Vec<HandOver>,
 }
 
-impl Homes {
+impl VbucketAssignment {
     /// Assigns all vbuckets to one projector.
-    pub fn one(vbuckets: u16, projector: NodeId) -> Self {
-        Self { of: vec![projector; usize::from(vbuckets)], handing: Vec::new() }
+    pub fn single(vbuckets: u16, projector: NodeId) -> Self {
+        Self { owners: vec![projector; usize::from(vbuckets)], transfers: Vec::new() }
     }
 
     /// Assigns the vbuckets to projectors in turn.
-    pub fn dealt(vbuckets: u16, projectors: &[NodeId]) -> Self {
-        let of = projectors.iter().copied().cycle().take(usize::from(vbuckets)).collect();
-        Self { of, handing: Vec::new() }
+    pub fn round_robin(vbuckets: u16, projectors: &[NodeId]) -> Self {
+        let owners = projectors.iter().copied().cycle().take(usize::from(vbuckets)).collect();
+        Self { owners, transfers: Vec::new() }
     }
 
     /// The owner of a vbucket, if the bucket has that vbucket.
-    pub fn home(&self, vbucket: VbucketId) -> Option<NodeId> {
-        self.of.get(usize::from(vbucket.0)).copied()
+    pub fn owner(&self, vbucket: VbucketId) -> Option<NodeId> {
+        self.owners.get(usize::from(vbucket.0)).copied()
     }
 
     /// The vbuckets that a projector owns.
-    pub fn kept_by(&self, projector: NodeId) -> VbucketSet {
-        let all = (0..self.of.len() as u16).map(VbucketId);
-        all.filter(|vbucket| self.home(*vbucket) == Some(projector)).collect()
+    pub fn owned_by(&self, projector: NodeId) -> VbucketSet {
+        let all = (0..self.owners.len() as u16).map(VbucketId);
+        all.filter(|vbucket| self.owner(*vbucket) == Some(projector)).collect()
     }
 
     /// The projectors that own vbuckets, ascending, each once.
     pub fn projectors(&self) -> Vec<NodeId> {
-        self.of.iter().copied().collect::<BTreeSet<_>>().into_iter().collect()
+        self.owners.iter().copied().collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// Projectors that own no vbucket yet and are the target of a transfer, ascending.
-    pub fn coming(&self) -> Vec<NodeId> {
-        let targets: BTreeSet<NodeId> = self.handing.iter().map(|handing| handing.to).collect();
-        targets.into_iter().filter(|target| !self.of.contains(target)).collect()
+    pub fn joining(&self) -> Vec<NodeId> {
+        let targets: BTreeSet<NodeId> = self.transfers.iter().map(|transfer| transfer.to).collect();
+        targets.into_iter().filter(|target| !self.owners.contains(target)).collect()
     }
 
     /// True if a projector owns a vbucket or is the target of a transfer.
     pub fn concerns(&self, projector: NodeId) -> bool {
-        self.of.contains(&projector) || self.handing.iter().any(|handing| handing.to == projector)
+        self.owners.contains(&projector)
+            || self.transfers.iter().any(|transfer| transfer.to == projector)
     }
 
     /// The transfers in progress.
-    pub fn handing(&self) -> &[HandOver] {
-        &self.handing
+    pub fn transfers(&self) -> &[HandOver] {
+        &self.transfers
     }
 
     /// The transfer of one vbucket, if it is in progress.
-    pub fn handing_of(&self, vbucket: VbucketId) -> Option<&HandOver> {
-        self.handing.iter().find(|handing| handing.vbucket == vbucket)
+    pub fn transfer_of(&self, vbucket: VbucketId) -> Option<&HandOver> {
+        self.transfers.iter().find(|transfer| transfer.vbucket == vbucket)
     }
 
     /// Begins a transfer.
-    pub fn begin(&mut self, handing: HandOver) {
-        let at = self.handing.partition_point(|known| known.vbucket < handing.vbucket);
-        self.handing.insert(at, handing);
+    pub fn begin_transfer(&mut self, transfer: HandOver) {
+        let at = self.transfers.partition_point(|known| known.vbucket < transfer.vbucket);
+        self.transfers.insert(at, transfer);
     }
 
     /// Ends a transfer: its target becomes the owner.
-    pub fn finish(&mut self, handing: HandOver) {
-        self.handing.retain(|known| known.number != handing.number);
-        if let Some(home) = self.of.get_mut(usize::from(handing.vbucket.0)) {
-            *home = handing.to;
+    pub fn finish_transfer(&mut self, transfer: HandOver) {
+        self.transfers.retain(|known| known.number != transfer.number);
+        if let Some(owner) = self.owners.get_mut(usize::from(transfer.vbucket.0)) {
+            *owner = transfer.to;
         }
     }
 
     /// Cancels all transfers.
-    pub fn cancel(&mut self) {
-        self.handing.clear();
+    pub fn cancel_transfers(&mut self) {
+        self.transfers.clear();
     }
 }
 
@@ -186,15 +187,15 @@ mod tests {
 
     #[test]
     fn a_hand_over_changes_the_home_when_it_is_done_and_not_before() {
-        let mut homes = Homes::dealt(4, &[NodeId(1), NodeId(2)]);
-        assert_eq!(homes.kept_by(NodeId(2)), [1, 3].map(VbucketId).into_iter().collect());
-        let handing = HandOver { number: 7, vbucket: VbucketId(1), to: NodeId(3) };
-        homes.begin(handing);
-        assert_eq!(homes.home(VbucketId(1)), Some(NodeId(2)));
-        assert!(homes.concerns(NodeId(3)) && homes.coming() == [NodeId(3)]);
-        homes.finish(handing);
-        assert_eq!(homes.home(VbucketId(1)), Some(NodeId(3)));
-        assert_eq!(homes.projectors(), [1, 2, 3].map(NodeId));
-        assert!(homes.handing().is_empty() && homes.coming().is_empty());
+        let mut assignment = VbucketAssignment::round_robin(4, &[NodeId(1), NodeId(2)]);
+        assert_eq!(assignment.owned_by(NodeId(2)), [1, 3].map(VbucketId).into_iter().collect());
+        let transfer = HandOver { number: 7, vbucket: VbucketId(1), to: NodeId(3) };
+        assignment.begin_transfer(transfer);
+        assert_eq!(assignment.owner(VbucketId(1)), Some(NodeId(2)));
+        assert!(assignment.concerns(NodeId(3)) && assignment.joining() == [NodeId(3)]);
+        assignment.finish_transfer(transfer);
+        assert_eq!(assignment.owner(VbucketId(1)), Some(NodeId(3)));
+        assert_eq!(assignment.projectors(), [1, 2, 3].map(NodeId));
+        assert!(assignment.transfers().is_empty() && assignment.joining().is_empty());
     }
 }
