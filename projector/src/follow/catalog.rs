@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures::StreamExt;
 use proto::Result;
+use proto::client::{CatalogFollower, CatalogSink};
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::cut::EpochMark;
 use proto::model::ids::BucketId;
-use proto::rpc::api::WatchMessage;
 
-use super::retry::{Retry, report};
+use super::retry::new_retry;
 use crate::projector::Projector;
 use crate::source::BucketRecord;
 use crate::source::bucket::Bucket;
@@ -20,55 +19,44 @@ use crate::source::registry::source_of_kind;
 
 /// Follows the catalog and the stability timestamps. Runs until cancelled; safe to cancel at any await.
 pub async fn follow_catalog(projector: Arc<Projector>) {
-    let mut retry = Retry::new();
-    let mut early = EarlyEpochs::default();
-    loop {
-        match projector.directory.coordinator().watch().await {
-            Ok(mut messages) => {
-                early.clear();
-                while let Some(message) = messages.next().await {
-                    match apply(&projector, message, &mut early).await {
-                        Ok(()) => retry = Retry::new(),
-                        Err(error) => {
-                            report("the watch of the coordinator", &error);
-                            break;
-                        }
-                    }
-                }
-            }
-            Err(error) => report("the watch of the coordinator", &error),
-        }
-        retry.pause().await;
-    }
+    let follower = CatalogFollower::new(Arc::clone(&projector.directory), new_retry());
+    follower.run(ProjectorCatalog { projector, early: EarlyEpochs::default() }).await;
 }
 
 /// Stability timestamps of buckets that are not in a catalog yet.
 type EarlyEpochs = BTreeMap<BucketId, Vec<EpochMark>>;
 
-async fn apply(
-    projector: &Arc<Projector>,
-    message: Result<WatchMessage>,
-    early: &mut EarlyEpochs,
-) -> Result<()> {
-    match message? {
-        WatchMessage::Catalog(catalog) => {
-            take_over(projector, Arc::clone(&catalog)).await?;
-            for bucket in catalog.buckets.keys() {
-                add_epochs(projector, *bucket, early.remove(bucket).unwrap_or_default());
-            }
-        }
-        WatchMessage::Epochs(marks) => {
-            for mark in marks {
-                let shown = projector.catalog.borrow().clone();
-                if shown.is_some_and(|catalog| catalog.buckets.contains_key(&mark.bucket)) {
-                    add_epochs(projector, mark.bucket, vec![mark]);
-                } else {
-                    early.entry(mark.bucket).or_default().push(mark);
-                }
-            }
-        }
+/// What a projector changes with each catalog and each stability timestamp.
+struct ProjectorCatalog {
+    projector: Arc<Projector>,
+    early: EarlyEpochs,
+}
+
+impl CatalogSink for ProjectorCatalog {
+    fn watch_begins(&mut self) {
+        self.early.clear();
     }
-    Ok(())
+
+    async fn take_catalog(&mut self, catalog: Arc<Catalog>) -> Result<()> {
+        take_over(&self.projector, Arc::clone(&catalog)).await?;
+        for bucket in catalog.buckets.keys() {
+            let early = self.early.remove(bucket).unwrap_or_default();
+            add_epochs(&self.projector, *bucket, early);
+        }
+        Ok(())
+    }
+
+    async fn take_epochs(&mut self, marks: Vec<EpochMark>) -> Result<()> {
+        for mark in marks {
+            let shown = self.projector.catalog.borrow().clone();
+            if shown.is_some_and(|catalog| catalog.buckets.contains_key(&mark.bucket)) {
+                add_epochs(&self.projector, mark.bucket, vec![mark]);
+            } else {
+                self.early.entry(mark.bucket).or_default().push(mark);
+            }
+        }
+        Ok(())
+    }
 }
 
 fn add_epochs(projector: &Projector, bucket: BucketId, marks: Vec<EpochMark>) {

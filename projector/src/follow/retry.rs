@@ -3,23 +3,15 @@
 use std::time::Duration;
 
 use proto::Error;
+use proto::client::Retry;
 
 /// The first pause; doubled after each failure up to [`RETRY_MAX`].
 const RETRY_MIN: Duration = Duration::from_millis(50);
 
 const RETRY_MAX: Duration = Duration::from_secs(1);
 
-pub(super) struct Retry(Duration);
-
-impl Retry {
-    pub fn new() -> Self {
-        Self(RETRY_MIN)
-    }
-
-    pub async fn pause(&mut self) {
-        tokio::time::sleep(self.0).await;
-        self.0 = (self.0 * 2).min(RETRY_MAX);
-    }
+pub(super) fn new_retry() -> Retry {
+    Retry::doubling(RETRY_MIN, RETRY_MAX)
 }
 
 pub(super) fn report(doing: &str, error: &Error) {

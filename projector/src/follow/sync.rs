@@ -7,7 +7,7 @@ use std::time::Duration;
 use proto::model::ids::BucketId;
 use proto::rpc::api::{SyncReply, SyncReport};
 
-use super::retry::{Retry, report};
+use super::retry::{new_retry, report};
 use crate::projector::Projector;
 use crate::source::registry::source_of_kind;
 
@@ -21,7 +21,7 @@ const SYNC_PAUSE: Duration = Duration::from_millis(2);
 /// Sends SYNC for each bucket that has changed, and regularly for all. Runs until cancelled; safe to cancel at any
 /// await.
 pub async fn sync_positions(projector: Arc<Projector>) {
-    let mut retry = Retry::new();
+    let mut retry = new_retry();
     let mut all_at = tokio::time::Instant::now();
     let mut due: BTreeSet<BucketId> = BTreeSet::new();
     loop {
@@ -50,7 +50,7 @@ pub async fn sync_positions(projector: Arc<Projector>) {
             Ok(reply) => {
                 confirm(&projector, &reply);
                 due.clear();
-                retry = Retry::new();
+                retry.reset();
                 tokio::time::sleep(SYNC_PAUSE).await;
             }
             Err(error) => {
