@@ -165,16 +165,24 @@ async fn an_interrupted_rollback_leaves_nothing_ahead_of_its_bucket() {
 async fn a_restart_after_two_rollbacks_stands_where_the_second_led() {
     let dir = Path::new("/node");
     let (env, _, _fs) = sim::world(7);
-    let (store, before) = stored(&env, dir).await;
-    let follows = |n: u64, parent: Epoch| {
+    let store = open(&env, dir);
+    store.begin_build(info(), Grouping::Together).await.unwrap();
+    store.begin_backfill(INDEX, Generation(0)).await.unwrap();
+    store.apply(batch(1, 100, Bytes::new())).await.unwrap();
+    store.finish_build(INDEX, Generation(0), &mark(1, 100)).await.unwrap();
+    let follows = |n: u64, parent: u64| {
         let mut epoch = epoch(n);
-        epoch.mark.parent = parent;
+        (epoch.mark.parent, epoch.mark.horizon) = (Epoch(parent), Epoch(1));
         epoch
     };
-    store.truncate(&epoch(4).mark, NEWEST).await.unwrap();
-    store.apply(follows(6, Epoch(4))).await.unwrap();
-    store.truncate(&epoch(POINT.0).mark, Epoch(6)).await.unwrap();
-    store.apply(follows(7, POINT)).await.unwrap();
+    for n in 2..=NEWEST.0 {
+        store.apply(follows(n, n - 1)).await.unwrap();
+    }
+    let before = shown(&store, POINT);
+    store.truncate(&follows(4, 3).mark, NEWEST).await.unwrap();
+    store.apply(follows(6, 4)).await.unwrap();
+    store.truncate(&follows(POINT.0, 2).mark, Epoch(6)).await.unwrap();
+    store.apply(follows(7, POINT.0)).await.unwrap();
     store.wait_durable(BUCKET, Epoch(7)).await.unwrap();
     let floor = store.indexes()[0].floor;
     drop(store);
