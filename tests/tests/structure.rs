@@ -121,7 +121,7 @@ fn workspace() -> PathBuf {
 
 fn without_comments(text: &str) -> String {
     let code = |line: &str| match line.find("//") {
-        Some(at) if line[..at].matches('"').count() % 2 == 0 => line[..at].to_owned(),
+        Some(at) if line[..at].matches('"').count().is_multiple_of(2) => line[..at].to_owned(),
         _ => line.to_owned(),
     };
     text.lines().map(|line| code(line) + "\n").collect()

@@ -17,7 +17,7 @@ pub enum OpenMode {
     CreateNew,
 }
 
-/// Files, by path. All calls block; make them inside [`Env::blocking`] or a blocking task.
+/// Files, by path. All calls block; make them inside [`Env::blocking`](super::Env::blocking) or a blocking task.
 ///
 /// What survives a crash: file contents that were synced with [`File::sync`], names (creation,
 /// rename, removal) whose directory was synced after with [`FileSystem::sync_dir`]. Nothing else is

@@ -6,7 +6,7 @@
 //! | wall clock | the system's | a counter that the test moves, jumps and drifts |
 //! | time-outs and sleeps | `tokio::time` | `tokio::time`, paused and driven by the simulator |
 //! | randomness | the system's generator | seeded |
-//! | files | [`real::RealFs`] | [`sim::SimFs`]: keeps any subset of unsynced sectors at a crash |
+//! | files | [`real::RealFs`] | `sim::SimFs`: keeps any subset of unsynced sectors at a crash |
 //! | tasks and blocking work | tokio's threads | one thread; blocking work runs inline |
 //! | sockets | the binary's transport | the simulator's network |
 //!

@@ -132,7 +132,7 @@ impl Admission {
                 shared.held_bytes.load(Ordering::Relaxed) / 1024,
                 shared.limits.bytes_max / 1024
             );
-            return Err(self.too_busy(&held, "scans_memory_mb"));
+            return Err(self.too_busy(&held, "scan_memory_total_mb"));
         };
         Ok(self.permit(place, room, bytes))
     }
@@ -157,8 +157,9 @@ impl Admission {
             bytes.div_ceil(1024),
             limits.bytes_each_max / 1024
         );
-        Err(Error::new(ErrorCode::OverLimit, message)
-            .with_hint("raise the setting scan_memory_mb, or spread the index over more nodes"))
+        Err(Error::new(ErrorCode::OverLimit, message).with_hint(
+            "raise the setting scan_memory_each_mb, or spread the index over more nodes",
+        ))
     }
 
     fn too_busy(&self, most: &str, setting: &str) -> Error {
@@ -233,11 +234,11 @@ mod tests {
         let most = admission.admit(40 << 10, within(20)).await.unwrap();
         let error = refusal(&admission, 40 << 10).await;
         assert_eq!(error.code, ErrorCode::TooBusy);
-        assert!(error.hint.unwrap().contains("scans_memory_mb"));
+        assert!(error.hint.unwrap().contains("scan_memory_total_mb"));
         drop(most);
         let error = refusal(&admission, 65 << 10).await;
         assert_eq!(error.code, ErrorCode::OverLimit, "it never fits");
-        assert!(error.hint.unwrap().contains("scan_memory_mb"));
+        assert!(error.hint.unwrap().contains("scan_memory_each_mb"));
         assert_eq!(admission.status().bytes, 0, "refused ones hold nothing");
     }
 

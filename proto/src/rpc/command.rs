@@ -162,7 +162,7 @@ pub enum Command {
         /// Copies besides the first.
         replicas: u8,
     },
-    /// ALTER INDEX … SET (include_apart = …): each node divides its fragments anew, without copying.
+    /// ALTER INDEX … SET (separate_included_columns = …): each node divides its fragments anew, without copying.
     SetIncludeApart {
         /// The index's name.
         index: String,

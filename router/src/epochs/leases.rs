@@ -1,7 +1,7 @@
 //! Leases keep epochs readable: the epochs that running scans and transactions read, and the epochs that continuation
 //! tokens name. The router reports them in its heartbeats, and the coordinator keeps the horizon below them.
 //!
-//! Nobody knows whether a token will be used, so it holds its epoch for a fixed time ([`TOKEN_KEPT`]). Tokens of the
+//! Nobody knows whether a token will be used, so it holds its epoch for a fixed time (`TOKEN_KEPT`). Tokens of the
 //! same epoch share a lease.
 //!
 //! The leader ignores a lease whose epoch was superseded longer ago than [`LEASE_AGE_MS_MAX`]. A heartbeat has room
@@ -131,7 +131,7 @@ impl Leases {
 }
 
 impl EpochLease {
-    /// Keeps the epoch readable for [`TOKEN_KEPT`], because a token that names it goes to the client.
+    /// Keeps the epoch readable for `TOKEN_KEPT`, because a token that names it goes to the client.
     pub fn keep_for_token(&self, now: Instant) {
         let mut held = self.leases.lock();
         let epochs = held.tokens.entry(self.bucket).or_default();

@@ -1,5 +1,5 @@
 //! Epochs as the router sees them: which of them each indexer can answer ([`applied`]), which of them scans hold
-//! ([`leases`]), the topologies that tokens name ([`topologies`]), and the choice for a new scan ([`choose`]).
+//! (`leases`), the topologies that tokens name (`topologies`), and the choice for a new scan (`choose`).
 
 pub mod applied;
 pub(crate) mod choose;

@@ -7,7 +7,7 @@ use proto::env::Env;
 
 use super::renamed::{OldName, refuse_old_names};
 use super::role::MIB_MAX;
-use crate::roles::{Cluster, ClusterConfig, Ports, Server, lock_data_dir};
+use crate::roles::{Cluster, ClusterConfig, PortOptions, Ports, Server, lock_data_dir};
 
 /// `sextant dev`
 #[derive(Debug, clap::Args)]
@@ -59,7 +59,7 @@ pub async fn run(args: Args) -> Result<()> {
         peer: Some(args.peer_listen),
     };
     // The ports are taken first, so that a port in use is reported before anything starts.
-    let listeners = ports.bind().await?;
+    let listeners = ports.bind(&PortOptions::DEV).await?;
     let cluster = Cluster::start(config, env.clone()).await?;
     let server = Server::start(&cluster, &env, listeners)?;
     if let Some(address) = server.peer_address() {

@@ -8,4 +8,4 @@ pub mod services;
 
 pub use cluster::{Cluster, ClusterConfig, lock_data_dir};
 pub use role::{RoleSettings, ScanSettings, run as run_role};
-pub use server::{Listeners, Ports, Server, ServerParts};
+pub use server::{Listeners, PortOptions, Ports, Server, ServerParts};

@@ -10,7 +10,7 @@ use proto::rpc::api::Directory;
 use proto::{Error, ErrorCode, Result};
 use tokio::net::TcpListener;
 
-use super::server::{Ports, Server, ServerParts};
+use super::server::{PortOptions, Ports, Server, ServerParts};
 use super::services;
 use crate::grpc;
 use crate::listen::{bind, connections};
@@ -60,11 +60,7 @@ pub async fn run(settings: RoleSettings, env: Env) -> Result<()> {
         return run_router(settings, env, peers, directory).await;
     }
     // The port is taken first, so that a port in use is reported before anything starts.
-    let listener = bind(
-        &settings.bind,
-        if settings.bind == settings.node.address { "--listen" } else { "--bind" },
-    )
-    .await?;
+    let listener = bind(&settings.bind, bind_option(&settings)).await?;
     match role {
         Role::Router => Ok(()),
         Role::Coordinator => {
@@ -96,6 +92,11 @@ pub async fn run(settings: RoleSettings, env: Env) -> Result<()> {
             serve_until(&env, &settings.node, listener, peers, stopped, "log").await
         }
     }
+}
+
+/// The option that set the address to listen on; an error names it.
+fn bind_option(settings: &RoleSettings) -> &'static str {
+    if settings.bind == settings.node.address { "--listen" } else { "--bind" }
 }
 
 /// Serves other processes until the service stops by itself, because it could not write a file.
@@ -143,10 +144,11 @@ async fn run_router(
     peers: Arc<Peers>,
     directory: Arc<dyn Directory>,
 ) -> Result<()> {
+    let options = PortOptions { sql: "--sql", grpc: bind_option(&settings), http: "--http" };
     // A router has no services for other processes.
     let (sql, grpc, http) = (settings.sql, settings.bind.clone(), settings.http);
     let ports = Ports { sql, grpc, http, peer: None };
-    let listeners = ports.bind().await?;
+    let listeners = ports.bind(&options).await?;
     let mut config = router::Config::new(settings.node);
     let ScanSettings { count_max, memory_bytes, each_memory_bytes } = settings.scans;
     config.scans_max = count_max.unwrap_or(config.scans_max);

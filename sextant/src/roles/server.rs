@@ -33,6 +33,22 @@ pub struct Ports {
     pub peer: Option<String>,
 }
 
+/// Options of the command line that set the ports; errors name them.
+#[derive(Clone, Copy, Debug)]
+pub struct PortOptions {
+    /// Option of PostgreSQL's protocol.
+    pub sql: &'static str,
+    /// Option of gRPC.
+    pub grpc: &'static str,
+    /// Option of HTTP.
+    pub http: &'static str,
+}
+
+impl PortOptions {
+    /// Options of `sextant dev`.
+    pub const DEV: Self = Self { sql: "--sql-port", grpc: "--grpc-port", http: "--http-port" };
+}
+
 /// The listening sockets of the ports.
 pub struct Listeners {
     sql: TcpListener,
@@ -48,12 +64,12 @@ impl Ports {
         Self { sql: any(), grpc: any(), http: any(), peer: None }
     }
 
-    /// Binds the ports.
-    pub async fn bind(&self) -> Result<Listeners> {
+    /// Binds the ports. An error names the option that moves a port.
+    pub async fn bind(&self, options: &PortOptions) -> Result<Listeners> {
         Ok(Listeners {
-            sql: bind(&self.sql, "--sql-port").await?,
-            grpc: bind(&self.grpc, "--grpc-port").await?,
-            http: bind(&self.http, "--http-port").await?,
+            sql: bind(&self.sql, options.sql).await?,
+            grpc: bind(&self.grpc, options.grpc).await?,
+            http: bind(&self.http, options.http).await?,
             peer: match &self.peer {
                 Some(address) => Some(bind(address, "--peer-listen").await?),
                 None => None,

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use proto::env::Env;
 use sextant::roles::{Cluster, ClusterConfig};
-use sextant::roles::{Ports, Server};
+use sextant::roles::{PortOptions, Ports, Server};
 use tokio_postgres::{Client, NoTls};
 
 /// A whole cluster in this process, on a directory and on ports of its own.
@@ -43,7 +43,7 @@ impl TestCluster {
             log_bytes_max: None,
             scans_max,
         };
-        let listeners = Ports::any().bind().await.expect("free ports");
+        let listeners = Ports::any().bind(&PortOptions::DEV).await.expect("free ports");
         let cluster = Cluster::start(config, env.clone()).await.expect("the cluster starts");
         let serving = Server::start(&cluster, &env, listeners).expect("the ports are served");
         serving.wait_ready().await.expect("the cluster serves");

@@ -14,7 +14,7 @@ use super::model::Model;
 use super::report::{Report, median_ms, progress};
 use super::sql_error::sql_error;
 use super::{final_checks, rebalance, traffic};
-use crate::roles::{Cluster, ClusterConfig, Ports, Server};
+use crate::roles::{Cluster, ClusterConfig, PortOptions, Ports, Server};
 
 /// GeoNames, CC BY 4.0; see assets/README.md.
 const CITIES: &[u8] = include_bytes!("../../../assets/cities.jsonl.zst");
@@ -55,7 +55,7 @@ async fn demo(args: &Args, data: &std::path::Path) -> Result<Report> {
         scans_max: None,
     };
     let mut cluster = Cluster::start(config, env.clone()).await?;
-    let server = Server::start(&cluster, &env, Ports::any().bind().await?)?;
+    let server = Server::start(&cluster, &env, Ports::any().bind(&PortOptions::DEV).await?)?;
     server.wait_ready().await?;
     let at = server.sql_address().to_string();
     let client = connect(&at).await?;

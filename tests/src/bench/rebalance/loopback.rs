@@ -21,7 +21,7 @@ use proto::rpc::mutation::{
     BackfillMessage, BackfillRequest, KeyVersionsReader, StreamMessage, SubscribeRequest,
 };
 use sextant::grpc;
-use sextant::roles::{Ports, Server, ServerParts, services};
+use sextant::roles::{PortOptions, Ports, Server, ServerParts, services};
 use sextant::wire::{PeerDirectory, Peers, tcp_connect};
 use tokio::net::TcpListener;
 
@@ -140,7 +140,7 @@ impl Loopback {
             peers: Arc::clone(&place.peers),
             indexers: started.values().cloned().collect(),
         };
-        let serving = Server::serve(parts, &env, Ports::any().bind().await?)?;
+        let serving = Server::serve(parts, &env, Ports::any().bind(&PortOptions::DEV).await?)?;
         serving.wait_ready().await?;
         let (dir, _indexers, _projector, _tasks) = (dir.to_owned(), started, projector, tasks);
         Ok(Self { coordinator, router, sent, dir, serving, _indexers, _projector, _tasks })
