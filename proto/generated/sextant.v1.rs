@@ -40,7 +40,7 @@ pub struct Index {
     pub name: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub bucket: ::prost::alloc::string::String,
-    /// "pending", "backfill" or "maintenance".
+    /// "pending", "backfill" or "online".
     #[prost(string, tag = "3")]
     pub state: ::prost::alloc::string::String,
     #[prost(uint32, tag = "4")]

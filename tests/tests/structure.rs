@@ -161,11 +161,14 @@ fn declared(text: &str) -> Vec<String> {
 
 /// The paths of all `use` items, one for each name.
 fn used(text: &str) -> Vec<String> {
+    // The words before `use` on its line are a visibility or nothing: text in a string is no item.
+    let begins = |before: &str| {
+        let line = before.rsplit('\n').next().unwrap_or("").trim();
+        line.is_empty() || line == "pub" || (line.starts_with("pub(") && line.ends_with(')'))
+    };
     let mut found = Vec::new();
     for item in text.split(';') {
-        let Some(at) =
-            item.rfind("use ").filter(|at| *at == 0 || item[..*at].ends_with(['\n', ' ', ')']))
-        else {
+        let Some(at) = item.rfind("use ").filter(|at| begins(&item[..*at])) else {
             continue;
         };
         let tree: String = item[at + 4..].split_whitespace().collect::<Vec<_>>().join(" ");
