@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use proto::Result;
 use proto::client::{CatalogFollower, CatalogSink};
+use proto::lock::lock;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::cut::EpochMark;
@@ -125,7 +126,7 @@ async fn store_catalog(
     let (made, stored) = projector
         .env
         .blocking(move || {
-            let _gate = gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let _gate = lock(&gate);
             let stored = store.apply_catalog(cas, &made, &removed);
             (made, stored)
         })

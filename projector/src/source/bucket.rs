@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use proto::lock::lock;
 use proto::model::assignment::{VbucketAssignment, VbucketSet};
 use proto::model::bucket::BucketInfo;
 use proto::model::cut::{Cut, EpochMark, Position};
@@ -110,7 +111,7 @@ impl Bucket {
     }
 
     fn state(&self) -> MutexGuard<'_, SourceState> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.state)
     }
 
     fn wake(&self) {

@@ -98,7 +98,7 @@ pub struct IndexSpec {
     /// The number of copies of each slice besides the first.
     pub replicas: u8,
     /// True if the included values are kept in fragments of their own, which a scan that does not ask for them never reads.
-    pub include_apart: bool,
+    pub separate_included_columns: bool,
     /// The statement that declared it, for SHOW INDEXES.
     pub sql: String,
 }
@@ -116,7 +116,7 @@ impl IndexSpec {
             partition: PartitionBy::DocumentId,
             slices: 1,
             replicas: 0,
-            include_apart: false,
+            separate_included_columns: false,
             sql: String::new(),
         }
     }

@@ -163,11 +163,11 @@ pub enum Command {
         replicas: u8,
     },
     /// ALTER INDEX … SET (separate_included_columns = …): each node divides its fragments anew, without copying.
-    SetIncludeApart {
+    SetSeparateIncludedColumns {
         /// The index's name.
         index: String,
-        /// See `IndexSpec::include_apart`.
-        apart: bool,
+        /// See `IndexSpec::separate_included_columns`.
+        separate: bool,
     },
     /// One tick of stability timestamps, for all buckets that changed. From the leader.
     PromoteEpochs(Vec<Promotion>),

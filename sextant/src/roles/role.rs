@@ -84,8 +84,8 @@ pub async fn run(settings: RoleSettings, env: Env) -> Result<()> {
                 config.store.memory_bytes = bytes;
             }
             config.scans_max = settings.scans.count_max.unwrap_or(config.scans_max);
-            config.scans_memory_bytes = settings.scans.memory_bytes;
-            config.scan_memory_bytes = settings.scans.each_memory_bytes;
+            config.scan_memory_total_bytes = settings.scans.memory_bytes;
+            config.scan_memory_each_bytes = settings.scans.each_memory_bytes;
             let service = services::run_indexer(config, &env, directory).await?;
             peers.add_indexer(id, service.clone());
             let stopped = service.stopped();

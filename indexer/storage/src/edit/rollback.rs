@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use proto::lock::lock;
 use proto::model::cut::EpochMark;
 use proto::model::ids::Epoch;
 use proto::plant::{self, Plant};
@@ -17,7 +18,6 @@ use crate::edit::edits::recount;
 use crate::files::data_files::DataFiles;
 use crate::index::local_index::LocalIndex;
 use crate::index::memtable::BackMemtable;
-use crate::lock::lock;
 use crate::log_record::Record;
 use crate::maintain::merge_runs::merge_tables;
 use crate::manifest::node_manifest::DeadEpochs;

@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use proto::Result;
 use proto::env::Env;
+use proto::lock::lock;
 
 use crate::files::group_writer::GroupWriter;
-use crate::lock::lock;
 use crate::merge_policy::FRAGMENTS_MIN;
 use crate::rows::row::RowVersion;
 use crate::rows::sinks::RowSink;

@@ -5,9 +5,9 @@ use std::sync::{Mutex, MutexGuard};
 
 use proto::Error;
 use proto::env::Env;
+use proto::lock::lock;
 use tokio::sync::{Notify, watch};
 
-use crate::lock::lock;
 use crate::log::lsn::Lsn;
 use crate::log::pending::PendingRecords;
 use crate::log::segment::Segments;

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use proto::env::Env;
+use proto::lock::lock;
 use proto::model::ids::{BucketId, Epoch, NodeId};
 use tokio::sync::Notify;
 
 use crate::files::data_files::DataFiles;
 use crate::index::local_index::LocalIndex;
-use crate::lock::lock;
 use crate::log::commit_log::CommitLog;
 use crate::node::background::Background;
 use crate::node::checkpoints::LogCheckpoints;

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use super::inode::Inode;
+use crate::lock::lock;
 
 pub(super) struct Disk {
     pub random: fastrand::Rng,
@@ -37,10 +38,6 @@ pub(super) struct NameChange {
     pub dir: PathBuf,
     pub removed: Option<PathBuf>,
     pub added: Option<(PathBuf, Node)>,
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 pub(super) fn error(kind: io::ErrorKind, path: &Path, what: &str) -> io::Error {

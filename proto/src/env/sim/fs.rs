@@ -15,10 +15,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use super::disk::{Disk, Node, apply_name, error, is_top, lock, not_found, parent};
+use super::disk::{Disk, Node, apply_name, error, is_top, not_found, parent};
 use super::handle::{SimFile, SimLock};
 use super::inode::Inode;
 use crate::env::files::{File, FileSystem, OpenMode};
+use crate::lock::lock;
 
 /// A file system in memory; clones share it.
 #[derive(Clone)]

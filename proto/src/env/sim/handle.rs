@@ -4,9 +4,10 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::disk::{Disk, crashed, lock};
+use super::disk::{Disk, crashed};
 use super::inode::{Change, Inode};
 use crate::env::files::File;
+use crate::lock::lock;
 
 /// A directory taken; free again when dropped, or at a crash.
 pub(super) struct SimLock {

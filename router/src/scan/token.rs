@@ -5,14 +5,13 @@
 //! Layout before base64url: version (1 byte), postcard body, XXH3-64 of all bytes before it (8 bytes, little endian).
 
 use bytes::Bytes;
+use proto::model::ids::{Epoch, Generation, IndexId, NodeId, SliceNo, TopologyNo};
+use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::error::{Error, ErrorCode, Result};
-use crate::model::ids::{Epoch, Generation, IndexId, NodeId, SliceNo, TopologyNo};
-
 /// Maximum length of a token, in characters: room for the longest resume entry of every slice that an index can have.
-pub const TOKEN_CHARS_MAX: usize = 8 << 20;
+const TOKEN_CHARS_MAX: usize = 8 << 20;
 
 const VERSION: u8 = 1;
 
