@@ -145,7 +145,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn tokens_come_back_and_changed_ones_are_refused(resume: Vec<u8>, at: usize, to in 0u8..64) {
+        fn tokens_are_read_back_and_changed_ones_are_refused(resume: Vec<u8>, at: usize, to in 0u8..64) {
             let token = token(resume);
             let text = token.encode().unwrap();
             prop_assert_eq!(Token::decode(&text).unwrap(), token);
