@@ -24,7 +24,7 @@ pub(super) async fn follow_catalog(context: NodeContext, incoming: Incoming, fol
     follower.run(NodeCatalog { context, incoming, followers }).await;
 }
 
-/// What a node changes with each catalog.
+/// Applies each catalog to a node.
 struct NodeCatalog {
     context: NodeContext,
     incoming: Incoming,

@@ -27,7 +27,7 @@ pub async fn follow_catalog(projector: Arc<Projector>) {
 /// Stability timestamps of buckets that are not in a catalog yet.
 type EarlyEpochs = BTreeMap<BucketId, Vec<EpochMark>>;
 
-/// What a projector changes with each catalog and each stability timestamp.
+/// Applies each catalog and each stability timestamp to a projector.
 struct ProjectorCatalog {
     projector: Arc<Projector>,
     early: EarlyEpochs,

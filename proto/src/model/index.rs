@@ -91,7 +91,7 @@ pub struct IndexSpec {
     pub include: Vec<IncludedColumn>,
     /// WHERE: documents for which it is not true are left out.
     pub predicate: Option<Expr>,
-    /// How entries are spread over slices.
+    /// The distribution of entries over slices.
     pub partition: PartitionBy,
     /// The number of slices.
     pub slices: u16,
@@ -139,7 +139,7 @@ pub struct IndexInfo {
     pub id: IndexId,
     /// Its bucket.
     pub bucket: BucketId,
-    /// What the user declared.
+    /// The definition that the user declared.
     pub spec: Arc<IndexSpec>,
     /// The state of its life cycle.
     pub state: IndexState,

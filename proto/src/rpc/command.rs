@@ -176,7 +176,7 @@ pub enum Command {
     Rollback {
         /// The bucket.
         bucket: BucketId,
-        /// What is done.
+        /// The operation.
         step: RollbackStep,
     },
 }
@@ -192,7 +192,7 @@ pub struct Promotion {
     pub horizon: Epoch,
 }
 
-/// What a command answers.
+/// The outcomes of commands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Outcome {
     /// A bucket of that name exists now.

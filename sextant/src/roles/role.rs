@@ -38,15 +38,15 @@ pub struct RoleSettings {
     pub data: PathBuf,
     /// Memory of an indexer's slices.
     pub memory_bytes: Option<u64>,
-    /// How scans are admitted.
+    /// The admission limits of scans.
     pub scans: ScanSettings,
-    /// What a projector keeps of each change log.
+    /// The size limit of each change log of a projector.
     pub log_bytes_max: Option<u64>,
     /// The members of the coordinator.
     pub coordinators: Vec<(NodeId, String)>,
-    /// Where a router serves SQL.
+    /// The SQL address of a router.
     pub sql: String,
-    /// Where a router serves HTTP.
+    /// The HTTP address of a router.
     pub http: String,
 }
 

@@ -93,7 +93,7 @@ impl ArrivingSlices {
 pub(crate) struct EpochBoundary {
     /// Epoch before the point: the newest applied one.
     pub epoch: Epoch,
-    /// LSN at or before the log records of the epochs behind the point.
+    /// A place in the log at or before the records of all epochs after the point.
     pub lsn: Lsn,
 }
 

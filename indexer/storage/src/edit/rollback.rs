@@ -100,7 +100,7 @@ pub fn truncate_index(index: &LocalIndex, epoch: Epoch, files: &DataFiles) -> Re
     if let Some(frozen) = writer.frozen.take() {
         memtable.append(&frozen, epoch);
     }
-    // What a failed flush had set aside is in the new memtable again.
+    // The rows that a failed flush had set aside are in the new memtable again.
     writer.frozen_runs = 0;
     if !plant::is(Plant::RollbackForgets) {
         memtable.append(&writer.memtable, epoch);

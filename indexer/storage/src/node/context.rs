@@ -15,7 +15,7 @@ use crate::node::checkpoints::LogCheckpoints;
 use crate::node::state::NodeState;
 use crate::options::StoreOptions;
 
-/// What the engine shares with its background work.
+/// State that the engine shares with its background work.
 pub(crate) struct EngineContext {
     pub env: Env,
     /// Random mark of this opening of the store. File numbers are valid only together with it.

@@ -66,7 +66,7 @@ pub struct PushMutation {
     pub position: Position,
     /// The document's id.
     pub id: String,
-    /// What happened to it.
+    /// The kind of mutation.
     pub kind: MutationKind,
     /// The document as JSON; empty for a deletion.
     pub document: Bytes,

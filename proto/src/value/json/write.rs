@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_survive_both_ways() {
+    fn strings_are_written_and_read_back_unchanged() {
         let value = Value::parse_json(r#""\u0041\ud83d\ude00\/\"\\\b\f\n\r\t\u0000é""#.as_bytes())
             .expect("valid");
         assert_eq!(value, Value::from("A😀/\"\\\u{8}\u{c}\n\r\t\0é"));
