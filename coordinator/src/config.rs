@@ -18,7 +18,7 @@ pub struct Config {
     pub dir: PathBuf,
     /// The shortest time between two stability timestamps, unless a caller waits for one.
     pub tick_ms: u64,
-    /// How slices are moved.
+    /// The settings of moves.
     pub moves: MoveSettings,
     /// Raft's own settings.
     pub raft: RaftConfig,

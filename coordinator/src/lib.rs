@@ -8,7 +8,7 @@
 //!   SYNC, heartbeats ─▶ leader's memory ──▶ plan ──▶ driver: proposes the plan's commands
 //! ```
 //!
-//! | module | what it is | I/O |
+//! | module | contents | I/O |
 //! |---|---|---|
 //! | `state` | the StateContext and its commands | none |
 //! | `planner` | the placement of slices | none |

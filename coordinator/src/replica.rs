@@ -7,6 +7,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
+use proto::lock::lock;
 use proto::model::catalog::Catalog;
 use proto::rpc::command::{CommandRequest, Outcome};
 use proto::{Error, ErrorCode, Result};
@@ -79,7 +80,7 @@ impl Replica {
 
     /// Locks the state for reading. Callers hold the lock only for a moment.
     pub fn view(&self) -> MutexGuard<'_, ReplicaView> {
-        self.view.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.view)
     }
 
     /// A receiver that wakes at each change.

@@ -33,9 +33,9 @@ pub struct Config {
     /// Maximum number of concurrent shard scans; further scans wait until their time-out.
     pub scans_max: usize,
     /// Memory limit of all shard scans, in bytes; `None`: an eighth of the engine's memory.
-    pub scans_memory_bytes: Option<usize>,
+    pub scan_memory_total_bytes: Option<usize>,
     /// Memory limit of one shard scan, in bytes; `None`: the limit of all.
-    pub scan_memory_bytes: Option<usize>,
+    pub scan_memory_each_bytes: Option<usize>,
     /// Maximum bytes of a bucket that wait for their epoch; `None`: an eighth of the engine's memory.
     pub queue_bytes_max: Option<u64>,
     /// Rate limit of each move, in bytes per second.
@@ -52,8 +52,8 @@ impl Config {
             heartbeat: Duration::from_secs(1),
             retry: Duration::from_millis(100),
             scans_max: SCANS_MAX,
-            scans_memory_bytes: None,
-            scan_memory_bytes: None,
+            scan_memory_total_bytes: None,
+            scan_memory_each_bytes: None,
             queue_bytes_max: None,
             move_bytes_per_s_max: MOVE_BYTES_PER_S_MAX,
         }
@@ -71,12 +71,12 @@ impl Config {
     /// The admission limits of shard scans.
     pub fn scan_limits(&self) -> AdmissionLimits {
         let eighth = || usize::try_from(self.eighth_of_memory()).unwrap_or(usize::MAX);
-        let bytes_max = self.scans_memory_bytes.unwrap_or_else(eighth);
+        let bytes_max = self.scan_memory_total_bytes.unwrap_or_else(eighth);
         AdmissionLimits {
             what: format!("shard scans on node {}", self.node.id),
             count_max: self.scans_max,
             bytes_max,
-            bytes_each_max: self.scan_memory_bytes.unwrap_or(bytes_max).min(bytes_max),
+            bytes_each_max: self.scan_memory_each_bytes.unwrap_or(bytes_max).min(bytes_max),
         }
     }
 }

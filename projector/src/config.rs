@@ -19,7 +19,7 @@ pub struct Config {
     pub log_bytes_max: u64,
     /// The limit of a stream's messages that wait for their reader, in bytes. A longer message waits alone.
     pub stream_bytes_max: usize,
-    /// How far a stream may run ahead of the newest stability timestamp that it has sent, in bytes.
+    /// Maximum bytes of frames that a stream sends beyond its newest stability timestamp.
     pub frames_ahead_bytes_max: usize,
 }
 

@@ -14,7 +14,7 @@
 //!  purge (bounds the change logs) ─▶ DocumentStore
 //! ```
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
 //! | `source` | buckets, their writer, and the document store; `embedded` and `push` have what differs between the two kinds |
 //! | `keys` | from documents to entries |

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_channel::Sender;
 use proto::env::Env;
 use proto::flow::Budget;
+use proto::lock::lock;
 use proto::model::catalog::Catalog;
 use proto::model::ids::BucketId;
 use proto::rpc::api::Directory;
@@ -45,7 +46,7 @@ pub(crate) struct ChangedBuckets {
 
 impl ChangedBuckets {
     pub(crate) fn add(&self, bucket: BucketId) {
-        self.buckets.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(bucket);
+        lock(&self.buckets).insert(bucket);
         self.some.notify_one();
     }
 
@@ -54,13 +55,13 @@ impl ChangedBuckets {
     }
 
     pub(crate) fn take(&self) -> BTreeSet<BucketId> {
-        std::mem::take(&mut *self.buckets.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+        std::mem::take(&mut *lock(&self.buckets))
     }
 }
 
 impl Projector {
     fn buckets(&self) -> MutexGuard<'_, BTreeMap<BucketId, Arc<Bucket>>> {
-        self.buckets.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.buckets)
     }
 
     pub(crate) fn store(&self) -> Arc<dyn DocumentStore> {

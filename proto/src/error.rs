@@ -112,9 +112,9 @@ impl ErrorCode {
 pub struct Error {
     /// The kind of the error, for programs.
     pub code: ErrorCode,
-    /// What failed and where, for people.
+    /// The failure and its place, for people.
     pub message: String,
-    /// What to do about it, if that is known.
+    /// The remedy, if one is known.
     pub hint: Option<String>,
 }
 

@@ -10,18 +10,18 @@
 //! | [`model`] | the cluster's data: cuts, histories, buckets, indexes, topology, moves, rollbacks | `expr`, `value` |
 //! | [`expr`] | expressions: tree, text, evaluation, aggregates | `value` |
 //! | [`value`] | JSON values, numbers, the key encoding | |
-//! | [`flow`], [`env`](mod@env), [`error`], [`nesting`], [`plant`] | budgets and admission; the seams; errors; decoding limits; known bugs for tests | |
+//! | [`flow`], [`env`](mod@env), [`error`], [`lock`], [`nesting`], [`plant`] | budgets and admission; the seams; errors; locks; decoding limits; known bugs for tests | |
 
 pub mod client;
 pub mod env;
 pub mod error;
 pub mod expr;
 pub mod flow;
+pub mod lock;
 pub mod model;
 pub mod nesting;
 pub mod plant;
 pub mod rpc;
-pub mod token;
 pub mod value;
 
 pub use error::{Error, ErrorCode, ErrorKind, Result};

@@ -1,83 +1,83 @@
 //! Known bugs that can be switched on, to prove that the simulation finds them (`simulate --plant`).
 //!
-//! A simulation that finds nothing may be blind; a bug that is known to be present tells. Each promise that the simulation
+//! A simulation that finds nothing may be blind; a known bug shows whether it is. Each promise that the simulation
 //! checks therefore has a *plant*: one line, at the place where the bug would be, that calls [`is`]. Without the cargo
-//! feature `plants` the call is a constant and compiles to nothing; with the feature, a plant is switched on once for
-//! a whole process.
+//! feature `plants` the call is a constant and compiles to nothing; with the feature, a plant is switched on for a
+//! whole process.
 
 /// A known bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Plant {
-    /// A slice is shown on its new node from an epoch on that its stream does not reach back to.
+    /// A moved slice is shown on its new node from an epoch on that its stream does not cover.
     HandOverUncovered = 1,
     /// A backfill writes entries and no back index.
     BuildSkipsBackIndex,
-    /// A slice that has moved comes without its back index.
+    /// A moved slice is installed without its back index.
     InstallSkipsBackIndex,
-    /// A node that is no longer fed with a slice keeps it, and answers.
+    /// A node that is no longer fed with a slice keeps it and answers from it.
     StaleOwnerAnswers,
-    /// An epoch is applied before what the last vbucket has of it is there.
+    /// An epoch is applied before the mutations of its last vbucket have arrived.
     EpochUncovered,
     /// A copy that skipped an epoch answers for it.
     GapIgnored,
-    /// The recovery of the log goes on behind a torn record.
+    /// The recovery of the log continues after a torn record.
     TornRecordReplayed,
-    /// A piece of the log goes before the manifests of all indexes that need it are synced.
+    /// A part of the log is removed before the manifests of all indexes that need it are synced.
     LogReleasedEarly,
     /// A manifest names fragments that were not synced.
     FragmentsNotSynced,
     /// An epoch counts as durable when it is applied.
     DurableEarly,
-    /// Versions are merged away and the floor stays where it was.
+    /// Merges drop versions without raising the floor.
     FloorNotRaised,
-    /// A merge that leaves older rows out drops tombstones.
+    /// A merge that leaves out older rows drops tombstones.
     TombstonesDroppedAbove,
-    /// The filter of a back index denies a document that is there.
+    /// The filter of a back index denies an existing document.
     FilterMisses,
-    /// Going back to an epoch forgets what documents had in memory.
+    /// A rollback forgets the earlier state of documents in memory.
     RollbackForgets,
     /// Slices of the virtual-scan map are left out of virtual scans too.
     MappedSkippedInVirtual,
-    /// A slice that came back is read from its base shard's place.
+    /// A slice that returned is read from the position of its base shard.
     ReturnedReadByShard,
-    /// A slice that is found to have moved at the last base shard gets no virtual scan.
+    /// A move found at the last base shard gets no virtual scan.
     PartsTakenOnce,
     /// A virtual scan that has no resume entry counts as finished.
     DoneWithoutResume,
-    /// A page's token goes on behind the rows that were read, not those that were delivered.
+    /// A page's token continues after the rows that were read instead of those that were delivered.
     PageCutShort,
     /// A cut splits a statement: one vbucket of it is promoted later.
     StatementSplit,
-    /// A write is answered whether or not its sync went well.
+    /// A write is acknowledged even if its sync failed.
     AcknowledgedEarly,
-    /// A vote is not written.
+    /// A vote is not persisted.
     VoteNotPersisted,
     /// A member counts entries before they are on its disk, so that they are applied before a majority has them.
     AppliedEarly,
-    /// A statement that is sent again is done again.
+    /// A repeated statement is executed twice.
     DoneTwice,
-    /// A source that comes back goes on with the branch that it had.
+    /// A restarted source continues its old branch.
     BranchKept,
-    /// A source streams a stability timestamp that its history does not have any more.
+    /// A source streams a stability timestamp that is no longer in its history.
     DeadEpochSent,
-    /// The rollback point is chosen without a look at the last vbucket.
+    /// The rollback point is chosen without regard to the last vbucket.
     PointTooNew,
-    /// Merges do not keep what rollback points need.
+    /// Merges drop versions that rollback points need.
     PointsForgotten,
-    /// An indexer that was down during a rollback does not go back.
+    /// An indexer that was down during a rollback does not roll back.
     RollbackMissed,
-    /// A build keeps a snapshot of a history that was lost.
+    /// A build keeps a snapshot of a lost history.
     LostSnapshotKept,
-    /// A scan reads before what has survived a rollback is there again.
+    /// A scan reads before the surviving mutations of a rollback are shown again.
     SurvivorsUnshown,
-    /// A vbucket is handed over while its home still takes mutations.
+    /// A vbucket is handed over while its owner still accepts mutations.
     NotReleased,
     /// A copy that is compared with a snapshot keeps documents that the snapshot lacks.
     ResyncKeepsGhosts,
 }
 
-/// All plants: name, and what it is.
+/// All plants, with name and description.
 pub const PLANTS: [(Plant, &str, &str); 33] = [
     (
         Plant::HandOverUncovered,
@@ -89,7 +89,7 @@ pub const PLANTS: [(Plant, &str, &str); 33] = [
     (
         Plant::StaleOwnerAnswers,
         "stale-owner-answers",
-        "a slice that has left a node stays and answers there",
+        "a slice that has left a node still answers there",
     ),
     (
         Plant::EpochUncovered,
@@ -101,7 +101,7 @@ pub const PLANTS: [(Plant, &str, &str); 33] = [
     (
         Plant::LogReleasedEarly,
         "log-released-early",
-        "the log goes before the manifests that replace it",
+        "the log is removed before the manifests that replace it are synced",
     ),
     (
         Plant::FragmentsNotSynced,
@@ -110,9 +110,13 @@ pub const PLANTS: [(Plant, &str, &str); 33] = [
     ),
     (Plant::DurableEarly, "durable-early", "an epoch counts as durable before the log is synced"),
     (Plant::FloorNotRaised, "floor-not-raised", "a compaction drops versions and leaves the floor"),
-    (Plant::TombstonesDroppedAbove, "tombstones-dropped-above", "tombstones go above the bottom"),
-    (Plant::FilterMisses, "filter-misses", "a filter denies what is there"),
-    (Plant::RollbackForgets, "rollback-forgets", "a rollback forgets what was there before"),
+    (
+        Plant::TombstonesDroppedAbove,
+        "tombstones-dropped-above",
+        "a merge above the bottom drops tombstones",
+    ),
+    (Plant::FilterMisses, "filter-misses", "a filter denies an existing document"),
+    (Plant::RollbackForgets, "rollback-forgets", "a rollback forgets earlier states of documents"),
     (
         Plant::MappedSkippedInVirtual,
         "mapped-skipped-in-virtual",
@@ -121,29 +125,29 @@ pub const PLANTS: [(Plant, &str, &str); 33] = [
     (
         Plant::ReturnedReadByShard,
         "returned-read-by-shard",
-        "a slice that came back is read from the shard's place",
+        "a slice that returned is read from the shard's position",
     ),
     (Plant::PartsTakenOnce, "parts-taken-once", "a move found at the last shard is lost"),
-    (Plant::DoneWithoutResume, "done-without-resume", "no resume entry is taken for done"),
+    (
+        Plant::DoneWithoutResume,
+        "done-without-resume",
+        "a virtual scan without a resume entry counts as finished",
+    ),
     (Plant::PageCutShort, "page-cut-short", "a page's token skips rows that were read ahead"),
     (Plant::StatementSplit, "statement-split", "a cut splits a statement"),
     (Plant::AcknowledgedEarly, "acknowledged-early", "a write is acknowledged before its sync"),
-    (Plant::VoteNotPersisted, "vote-not-persisted", "a member votes and does not write it"),
+    (Plant::VoteNotPersisted, "vote-not-persisted", "a vote is not persisted"),
     (Plant::AppliedEarly, "applied-early", "an entry is applied before a majority has it on disk"),
     (Plant::DoneTwice, "done-twice", "DDL is applied twice when it is sent again"),
-    (Plant::BranchKept, "branch-kept", "a source that lost a piece goes on with its branch"),
+    (Plant::BranchKept, "branch-kept", "a source that lost mutations continues its branch"),
     (Plant::DeadEpochSent, "dead-epoch-sent", "an epoch of a lost history is applied"),
     (Plant::PointTooNew, "point-too-new", "a rollback keeps mutations that were lost"),
-    (
-        Plant::PointsForgotten,
-        "points-forgotten",
-        "a rollback does not bring back what was overwritten",
-    ),
-    (Plant::RollbackMissed, "rollback-missed", "an indexer that was down does not go back"),
-    (Plant::LostSnapshotKept, "lost-snapshot-kept", "a build shows what was lost"),
-    (Plant::SurvivorsUnshown, "survivors-unshown", "a rollback hides what has survived"),
-    (Plant::NotReleased, "not-released", "a vbucket's new home lacks its last mutations"),
-    (Plant::ResyncKeepsGhosts, "resync-keeps-ghosts", "a resync keeps what was deleted meanwhile"),
+    (Plant::PointsForgotten, "points-forgotten", "a rollback does not restore overwritten values"),
+    (Plant::RollbackMissed, "rollback-missed", "an indexer that was down does not roll back"),
+    (Plant::LostSnapshotKept, "lost-snapshot-kept", "a build shows lost mutations"),
+    (Plant::SurvivorsUnshown, "survivors-unshown", "a rollback hides surviving mutations"),
+    (Plant::NotReleased, "not-released", "a vbucket's new owner lacks its last mutations"),
+    (Plant::ResyncKeepsGhosts, "resync-keeps-ghosts", "a resync keeps deleted documents"),
 ];
 
 /// Finds a plant by name.

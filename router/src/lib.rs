@@ -15,6 +15,7 @@ mod slice_router;
 pub use config::Config;
 pub use epochs::leases::EpochLease;
 pub use scan::stream::{ScanBatch, ScanStream};
+pub use scan::token::{Token, VirtualScan};
 pub use scan::virtual_scan;
 pub use service::Router;
 pub use slice_router::SliceRouter;

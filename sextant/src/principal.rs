@@ -1,4 +1,4 @@
-//! Who sends a request.
+//! The principal: the sender of a request.
 
 use std::fmt;
 

@@ -26,7 +26,7 @@ const RAFT_STEPS: usize = 4_000;
 pub enum Layer {
     /// The whole cluster
     Full,
-    /// Everything that decides, without I/O
+    /// All decisions, without I/O
     Cores,
     /// A case of virtual scans
     Vscan,

@@ -3,7 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `sim` | the full stack in a simulation, with faults |
-//! | `cores` | everything that decides, without I/O |
+//! | `cores` | all decisions, without I/O |
 //! | `slice_store`, `raft`, `vscan` | the storage engine, Raft and virtual scans beside models |
 //! | `model` | a model of documents, indexes and scans that shares no code with the product |
 //! | `chaos` | faults over real processes |

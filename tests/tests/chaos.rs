@@ -1,10 +1,10 @@
-//! A short run of chaos over real processes; `chaos --help` says what it does.
+//! A short run of chaos over real processes; `chaos --help` describes it.
 #![allow(clippy::disallowed_methods, reason = "a test that runs a process")]
 
 use std::process::Command;
 
 #[test]
-fn nothing_is_lost_doubled_or_made_up_while_processes_are_broken() {
+fn no_entry_is_lost_doubled_or_invented_under_faults() {
     let seed = tests::harness::number_from_env("SEXTANT_CHAOS_SEED", 1).to_string();
     let mut chaos = Command::new(env!("CARGO_BIN_EXE_chaos"));
     let ran = chaos.args(["--minutes", "0.67", "--seed", &seed, "--verbose"]).output();

@@ -1,5 +1,4 @@
-//! The cores without I/O, ten thousand times. `simulate --layer cores` goes further; `tests/src/cores` says what is
-//! checked.
+//! The cores without I/O in ten thousand seeds. `simulate --layer cores` runs more; `tests/src/cores` lists the checks.
 #![allow(clippy::disallowed_methods, reason = "a test that says how fast it was")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,15 +11,15 @@ use tests::sim::Total;
 
 /// Seeds of every run.
 const SEEDS: u64 = 10_000;
-/// Simulated seconds with faults in each.
+/// Simulated seconds of faults in each.
 const SECONDS: u64 = 6;
 
-/// Seeds, with their seconds, that found a bug once. 112: an answer of a source that SYNC had overtaken was taken for a
-/// loss, and the rollback hid what had survived. 16: a jump of the leader's time of day moved the horizon past leases.
-/// 155: a build was given a snapshot from before it had joined the stream. 134: an epoch that a rollback was about to
-/// take back was compared with a snapshot of the new history. 700099, 701824 and 702897: the judge held a leader to a
-/// lease that the router's last heartbeat had withdrawn. 906717: the model of an indexer answered for dead epochs that
-/// its catalog did not know of yet; the product's store refuses them, since an applied epoch does not follow on them.
+/// Seeds that once found a bug, with their seconds. 112: a late answer of a source, overtaken by SYNC, was taken for a
+/// loss, and the rollback hid surviving mutations. 16: a jump of the leader's wall clock moved the horizon past leases.
+/// 155: a build got a snapshot from before it had joined the stream. 134: an epoch that a rollback was about to undo
+/// was compared with a snapshot of the new history. 700099, 701824 and 702897: the judge required a lease that the
+/// router's last heartbeat had withdrawn. 906717: the model of an indexer answered for dead epochs that were not yet in
+/// its catalog; the product's store refuses them, since an applied epoch does not follow them.
 const FOUND: &[(u64, u64)] = &[
     (112, 20),
     (2, 20),
@@ -35,7 +34,7 @@ const FOUND: &[(u64, u64)] = &[
     (906_717, 30),
 ];
 
-/// Runs a seed; what is wrong with it.
+/// Runs a seed; returns descriptions of its faults.
 fn judge(seed: u64, seconds: u64, total: &Mutex<Total>) -> Option<String> {
     let ran = catch_unwind(AssertUnwindSafe(|| run(seed, seconds)));
     let wrong = match ran {
@@ -51,7 +50,7 @@ fn judge(seed: u64, seconds: u64, total: &Mutex<Total>) -> Option<String> {
 }
 
 #[test]
-fn ten_thousand_seeds_find_nothing() {
+fn no_violation_in_ten_thousand_seeds() {
     let begun = Instant::now();
     let (next, total, wrong) = (AtomicU64::new(1), Mutex::default(), Mutex::new(Vec::new()));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -79,14 +78,14 @@ fn ten_thousand_seeds_find_nothing() {
 }
 
 #[test]
-fn seeds_that_found_something_find_nothing_any_more() {
+fn seeds_of_fixed_bugs_find_no_violation() {
     for (seed, seconds) in FOUND {
         assert_eq!(judge(*seed, *seconds, &Mutex::default()), None);
     }
 }
 
 #[test]
-fn a_seed_is_a_run() {
+fn a_seed_always_gives_the_same_run() {
     for seed in 0..20 {
         let (first, second) = (run(seed, 10), run(seed, 10));
         assert_eq!(first.trace, second.trace, "seed {seed}");

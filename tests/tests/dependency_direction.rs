@@ -1,15 +1,14 @@
-//! The services never import each other: `proto ← { coordinator, projector, router, indexer } ←
-//! sextant ← tests` (DESIGN section 4); `storage` stands between `proto` and the services that keep rows.
-//! Read from the manifests, so that no build has to notice.
+//! The services never import each other: `proto ← { coordinator, projector, router, indexer } ← sextant ← tests`
+//! (DESIGN section 4); `storage` is between `proto` and the services that store rows. The manifests are read as text.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 const SERVICES: [&str; 4] = ["coordinator", "projector", "router", "indexer"];
-/// The services that may stand on the storage engine.
+/// The services that may depend on the storage engine.
 const ON_STORAGE: [&str; 2] = ["indexer", "projector"];
 
-/// The workspace's own crates among a crate's dependencies, those of its tests included.
+/// The dependencies of a crate on crates of this workspace, dev-dependencies included.
 fn own_dependencies(name: &str) -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
     let folder = if name == "storage" { "indexer/storage" } else { name };
@@ -28,7 +27,7 @@ fn own_dependencies(name: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn services_depend_on_proto_and_those_that_keep_rows_on_storage() {
+fn services_depend_on_proto_and_some_on_storage() {
     for service in SERVICES {
         let mut found = own_dependencies(service);
         if ON_STORAGE.contains(&service) {
@@ -45,7 +44,7 @@ fn storage_depends_on_proto_alone() {
 }
 
 #[test]
-fn proto_depends_on_none_of_the_others_and_the_binary_joins_the_services() {
+fn proto_depends_on_no_other_crate_and_the_binary_on_all_services() {
     assert_eq!(own_dependencies("proto"), BTreeSet::new());
     let mut expected: BTreeSet<String> = SERVICES.map(str::to_owned).into();
     expected.extend(["proto".to_owned(), "storage".to_owned()]);

@@ -1,6 +1,6 @@
-//! The documents say what the product does. Each SQL block of `docs/sql.md` runs in psql, in order, on one cluster, and
-//! the text block behind it is what psql prints. The tables of `docs/configuration.md` are made from the command line.
-//! `UPDATE=1` writes the text blocks and tables anew.
+//! The documents match the product. Each SQL block of `docs/sql.md` runs in psql, in order, on one cluster; the text
+//! block after it is psql's output. The tables of `docs/configuration.md` are generated from the command line.
+//! `UPDATE=1` rewrites the text blocks and tables.
 #![allow(clippy::disallowed_methods, reason = "a test that runs psql and reads a document")]
 
 use std::io::Write;
@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use sextant::cli::Cli;
 use tests::harness::TestCluster;
 
-/// A part of a document: an example, or the lines between two.
+/// A part of a document: an example, or the lines between two examples.
 enum Part {
     Prose(String),
     Sql(String),
@@ -42,7 +42,7 @@ fn parts(document: &str) -> Vec<Part> {
     parts
 }
 
-/// What psql prints for a script; an error fails the test.
+/// Returns psql's output of a script; an error fails the test.
 fn psql(address: std::net::SocketAddr, script: &str) -> String {
     let (host, port) = (address.ip().to_string(), address.port().to_string());
     let arguments =
@@ -71,7 +71,7 @@ fn document(name: &str) -> PathBuf {
 }
 
 #[test]
-fn the_examples_of_the_sql_document_print_what_it_shows() {
+fn the_examples_of_the_sql_document_print_its_output() {
     let path = document("sql.md");
     let document = std::fs::read_to_string(&path).expect("the document");
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -98,7 +98,7 @@ fn the_examples_of_the_sql_document_print_what_it_shows() {
     }
 }
 
-/// The flags of a subcommand as a table.
+/// The options of a subcommand as a table.
 fn settings(subcommand: &str) -> String {
     let cli = Cli::command();
     let command = cli.find_subcommand(subcommand).expect("the subcommand exists");

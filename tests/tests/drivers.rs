@@ -1,4 +1,4 @@
-//! `tokio-postgres` against a whole cluster: what drivers do beyond single statements.
+//! `tokio-postgres` against a whole cluster: features of drivers beyond single statements.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -14,7 +14,7 @@ use tests::harness::sql::{self, Numeric};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-/// A cluster with a bucket `b` of documents `0` … and an index `i` over their number, and a session.
+/// A cluster with a bucket `b` of numbered documents, an index `i` over the numbers, and a session.
 async fn numbered(documents: usize) -> (TestCluster, Client) {
     let cluster = TestCluster::start(1, 2).await;
     let client = cluster.sql().await;
@@ -30,7 +30,7 @@ async fn numbered(documents: usize) -> (TestCluster, Client) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_prepared_statement_is_described_and_runs_often() {
+async fn a_prepared_statement_is_described_and_runs_repeatedly() {
     let (_cluster, client) = numbered(100).await;
     let text = "SELECT n, kind FROM i WHERE n BETWEEN $1 AND $2 AND kind <> $3 ORDER BY n LIMIT $4";
     let statement = client.prepare(text).await.expect("prepared");
@@ -55,7 +55,7 @@ async fn a_prepared_statement_is_described_and_runs_often() {
     let rows = client.query(&statement, &[&1000i64, &2000i64, &"", &9i64]).await.expect("rows");
     assert!(rows.is_empty(), "kind is MISSING, so that nothing is known of it");
     assert_eq!(sql::value(&client, "SELECT max(n) FROM i").await, "1002");
-    // Declared types win over what the statement says.
+    // Declared parameter types take precedence over those inferred from the statement.
     let typed = client.prepare_typed("SELECT count(*) FROM i WHERE n > $1", &[Type::INT4]).await;
     let typed = typed.expect("prepared");
     assert_eq!(typed.params(), [Type::INT4]);
@@ -64,7 +64,7 @@ async fn a_prepared_statement_is_described_and_runs_often() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_portal_gives_so_many_rows_at_a_time() {
+async fn a_portal_returns_its_rows_in_pages() {
     let (cluster, mut client) = numbered(1000).await;
     let other = cluster.sql().await;
     let transaction = client.transaction().await.expect("BEGIN");
@@ -77,7 +77,7 @@ async fn a_portal_gives_so_many_rows_at_a_time() {
             break;
         }
         pieces += 1;
-        // Another statement in between, and a write by somebody else, disturb nothing.
+        // Another statement in between, and a concurrent write, have no effect on the portal.
         let count = transaction.query_one("SELECT count(*) FROM i", &[]).await.expect("a row");
         assert_eq!(count.get::<_, i64>(0), 1000, "a transaction sees one moment");
         let insert =
@@ -134,7 +134,7 @@ async fn results_are_binary_for_each_type() {
     assert_eq!((row.get::<_, i64>(2), row.get::<_, i64>(3)), (i64::MIN, 2));
 }
 
-/// Some 20 MB of rows: more than the sockets hold, so that the server waits for the reader.
+/// About 20 MB of rows, more than the socket buffers hold, so that the server waits for the reader.
 async fn wide(cluster: &TestCluster) -> Client {
     let client = cluster.sql().await;
     sql::run(
@@ -168,7 +168,7 @@ async fn a_cancel_ends_a_running_stream() {
     assert_eq!(sql::state_of(&error), "57014");
     assert!(rows < 500, "{rows} rows");
     assert_eq!(sql::value(&client, "SELECT count(*) FROM w").await, "500", "the session goes on");
-    // A COPY out, too.
+    // The same for COPY … TO STDOUT.
     let stream = client.copy_out("COPY (SELECT * FROM w) TO STDOUT").await.expect("a stream");
     futures::pin_mut!(stream);
     stream.next().await.expect("data").expect("data");
@@ -181,7 +181,7 @@ async fn a_cancel_ends_a_running_stream() {
         }
     };
     assert_eq!(sql::state_of(&error), "57014");
-    // A cancel that comes when nothing runs harms nothing; it may take a moment to come.
+    // A cancel request for an idle session has no effect; it may arrive late.
     client.cancel_token().cancel_query(NoTls).await.expect("the request is taken");
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(sql::value(&client, "SELECT count(*) FROM w").await, "500");
@@ -202,7 +202,7 @@ async fn copies_go_in_and_out() {
         vec![Some(id.to_owned()), Some(n.to_owned()), kind.map(str::to_owned)]
     };
     assert_eq!(rows, [row("9", "9", Some("k0")), row("a\tb", "77", None), row("5", "78", None)]);
-    // A client that gives up stores nothing of the batch that is open.
+    // An aborted COPY stores nothing of its open batch.
     let sink = client.copy_in("COPY b FROM STDIN").await.expect("a COPY");
     {
         futures::pin_mut!(sink);
@@ -210,7 +210,7 @@ async fn copies_go_in_and_out() {
     }
     let rows = sql::simple(&client, "SELECT id FROM b WHERE id = 'never'").await.expect("rows");
     assert!(rows.is_empty());
-    // A bad line ends it with its number, and says what is stored.
+    // A bad line ends the COPY; the error has its number and the number of stored documents.
     let bad = sql::copy_in(&client, "COPY b FROM STDIN", b"{\"id\":\"x\"}\n{\"id\":}\n", 5).await;
     let bad = bad.expect_err("bad JSON");
     let message = bad.as_db_error().expect("from the server").message();
@@ -223,7 +223,7 @@ async fn copies_go_in_and_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_sqlstate_is_reached_by_a_statement_and_ends_nothing() {
+async fn each_sqlstate_is_reached_and_the_session_survives() {
     let (cluster, client) = numbered(20).await;
     sql::run(&client, "CREATE INDEX later ON b (kind) WITH (defer_build = true)").await;
     let id = "i".repeat(300);
@@ -257,7 +257,7 @@ async fn every_sqlstate_is_reached_by_a_statement_and_ends_nothing() {
     assert_eq!(sql::value(&client, "SELECT count(*) FROM i").await, "20");
 }
 
-/// 57014: the statement's time-out.
+/// 57014: the statement timed out.
 async fn times_out(client: &Client) {
     sql::run(client, "INSERT INTO b (id, doc) VALUES ('t', '{}')").await;
     let position = sql::value(client, "SHOW write_position").await;
@@ -272,7 +272,7 @@ async fn times_out(client: &Client) {
     sql::run(client, "DELETE FROM b WHERE id = 't'").await;
 }
 
-/// 72000: an index that was built after the transaction's moment cannot answer for it.
+/// 72000: an index that was built after the transaction's epoch cannot answer at it.
 async fn snapshot_too_old(cluster: &TestCluster) {
     let (reader, other) = (cluster.sql().await, cluster.sql().await);
     sql::run(&reader, "BEGIN READ ONLY").await;
@@ -290,7 +290,7 @@ async fn snapshot_too_old(cluster: &TestCluster) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_over_a_limit_is_refused_and_the_session_goes_on() {
+async fn statements_over_a_limit_are_refused_and_the_session_survives() {
     let (_cluster, client) = numbered(5).await;
     let terms = |count: usize| vec!["n = 1"; count].join(" OR ");
     // 250 equalities and 249 ORs are 499 operators.
@@ -315,9 +315,9 @@ async fn what_is_over_a_limit_is_refused_and_the_session_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn errors_keep_the_session_and_the_rows_before_them() {
+async fn the_session_and_earlier_rows_survive_an_error() {
     let (_cluster, client) = numbered(5).await;
-    // In one message of several statements the first error ends the rest.
+    // An error skips the remaining statements of its message.
     let several = "SELECT n FROM i WHERE n = 1; SELECT * FROM nowhere; SELECT n FROM i WHERE n = 2";
     let error = client.simple_query(several).await.expect_err("an unknown index");
     assert_eq!(sql::state_of(&error), "42P01");

@@ -1,5 +1,5 @@
-//! Members that go away and come back while statements run: a replica answers for an indexer that is
-//! gone, another coordinator leads, and nothing is lost or doubled.
+//! Members go down and return while statements run: a replica serves the scans of a dead indexer, another coordinator
+//! leads, and no entry is lost or doubled.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -13,7 +13,7 @@ use proto::model::ids::NodeId;
 use tests::harness::{TestCluster, eventually, sql};
 use tokio_postgres::Client;
 
-/// The first indexer's number.
+/// The number of the first indexer.
 const INDEXER: NodeId = NodeId(200);
 
 async fn insert(client: &Client, from: u32, to: u32) {
@@ -22,7 +22,7 @@ async fn insert(client: &Client, from: u32, to: u32) {
     assert_eq!(stored.expect("COPY"), u64::from(to - from));
 }
 
-/// The numbers that an index shows, each once.
+/// The numbers in an index, asserted to be distinct.
 async fn numbers(client: &Client, index: &str) -> BTreeSet<u32> {
     let rows = sql::simple(client, &format!("SELECT n FROM {index} ORDER BY n")).await;
     let rows = rows.unwrap_or_else(|error| panic!("{index}: {error:?}"));
@@ -33,7 +33,7 @@ async fn numbers(client: &Client, index: &str) -> BTreeSet<u32> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_replica_answers_for_an_indexer_that_is_gone() {
+async fn a_replica_serves_the_scans_of_a_dead_indexer() {
     let mut cluster = TestCluster::start(1, 3).await;
     let client = cluster.sql().await;
     sql::run(
@@ -68,7 +68,7 @@ async fn a_replica_answers_for_an_indexer_that_is_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_coordinator_leads_and_definitions_go_on() {
+async fn ddl_continues_under_the_next_leader() {
     let mut cluster = TestCluster::start(3, 2).await;
     let client = cluster.sql().await;
     sql::run(
@@ -90,7 +90,7 @@ async fn another_coordinator_leads_and_definitions_go_on() {
         let leader = eventually("a leader", || here.cluster().leader()).await;
         cluster.cluster_mut().kill_coordinator(leader);
         gone = Some(leader);
-        // The definition is asked for at once: it waits for the next leader, and is made once.
+        // The statement is sent at once: it waits for the next leader and is executed once.
         let created = format!("CREATE INDEX i{round} ON b (n::int8)");
         sql::run(&client, &created).await;
         assert_eq!(sql::sqlstate(&client, &created).await, "42P07");

@@ -1,11 +1,11 @@
-//! Seeds that nobody has run before: a fixed set of seeds gets tuned to. The first one is the time in seconds, so
-//! that each run of the tests looks at others; a failure prints the command that replays it.
+//! Fresh seeds, because code gets tuned to a fixed set of seeds. The first seed is the time in seconds, so that each
+//! run of the tests has other seeds. A failure prints the command that replays it.
 #![allow(clippy::disallowed_methods, reason = "a test that runs a program and reads the clock")]
 
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Runs seeds of a layer, with so many simulated seconds of faults each.
+/// Runs seeds of a layer, with this many simulated seconds of faults each.
 fn run(layer: &str, seeds: u64, seconds: u64) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
     let (seeds, start) = (seeds.to_string(), now.as_secs().to_string());

@@ -1,4 +1,4 @@
-//! The generated code of the gRPC services is what their `.proto` files say. `UPDATE=1` writes it anew.
+//! The generated code of the gRPC services matches their `.proto` files. `UPDATE=1` generates it again.
 #![allow(clippy::disallowed_methods, reason = "a test that reads and writes source files")]
 
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ fn generate(out: &Path) {
 }
 
 #[test]
-fn the_generated_code_is_what_the_proto_files_say() {
+fn the_generated_code_matches_the_proto_files() {
     let dir = tempfile::tempdir().expect("a directory");
     generate(dir.path());
     for name in [CODE, DESCRIPTORS] {

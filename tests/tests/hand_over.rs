@@ -1,6 +1,5 @@
-//! A pushed bucket on two projectors that are processes of their own: its vbuckets go from one to the other and back
-//! while a producer pushes and scans run, and the projectors are killed while they are at it. Nothing that was pushed is lost,
-//! and nothing is there twice.
+//! A pushed bucket on two projector processes: its vbuckets are handed over back and forth while a producer pushes,
+//! scans run, and the projectors are killed. No mutation is lost or doubled.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -22,13 +21,13 @@ use tonic::transport::Channel;
 
 const PROJECTORS: [u64; 2] = [101, 102];
 const VBUCKETS: u64 = 8;
-/// A debug build on a busy machine, and processes that are killed.
+/// Time limit that allows for a debug build, a busy machine and killed processes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A producer that numbers its own mutations and keeps them until it is stopped.
+/// A producer that numbers its mutations and keeps them until it is stopped.
 struct Producer {
     channel: Channel,
-    /// By vbucket.
+    /// The mutations by vbucket.
     logs: Vec<Vec<PushMutation>>,
     taken: Vec<usize>,
 }
@@ -46,7 +45,7 @@ impl Producer {
         });
     }
 
-    /// Pushes what is not taken, in one request; after an error it asks where to go on.
+    /// Pushes all unacknowledged mutations in one request; after an error, asks where to continue.
     async fn push(&mut self) -> bool {
         let left =
             self.logs.iter().zip(&self.taken).flat_map(|(log, taken)| log[*taken..].to_vec());
@@ -74,7 +73,7 @@ impl Producer {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn vbuckets_go_from_projector_to_projector_and_nothing_is_lost() {
+async fn hand_overs_between_killed_projectors_lose_no_mutation() {
     let mut cluster = Processes::start(&[201, 202]).await;
     let client = cluster.sql().await;
     cluster.run(PROJECTORS[1]);
@@ -140,7 +139,7 @@ async fn vbuckets_go_from_projector_to_projector_and_nothing_is_lost() {
     assert_eq!(buckets[0][4].as_deref(), Some("101: 1, 102: 7"));
 }
 
-/// Runs a statement as soon as somebody answers.
+/// Runs a statement as soon as a router answers.
 async fn eventually_run(client: &tokio_postgres::Client, statement: &str) {
     let deadline = Instant::now() + PATIENCE;
     while let Err(error) = client.batch_execute(statement).await {
@@ -149,7 +148,7 @@ async fn eventually_run(client: &tokio_postgres::Client, statement: &str) {
     }
 }
 
-/// Waits until no vbucket is on its way.
+/// Waits until no vbucket is being transferred.
 async fn settled(client: &tokio_postgres::Client) {
     let deadline = Instant::now() + PATIENCE;
     loop {

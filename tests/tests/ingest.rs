@@ -1,4 +1,4 @@
-//! gRPC ingest against a whole cluster: streams of writes, and of mutations that their producer numbers.
+//! gRPC ingest against a whole cluster: streams of writes, and streams of mutations that their producer numbers.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -34,7 +34,7 @@ fn delete(id: &str) -> DocumentWrite {
     DocumentWrite { id: id.into(), kind: Some(Kind::Delete(true)) }
 }
 
-/// Sends requests in one stream; the answers up to the end or to the error that ends it.
+/// Sends requests in one stream; returns the replies up to the end or the first error.
 async fn write(channel: &Channel, requests: Vec<WriteRequest>) -> Vec<Result<WriteReply, Status>> {
     let mut client = IngestClient::new(channel.clone());
     let replies = client.write(futures::stream::iter(requests)).await.expect("a stream");
@@ -62,7 +62,7 @@ async fn a_stream_of_writes_is_answered_request_by_request() {
     let indexes = admin.list_indexes(ListIndexesRequest {}).await.expect("indexes").into_inner();
     assert_eq!((&*indexes.indexes[0].state, indexes.indexes[0].slices), ("online", 3));
 
-    // Several requests before the first reply; the bucket is named once.
+    // Several requests before the first reply; only the first one names the bucket.
     let many: Vec<_> =
         (0..200).map(|n| upsert(&format!("d{n}"), &format!("{{\"n\":{n}}}"))).collect();
     let mut requests: Vec<_> = many.chunks(20).map(|part| request("", part.to_vec())).collect();
@@ -82,7 +82,7 @@ async fn a_stream_of_writes_is_answered_request_by_request() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_bad_write_ends_its_stream_and_keeps_what_came_before() {
+async fn a_bad_write_ends_its_stream_and_keeps_earlier_writes() {
     let cluster = TestCluster::start(1, 1).await;
     let channel = channel(cluster.grpc_address()).await;
     let client = cluster.sql().await;
@@ -140,7 +140,7 @@ async fn a_bad_write_ends_its_stream_and_keeps_what_came_before() {
     );
 }
 
-/// A producer of a push bucket: it numbers its mutations itself.
+/// A producer of a pushed bucket, which numbers its mutations.
 struct Producer {
     vbuckets: u64,
     vbuuid: u64,
@@ -148,7 +148,7 @@ struct Producer {
 }
 
 impl Producer {
-    /// The published hash of an id.
+    /// The vbucket of an id, by the published hash.
     fn vbucket(&self, id: &str) -> u32 {
         (xxhash_rust::xxh3::xxh3_64(id.as_bytes()) % self.vbuckets) as u32
     }
@@ -179,7 +179,7 @@ async fn push(
     replies.into_inner().collect().await
 }
 
-/// The positions above zero.
+/// The positions with a seqno above zero.
 async fn positions(channel: &Channel) -> Vec<(u32, u64, u64)> {
     let mut client = IngestClient::new(channel.clone());
     let reply = client.positions(PositionsRequest { bucket: "p".into() }).await.expect("positions");
@@ -189,7 +189,7 @@ async fn positions(channel: &Channel) -> Vec<(u32, u64, u64)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pushed_mutations_are_kept_in_the_order_of_their_numbers() {
+async fn pushed_mutations_are_stored_in_the_order_of_their_numbers() {
     let cluster = TestCluster::start(1, 2).await;
     let channel = channel(cluster.grpc_address()).await;
     let client = cluster.sql().await;
@@ -223,7 +223,7 @@ async fn pushed_mutations_are_kept_in_the_order_of_their_numbers() {
     let json = bad(|m| m.document = Some(Bytes::from_static(b"{")));
     let replies = push(&channel, vec![vec![json]]).await;
     refused(replies.into_iter().next().expect("a reply"), Code::InvalidArgument, "22P02", "JSON");
-    // What stands before the bad one in a request is kept, and Positions says so.
+    // The part of the request before the bad mutation is stored, and Positions reports it.
     let later = producer.next("d1", None);
     let replies = push(&channel, vec![vec![good, later.clone(), later]]).await;
     refused(
@@ -243,7 +243,7 @@ async fn pushed_mutations_are_kept_in_the_order_of_their_numbers() {
 }
 
 #[test]
-fn a_producer_goes_on_from_the_positions_after_a_crash() {
+fn a_producer_continues_from_the_reported_positions_after_a_crash() {
     let data = tempfile::tempdir().expect("a temporary directory");
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let mut producer = Producer { vbuckets: 16, vbuuid: 5, seqnos: BTreeMap::new() };

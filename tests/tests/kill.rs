@@ -1,5 +1,5 @@
-//! `sextant dev` as users run it: killed under load it comes back with everything that it acknowledged,
-//! and what keeps it from starting is said in words.
+//! `sextant dev` as users run it: after `kill -9` under load it restarts with every acknowledged write, and a failed
+//! start explains its reason.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -19,11 +19,11 @@ use tests::harness::sql;
 use tokio::runtime::Runtime;
 
 const ROUNDS: u64 = 3;
-/// How long a round writes before the process is killed.
+/// Duration of the writes of a round before the process is killed.
 const LOAD: Duration = Duration::from_millis(1500);
 
-/// What writers know: each id with the number that was acknowledged last, and the ids that must not be
-/// there; of an id whose last statement was not answered, nothing is known.
+/// The knowledge of the writers: each id with its last acknowledged number, and the ids that must be absent. Ids of
+/// unanswered statements are unknown.
 #[derive(Clone, Debug, Default)]
 struct Acknowledged {
     documents: BTreeMap<String, Option<u64>>,
@@ -74,7 +74,7 @@ fn nothing_acknowledged_is_lost_by_kill_9() {
     assert_eq!(process.terminate().code(), Some(0), "SIGTERM is a clean end");
 }
 
-/// Writes until the process is gone, and remembers what was acknowledged.
+/// Writes until the process is gone; returns the acknowledged state.
 async fn write(
     address: SocketAddr,
     writer: usize,
@@ -87,7 +87,7 @@ async fn write(
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        // Most are new, some replace, some are removed; every fourth statement writes several.
+        // Most documents are new, some are replaced and some deleted; every fourth statement writes several.
         let number = round * 1_000_000 + n;
         let ids: Vec<String> = match n % 8 {
             5 => vec![format!("w{writer}-{round}-{}", n / 2)],
@@ -126,7 +126,7 @@ async fn write(
     known
 }
 
-/// Everything acknowledged is there: by id, and in both indexes at one moment.
+/// Checks that every acknowledged write is shown: by id, and in both indexes at one epoch.
 async fn check(address: SocketAddr, known: &[Acknowledged; 2]) {
     let client = connect(address).await;
     sql::run(&client, "SET consistency = 'request_plus'; BEGIN READ ONLY").await;
@@ -155,7 +155,7 @@ async fn check(address: SocketAddr, known: &[Acknowledged; 2]) {
             }
         }
     }
-    // What else is there was sent, and not answered.
+    // All other documents belong to statements that were sent and not answered.
     let unknown = |id: &String| known.iter().any(|known| known.unknown.contains_key(id));
     let others = by_n.keys().filter(|id| unknown(id)).count();
     assert_eq!(by_n.len(), certain + others, "nothing is there that was never written");
@@ -181,7 +181,7 @@ async fn documents(client: &tokio_postgres::Client, select: &str) -> BTreeMap<St
         .collect()
 }
 
-/// Runs what must fail, at once and with a message that has all these words.
+/// Runs a command that must fail at once with a message that contains all these words.
 fn refused(command: &mut Command, words: &[&str]) {
     let began = Instant::now();
     let ran = output(command);
@@ -196,7 +196,7 @@ fn refused(command: &mut Command, words: &[&str]) {
 }
 
 #[test]
-fn what_keeps_it_from_starting_is_said() {
+fn a_failed_start_names_its_reason() {
     let data = tempfile::tempdir().expect("a temporary directory");
     let process = Dev::start(data.path());
     let path = data.path().display().to_string();
@@ -226,7 +226,7 @@ fn what_keeps_it_from_starting_is_said() {
 }
 
 #[test]
-fn a_router_names_its_own_option_of_a_port_in_use() {
+fn the_error_of_a_port_in_use_names_the_option_of_the_router() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let taken = listener.local_addr().expect("an address").to_string();
     for option in ["--sql", "--listen", "--http"] {
@@ -257,7 +257,7 @@ fn data_of_another_version_is_refused() {
 }
 
 #[test]
-fn client_commands_talk_to_it() {
+fn client_commands_work_against_a_running_process() {
     let data = tempfile::tempdir().expect("a temporary directory");
     let process = Dev::start(data.path());
     let at = process.sql_address().to_string();

@@ -1,9 +1,8 @@
-//! The end-to-end model test: random documents, writes, definitions and scans against a whole cluster
-//! over PostgreSQL's wire, each answer compared with a plain model (`tests::model`) that shares no code
-//! with the product.
+//! The end-to-end model test: random documents, writes, definitions and scans against a whole cluster over PostgreSQL's
+//! protocol. Each answer is compared with a model (`tests::model`) that shares no code with the product.
 //!
-//! A round is made from one seed. A failing one is printed with the command that repeats it:
-//! `SEXTANT_TEST_SEED=n cargo test -p tests --test model`.
+//! A round depends on one seed. A failing round prints the command that repeats it: `SEXTANT_TEST_SEED=n cargo test -p
+//! tests --test model`.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -23,14 +22,13 @@ use tests::model::text::quoted;
 use tests::model::{Bucket, Document};
 use tokio_postgres::Client;
 
-/// Rounds of a run; each takes some seconds.
+/// The number of rounds; each takes some seconds.
 const ROUNDS: u64 = 20;
-/// Times that a round writes and looks.
+/// The number of phases in a round, each of which writes and then scans.
 const PHASES: usize = 7;
-/// Scans of each index after each phase.
+/// The number of scans of each index after each phase.
 const SCANS: usize = 5;
-/// Ids that documents have: few, so that documents are often replaced, or so many that scans come in
-/// several batches.
+/// Numbers of document ids: a few, so that documents are often replaced, and many, so that scans have several batches.
 const IDS: [usize; 4] = [20, 90, 90, 600];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -50,20 +48,20 @@ async fn answers_are_those_of_the_model() {
     assert!(rows > scans, "scans that find next to nothing prove nothing");
 }
 
-/// One seed's history of one bucket.
+/// One round: the history of one bucket from one seed.
 struct Round {
     seed: u64,
     rng: Rng,
-    /// Writes, and looks.
+    /// The session that writes and scans.
     client: Client,
-    /// Defines indexes, and writes while the other reads in a transaction.
+    /// The session that defines indexes, and writes while the other one reads in a transaction.
     other: Arc<Client>,
     name: String,
     ids: usize,
     bucket: Bucket,
-    /// Those that serve scans.
+    /// The indexes that serve scans.
     indexes: Vec<Index>,
-    /// Those defined, and not built.
+    /// The indexes that are defined and not built.
     deferred: Vec<Index>,
     defined: usize,
     scans: usize,
@@ -98,7 +96,7 @@ impl Round {
 
     async fn run(&mut self) {
         for phase in 0..PHASES {
-            // Before, while and after documents are written: the last phases define no more.
+            // Indexes are defined before, during and after the writes; the last phases define none.
             let build = match phase < 4 {
                 true => Some(self.define()),
                 false => None,
@@ -130,7 +128,7 @@ impl Round {
         generate::index(&mut self.rng, name, &self.name)
     }
 
-    /// Begins to create an index; documents are written meanwhile.
+    /// Begins to create an index while documents are written.
     fn define(&mut self) -> (Index, tokio::task::JoinHandle<()>) {
         let index = self.new_index();
         let create = index.create(false);
@@ -143,7 +141,7 @@ impl Round {
         (index, building)
     }
 
-    /// Sometimes defines an index to be built later, builds what waits, or drops one.
+    /// Sometimes defines an index to be built later, builds the waiting ones, or drops one.
     async fn change_definitions(&mut self) {
         match self.rng.u8(..6) {
             0 | 1 if self.defined < 7 => {
@@ -182,7 +180,7 @@ impl Round {
         }
     }
 
-    /// Documents under ids of their own.
+    /// Documents under distinct ids.
     fn documents(&mut self, most: usize) -> Vec<(String, Document)> {
         let mut list: Vec<(String, Document)> = Vec::new();
         for _ in 0..self.rng.usize(1..=most) {
@@ -202,7 +200,7 @@ impl Round {
         format!("INSERT INTO {} (id, doc) VALUES {}", self.name, rows.join(", "))
     }
 
-    /// All of them, or none if one is there.
+    /// Inserts all documents, or none if one of the ids exists.
     async fn insert(&mut self) {
         let documents = self.documents(12);
         let sql = self.insert_text(&documents);
@@ -248,7 +246,7 @@ impl Round {
         }
     }
 
-    /// Documents that hold their id in a field; what was there is replaced.
+    /// Copies documents that have their id in a field; existing documents are replaced.
     async fn copy(&mut self) {
         let field = if self.rng.bool() { "id" } else { "key" };
         let mut lines = String::new();
@@ -283,7 +281,7 @@ impl Round {
         }
     }
 
-    /// Reads inside share one moment, whatever is written meanwhile, whichever the index.
+    /// Scans in a transaction show one epoch of all indexes, whatever is written in the meantime.
     async fn look_in_a_transaction(&mut self) {
         self.execute("BEGIN READ ONLY").await;
         let moment = self.bucket.clone();
@@ -299,7 +297,7 @@ impl Round {
         self.execute("COMMIT").await;
     }
 
-    /// Runs a scan in one of the ways that there are, and compares.
+    /// Runs a scan in one of the possible ways and compares the answer.
     async fn check(&mut self, index: &Index, scan: &Scan, moment: &Bucket) {
         let way = self.rng.u8(..5);
         let (text, parameters) = scan.sql(index, way >= 3);
@@ -322,7 +320,7 @@ impl Round {
         self.rows += got.len();
     }
 
-    /// Every document as it was sent.
+    /// Compares every document with its text as it was sent.
     async fn check_documents(&mut self) {
         let ids: Vec<_> = self.bucket.documents.keys().map(|id| quoted(id, '\'')).collect();
         let sql = format!("SELECT id, doc FROM {} WHERE id IN ({})", self.name, ids.join(", "));
@@ -347,7 +345,7 @@ impl Round {
     }
 }
 
-/// The columns of a result that may be spelled with an exponent.
+/// The result columns that may be spelled with an exponent.
 fn numeric_columns(index: &Index, scan: &Scan) -> Vec<usize> {
     use tests::model::expr::Expr;
     let columns = index.columns();
@@ -370,9 +368,9 @@ fn numeric_columns(index: &Index, scan: &Scan) -> Vec<usize> {
     (0..kinds.len()).filter(|n| kinds[*n] == Type::Numeric).collect()
 }
 
-/// The order of the index, backwards: every row of a small index, by the letter.
+/// The exact reverse order of a small index.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn orders_and_ties_by_the_letter() {
+async fn a_reverse_scan_has_the_exact_reverse_order() {
     let cluster = TestCluster::start(1, 1).await;
     let client = cluster.sql().await;
     sql::run(

@@ -1,7 +1,6 @@
-//! Slices move between processes as operators run them: a node joins, others are emptied and removed, and the
-//! source, the target and the leading coordinator are killed while they are at it. Meanwhile a writer moves
-//! amounts from account to account, an index is created and dropped over and over, and scanners check that
-//! each scan shows one moment, every entry once.
+//! Slices move between processes as operators run them: a node joins, others are drained and removed, and the source,
+//! the target and the leading coordinator are killed during moves. Meanwhile a writer moves amounts between accounts,
+//! an index is created and dropped repeatedly, and scanners check that each scan shows one epoch and every entry once.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -21,10 +20,10 @@ use tokio_postgres::Client;
 
 const ACCOUNTS: u64 = 3_000;
 const AMOUNT: i64 = 1_000;
-/// How long moves may take, in a debug build on a busy machine, members being killed.
+/// Time limit of moves in a debug build on a busy machine while members are killed.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// What SHOW MOVES says of a move.
+/// A row of SHOW MOVES.
 #[derive(Clone, Debug)]
 struct Move {
     index: String,
@@ -69,7 +68,7 @@ async fn moves(client: &Client) -> BTreeMap<u64, Move> {
     rows.iter().map(row).collect()
 }
 
-/// Waits until something is so, with patience for a busy machine.
+/// Waits until a condition holds, with a time limit for a busy machine.
 async fn wait<T>(what: &str, client: &Client, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
@@ -85,7 +84,7 @@ async fn wait<T>(what: &str, client: &Client, mut look: impl AsyncFnMut() -> Opt
     }
 }
 
-/// Waits until a move is at work that is meant.
+/// Waits until one of the meant moves has begun its work.
 async fn at_work(client: &Client, what: &str, meant: impl Fn(&Move) -> bool) {
     wait(what, client, async || {
         let moves = moves(client).await;
@@ -94,7 +93,7 @@ async fn at_work(client: &Client, what: &str, meant: impl Fn(&Move) -> bool) {
     .await;
 }
 
-/// Waits until no move is under way; those that have ended, by their numbers, are behind what was known.
+/// Waits until no move is in progress; returns the ended moves by number.
 async fn settled(client: &Client, what: &str) -> BTreeMap<u64, Move> {
     wait(what, client, async || {
         let moves = moves(client).await;
@@ -103,7 +102,7 @@ async fn settled(client: &Client, what: &str) -> BTreeMap<u64, Move> {
     .await
 }
 
-/// The copies of an index's slices: for each slice its nodes, and whether all of them are ready.
+/// The nodes of each slice of an index, and whether all of its copies are ready.
 async fn copies(client: &Client, index: &str) -> (BTreeMap<u64, Vec<u64>>, bool) {
     let rows = sql::simple(client, "SHOW SLICES").await.unwrap_or_default();
     let mut copies: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
@@ -116,13 +115,13 @@ async fn copies(client: &Client, index: &str) -> (BTreeMap<u64, Vec<u64>>, bool)
     (copies, ready)
 }
 
-/// How many copies a node has; none where nobody knows.
+/// The number of copies on a node; `None` if no answer came.
 async fn copies_on(client: &Client, node: u64) -> Option<usize> {
     let rows = sql::simple(client, "SHOW SLICES").await.ok().filter(|rows| !rows.is_empty())?;
     Some(rows.iter().filter(|row| row[3] == Some(node.to_string())).count())
 }
 
-/// Checks that a statement is refused with an SQLSTATE, with these words in its message, and with a hint.
+/// Asserts that a statement is refused with an SQLSTATE, a message with these words, and a hint.
 async fn refused(client: &Client, statement: &str, state: &str, words: &[&str], hint: &str) {
     let error = client.simple_query(statement).await.expect_err(statement);
     let error = error.as_db_error().unwrap_or_else(|| panic!("{statement}: {error:?}"));
@@ -133,10 +132,10 @@ async fn refused(client: &Client, statement: &str, state: &str, words: &[&str], 
     assert!(error.hint().unwrap_or_default().contains(hint), "{statement}: hint {error:?}");
 }
 
-/// What runs beside the moves, until it is told to stop.
+/// The traffic during the moves, which runs until it is stopped.
 struct Traffic {
     stop: Arc<AtomicBool>,
-    /// A member is dead: what has no second copy there may fail meanwhile.
+    /// True while a member is dead, so that reads of slices without a second copy may fail.
     broken: Arc<AtomicBool>,
     writer: JoinHandle<(BTreeMap<u64, i64>, u64)>,
     scanners: Vec<JoinHandle<u64>>,
@@ -148,7 +147,7 @@ impl Traffic {
         let stop = Arc::new(AtomicBool::new(false));
         let broken = Arc::new(AtomicBool::new(false));
         let switches = || Switches { stop: Arc::clone(&stop), broken: Arc::clone(&broken) };
-        // Each entry of by_owner has two copies: it is read whoever dies.
+        // Each entry of by_owner has two copies, so that it can be read whichever member is dead.
         let scanners = [("by_amount", true), ("by_owner", false)]
             .map(|(index, may_fail)| tokio::spawn(scan(address, index, may_fail, switches())));
         let writer = tokio::spawn(write(address, switches()));
@@ -156,7 +155,7 @@ impl Traffic {
         Self { stop, broken, writer, scanners: scanners.into(), definer }
     }
 
-    /// Ends all and returns what the writer has left.
+    /// Ends the traffic; returns the writer's accounts.
     async fn end(self) -> BTreeMap<u64, i64> {
         self.stop.store(true, Ordering::Relaxed);
         let (accounts, writes) = self.writer.await.expect("the writer");
@@ -171,13 +170,13 @@ impl Traffic {
         accounts
     }
 
-    /// Runs while a member is dead and comes back.
+    /// Runs a future during which a member is dead.
     fn break_for(&self, broken: bool) {
         self.broken.store(broken, Ordering::SeqCst);
     }
 }
 
-/// What the traffic is told.
+/// The switches of the traffic.
 #[derive(Clone)]
 struct Switches {
     stop: Arc<AtomicBool>,
@@ -206,7 +205,7 @@ fn upsert(rows: &[(u64, i64)]) -> String {
     )
 }
 
-/// Moves amounts from account to account; each statement is one moment, so the sum never changes.
+/// Moves amounts between accounts. Each statement is atomic, so that the sum never changes.
 async fn write(address: SocketAddr, switches: Switches) -> (BTreeMap<u64, i64>, u64) {
     let client = connect(address).await;
     let mut accounts: BTreeMap<u64, i64> = (0..ACCOUNTS).map(|id| (id, AMOUNT)).collect();
@@ -217,7 +216,7 @@ async fn write(address: SocketAddr, switches: Switches) -> (BTreeMap<u64, i64>, 
         let amount = random.i64(1..50);
         if from != to {
             let pair = [(from, accounts[&from] - amount), (to, accounts[&to] + amount)];
-            // No indexer and no coordinator is needed for that.
+            // Writes need neither an indexer nor a coordinator.
             sql::run(&client, &upsert(&pair)).await;
             accounts.extend(pair);
             writes += 1;
@@ -227,7 +226,7 @@ async fn write(address: SocketAddr, switches: Switches) -> (BTreeMap<u64, i64>, 
     (accounts, writes)
 }
 
-/// Scans a whole index in its order, over and over: each account is there once, and the sum is right.
+/// Scans a whole index in its order repeatedly: each account comes once, and the sum is right.
 async fn scan(address: SocketAddr, index: &str, may_fail: bool, switches: Switches) -> u64 {
     let client = connect(address).await;
     let keys = if index == "by_amount" { "amount, account" } else { "owner, amount, account" };
@@ -277,7 +276,7 @@ fn check(statement: &str, rows: &sql::Rows) {
     }
 }
 
-/// Makes an index, reads it and drops it, over and over: moves are no reason to refuse that.
+/// Creates, reads and drops an index repeatedly: moves are no reason to refuse DDL.
 async fn define(address: SocketAddr, switches: Switches) -> u64 {
     let client = connect(address).await;
     let mut made = 0;
@@ -289,7 +288,7 @@ async fn define(address: SocketAddr, switches: Switches) -> u64 {
             let was_broken = switches.is_broken();
             match client.batch_execute(statement).await {
                 Ok(()) => made += u64::from(statement.starts_with("DROP")),
-                // What is built on a dead member waits for it.
+                // A build waits for a dead member.
                 Err(error) if was_broken || switches.is_broken() => {
                     let told = error.as_db_error().map(|error| error.message().to_owned());
                     assert!(told.is_some_and(|told| !told.contains("move")), "{error:?}");
@@ -320,7 +319,7 @@ async fn load(client: &Client) {
         let count = sql::value(client, &format!("SELECT count(*) FROM {index}")).await;
         assert_eq!(count, ACCOUNTS.to_string(), "{index}");
     }
-    // The scanners ask for any epoch: one that the router has heard of from all slices.
+    // The scanners use `any` consistency, which needs an epoch that all slices have reported.
     sql::run(client, "SET consistency = 'any'").await;
     for index in ["by_amount", "by_owner"] {
         wait("all accounts at any epoch", client, async || {
@@ -332,7 +331,7 @@ async fn load(client: &Client) {
     sql::run(client, "SET consistency = 'request_plus'").await;
 }
 
-/// A process is killed while it takes part in a move, and started again.
+/// Kills a process that takes part in a move and restarts it.
 async fn kill_in_the_middle(cluster: &mut Processes, traffic: &Traffic, id: u64, client: &Client) {
     traffic.break_for(true);
     cluster.kill(id);
@@ -341,7 +340,7 @@ async fn kill_in_the_middle(cluster: &mut Processes, traffic: &Traffic, id: u64,
     cluster.joined(client, id).await;
 }
 
-/// All moves since a number, which have ended as they should: carried out, or undone for a reason.
+/// All ended moves after a number. Each must be done, or undone for a reason.
 fn ended_well(moves: &BTreeMap<u64, Move>, since: u64, least: usize) {
     let mine: Vec<_> = moves.range(since + 1..).map(|(_, m)| m).collect();
     for m in &mine {
@@ -361,14 +360,14 @@ fn newest(moves: &BTreeMap<u64, Move>) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slices_move_between_processes_that_are_killed_and_no_entry_is_lost_or_doubled() {
+async fn moves_between_killed_processes_lose_and_double_no_entry() {
     let mut cluster = Processes::start(&[201, 202, 203]).await;
     let client = cluster.sql().await;
     load(&client).await;
     let traffic = Traffic::begin(cluster.sql_address());
     refusals(&client).await;
     a_node_joins_and_the_leader_dies(&mut cluster, &traffic, &client).await;
-    a_node_is_emptied_and_dies_meanwhile(&mut cluster, &traffic, &client).await;
+    a_node_dies_while_it_is_drained(&mut cluster, &traffic, &client).await;
     a_target_dies(&mut cluster, &traffic, &client).await;
     one_slice_and_replicas(&cluster, &client).await;
     let accounts = traffic.end().await;
@@ -383,7 +382,7 @@ async fn slices_move_between_processes_that_are_killed_and_no_entry_is_lost_or_d
     }
 }
 
-/// What cannot be done is refused, with a word about what can.
+/// Invalid requests are refused with a hint.
 async fn refusals(client: &Client) {
     let (slices, _) = copies(client, "by_amount").await;
     let here = slices[&0][0];
@@ -423,13 +422,13 @@ async fn a_node_joins_and_the_leader_dies(
     let ended = settled(client, "the rebalance, by another leader").await;
     cluster.run(leader);
     traffic.break_for(false);
-    // How many were planned is not how many were explained: an index is made and dropped all the time.
+    // The planned moves cannot be counted exactly, because an index is created and dropped all the time.
     assert!(plan[0].contains("moves"), "{plan:?}");
     ended_well(&ended, 0, 2);
     assert!(copies_on(client, 204).await > Some(0), "the new node has slices");
 }
 
-async fn a_node_is_emptied_and_dies_meanwhile(
+async fn a_node_dies_while_it_is_drained(
     cluster: &mut Processes,
     traffic: &Traffic,
     client: &Client,
@@ -445,7 +444,7 @@ async fn a_node_is_emptied_and_dies_meanwhile(
     traffic.break_for(false);
     ended_well(&settled(client, "the end of the drain").await, before, 2);
     sql::run(client, "REMOVE NODE '201'").await;
-    // It still runs, and asks to be heard; it stays out all the same.
+    // The removed node still runs and asks to join; it is not let in.
     for _ in 0..3 {
         let nodes = sql::simple(client, "SHOW NODES").await.expect("nodes");
         assert!(!nodes.iter().any(|row| row[0].as_deref() == Some("201")), "{nodes:?}");
@@ -470,8 +469,8 @@ async fn a_target_dies(cluster: &mut Processes, traffic: &Traffic, client: &Clie
     assert!(copies_on(client, 205).await > Some(0), "the new node has slices");
 }
 
-/// ALTER INDEX: a slice goes where it is told, by the address of a node, and an index gets a second copy of
-/// each slice and loses it again.
+/// ALTER INDEX moves a slice to the address of a node, and gives an index a second copy of each slice and takes it
+/// away.
 async fn one_slice_and_replicas(cluster: &Processes, client: &Client) {
     let (slices, _) = copies(client, "by_amount").await;
     let to = [202, 203, 204, 205].into_iter().find(|node| !slices[&3].contains(node));

@@ -1,5 +1,5 @@
-//! More scans than are served at once: the next one is told so, and deletions get through all the same. A scan that
-//! its client does not read gives its place back, and so does a portal that is suspended.
+//! More scans than the router admits: a further scan is refused, and deletions still pass. A scan that its client does
+//! not read releases its permit, and so does a suspended portal.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -14,12 +14,12 @@ use tests::harness::{TestCluster, eventually, sql};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tonic::Code;
 
-/// As many as the router runs at once, and some more.
+/// The number of scans: the router's limit and a few more.
 const SCANS: usize = 4;
 const MORE: usize = 8;
 const DOCUMENTS: usize = 3000;
 
-/// A figure that `/metrics` shows.
+/// A figure of `/metrics`.
 async fn figure(cluster: &TestCluster, name: &str, label: &str) -> u64 {
     let mut stream = tokio::net::TcpStream::connect(cluster.http_address()).await.expect("HTTP");
     let request = "GET /metrics HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n";
@@ -32,7 +32,7 @@ async fn figure(cluster: &TestCluster, name: &str, label: &str) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn deletions_get_through_whatever_scans_hold_and_one_scan_too_many_is_told_so() {
+async fn deletions_pass_while_scans_wait_and_a_scan_over_the_limit_is_refused() {
     const ROUTER: &str = "node=\"300\"";
     let cluster = TestCluster::start_with(1, 2, Some(SCANS)).await;
     let client = cluster.sql().await;
@@ -48,7 +48,7 @@ async fn deletions_get_through_whatever_scans_hold_and_one_scan_too_many_is_told
     let channel = grpc::channel(cluster.grpc_address()).await;
     let mut slow = Vec::new();
     for _ in 0..SCANS {
-        // On one connection they would share its window, and some would be without for long.
+        // On one connection the scans would share its window, and some would get nothing for a long time.
         let own = grpc::channel(cluster.grpc_address()).await;
         slow.push(open(&own, all("i")).await.expect("a stream"));
     }
@@ -62,7 +62,7 @@ async fn deletions_get_through_whatever_scans_hold_and_one_scan_too_many_is_told
         many.into_iter().for_each(told);
         assert_eq!(figure(&cluster, "scans_refused_total", ROUTER).await, MORE as u64);
     };
-    // Read now and then, each keeps its place for as long as the others wait.
+    // Scans that are read from time to time keep their permits while the others wait.
     let reads = async {
         loop {
             tokio::time::sleep(Duration::from_millis(200)).await;
@@ -84,7 +84,7 @@ async fn deletions_get_through_whatever_scans_hold_and_one_scan_too_many_is_told
         (figure(&cluster, "index_entries", "index=\"i\"").await == 0).then_some(())
     })
     .await;
-    // Nobody has read since.
+    // No scan has been read since.
     let served = scan(&channel, all("i")).await.expect("served").rows;
     assert!(served.is_empty(), "places were given back");
     drop(slow);
@@ -98,7 +98,7 @@ async fn deletions_get_through_whatever_scans_hold_and_one_scan_too_many_is_told
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_suspended_portal_keeps_no_place_at_the_router_and_goes_on_where_it_was() {
+async fn a_suspended_portal_releases_its_permit_and_continues_at_its_position() {
     let cluster = TestCluster::start(1, 2).await;
     let mut client = cluster.sql().await;
     let define = "CREATE BUCKET b; CREATE INDEX i ON b (n::int8) WITH (slices = 4);

@@ -1,4 +1,4 @@
-//! gRPC scans in pages with continuation tokens, health and reflection, and what HTTP tells.
+//! gRPC scans in pages with continuation tokens, health and reflection, and the HTTP endpoints.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -37,7 +37,7 @@ async fn numbered() -> (TestCluster, tokio_postgres::Client, Channel) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pages_put_together_are_the_whole_at_one_moment() {
+async fn the_pages_of_a_scan_show_one_epoch() {
     let (cluster, client, first) = numbered().await;
     let plain = |reverse, limit, offset, filter: &str| ScanRequest {
         columns: vec!["id".into(), "k".into(), "n".into(), "lower(pad)".into()],
@@ -66,7 +66,7 @@ async fn pages_put_together_are_the_whole_at_one_moment() {
         let (mut pages, mut token) = (Vec::new(), String::new());
         let mut epochs = Vec::new();
         loop {
-            // Each page by a connection of its own: a token is all that is needed.
+            // Each page uses a new connection: the token alone is enough.
             let channel = channel(cluster.grpc_address()).await;
             let page = ScanRequest { token, page_rows, ..request.clone() };
             let page = scan(&channel, page).await.expect("a page");
@@ -76,7 +76,7 @@ async fn pages_put_together_are_the_whole_at_one_moment() {
             if token.is_empty() {
                 break;
             }
-            // What is written between the pages is not of their moment.
+            // Writes between the pages are not in their epoch.
             written += 1;
             let write = format!(
                 "INSERT INTO b (id, doc) VALUES ('new{written}', '{{\"k\":\"k3\",\"n\":{written}}}'), \
@@ -95,7 +95,7 @@ async fn pages_put_together_are_the_whole_at_one_moment() {
     assert!(written >= 5, "{written} writes between pages");
 }
 
-/// Only documents with a pad: those that are written between pages have none, nor a place in the answer.
+/// Matches only documents with a pad. Those written between the pages have none and must not be in the answer.
 fn keep_out_new(filter: &str) -> String {
     match filter {
         "" => "length(pad) = 200".to_owned(),
@@ -103,7 +103,7 @@ fn keep_out_new(filter: &str) -> String {
     }
 }
 
-/// The documents as they were before the pages were read.
+/// Writes the original documents again.
 async fn restore(client: &tokio_postgres::Client, written: u32) {
     let pad = "p".repeat(200);
     let line =
@@ -162,7 +162,7 @@ async fn a_token_from_elsewhere_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_scan_that_makes_no_sense_is_refused() {
+async fn an_invalid_scan_is_refused() {
     let (_cluster, _client, channel) = numbered().await;
     for (request, code, state) in [
         (all("nowhere"), Code::NotFound, "42P01"),
@@ -217,14 +217,14 @@ async fn health_and_reflection_answer() {
     {
         assert!(names.iter().any(|known| known == name), "{name} among {names:?}");
     }
-    // Reflection knows the descriptor of `Peer`, but the port for users does not serve it.
+    // Reflection knows the descriptor of `Peer`, but the users' port does not serve it.
     let mut peer = proto::grpc::peer_client::PeerClient::new(channel);
     let refused =
         peer.call(proto::grpc::PeerRequest::default()).await.expect_err("no such service");
     assert_eq!(refused.code(), Code::Unimplemented, "{refused:?}");
 }
 
-/// Status line, headers and body of a GET.
+/// The status line, the headers and the body of a GET.
 async fn get(address: SocketAddr, path: &str) -> (String, String) {
     let mut socket = tokio::net::TcpStream::connect(address).await.expect("a connection");
     let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
@@ -236,7 +236,7 @@ async fn get(address: SocketAddr, path: &str) -> (String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn http_tells_how_it_is() {
+async fn http_serves_status_and_metrics() {
     let (cluster, _client, channel) = numbered().await;
     scan(&channel, all("i")).await.expect("rows");
     let address = cluster.http_address();

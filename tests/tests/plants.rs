@@ -1,5 +1,5 @@
-//! Each known bug that can be switched in is found, by the seed that found it first; and without the bug that
-//! seed finds nothing. `cargo test -p tests --features plants --test plants`.
+//! Each known bug that can be switched on is found by the seed that found it first, and that seed finds nothing without
+//! the bug. `cargo test -p tests --features plants --test plants`.
 #![allow(
     clippy::disallowed_methods,
     reason = "one seed is one process, so a test starts processes"
@@ -56,7 +56,7 @@ fn simulate(plant: Option<&str>, layer: &str, seed: u64, seconds: u64) -> Output
     command.output().expect("the simulation can be started")
 }
 
-/// What is wrong with how a plant is found.
+/// Describes what is wrong with the detection of a plant.
 fn replay((plant, layer, seed, seconds): (&str, &str, u64, u64)) -> Option<String> {
     let with = simulate(Some(plant), layer, seed, seconds);
     let text = String::from_utf8_lossy(&with.stdout);
@@ -66,7 +66,7 @@ fn replay((plant, layer, seed, seconds): (&str, &str, u64, u64)) -> Option<Strin
     if with.status.code() != Some(1) || !violated {
         return Some(format!("{plant} is not found by seed {seed} of {layer}: {text}"));
     }
-    // The whole cluster's seeds are run without plants by the tests of the simulation.
+    // The tests of the simulation run these seeds of the whole cluster without plants.
     if layer != "full" && !simulate(None, layer, seed, seconds).status.success() {
         return Some(format!("seed {seed} of {layer} finds something without {plant}"));
     }

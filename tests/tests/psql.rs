@@ -1,5 +1,5 @@
-//! The real psql against a whole cluster: what it sends at start-up, its scripts, its COPY, its cancel.
-//! `./test` installs psql; without it these tests fail.
+//! The real psql against a whole cluster: its start-up queries, scripts, COPY and cancel requests. `./test` installs
+//! psql; without it these tests fail.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tests::harness::TestCluster;
 use tokio::runtime::Runtime;
 
-/// A cluster on a runtime of its own, so that the tests can wait for psql.
+/// A cluster on its own runtime, so that the tests can block on psql.
 struct Fixture {
     cluster: TestCluster,
     _runtime: Runtime,
@@ -31,7 +31,7 @@ impl Fixture {
         psql(self.cluster.sql_address(), arguments)
     }
 
-    /// Runs a script to its end; no error stops it.
+    /// Runs a script to its end, beyond errors.
     fn script(&self, arguments: &[&str], script: &str) -> Ran {
         let mut child = self.psql(arguments).spawn().expect("psql starts");
         let mut stdin = child.stdin.take().expect("piped");
@@ -52,7 +52,7 @@ fn psql(address: SocketAddr, arguments: &[&str]) -> Command {
     command
 }
 
-/// What a run of psql came to.
+/// The output of a run of psql.
 #[derive(Debug)]
 struct Ran {
     code: Option<i32>,
@@ -75,14 +75,14 @@ impl Ran {
 }
 
 #[test]
-fn it_starts_and_quits() {
+fn psql_connects_and_quits() {
     let fixture = Fixture::start();
     let ran = fixture.script(&[], "\\conninfo\nSELECT 1 AS one;\n\\q\nSELECT 'not reached';\n");
     assert_eq!((ran.code, &*ran.err), (Some(0), ""), "{ran:?}");
     assert!(ran.out.contains("tester"), "{ran:?}");
     assert!(ran.out.contains(" one \n-----\n   1\n(1 row)\n"), "{ran:?}");
     assert!(!ran.out.contains("not reached"), "{ran:?}");
-    // Without a terminal or a script: one statement.
+    // One statement, without a terminal or a script.
     let ran = fixture.script(&["-Atc", "SELECT 'a', NULL, 2"], "");
     assert_eq!((ran.code, &*ran.out), (Some(0), "a||2\n"), "{ran:?}");
 }
@@ -125,7 +125,7 @@ SHOW BUCKETS;
 }
 
 #[test]
-fn errors_have_their_sqlstate_and_a_hint_and_end_nothing() {
+fn errors_have_an_sqlstate_and_a_hint_and_the_session_survives() {
     let fixture = Fixture::start();
     let script = r#"
 \set VERBOSITY verbose
@@ -169,7 +169,7 @@ SELECT id FROM p ORDER BY id;
 }
 
 #[test]
-fn the_catalogue_that_is_not_there_is_refused_cleanly() {
+fn absent_system_catalogs_are_refused_cleanly() {
     let fixture = Fixture::start();
     for command in ["\\d", "\\d i", "\\dt", "\\di", "\\l", "\\du", "\\df", "\\dn"] {
         let ran = fixture.script(
@@ -188,7 +188,7 @@ fn control_c_ends_a_running_statement() {
     let setup = "CREATE BUCKET b; CREATE PRIMARY INDEX p ON b;
         INSERT INTO b (id, doc) VALUES ('1', '{}'); SHOW write_position;";
     let ran = fixture.script(&["-Atq"], setup);
-    // A position that no write reaches: the scan waits for it.
+    // No write reaches this position, so that the scan waits for it.
     let position = ran.out.trim().lines().last().expect("a position");
     let future = format!("{}99", position);
     let mut child = fixture.psql(&["-At"]).spawn().expect("psql starts");

@@ -1,5 +1,5 @@
-//! The Raft core of the coordinators by itself, on a bad network with bad disks. `simulate --layer raft` runs
-//! more seeds.
+//! The coordinators' Raft core with an unreliable network and unreliable disks. `simulate --layer raft` runs more
+//! seeds.
 
 use coordinator::testing::{LogEntry, MessageKind, RaftMessage};
 use proto::ErrorCode;
@@ -20,7 +20,7 @@ fn faults_never_break_the_promises() {
 }
 
 #[test]
-fn a_run_follows_from_its_seed() {
+fn a_seed_always_gives_the_same_run() {
     assert!(run(77, 3000).digest() == run(77, 3000).digest());
 }
 
@@ -31,7 +31,7 @@ fn an_idle_proposal_commits_in_one_round_of_writes() {
     let leader = world.leader().unwrap();
     assert!(world.propose(leader));
     let before = world.journal(leader).len();
-    // The entries leave before the leader's own write; then each member writes once, side by side.
+    // The entries leave before the leader's own write; then each member writes once, at the same time.
     assert_eq!(world.network.iter().filter(|message| !message.entries.is_empty()).count(), 2);
     for _ in 0..2 {
         world.deliver();
@@ -85,7 +85,7 @@ fn a_member_that_was_down_for_long_gets_a_snapshot_and_a_short_log() {
 }
 
 #[test]
-fn nonsense_from_a_peer_is_dropped() {
+fn invalid_messages_of_a_peer_are_dropped() {
     let mut world = World::new(1);
     world.run_ticks(40);
     let leader = world.leader().unwrap();

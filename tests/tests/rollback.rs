@@ -1,5 +1,5 @@
-//! A source that loses a piece of its history, as operators and producers meet it: indexes show what is left,
-//! nothing of what was lost, and what that had overwritten.
+//! A source that loses a part of its history, as operators and producers see it: indexes show the surviving documents,
+//! nothing of the lost mutations, and the values that those had overwritten.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -31,7 +31,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// All of the index, as of now.
+/// All entries of the index, with `request_plus`.
 async fn indexed(client: &Client) -> Rows {
     sql::run(client, "SET consistency = 'request_plus'").await;
     let rows = simple(client, "SELECT id, n FROM by_n ORDER BY n, id").await;
@@ -44,7 +44,7 @@ fn rows(expected: &[(&str, &str)]) -> Rows {
 }
 
 #[test]
-fn documents_that_come_back_from_an_older_copy_take_the_indexes_along() {
+fn indexes_follow_a_source_restored_from_an_older_copy() {
     let (data, backup) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir());
     let backup = backup.expect("a directory");
     let source = data.path().join("projector-1");
@@ -100,7 +100,7 @@ fn mutation(vbuuid: u64, seqno: u64, id: &str, n: u64) -> PushMutation {
     PushMutation { vbucket: 0, vbuuid, seqno, id: id.into(), document }
 }
 
-/// Pushes to bucket `b`, after these branches of its vbucket have begun.
+/// Pushes to bucket `b`, after the vbucket's branches.
 async fn push(
     channel: &Channel,
     branches: &[(u64, u64)],
@@ -119,7 +119,7 @@ async fn push(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_producer_that_fails_over_says_where_its_new_branch_begins() {
+async fn a_producer_names_its_new_branch_after_a_failover() {
     let cluster = TestCluster::start(1, 2).await;
     let client = cluster.sql().await;
     sql::run(&client, "CREATE BUCKET b FROM PUSH WITH (vbuckets = 1)").await;
@@ -141,7 +141,7 @@ async fn a_producer_that_fails_over_says_where_its_new_branch_begins() {
     assert_eq!(indexed(&client).await, rows(&[("a", "1"), ("b", "2"), ("c", "5")]));
     push(&[(8, 2)], vec![mutation(8, 4, "d", 6)]).await.expect("said again it changes nothing");
     assert_eq!(indexed(&client).await, rows(&[("a", "1"), ("b", "2"), ("c", "5"), ("d", "6")]));
-    // All of it, from the beginning.
+    // The whole log, from the beginning.
     push(&[(9, 0)], vec![mutation(9, 1, "z", 1)]).await.expect("durable");
     assert_eq!(indexed(&client).await, rows(&[("z", "1")]));
 }
@@ -149,7 +149,7 @@ async fn a_producer_that_fails_over_says_where_its_new_branch_begins() {
 /// A copy of a slice: its node, its entries, its floor.
 type Copy = (u64, u64, u64);
 
-/// An index's copies, once all of them are ready.
+/// The copies of an index, once all are ready.
 async fn copies(client: &Client) -> Vec<Copy> {
     let number = |cell: &Option<String>| cell.as_deref()?.parse::<u64>().ok();
     let ready = async || {
@@ -166,8 +166,8 @@ async fn copies(client: &Client) -> Vec<Copy> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_comes_back_empty_can_go_back_as_far_as_the_copies_that_it_fetches() {
-    /// Loses its data.
+async fn a_node_with_an_empty_disk_can_roll_back_as_far_as_its_fetched_copies() {
+    /// Deletes the data of a node.
     const EMPTY: NodeId = NodeId(201);
     let mut cluster = TestCluster::start(1, 2).await;
     let client = cluster.sql().await;
@@ -178,7 +178,7 @@ async fn a_node_that_comes_back_empty_can_go_back_as_far_as_the_copies_that_it_f
     push(&channel, &[], first).await.expect("durable");
     let survives = rows(&[("a", "1"), ("b", "2"), ("c", "3")]);
     assert_eq!(indexed(&client).await, survives);
-    // A transaction keeps the epoch that shows it, whatever time the rest takes.
+    // The transaction leases the epoch that it shows, however long the rest takes.
     let reader = cluster.sql().await;
     sql::run(&reader, "BEGIN").await;
     assert_eq!(sql::value(&reader, "SELECT count(*) FROM by_n").await, "3");
@@ -191,7 +191,7 @@ async fn a_node_that_comes_back_empty_can_go_back_as_far_as_the_copies_that_it_f
     push(&channel, &[], vec![mutation(7, 5, "e", 5)]).await.expect("durable");
     indexed(&client).await;
     let is_empty = |(node, ..): &&Copy| *node == EMPTY.0;
-    // The coordinator may still tell what the node had.
+    // The coordinator may still list the node's former copies.
     let fetched = eventually("the node has fetched its slices", async || {
         let copies = copies(&client).await;
         let entries: u64 = copies.iter().filter(is_empty).map(|(_, entries, _)| entries).sum();

@@ -1,5 +1,5 @@
-//! The simulation, as far as every test run goes: seeds with faults, each judged by the model, and some of them
-//! twice. `simulate --seeds N` goes further.
+//! The simulation in every run of the tests: seeds with faults, each judged by the model, some of them run twice.
+//! `simulate --seeds N` runs more.
 #![allow(
     clippy::disallowed_methods,
     reason = "one seed is one process, so a test starts processes"
@@ -7,19 +7,19 @@
 
 use std::process::{Command, Output};
 
-/// Seeds of every run, and simulated seconds of faults in each.
+/// Seeds of every run, with their simulated seconds of faults.
 const SEEDS: u64 = 200;
 const SECONDS: &str = "6";
 /// Seeds that are run twice.
 const TWICE: u64 = 20;
 
-/// Seeds, with their seconds, that found a bug once. 16: a slice that moved back to a node that it had not left
-/// yet never arrived. 35: a file that a disk had damaged was moved as it was, and its source given up.
-/// 98: what one projector said was completed with the last epoch of a lost history, and no epoch followed.
-/// 1677: the source of a move came back empty, and its new files were taken for old ones of the same numbers.
-/// 1918: a slice that had not been counted before a crash was counted from there on only. 194: an indexer waited for
-/// what the projector of a pushed bucket had lost, in an epoch that was dead. 20934: a node that had gone back to before
-/// the first epoch that it had applied itself did not know where it was after a crash, and went on at the present.
+/// Seeds that once found a bug, with their seconds. 16: a slice that returned to a node which it had not left yet never
+/// arrived. 35: a file that a disk had damaged was moved as it was, and its source was given up. 98: the report of one
+/// projector was completed from the last epoch of a lost history, and no epoch followed. 1677: the source of a move
+/// restarted with an empty disk, and its new files were taken for old ones with the same numbers. 1918: a slice without
+/// a count before a crash counted only later entries. 194: an indexer waited in a dead epoch for mutations that the
+/// projector of a pushed bucket had lost. 20934: a node that had rolled back to before its first applied epoch lost its
+/// place in a crash, and continued at the present.
 const FOUND: &[(u64, &str)] =
     &[(16, "8"), (35, "8"), (98, "10"), (1677, "20"), (1918, "20"), (194, "8"), (20934, "10")];
 
@@ -33,7 +33,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn every_scan_shows_its_epoch_whatever_breaks() {
+fn every_scan_shows_its_epoch_under_faults() {
     let output = simulate(&["--seeds", &SEEDS.to_string(), "--seconds", SECONDS, "--json"]);
     let printed = text(&output.stdout);
     assert!(output.status.success(), "{printed}{}", text(&output.stderr));
@@ -58,7 +58,7 @@ fn every_scan_shows_its_epoch_whatever_breaks() {
 }
 
 #[test]
-fn seeds_that_found_something_find_nothing_any_more() {
+fn seeds_of_fixed_bugs_find_no_violation() {
     for (seed, seconds) in FOUND {
         let output = simulate(&["--seed", &seed.to_string(), "--seconds", seconds]);
         let line = text(&output.stdout);
@@ -67,7 +67,7 @@ fn seeds_that_found_something_find_nothing_any_more() {
 }
 
 #[test]
-fn a_seed_is_a_run() {
+fn a_seed_always_gives_the_same_run() {
     let run = |seed: u64| simulate(&["--seed", &seed.to_string(), "--seconds", "4"]);
     let threads: Vec<_> = (0..2)
         .map(|half| {

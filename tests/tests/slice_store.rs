@@ -1,9 +1,9 @@
-//! The slice store against a model: random histories, crashes, faults and flipped bits. A failure names
-//! the seed; `SEED=n cargo test -p tests --test slice_store` runs that one alone.
+//! The slice store against a model: random histories, crashes, faults and flipped bits. A failure names the seed;
+//! `SEED=n cargo test -p tests --test slice_store` runs it alone.
 //!
-//! With `SURVEY=1` a test goes on after a failure, prints the first line of each, and shows the shortest.
-//! `HISTORIES`, `WORKLOADS` and `PLACES` (of a crash or fault in each workload) ask for more than the
-//! minute that a run of every day may take.
+//! With `SURVEY=1` a test continues after a failure, prints the first line of each, and shows the shortest history.
+//! `HISTORIES`, `WORKLOADS` and `PLACES` (of a crash or fault in each workload) raise the counts beyond the minute of a
+//! usual run.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,12 +12,12 @@ use tests::slice_store::crash::{Fault, drive, run, sweep};
 use tests::slice_store::plan::Plan;
 use tests::slice_store::transfer::Story;
 
-/// A number from the environment.
+/// Returns a number from the environment.
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))
 }
 
-/// Runs a test for `count` seeds, or for the one that the environment names, on all processors.
+/// Runs a test for `count` seeds, or for the seed in the environment, on all processors.
 fn for_seeds(count: u64, test: impl Fn(u64) -> Result<(), String> + Sync) {
     let (from, end) = match number("SEED") {
         Some(seed) => (seed, seed + 1),
@@ -75,7 +75,7 @@ fn a_failing_file_operation_is_an_error_and_never_a_wrong_row() {
 }
 
 #[test]
-fn a_flipped_bit_is_found_and_named_or_does_no_harm() {
+fn a_flipped_bit_is_reported_or_harmless() {
     for_seeds(number("WORKLOADS").unwrap_or(4), |seed| {
         drive(&Plan::workload(seed), async |driver| {
             let flips = driver.flip_bits(6).await?;
@@ -87,7 +87,7 @@ fn a_flipped_bit_is_found_and_named_or_does_no_harm() {
 }
 
 #[test]
-fn a_slice_that_moves_between_two_stores_shows_at_every_epoch_what_the_documents_say() {
+fn a_moved_slice_matches_the_documents_at_every_epoch() {
     let (faults, compared) = (AtomicU64::new(0), AtomicU64::new(0));
     for_seeds(number("HISTORIES").unwrap_or(60), |seed| {
         let runtime = tokio::runtime::Builder::new_current_thread()

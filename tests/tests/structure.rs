@@ -1,9 +1,9 @@
-//! The structure of the crates: files of one crate import downwards, never in a circle, and a module with children
-//! is a `mod.rs` in a folder of its name.
+//! The structure of the crates: imports run downwards and never in a circle, and a module with children is a `mod.rs`
+//! in a folder of its name.
 //!
 //! The sources are read as text: each file's `mod` declarations give the module tree, its `use` items and the paths in
-//! its code give the imports. A re-export is an import too, so a child that imports through its parent's face is part
-//! of a circle. Tests are left out.
+//! its code give the imports. A re-export is an import too, so that a child which imports through its parent's
+//! re-exports is part of a circle. Tests are left out.
 #![allow(clippy::disallowed_methods, reason = "a test that reads source files")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ const CRATES: [&str; 7] =
 
 type Module = Vec<String>;
 
-/// A crate's files: the module that each one is, and its text without comments and tests.
+/// A crate's files: the module of each, and its text without comments and tests.
 struct Sources {
     files: BTreeMap<Module, (PathBuf, String)>,
 }
@@ -28,7 +28,7 @@ impl Sources {
         sources
     }
 
-    /// Reads a module and those that it declares.
+    /// Reads a module and its child modules.
     fn visit(&mut self, module: Module, file: &Path, folder: &Path) {
         let text =
             without_tests(&without_comments(&std::fs::read_to_string(file).expect("a file")));
@@ -47,7 +47,7 @@ impl Sources {
         self.files.insert(module, (file.to_path_buf(), text));
     }
 
-    /// The modules that a module imports from.
+    /// The modules from which a module imports.
     fn imports(&self, module: &Module) -> BTreeSet<Module> {
         let text = &self.files[module].1;
         let mut found = BTreeSet::new();
@@ -86,7 +86,7 @@ impl Sources {
         found
     }
 
-    /// The circles: sets of files each of which leads to all others.
+    /// The circles: sets of files, each of which leads to all others.
     fn circles(&self) -> Vec<Vec<String>> {
         let edges: BTreeMap<&Module, BTreeSet<Module>> =
             self.files.keys().map(|module| (module, self.imports(module))).collect();

@@ -1,11 +1,11 @@
-//! Scans while slices move: the published vectors, and cases by chance, against the real services in the
-//! simulation. `cargo run --release -p tests --bin vscan-cases -- --generate 5000 --quiet` plays more.
+//! Scans during moves of slices: the published vectors and random cases against the real services in the simulation.
+//! `cargo run --release -p tests --bin vscan-cases -- --generate 5000 --quiet` plays more.
 
 use tests::vscan::case::Case;
 use tests::vscan::generate::generate;
 use tests::vscan::play::play;
 
-/// Cases by chance that a run of every day plays.
+/// The number of random cases in a usual run.
 const GENERATED: u64 = 24;
 
 fn check(case: &Case, seed: u64) {
@@ -27,12 +27,12 @@ fn the_published_vectors_pass() {
 }
 
 #[test]
-fn each_row_comes_once_whatever_moves() {
+fn each_row_comes_once_while_slices_move() {
     (1..=GENERATED).for_each(|seed| check(&generate(seed), seed));
 }
 
 #[test]
-fn a_row_that_is_lost_doubled_or_out_of_order_is_seen() {
+fn the_judge_finds_lost_doubled_and_misordered_rows() {
     let mut case = generate(1);
     case.order = "sorted".into();
     let mut outcome = tests::vscan::case::Outcome { rows: case.must.clone(), ..Default::default() };

@@ -1,7 +1,7 @@
 //! The beginning of a term (seed 003, "Index-Coordinator bootstrap"): what a new leader must know before it is
 //! *active*.
 //!
-//! | handshake | what it gives |
+//! | handshake | result |
 //! |---|---|
 //! | with the replicas | the newest StateContext: Raft elects no member that lacks a committed entry |
 //! | with each indexer | its slices, which are compared with the topology ([`differences`]), and its high watermarks |

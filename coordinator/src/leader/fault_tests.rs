@@ -225,7 +225,7 @@ fn leader(since_ms: u64) -> Leader {
 }
 
 #[test]
-fn every_slice_stays_readable_and_all_settles_whatever_fails() {
+fn every_slice_stays_readable_and_all_moves_end_despite_failures() {
     let mut ended = (0, 0);
     for seed in 0..30 {
         let mut world = World::new(seed);

@@ -71,7 +71,7 @@ impl Sources {
         self.fresh_from.insert(bucket, self.sequence);
     }
 
-    /// Makes the answers to all queries so far late for the vbuckets of one projector.
+    /// Makes answers to earlier queries count as late for the vbuckets of one projector.
     pub(super) fn expire_answers_of(&mut self, bucket: BucketId, projector: NodeId) {
         self.sequence += 1;
         self.fresh_from_projector.insert((bucket, projector), self.sequence);

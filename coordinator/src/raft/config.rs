@@ -1,6 +1,14 @@
 //! The settings of a Raft member.
 
 use proto::model::ids::NodeId;
+use proto::{Error, ErrorCode, Result};
+
+/// The size limit of the entries in one message. A follower that is far behind gets its log in small pieces.
+const MESSAGE_ENTRIES_BYTES_MAX: u64 = 1 << 20;
+/// The size limit of proposals that wait for a majority. The core refuses more for the time being.
+const UNCOMMITTED_BYTES_MAX: u64 = 64 << 20;
+/// The limit of unacknowledged messages to one follower.
+const INFLIGHT_MESSAGES_MAX: usize = 256;
 
 /// The settings of a member.
 #[derive(Clone, Debug)]
@@ -46,5 +54,27 @@ impl RaftConfig {
         voters.sort_unstable();
         voters.dedup();
         voters
+    }
+
+    /// The settings in the form of the `raft` crate, for a member that has applied its log up to an index.
+    pub(super) fn to_raft(&self, applied: u64) -> Result<raft::Config> {
+        if !self.members.contains(&self.member) || self.member.0 == 0 {
+            return Err(Error::new(
+                ErrorCode::InvalidParameter,
+                format!("member {} is not one of {:?}", self.member, self.members),
+            ));
+        }
+        Ok(raft::Config {
+            id: self.member.0,
+            election_tick: self.election_ticks,
+            heartbeat_tick: self.heartbeat_ticks,
+            applied,
+            max_size_per_msg: MESSAGE_ENTRIES_BYTES_MAX,
+            max_inflight_msgs: INFLIGHT_MESSAGES_MAX,
+            max_uncommitted_size: UNCOMMITTED_BYTES_MAX,
+            check_quorum: true,
+            pre_vote: true,
+            ..raft::Config::default()
+        })
     }
 }

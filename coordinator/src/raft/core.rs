@@ -21,8 +21,7 @@
 //! followers at once and share the next sync.
 //!
 //! A change of the commit index alone needs no sync, because a restarted member learns it again. It is written with
-//! the next write. The crate draws election timeouts from its own generator. The core overwrites each draw with one
-//! from its own source, so that everything follows from the seed.
+//! the next write. Election timeouts are our own (`election_timeout`), so that everything follows from the seed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -33,27 +32,20 @@ use proto::model::ids::NodeId;
 use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 use raft::eraftpb::{Entry, HardState, Message};
-use raft::{Config, RawNode, SnapshotStatus, StateRole};
+use raft::{RawNode, SnapshotStatus, StateRole};
 
 use super::config::RaftConfig;
+use super::election_timeout::ElectionTimeout;
 use super::guard::is_valid;
 use super::log_write::{LogOp, LogWrite};
 use super::memory_log::MemoryLog;
 use super::role::{RaftRole, not_leader};
+use super::snapshots_sent::SnapshotsSent;
 use super::state_machine::StateMachine;
 use super::wire::{LogSnapshot, MessageKind, RaftMessage};
 
 /// The size limit of a command. A larger command would delay heartbeats on a slow link.
 pub const COMMAND_BYTES_MAX: usize = 8 << 20;
-/// The size limit of the entries in one message. A follower that is far behind gets its log in small pieces.
-const MESSAGE_ENTRIES_BYTES_MAX: u64 = 1 << 20;
-/// The size limit of proposals that wait for a majority. The core refuses more for the time being.
-const UNCOMMITTED_BYTES_MAX: u64 = 64 << 20;
-/// The limit of unacknowledged messages to one follower.
-const INFLIGHT_MESSAGES_MAX: usize = 256;
-/// Ticks after which an unanswered snapshot is sent again.
-const SNAPSHOT_RETRY_TICKS: u32 = 40;
-
 /// The requests of one poll to the core's owner.
 #[derive(Debug)]
 pub struct Output<O> {
@@ -90,7 +82,6 @@ struct Round {
 /// One member's Raft, log and state machine.
 pub struct RaftCore<M: StateMachine> {
     config: RaftConfig,
-    random: Arc<dyn Random>,
     node: RawNode<MemoryLog>,
     machine: M,
     rounds: VecDeque<Round>,
@@ -99,10 +90,8 @@ pub struct RaftCore<M: StateMachine> {
     lazy_ops: Vec<LogOp>,
     applied: u64,
     applied_bytes_since_snapshot: u64,
-    drawn_for: (u64, StateRole, u64),
-    election_timeout_ticks: usize,
-    /// Snapshots in flight: the receiver, and the ticks until the next attempt.
-    snapshots_sent: Vec<(u64, u32)>,
+    election_timeout: ElectionTimeout,
+    snapshots_sent: SnapshotsSent,
 }
 
 impl<M: StateMachine> RaftCore<M> {
@@ -117,29 +106,12 @@ impl<M: StateMachine> RaftCore<M> {
         if let Some(snapshot) = &log.snapshot {
             machine.restore(&snapshot.data)?;
         }
-        let raft_config = Config {
-            id: config.member.0,
-            election_tick: config.election_ticks,
-            heartbeat_tick: config.heartbeat_ticks,
-            applied,
-            max_size_per_msg: MESSAGE_ENTRIES_BYTES_MAX,
-            max_inflight_msgs: INFLIGHT_MESSAGES_MAX,
-            max_uncommitted_size: UNCOMMITTED_BYTES_MAX,
-            check_quorum: true,
-            pre_vote: true,
-            ..Config::default()
-        };
-        if !config.members.contains(&config.member) || config.member.0 == 0 {
-            return Err(Error::new(
-                ErrorCode::InvalidParameter,
-                format!("member {} is not one of {:?}", config.member, config.members),
-            ));
-        }
+        let raft_config = config.to_raft(applied)?;
         let node =
             RawNode::new(&raft_config, log, &super::slog_bridge::logger()).map_err(raft_error)?;
+        let election_timeout = ElectionTimeout::new(random, config.election_ticks);
         let mut core = Self {
             config,
-            random,
             node,
             machine,
             rounds: VecDeque::new(),
@@ -147,11 +119,10 @@ impl<M: StateMachine> RaftCore<M> {
             lazy_ops: Vec::new(),
             applied,
             applied_bytes_since_snapshot: 0,
-            drawn_for: (u64::MAX, StateRole::Follower, 0),
-            election_timeout_ticks: 0,
-            snapshots_sent: Vec::new(),
+            election_timeout,
+            snapshots_sent: SnapshotsSent::default(),
         };
-        core.draw_election_timeout();
+        core.election_timeout.set(&mut core.node.raft);
         // A single member elects itself at once.
         if core.config.voters().len() == 1 {
             core.node.campaign().map_err(raft_error)?;
@@ -167,18 +138,10 @@ impl<M: StateMachine> RaftCore<M> {
             return;
         }
         self.node.tick();
-        let mut overdue = Vec::new();
-        self.snapshots_sent.retain_mut(|(to, ticks)| {
-            *ticks -= 1;
-            if *ticks == 0 {
-                overdue.push(*to);
-            }
-            *ticks > 0
-        });
-        for to in overdue {
+        for to in self.snapshots_sent.tick() {
             self.node.report_snapshot(to, SnapshotStatus::Failure);
         }
-        self.draw_election_timeout();
+        self.election_timeout.set(&mut self.node.raft);
     }
 
     /// Handles a message from another member. An error means that this member lost data that it had acknowledged, and
@@ -208,7 +171,7 @@ impl<M: StateMachine> RaftCore<M> {
         if let Err(error) = self.node.step(message.into_raft()) {
             tracing::debug!(%error, "the raft crate refused a message");
         }
-        self.draw_election_timeout();
+        self.election_timeout.set(&mut self.node.raft);
         Ok(())
     }
 
@@ -242,7 +205,7 @@ impl<M: StateMachine> RaftCore<M> {
             }
             self.round(&mut output)?;
         }
-        self.draw_election_timeout();
+        self.election_timeout.set(&mut self.node.raft);
         Ok(output)
     }
 
@@ -341,8 +304,7 @@ impl<M: StateMachine> RaftCore<M> {
     fn send(&mut self, message: Message, output: &mut Output<M::Outcome>) -> Result<()> {
         let message = RaftMessage::from_raft(message)?;
         if message.kind == MessageKind::Snapshot {
-            self.snapshots_sent.retain(|(to, _)| *to != message.to.0);
-            self.snapshots_sent.push((message.to.0, SNAPSHOT_RETRY_TICKS));
+            self.snapshots_sent.add(message.to.0);
         }
         output.messages.push(message);
         Ok(())
@@ -413,19 +375,6 @@ impl<M: StateMachine> RaftCore<M> {
         }
         self.applied_bytes_since_snapshot = 0;
         Ok(())
-    }
-
-    /// Overwrites the crate's election timeout, once for each state for which the crate draws one.
-    fn draw_election_timeout(&mut self) {
-        let raft = &mut self.node.raft;
-        let state = (raft.term, raft.state, raft.leader_id);
-        if self.drawn_for != state {
-            self.drawn_for = state;
-            let spread = self.config.election_ticks.max(1) as u64;
-            self.election_timeout_ticks =
-                self.config.election_ticks + (self.random.next_u64() % spread) as usize;
-        }
-        raft.set_randomized_election_timeout(self.election_timeout_ticks);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The replicated log: tikv's `raft` crate, a log store of our own, and a service around both.
 //!
-//! | file | what it is |
+//! | file | contents |
 //! |---|---|
 //! | [`config`], [`role`], [`state_machine`], [`transport`] | a member's settings, its role, and the traits that it works with |
 //! | [`core`] | the ready loop: inputs in, outputs out, no I/O, no time, no threads |
@@ -8,6 +8,7 @@
 //! | [`memory_log`] | the log as Raft reads it |
 //! | [`log_store`] | the log on disk |
 //! | `guard` | validation of incoming messages |
+//! | `election_timeout`, `snapshots_sent` | seeded election timeouts; retries of snapshots |
 //! | [`wire`] | messages in our own types |
 //! | [`service`] | the task that owns a core, its disk and its clock, and the handle to the task |
 //!
@@ -16,6 +17,7 @@
 
 pub mod config;
 pub mod core;
+mod election_timeout;
 mod guard;
 pub mod log_store;
 pub mod log_write;
@@ -23,6 +25,7 @@ pub mod memory_log;
 pub mod role;
 pub mod service;
 mod slog_bridge;
+mod snapshots_sent;
 pub mod state_machine;
 pub mod transport;
 pub mod wire;

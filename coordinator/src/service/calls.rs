@@ -23,7 +23,7 @@ use crate::leader::bootstrap::changes_membership;
 use crate::leader::driver::member::Member;
 use crate::raft::{RaftMessage, not_leader};
 
-/// How often a waiting command looks whether the leader's bootstrap is complete.
+/// The interval at which a waiting command checks whether the leader's bootstrap is complete.
 const BOOTSTRAP_LOOK: Duration = Duration::from_millis(20);
 
 /// Delays a command that changes the membership until the leader's bootstrap is complete.

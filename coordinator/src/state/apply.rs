@@ -69,7 +69,9 @@ impl StateContext {
             Command::CancelMoves { index } => self.cancel_moves(index.as_deref()),
             Command::DrainNode { node, drain } => self.drain_node(*node, *drain),
             Command::RemoveNode { node } => self.remove_node(*node),
-            Command::SetIncludeApart { index, apart } => self.set_include_apart(index, *apart),
+            Command::SetSeparateIncludedColumns { index, separate } => {
+                self.set_separate_included_columns(index, *separate)
+            }
             Command::SetReplicas { index, replicas } => self.set_replicas(index, *replicas),
             Command::PromoteEpochs(promotions) => self.promote_epochs(promotions),
             Command::Rollback { bucket, step } => self.rollback(*bucket, step),

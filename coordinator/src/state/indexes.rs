@@ -97,14 +97,14 @@ impl StateContext {
     }
 
     /// Keeps the included columns of an index in fragments of their own, or no longer.
-    pub(super) fn set_include_apart(&mut self, name: &str, apart: bool) -> Change {
+    pub(super) fn set_separate_included_columns(&mut self, name: &str, separate: bool) -> Change {
         let id = self.index_named(name).ok_or_else(|| no_index(name))?;
         let Some(record) = self.indexes.get_mut(&id) else { return Err(no_index(name)) };
-        if record.info.spec.include_apart == apart {
+        if record.info.spec.separate_included_columns == separate {
             return Ok((Outcome::Done, Vec::new()));
         }
         record.change(self.position, self.unix_ms, |info| {
-            Arc::make_mut(&mut info.spec).include_apart = apart;
+            Arc::make_mut(&mut info.spec).separate_included_columns = separate;
         });
         Ok((Outcome::Done, vec![Effect::CatalogChanged]))
     }

@@ -9,7 +9,7 @@
 //! Consequences outside of the state are returned as [`Effect`]s, which are plain values. The caller decides what to
 //! do with them.
 //!
-//! | file | what it is |
+//! | file | contents |
 //! |---|---|
 //! | [`bucket`], [`epoch_history`], [`index_record`], `requests` | the records that the state consists of |
 //! | [`context`], `lookup`, [`placement`] | the state and the queries on it |

@@ -126,7 +126,7 @@ fn a_shorter_history_on_the_same_branch_is_a_loss() {
 }
 
 #[test]
-fn a_false_alarm_ends_where_the_history_turns_out_to_be_whole() {
+fn a_false_alarm_ends_when_the_history_proves_whole() {
     let mut state = ten_epochs();
     done(&mut state, step(RollbackStep::Compare(lost())));
     let whole = history([(&[(7, 0)], 12), (&[(7, 0)], 9)]);

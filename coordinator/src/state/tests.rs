@@ -79,7 +79,7 @@ pub(crate) fn spec(name: &str) -> IndexSpec {
         partition: PartitionBy::DocumentId,
         slices: 4,
         replicas: 1,
-        include_apart: false,
+        separate_included_columns: false,
         sql: format!("CREATE INDEX {name} ON b (city)"),
     }
 }

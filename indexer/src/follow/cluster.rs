@@ -1,5 +1,5 @@
-//! All that an indexer needs around it, for tests that play the projector: a coordinator that tells a catalog, and a
-//! directory of the indexers that a test has started.
+//! The environment of an indexer in tests that play the projector: a coordinator with a catalog, and a directory of the
+//! indexers that the test has started.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -26,19 +26,19 @@ use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, Subs
 use proto::{Error, Result};
 use tokio::sync::watch;
 
-/// The bucket, of two vbuckets.
+/// The bucket, which has two vbuckets.
 pub const BUCKET: BucketId = BucketId(1);
 /// The projector.
 pub const PROJECTOR: NodeId = NodeId(2);
 
-/// What a test plays of a projector.
+/// The calls of a projector that a test plays.
 #[async_trait]
 pub trait Streams: Clone + Send + Sync + 'static {
     async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>>;
     async fn backfill(&self, request: BackfillRequest) -> Result<ResultStream<BackfillMessage>>;
 }
 
-/// What indexers are told.
+/// The catalog and the indexers of the cluster.
 pub struct Told {
     pub catalog: watch::Sender<Arc<Catalog>>,
     pub indexers: Mutex<BTreeMap<NodeId, Arc<dyn IndexerApi>>>,
@@ -56,7 +56,7 @@ pub fn node(id: NodeId, role: Role) -> Arc<NodeInfo> {
 }
 
 impl Told {
-    /// One bucket, with indexes that are numbered from 1 on.
+    /// A cluster with one bucket and indexes with ascending numbers.
     pub fn new(indexers: &[NodeId], indexes: &[Arc<IndexInfo>]) -> Arc<Self> {
         let bucket = BucketInfo::new(BUCKET, "b", 2, SourceKind::Embedded, PROJECTOR);
         let indexers = indexers.iter().map(|id| node(*id, Role::Indexer));
@@ -73,7 +73,7 @@ impl Told {
         Arc::new(Self { catalog, indexers: Mutex::default() })
     }
 
-    /// Tells another catalog.
+    /// Publishes another catalog.
     pub fn change(&self, change: impl FnOnce(&mut Catalog)) {
         self.catalog.send_modify(|catalog| {
             let next = Arc::make_mut(catalog);

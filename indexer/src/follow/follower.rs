@@ -104,5 +104,5 @@ impl Follower {
 
 /// The column groups that an index's definition asks for.
 pub fn grouping(index: &IndexInfo) -> Grouping {
-    if index.spec.include_apart { Grouping::Apart } else { Grouping::Together }
+    if index.spec.separate_included_columns { Grouping::Apart } else { Grouping::Together }
 }

@@ -1,5 +1,5 @@
-//! A projector that a test plays, for whole indexers: what it sends is written down, and what it was asked for is
-//! remembered. One bucket, and an index of two slices.
+//! A projector that a test plays for whole indexers: its messages are given, and its requests are recorded. It has one
+//! bucket, and an index of two slices.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -35,19 +35,19 @@ const fn slice(slice: u16) -> SliceId {
     SliceId { index: INDEX, generation: Generation(0), slice: SliceNo(slice) }
 }
 
-/// What a subscription gets at first; it is told how many of that node came before.
+/// The first messages of a subscription, given the number of earlier subscriptions of that node.
 type Streamed = dyn Fn(&SubscribeRequest, usize) -> Vec<StreamMessage> + Send + Sync;
 /// The snapshot that a backfill gets: its cut and its documents.
 type Snapshots = dyn Fn(&BackfillRequest, usize) -> (Cut, Bytes) + Send + Sync;
 
-/// What is played, and what was asked.
+/// The given messages and the recorded requests.
 pub struct Played {
     pub told: Arc<Told>,
     pub subscriptions: Mutex<Vec<SubscribeRequest>>,
     pub backfills: Mutex<Vec<BackfillRequest>>,
-    /// Are documents of snapshots let through?
+    /// True if documents of snapshots are sent.
     pub open: watch::Sender<bool>,
-    /// Where the newest stream of each node goes on.
+    /// The sender of the newest stream of each node.
     more: Mutex<BTreeMap<NodeId, Sender<StreamMessage>>>,
     streams: Box<Streamed>,
     snapshots: Box<Snapshots>,
@@ -74,7 +74,7 @@ impl Script {
         }))
     }
 
-    /// Sends more to the newest stream of a node.
+    /// Sends further messages to the newest stream of a node.
     pub fn send(&self, node: NodeId, messages: impl IntoIterator<Item = StreamMessage>) {
         let more = &self.0.more.lock().unwrap()[&node];
         messages.into_iter().for_each(|message| more.try_send(message).unwrap());
@@ -85,7 +85,7 @@ impl Script {
         Arc::new(Cluster { told: Arc::clone(&self.0.told), streams: self.clone() })
     }
 
-    /// How many backfills a node has asked for.
+    /// The number of backfills that a node has requested.
     pub fn backfills_of(&self, node: NodeId) -> usize {
         self.0.backfills.lock().unwrap().iter().filter(|asked| asked.node == node).count()
     }
@@ -127,13 +127,13 @@ pub fn index(copies: &[NodeId]) -> Arc<IndexInfo> {
     placed(vec![copies.to_vec(), copies.to_vec()])
 }
 
-/// The same, as it joins a stream for the first time.
+/// The same index when it joins a stream for the first time.
 pub fn fresh(copies: &[NodeId]) -> Arc<IndexInfo> {
     let info = IndexInfo::clone(&index(copies));
     Arc::new(IndexInfo { state: IndexState::Backfill, ..info })
 }
 
-/// The index with each slice on nodes of its own.
+/// The index with the given nodes for each slice.
 pub fn placed(placement: Vec<Vec<NodeId>>) -> Arc<IndexInfo> {
     let info = IndexInfo::new(INDEX, BUCKET, IndexSpec::new("i", "b"), placement);
     Arc::new(IndexInfo { state: IndexState::Maintenance, ..info })
@@ -165,7 +165,7 @@ impl Streams for Script {
     }
 }
 
-/// What a node shows of the index at an epoch, once it does: the sum of its slices, and how many entries they have.
+/// Waits until a node answers for an epoch; returns the checksum of the index and its number of entries.
 pub async fn shown(indexer: &Indexer, epoch: Epoch) -> (u64, u64) {
     let (mut sum, mut entries) = (0u64, 0);
     for slice in SLICES {
@@ -175,7 +175,7 @@ pub async fn shown(indexer: &Indexer, epoch: Epoch) -> (u64, u64) {
     (sum, entries)
 }
 
-/// What some slices show when their newest documents are those up to a seqno: one after the other.
+/// The checksums and counts of the slices when their newest documents are those up to a seqno.
 pub async fn expected(to: u64) -> Vec<(u64, u64)> {
     let dir = tempfile::tempdir().unwrap();
     let node = NodeId(99);
@@ -191,7 +191,7 @@ pub async fn expected(to: u64) -> Vec<(u64, u64)> {
     SLICES.map(|slice| shown.checksum(slice.slice).unwrap()).to_vec()
 }
 
-/// What a node shows of a slice at an epoch, once it does.
+/// Waits until a node answers for a slice at an epoch; returns its checksum and its number of entries.
 pub async fn shown_of(indexer: &Indexer, slice: SliceId, epoch: Epoch) -> (u64, u64) {
     let shown = async {
         loop {

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn an_epoch_follows_that_is_of_the_history_and_has_no_parent_below_what_is_here() {
+    fn an_epoch_follows_if_it_is_in_the_history_and_its_parent_is_not_below_the_applied_one() {
         let follows = |mark: &EpochMark, applied| {
             check_follows(mark, Some(&history()), Epoch(applied)).map_err(|error| error.code)
         };

@@ -1,6 +1,7 @@
-//! Going back where one of two copies cannot: whole indexers against a cluster that a test plays.
+//! Rollbacks that one of two copies cannot follow: whole indexers against a cluster that a test plays.
 //!
-//! The source loses what is behind seqno 10 of vbucket 0. One copy was built before that epoch, the other one after it.
+//! The source loses the mutations behind seqno 10 of vbucket 0. One copy was built before that epoch, the other one
+//! after it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,12 +36,12 @@ use proto::model::assignment::VbucketSet;
 use proto::rpc::mutation::BackfillRequest;
 use storage::{EpochBatch, Piece, StoreOptions};
 
-/// Can go back.
+/// The node whose copy can go back.
 const OLD: NodeId = NodeId(7);
-/// Cannot.
+/// The node whose copy cannot.
 const YOUNG: NodeId = NodeId(8);
 const COPIES: [NodeId; 2] = [OLD, YOUNG];
-/// What goes on behind seqno 10 after the loss.
+/// The branch behind seqno 10 after the loss.
 const NEW_BRANCH: Vbuuid = Vbuuid(11);
 /// The first epoch after the rollback.
 const RESUMED: Epoch = Epoch(4);
@@ -90,7 +91,7 @@ fn streams(request: &SubscribeRequest, before: usize) -> Vec<StreamMessage> {
             all
         }
         _ => {
-            // A node that has nothing begins at the present.
+            // A node without data begins at the present.
             let at = request.from.clone().unwrap_or_else(resumed);
             let lacks = at.get(VbucketId(0)).seqno == Seqno(10);
             let missing = lacks.then(|| frame(NEW_BRANCH, 10, 12));
@@ -130,7 +131,7 @@ fn floors(indexer: &Indexer) -> Vec<Option<Epoch>> {
 }
 
 #[tokio::test]
-async fn a_slice_that_cannot_go_back_comes_from_a_copy_that_could_with_its_reach() {
+async fn a_slice_that_cannot_roll_back_is_fetched_with_its_rollback_points() {
     let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let script = Script::new(&COPIES, streams, snapshots);
     let old = start(&script, OLD, &dirs[0]);
@@ -149,7 +150,7 @@ async fn a_slice_that_cannot_go_back_comes_from_a_copy_that_could_with_its_reach
     assert_eq!(shown(&young, Epoch(2)).await, shown(&old, Epoch(2)).await);
 }
 
-/// A copy that is not there: it was lost too. Or one that gives what it does not show.
+/// A lost copy, or one whose files differ from its answers.
 struct Lost(Option<Arc<Indexer>>);
 
 #[async_trait]
@@ -184,7 +185,7 @@ async fn a_slice_that_no_copy_has_is_built_from_the_source() {
     assert_eq!(young.status().slices.len(), 2, "nothing is fetched any more");
 }
 
-/// A store with the slices that an index has on a node, which answer epochs 1 to 3.
+/// A store with the slices of an index on a node, which answer epochs 1 to 3.
 async fn stored(dir: &tempfile::TempDir, node: NodeId, info: &Arc<IndexInfo>) -> StorageEngine {
     let store = StorageEngine::open(&Env::real(), node, dir.path(), StoreOptions::default());
     let store = store.expect("it opens");
@@ -207,7 +208,7 @@ async fn stored(dir: &tempfile::TempDir, node: NodeId, info: &Arc<IndexInfo>) ->
     store
 }
 
-/// Copies a slice as a move does, from a copy that answers from a later epoch on and has kept no rollback point.
+/// Copies a slice as a move does, from a copy with a later floor and no rollback point.
 async fn copy_late(from: &StorageEngine, to: &StorageEngine, slice: SliceId, floor: Epoch) {
     let export = from.export(slice).await.expect("it is here");
     let mut received = to.receive(OLD);
@@ -247,7 +248,7 @@ async fn only_the_slices_that_cannot_go_back_are_fetched() {
     assert!(begins[0].from.is_some(), "what stayed goes on from the point");
 }
 
-/// A node whose slice 0 can go back and whose slice 1 cannot, which no other copy has; the snapshot is held up.
+/// A node whose slice 0 can go back and whose slice 1 cannot. No other copy has slice 1, and the snapshot is held up.
 async fn half_lost(dir: &tempfile::TempDir) -> (Script, Arc<Indexer>) {
     let other = tempfile::tempdir().unwrap();
     let old = stored(&other, OLD, &index(&COPIES)).await;
@@ -282,7 +283,7 @@ async fn told(young: &Indexer, slice: SliceId) -> SliceProgress {
 }
 
 #[tokio::test]
-async fn a_slice_that_no_copy_has_is_built_alone_while_the_others_go_on_and_answer() {
+async fn a_slice_without_a_copy_is_built_while_the_others_answer() {
     let dir = tempfile::tempdir().unwrap();
     let (script, young) = half_lost(&dir).await;
     assert_eq!(shown_of(&young, SLICES[0], RESUMED).await, expected(12).await[0]);
@@ -301,7 +302,7 @@ async fn a_slice_that_no_copy_has_is_built_alone_while_the_others_go_on_and_answ
 }
 
 #[tokio::test]
-async fn a_crash_while_a_lost_slice_is_built_begins_its_build_anew_and_nothing_else() {
+async fn a_crash_during_the_build_of_a_lost_slice_restarts_only_that_build() {
     let dir = tempfile::tempdir().unwrap();
     let (script, young) = half_lost(&dir).await;
     told(&young, SLICES[1]).await;
@@ -321,7 +322,7 @@ async fn a_crash_while_a_lost_slice_is_built_begins_its_build_anew_and_nothing_e
 }
 
 #[tokio::test]
-async fn a_node_that_comes_back_empty_fetches_what_another_has_and_builds_the_rest() {
+async fn a_node_with_an_empty_disk_fetches_existing_copies_and_builds_the_rest() {
     let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let placement = || placed(vec![COPIES.to_vec(), vec![YOUNG]]);
     drop(stored(&dirs[0], OLD, &placed(vec![vec![OLD], vec![YOUNG]])).await);
@@ -357,7 +358,7 @@ async fn a_node_that_comes_back_empty_fetches_what_another_has_and_builds_the_re
 }
 
 #[tokio::test]
-async fn what_came_is_not_shown_where_the_copy_shows_something_else() {
+async fn a_fetched_slice_that_differs_from_its_copy_is_not_shown() {
     let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     drop(stored(&dirs[0], OLD, &index(&COPIES)).await);
     let streams = |request: &SubscribeRequest, _| {
@@ -375,9 +376,9 @@ async fn what_came_is_not_shown_where_the_copy_shows_something_else() {
     assert!(script.backfills_of(YOUNG) > 0);
 }
 
-/// As a crash may leave it, between the loss of a slice and its arrival.
+/// A state that a crash may leave between the loss of a slice and its arrival.
 #[tokio::test]
-async fn what_a_node_lacks_of_an_index_when_it_starts_is_fetched() {
+async fn slices_that_a_starting_node_lacks_are_fetched() {
     let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     drop(stored(&dirs[0], OLD, &index(&COPIES)).await);
     drop(stored(&dirs[1], YOUNG, &placed(vec![COPIES.to_vec(), vec![OLD]])).await);

@@ -1,4 +1,4 @@
-//! A whole indexer against a source that purges its history, played by a test; what it shows is compared with the
+//! A whole indexer against a source, played by a test, that purges its history. The answers are compared with the
 //! source's own log, evaluated from scratch.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -36,17 +36,17 @@ use crate::{Config, Indexer};
 const INDEXER: NodeId = NodeId(7);
 const VBUCKETS: u16 = 2;
 const BRANCH: Vbuuid = Vbuuid(9);
-/// Index 1 has an entry for each number of a document, index 2 one for the first, where that is even.
+/// Index 1 has an entry for each number of a document, index 2 one for the first number if it is even.
 const INDEXES: [IndexId; 2] = [IndexId(1), IndexId(2)];
 
-/// What a document is from a place on; none where it is gone.
+/// A document and its new contents; `None` if it is removed.
 type Change = (String, Option<Vec<i64>>);
 
 #[derive(Clone)]
 struct Source {
     state: Arc<Mutex<State>>,
     changed: watch::Sender<u64>,
-    /// Are documents of snapshots let through?
+    /// True if documents of snapshots are sent.
     open: watch::Sender<bool>,
 }
 
@@ -58,7 +58,7 @@ struct State {
     begins: Vec<Option<Cut>>,
     snapshots: u32,
     random: u64,
-    /// Do timestamps come before what they cover?
+    /// True if timestamps come before the mutations that they cover.
     epochs_first: bool,
 }
 
@@ -178,7 +178,7 @@ impl Source {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// Nothing of the past can be had any more.
+    /// Purges the whole history.
     fn purge(&self) {
         let mut state = self.state();
         let ends: Vec<u64> = state.logs.iter().map(|log| log.len() as u64).collect();
@@ -189,7 +189,7 @@ impl Source {
         self.state().epochs.last().map_or(Epoch(0), |mark| mark.epoch)
     }
 
-    /// What a slice should show: its checksum and how many entries it has.
+    /// The expected checksum and number of entries of a slice.
     fn expected(&self, index: IndexId, epoch: Epoch) -> (u64, u64) {
         let state = self.state();
         let mark = state.epochs.iter().find(|mark| mark.epoch == epoch).expect("an epoch");
@@ -293,7 +293,7 @@ fn start(source: &Source, dir: &Path, change: impl FnOnce(&mut Config)) -> Index
     Indexer::start(config, Env::real(), Arc::new(cluster)).expect("it starts")
 }
 
-/// Ends an indexer, and waits until what it has begun off the async threads has ended too.
+/// Ends an indexer, and waits for its blocking work.
 async fn stop(indexer: Indexer) {
     drop(indexer);
     tokio::time::sleep(Duration::from_millis(300)).await;
@@ -327,7 +327,7 @@ async fn refuses(indexer: &Indexer, epochs: std::ops::Range<u64>) {
     }
 }
 
-/// An indexer that shows epoch 2 goes down, and misses epochs 3 to 5.
+/// An indexer that shows epoch 2 goes down and misses epochs 3 to 5.
 async fn was_away(dir: &Path) -> Source {
     let source = Source::new();
     source.change(200);
@@ -340,7 +340,7 @@ async fn was_away(dir: &Path) -> Source {
     source
 }
 
-/// The same, and nobody has them any more.
+/// The same, with the missed epochs purged.
 async fn left_behind(dir: &Path) -> Source {
     let source = was_away(dir).await;
     source.purge();
@@ -348,7 +348,7 @@ async fn left_behind(dir: &Path) -> Source {
 }
 
 #[tokio::test]
-async fn a_copy_from_before_the_purge_is_corrected_in_one_epoch_and_answers_till_then() {
+async fn a_copy_from_before_the_purge_answers_until_one_epoch_corrects_it() {
     let dir = tempfile::tempdir().unwrap();
     let source = left_behind(dir.path()).await;
     source.open.send_replace(false);
@@ -372,7 +372,7 @@ async fn a_copy_from_before_the_purge_is_corrected_in_one_epoch_and_answers_till
 }
 
 #[tokio::test]
-async fn what_changes_while_copies_are_compared_is_in_the_epoch_that_corrects_them() {
+async fn changes_during_a_comparison_are_in_the_correcting_epoch() {
     let dir = tempfile::tempdir().unwrap();
     let source = left_behind(dir.path()).await;
     source.open.send_replace(false);
@@ -381,7 +381,7 @@ async fn what_changes_while_copies_are_compared_is_in_the_epoch_that_corrects_th
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     (0..3).for_each(|_| source.change(60));
-    // What it has not read of the stream it cannot have any more either: it may begin again.
+    // The unread rest of the stream is purged as well: the resync begins again.
     source.purge();
     shows(&indexer, &source, Epoch(2)).await;
     source.open.send_replace(true);
@@ -418,7 +418,7 @@ async fn a_crash_while_copies_are_compared_or_after_they_were_corrected_changes_
 }
 
 #[tokio::test]
-async fn copies_that_differ_too_much_are_built_anew() {
+async fn copies_that_differ_too_much_are_rebuilt() {
     let dir = tempfile::tempdir().unwrap();
     let source = left_behind(dir.path()).await;
     let indexer = start(&source, dir.path(), |config| config.queue_bytes_max = Some(64));
@@ -426,9 +426,9 @@ async fn copies_that_differ_too_much_are_built_anew() {
     assert!(source.state().snapshots >= 5, "compared, and then built");
 }
 
-/// Where the bound on what gathers does not see it coming, the log refuses the record.
+/// The log refuses a record that the bound on gathered mutations did not prevent.
 #[tokio::test]
-async fn an_epoch_that_is_longer_than_a_record_of_the_log_is_not_gathered_again() {
+async fn an_epoch_that_exceeds_a_log_record_leads_to_a_resync() {
     for epochs_first in [false, true] {
         let dir = tempfile::tempdir().unwrap();
         let source = was_away(dir.path()).await;

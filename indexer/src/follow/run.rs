@@ -1,11 +1,13 @@
 //! The loop of a follower: one subscription after another, message by message, epoch by epoch.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures::StreamExt;
 use proto::env::Task;
 use proto::model::cut::Cut;
 use proto::model::ids::BucketId;
+use proto::model::index::IndexInfo;
 use proto::rpc::mutation::{StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
@@ -145,30 +147,7 @@ impl Follower {
 
     async fn message(&mut self, message: StreamMessage) -> Result<()> {
         match message {
-            StreamMessage::Begin { at, indexes, .. } => {
-                let applied = self.applied.as_ref().map(|mark| mark.epoch).unwrap_or_default();
-                let queue =
-                    self.queue.get_or_insert_with(|| MutationQueue::new(at.clone(), applied));
-                if *queue.watermarks() != at {
-                    return Err(Error::internal(format!(
-                        "bucket {}: the stream does not begin at the watermarks",
-                        self.bucket
-                    )));
-                }
-                self.builds.retain(|build, _| indexes.iter().any(|index| index.id == *build));
-                self.builds.values_mut().for_each(|build| policy::rejoin(&mut build.joined, &at));
-                self.drop_stale_rebuilds().await?;
-                self.fed.clear();
-                for stored in self.stored() {
-                    if !indexes.iter().any(|index| index.id == stored.info.id) {
-                        self.leave(&stored).await?;
-                    }
-                }
-                for index in indexes {
-                    self.join(index, &at).await?;
-                }
-                self.compare_copies(&at);
-            }
+            StreamMessage::Begin { at, indexes, .. } => self.begin(at, indexes).await?,
             StreamMessage::History(logs) => {
                 self.history = Some(logs);
                 self.check_compared()?;
@@ -207,6 +186,32 @@ impl Follower {
                 return Err(Error::unavailable(format!("vbucket {vbucket} has another owner now")));
             }
         }
+        Ok(())
+    }
+
+    /// Handles the beginning of a stream, which must continue at the watermarks.
+    async fn begin(&mut self, at: Cut, indexes: Vec<Arc<IndexInfo>>) -> Result<()> {
+        let applied = self.applied.as_ref().map(|mark| mark.epoch).unwrap_or_default();
+        let queue = self.queue.get_or_insert_with(|| MutationQueue::new(at.clone(), applied));
+        if *queue.watermarks() != at {
+            return Err(Error::internal(format!(
+                "bucket {}: the stream does not begin at the watermarks",
+                self.bucket
+            )));
+        }
+        self.builds.retain(|build, _| indexes.iter().any(|index| index.id == *build));
+        self.builds.values_mut().for_each(|build| policy::rejoin(&mut build.joined, &at));
+        self.drop_stale_rebuilds().await?;
+        self.fed.clear();
+        for stored in self.stored() {
+            if !indexes.iter().any(|index| index.id == stored.info.id) {
+                self.leave(&stored).await?;
+            }
+        }
+        for index in indexes {
+            self.join(index, &at).await?;
+        }
+        self.compare_copies(&at);
         Ok(())
     }
 

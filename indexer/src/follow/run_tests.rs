@@ -18,11 +18,11 @@ use proto::model::assignment::VbucketSet;
 
 const INDEXER: NodeId = NodeId(7);
 
-/// At first the node gets far more of vbucket 0 than it can gather, and never what its epoch needs of vbucket 1;
-/// then its stream begins at the present.
+/// At first the node gets far more of vbucket 0 than it can gather, and never the mutations of vbucket 1 that its epoch
+/// needs; then its stream begins at the present.
 fn too_much(_: &SubscribeRequest, begins: usize) -> Vec<StreamMessage> {
     let indexes = vec![if begins > 0 { index(&[INDEXER]) } else { fresh(&[INDEXER]) }];
-    // All of both vbuckets is on one branch.
+    // Both vbuckets have a single branch.
     let history =
         || StreamMessage::History(Arc::new(FailoverLogs::new(vec![vec![(BRANCH, 0)]; 2])));
     let epoch = |epoch: u64, seqnos| StreamMessage::Epoch(mark(epoch, epoch - 1, cut(seqnos)));
@@ -43,14 +43,14 @@ fn too_much(_: &SubscribeRequest, begins: usize) -> Vec<StreamMessage> {
 }
 
 #[tokio::test]
-async fn a_node_that_cannot_gather_what_it_lacks_goes_on_at_the_present() {
+async fn a_node_that_cannot_gather_its_backlog_continues_at_the_present() {
     let dir = tempfile::tempdir().unwrap();
     let script = Script::new(&[INDEXER], too_much, |_, before| match before {
         0 => (cut([0, 0]), documents(0, 100)),
         _ => (cut([10_000, 1]), documents(0, 200)),
     });
     let mut config = Config::new((*node(INDEXER, Role::Indexer)).clone(), dir.path());
-    // The stream has ten times what four of these hold.
+    // The stream has ten times the bytes of four such queues.
     config.queue_bytes_max = Some(256 << 10);
     let indexer = Indexer::start(config, Env::real(), script.cluster()).unwrap();
     let (_, entries) = shown(&indexer, Epoch(10)).await;
@@ -60,8 +60,8 @@ async fn a_node_that_cannot_gather_what_it_lacks_goes_on_at_the_present() {
     assert_eq!(entries, 200, "what the second snapshot has");
 }
 
-/// The node waits for a mutation that is lost, on a branch that goes on: at first its stream is silent after that, then
-/// the next one ends where the source does.
+/// The node waits for a lost mutation on a branch that continues. At first its stream is silent from there on; the next
+/// stream ends at the source's end.
 fn loses_its_end(request: &SubscribeRequest, begins: usize) -> Vec<StreamMessage> {
     let at = request.from.clone().unwrap_or_else(|| cut([0, 0]));
     let index = if begins == 0 { fresh(&[INDEXER]) } else { index(&[INDEXER]) };

@@ -1,11 +1,12 @@
 //! Compares a copied slice with the copy that it came from.
 
+use proto::lock::lock;
 use proto::model::node::NodeInfo;
 use proto::rpc::export::checksum_patience;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::{Instant, timeout};
 
-use super::incoming_move::{IncomingMove, lock};
+use super::incoming_move::IncomingMove;
 use crate::context::NodeContext;
 
 impl IncomingMove {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::StreamExt;
+use proto::lock::lock;
 use proto::model::ids::{BucketId, Epoch, MoveId, SliceId};
 use proto::model::moves::MovePhase;
 use proto::model::node::NodeInfo;
@@ -14,7 +15,7 @@ use storage::ReceivedFiles;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, timeout};
 
-use super::incoming_move::{CopyState, IncomingMove, PAUSE, lock};
+use super::incoming_move::{CopyState, IncomingMove, PAUSE};
 use crate::context::NodeContext;
 
 /// A round that brought fewer bytes than this is followed by the last one, between two epochs.

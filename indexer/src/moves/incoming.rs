@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use proto::lock::lock;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, Generation, IndexId, MoveId, SliceId, SliceNo};
 use proto::model::index::IndexInfo;
@@ -10,7 +11,7 @@ use proto::model::moves::{MovePhase, MoveProgress, MoveStage};
 use proto::rpc::api::SliceProgress;
 use tokio::sync::watch;
 
-use super::incoming_move::{IncomingMove, lock};
+use super::incoming_move::IncomingMove;
 use super::restore::Restores;
 use crate::context::NodeContext;
 

@@ -1,10 +1,11 @@
 //! A slice on its way to this node: its state, and the operations that copy nothing.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proto::env::Task;
+use proto::lock::lock;
 use proto::model::ids::{BucketId, MoveId, NodeId, SliceId};
 use proto::model::moves::MovePhase;
 use proto::model::node::NodeInfo;
@@ -56,10 +57,6 @@ pub(super) struct CopyState {
     pub(super) not_before: Instant,
     /// The copying task, until it is done.
     pub(super) copying: Option<Task>,
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl IncomingMove {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::lock::lock;
 use proto::model::cut::EpochMark;
 use proto::model::ids::Epoch;
 use proto::model::index::IndexInfo;
@@ -11,7 +12,7 @@ use proto::{Error, Result};
 use storage::ReceivedFiles;
 use tokio::time::{Instant, timeout};
 
-use super::incoming_move::{IncomingMove, lock};
+use super::incoming_move::IncomingMove;
 use crate::context::NodeContext;
 
 /// Maximum time that the last round may delay the bucket's epochs.

@@ -13,6 +13,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use proto::lock::lock;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, Generation, IndexId, NodeId, SliceId, SliceNo};
 use proto::model::index::IndexInfo;
@@ -20,7 +21,7 @@ use proto::model::topology::TopologyProvider;
 use proto::rpc::api::SliceProgress;
 use tokio::sync::{Semaphore, watch};
 
-use super::incoming_move::{IncomingMove, lock};
+use super::incoming_move::IncomingMove;
 use crate::context::NodeContext;
 
 /// Maximum number of concurrent restores; the leader limits moves in the same way.

@@ -17,12 +17,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use futures::stream;
 use proto::env::{Env, Task};
 use proto::flow::{Admission, AdmissionStatus, Permit};
+use proto::lock::lock;
 use proto::rpc::api::ResultStream;
 use proto::rpc::scan::{ShardBatch, ShardScan};
 use proto::{Error, Result};
@@ -88,10 +89,6 @@ struct Reading {
     id: u64,
     held: Arc<Mutex<Held>>,
     scan: ShardScan,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// The deadline of a scan's admission: a little before the router's own deadline, so that the router receives the reason.

@@ -1,5 +1,5 @@
-//! Open scans over a real store: parked and taken up again they show what they would have shown, and
-//! epochs, deletions among them, are applied whatever scans do.
+//! Open scans over a real store. Parked and resumed scans show the same rows, and epochs with deletions are applied
+//! whatever scans are open.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ use storage::{EpochBatch, Grouping, Piece, StorageEngine, StoreOptions};
 const INDEX: IndexId = IndexId(1);
 const BUCKET: BucketId = BucketId(1);
 const NODE: NodeId = NodeId(7);
-/// Some hundreds of blocks, many batches.
+/// Several hundred blocks in many batches.
 const DOCUMENTS: u64 = 20_000;
 
 fn key_of(n: u64) -> Vec<u8> {
@@ -127,7 +127,7 @@ async fn open(scans: &Scans, scan: ShardScan) -> Result<ResultStream<ShardBatch>
     scans.open(scan, snapshot, Instant::now()).await
 }
 
-/// All of a scan's rows, or its count; parked after each batch where `parked`.
+/// All rows of a scan, or its count; with `parked` the scan is parked after each batch.
 async fn all(scans: &Scans, scan: ShardScan, parked: bool) -> Vec<Bytes> {
     let mut stream = open(scans, scan).await.unwrap();
     let mut found = Vec::new();
@@ -155,7 +155,7 @@ async fn a_scan_that_is_parked_after_each_batch_shows_the_same_rows() {
     let (env, dir) = (Env::real(), tempfile::tempdir().unwrap());
     let store = filled(&env, dir.path(), 64 << 20).await;
     let scans = scans(&env, &store, 100);
-    // What epochs do meanwhile is none of the scan's.
+    // Later epochs do not affect the scan.
     store.apply(epoch(3, 0..DOCUMENTS / 2, false)).await.unwrap();
     let middle =
         |low: u64, high: u64| KeyRange { low: key_of(low).into(), high: Some(key_of(high).into()) };
@@ -202,7 +202,7 @@ async fn a_scan_that_nobody_reads_gives_its_place_to_one_that_waits() {
 }
 
 #[tokio::test]
-async fn scans_that_hold_everything_hold_up_no_deletion_and_the_next_scan_is_told_why_it_waits() {
+async fn scans_at_the_limit_delay_no_deletion_and_the_next_scan_learns_the_reason() {
     let (env, dir) = (Env::real(), tempfile::tempdir().unwrap());
     let store = filled(&env, dir.path(), 8 << 20).await;
     let scans = scans(&env, &store, 3_600_000);
@@ -245,19 +245,19 @@ async fn a_scan_parked_for_long_keeps_no_run_in_memory() {
     let mut unread = scans.open(third, snapshot, Instant::now()).await.unwrap();
     unread.next().await.unwrap().unwrap();
     assert!(let_go.upgrade().is_some(), "it is being read");
-    // Somebody waits, so that it does not take an hour.
+    // A waiting scan shortens the hour until the unread one is parked.
     let refused = open(&scans, scan(1)).await;
     let other = tokio::time::timeout(Duration::from_secs(30), open(&scans, scan(60_000)));
     let _other = other.await.expect("it was parked").unwrap();
     assert!(refused.is_err() && let_go.upgrade().is_none());
 }
 
-/// The disk is full, memory is spent, and a scan that nobody reads holds its place: deletions wait, and all of
-/// them are there as soon as the disk has room.
+/// While the disk is full, memory is used up and a scan is not read, deletions wait; all of them are applied as soon as
+/// the disk has room.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn deletions_that_wait_for_a_full_disk_are_done_when_there_is_room() {
+async fn deletions_that_wait_for_a_full_disk_proceed_when_it_has_room() {
     let ((mut env, _, fs), dir) = (proto::env::sim::world(3), Path::new("/indexer"));
-    // Flushes fail again and again meanwhile; they need a thread of their own.
+    // Flushes fail repeatedly meanwhile; they need a thread of their own.
     env.spawner = Env::real().spawner;
     let store = filled(&env, dir, 2 << 20).await;
     let scans = scans(&env, &store, 3_600_000);

@@ -1,4 +1,4 @@
-//! Scans of a real store: what they make of its rows.
+//! Scans of a real store: the rows that they return.
 
 use std::path::PathBuf;
 
@@ -102,7 +102,7 @@ fn scan(ranges: Vec<KeyRange>) -> ShardScan {
     }
 }
 
-/// The countries of the rows that a scan hands out.
+/// The countries of the rows that a scan returns.
 fn countries(store: &StorageEngine, scan: ShardScan) -> Vec<String> {
     let snapshot = store.snapshot(INDEX, Generation(0), scan.epoch).unwrap();
     let mut scanner = ShardScanner::new(snapshot, scan).unwrap();
@@ -129,7 +129,7 @@ fn point(country: &str, pop: i64) -> KeyRange {
 }
 
 #[tokio::test]
-async fn distinct_counts_over_all_ranges_and_over_what_came_before_the_resume_point() {
+async fn distinct_applies_across_ranges_and_across_the_resume_point() {
     let dir = tempfile::tempdir().unwrap();
     let documents = body(&[
         (1, "k1", &[("a", 1)]),

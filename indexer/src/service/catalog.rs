@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use proto::client::{CatalogFollower, CatalogSink, Retry};
+use proto::lock::lock;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, Epoch, SliceId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
@@ -11,7 +12,7 @@ use proto::plant::{self, Plant};
 use proto::{ErrorCode, Result};
 use storage::StoredIndex;
 
-use super::followers::{Followers, RunningFollower, lock};
+use super::followers::{Followers, RunningFollower};
 use crate::context::NodeContext;
 use crate::follow::{follow, grouping};
 use crate::moves::Incoming;
@@ -23,7 +24,7 @@ pub(super) async fn follow_catalog(context: NodeContext, incoming: Incoming, fol
     follower.run(NodeCatalog { context, incoming, followers }).await;
 }
 
-/// What a node changes with each catalog.
+/// Applies each catalog to a node.
 struct NodeCatalog {
     context: NodeContext,
     incoming: Incoming,

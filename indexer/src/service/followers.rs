@@ -1,7 +1,7 @@
 //! The followers of a node, by bucket.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use proto::env::Task;
 use proto::model::ids::BucketId;
@@ -17,7 +17,3 @@ pub(super) struct RunningFollower {
 
 /// The followers by bucket.
 pub(super) type Followers = Arc<Mutex<BTreeMap<BucketId, RunningFollower>>>;
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}

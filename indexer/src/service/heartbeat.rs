@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use proto::client::{Membership, MembershipConfig, Retry, WhenForgotten};
 use proto::flow::Admission;
+use proto::lock::lock;
 use proto::model::cut::EpochMark;
 use proto::rpc::api::{BucketProgress, Heartbeat};
 
-use super::followers::{Followers, lock};
+use super::followers::Followers;
 use crate::context::NodeContext;
 use crate::moves::Incoming;
 

@@ -64,7 +64,6 @@ pub mod fragment;
 pub mod fuzz;
 mod index;
 pub mod layout;
-mod lock;
 pub mod log;
 mod log_record;
 mod maintain;

@@ -106,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    /// What an epoch shows: the newest version at or below it, unless that is a tombstone.
+    /// The version that an epoch shows: the newest one at or below it, unless that is a tombstone.
     fn shown(versions: &[(Epoch, bool)], epoch: Epoch) -> Option<Epoch> {
         let newest = versions.iter().filter(|version| version.0 <= epoch).max();
         newest.filter(|version| !version.1).map(|version| version.0)

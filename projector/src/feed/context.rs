@@ -20,7 +20,7 @@ pub struct StreamContext {
     pub store: Arc<dyn DocumentStore>,
     /// Decides which mutation concerns which node.
     pub router: Arc<dyn MutationRouter>,
-    /// How far a stream may run ahead of the newest stability timestamp that it has sent, in bytes.
+    /// Maximum bytes of frames that a stream sends beyond its newest stability timestamp.
     pub frames_ahead_bytes_max: usize,
     /// Counts documents that were skipped because they exceed a limit.
     pub skipped_documents: AtomicU64,

@@ -3,7 +3,9 @@
 mod backfill;
 mod context;
 mod frames;
+mod frames_ahead;
 mod log_reader;
+mod reader;
 mod stream;
 mod task_stream;
 

@@ -1,11 +1,7 @@
 //! A maintenance stream: all mutations of a bucket, as key-versions for one node.
 //!
-//! A stream has a position in each vbucket (`at`) and reads from one of two places:
-//!
-//! - **the head**, which all streams that keep up share in memory;
-//! - **the store's log**, if the stream begins in the past or has fallen behind the head. It then reads up to the end
-//!   that it found at the start, from timestamp to timestamp, and continues from the head. If the log was purged
-//!   meanwhile, the stream ends with `HistoryPurged`.
+//! A stream has a position in each vbucket (`at`) and reads from the head of the bucket's stream or from the log
+//! (`reader`). If the log was purged meanwhile, the stream ends with `HistoryPurged`.
 //!
 //! Every batch becomes one frame per touched vbucket, `(at, last seqno]`, even if it has nothing for the node, so the
 //! frames have no gaps (I2). Other messages are sent only between two batches: indexes that join or leave, and
@@ -18,7 +14,7 @@
 //! catches up sends all timestamps before the frames that they cover. Such frames do not count, or the stream would
 //! wait for a timestamp that an idle bucket never gets.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proto::flow::ByteSender;
@@ -26,7 +22,7 @@ use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, Position};
 use proto::model::history::FailoverLogs;
-use proto::model::ids::{Epoch, IndexId, NodeId, Seqno, VbucketId};
+use proto::model::ids::{Epoch, IndexId, NodeId, VbucketId};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::plant::{self, Plant};
 use proto::rpc::mutation::{Frame, StreamMessage, SubscribeRequest};
@@ -35,30 +31,17 @@ use tokio::sync::watch;
 
 use super::context::{MESSAGE_BYTES, StreamContext};
 use super::frames::frames;
+use super::frames_ahead::FramesAhead;
 use super::log_reader;
+use super::reader::{ReadFrom, Reader};
 use crate::keys::KeyMaker;
-use crate::source::bucket::{Bucket, HeadPosition, JoinedAt};
+use crate::source::Mutation;
+use crate::source::bucket::{Bucket, JoinedAt};
 use crate::source::ownership::Ownership;
-use crate::source::{LogRange, Mutation};
-
-/// Mutations that become frames at once, by their size in memory: about a thousand small documents, a few
-/// milliseconds of work between two awaits.
-const HEAD_READ_BYTES: usize = 1 << 20;
 
 /// The least that a message counts for. While a few messages wait for their reader, new mutations gather in the next
 /// message.
 const MESSAGE_BYTES_MIN: usize = MESSAGE_BYTES / 2;
-
-/// The place that the next mutations are read from.
-#[derive(Clone)]
-enum Reading {
-    Head(HeadPosition),
-    /// The log up to `to`, then the head from `then`.
-    Log {
-        to: Arc<Cut>,
-        then: HeadPosition,
-    },
-}
 
 /// A maintenance stream.
 pub struct MaintenanceStream {
@@ -81,17 +64,11 @@ pub struct MaintenanceStream {
     /// The history that was announced. The stream ends when part of it is lost.
     logs: Option<Arc<FailoverLogs>>,
     losses: u64,
-    reading: Reading,
-    /// The cut of the timestamp up to which the log is read next.
-    goal: Option<Arc<Cut>>,
+    reader: Reader,
     /// Mutations that were read and are not in frames yet.
     batch: std::vec::IntoIter<Arc<Mutation>>,
     last_epoch: Epoch,
-    /// The cut of the newest timestamp that the node knows; `None` if unknown.
-    announced: Option<Arc<Cut>>,
-    /// Ends and sizes of the frames beyond `announced`.
-    ahead: VecDeque<(VbucketId, Position, usize)>,
-    ahead_bytes: usize,
+    ahead: FramesAhead,
 }
 
 /// The reason why a stream ends.
@@ -126,21 +103,23 @@ impl MaintenanceStream {
         let (end, then, (ownership, joined_at)) = bucket.end();
         let vbuckets = ownership.owned.clone();
         let mut last_epoch = request.last_epoch;
-        let (at, reading) = match &request.from {
+        let (at, read_from) = match &request.from {
             Some(from) => {
                 bucket.check_place(from)?;
-                (from.of(&vbuckets), Reading::Log { to: Arc::new(end), then })
+                (from.of(&vbuckets), ReadFrom::Log { to: Arc::new(end), then })
             }
             None => {
                 // A node that begins here needs nothing before the newest timestamp.
                 if let Some(newest) = bucket.newest_epoch() {
                     last_epoch = last_epoch.max(Epoch(newest.epoch.0.saturating_sub(1)));
                 }
-                (end, Reading::Head(then))
+                (end, ReadFrom::Head(then))
             }
         };
         // After an interruption the node knows timestamps whose frames it has not received yet.
         let announced = bucket.newest_epoch_until(last_epoch).map(|mark| mark.cut);
+        let reader =
+            Reader::new(Arc::clone(&context), Arc::clone(&bucket), request.node, read_from);
         Ok(Self {
             context,
             bucket,
@@ -156,13 +135,10 @@ impl MaintenanceStream {
             at,
             logs: None,
             losses,
-            reading,
-            goal: None,
+            reader,
             batch: Vec::new().into_iter(),
             last_epoch,
-            announced,
-            ahead: VecDeque::new(),
-            ahead_bytes: 0,
+            ahead: FramesAhead::new(announced),
         })
     }
 
@@ -190,7 +166,9 @@ impl MaintenanceStream {
             self.send_history().await?;
             self.send_index_changes().await?;
             self.send_epochs().await?;
-            if self.ahead_bytes < self.context.frames_ahead_bytes_max && self.send_frames().await? {
+            if self.ahead.bytes() < self.context.frames_ahead_bytes_max
+                && self.send_frames().await?
+            {
                 continue;
             }
             tokio::select! {
@@ -324,13 +302,7 @@ impl MaintenanceStream {
             }
             self.last_epoch = mark.epoch;
             self.send(StreamMessage::Epoch(mark)).await?;
-            while let Some((vbucket, position, bytes)) = self.ahead.front()
-                && cut.get(*vbucket).seqno >= position.seqno
-            {
-                self.ahead_bytes -= bytes;
-                self.ahead.pop_front();
-            }
-            self.announced = Some(cut);
+            self.ahead.announce(cut);
         }
         Ok(())
     }
@@ -338,7 +310,7 @@ impl MaintenanceStream {
     /// Sends the next frames; false if there are none.
     async fn send_frames(&mut self) -> Sent<bool> {
         if self.batch.as_slice().is_empty() {
-            self.batch = self.next_batch().await?.into_iter();
+            self.batch = self.reader.next(&self.at, &self.vbuckets).await?.into_iter();
         }
         if self.batch.as_slice().is_empty() {
             return Ok(false);
@@ -350,62 +322,14 @@ impl MaintenanceStream {
         let frames = self.next_frames()?;
         for frame in &frames {
             let position = Position { vbuuid: frame.vbuuid, seqno: frame.to };
-            let bytes = frame.bytes();
             self.at.set(frame.vbucket, position);
-            let announced = self.announced.as_ref();
-            if announced.is_none_or(|cut| cut.get(frame.vbucket).seqno < position.seqno) {
-                self.ahead.push_back((frame.vbucket, position, bytes));
-                self.ahead_bytes += bytes;
-            }
+            self.ahead.add(frame.vbucket, position, frame.bytes());
         }
         if !frames.is_empty() {
             self.send(StreamMessage::Frames(frames)).await?;
         }
         self.send_ends().await?;
         Ok(true)
-    }
-
-    async fn next_batch(&mut self) -> Result<Vec<Arc<Mutation>>> {
-        loop {
-            match self.reading.clone() {
-                Reading::Head(from) => match self.bucket.read_head(from, HEAD_READ_BYTES) {
-                    Some((batch, next)) => {
-                        self.reading = Reading::Head(next);
-                        return Ok(batch);
-                    }
-                    None => {
-                        let (to, then, _) = self.bucket.end();
-                        tracing::debug!(node = %self.node, bucket = %self.bucket.info.name, "fell behind the head");
-                        self.reading = Reading::Log { to: Arc::new(to), then };
-                    }
-                },
-                Reading::Log { to, then } => {
-                    let Some((vbucket, end)) = self.next_of_log(&to) else {
-                        self.reading = Reading::Head(then);
-                        continue;
-                    };
-                    let after = self.at.get(vbucket).seqno;
-                    let bucket = self.bucket.info.id;
-                    let range = LogRange { bucket, vbucket, after, to: end };
-                    return log_reader::read(&self.context, &self.bucket, range).await;
-                }
-            }
-        }
-    }
-
-    /// The vbucket to read next, and its end. The log is read from timestamp to timestamp, so that the reader can
-    /// apply what it has instead of collecting all that it lacks.
-    fn next_of_log(&mut self, to: &Cut) -> Option<(VbucketId, Seqno)> {
-        let at = &self.at;
-        let behind = |goal: &Cut| {
-            let ends = to.iter().map(|(v, end)| (v, end.seqno.min(goal.get(v).seqno)));
-            let here = |v: &VbucketId| self.vbuckets.contains(*v);
-            ends.into_iter().find(|(v, end)| here(v) && at.get(*v).seqno < *end)
-        };
-        self.goal.as_deref().and_then(&behind).or_else(|| {
-            self.goal = self.bucket.next_goal(&self.vbuckets, at);
-            self.goal.as_deref().and_then(&behind).or_else(|| behind(to))
-        })
     }
 
     /// Packs the next frames of the batch.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use proto::Result;
 use proto::client::{CatalogFollower, CatalogSink};
+use proto::lock::lock;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::cut::EpochMark;
@@ -26,7 +27,7 @@ pub async fn follow_catalog(projector: Arc<Projector>) {
 /// Stability timestamps of buckets that are not in a catalog yet.
 type EarlyEpochs = BTreeMap<BucketId, Vec<EpochMark>>;
 
-/// What a projector changes with each catalog and each stability timestamp.
+/// Applies each catalog and each stability timestamp to a projector.
 struct ProjectorCatalog {
     projector: Arc<Projector>,
     early: EarlyEpochs,
@@ -125,7 +126,7 @@ async fn store_catalog(
     let (made, stored) = projector
         .env
         .blocking(move || {
-            let _gate = gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let _gate = lock(&gate);
             let stored = store.apply_catalog(cas, &made, &removed);
             (made, stored)
         })

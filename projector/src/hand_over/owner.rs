@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use proto::lock::lock;
 use proto::model::cut::Position;
-use proto::model::history::{SourceHistory, branch_of};
+use proto::model::history::{Branches, SourceHistory, branch_of};
 use proto::model::ids::{Seqno, VbucketId, vbucket_of};
 use proto::rpc::api::{
     HandOverDocuments, HandOverPiece, HandOverRequest, HandOverWanted, HandedDocument, PushMutation,
@@ -12,6 +13,7 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;
+use crate::source::ownership::Ownership;
 use crate::source::{DocumentSnapshot, LogRange, Mutation, StoredDocument};
 
 /// The approximate size of a piece.
@@ -56,33 +58,43 @@ pub async fn serve(projector: &Projector, request: HandOverRequest) -> Result<Ha
         None => mutations(projector, &bucket, (vbucket, after.seqno, end.seqno)).await?,
         Some(_) => Vec::new(),
     };
-    // A vbucket is disowned before its data is removed.
-    if !bucket.ownership().owned.contains(vbucket) || !ownership.owned.contains(vbucket) {
-        return Err(bucket.not_owned(vbucket));
-    }
-    if bucket.logs().1 != losses {
-        return Err(Error::unavailable("part of the history was lost meanwhile"));
-    }
+    check_unchanged(&bucket, vbucket, &ownership, losses)?;
     if read.first().is_some_and(|first| first.seqno.0 > after.seqno.0 + 1) {
         let what = format!("the log of vbucket {vbucket} was purged behind seqno {}", after.seqno);
         return Err(Error::new(ErrorCode::HistoryPurged, what));
     }
-    let mutations = read.iter().map(|mutation| PushMutation {
+    let mutations = read.iter().map(|mutation| pushed(mutation, vbucket, &branches)).collect();
+    let released = ownership.released.contains(vbucket);
+    Ok(HandOverPiece { mutations, documents, branches, given_up, end, released })
+}
+
+/// A mutation in the form of a push.
+fn pushed(mutation: &Mutation, vbucket: VbucketId, branches: &Branches) -> PushMutation {
+    let vbuuid = branch_of(branches, mutation.seqno);
+    PushMutation {
         vbucket,
-        position: Position { vbuuid: branch_of(&branches, mutation.seqno), seqno: mutation.seqno },
+        position: Position { vbuuid, seqno: mutation.seqno },
         id: mutation.id.to_string(),
         kind: mutation.kind,
         document: mutation.document.clone(),
-    });
-    let released = ownership.released.contains(vbucket);
-    Ok(HandOverPiece {
-        mutations: mutations.collect(),
-        documents,
-        branches,
-        given_up,
-        end,
-        released,
-    })
+    }
+}
+
+/// Checks that the vbucket was owned all the while, and that no history was lost.
+fn check_unchanged(
+    bucket: &Bucket,
+    vbucket: VbucketId,
+    before: &Ownership,
+    losses_before: u64,
+) -> Result<()> {
+    // A vbucket is disowned before its data is removed.
+    if !bucket.ownership().owned.contains(vbucket) || !before.owned.contains(vbucket) {
+        return Err(bucket.not_owned(vbucket));
+    }
+    if bucket.logs().1 != losses_before {
+        return Err(Error::unavailable("part of the history was lost meanwhile"));
+    }
+    Ok(())
 }
 
 /// Checks that a position of the target is still in the history. Both sides use branch 0 for branches that are no
@@ -127,7 +139,7 @@ async fn documents(
         let extents = store.extents(at.info.id)?;
         let purged = extents.get(usize::from(vbucket.0)).map_or(Seqno(0), |extent| extent.purged);
         let (history, snapshot) = {
-            let _gate = gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let _gate = lock(&gate);
             (at.history(), store.snapshot_after(at.info.id, behind.as_deref())?)
         };
         let is_wanted = |id: &str| vbucket_of(id, at.info.vbuckets) == vbucket;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use proto::flow::byte_channel;
+use proto::lock::lock;
 use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
 use proto::model::history::{SourceHistory, SourcePlace};
@@ -120,7 +121,7 @@ impl ProjectorApi for Projector {
         let (snapshot, cut, kept) = self
             .env
             .blocking(move || {
-                let _gate = gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                let _gate = lock(&gate);
                 let (cut, kept) = (at.durable(), at.ownership().owned.clone());
                 store.snapshot(at.info.id).map(|snapshot| (snapshot, cut, kept))
             })

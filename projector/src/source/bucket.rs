@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use proto::lock::lock;
 use proto::model::assignment::{VbucketAssignment, VbucketSet};
 use proto::model::bucket::BucketInfo;
 use proto::model::cut::{Cut, EpochMark, Position};
@@ -18,6 +19,7 @@ use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
 use super::backlog::{self, Unpublished};
+use super::head::{Head, HeadPosition};
 use super::mutation::Mutation;
 use super::ownership::Ownership;
 use super::record::{BucketRecord, is_partial};
@@ -33,15 +35,10 @@ const EPOCHS_MIN: usize = 256;
 /// The positions at which vbuckets joined that were not always owned, or were released once.
 pub type JoinedAt = BTreeMap<VbucketId, Position>;
 
-/// A position in the head. It counts all mutations that this process has published.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct HeadPosition(u64);
-
 /// A bucket in memory.
 pub struct Bucket {
     /// The bucket's definition.
     pub info: BucketInfo,
-    head_bytes_max: usize,
     state: Mutex<SourceState>,
     changed: watch::Sender<u64>,
 }
@@ -59,10 +56,7 @@ struct SourceState {
     given_up: BTreeMap<VbucketId, Branches>,
     /// Counts the losses of history.
     losses: u64,
-    head: VecDeque<Arc<Mutation>>,
-    head_bytes: usize,
-    /// The number of mutations that have left the head.
-    head_begin: u64,
+    head: Head,
     epochs: VecDeque<EpochMark>,
     unpublished: Unpublished,
     removed: bool,
@@ -98,19 +92,17 @@ impl Bucket {
             joined_at: BTreeMap::new(),
             given_up,
             losses: 0,
-            head: VecDeque::new(),
-            head_bytes: 0,
-            head_begin: 0,
+            head: Head::new(head_bytes_max),
             epochs: VecDeque::new(),
             unpublished: Unpublished::default(),
             removed: false,
         };
         let (changed, _) = watch::channel(0);
-        Self { info, head_bytes_max, state: Mutex::new(state), changed }
+        Self { info, state: Mutex::new(state), changed }
     }
 
     fn state(&self) -> MutexGuard<'_, SourceState> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.state)
     }
 
     fn wake(&self) {
@@ -166,9 +158,8 @@ impl Bucket {
     /// [`Self::joined_at`].
     pub fn end(&self) -> (Cut, HeadPosition, (Arc<Ownership>, JoinedAt)) {
         let state = self.state();
-        let head = HeadPosition(state.head_begin + state.head.len() as u64);
         let joined_at = (Arc::clone(&state.ownership), state.joined_at.clone());
-        (state.durable.of(&state.ownership.owned), head, joined_at)
+        (state.durable.of(&state.ownership.owned), state.head.end(), joined_at)
     }
 
     /// The failover logs and the end of the durable history of the owned vbuckets, both of one moment.
@@ -257,15 +248,9 @@ impl Bucket {
             let vbuuid = state.logs.branch_of(mutation.vbucket, mutation.seqno);
             let position = Position { vbuuid, seqno: mutation.seqno };
             state.durable.set(mutation.vbucket, position);
-            state.head_bytes += mutation.bytes();
-            state.head.push_back(mutation);
+            state.head.push(mutation);
         }
-        while state.head_bytes > self.head_bytes_max
-            && let Some(oldest) = state.head.pop_front()
-        {
-            state.head_bytes -= oldest.bytes();
-            state.head_begin += 1;
-        }
+        state.head.trim();
         drop(state);
         self.wake();
     }
@@ -277,10 +262,7 @@ impl Bucket {
         state.set_logs(branches);
         ends.iter().for_each(|(vbucket, seqno)| state.set_end(*vbucket, *seqno));
         state.losses += 1;
-        // No earlier position is valid in the new head, not even its end.
-        state.head_begin += state.head.len() as u64 + 1;
         state.head.clear();
-        state.head_bytes = 0;
         drop(state);
         self.wake();
     }
@@ -315,17 +297,7 @@ impl Bucket {
         from: HeadPosition,
         bytes: usize,
     ) -> Option<(Vec<Arc<Mutation>>, HeadPosition)> {
-        let state = self.state();
-        let skip = from.0.checked_sub(state.head_begin)? as usize;
-        let mut size = 0;
-        let fitting = state.head.range(skip.min(state.head.len())..).take_while(|mutation| {
-            let more = size < bytes;
-            size += mutation.bytes();
-            more
-        });
-        let found: Vec<_> = fitting.cloned().collect();
-        let next = HeadPosition(from.0 + found.len() as u64);
-        Some((found, next))
+        self.state().head.read(from, bytes)
     }
 
     /// Adds a stability timestamp unless it is known. Drops those that a rollback has removed, thins those below the

@@ -20,7 +20,7 @@ pub enum WriteCall {
     Mutations,
 }
 
-/// What numbers the mutations of a bucket.
+/// The party that numbers the mutations of a bucket.
 pub trait Source: Send + Sync {
     /// The branches of each vbucket of a new bucket.
     fn first_branches(&self, vbuckets: u16, random: &dyn Random) -> Vec<Branches>;

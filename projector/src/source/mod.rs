@@ -26,6 +26,7 @@ pub mod backlog;
 pub mod bucket;
 mod check;
 pub mod embedded;
+pub mod head;
 pub mod kind;
 pub mod mutation;
 pub mod open;

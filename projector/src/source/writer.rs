@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use async_channel::Receiver;
 use proto::env::Env;
 use proto::flow::Reservation;
+use proto::lock::lock;
 use proto::model::ids::BucketId;
 use proto::plant::{self, Plant};
 use proto::rpc::api::{PushReply, WriteReply};
@@ -99,7 +100,7 @@ impl Writer {
 
     /// Locks the gate. While it is held, store and buckets agree.
     pub(crate) fn lock_gate(&self) -> MutexGuard<'_, ()> {
-        self.gate.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.gate)
     }
 
     fn commit_group(&self, jobs: Vec<Job>) {

@@ -1,4 +1,4 @@
-//! How a role follows the catalog and the stability timestamps.
+//! Follows the catalog and the stability timestamps on behalf of a role.
 //!
 //! The coordinator's members tell what they have applied, so that a member which lags may show an older catalog than
 //! the one before. The follower passes no catalog on that is older than the newest it has passed on.
@@ -13,7 +13,7 @@ use crate::model::catalog::Catalog;
 use crate::model::cut::EpochMark;
 use crate::rpc::api::{Directory, WatchMessage};
 
-/// What a role does with each catalog and each stability timestamp.
+/// The work of a role on each catalog and each stability timestamp.
 pub trait CatalogSink: Send {
     /// A new watch begins: all that is still kept comes again.
     fn watch_begins(&mut self) {}

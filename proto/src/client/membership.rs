@@ -1,4 +1,4 @@
-//! How a node becomes and stays a member of the cluster: it registers, then sends heartbeats.
+//! Membership: a node registers with the cluster and then sends heartbeats.
 //!
 //! A node registers with each start, also where the coordinator knows it: it may have come back at another address.
 //! What the coordinator makes of the heartbeats reaches the other members through the catalog
@@ -15,7 +15,7 @@ use crate::model::node::NodeInfo;
 use crate::rpc::api::{Directory, Heartbeat};
 use crate::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 
-/// What a node does when the coordinator answers a heartbeat with `Unknown`.
+/// The reaction of a node to a heartbeat that the coordinator answers with `Unknown`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenForgotten {
     /// Goes on with heartbeats. A leader that has just been elected will know the node soon, and a node that was
@@ -41,7 +41,7 @@ pub struct MembershipConfig {
     pub client: Option<u64>,
     /// True: the first heartbeat follows the registration at once. False: it waits like all others.
     pub has_news_at_once: bool,
-    /// What the node does when the coordinator no longer knows it.
+    /// The node's reaction when the coordinator does not know it.
     pub when_forgotten: WhenForgotten,
 }
 

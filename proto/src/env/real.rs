@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::clock::{Clock, Random};
 use super::files::{File, FileSystem, OpenMode};
 use super::spawning::{BoxFuture, Spawner, Task};
+use crate::lock::lock;
 
 /// The system's wall clock.
 pub struct SystemClock;
@@ -39,7 +40,7 @@ impl SystemRandom {
 
 impl Random for SystemRandom {
     fn next_u64(&self) -> u64 {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).u64(..)
+        lock(&self.0).u64(..)
     }
 }
 

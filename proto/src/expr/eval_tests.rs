@@ -85,7 +85,7 @@ fn in_and_between_are_unknown_where_sql_says_so() {
 }
 
 #[test]
-fn null_and_missing_are_told_apart() {
+fn null_and_missing_are_distinguished() {
     let is_null = |e, negated| value_of(&Expr::IsNull { expr: literal(e), negated });
     let is_missing = |e, negated| value_of(&Expr::IsMissing { expr: literal(e), negated });
     assert_eq!(is_null("null", false), Value::Bool(true));
@@ -115,7 +115,7 @@ fn integers_are_exact_until_64_bits_end() {
 }
 
 #[test]
-fn what_has_no_result_is_null_and_nothing_stays_missing() {
+fn expressions_without_a_result_are_null_and_missing_stays_missing() {
     use ArithmeticOp::*;
     for (l, op, r) in [
         ("1", Divide, "0"),

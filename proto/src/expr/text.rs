@@ -120,20 +120,7 @@ impl Printer<'_> {
                 self.push("::");
                 self.push(type_name(*to));
             }
-            // Left to right: an equal operator on the right needs parentheses.
-            Expr::Arithmetic(op, l, r) => match op {
-                ArithmeticOp::Add => self.binary(l, " + ", r, Binding::Add, Binding::Multiply),
-                ArithmeticOp::Subtract => self.binary(l, " - ", r, Binding::Add, Binding::Multiply),
-                ArithmeticOp::Multiply => {
-                    self.binary(l, " * ", r, Binding::Multiply, Binding::Negate)
-                }
-                ArithmeticOp::Divide => {
-                    self.binary(l, " / ", r, Binding::Multiply, Binding::Negate)
-                }
-                ArithmeticOp::Modulo => {
-                    self.binary(l, " % ", r, Binding::Multiply, Binding::Negate)
-                }
-            },
+            Expr::Arithmetic(op, left, right) => self.arithmetic(*op, left, right),
             Expr::Compare(op, l, r) => {
                 self.binary(l, compare_sign(*op), r, Binding::Range, Binding::Range);
             }
@@ -160,6 +147,18 @@ impl Printer<'_> {
                 self.push(if *negated { " IS NOT MISSING" } else { " IS MISSING" });
             }
         }
+    }
+
+    /// Operators group from left to right, so that an equal operator on the right needs parentheses.
+    fn arithmetic(&mut self, op: ArithmeticOp, left: &Expr, right: &Expr) {
+        let (sign, binding, tighter) = match op {
+            ArithmeticOp::Add => (" + ", Binding::Add, Binding::Multiply),
+            ArithmeticOp::Subtract => (" - ", Binding::Add, Binding::Multiply),
+            ArithmeticOp::Multiply => (" * ", Binding::Multiply, Binding::Negate),
+            ArithmeticOp::Divide => (" / ", Binding::Multiply, Binding::Negate),
+            ArithmeticOp::Modulo => (" % ", Binding::Multiply, Binding::Negate),
+        };
+        self.binary(left, sign, right, binding, tighter);
     }
 
     fn binary(&mut self, l: &Expr, operator: &str, r: &Expr, left: Binding, right: Binding) {

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_above_the_number_waits_and_is_told_which_bound_it_met() {
+    async fn a_job_above_the_limit_waits_and_its_error_names_the_bound() {
         let admission = admission(2, 1 << 20);
         let first = admission.admit(1024, within(20)).await.unwrap();
         let _second = admission.admit(1024, within(20)).await.unwrap();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bytes_bound_those_who_run_and_one_alone() {
+    async fn bytes_limit_all_jobs_together_and_each_job() {
         let admission = admission(9, 64 << 10);
         let most = admission.admit(40 << 10, within(20)).await.unwrap();
         let error = refusal(&admission, 40 << 10).await;
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_who_wait_are_admitted_in_their_order() {
+    async fn waiting_jobs_are_admitted_in_order_of_arrival() {
         let admission = admission(1, 1 << 20);
         let running = admission.admit(0, within(20)).await.unwrap();
         let order = std::sync::Mutex::new(Vec::new());

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_sender_that_waits_hears_that_its_receiver_is_gone() {
+    async fn a_waiting_sender_learns_that_its_receiver_is_gone() {
         let (sender, receiver) = byte_channel(1024);
         sender.send(0, 1024).await.unwrap();
         let waiting = sender.send(1, 1024);

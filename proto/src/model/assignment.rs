@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_has_what_was_put_in_and_not_taken_out() {
+    fn a_set_contains_inserted_and_not_removed_elements() {
         let mut set: VbucketSet = [3, 64, 200].map(VbucketId).into_iter().collect();
         assert_eq!(set.iter().collect::<Vec<_>>(), [3, 64, 200].map(VbucketId));
         set.remove(VbucketId(200));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hand_over_changes_the_home_when_it_is_done_and_not_before() {
+    fn a_hand_over_changes_the_owner_only_when_it_is_done() {
         let mut assignment = VbucketAssignment::round_robin(4, &[NodeId(1), NodeId(2)]);
         assert_eq!(assignment.owned_by(NodeId(2)), [1, 3].map(VbucketId).into_iter().collect());
         let transfer = HandOver { number: 7, vbucket: VbucketId(1), to: NodeId(3) };

@@ -48,7 +48,7 @@ pub struct BucketInfo {
     pub id: BucketId,
     /// Its name, folded as SQL folds it.
     pub name: String,
-    /// How many change streams it has.
+    /// The number of change streams.
     pub vbuckets: u16,
     /// The kind of its source.
     pub source: SourceKind,

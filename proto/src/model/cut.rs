@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_reaches_what_has_no_larger_seqno() {
+    fn a_cut_reaches_positions_without_a_larger_seqno() {
         let cut = Cut::from_positions(vec![at(7, 5), at(8, 0)]);
         assert!(cut.reaches(&Cut::from_positions(vec![at(7, 5), at(0, 0)])));
         assert!(!cut.reaches(&Cut::from_positions(vec![at(7, 6), at(0, 0)])));

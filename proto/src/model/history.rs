@@ -116,7 +116,7 @@ impl FailoverLogs {
 /// A source's durable end and the fingerprint of its history, in few bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourcePlace {
-    /// Where the durable history ends: a participant-closed cut.
+    /// The end of the durable history: a participant-closed cut.
     pub durable: Cut,
     /// [`FailoverLogs::fingerprint`] of the history that the cut belongs to.
     pub history: u64,
@@ -127,11 +127,11 @@ pub struct SourcePlace {
 /// A source's durable end and its whole history, at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceHistory {
-    /// Where the durable history ends: a participant-closed cut.
+    /// The end of the durable history: a participant-closed cut.
     pub durable: Cut,
     /// The branches that it was made on.
     pub logs: Arc<FailoverLogs>,
-    /// The vbuckets that this tells of; the others are at their beginning, with no branches.
+    /// The vbuckets of the answer; the others are at their beginning, with no branches.
     pub kept: VbucketSet,
 }
 

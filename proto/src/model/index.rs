@@ -91,14 +91,14 @@ pub struct IndexSpec {
     pub include: Vec<IncludedColumn>,
     /// WHERE: documents for which it is not true are left out.
     pub predicate: Option<Expr>,
-    /// How entries are spread over slices.
+    /// The distribution of entries over slices.
     pub partition: PartitionBy,
     /// The number of slices.
     pub slices: u16,
     /// The number of copies of each slice besides the first.
     pub replicas: u8,
     /// True if the included values are kept in fragments of their own, which a scan that does not ask for them never reads.
-    pub include_apart: bool,
+    pub separate_included_columns: bool,
     /// The statement that declared it, for SHOW INDEXES.
     pub sql: String,
 }
@@ -116,7 +116,7 @@ impl IndexSpec {
             partition: PartitionBy::DocumentId,
             slices: 1,
             replicas: 0,
-            include_apart: false,
+            separate_included_columns: false,
             sql: String::new(),
         }
     }
@@ -139,7 +139,7 @@ pub struct IndexInfo {
     pub id: IndexId,
     /// Its bucket.
     pub bucket: BucketId,
-    /// What the user declared.
+    /// The definition that the user declared.
     pub spec: Arc<IndexSpec>,
     /// The state of its life cycle.
     pub state: IndexState,

@@ -163,11 +163,11 @@ pub enum Command {
         replicas: u8,
     },
     /// ALTER INDEX … SET (separate_included_columns = …): each node divides its fragments anew, without copying.
-    SetIncludeApart {
+    SetSeparateIncludedColumns {
         /// The index's name.
         index: String,
-        /// See `IndexSpec::include_apart`.
-        apart: bool,
+        /// See `IndexSpec::separate_included_columns`.
+        separate: bool,
     },
     /// One tick of stability timestamps, for all buckets that changed. From the leader.
     PromoteEpochs(Vec<Promotion>),
@@ -176,7 +176,7 @@ pub enum Command {
     Rollback {
         /// The bucket.
         bucket: BucketId,
-        /// What is done.
+        /// The operation.
         step: RollbackStep,
     },
 }
@@ -192,7 +192,7 @@ pub struct Promotion {
     pub horizon: Epoch,
 }
 
-/// What a command answers.
+/// The outcomes of commands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Outcome {
     /// A bucket of that name exists now.

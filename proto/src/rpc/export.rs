@@ -71,7 +71,7 @@ pub struct ExportHead {
 pub struct FilePiece {
     /// The file's number on the source.
     pub file: u64,
-    /// Where it begins.
+    /// The offset of its first byte.
     pub offset: u64,
     /// CRC-32C of `file` and `offset` (little endian) and the bytes.
     pub crc: u32,
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_piece_that_was_changed_or_belongs_elsewhere_is_told_from_a_whole_one() {
+    fn a_changed_or_misplaced_piece_is_detected() {
         let piece = FilePiece::new(7, 4096, Bytes::from_static(b"rows"));
         assert!(piece.is_whole());
         assert!(!FilePiece { offset: 0, ..piece.clone() }.is_whole());

@@ -1,4 +1,4 @@
-//! Rows on their way from a shard to the client, packed.
+//! Packed rows between a shard and the client.
 
 use bytes::{Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::rpc::varint::{take_bytes, take_varint};
 /// Rows, packed back to back: `len(entry) entry len(include) include`, lengths as LEB128.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowBlock {
-    /// How many rows.
+    /// The number of rows.
     pub rows: u32,
     /// The packed rows.
     pub data: Bytes,

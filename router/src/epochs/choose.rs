@@ -103,7 +103,7 @@ impl<'a> EpochChooser<'a> {
             let (bucket, source) = self.bucket()?;
             let now = match source.place(self.index.bucket).await {
                 Ok(now) => now,
-                // A vbucket may be between two homes.
+                // A vbucket may be between two owners.
                 Err(error) if error.is_retry() && bucket.source.can_span_projectors() => {
                     tokio::time::sleep(self.context.config.retry).await;
                     continue;

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use proto::lock::lock;
 use proto::model::ids::{BucketId, Epoch};
 use proto::rpc::api::LEASE_AGE_MS_MAX;
 use tokio::time::Instant;
@@ -75,7 +76,7 @@ pub struct EpochLease {
 
 impl Leases {
     fn lock(&self) -> MutexGuard<'_, LeaseTable> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.0)
     }
 
     /// Leases an epoch.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use proto::lock::lock;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{IndexId, TopologyNo};
 use proto::model::topology::IndexTopology;
@@ -18,7 +19,7 @@ pub struct Topologies(Arc<Mutex<BTreeMap<IndexId, ByNumber>>>);
 
 impl Topologies {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<IndexId, ByNumber>> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.0)
     }
 
     /// Remembers the topologies of a catalog, and forgets indexes that are not in it.

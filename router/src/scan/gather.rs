@@ -30,7 +30,7 @@ pub(crate) struct Gather {
 struct Shard {
     stream: ShardStream,
     block: RowBlock,
-    /// Where the current row begins in the block, and where the next one does.
+    /// The offsets of the current row and of the next one in the block.
     at: usize,
     next: usize,
     /// The first bytes of the current row's entry, as an integer of the same order.
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_row_comes_once_and_in_order_whichever_shard_ends_first() {
+    async fn each_row_comes_once_and_in_order_in_any_order_of_shard_ends() {
         for counts in [&[1000][..], &[0, 1000], &[10, 1000], &[130, 1000, 3], &[400, 400], &[0, 0]]
         {
             for block_rows in [1, 7, 99, 5000] {

@@ -18,6 +18,7 @@
 
 pub(crate) mod open;
 pub(crate) mod stream;
+pub(crate) mod token;
 pub mod virtual_scan;
 
 mod gather;

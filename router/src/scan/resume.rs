@@ -7,11 +7,11 @@ use proto::model::ids::TopologyNo;
 use proto::model::index::IndexInfo;
 use proto::model::topology::IndexTopology;
 use proto::rpc::scan::{Consistency, ScanRequest};
-use proto::token::Token;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::{Instant, timeout_at};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::token::Token;
 use crate::context::RouterContext;
 
 /// Decodes a token and checks that it belongs to this index and this request.

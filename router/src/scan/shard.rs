@@ -8,6 +8,7 @@ use futures::StreamExt;
 use proto::expr::aggregate::Partial;
 use proto::flow::byte_channel;
 use proto::model::ids::{NodeId, SliceNo};
+use proto::rpc::api::ResultStream;
 use proto::rpc::rows::RowBlock;
 use proto::rpc::scan::{Output, ShardBatch};
 use proto::{Error, ErrorCode, ErrorKind, Result};
@@ -54,24 +55,14 @@ impl ScanPlan {
         mut round: RetryRound,
         sender: &Batches,
     ) -> Result<()> {
-        if slices.is_empty() {
-            let _ = send(sender, Ok(ShardBatch::Done)).await;
-            return Ok(());
-        }
         let mut place = ShardPosition {
             resume_after: self.resume_after.clone(),
             rows_left: self.rows_max,
             deadline: self.deadline.unwrap_or_else(|| Instant::now() + self.timeout()),
         };
-        // After a failure the slices of one shard may have to be read from different replicas. Then each group continues
-        // as a shard scan of its own, and their rows are merged.
-        loop {
+        while !slices.is_empty() {
             let Some(node) = self.common_candidate(&slices, round.failed()) else {
-                if slices.len() > 1 && self.can_split(&slices, round.failed()) {
-                    let mut groups = self.shards_without(&slices, round.failed());
-                    if groups.len() == 1 {
-                        groups = slices.iter().map(|slice| vec![*slice]).collect();
-                    }
+                if let Some(groups) = self.groups_without(&slices, round.failed()) {
                     return self.drive_groups(groups, place, round.failed(), sender).await;
                 }
                 let no_node = || Error::unavailable(format!("no node has slice {}", slices[0]));
@@ -82,26 +73,19 @@ impl ScanPlan {
             let first_batch_timeout = others.then_some(round.first_batch_timeout());
             match self.attempt(node, &slices, &mut place, first_batch_timeout, sender).await {
                 Ok(Attempt::Ended) => return Ok(()),
-                Ok(Attempt::Moved(mut places)) => {
-                    // Slices that were not asked for are ignored.
-                    places.retain(|(slice, _)| slices.contains(slice));
-                    if places.is_empty() {
-                        let text =
-                            format!("node {node} reports moved slices that were not asked for");
-                        return Err(Error::internal(text));
-                    }
+                Ok(Attempt::Moved(places)) => {
+                    let places = requested(node, &slices, places)?;
+                    let has_moved =
+                        |slice: &SliceNo| places.iter().any(|(moved, _)| moved == slice);
+                    let (gone, stay): (Vec<_>, Vec<_>) =
+                        slices.iter().copied().partition(has_moved);
                     if self.reports_moved {
-                        slices.retain(|slice| places.iter().all(|(moved, _)| moved != slice));
-                        let told = send(sender, Ok(ShardBatch::Moved(places))).await;
-                        if told.is_err() || slices.is_empty() {
-                            let _ = send(sender, Ok(ShardBatch::Done)).await;
+                        slices = stay;
+                        if send(sender, Ok(ShardBatch::Moved(places))).await.is_err() {
                             return Ok(());
                         }
                         continue;
                     }
-                    let moved: Vec<SliceNo> = places.iter().map(|(slice, _)| *slice).collect();
-                    let (gone, stay): (Vec<_>, Vec<_>) =
-                        slices.iter().copied().partition(|slice| moved.contains(slice));
                     if !stay.is_empty() {
                         let mut groups = self.shards_without(&gone, &round.failed_and(node));
                         groups.push(stay);
@@ -110,21 +94,27 @@ impl ScanPlan {
                     let text = format!("node {node} no longer has slice {}", slices[0]);
                     round.fail(node, Error::new(ErrorCode::SliceMoved, text));
                 }
-                Err(error) if error.is_retry() && error.code != ErrorCode::SnapshotTooOld => {
+                Err(error) if may_try_another(&error, others) => {
                     tracing::debug!(%node, %error, "a node failed a shard scan; trying another node");
-                    round.fail(node, error);
-                }
-                // A replica with an older floor may still answer. A damaged replica is abandoned at once.
-                Err(error)
-                    if others
-                        && (error.code == ErrorCode::SnapshotTooOld
-                            || error.code.kind() == ErrorKind::Operator) =>
-                {
                     round.fail(node, error);
                 }
                 Err(error) => return Err(error),
             }
         }
+        // The send fails only if the reader is gone.
+        let _ = send(sender, Ok(ShardBatch::Done)).await;
+        Ok(())
+    }
+
+    /// After a failure the slices of one shard may have to be read from different replicas. Then each group continues as
+    /// a shard scan of its own, and their rows are merged. `None` if the slices cannot be divided further.
+    fn groups_without(&self, slices: &[SliceNo], failed: &[NodeId]) -> Option<Vec<Vec<SliceNo>>> {
+        if slices.len() < 2 || !self.can_split(slices, failed) {
+            return None;
+        }
+        let groups = self.shards_without(slices, failed);
+        let is_divided = groups.len() > 1;
+        Some(if is_divided { groups } else { slices.iter().map(|slice| vec![*slice]).collect() })
     }
 
     /// Continues as several shard scans, one for each group of slices, and merges their rows. They do not begin with the
@@ -175,20 +165,12 @@ impl ScanPlan {
         first_batch_timeout: Option<Duration>,
         sender: &Batches,
     ) -> Result<Attempt> {
-        let info = self.context.catalog.load().nodes.get(&node).cloned();
-        let unknown = || Error::unavailable(format!("node {node} is not in the router's catalog"));
-        let info = info.ok_or_else(unknown)?;
+        let late = || Error::unavailable(format!("node {node} did not answer within its time-out"));
         let left = place.deadline.saturating_duration_since(Instant::now());
         let timeout = first_batch_timeout.map_or(left, |timeout| timeout.min(left));
-        let scan = self.shard_scan(
-            slices,
-            (place.resume_after.clone(), place.rows_left),
-            timeout.as_millis() as u64,
-        );
-        let late = || Error::unavailable(format!("node {node} did not answer within its time-out"));
         let deadline = Instant::now() + timeout;
-        let indexer = self.context.directory.indexer(&info);
-        let mut batches = timeout_at(deadline, indexer.scan(scan)).await.map_err(|_| late())??;
+        let opened = timeout_at(deadline, self.open_shard(node, slices, place, timeout)).await;
+        let mut batches = opened.map_err(|_| late())??;
         let mut next = timeout_at(deadline, batches.next()).await.map_err(|_| late())?;
         loop {
             let batch =
@@ -219,6 +201,44 @@ impl ScanPlan {
             next = following.map_err(|_| late())?;
         }
     }
+
+    /// Opens a shard scan on a node.
+    async fn open_shard(
+        &self,
+        node: NodeId,
+        slices: &[SliceNo],
+        place: &ShardPosition,
+        timeout: Duration,
+    ) -> Result<ResultStream<ShardBatch>> {
+        let info = self.context.catalog.load().nodes.get(&node).cloned();
+        let unknown = || Error::unavailable(format!("node {node} is not in the router's catalog"));
+        let info = info.ok_or_else(unknown)?;
+        let from = (place.resume_after.clone(), place.rows_left);
+        let scan = self.shard_scan(slices, from, timeout.as_millis() as u64);
+        self.context.directory.indexer(&info).scan(scan).await
+    }
+}
+
+/// True if another node may answer after a node's error. A replica with an older floor may still have the epoch, and a
+/// damaged replica is abandoned at once, if there are `others`.
+fn may_try_another(error: &Error, others: bool) -> bool {
+    let is_too_old = error.code == ErrorCode::SnapshotTooOld;
+    let is_other_chance = is_too_old || error.code.kind() == ErrorKind::Operator;
+    (error.is_retry() && !is_too_old) || (others && is_other_chance)
+}
+
+/// The moved slices that a node was asked for; other slices are ignored.
+fn requested(
+    node: NodeId,
+    slices: &[SliceNo],
+    mut places: Vec<(SliceNo, NodeId)>,
+) -> Result<Vec<(SliceNo, NodeId)>> {
+    places.retain(|(slice, _)| slices.contains(slice));
+    if places.is_empty() {
+        let text = format!("node {node} reports moved slices that were not asked for");
+        return Err(Error::internal(text));
+    }
+    Ok(places)
 }
 
 /// The outcome of asking one node.

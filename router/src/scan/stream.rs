@@ -9,13 +9,13 @@ use proto::model::ids::Epoch;
 use proto::plant::{self, Plant};
 use proto::rpc::rows::{RowBlock, RowBlockBuilder};
 use proto::rpc::scan::Output;
-use proto::token::Token;
 use proto::{Error, Result};
 use tokio::time::Instant;
 
 use super::plan::ScanPlan;
 use super::resume::fingerprint;
 use super::source::{RowSource, begin_shards, bytes_held};
+use super::token::Token;
 use crate::epochs::leases::EpochLease;
 
 /// A scan in progress. Dropping it ends its shard scans.

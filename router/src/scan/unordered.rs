@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use proto::rpc::rows::RowBlock;
 use proto::rpc::scan::ShardBatch;
-use proto::token::VirtualScan;
 use proto::{Error, Result};
 
 use super::plan::ScanPlan;
 use super::shard_stream::ShardStream;
+use super::token::VirtualScan;
 use super::virtual_scan::{Part, PartKind, UnorderedProgress};
 
 /// Number of shard scans that run in parallel; only the first is read.

@@ -27,7 +27,8 @@ use bytes::Bytes;
 use proto::model::ids::{NodeId, SliceNo};
 use proto::model::topology::{IndexTopology, TopologyProvider};
 use proto::plant::{self, Plant};
-use proto::token::VirtualScan;
+
+use super::token::VirtualScan;
 
 /// The position of an unordered scan.
 #[derive(Clone, Debug, PartialEq)]

@@ -99,7 +99,7 @@ fn event(slices: u16) -> impl Strategy<Value = Event> {
 proptest! {
     /// A model without nodes: a part is read from the true places of its slices.
     #[test]
-    fn each_entry_comes_once_whatever_moves(
+    fn each_entry_comes_once_while_slices_move(
         assignment in prop::collection::vec(1..4u64, 1..9),
         entries in prop::collection::btree_set((0..40u8, 0..9u16), 0..60),
         events in prop::collection::vec(event(9), 0..80),

@@ -49,7 +49,7 @@ pub struct ClusterBackend {
     /// Identifies this process in request ids.
     client: u64,
     requests: Arc<AtomicU64>,
-    /// Who sends the requests.
+    /// The sender of the requests.
     principal: Principal,
 }
 

@@ -9,7 +9,7 @@ use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
 use storage::fragment::{self, BlockInfo, FragmentInfo};
 use storage::log::{self, RecordInfo, RecordState, SegmentInfo};
-use storage::manifest::{self, Described};
+use storage::manifest::{self, Described, ItemInfo};
 
 use super::client::say;
 
@@ -221,26 +221,29 @@ fn manifest_text(described: &Described) -> String {
                 None => "is being built".into(),
             };
             let entries: u64 = entries.values().sum();
-            let mut fragments = table(&[
-                "slice", "group", "fragment", "rows of", "columns", "epochs", "from", "to",
-            ]);
-            for item in items {
-                let high = item.high.clone().unwrap_or_else(|| "end".into());
-                fragments.add_row([
-                    item.slice.to_string(),
-                    item.group.clone(),
-                    item.file.to_string(),
-                    item.rows_of.to_string(),
-                    item.columns.clone(),
-                    format!("{} to {}", item.epoch_from, item.epoch_to),
-                    item.low.clone(),
-                    high,
-                ]);
-            }
+            let fragments = fragments_table(items);
             format!(
                 "index {index} {name:?}, generation {generation}, bucket {bucket}: {floor}, all up \
                  to epoch {flushed} is in fragments, which have {entries} entries\n{fragments}\n"
             )
         }
     }
+}
+
+fn fragments_table(items: &[ItemInfo]) -> Table {
+    let mut fragments =
+        table(&["slice", "group", "fragment", "rows of", "columns", "epochs", "from", "to"]);
+    for item in items {
+        fragments.add_row([
+            item.slice.to_string(),
+            item.group.clone(),
+            item.file.to_string(),
+            item.rows_of.to_string(),
+            item.columns.clone(),
+            format!("{} to {}", item.epoch_from, item.epoch_to),
+            item.low.clone(),
+            item.high.clone().unwrap_or_else(|| "end".into()),
+        ]);
+    }
+    fragments
 }

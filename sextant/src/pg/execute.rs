@@ -3,29 +3,21 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proto::expr::{ColumnType, Expr};
+use proto::Result;
 use proto::model::bucket::BucketInfo;
-use proto::model::ids::BucketId;
 use proto::model::moves::RebalanceRequest;
-use proto::rpc::api::{Write, WriteKind};
 use proto::rpc::scan::Consistency;
 use proto::value::Value;
-use proto::{Error, ErrorCode, Result};
 
-use super::error::{WireError, WireResult};
-use super::settings::Settings;
 use super::show;
+use super::state::{SessionState, Transaction};
 use super::stream::Rows;
 use crate::rows::value::Datum;
 use crate::sql::admin;
-use crate::sql::ast::{Insert, Select, Show, Statement};
-use crate::sql::backend::{Backend, EpochPin};
+use crate::sql::ast::{Select, Show, Statement};
 use crate::sql::ddl;
 use crate::sql::error::unsupported;
-use crate::sql::plan::{
-    ColumnInfo, ConstantPlan, ConstantValue, IndexPlan, ParameterTypes, Plan, Relation, Resolved,
-    bind, constant, resolve,
-};
+use crate::sql::plan::{ConstantPlan, ConstantValue, IndexPlan, Plan};
 
 /// How long a scan waits for an epoch or a node before it fails. It does not depend on `statement_timeout`, which
 /// interrupts the statement from outside: so the error always says which of the two time-outs has passed.
@@ -48,133 +40,37 @@ pub(super) enum StatementOutcome {
     },
 }
 
-/// The description of a prepared statement.
-#[derive(Debug, Default)]
-pub(super) struct Description {
-    /// The types of its parameters.
-    pub(super) parameters: Vec<ColumnType>,
-    /// The columns of its rows; `None` if it returns none.
-    pub(super) columns: Option<Vec<ColumnInfo>>,
-}
-
-/// The transaction state of a session.
-pub(super) enum Transaction {
-    /// The session is in no transaction.
-    None,
-    /// The session is in a transaction; its scans read these epochs.
-    Open(BTreeMap<BucketId, Box<dyn EpochPin>>),
-    /// A statement of the transaction has failed.
-    Failed,
-}
-
-/// The part of a session that statements read and change.
-pub(super) struct SessionState {
-    pub(super) backend: Arc<dyn Backend>,
-    pub(super) settings: Settings,
-    pub(super) transaction: Transaction,
-    pub(super) database: String,
-    pub(super) user: String,
-    pub(super) process: i32,
-}
-
 impl SessionState {
-    /// Refuses all statements but COMMIT and ROLLBACK in a failed transaction.
-    pub(super) fn check_transaction(&self, statement: &Statement) -> WireResult<()> {
-        match (&self.transaction, statement) {
-            (Transaction::Failed, Statement::Commit | Statement::Rollback) => Ok(()),
-            (Transaction::Failed, _) => Err(WireError::failed_transaction()),
-            _ => Ok(()),
-        }
-    }
-
-    /// Describes a statement with a number of parameters.
-    pub(super) async fn describe(
-        &self,
-        statement: &Statement,
-        parameters: u16,
-    ) -> Result<Description> {
-        let mut types = ParameterTypes::new(parameters);
-        let columns = match statement {
-            Statement::Select(select) | Statement::Explain(select) | Statement::CopyOut(select) => {
-                let resolved = self.resolve(select).await?;
-                let columns = match statement {
-                    Statement::Select(_) => Some(resolved.columns()),
-                    Statement::Explain(_) => Some(show::explain_columns()),
-                    _ => None,
-                };
-                return Ok(Description {
-                    parameters: resolved.parameter_types(parameters),
-                    columns,
-                });
-            }
-            Statement::ExplainRebalance(_) => Some(show::explain_columns()),
-            Statement::Show(what) => Some(show::columns(what)),
-            Statement::Insert(insert) => {
-                self.bucket(&insert.bucket).await?;
-                types.expect_text(insert.rows.iter().flat_map(|(id, doc)| [id, doc]));
-                None
-            }
-            Statement::Delete { bucket, ids } => {
-                self.bucket(bucket).await?;
-                types.expect_text(ids);
-                None
-            }
-            // A driver that pipelines a COPY stays in step only if its errors come this early.
-            Statement::CopyIn { bucket, .. } => {
-                self.bucket(bucket).await?;
-                None
-            }
-            _ => None,
-        };
-        Ok(Description { parameters: types.finish(), columns })
-    }
-
     /// Runs a statement with the values of its parameters.
     pub(super) async fn run(
         &mut self,
         statement: &Statement,
         values: &[Value],
     ) -> Result<StatementOutcome> {
-        if writes(statement) && !matches!(self.transaction, Transaction::None) {
-            return Err(unsupported(
-                "writes and definitions inside a transaction are not supported",
-                "run the statement on its own, with autocommit on; BEGIN … COMMIT is for reads that \
-                 see one moment",
-            ));
-        }
+        self.check_autocommit(statement)?;
+        let rows = StatementOutcome::Rows;
         let done = |tag: &str| Ok(StatementOutcome::Tag(tag.to_owned(), None));
         match statement {
-            Statement::Select(select) => {
-                self.select(select, values).await.map(StatementOutcome::Rows)
-            }
+            Statement::Select(select) => self.select(select, values).await.map(rows),
             Statement::CopyOut(select) => {
                 let rows = self.select(select, values).await?;
                 Ok(StatementOutcome::CopyOut(rows.with_tag("COPY")))
             }
             Statement::Explain(select) => {
-                let lines = self.resolve(select).await?.plan(values)?.explain();
-                let rows = lines.into_iter().map(|line| vec![Datum::text(line)]).collect();
-                Ok(StatementOutcome::Rows(
-                    Rows::table(show::explain_columns(), rows).with_fixed_tag("EXPLAIN"),
-                ))
+                let plan = self.resolve(select).await?.plan(values)?;
+                Ok(rows(explanation(plan.explain())))
             }
             Statement::ExplainRebalance(index) => {
-                let request = RebalanceRequest { index: index.clone(), dry_run: true };
-                let plan = self.backend.rebalance(request).await?;
-                let lines = admin::explain(&self.backend.catalog(), &plan);
-                let rows = lines.into_iter().map(|line| vec![Datum::text(line)]).collect();
-                Ok(StatementOutcome::Rows(
-                    Rows::table(show::explain_columns(), rows).with_fixed_tag("EXPLAIN"),
-                ))
+                self.explain_rebalance(index.clone()).await.map(rows)
             }
-            Statement::Admin(statement) => done(&admin::run(&*self.backend, statement).await?),
-            Statement::Show(what) => self.show(what).await.map(StatementOutcome::Rows),
-            Statement::Insert(insert) => self.insert(insert, values).await,
-            Statement::Delete { bucket, ids } => self.delete(bucket, ids, values).await,
+            Statement::Show(what) => self.show(what).await.map(rows),
             Statement::CopyIn { bucket, id_field } => {
                 let bucket = self.bucket(bucket).await?;
                 Ok(StatementOutcome::CopyIn { bucket, id_field: id_field.clone() })
             }
+            Statement::Insert(insert) => done(&self.insert(insert, values).await?),
+            Statement::Delete { bucket, ids } => done(&self.delete(bucket, ids, values).await?),
+            Statement::Admin(statement) => done(&admin::run(&*self.backend, statement).await?),
             Statement::CreateBucket(_)
             | Statement::DropBucket { .. }
             | Statement::CreateIndex(_)
@@ -187,16 +83,25 @@ impl SessionState {
                 self.settings.set(name, value.as_deref())?;
                 done(if value.is_some() { "SET" } else { "RESET" })
             }
-            Statement::ResetAll | Statement::DiscardAll => {
-                self.settings.reset();
-                done(if *statement == Statement::ResetAll { "RESET" } else { "DISCARD ALL" })
-            }
+            Statement::ResetAll => done(self.reset("RESET")),
+            Statement::DiscardAll => done(self.reset("DISCARD ALL")),
             Statement::Nothing { tag } => done(tag),
             Statement::Deallocate(_) => done("DEALLOCATE"),
             Statement::Begin | Statement::Commit | Statement::Rollback => {
                 Ok(self.transact(statement))
             }
         }
+    }
+
+    /// Resets all settings; returns the command tag.
+    fn reset(&mut self, tag: &'static str) -> &'static str {
+        self.settings.reset();
+        tag
+    }
+
+    async fn explain_rebalance(&self, index: Option<String>) -> Result<Rows> {
+        let plan = self.backend.rebalance(RebalanceRequest { index, dry_run: true }).await?;
+        Ok(explanation(admin::explain(&self.backend.catalog(), &plan)))
     }
 
     fn transact(&mut self, statement: &Statement) -> StatementOutcome {
@@ -218,14 +123,6 @@ impl SessionState {
             }
         };
         StatementOutcome::Tag(tag.to_owned(), warning)
-    }
-
-    async fn resolve(&self, select: &Select) -> Result<Resolved> {
-        let relation = match &select.from {
-            Some(name) => Some(self.backend.relation(name).await?),
-            None => None,
-        };
-        resolve(select, relation.as_ref())
     }
 
     async fn select(&mut self, select: &Select, values: &[Value]) -> Result<Rows> {
@@ -311,94 +208,10 @@ impl SessionState {
         };
         Ok(Rows::table(show::columns(what), rows).with_fixed_tag("SHOW"))
     }
-
-    /// Returns the bucket with a name; an index of that name is an error.
-    async fn bucket(&self, name: &str) -> Result<Arc<BucketInfo>> {
-        match self.backend.relation(name).await? {
-            Relation::Bucket(bucket) => Ok(bucket),
-            Relation::Index(index) => Err(unsupported(
-                format!("{name} is an index"),
-                format!("documents are written to its bucket, {}", index.spec.bucket),
-            )),
-        }
-    }
-
-    async fn insert(&mut self, insert: &Insert, values: &[Value]) -> Result<StatementOutcome> {
-        let bucket = self.bucket(&insert.bucket).await?;
-        let mut writes = Vec::with_capacity(insert.rows.len());
-        for (id, doc) in &insert.rows {
-            let id = text_argument(id, values, "an id")?;
-            proto::value::key::check_id(&id)?;
-            let doc = text_argument(doc, values, "a document")?;
-            Value::parse_json(doc.as_bytes())
-                .map_err(|error| error.context(format!("document {id:?}")))?;
-            let kind = match insert.replace {
-                true => WriteKind::Upsert(doc.into()),
-                false => WriteKind::Insert(doc.into()),
-            };
-            writes.push(Write { id, kind });
-        }
-        let affected = self.write(&bucket, writes).await?;
-        Ok(StatementOutcome::Tag(format!("INSERT 0 {affected}"), None))
-    }
-
-    async fn delete(
-        &mut self,
-        bucket: &str,
-        ids: &[Expr],
-        values: &[Value],
-    ) -> Result<StatementOutcome> {
-        let bucket = self.bucket(bucket).await?;
-        let mut writes = Vec::with_capacity(ids.len());
-        for id in ids {
-            // Ids are strings, so no document has any other id.
-            if let Value::String(id) = constant_value(id, values)? {
-                writes.push(Write { id, kind: WriteKind::Delete });
-            }
-        }
-        let affected = match writes.is_empty() {
-            true => 0,
-            false => self.write(&bucket, writes).await?,
-        };
-        Ok(StatementOutcome::Tag(format!("DELETE {affected}"), None))
-    }
-
-    async fn write(&mut self, bucket: &BucketInfo, writes: Vec<Write>) -> Result<u64> {
-        let reply = self.backend.write(bucket, writes).await?;
-        self.settings.written.add(reply.position);
-        Ok(reply.affected)
-    }
 }
 
-/// True if a statement changes something that other sessions see.
-fn writes(statement: &Statement) -> bool {
-    matches!(
-        statement,
-        Statement::Insert(_)
-            | Statement::Delete { .. }
-            | Statement::CopyIn { .. }
-            | Statement::CreateBucket(_)
-            | Statement::DropBucket { .. }
-            | Statement::CreateIndex(_)
-            | Statement::BuildIndex { .. }
-            | Statement::DropIndex { .. }
-            | Statement::Admin(_)
-    )
-}
-
-fn constant_value(expr: &Expr, values: &[Value]) -> Result<Value> {
-    let mut expr = expr.clone();
-    crate::sql::plan::refuse_names(&expr)?;
-    bind(&mut expr, values)?;
-    Ok(constant(&expr))
-}
-
-fn text_argument(expr: &Expr, values: &[Value], what: &str) -> Result<String> {
-    match constant_value(expr, values)? {
-        Value::String(text) => Ok(text),
-        Value::Null | Value::Missing => {
-            Err(Error::new(ErrorCode::InvalidText, format!("{what} must not be NULL")))
-        }
-        other => Ok(other.to_json()),
-    }
+/// The rows of an EXPLAIN.
+fn explanation(lines: Vec<String>) -> Rows {
+    let rows = lines.into_iter().map(|line| vec![Datum::text(line)]).collect();
+    Rows::table(show::explain_columns(), rows).with_fixed_tag("EXPLAIN")
 }

@@ -18,8 +18,9 @@ use proto::value::Value;
 use proto::{Error, ErrorCode};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::describe::Description;
 use super::error::{WireError, WireResult};
-use super::execute::{Description, StatementOutcome};
+use super::execute::StatementOutcome;
 use super::finish::row_description;
 use super::portal::{Portal, PortalProgress, Prepared, Running};
 use super::row_writer::{RowWriter, Shape};

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use proto::env::Random;
+use proto::lock::lock;
 use proto::{Error, ErrorCode};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -31,7 +32,7 @@ pub(super) struct Registration {
 
 impl Sessions {
     fn lock(&self) -> MutexGuard<'_, SessionTable> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.0)
     }
 
     /// Registers a session.

@@ -11,7 +11,10 @@
 //! session_loop  reads and answers message after message; after an error it skips to Sync
 //! simple        query texts
 //! extended      Parse, Bind, Describe, Execute, Close, with the portals of `portal`
+//! state         the part of a session that statements read and change
+//! describe      describes a prepared statement
 //! execute       runs a statement: the outcome is rows, a command tag, or a COPY
+//! write         INSERT and DELETE
 //! stream        rows in pieces, at the socket's pace
 //! row_writer    rows into the buffer of answers, printed by `crate::rows`
 //! copy_in       COPY … FROM STDIN
@@ -23,6 +26,7 @@
 
 mod conn;
 mod copy_in;
+mod describe;
 mod error;
 mod execute;
 mod extended;
@@ -38,9 +42,11 @@ mod settings;
 mod show;
 mod simple;
 mod startup;
+mod state;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod types;
+mod write;
 
 pub use server::{PgConfig, PgServer};

@@ -11,11 +11,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::conn::Conn;
 use super::error::{WireError, WireResult};
-use super::execute::{SessionState, StatementOutcome, Transaction};
+use super::execute::StatementOutcome;
 use super::interrupt::{Interrupt, Registration};
 use super::portal::{Portal, Prepared};
 use super::settings::{REPORTED, Settings};
 use super::startup::Parameters;
+use super::state::{SessionState, Transaction};
 use crate::sql::ast::Statement;
 use crate::sql::backend::Backend;
 

@@ -10,10 +10,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::conn::Input;
 use super::error::{WireError, WireResult};
-use super::execute::Transaction;
 use super::frame::MESSAGE_BYTES_MAX;
 use super::session::Session;
 use super::startup;
+use super::state::Transaction;
 
 /// False if the session ends.
 type GoesOn = bool;

@@ -74,7 +74,7 @@ struct Documents {
     at_once: usize,
 }
 
-/// How a piece of a result ended.
+/// The state of a result after a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     /// There is nothing more.

@@ -38,15 +38,15 @@ pub struct RoleSettings {
     pub data: PathBuf,
     /// Memory of an indexer's slices.
     pub memory_bytes: Option<u64>,
-    /// How scans are admitted.
+    /// The admission limits of scans.
     pub scans: ScanSettings,
-    /// What a projector keeps of each change log.
+    /// The size limit of each change log of a projector.
     pub log_bytes_max: Option<u64>,
     /// The members of the coordinator.
     pub coordinators: Vec<(NodeId, String)>,
-    /// Where a router serves SQL.
+    /// The SQL address of a router.
     pub sql: String,
-    /// Where a router serves HTTP.
+    /// The HTTP address of a router.
     pub http: String,
 }
 
@@ -84,8 +84,8 @@ pub async fn run(settings: RoleSettings, env: Env) -> Result<()> {
                 config.store.memory_bytes = bytes;
             }
             config.scans_max = settings.scans.count_max.unwrap_or(config.scans_max);
-            config.scans_memory_bytes = settings.scans.memory_bytes;
-            config.scan_memory_bytes = settings.scans.each_memory_bytes;
+            config.scan_memory_total_bytes = settings.scans.memory_bytes;
+            config.scan_memory_each_bytes = settings.scans.each_memory_bytes;
             let service = services::run_indexer(config, &env, directory).await?;
             peers.add_indexer(id, service.clone());
             let stopped = service.stopped();

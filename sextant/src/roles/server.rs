@@ -159,22 +159,22 @@ impl Server {
         Ok(Self { addresses, peer_address, router, indexers: joining, _tasks: tasks })
     }
 
-    /// Where SQL is served.
+    /// The SQL address.
     pub fn sql_address(&self) -> SocketAddr {
         self.addresses[0]
     }
 
-    /// Where gRPC is served.
+    /// The gRPC address.
     pub fn grpc_address(&self) -> SocketAddr {
         self.addresses[1]
     }
 
-    /// Where HTTP is served.
+    /// The HTTP address.
     pub fn http_address(&self) -> SocketAddr {
         self.addresses[2]
     }
 
-    /// Where other processes are served, if they are.
+    /// The address for other processes, if there is one.
     pub fn peer_address(&self) -> Option<SocketAddr> {
         self.peer_address
     }

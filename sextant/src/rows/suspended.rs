@@ -4,10 +4,11 @@
 //! client that reads steadily is served without a pause. Then it is parked: it keeps its position and its epoch, and
 //! releases its permit for other scans.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proto::env::{Env, Task};
+use proto::lock::lock;
 use proto::{Error, Result};
 
 /// How long a scan keeps running while its client does not read: many times what a client needs to request the next
@@ -33,7 +34,7 @@ impl<T: Park> Suspended<T> {
         let parked = Arc::clone(&kept);
         let parking = env.spawn("park", async move {
             tokio::time::sleep(SUSPENDED_RUNS).await;
-            if let Some(reading) = &mut *parked.lock().unwrap_or_else(PoisonError::into_inner) {
+            if let Some(reading) = &mut *lock(&parked) {
                 reading.park();
             }
         });
@@ -42,7 +43,7 @@ impl<T: Park> Suspended<T> {
 
     /// Takes the result for the next read.
     pub(crate) fn resume(self) -> Result<T> {
-        let reading = self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let reading = lock(&self.kept).take();
         reading.ok_or_else(|| Error::internal("a suspended scan was resumed twice"))
     }
 }

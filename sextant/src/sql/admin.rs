@@ -43,9 +43,10 @@ pub async fn run(backend: &dyn Backend, statement: &Admin) -> Result<String> {
         Admin::CancelVbuckets { bucket } => {
             (Command::CancelHandOver { bucket: bucket.clone() }, "ALTER BUCKET")
         }
-        Admin::SeparateIncludedColumns { index, separate } => {
-            (Command::SetIncludeApart { index: index.clone(), apart: *separate }, "ALTER INDEX")
-        }
+        Admin::SeparateIncludedColumns { index, separate } => (
+            Command::SetSeparateIncludedColumns { index: index.clone(), separate: *separate },
+            "ALTER INDEX",
+        ),
         Admin::SetReplicas { index, replicas } => {
             (Command::SetReplicas { index: index.clone(), replicas: *replicas }, "ALTER INDEX")
         }

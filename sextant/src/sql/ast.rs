@@ -15,9 +15,9 @@ pub enum Statement {
     CreateBucket(CreateBucket),
     /// `DROP BUCKET`.
     DropBucket {
-        /// Which.
+        /// The bucket.
         name: String,
-        /// Not an error if it is not there.
+        /// True if an absent bucket is no error.
         if_exists: bool,
     },
     /// `INSERT INTO`.
@@ -53,9 +53,9 @@ pub enum Statement {
     },
     /// `DROP INDEX`.
     DropIndex {
-        /// Which.
+        /// The index.
         name: String,
-        /// Not an error if it is not there.
+        /// True if an absent index is no error.
         if_exists: bool,
     },
     /// A statement about the placement of slices and vbuckets.
@@ -95,9 +95,9 @@ pub enum Statement {
 pub struct CreateBucket {
     /// Its name.
     pub name: String,
-    /// Not an error if it is there.
+    /// True if an existing bucket is no error.
     pub if_not_exists: bool,
-    /// Who writes it.
+    /// The source that numbers its mutations.
     pub source: SourceKind,
     /// `vbuckets`, if given.
     pub vbuckets: Option<u16>,
@@ -142,7 +142,7 @@ pub enum SelectItem {
     Star,
     /// An expression.
     Expr {
-        /// What is computed.
+        /// The computed expression.
         expr: SelectExpr,
         /// `AS alias`, as written.
         alias: Option<String>,
@@ -156,7 +156,7 @@ pub enum SelectExpr {
     Scalar(Expr),
     /// An aggregate over all rows.
     Aggregate {
-        /// Which.
+        /// The aggregate function.
         function: AggregateFunction,
         /// The aggregated expression; `None` for `count(*)`.
         argument: Option<Expr>,
@@ -183,7 +183,7 @@ pub struct OrderItem {
 pub struct CreateIndex {
     /// Its name.
     pub name: String,
-    /// Not an error if it is there.
+    /// True if an existing index is no error.
     pub if_not_exists: bool,
     /// `PRIMARY`: no keys.
     pub primary: bool,
@@ -221,7 +221,7 @@ pub struct TextExpr {
 /// One part of an index key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeyItem {
-    /// What is evaluated.
+    /// The expression that is evaluated for each document.
     pub key: TextExpr,
     /// `DESC`.
     pub descending: bool,
@@ -295,7 +295,7 @@ pub enum Admin {
     },
 }
 
-/// What `SHOW` shows.
+/// The kinds of `SHOW`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Show {
     /// `SHOW BUCKETS`.

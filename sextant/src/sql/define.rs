@@ -36,7 +36,7 @@ pub fn definition(create: &CreateIndex) -> IndexSpec {
         },
         slices: create.slices.unwrap_or(SLICES_DEFAULT),
         replicas: create.replicas.unwrap_or(0),
-        include_apart: create.separate_included_columns,
+        separate_included_columns: create.separate_included_columns,
         sql: create.sql.clone(),
     }
 }

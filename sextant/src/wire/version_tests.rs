@@ -92,7 +92,7 @@ async fn the_first_call_may_be_a_stream() {
 }
 
 #[tokio::test]
-async fn processes_whose_versions_do_not_meet_refuse_each_other() {
+async fn processes_without_a_common_version_refuse_each_other() {
     let v = ProtocolVersions::SPOKEN.newest;
     for (served, spoken) in
         [(versions(v, v), versions(v + 1, v + 1)), (versions(v + 1, v + 2), versions(v, v))]

@@ -1,4 +1,4 @@
-//! fjall: an LSM tree with a keyspace each for the forward and the back index.
+//! fjall: an LSM tree with two keyspaces, one for the forward and one for the back index.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,8 +16,7 @@ pub struct Fjall {
 }
 
 impl Fjall {
-    /// A new database; the block cache gets all the memory, the memtables come on top as they do by
-    /// default.
+    /// Creates a database. The block cache gets all the memory; the memtables come on top, as they do by default.
     pub fn open(dir: &Path, memory_bytes: u64) -> Outcome<Self> {
         let database = Database::builder(dir).cache_size(memory_bytes).open()?;
         let forward = database.keyspace("forward", KeyspaceCreateOptions::default)?;
@@ -30,7 +29,7 @@ impl Engine for Fjall {
     fn write(&mut self, mut documents: Documents, replace: bool) -> Outcome<()> {
         while documents.left() > 0 {
             let mut batch = self.database.batch();
-            // A batch is not seen before it is committed, and may write a document twice.
+            // Reads do not see a batch before its commit, and a batch may write a document twice.
             let mut written: BTreeMap<Id, Key> = BTreeMap::new();
             for (id, key) in documents.batch() {
                 if replace {

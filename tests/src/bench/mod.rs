@@ -1,10 +1,10 @@
-//! Measurements beside the engines that a user would embed instead.
+//! Benchmarks beside the engines that a user would embed instead.
 //!
-//! The slice store's: every engine gets the same documents, the same memory and a process of its own, so
-//! that its peak of memory is its own. See [`workload`] for what is written and read, and [`phases`] for
-//! the order and what each figure means.
+//! The slice store: every engine gets the same documents, the same memory and its own process, so that its peak memory
+//! is measured alone. [`workload`] defines the documents and the reads, [`phases`] the order of the phases and the
+//! figures.
 //!
-//! Moves of slices while scans run: see [`rebalance`].
+//! Moves of slices during scans: see [`rebalance`].
 
 pub mod fjall;
 pub mod phases;
@@ -20,26 +20,26 @@ use workload::{Documents, Key};
 /// Any failure ends the bench.
 pub type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// What is measured. Each call returns when what it was asked for is done.
+/// An engine under measurement. Each call returns when its work is complete.
 pub trait Engine {
-    /// Writes documents in batches of [`workload::BATCH`], synced once at the end. With `replace`, a
-    /// document is there already and its old entry goes.
+    /// Writes documents in batches of [`workload::BATCH`], synced once at the end. With `replace`, each document exists
+    /// and its old entry is removed.
     fn write(&mut self, documents: Documents, replace: bool) -> Outcome<()>;
 
-    /// Reads all entries in order; how many there were.
+    /// Reads all entries in order; returns their number.
     fn scan_all(&mut self) -> Outcome<u64>;
 
-    /// Reads up to 100 entries in order, from a key on; how many there were.
+    /// Reads up to 100 entries in order from a key on; returns their number.
     fn scan_100(&mut self, from: Key) -> Outcome<u64>;
 
-    /// Merges all that was written, as far as the engine can.
+    /// Merges all written data, as far as the engine can.
     fn compact(&mut self) -> Outcome<()>;
 }
 
 /// The engines by name.
 pub const ENGINES: [&str; 3] = ["sextant", "fjall", "redb"];
 
-/// An engine of a name, empty, in a directory, with so much memory.
+/// Opens an empty engine by name, in a directory, with a memory limit.
 pub fn open(name: &str, dir: &Path, memory_bytes: u64) -> Outcome<Box<dyn Engine>> {
     Ok(match name {
         "sextant" => Box::new(sextant::Sextant::open(dir, memory_bytes)?),

@@ -1,17 +1,17 @@
 //! The phases of one engine's run and the lines that they print.
 //!
-//! | figure | what it is |
+//! | figure | meaning |
 //! |---|---|
-//! | `build` | documents written per second, until the sync at the end has returned |
-//! | `full_scan`, `range_100` | entries, and scans, per second right after the build |
+//! | `build` | documents per second, including the final sync |
+//! | `full_scan`, `range_100` | entries per second, and scans per second, right after the build |
 //! | `update` | documents per second that get a new key |
-//! | `…_after_update` | the scans again, right after the update: nothing is settled |
-//! | `…_compacted` | the scans again, after a full compaction |
-//! | `disk_bytes_per_entry` | all files, forward and back index, compacted |
-//! | `bulk_build` | documents per second through the backfill path (this engine alone has one) |
-//! | `peak_mb` | the most memory that the process ever had, in MiB |
+//! | `…_after_update` | the same scans right after the update, before any background work |
+//! | `…_compacted` | the same scans after a full compaction |
+//! | `disk_bytes_per_entry` | all files of the forward and the back index, compacted |
+//! | `bulk_build` | documents per second through the backfill path (Sextant only) |
+//! | `peak_mb` | the peak memory of the process, in MiB |
 //!
-//! A full scan must find every entry, or the run fails.
+//! The run fails if a full scan misses an entry.
 
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
@@ -23,39 +23,39 @@ use serde::{Deserialize, Serialize};
 use super::workload::{Documents, SCANS, scan_from};
 use super::{Engine, Outcome, open, sextant::Sextant};
 
-/// One figure.
+/// A measured figure.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Line {
-    /// Of which engine.
+    /// The name of the engine.
     pub engine: String,
-    /// Which figure.
+    /// The name of the figure.
     pub bench: String,
-    /// How often per second, for rates.
+    /// Operations per second, for rates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_s: Option<f64>,
-    /// What was measured, for all others.
+    /// The measured value, for all other figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
-    /// Entries that the index has.
+    /// The number of entries in the index.
     pub entries: u64,
 }
 
-/// One engine's run.
+/// The settings of one engine's run.
 pub struct Run {
-    /// The engine.
+    /// The name of the engine.
     pub engine: String,
-    /// Documents, and so entries.
+    /// The number of documents; each has one entry.
     pub entries: u64,
-    /// What the engine may use.
+    /// The engine's memory limit.
     pub memory_bytes: u64,
     /// An empty directory.
     pub dir: PathBuf,
-    /// Only these figures; empty is all of them.
+    /// Run only these figures; empty means all.
     pub only: Vec<String>,
 }
 
 impl Run {
-    /// Is a figure wanted?
+    /// True if a figure is to be measured.
     fn wants(&self, bench: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| only == bench)
     }
@@ -72,7 +72,7 @@ impl Run {
         Ok(out.flush()?)
     }
 
-    /// Does something `count` times over and prints how often that is per second.
+    /// Repeats an operation `count` times and prints its rate.
     #[allow(clippy::disallowed_methods, reason = "the bench measures real time")]
     fn time(&self, bench: &str, count: u64, work: impl FnOnce() -> Outcome<()>) -> Outcome<()> {
         let begun = Instant::now();
@@ -96,7 +96,7 @@ impl Run {
             self.time(&range, SCANS, || {
                 (0..SCANS).try_for_each(|n| {
                     let found = engine.scan_100(scan_from(n))?;
-                    // Fewer only where a scan begins close to the end.
+                    // A scan that begins close to the end returns fewer.
                     let complete =
                         found == 100 || scan_from(n)[0] == 0xff || self.entries < 100_000;
                     complete.then_some(()).ok_or_else(|| format!("{range} found {found}").into())
@@ -127,7 +127,7 @@ impl Run {
         self.print_peak()
     }
 
-    /// Builds through the backfill path.
+    /// Runs the build through the backfill path.
     pub fn run_bulk_build(&self) -> Outcome<()> {
         let mut engine = Sextant::open(&self.dir, self.memory_bytes)?;
         self.time("bulk_build", self.entries, || engine.build(Documents::all(self.entries)))?;
@@ -151,7 +151,7 @@ impl Run {
     }
 }
 
-/// What all files below a directory take on the disk.
+/// The disk space of all files below a directory.
 fn disk_bytes(dir: &Path) -> Outcome<u64> {
     let mut bytes = 0;
     for found in std::fs::read_dir(dir)? {

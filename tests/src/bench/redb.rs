@@ -1,4 +1,4 @@
-//! redb: a copy-on-write B-tree with a table each for the forward and the back index.
+//! redb: a copy-on-write B-tree with two tables, one for the forward and one for the back index.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub struct Redb {
 }
 
 impl Redb {
-    /// A new database.
+    /// Creates a database.
     pub fn open(dir: &Path, memory_bytes: u64) -> Outcome<Self> {
         let cache_bytes = usize::try_from(memory_bytes)?;
         let database = Database::builder().set_cache_size(cache_bytes).create(dir.join("redb"))?;
@@ -45,7 +45,7 @@ impl Engine for Redb {
             }
             write.commit()?;
         }
-        // The one durable commit makes those before it durable too.
+        // A durable commit makes all earlier commits durable too.
         Ok(self.database.begin_write()?.commit()?)
     }
 

@@ -1,6 +1,6 @@
-//! The slice store, driven as an indexer drives it: one task packs key-versions, another cuts an epoch
-//! about every ten milliseconds from all that has come since and applies it. An update carries the new
-//! entry alone; the store finds the old one.
+//! The slice store, driven as an indexer drives it: one task packs key-versions, another one cuts an epoch from all
+//! that is packed about every ten milliseconds and applies it. An update has the new entry only; the store finds the
+//! old one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,11 +29,11 @@ const BUCKET: BucketId = BucketId(1);
 const NODE: NodeId = NodeId(1);
 const INDEX: IndexId = IndexId(1);
 const SLICE: SliceNo = SliceNo(0);
-/// An epoch is cut so often.
+/// The interval between two epochs.
 const EPOCH: Duration = Duration::from_millis(10);
-/// Batches that are packed ahead.
+/// The number of batches that are packed ahead.
 const AHEAD: usize = 64;
-/// The size of a block of rows as it goes over the wire.
+/// The size of a block of rows on the wire.
 const BLOCK_BYTES: usize = 64 << 10;
 
 /// The engine.
@@ -46,12 +46,12 @@ pub struct Sextant {
 }
 
 impl Sextant {
-    /// A new store with an empty index.
+    /// Creates a store with an empty index.
     pub fn open(dir: &Path, memory_bytes: u64) -> Outcome<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let store = {
             let _in_runtime = runtime.enter();
-            // As the peers: what is written is synced once, at the end.
+            // Writes are synced once at the end, as for the other engines.
             let log = LogOptions { sync: SyncPolicy::OnDemand, ..LogOptions::default() };
             let options = StoreOptions { memory_bytes, log, ..StoreOptions::default() };
             Arc::new(StorageEngine::open(&Env::real(), NODE, dir, options)?)
@@ -83,7 +83,7 @@ impl Sextant {
         })
     }
 
-    /// Scans from an entry on until `rows_max` entries were packed.
+    /// Scans from an entry on until `rows_max` entries are packed.
     fn scan(&mut self, low: Bytes, rows_max: u64) -> Outcome<u64> {
         let snapshot = self.store.snapshot(INDEX, Generation(0), self.mark.epoch)?;
         let range = KeyRange { low, high: None };
@@ -130,7 +130,7 @@ impl Engine for Sextant {
     fn compact(&mut self) -> Outcome<()> {
         let Self { runtime, store, mark, .. } = self;
         runtime.block_on(async {
-            // One more epoch, as time brings: the horizon passes the last one that has changes.
+            // Another epoch, so that the horizon passes the last one with changes.
             *mark = next(mark, seqno(mark));
             store.apply(EpochBatch { mark: mark.clone(), pieces: Vec::new() }).await?;
             Ok(store.compact().await?)
@@ -152,7 +152,7 @@ impl Batch {
     }
 }
 
-/// All batches that come until a time; the first is waited for beyond it. None at the end.
+/// Collects all batches until a time, and waits beyond it for the first one; empty at the end.
 #[allow(clippy::disallowed_methods, reason = "the bench measures real time")]
 async fn gather(packed: &mut mpsc::Receiver<Batch>, until: Instant) -> Vec<Batch> {
     let mut batches: Vec<Batch> = packed.recv().await.into_iter().collect();
@@ -162,7 +162,7 @@ async fn gather(packed: &mut mpsc::Receiver<Batch>, until: Instant) -> Vec<Batch
             Ok(None) | Err(_) => break,
         }
     }
-    // Where the time was up before, all that is there belongs to the epoch.
+    // All batches that are ready belong to the epoch, also after the time is up.
     while !batches.is_empty()
         && let Ok(batch) = packed.try_recv()
     {
@@ -171,7 +171,7 @@ async fn gather(packed: &mut mpsc::Receiver<Batch>, until: Instant) -> Vec<Batch
     batches
 }
 
-/// Packs documents on a thread of its own; `seqno` is the last one that was used.
+/// Packs documents on a thread of its own; `seqno` is the last one in use.
 #[allow(clippy::disallowed_methods, reason = "the bench runs on the real machine")]
 fn pack_ahead(mut documents: Documents, mut seqno: u64) -> mpsc::Receiver<Batch> {
     let (packed, batches) = mpsc::channel(AHEAD);
@@ -218,13 +218,13 @@ fn mark(epoch: Epoch, to: u64) -> EpochMark {
     }
 }
 
-/// The epoch after another; no scan asks for one before that.
+/// The epoch after another one; no scan asks for an older epoch.
 fn next(last: &EpochMark, to: u64) -> EpochMark {
     let to = to.max(seqno(last));
     EpochMark { parent: last.epoch, horizon: last.epoch, ..mark(Epoch(last.epoch.0 + 1), to) }
 }
 
-/// One index with one slice.
+/// An index with one slice.
 fn info() -> Arc<IndexInfo> {
     let part = KeyPart {
         expr: Expr::Path(vec![Step::Field("key".into())]),

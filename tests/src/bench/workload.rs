@@ -1,8 +1,8 @@
-//! What is written and read, the same for each engine.
+//! The documents and reads of the benchmark, the same for each engine.
 //!
-//! Document i has the id `user%012d` and one entry: an 8-byte pseudo-random key, then the id. The back
-//! index maps the id to the key. A build writes the documents in the order `i·2654435761 mod n`, an
-//! update gives n/5 random documents, each once, a new key.
+//! Document i has the id `user%012d` and one entry: an 8-byte pseudo-random key, then the id. The back index maps the
+//! id to the key. A build writes the documents in the order `i·2654435761 mod n`. An update gives n/5 random documents,
+//! each once, a new key.
 
 /// The key of an entry.
 pub type Key = [u8; 8];
@@ -11,13 +11,13 @@ pub type Id = [u8; 16];
 
 /// Documents in a batch.
 pub const BATCH: usize = 1000;
-/// Scans of 100 entries.
+/// The number of scans of 100 entries.
 pub const SCANS: u64 = 20_000;
-/// Spreads the order of a build; a prime, so that it meets each document once where the number of
-/// documents is not a multiple of it.
+/// Spreads the order of a build. A prime, so that the order has each document once unless their number is a multiple of
+/// it.
 const STRIDE: u64 = 2_654_435_761;
 
-/// The step of splitmix64: a bijection that looks random.
+/// The step of splitmix64: a bijection with random-looking values.
 pub fn mix(n: u64) -> u64 {
     let mut z = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -25,14 +25,14 @@ pub fn mix(n: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The n-th document of a random order: a permutation of the smallest power of two that holds them all,
-/// walked on until it meets a document.
+/// The n-th document of a random order: a permutation of the smallest power of two that is large enough, applied again
+/// until the result is a document.
 fn shuffled(n: u64, total: u64) -> u64 {
     let bits = (64 - (total - 1).leading_zeros()).max(2);
     let mask = u64::MAX >> (64 - bits);
     let mut at = n;
     loop {
-        // Odd factors and shifts to the right can be undone, so no two documents meet.
+        // Odd factors and shifts to the right are invertible, so that no two documents collide.
         for factor in [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb] {
             at = (at.wrapping_mul(factor) ^ 0x5555) & mask;
             at ^= at >> (bits / 2);
@@ -63,15 +63,15 @@ pub fn entry(id: &Id, key: &Key) -> [u8; 24] {
     entry
 }
 
-/// Where the n-th scan of 100 entries begins.
+/// The first key of the n-th scan of 100 entries.
 pub fn scan_from(n: u64) -> Key {
     mix(!n).to_be_bytes()
 }
 
-/// Documents with their new keys, in the order in which they are written.
+/// Documents with their new keys, in writing order.
 #[derive(Clone, Debug)]
 pub struct Documents {
-    /// How many documents there are.
+    /// The number of documents.
     total: u64,
     next: u64,
     end: u64,
@@ -84,12 +84,12 @@ impl Documents {
         Self { total, next: 0, end: total, update: false }
     }
 
-    /// A fifth of them, at random, with new keys.
+    /// A random fifth of the documents, with new keys.
     pub fn updated(total: u64) -> Self {
         Self { total, next: 0, end: total / 5, update: true }
     }
 
-    /// How many are left.
+    /// The number of remaining documents.
     pub fn left(&self) -> u64 {
         self.end - self.next
     }

@@ -1,10 +1,9 @@
-//! Measures the parts of Sextant beside what a user would use instead, in one run on one machine.
+//! Benchmarks of Sextant's parts beside the engines that a user would embed instead, in one run on one machine.
 //!
-//! `bench slice-store --entries 5000000 --peers fjall,redb --json` prints a line of JSON for each engine
-//! and figure; without `--json`, a table. Each engine runs in a process of its own.
+//! `bench slice-store --entries 5000000 --peers fjall,redb --json` prints a JSON line for each engine and figure;
+//! without `--json`, a table. Each engine runs in its own process.
 //!
-//! `bench rebalance --json` measures what moves of slices cost the scans that run meanwhile, and how fast they
-//! are beside `cp`.
+//! `bench rebalance --json` measures the cost of moves of slices for concurrent scans, and their speed beside `cp`.
 #![allow(clippy::disallowed_methods, reason = "a tool that runs processes on the real machine")]
 
 use std::collections::BTreeMap;
@@ -16,7 +15,7 @@ use clap::{Args, Parser, Subcommand};
 use tests::bench::phases::{Line, Run};
 use tests::bench::{ENGINES, Outcome, rebalance};
 
-/// As in the binary that users run; the peers have it, too.
+/// The allocator of the product's binary; the other engines get it too.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -32,7 +31,7 @@ enum Bench {
     SliceStore {
         #[command(flatten)]
         workload: Workload,
-        /// Engines to run besides: fjall, redb
+        /// Other engines to run: fjall, redb
         #[arg(long, value_delimiter = ',')]
         peers: Vec<String>,
         /// Print JSON lines
@@ -45,13 +44,13 @@ enum Bench {
         /// Documents, with an entry of about 130 bytes each
         #[arg(long, default_value_t = 2_000_000, value_parser = clap::value_parser!(u64).range(10_000..))]
         entries: u64,
-        /// For how long each phase measures scans
+        /// Seconds for which each phase measures scans
         #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u64).range(1..))]
         seconds: u64,
         /// Memory of each indexer, in MiB
         #[arg(long, default_value_t = 512)]
         memory_mb: u64,
-        /// Where the data goes, and is removed from; by default the system's place for such files
+        /// Parent of the data directory, which is removed at the end; by default the system's temporary directory
         #[arg(long)]
         dir: Option<PathBuf>,
         /// Print JSON lines
@@ -79,10 +78,10 @@ struct Workload {
     /// Memory of each engine, in MiB
     #[arg(long, default_value_t = 512)]
     memory_mb: u64,
-    /// Where the data goes, and is removed from; by default the system's place for such files
+    /// Parent of the data directory, which is removed at the end; by default the system's temporary directory
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// Only these figures
+    /// Run only these figures
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
 }
@@ -105,13 +104,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// A new directory, gone when this is.
+/// Creates a temporary directory.
 fn in_a_directory(parent: Option<PathBuf>) -> Outcome<tempfile::TempDir> {
     let parent = parent.unwrap_or_else(std::env::temp_dir);
     Ok(tempfile::Builder::new().prefix("bench-").tempdir_in(parent)?)
 }
 
-/// Runs an engine in this process; its data goes when it ends.
+/// Runs an engine in this process; its data is removed at the end.
 fn one_engine(workload: Workload, engine: String, bulk: bool) -> Outcome<()> {
     let data = in_a_directory(workload.dir)?;
     let run = Run {
@@ -150,7 +149,7 @@ fn slice_store(workload: &Workload, peers: &[String], json: bool) -> Outcome<()>
     Ok(())
 }
 
-/// Runs an engine in a process of its own and hands its lines on.
+/// Runs an engine in its own process and passes its lines on.
 fn in_a_process(workload: &Workload, engine: &str, bulk: bool, json: bool) -> Outcome<Vec<Line>> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["slice-store-engine", "--engine", engine]);
@@ -187,7 +186,7 @@ fn in_a_process(workload: &Workload, engine: &str, bulk: bool, json: bool) -> Ou
     Ok(lines)
 }
 
-/// A number for people.
+/// Formats a figure for people.
 fn figure(line: &Line) -> String {
     match (line.per_s, line.value) {
         (Some(rate), _) if rate >= 10e6 => format!("{:.1} M/s", rate / 1e6),
@@ -199,7 +198,7 @@ fn figure(line: &Line) -> String {
     }
 }
 
-/// A row for each figure and a column for each engine, with how many times the peer's rate ours is.
+/// Prints a row for each figure and a column for each engine, with the ratio of our rate to theirs.
 fn print_table(engines: &[&str], lines: &[Line]) {
     let mut rows: Vec<&str> = Vec::new();
     let mut cells: BTreeMap<(&str, &str), &Line> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Breaks a cluster of real processes for minutes and compares every scan with a model.
+//! Runs a cluster of real processes under faults for minutes and compares every scan with a model.
 #![allow(clippy::disallowed_methods, reason = "a tool that runs processes in real time")]
 
 use std::fmt::Display;
@@ -15,40 +15,40 @@ use tests::chaos::restart::measure;
 use tests::chaos::{Options, run};
 use tracing_subscriber::EnvFilter;
 
-/// As in the binary that users run.
+/// The allocator of the product's binary.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Breaks a cluster of real processes on purpose and compares every scan with a model.
+/// Run a cluster of real processes under faults and compare every scan with a model.
 ///
-/// Three coordinators, two projectors, four indexers and two routers run as processes on loopback addresses.
-/// Writers and scanners use them by SQL and gRPC, indexes are made and dropped, slices moved and vbuckets
-/// handed over, while members are killed with kill -9, restarted, frozen with SIGSTOP, cut off, and their disks
-/// filled (for that, three members have a small tmpfs, where this user may mount one; else the output says so).
-/// Every 25 seconds all is mended, the cluster must be whole within a minute, everything is compared, and the
-/// leading coordinator is killed alone to measure how long definitions wait.
+/// Three coordinators, two projectors, four indexers and two routers run as processes on loopback addresses. Writers
+/// and scanners use them over SQL and gRPC, and an operator creates and drops indexes, moves slices and hands vbuckets
+/// over. Meanwhile members are killed with kill -9, restarted, frozen with SIGSTOP and cut off, and their disks are
+/// filled (three members have a small tmpfs if this user may mount one; otherwise the output says so). Every 25 seconds
+/// all faults end, the cluster must be whole within a minute, everything is compared, and the leading coordinator alone
+/// is killed to measure how long DDL waits.
 ///
-/// The exit status is 0 when nothing was lost, doubled, torn or made up, and 1 otherwise; then the data
-/// and the logs of all members are kept.
+/// The exit status is 0 if no entry was lost, doubled, torn or invented, and 1 otherwise; then the data and the logs of
+/// all members are kept.
 #[derive(Parser)]
 #[command(name = "chaos")]
 struct Args {
-    /// For how many minutes members are broken; 0.5 is half a minute
+    /// Minutes of faults; 0.5 is half a minute
     #[arg(long, default_value_t = 1.0, value_parser = minutes)]
     minutes: f64,
-    /// Chooses what is broken and written; when it happens is real time
+    /// Seed of the faults and the workload; the timing is real
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Instead: load so many documents into one indexer, kill it some times, and measure until it answers
+    /// Instead, load this many documents into one indexer, kill it several times, and measure the time until it answers
     #[arg(long, value_name = "ENTRIES", value_parser = clap::value_parser!(u64).range(1..))]
     restart: Option<u64>,
-    /// Where the data goes, and is removed from; by default the system's place for such files
+    /// Parent of the data directory, which is removed at the end; by default the system's temporary directory
     #[arg(long)]
     dir: Option<PathBuf>,
     /// Print one JSON object instead of a summary
     #[arg(long)]
     json: bool,
-    /// Tell what is broken and what clients are refused, on standard error
+    /// Print faults and refused requests on standard error
     #[arg(long, short)]
     verbose: bool,
 }
@@ -80,7 +80,7 @@ fn main() -> ExitCode {
     runtime.block_on(async {
         tokio::select! {
             ended = work(options, args.restart, args.json) => ended,
-            // What is dropped here ends the members and unmounts their disks.
+            // Dropping the run ends the members and unmounts their disks.
             () = stop_signal() => ExitCode::FAILURE,
         }
     })
@@ -102,7 +102,7 @@ async fn work(options: Options, restart: Option<u64>, json: bool) -> ExitCode {
     }
 }
 
-/// Prints what came out.
+/// Prints the result.
 fn print(json: bool, what: &(impl Serialize + Display), is_well: bool) -> ExitCode {
     match json {
         true => println!("{}", serde_json::to_string(what).expect("it is JSON")),
@@ -111,7 +111,7 @@ fn print(json: bool, what: &(impl Serialize + Display), is_well: bool) -> ExitCo
     ExitCode::from(u8::from(!is_well))
 }
 
-/// Runs a command of the product in this process, which so has the code that it was built with.
+/// Runs a command of the product in this process, so that it has this build's code.
 fn product(arguments: impl Iterator<Item = String>) -> ExitCode {
     let filter = EnvFilter::try_from_env("SEXTANT_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
@@ -130,7 +130,7 @@ fn product(arguments: impl Iterator<Item = String>) -> ExitCode {
     }
 }
 
-/// A member ends with the program that has started it, whatever ends that.
+/// Ends the member when its standard input closes, which happens whenever the program that started it ends.
 fn end_with_standard_input() {
     std::thread::spawn(|| {
         let _closed = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());

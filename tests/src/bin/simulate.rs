@@ -1,9 +1,9 @@
-//! Runs seeds of the simulation, one process each; those of the cores in one.
+//! Runs seeds of the simulation, each in its own process; seeds of the cores share one process.
 //!
-//! `simulate --seed N` runs one seed and prints its summary as a JSON line; without `--seed` it runs
-//! `--seeds` of them in child processes, from `--start-seed` on, and ends with 1 if any found a
-//! violation, with the command that replays it. `--layer` chooses what runs; `--plant` switches in a known
-//! bug, to prove that it is found (`--list-plants` names them; built with `--features plants`).
+//! `simulate --seed N` runs one seed and prints its summary as a JSON line. Without `--seed` it runs `--seeds` seeds
+//! from `--start-seed` on in child processes, prints the command that replays each violation, and ends with status 1 if
+//! there was any. `--layer` chooses the layer. `--plant` switches on a known bug, to prove that it is found
+//! (`--list-plants` names them; needs a build with `--features plants`).
 #![allow(clippy::disallowed_methods, reason = "a tool that runs processes and measures real time")]
 
 use std::process::{Command, ExitCode, Output};
@@ -21,28 +21,28 @@ struct Args {
     /// Run this seed, in this process
     #[arg(long)]
     seed: Option<u64>,
-    /// How many seeds to run
+    /// Number of seeds to run
     #[arg(long, default_value_t = 20)]
     seeds: u64,
-    /// The first of them
+    /// First seed
     #[arg(long, default_value_t = 1)]
     start_seed: u64,
     /// Simulated seconds of faults in each
     #[arg(long, default_value_t = 30)]
     seconds: u64,
-    /// What runs
+    /// Layer to run
     #[arg(long, value_enum, default_value_t = Layer::Full)]
     layer: Layer,
-    /// Switch in a known bug
+    /// Switch on a known bug
     #[arg(long)]
     plant: Option<String>,
-    /// Name the known bugs
+    /// List the known bugs
     #[arg(long)]
     list_plants: bool,
     /// Stop after the first seed that finds a violation
     #[arg(long)]
     first: bool,
-    /// Processes side by side; as many as there are processors without
+    /// Number of concurrent processes; by default the number of processors
     #[arg(long)]
     jobs: Option<usize>,
     /// Print JSON lines only
@@ -128,8 +128,8 @@ fn many(args: &Args) -> ExitCode {
     ExitCode::from(u8::from(total.failed > 0))
 }
 
-/// Runs a seed; what it printed, if it found something. A seed of the cores takes less time than a process needs to
-/// begin, and shares nothing with others.
+/// Runs a seed; returns its output if it found a violation. A seed of the cores takes less time than the start of a
+/// process and shares no state with other seeds.
 fn run_seed(args: &Args, seed: u64) -> (Summary, Option<String>) {
     if args.layer == Layer::Cores {
         let summary = layers::run(args.layer, seed, args.seconds);

@@ -1,9 +1,9 @@
-//! Plays cases of virtual scans against the real services in the simulation and prints a JSON line for each:
-//! `{"name", "rows", "events_fired", "error"}`. `error` is what went wrong, also where the rows are not those
-//! that the case asks for. Ends with 1 if there was any.
+//! Plays cases of virtual scans against the real services in the simulation, and prints a JSON line for each: `{"name",
+//! "rows", "events_fired", "error"}`. `error` says what went wrong, rows that differ from the case's expectation
+//! included. Ends with status 1 if there was any error.
 //!
-//! `vscan-cases FILE` reads a JSON document with `cases`, or JSON lines; `vscan-cases --generate N` makes cases
-//! by chance, from `--start-seed` on.
+//! `vscan-cases FILE` reads a JSON document with `cases`, or JSON lines; `vscan-cases --generate N` generates random
+//! cases from `--start-seed` on.
 #![allow(clippy::disallowed_methods, reason = "a tool that reads a file and uses all processors")]
 
 use std::path::PathBuf;
@@ -18,18 +18,18 @@ use tests::vscan::play::play;
 
 #[derive(Parser)]
 struct Args {
-    /// The cases; none are read with --generate
+    /// File with the cases; not read with --generate
     file: Option<PathBuf>,
-    /// Make so many cases instead
+    /// Generate this many cases instead
     #[arg(long)]
     generate: Option<u64>,
-    /// The first of them
+    /// First seed of the generator
     #[arg(long, default_value_t = 1)]
     start_seed: u64,
-    /// Decides the course of the network and of each process
+    /// Seed of the simulated network and processes
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Print only the cases in which something went wrong, and a count
+    /// Print only failed cases, and a count
     #[arg(long)]
     quiet: bool,
 }
@@ -86,7 +86,7 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(failed > 0))
 }
 
-/// Prints the lines that are there, in the order of the cases.
+/// Prints the finished lines in the order of the cases.
 fn print_in_order(lines: &[Mutex<Option<String>>], printed: &Mutex<usize>) {
     let mut printed = printed.lock().expect("not poisoned");
     while let Some(line) = lines.get(*printed) {

@@ -1,4 +1,5 @@
-//! What writers, scanners and the operator share: where the routers are, what was written, what was found.
+//! State that the writers, the scanners and the operator share: the routers' addresses, the history of writes, the
+//! report.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use proto::lock::lock;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
@@ -15,12 +17,12 @@ use super::cluster::RouterAddress;
 use super::history::{History, Row, Scan, Verdict};
 use super::report::Report;
 
-/// No statement takes longer, whatever is broken; who asked gives up then.
+/// Time limit of a statement, whatever is broken.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(20);
-/// A client that was refused waits so long.
+/// Pause of a client after a refusal.
 pub const PAUSE: Duration = Duration::from_millis(200);
 
-/// Why a client got no answer.
+/// The reason why a client got no answer.
 #[derive(Debug)]
 pub struct Failed(pub String);
 
@@ -57,28 +59,24 @@ impl From<tokio::time::error::Elapsed> for Failed {
     }
 }
 
-/// What all share.
+/// State that all clients share.
 pub struct Shared {
     /// The seed.
     pub seed: u64,
     routers: Vec<RouterAddress>,
     history: Mutex<History>,
     report: Mutex<Report>,
-    /// By index and epoch, what a scan of the whole index has shown.
+    /// The rows of scans of a whole index, by index and epoch.
     epochs: Mutex<BTreeMap<(String, u64), Vec<Row>>>,
     stopped: AtomicBool,
-    /// The leading coordinator is dead and nothing else is broken.
+    /// True while the leading coordinator is dead and nothing else is broken.
     failover: AtomicBool,
     begun: Instant,
     verbose: bool,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
 impl Shared {
-    /// Nothing has happened yet.
+    /// State at the start: an empty history and an empty report.
     pub fn new(seed: u64, routers: Vec<RouterAddress>, verbose: bool) -> Self {
         Self {
             seed,
@@ -93,87 +91,87 @@ impl Shared {
         }
     }
 
-    /// What was written.
+    /// The history of writes.
     pub fn history(&self) -> MutexGuard<'_, History> {
         lock(&self.history)
     }
 
-    /// Notes something in the report.
+    /// Changes the report.
     pub fn report<T>(&self, note: impl FnOnce(&mut Report) -> T) -> T {
         note(&mut lock(&self.report))
     }
 
-    /// The report.
+    /// Returns a copy of the report.
     pub fn take_report(&self) -> Report {
         lock(&self.report).clone()
     }
 
-    /// Something that must not be.
+    /// Reports a violation.
     pub fn violation(&self, what: String) {
         self.say(|| format!("VIOLATION: {what}"));
         let at = self.begun.elapsed().as_secs_f64();
         self.report(|report| report.violation(format!("at {at:.1} s: {what}")));
     }
 
-    /// Tells what is done, if that is wanted.
+    /// Prints a line of the log if the run is verbose.
     pub fn say(&self, what: impl FnOnce() -> String) {
         if self.verbose {
             eprintln!("{:8.2} {}", self.begun.elapsed().as_secs_f64(), what());
         }
     }
 
-    /// Clients end.
+    /// Tells all clients to end.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
     }
 
-    /// Until [`Self::stop`].
+    /// False after [`Self::stop`].
     pub fn goes_on(&self) -> bool {
         !self.stopped.load(Ordering::SeqCst)
     }
 
-    /// The leading coordinator is dead, or no longer.
+    /// Notes that the leading coordinator is dead and nothing else is broken, or that this is over.
     pub fn set_failover(&self, failover: bool) {
         self.failover.store(failover, Ordering::SeqCst);
     }
 
-    /// Is the leading coordinator dead, and nothing else broken?
+    /// True while the leading coordinator is dead and nothing else is broken.
     pub fn is_failover(&self) -> bool {
         self.failover.load(Ordering::SeqCst)
     }
 
-    /// How many routers there are.
+    /// The number of routers.
     pub fn routers(&self) -> usize {
         self.routers.len()
     }
 
-    /// A SQL session at a router.
+    /// Opens a SQL session at a router.
     pub async fn sql(&self, router: usize) -> Result<Client, Failed> {
         let address = self.routers[router % self.routers.len()].sql;
         let parameters =
             format!("host={} port={} user=chaos dbname=sextant", address.ip(), address.port());
         let (client, connection) =
             timeout(ANSWER_WITHIN, tokio_postgres::connect(&parameters, NoTls)).await??;
-        // It ends with its client, or with the router, which the client sees.
+        // The connection ends with its client, or with the router, which the client sees.
         tokio::spawn(connection);
         Ok(client)
     }
 
-    /// A gRPC connection to a router.
+    /// Opens a gRPC connection to a router.
     pub async fn grpc(&self, router: usize) -> Result<Channel, Failed> {
         let address = self.routers[router % self.routers.len()].grpc;
         let endpoint = Endpoint::from_shared(format!("http://{address}"))?;
         Ok(timeout(ANSWER_WITHIN, endpoint.connect()).await??)
     }
 
-    /// Judges a scan and notes what is wrong.
+    /// Judges a scan and adds the verdict to the report.
     pub fn judge(&self, scan: &Scan<'_>) -> Verdict {
         let verdict = self.history().judge(scan);
         self.note(&verdict);
         verdict
     }
 
-    /// Notes what is wrong with a scan.
+    /// Adds a verdict to the report.
     pub fn note(&self, verdict: &Verdict) {
         self.report(|report| {
             report.scans_checked += 1;
@@ -192,7 +190,7 @@ impl Shared {
         let mut epochs = lock(&self.epochs);
         let key = (index.to_owned(), epoch);
         let Some(before) = epochs.get(&key) else {
-            // Of each index some of the last epochs are enough: scans that run side by side share them.
+            // A few of the newest epochs of each index are enough, since concurrent scans share them.
             let mine: Vec<_> = epochs.keys().filter(|known| known.0 == index).cloned().collect();
             if mine.len() >= 8 {
                 epochs.remove(&mine[0]);
@@ -226,7 +224,7 @@ pub async fn select(client: &Client, statement: &str) -> Result<Vec<Row>, Failed
     Ok(rows)
 }
 
-/// A row from its cells.
+/// Parses a row of id, version and keys.
 pub fn row(cells: Vec<Option<String>>) -> Result<Row, Failed> {
     let mut cells = cells.into_iter();
     let (id, version) = (cells.next().flatten(), cells.next().flatten());
@@ -242,17 +240,17 @@ pub async fn execute(client: &Client, statements: &str) -> Result<(), Failed> {
     Ok(timeout(ANSWER_WITHIN, client.batch_execute(statements)).await??)
 }
 
-/// The clients that run.
+/// The running client tasks.
 #[derive(Default)]
 pub struct Tasks(Vec<JoinHandle<()>>);
 
 impl Tasks {
-    /// Runs one more; it looks at [`Shared::goes_on`] between statements.
+    /// Starts a client; it checks [`Shared::goes_on`] between statements.
     pub fn run(&mut self, client: impl Future<Output = ()> + Send + 'static) {
         self.0.push(tokio::spawn(client));
     }
 
-    /// Waits until all have ended.
+    /// Waits until all clients have ended.
     pub async fn end(self) {
         for task in self.0 {
             task.await.expect("a client never panics");

@@ -1,4 +1,4 @@
-//! The processes of a cluster, the proxies between them, and what an operator does to them.
+//! The processes of a cluster, the proxies between them, and the actions of an operator on them.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
@@ -19,7 +19,7 @@ use super::proxy::{Link, Proxy};
 
 /// The members of the coordinator.
 pub const COORDINATORS: [u64; 3] = [1, 2, 3];
-/// The projectors: the first keeps the documents, both what is pushed.
+/// The projectors. The first one keeps the embedded bucket; both share the pushed one.
 pub const PROJECTORS: [u64; 2] = [101, 102];
 /// The indexers.
 pub const INDEXERS: [u64; 4] = [201, 202, 203, 204];
@@ -30,7 +30,7 @@ pub const SMALL_DISKS: [u64; 3] = [3, PROJECTORS[0], 203];
 /// The hidden command of the chaos program that runs a client command of the product.
 pub const TOOL: &str = "tool";
 
-/// Where users reach a router.
+/// The addresses of a router.
 #[derive(Clone, Copy, Debug)]
 pub struct RouterAddress {
     /// SQL.
@@ -42,20 +42,20 @@ pub struct RouterAddress {
 /// The processes and the proxies.
 pub struct Cluster {
     members: BTreeMap<u64, Member>,
-    /// From a member to a coordinator.
+    /// Proxies from a member to a coordinator.
     to_coordinators: BTreeMap<(u64, u64), Proxy>,
-    /// From everybody to a projector or an indexer.
+    /// The proxy in front of a projector or an indexer, for all callers.
     to_services: BTreeMap<u64, Proxy>,
     routers: Vec<RouterAddress>,
     directory: PeerDirectory,
-    /// Faults that cannot be made on this machine, and why.
+    /// Kinds of faults that this machine does not allow, with the reason.
     pub not_available: Vec<String>,
     logs: PathBuf,
-    /// Removed behind the small disks on it.
+    /// The data directory. It is dropped last, since the small disks are mounted below it.
     dir: Option<tempfile::TempDir>,
 }
 
-/// An address that nobody has, and that no outgoing connection is given.
+/// Returns a free address outside the range from which outgoing connections take their ports.
 fn free_address(taken: &mut fastrand::Rng) -> SocketAddr {
     loop {
         let address = SocketAddr::from(([127, 0, 0, 1], taken.u16(10_000..30_000)));
@@ -66,14 +66,14 @@ fn free_address(taken: &mut fastrand::Rng) -> SocketAddr {
 }
 
 impl Cluster {
-    /// Starts all members; they may still be finding each other.
+    /// Starts all members; they may still be joining when this returns.
     pub async fn start(options: &Options) -> Self {
         let mut builder = tempfile::Builder::new();
         let parent = options.dir.clone().unwrap_or_else(std::env::temp_dir);
         let dir = builder.prefix("chaos-").tempdir_in(parent).expect("a directory");
         let logs = dir.path().join("logs");
         std::fs::create_dir_all(&logs).expect("a directory");
-        // Other runs on this machine choose other ports.
+        // Each run draws its own ports, so that concurrent runs do not collide.
         let mut random = fastrand::Rng::new();
         let coordinators: BTreeMap<_, _> =
             COORDINATORS.map(|id| (id, free_address(&mut random))).into();
@@ -152,7 +152,7 @@ impl Cluster {
         self.dir.as_ref().expect("kept until the end").path()
     }
 
-    /// Where users reach the routers.
+    /// The addresses of the routers.
     pub fn routers(&self) -> Vec<RouterAddress> {
         self.routers.clone()
     }
@@ -162,20 +162,20 @@ impl Cluster {
         self.members.get_mut(&id).expect("a member")
     }
 
-    /// All ways to a member that have a proxy.
+    /// Sets the behaviour of all proxies to a member.
     pub fn set_inbound(&self, id: u64, link: Link) {
         self.to_services.get(&id).iter().for_each(|proxy| proxy.set(link));
         let to = self.to_coordinators.iter().filter(|((_, to), _)| *to == id);
         to.for_each(|(_, proxy)| proxy.set(link));
     }
 
-    /// The ways from a member to the coordinators.
+    /// Sets the behaviour of the proxies from a member to the coordinators.
     pub fn set_outbound(&self, id: u64, link: Link) {
         let from = self.to_coordinators.iter().filter(|((from, _), _)| *from == id);
         from.for_each(|(_, proxy)| proxy.set(link));
     }
 
-    /// All ways as they should be.
+    /// Opens all proxies.
     pub fn open_all(&self) {
         let proxies = self.to_coordinators.values().chain(self.to_services.values());
         proxies.for_each(|proxy| proxy.set(Link::Open));
@@ -187,8 +187,8 @@ impl Cluster {
         small.map(|(id, _)| *id).collect()
     }
 
-    /// Starts members again that have ended by themselves. That is a violation, unless the disk was full; as long
-    /// as it is they stay down.
+    /// Restarts members that have ended by themselves. An end is a violation unless the member's disk was full; a
+    /// member stays down while its disk is full.
     pub fn supervise(&mut self, shared: &Shared) {
         for member in self.members.values_mut() {
             let Some((status, was_full)) = member.has_ended() else { continue };
@@ -206,7 +206,7 @@ impl Cluster {
         }
     }
 
-    /// The coordinator that leads now, if there is one.
+    /// The present leader of the coordinators.
     pub async fn leader(&self) -> Option<u64> {
         for id in COORDINATORS {
             let Ok(member) = self.directory.coordinator_member(NodeId(id)) else { continue };
@@ -220,7 +220,7 @@ impl Cluster {
         None
     }
 
-    /// Ends all members as an operator does, users first, and verifies the files of the indexers.
+    /// Ends all members with SIGTERM, routers first, and verifies the files of the indexers.
     pub async fn stop_and_verify(&mut self, shared: &Arc<Shared>) {
         for member in self.members.values_mut().rev() {
             if let Err(error) = member.stop().await {
@@ -240,7 +240,7 @@ impl Cluster {
         }
     }
 
-    /// No member may have panicked.
+    /// Reports each panic in the members' logs as a violation.
     pub fn judge_logs(&self, shared: &Shared) {
         for member in self.members.values() {
             let text = member.printed();
@@ -251,20 +251,20 @@ impl Cluster {
         }
     }
 
-    /// What the commit log of an indexer has.
+    /// The size of an indexer's commit log.
     pub fn log_bytes(&self, id: u64) -> u64 {
         let Ok(files) = std::fs::read_dir(self.members[&id].data().join("log")) else { return 0 };
         let bytes = |file: std::fs::DirEntry| file.metadata().map_or(0, |known| known.len());
         files.flatten().map(bytes).sum()
     }
 
-    /// Keeps the data and the logs.
+    /// Keeps the data and the logs after the run.
     pub fn keep(&mut self) -> Option<PathBuf> {
         self.dir.take().map(tempfile::TempDir::keep)
     }
 }
 
-/// The end of what a member has printed.
+/// The last lines that a member has printed.
 fn last_lines(text: &str) -> String {
     let lines: Vec<_> = text.lines().rev().take(3).collect();
     lines.into_iter().rev().collect::<Vec<_>>().join(" / ")

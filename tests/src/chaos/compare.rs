@@ -1,4 +1,4 @@
-//! Is the cluster whole, and does every index show what was written?
+//! Checks that the cluster is whole and that every index shows what was written.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use super::history::{Row, Scan};
 use super::scanners::SETTINGS;
 use crate::harness::sql::simple;
 
-/// A document, in a bucket without indexes, to see that writes are taken.
+/// A document in a bucket without indexes. Its write proves that a router accepts writes.
 const PROBE: &str = "INSERT INTO probe (id, doc) VALUES ('p', '{}') \
                      ON CONFLICT (id) DO UPDATE SET doc = excluded.doc";
 
-/// All slices have their copies, ready, on members that are heard of, and each router takes writes and answers with
-/// all that was written before; an error says what is missing.
+/// Checks that all slices have their copies on live members, and that each router accepts a write and answers with all
+/// earlier writes. The error says what is missing.
 pub async fn is_whole(shared: &Shared) -> Result<(), Failed> {
     for router in 0..shared.routers() {
         let at = |error: Failed| Failed(format!("router {router}: {error}"));
@@ -42,8 +42,8 @@ pub async fn is_whole(shared: &Shared) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Compares all indexes, at each router, at one moment; `at_rest` says that nothing is written any more, so
-/// that numbers must agree, too.
+/// Compares all indexes at each router at one moment. With `at_rest` nothing is being written, so that all routers must
+/// give the same counts.
 pub async fn everything(shared: &Arc<Shared>, at_rest: bool) {
     for router in 0..shared.routers() {
         if let Err(error) = at(shared, router, at_rest).await {
@@ -83,7 +83,7 @@ async fn at(shared: &Shared, router: usize, at_rest: bool) -> Result<(), Failed>
     Ok(())
 }
 
-/// The documents of a bucket themselves are those that the index of all of them shows.
+/// Compares the documents of a bucket with the index that contains all of them.
 pub async fn documents(
     shared: &Shared,
     client: &Client,

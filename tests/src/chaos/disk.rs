@@ -1,10 +1,10 @@
-//! Small file systems in memory, to be filled up.
+//! Small file systems in memory that a test can fill up.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Enough for a member's data of a run, and filled in a moment.
+/// Enough for the data of a member, and small enough to be filled in a moment.
 const SIZE: &str = "size=192m";
 
 /// A small file system, unmounted when dropped.
@@ -14,7 +14,7 @@ pub struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// Mounts one on a directory; an error where this machine does not allow that.
+    /// Mounts a file system on a directory; fails where this machine does not allow it.
     pub fn mount(dir: &Path) -> Result<Self, String> {
         std::fs::create_dir_all(dir).map_err(|error| error.to_string())?;
         let mount = ["-t", "tmpfs", "-o", SIZE, "sextant-chaos"];
@@ -30,7 +30,7 @@ impl SmallDisk {
         self.dir.join("ballast")
     }
 
-    /// Fills it to the last byte.
+    /// Fills the file system to the last byte.
     pub fn fill(&self) {
         let Ok(mut file) = std::fs::File::create(self.ballast()) else { return };
         for piece in [1 << 20, 4 << 10, 1] {
@@ -39,16 +39,16 @@ impl SmallDisk {
         }
     }
 
-    /// There is room again.
+    /// Frees the space that [`Self::fill`] took.
     pub fn empty(&self) {
-        // Never filled is empty too.
+        // The file is absent if the disk was never filled.
         let _gone = std::fs::remove_file(self.ballast());
     }
 }
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Lazily: a process may not have been reaped.
+        // A lazy unmount, because a killed process may not have been reaped yet.
         let _unmounted = Command::new("umount").arg("-l").arg(&self.dir).output();
     }
 }

@@ -1,8 +1,8 @@
-//! What is written and what the indexes must have of it, in plain code.
+//! Documents, and the index entries that they must have, computed in plain code.
 
 use serde_json::{Map, Value, json};
 
-/// A cell of a row; the order is that of the indexes: NULL, numbers, text by its bytes.
+/// A cell of a row. The variants are in the order of the indexes: NULL, numbers, text by its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cell {
     /// NULL.
@@ -14,7 +14,7 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// As results show it.
+    /// The text of the cell in results.
     pub fn text(&self) -> Option<String> {
         match self {
             Self::Null => None,
@@ -24,22 +24,22 @@ impl Cell {
     }
 }
 
-/// What a document says at a version.
+/// The contents of a document at a version.
 #[derive(Clone, Debug)]
 pub struct Content {
     /// The version.
     pub version: u64,
-    /// Who writes it.
+    /// The name of its writer.
     pub writer: String,
-    /// 0 to 999.
+    /// A number from 0 to 999.
     pub n: i64,
-    /// Absent, null, a number or text.
+    /// Missing, null, a number or text.
     pub a: Option<Cell>,
-    /// Up to three different ones.
+    /// Up to three distinct tags.
     pub tags: Vec<String>,
 }
 
-/// FNV-1a: any function of the bytes would do.
+/// FNV-1a. Any hash of the bytes would do.
 fn hash(seed: u64, id: &str, version: u64) -> u64 {
     let bytes = seed.to_le_bytes().into_iter().chain(id.bytes()).chain(version.to_le_bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -48,7 +48,7 @@ fn hash(seed: u64, id: &str, version: u64) -> u64 {
 }
 
 impl Content {
-    /// What a document says at a version.
+    /// Computes the contents of a document at a version.
     pub fn of(seed: u64, id: &str, version: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(hash(seed, id, version));
         let a = match random.u32(..6) {
@@ -65,7 +65,7 @@ impl Content {
         Self { version, writer, n: random.i64(0..1000), a, tags }
     }
 
-    /// The document.
+    /// The document as JSON.
     pub fn json(&self) -> String {
         let mut fields = Map::new();
         fields.insert("v".into(), json!(self.version));
@@ -82,33 +82,33 @@ impl Content {
     }
 }
 
-/// An index: its declaration, and the same in plain code. Rows show the id, the version, then the keys.
+/// An index: its declaration, and its entries in plain code. Rows show the id, the version, then the keys.
 #[derive(Debug)]
 pub struct TestIndex {
     /// Its name.
     pub name: &'static str,
-    /// What is declared, behind `CREATE INDEX name`.
+    /// The part of its declaration after `CREATE INDEX name`.
     pub declared: &'static str,
-    /// The columns that its rows show behind id and version.
+    /// The columns of its rows after id and version.
     pub columns: &'static [&'static str],
-    /// Those of them that are DESC.
+    /// Whether each of these columns is DESC.
     pub descending: &'static [bool],
-    /// The keys that a document has, without the version.
+    /// Computes the keys of a document, without the version.
     pub keys: fn(&Content) -> Vec<Vec<Cell>>,
 }
 
 impl TestIndex {
-    /// The statement that declares it.
+    /// The CREATE INDEX statement.
     pub fn create(&self) -> String {
         format!("CREATE INDEX IF NOT EXISTS {} {}", self.name, self.declared)
     }
 
-    /// What is selected.
+    /// The SELECT of all columns.
     pub fn select(&self) -> String {
         format!("SELECT id, v, {} FROM {}", self.columns.join(", "), self.name)
     }
 
-    /// ORDER BY.
+    /// The ORDER BY clause.
     pub fn order_by(&self) -> String {
         let key = |(column, descending): (&&str, &bool)| {
             format!("{column}{}", if *descending { " DESC" } else { "" })
@@ -117,7 +117,7 @@ impl TestIndex {
         format!(" ORDER BY {}", keys.join(", "))
     }
 
-    /// Are two entries in the order of the index, by their keys?
+    /// True if two entries, given by their keys, are in the order of the index.
     pub fn is_ordered(&self, left: &[Cell], right: &[Cell]) -> bool {
         for ((left, right), descending) in left.iter().zip(right).zip(self.descending) {
             let order = if *descending { right.cmp(left) } else { left.cmp(right) };
@@ -134,7 +134,7 @@ fn tag_keys(content: &Content) -> Vec<Vec<Cell>> {
     content.tags.iter().map(key).collect()
 }
 
-/// The indexes that are there all the time.
+/// The indexes that exist during the whole run.
 pub const INDEXES: [TestIndex; 5] = [
     TestIndex {
         name: "by_n",
@@ -180,20 +180,20 @@ pub const INDEXES: [TestIndex; 5] = [
     },
 ];
 
-/// The index that is made and dropped over and over.
+/// The index that is created and dropped repeatedly.
 pub const PASSING: TestIndex = TestIndex {
     name: "passing",
     declared: "ON c (n::int8, a) INCLUDE (v) WITH (slices = 3)",
     columns: &["n", "a"],
     descending: &[false, false],
     keys: |content| match &content.a {
-        // A later key part that is missing shows as NULL.
+        // A missing later key part is shown as NULL.
         None => vec![vec![Cell::Int(content.n), Cell::Null]],
         Some(a) => vec![vec![Cell::Int(content.n), a.clone()]],
     },
 };
 
-/// The index of the bucket that is pushed.
+/// The index of the pushed bucket.
 pub const FED: TestIndex = TestIndex {
     name: "fed",
     declared: "ON f (n::int8) INCLUDE (v) WITH (slices = 4, replicas = 1)",
@@ -202,10 +202,10 @@ pub const FED: TestIndex = TestIndex {
     keys: |content| vec![vec![Cell::Int(content.n)]],
 };
 
-/// Numbers `n` from one to another, both included; none is all.
+/// A range of `n`, both ends included; `None` means all.
 pub type Range = Option<(i64, i64)>;
 
-/// The entries that a scan shows of a document.
+/// The entries of a document that a scan of a range shows.
 pub fn entries(index: &TestIndex, range: Range, content: &Content) -> Vec<Vec<Cell>> {
     match range {
         Some((from, to)) if !(from..=to).contains(&content.n) => Vec::new(),

@@ -1,4 +1,4 @@
-//! What is broken when, and how it is mended.
+//! Chooses faults, injects them and mends them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,33 +10,33 @@ use super::cluster::{COORDINATORS, Cluster, INDEXERS, PROJECTORS, ROUTERS};
 use super::member::role;
 use super::proxy::Link;
 
-/// At most so many faults at once.
+/// Maximum number of concurrent faults.
 const AT_ONCE: usize = 2;
-/// How often the breaker looks around.
+/// The interval at which the breaker checks for faults to begin or to mend.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Pauses between two faults, in milliseconds.
 const REST_MS: std::ops::Range<u64> = 100..1500;
-/// How long a fault lasts, in milliseconds.
+/// The duration of a fault, in milliseconds.
 const LASTS_MS: std::ops::Range<u64> = 50..6000;
-/// A definition that is not accepted within this time is not measured but a violation.
+/// Time limit for a DDL statement after the leader was killed. A longer time is a violation and no measurement.
 const FAILOVER_MAX: Duration = Duration::from_secs(20);
 
-/// A fault, and what mends it.
+/// A kind of fault; the text says how it is injected and mended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
-    /// `kill -9`, later started again.
+    /// `kill -9`, then a restart.
     Kill,
-    /// SIGTERM, later started again.
+    /// SIGTERM, then a restart.
     Stop,
-    /// SIGSTOP, later SIGCONT.
+    /// SIGSTOP, then SIGCONT.
     Freeze,
-    /// What calls a member is cut, held or slowed.
+    /// Connections to a member are cut, held or slowed.
     Inbound(Link),
-    /// What a member calls.
+    /// Connections from a member are cut, held or slowed.
     Outbound(Link),
-    /// Both.
+    /// Connections in both directions are cut, held or slowed.
     Alone(Link),
-    /// No room on its disk.
+    /// The member's disk is full.
     FullDisk,
 }
 
@@ -58,14 +58,14 @@ impl Fault {
     }
 }
 
-/// A fault that lasts.
+/// A fault in progress.
 struct Active {
     fault: Fault,
     id: u64,
     until: Instant,
 }
 
-/// Breaks and mends.
+/// Injects faults and mends them.
 pub struct Breaker {
     random: fastrand::Rng,
     shared: Arc<Shared>,
@@ -74,13 +74,13 @@ pub struct Breaker {
 }
 
 impl Breaker {
-    /// Nothing is broken.
+    /// A breaker without active faults.
     pub fn new(seed: u64, shared: Arc<Shared>) -> Self {
         let random = fastrand::Rng::with_seed(seed);
         Self { random, shared, active: Vec::new(), failovers: 0 }
     }
 
-    /// Breaks one thing after another for a time; some last when this returns.
+    /// Injects one fault after another for a time; some are still active when this returns.
     pub async fn run_for(&mut self, cluster: &mut Cluster, time: Duration) {
         let end = Instant::now() + time;
         let mut next = Instant::now();
@@ -101,7 +101,7 @@ impl Breaker {
         }
     }
 
-    /// Mends all that is broken.
+    /// Mends all active faults.
     pub async fn mend_all(&mut self, cluster: &mut Cluster) {
         for active in std::mem::take(&mut self.active) {
             self.mend(cluster, active);
@@ -169,7 +169,7 @@ impl Breaker {
             0 | 1 => cluster.leader().await,
             2 => self.random.choice(COORDINATORS),
             3 | 4 => self.random.choice(PROJECTORS),
-            // What calls a router are users.
+            // The callers of a router are users, and no proxy stands between.
             5 if can_be_called => self.random.choice(ROUTERS),
             _ => self.random.choice(INDEXERS),
         }
@@ -189,7 +189,8 @@ impl Breaker {
             }
             Fault::FullDisk => {
                 cluster.member(id).empty_disk();
-                // Its documents' store takes no writes after one that failed, and says what to do about it.
+                // The document store accepts no writes after a failed one; the process must be restarted, as its error
+                // says.
                 if PROJECTORS.contains(&id) {
                     cluster.member(id).kill();
                     cluster.member(id).run();
@@ -198,10 +199,11 @@ impl Breaker {
         }
     }
 
-    /// Kills the leading coordinator, nothing else being broken, and measures until a definition is accepted.
+    /// Kills the leading coordinator while nothing else is broken, and measures the time until a DDL statement is
+    /// accepted.
     pub async fn kill_the_leader(&mut self, cluster: &mut Cluster) {
         self.failovers += 1;
-        // A session from before, as a client has one.
+        // A session from before the failover, such as a client would have.
         let session = self.shared.sql(self.failovers as usize).await;
         let (Ok(client), Some(leader)) = (session, cluster.leader().await) else {
             self.shared.violation("a whole cluster has no leader or no router".into());
@@ -233,7 +235,7 @@ impl Breaker {
             });
             self.shared.report(|report| report.failover(took));
         }
-        // Scans that wait for the next leader have some time to be done.
+        // Scans that wait for the next leader get time to finish.
         sleep(Duration::from_secs(1)).await;
         self.shared.set_failover(false);
         cluster.member(leader).run();

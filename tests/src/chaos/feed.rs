@@ -1,9 +1,9 @@
-//! A bucket that is pushed: its producer numbers the mutations, two projectors keep its vbuckets, and an operator hands
-//! vbuckets over from one to the other while everything else is broken.
+//! A pushed bucket: its producer numbers the mutations, two projectors share its vbuckets, and an operator hands
+//! vbuckets over from one to the other while faults are active.
 //!
-//! The producer keeps all that it has pushed. After an error it asks where each vbucket ends and goes on from there;
-//! a vbucket that ends before something that was acknowledged has lost it. Scans are judged as others are, by a history
-//! of the bucket's own: the mutations of a document come to pass in the order of their numbers.
+//! The producer keeps all its mutations. After an error it asks for the end of each vbucket and continues there; a
+//! vbucket that ends before an acknowledged mutation has lost it. Scans are judged as other scans are, by a history of
+//! this bucket alone: the mutations of a document take effect in the order of their numbers.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use proto::grpc::ingest_client::IngestClient;
 use proto::grpc::{PositionsRequest, PushMutation, PushRequest};
+use proto::lock::lock;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::Client;
 use tonic::transport::Channel;
@@ -26,51 +27,51 @@ use crate::harness::sql::simple;
 
 /// The bucket's vbuckets.
 const VBUCKETS: u64 = 8;
-/// Its documents.
+/// The number of its documents.
 const DOCUMENTS: usize = 300;
-/// Documents that are changed between two pushes, at most.
+/// Maximum number of documents that change between two pushes.
 const TOGETHER_MAX: usize = 20;
-/// How long the producer and the scanner rest, in milliseconds.
+/// The pause of the producer and the scanner, in milliseconds.
 const REST_MS: std::ops::Range<u64> = 5..60;
-/// How long the operator rests, in milliseconds.
+/// The pause of the operator, in milliseconds.
 const HAND_OVERS_MS: std::ops::Range<u64> = 200..1500;
 
-/// Declares the bucket and its index.
+/// Creates the bucket and its index.
 pub async fn prepare(client: &Client) -> Result<(), Failed> {
     let with = format!("vbuckets = {VBUCKETS}, projectors = {}", PROJECTORS.len());
     execute(client, &format!("CREATE BUCKET f FROM PUSH WITH ({with})")).await?;
     execute(client, &FED.create()).await
 }
 
-/// The bucket, and what was pushed to it.
+/// The bucket and the history of its pushes.
 pub struct Feed {
     shared: Arc<Shared>,
     history: Mutex<History>,
 }
 
 impl Feed {
-    /// Nothing was pushed.
+    /// A feed with an empty history.
     pub fn new(shared: &Arc<Shared>) -> Arc<Self> {
         let history = Mutex::new(History::new(shared.seed));
         Arc::new(Self { shared: Arc::clone(shared), history })
     }
 
     fn history(&self) -> MutexGuard<'_, History> {
-        self.history.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.history)
     }
 
     fn random(&self, salt: u64) -> fastrand::Rng {
         fastrand::Rng::with_seed(self.shared.seed ^ salt)
     }
 
-    /// Begins to push, to scan and to hand over.
+    /// Starts the producer, the scanner and the operator.
     pub fn begin(self: &Arc<Self>, tasks: &mut Tasks) {
         tasks.run(Producer::new(Arc::clone(self)).run());
         tasks.run(scan(Arc::clone(self)));
         tasks.run(hand_over(Arc::clone(self)));
     }
 
-    /// Scans the index and judges what it shows; `request_plus` shows all that was acknowledged before.
+    /// Scans the index and judges the result. With `request_plus` the scan must show all writes acknowledged before it.
     async fn judge(&self, client: &Client, request_plus: bool) -> Result<Vec<Row>, Failed> {
         let consistency = if request_plus { "request_plus" } else { "any" };
         execute(client, &format!("{SETTINGS}; SET consistency = '{consistency}'")).await?;
@@ -85,7 +86,7 @@ impl Feed {
         Ok(rows)
     }
 
-    /// Nothing is pushed and no hand-over is asked for any more: those under way end, and all is there.
+    /// Waits until the hand-overs in progress end, after all pushes have ended, and compares the whole bucket.
     pub async fn compare(&self) {
         let begun = Instant::now();
         while let Err(error) = self.rests().await {
@@ -107,7 +108,7 @@ impl Feed {
         }
     }
 
-    /// Is no vbucket on its way?
+    /// Fails while a vbucket is being handed over.
     async fn rests(&self) -> Result<(), Failed> {
         let client = self.shared.sql(0).await?;
         let buckets = simple(&client, "SHOW BUCKETS").await?;
@@ -119,7 +120,7 @@ impl Feed {
     }
 }
 
-/// Scans until the end.
+/// Scans until the run ends.
 async fn scan(feed: Arc<Feed>) {
     let mut random = feed.random(0x5ca9);
     for router in 0.. {
@@ -139,7 +140,7 @@ async fn scan(feed: Arc<Feed>) {
     }
 }
 
-/// Hands vbuckets over, and sometimes gives up what is under way.
+/// Hands vbuckets over, and sometimes cancels a hand-over.
 async fn hand_over(feed: Arc<Feed>) {
     let mut random = feed.random(0x4a9d);
     for router in 0.. {
@@ -160,20 +161,20 @@ async fn hand_over(feed: Arc<Feed>) {
         };
         match asked {
             Ok(()) => feed.shared.report(|report| report.hand_overs_asked += 1),
-            // One under way elsewhere, a member that is away, no leader.
+            // A hand-over in progress elsewhere, an absent member, or no leader: the next statement is tried.
             Err(error) => feed.shared.say(|| format!("operator: {statement}: {error}")),
         }
     }
 }
 
-/// Numbers mutations, and keeps them.
+/// Numbers mutations and keeps them.
 struct Producer {
     feed: Arc<Feed>,
     random: fastrand::Rng,
     documents: Vec<usize>,
-    /// By vbucket: the mutations, and which statement of the history each is.
+    /// By vbucket: each mutation, with its statement in the history.
     logs: Vec<Vec<(PushMutation, usize)>>,
-    /// So many of each are known to be taken.
+    /// By vbucket: the number of mutations that the service has acknowledged.
     taken: Vec<usize>,
     router: usize,
 }
@@ -211,7 +212,7 @@ impl Producer {
         }
     }
 
-    /// Changes a document, or deletes it.
+    /// Changes or deletes a document.
     fn change(&mut self) {
         let document = self.documents[self.random.usize(..self.documents.len())];
         let is_deletion = self.random.u32(..6) == 0;
@@ -230,13 +231,13 @@ impl Producer {
         ));
     }
 
-    /// What is not known to be taken.
+    /// The mutations that are not known to be acknowledged.
     fn rest(&self) -> Vec<PushMutation> {
         let left = self.logs.iter().zip(&self.taken);
         left.flat_map(|(log, taken)| log[*taken..].iter().map(|(m, _)| m.clone())).collect()
     }
 
-    /// Pushes the rest; or after an error asks where to go on.
+    /// Pushes the remaining mutations; after an error, asks where to continue.
     async fn push_some(&mut self) -> Result<(), Failed> {
         let mutations = self.rest();
         if mutations.is_empty() {

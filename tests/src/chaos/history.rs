@@ -1,13 +1,13 @@
-//! What was written when, and the judgement of a scan by it. The head of [`super`] has the rules.
+//! The history of writes, and the judgement of a scan by it. The head of [`super`] has the rules.
 
 use std::collections::BTreeMap;
 
 use super::documents::{Cell, Content, Range, TestIndex, entries};
 
-/// A place in time: each event of a client has its own.
+/// A logical time: each event of a client has its own.
 pub type Tick = u64;
 
-/// A write of one document; its place in [`Document::writes`] is its version less one.
+/// A write of one document; its index in [`Document::writes`] is its version minus one.
 #[derive(Clone, Copy, Debug)]
 struct Write {
     sent: Tick,
@@ -16,16 +16,16 @@ struct Write {
     statement: usize,
 }
 
-/// A document and all that was written of it.
+/// A document and all its writes.
 #[derive(Clone, Debug)]
 struct Document {
     id: String,
     writes: Vec<Write>,
-    /// The newest version that a scan has shown, and when that was known.
+    /// The newest version that a scan has shown, and the time of that knowledge.
     seen: (u64, Tick),
 }
 
-/// Who wrote what when.
+/// All writes of all clients.
 #[derive(Debug)]
 pub struct History {
     seed: u64,
@@ -36,7 +36,7 @@ pub struct History {
     statements: Vec<Vec<(usize, u64)>>,
 }
 
-/// A row as it came.
+/// A row of a result.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// The document.
@@ -47,46 +47,46 @@ pub struct Row {
     pub keys: Vec<Option<String>>,
 }
 
-/// A scan that came to its end.
+/// A finished scan.
 #[derive(Debug)]
 pub struct Scan<'a> {
     /// The index.
     pub index: &'a TestIndex,
-    /// What of it.
+    /// The range of the index that was scanned.
     pub range: Range,
-    /// From when on all that was acknowledged must show; none where anything old will do.
+    /// All writes acknowledged before this time must be shown; `None` if any older state is allowed.
     pub not_before: Option<Tick>,
-    /// When all rows were there.
+    /// The time at which all rows were received.
     pub end: Tick,
-    /// Rows are in the order of the index; documents with equal keys too where the ids are.
+    /// True if the rows must be in the order of the index; documents with equal keys are ordered by id.
     pub ordered: bool,
     /// The rows.
     pub rows: &'a [Row],
 }
 
-/// What is wrong with a scan.
+/// The faults of a scan.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
-    /// Entries that were compared.
+    /// The number of entries compared.
     pub entries: u64,
-    /// Entries that should be there.
+    /// Missing entries.
     pub lost: u64,
     /// Entries that came more than once.
     pub doubled: u64,
     /// Entries that should not be there.
     pub ghost: u64,
-    /// Statements of which a part is there.
+    /// Statements that are shown in part.
     pub torn: u64,
-    /// Entries that are not behind the one before.
+    /// Entries that are not after their predecessor.
     pub misordered: u64,
-    /// The first of what is wrong, in words.
+    /// Descriptions of the first faults.
     pub told: Vec<String>,
-    /// The oldest and the newest version that each document may have been shown in.
+    /// The oldest and the newest version of each document that the scan may have shown.
     pub shown: BTreeMap<usize, (u64, u64)>,
 }
 
 impl Verdict {
-    /// Nothing is wrong.
+    /// True if the scan has no fault.
     pub fn is_clean(&self) -> bool {
         self.told.is_empty()
     }
@@ -99,7 +99,7 @@ impl Verdict {
 }
 
 impl History {
-    /// Nothing was written.
+    /// An empty history.
     pub fn new(seed: u64) -> Self {
         Self { seed, now: 0, documents: Vec::new(), by_id: BTreeMap::new(), statements: Vec::new() }
     }
@@ -110,7 +110,7 @@ impl History {
         self.now
     }
 
-    /// A new document, not written yet.
+    /// Adds a document without any write.
     pub fn add(&mut self, id: String) -> usize {
         let number = self.documents.len();
         self.by_id.insert(id.clone(), number);
@@ -123,12 +123,13 @@ impl History {
         &self.documents[document].id
     }
 
-    /// What a document says at a version.
+    /// The contents of a document at a version.
     pub fn content(&self, document: usize, version: u64) -> Content {
         Content::of(self.seed, &self.documents[document].id, version)
     }
 
-    /// A statement is being sent that writes these documents, or deletes them; returns it and the versions.
+    /// Notes that a statement which writes or deletes these documents is being sent; returns its number and the
+    /// versions.
     pub fn send(&mut self, writes: &[(usize, bool)]) -> (usize, Vec<u64>) {
         let (sent, statement) = (self.tick(), self.statements.len());
         let mut versions = Vec::new();
@@ -142,7 +143,7 @@ impl History {
         (statement, versions)
     }
 
-    /// A statement was acknowledged.
+    /// Notes that a statement was acknowledged.
     pub fn acknowledge(&mut self, statement: usize) {
         let now = self.tick();
         for (document, version) in &self.statements[statement] {
@@ -150,7 +151,7 @@ impl History {
         }
     }
 
-    /// The entries that a scan shows of a document at a version.
+    /// The entries of a document at a version that a scan shows.
     fn expected(&self, scan: &Scan<'_>, document: usize, version: u64) -> Vec<Vec<Cell>> {
         match version.checked_sub(1).map(|n| self.documents[document].writes[n as usize]) {
             None | Some(Write { delete: true, .. }) => Vec::new(),
@@ -209,13 +210,13 @@ impl History {
         (if seen.1 < begun { acked.max(seen.0) } else { acked }, newest)
     }
 
-    /// The first and the last version without entries; none where all have some.
+    /// The first and the last version without entries; `None` if all versions have some.
     fn absent(&self, scan: &Scan<'_>, document: usize, from: u64, to: u64) -> Option<(u64, u64)> {
         let is_absent = |version: &u64| self.expected(scan, document, *version).is_empty();
         Some(((from..=to).find(is_absent)?, (from..=to).rev().find(is_absent)?))
     }
 
-    /// The version that rows show; none where they are not its entries.
+    /// The version that the rows show; `None` if they match no version in the window.
     fn present(
         &self,
         scan: &Scan<'_>,
@@ -235,7 +236,7 @@ impl History {
         (found == expected).then_some((version, version))
     }
 
-    /// Says what is wrong with the rows of a document.
+    /// Describes the faults in the rows of a document.
     fn blame(
         &self,
         scan: &Scan<'_>,
@@ -274,12 +275,12 @@ impl History {
         });
     }
 
-    /// All of a statement or nothing of it.
+    /// Checks that each statement is shown as a whole or not at all.
     fn judge_statements(&self, scan: &Scan<'_>, verdict: &mut Verdict) {
         let mut torn = Vec::new();
         for (document, (oldest, newest)) in &verdict.shown {
             let writes = &self.documents[*document].writes;
-            // The newest statement that certainly shows, and the first that certainly does not.
+            // The newest statement that is certainly shown, and the first one that certainly is not.
             let shows = oldest.checked_sub(1).map(|n| (writes[n as usize].statement, true));
             let not = writes.get(*newest as usize).map(|write| (write.statement, false));
             for (statement, shows) in shows.into_iter().chain(not) {
@@ -327,7 +328,7 @@ impl History {
         }
     }
 
-    /// Two scans at one moment: no document is shown in different versions.
+    /// Compares two scans at one epoch: both must show each document in one version.
     pub fn judge_together(&self, left: &Verdict, right: &Verdict) -> Vec<String> {
         let both = left
             .shown

@@ -1,9 +1,9 @@
-//! The judge finds what it is there for.
+//! Tests of the judge: it finds each kind of fault.
 
 use super::super::documents::INDEXES;
 use super::*;
 
-/// Two documents of one writer, written together, then the first alone.
+/// The history of two documents of one writer: both written together, then the first one alone.
 fn history() -> (History, usize, usize) {
     let mut history = History::new(7);
     let (a, b) = (history.add("w0-0-0".into()), history.add("w0-1-0".into()));
@@ -14,7 +14,7 @@ fn history() -> (History, usize, usize) {
     (history, a, b)
 }
 
-/// The rows that by_n has of documents at versions, in its order.
+/// The rows of index by_n for documents at given versions, in index order.
 fn rows(history: &History, shown: &[(usize, u64)]) -> Vec<Row> {
     let mut rows: Vec<_> = shown
         .iter()
@@ -36,7 +36,7 @@ fn judge(history: &mut History, not_before: Option<Tick>, rows: &[Row]) -> Verdi
 }
 
 #[test]
-fn what_was_acknowledged_must_show_where_it_is_asked_for() {
+fn request_plus_must_show_acknowledged_writes() {
     let (mut history, a, b) = history();
     let now = history.tick();
     let new = rows(&history, &[(a, 2), (b, 1)]);
@@ -50,7 +50,7 @@ fn what_was_acknowledged_must_show_where_it_is_asked_for() {
 }
 
 #[test]
-fn doubled_and_unknown_entries_and_a_wrong_order_are_found() {
+fn the_judge_finds_doubled_unknown_and_misordered_entries() {
     let (mut history, a, b) = history();
     let now = history.tick();
     let good = rows(&history, &[(a, 2), (b, 1)]);
@@ -68,7 +68,7 @@ fn doubled_and_unknown_entries_and_a_wrong_order_are_found() {
 }
 
 #[test]
-fn half_a_statement_is_found() {
+fn the_judge_finds_a_split_statement() {
     let (mut history, a, b) = history();
     for half in [vec![(a, 1)], vec![(a, 2)], vec![(b, 1)]] {
         let half = rows(&history, &half);
@@ -77,7 +77,7 @@ fn half_a_statement_is_found() {
 }
 
 #[test]
-fn an_unanswered_write_may_show_and_does_not_go_away_again() {
+fn an_unanswered_write_may_appear_and_then_stays() {
     let (mut history, a, b) = history();
     history.send(&[(b, true)]);
     let now = history.tick();
@@ -89,7 +89,7 @@ fn an_unanswered_write_may_show_and_does_not_go_away_again() {
 }
 
 #[test]
-fn two_scans_at_one_moment_show_the_same_versions() {
+fn two_scans_at_one_epoch_must_show_the_same_versions() {
     let (mut history, a, b) = history();
     let (old, new) = (rows(&history, &[(a, 1), (b, 1)]), rows(&history, &[(a, 2), (b, 1)]));
     let (old, new) = (judge(&mut history, None, &old), judge(&mut history, None, &new));

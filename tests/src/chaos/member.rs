@@ -1,4 +1,4 @@
-//! A member of the cluster: what its process is started with, and what an operator does to it.
+//! A member of the cluster: the arguments of its process, and the actions of an operator on it.
 
 use std::fs::OpenOptions;
 use std::os::unix::process::ExitStatusExt;
@@ -10,12 +10,12 @@ use super::disk::SmallDisk;
 
 /// The hidden command of the chaos program that runs a member.
 pub const MEMBER: &str = "member";
-/// A member that does not end within this time after SIGTERM hangs.
+/// Time limit for the end of a member after SIGTERM.
 const STOP_WITHIN: Duration = Duration::from_secs(20);
-/// Within this time a member listens for SIGTERM.
+/// Time after its start until a member handles SIGTERM.
 const LISTENS_WITHIN: Duration = Duration::from_secs(3);
 
-/// A role of the command line by the number of a node.
+/// The role of a node on the command line.
 pub fn role(id: u64) -> &'static str {
     match id {
         0..100 => "coordinator",
@@ -35,12 +35,12 @@ pub struct Member {
     started: Instant,
     disk: Option<SmallDisk>,
     is_full: bool,
-    /// Its disk has been full since it was started: it may have stopped for that.
+    /// True if its disk has been full since its start, so that it may have stopped for that reason.
     was_full: bool,
 }
 
 impl Member {
-    /// A member that does not run yet. Its data is below a directory, which may be a small disk.
+    /// A member that does not run yet. Its data directory may be a small disk.
     pub fn new(
         id: u64,
         mut arguments: Vec<String>,
@@ -71,17 +71,17 @@ impl Member {
         format!("{} {}", role(self.id), self.id)
     }
 
-    /// Where its data is.
+    /// Its data directory.
     pub fn data(&self) -> &Path {
         &self.data
     }
 
-    /// All that it has printed.
+    /// Everything that it has printed.
     pub fn printed(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 
-    /// Starts it, from its data where there is some, unless it runs.
+    /// Starts it, from its data if there is any, unless it is running.
     pub fn run(&mut self) {
         if self.child.is_some() {
             return;
@@ -90,7 +90,7 @@ impl Member {
         let program = std::env::current_exe().expect("the path of this program");
         let mut command = Command::new(program);
         command.arg(MEMBER).args(&self.arguments);
-        // It ends when its standard input does: it never outlives this program.
+        // The member ends when its standard input is closed, so that it never outlives this program.
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);
         self.child = Some(command.spawn().expect("a member starts"));
         self.started = Instant::now();
@@ -105,7 +105,7 @@ impl Member {
         }
     }
 
-    /// `kill -TERM`, and waits for the end; an error if it is no clean one.
+    /// `kill -TERM`; waits for the end, and fails unless the exit is clean.
     pub async fn stop(&mut self) -> Result<(), String> {
         let begun = Instant::now();
         self.signal("TERM");
@@ -113,7 +113,7 @@ impl Member {
         while begun.elapsed() < STOP_WITHIN {
             if let Some(status) = child.try_wait().expect("a child") {
                 self.child = None;
-                // A process that has just begun does not listen for signals yet.
+                // A process that has just started has no signal handler yet.
                 let at_once = status.signal().is_some() && begun - self.started < LISTENS_WITHIN;
                 return match status.success() || at_once {
                     true => Ok(()),
@@ -126,7 +126,7 @@ impl Member {
         Err(format!("{} does not end on SIGTERM", self.name()))
     }
 
-    /// SIGSTOP, or SIGCONT.
+    /// Sends SIGSTOP or SIGCONT.
     pub fn freeze(&self, frozen: bool) {
         self.signal(if frozen { "STOP" } else { "CONT" });
     }
@@ -136,23 +136,23 @@ impl Member {
         let script = format!("kill -{name} \"$0\"");
         let mut command = Command::new("sh");
         command.args(["-c", &script, &child.id().to_string()]).stderr(Stdio::null());
-        // One that has ended by itself is found by who looks after it.
+        // The supervisor finds a member that has ended by itself.
         let _sent = command.status();
     }
 
-    /// Has it ended by itself? How, and whether its disk may be why.
+    /// Its exit status if it has ended by itself, and whether a full disk may be the reason.
     pub fn has_ended(&mut self) -> Option<(ExitStatus, bool)> {
         let status = self.child.as_mut()?.try_wait().expect("a child")?;
         self.child = None;
         Some((status, self.was_full))
     }
 
-    /// Has it a disk that can be filled?
+    /// True if its disk can be filled.
     pub fn has_small_disk(&self) -> bool {
         self.disk.is_some()
     }
 
-    /// Is its disk full?
+    /// True if its disk is full.
     pub fn is_full(&self) -> bool {
         self.is_full
     }
@@ -163,7 +163,7 @@ impl Member {
         self.disk.iter().for_each(SmallDisk::fill);
     }
 
-    /// There is room on its disk again; if it has stopped, it is started.
+    /// Frees its disk, and starts it if it has stopped.
     pub fn empty_disk(&mut self) {
         self.is_full = false;
         self.disk.iter().for_each(SmallDisk::empty);

@@ -1,30 +1,29 @@
-//! Chaos: a cluster of real processes is broken on purpose for minutes, and every scan is judged.
+//! Chaos: a cluster of real processes under faults for minutes, with a judgement of every scan.
 //!
-//! Each member (three coordinators, two projectors, four indexers, two routers) is a process of its own with its
-//! own directory. Between the members are small TCP proxies ([`proxy`]), so that each way from one to
-//! another can be cut, held, held in one direction, or slowed. Writers change documents by SQL and gRPC, scanners read
-//! them, an operator makes and drops indexes and moves slices, and all the while members are killed, stopped,
-//! frozen and started again, and their disks filled ([`faults`]). Beside that a producer pushes documents to a bucket
-//! whose vbuckets go from one projector to the other and back ([`feed`]).
+//! Each member (three coordinators, two projectors, four indexers, two routers) is a process with its own directory.
+//! Small TCP proxies between the members ([`proxy`]) cut a link, hold it in one or both directions, or slow it. Writers
+//! change documents over SQL and gRPC, scanners read them, and an operator creates and drops indexes and moves slices.
+//! Meanwhile members are killed, stopped, frozen and restarted, and their disks are filled ([`faults`]). A producer
+//! pushes documents to a bucket whose vbuckets are handed over between the projectors ([`feed`]).
 //!
-//! **The judge** ([`history`]) shares no code with the product. What a document says is a pure function of
-//! its id and version ([`documents`]); who writes which version when is remembered, with ticks of one counter
-//! as the time. A document has one writer, who waits for each answer; so its versions follow each other.
-//! A scan may show of a document
-//! - nothing newer than what was sent when the scan ended,
-//! - with `request_plus` nothing older than what was acknowledged, or shown by another scan, before it began,
-//! - all of a statement or nothing of it, also over two scans of a transaction,
-//! - each entry once, in order, and exactly those entries that the document of that version has;
+//! **The judge** ([`history`]) shares no code with the product. The contents of a document are a pure function of its
+//! id and version ([`documents`]). The history records who writes which version when, in ticks of one counter. Each
+//! document has one writer, which waits for each answer, so that its versions follow each other. A scan may show of a
+//! document
+//! - nothing newer than the last version sent when the scan ended,
+//! - with `request_plus` nothing older than a version that was acknowledged, or shown by another scan, before it began,
+//! - a whole statement or nothing of it, also over two scans of a transaction,
+//! - each entry once, in order, and exactly the entries that the document has at that version;
 //! - two scans of one index at one epoch show the same.
 //!
-//! A write whose answer was lost may come to pass at any later time: its documents are left alone from then on
-//! and may be either version for ever, but never go back once seen.
+//! A write without an answer may take effect at any later time. Its documents are not written again; they may have
+//! either version for ever, but never go back once the newer one was seen.
 //!
-//! Every half a minute the faults stop, the cluster must be whole within [`HEAL_WITHIN`], everything is compared, and the
-//! leading coordinator is killed with nothing else broken: how long until a definition is accepted again, and
-//! whether scans were interrupted by it, is measured then.
+//! Every half a minute the faults stop. The cluster must be whole within [`HEAL_WITHIN`], and everything is compared.
+//! Then the leading coordinator is killed while nothing else is broken, and the run measures the time until a DDL
+//! statement is accepted again, and whether scans were interrupted.
 //!
-//! A seed chooses what is done; when it happens is real time, so a run is not repeated to the letter.
+//! A seed chooses the actions; their timing is real, so that a run cannot be repeated exactly.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -57,29 +56,29 @@ use faults::Breaker;
 use feed::Feed;
 use report::Report;
 
-/// Within this time after the last fault all slices are ready and everything is answered.
+/// Time limit after the last fault until all slices are ready and every request is answered.
 pub const HEAL_WITHIN: Duration = Duration::from_secs(60);
-/// So long members are broken before all is mended and compared.
+/// The duration of the faults before everything is mended and compared.
 const ROUND: Duration = Duration::from_secs(25);
 
-/// What to run.
+/// The settings of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// For how long members are broken; mending and comparing comes on top.
+    /// The duration of the faults; mending and comparing come on top.
     pub faults_for: Duration,
-    /// What is done when.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// The indexers, by their numbers.
+    /// The node numbers of the indexers.
     pub indexers: Vec<u64>,
-    /// Some members have small disks, to be filled.
+    /// Puts the data of some members on small disks that can be filled.
     pub small_disks: bool,
-    /// Where the data goes; by default the system's place for such files.
+    /// The parent of the data directory; by default the system's temporary directory.
     pub dir: Option<PathBuf>,
-    /// Tells what is broken and mended, on standard error.
+    /// Prints faults and mends on standard error.
     pub verbose: bool,
 }
 
-/// Runs it; what was found is in the report.
+/// Runs the cluster, the clients and the faults; the report has the findings.
 pub async fn run(options: Options) -> Report {
     let begun = Instant::now();
     let mut cluster = Cluster::start(&options).await;
@@ -118,7 +117,7 @@ pub async fn run(options: Options) -> Report {
     shared.stop();
     tasks.end().await;
     if whole {
-        // Nothing is written any more: exactly what the writers have left.
+        // Nothing is being written any more, so that the result must be exactly the writers' last state.
         compare::everything(&shared, true).await;
         feed.compare().await;
         cluster.stop_and_verify(&shared).await;
@@ -132,7 +131,7 @@ pub async fn run(options: Options) -> Report {
     report
 }
 
-/// Ends all faults and compares; false where the cluster did not become whole in time.
+/// Ends all faults and compares everything; false if the cluster did not become whole in time.
 async fn mend_and_compare(
     breaker: &mut Breaker,
     cluster: &mut Cluster,

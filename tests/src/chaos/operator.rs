@@ -1,4 +1,4 @@
-//! The operator: declares what is there, makes and drops an index over and over, and moves slices.
+//! The operator: creates the bucket and its indexes, creates and drops one index repeatedly, and moves slices.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use super::feed;
 use super::history::Scan;
 use super::{HEAL_WITHIN, Options};
 
-/// How long the operator rests after a statement, in milliseconds.
+/// The pause of the operator after a statement, in milliseconds.
 const REST_MS: std::ops::Range<u64> = 300..2000;
 
-/// Waits for all members and declares the bucket and its indexes.
+/// Waits for all members, and creates the bucket and its indexes.
 pub async fn prepare(shared: &Arc<Shared>, options: &Options) -> Result<(), Failed> {
     let client = joined(shared, options).await?;
     execute(&client, "CREATE BUCKET c WITH (vbuckets = 16); CREATE BUCKET probe").await?;
@@ -48,13 +48,13 @@ async fn all_have_joined(shared: &Shared, indexers: usize) -> Result<Client, Fai
     }
 }
 
-/// Begins to make indexes and to move slices.
+/// Starts the operator's tasks.
 pub fn begin(shared: &Arc<Shared>, tasks: &mut Tasks) {
     tasks.run(define(Arc::clone(shared)));
     tasks.run(move_slices(Arc::clone(shared)));
 }
 
-/// Makes an index, reads it and drops it, over and over.
+/// Creates an index, reads it and drops it, repeatedly.
 async fn define(shared: Arc<Shared>) {
     let mut random = fastrand::Rng::with_seed(shared.seed ^ 0xdef1);
     for router in 0.. {
@@ -89,7 +89,7 @@ async fn define_once(shared: &Shared, router: usize) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Moves slices here and there, empties members, and makes and gives up copies.
+/// Moves slices, drains nodes, and changes the number of replicas.
 async fn move_slices(shared: Arc<Shared>) {
     let mut random = fastrand::Rng::with_seed(shared.seed ^ 0x5e1f);
     let mut drained = None;
@@ -97,7 +97,7 @@ async fn move_slices(shared: Arc<Shared>) {
         tokio::time::sleep(Duration::from_millis(random.u64(REST_MS))).await;
         let statement = statement(&mut random, &mut drained);
         let asked = match shared.sql(router).await {
-            // At the end nobody is being emptied.
+            // No node is drained at the end.
             Ok(client) if !shared.goes_on() => match drained.take() {
                 None => return,
                 Some(node) => execute(&client, &cancel_drain(node)).await,
@@ -108,7 +108,7 @@ async fn move_slices(shared: Arc<Shared>) {
         };
         match asked {
             Ok(()) => shared.report(|report| report.moves_asked += 1),
-            // A move under way, a member that is away, no leader: tried again with another one.
+            // A move in progress, an absent member, or no leader: another statement is tried.
             Err(error) => shared.say(|| format!("operator: {statement}: {error}")),
         }
     }

@@ -1,4 +1,4 @@
-//! A small TCP proxy between two members: what goes through it can be cut, held or slowed.
+//! A small TCP proxy between two members that can cut, hold or slow its traffic.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,28 +9,28 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// What is read at once.
+/// Maximum bytes of one read.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// How a link behaves.
+/// The behaviour of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// As it should.
+    /// Normal traffic.
     Open,
-    /// Connections are closed, and new ones too.
+    /// Existing and new connections are closed.
     Cut,
-    /// Connections stay, and nothing comes through in the directions that are so.
+    /// Connections stay open, and no bytes pass in the held directions.
     Held {
-        /// To the one who listens.
+        /// Holds bytes to the listener.
         there: bool,
-        /// Back to the one who has called.
+        /// Holds bytes to the caller.
         back: bool,
     },
-    /// Each piece comes so much later, and pieces are small.
+    /// Each piece is delayed by this time, and pieces are small.
     Slow(Duration),
 }
 
-/// A proxy, listening until it is dropped.
+/// A proxy; it listens until it is dropped.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -38,22 +38,22 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Begins to hand connections on to an address.
+    /// Starts a proxy in front of an address.
     pub async fn start(to: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         let (link, state) = watch::channel(Link::Open);
-        // It ends with the proxy.
+        // The task ends with the proxy.
         tokio::spawn(accept(listener, to, state));
         Ok(Self { address, link })
     }
 
-    /// Where it listens.
+    /// The address of the proxy.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// From now on.
+    /// Sets the behaviour of the link from now on.
     pub fn set(&self, link: Link) {
         self.link.send_replace(link);
     }
@@ -75,11 +75,11 @@ async fn accept(listener: TcpListener, to: SocketAddr, mut link: watch::Receiver
     }
 }
 
-/// Carries both directions of a connection until one of them ends, or it is cut.
+/// Carries both directions of a connection until one of them ends or the link is cut.
 async fn carry(from: TcpStream, to: SocketAddr, mut link: watch::Receiver<Link>) {
     let mut cut = link.clone();
     let both = async {
-        // Held to there, not even the connection comes about.
+        // A connection is not even opened while bytes to the listener are held.
         let open = |link: &Link| !matches!(link, Link::Held { there: true, .. });
         link.wait_for(open).await.ok()?;
         let there = TcpStream::connect(to).await.ok()?;
@@ -94,7 +94,7 @@ async fn carry(from: TcpStream, to: SocketAddr, mut link: watch::Receiver<Link>)
     };
     tokio::select! {
         _ended = both => {}
-        // Also when the proxy is gone.
+        // The channel also closes when the proxy is dropped.
         _cut = cut.wait_for(|link| *link == Link::Cut) => {}
     }
 }

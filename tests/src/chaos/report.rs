@@ -1,47 +1,47 @@
-//! What a run did and found.
+//! The counts and the findings of a run.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
 
-/// At most so many violations are kept in words.
+/// Maximum number of violations that are described in words.
 const TOLD_MAX: usize = 20;
 
-/// What a run did and found; one JSON object.
+/// The counts and the findings of a run, as one JSON object.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// The seed.
     pub seed: u64,
-    /// How long it took, all told.
+    /// The duration of the whole run.
     pub seconds: f64,
-    /// Statements that wrote and were acknowledged.
+    /// Acknowledged writing statements.
     pub writes: u64,
-    /// Statements that wrote and whose answer was an error or never came.
+    /// Writing statements that failed or got no answer.
     pub writes_unknown: u64,
-    /// Scans that came to their end and were judged.
+    /// Finished scans that were judged.
     pub scans_checked: u64,
-    /// Scans that were refused, or cut off, while members were broken.
+    /// Scans that were refused or interrupted while members were broken.
     pub scans_refused: u64,
-    /// Entries that were compared.
+    /// Entries compared.
     pub entries_compared: u64,
-    /// Pairs of scans of one index at one epoch that were compared.
+    /// Compared pairs of scans of one index at one epoch.
     pub epochs_compared: u64,
-    /// Indexes made and dropped.
+    /// Indexes created and dropped.
     pub ddl: u64,
-    /// Statements about the places of slices that were accepted.
+    /// Accepted statements that move slices.
     pub moves_asked: u64,
-    /// Mutations of the pushed bucket that were acknowledged.
+    /// Acknowledged mutations of the pushed bucket.
     pub pushed: u64,
-    /// Statements about the places of its vbuckets that were accepted.
+    /// Accepted statements that hand vbuckets over.
     pub hand_overs_asked: u64,
-    /// What was broken, by kind.
+    /// The number of faults of each kind.
     pub faults: BTreeMap<String, u64>,
-    /// Faults that this machine does not allow, and why.
+    /// Kinds of faults that this machine does not allow, with the reason.
     pub not_available: Vec<String>,
-    /// Members that stopped by themselves because their disk was full, and were started again.
+    /// Members that stopped because their disk was full, and were started again.
     pub stopped_on_full_disk: u64,
-    /// From `kill -9` of the leading coordinator until a definition was accepted, in milliseconds.
+    /// The times from `kill -9` of the leading coordinator until a DDL statement was accepted, in milliseconds.
     pub failover_ms: Vec<u64>,
     /// Their median.
     pub failover_median_ms: Option<u64>,
@@ -49,33 +49,33 @@ pub struct Report {
     pub scans_in_failover: u64,
     /// Scans that failed because no coordinator led.
     pub scans_interrupted_by_failover: u64,
-    /// The longest time from the last fault until all was whole, in seconds.
+    /// The longest time from the last fault until the cluster was whole, in seconds.
     pub heal_s_max: f64,
-    /// Entries that should have been there.
+    /// Missing entries.
     pub lost: u64,
     /// Entries that came more than once.
     pub doubled: u64,
     /// Entries that should not have been there.
     pub ghost: u64,
-    /// Statements of which a part was there.
+    /// Statements that were shown in part.
     pub torn: u64,
     /// Entries out of order.
     pub misordered: u64,
-    /// All that must not be, in words; the first of them.
+    /// Descriptions of the first violations.
     pub violations: Vec<String>,
-    /// How many there were.
+    /// The number of violations.
     pub violations_found: u64,
-    /// Where the data of a run with violations is kept.
+    /// The directory with the data of a run with violations.
     pub kept_in: Option<String>,
 }
 
 impl Report {
-    /// One more fault of a kind.
+    /// Counts a fault.
     pub fn fault(&mut self, kind: &str) {
         *self.faults.entry(kind.to_owned()).or_default() += 1;
     }
 
-    /// Something that must not be.
+    /// Counts a violation.
     pub fn violation(&mut self, what: String) {
         self.violations_found += 1;
         if self.violations.len() < TOLD_MAX {
@@ -83,7 +83,7 @@ impl Report {
         }
     }
 
-    /// A failover was measured.
+    /// Adds a measured failover time.
     pub fn failover(&mut self, ms: u64) {
         self.failover_ms.push(ms);
         let mut sorted = self.failover_ms.clone();
@@ -91,7 +91,7 @@ impl Report {
         self.failover_median_ms = sorted.get(sorted.len() / 2).copied();
     }
 
-    /// Nothing was violated.
+    /// True if there was no violation.
     pub fn is_clean(&self) -> bool {
         self.violations_found == 0
     }

@@ -1,5 +1,5 @@
-//! How long a killed indexer is missed: one indexer has all entries of an index, writes go on, it is killed with
-//! `kill -9` and started again at once.
+//! Measures how long a killed indexer is absent. One indexer has all entries of an index and writes go on; it is killed
+//! with `kill -9` and started again at once.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -16,35 +16,35 @@ use super::{Options, operator};
 use crate::harness::sql;
 
 const INDEXER: u64 = 201;
-/// How often it is killed.
+/// The number of kills.
 const ROUNDS: usize = 5;
 /// Documents of a COPY.
 const TOGETHER: u64 = 100_000;
-/// Documents of a statement while it is killed and comes back.
+/// Documents of each statement during the kills.
 const FEW: u64 = 50;
 const COUNT: &str = "SELECT count(*) FROM i";
-/// How often a client asks again.
+/// The interval at which a client retries.
 const ASK_EVERY: Duration = Duration::from_millis(5);
 
-/// One time that it was killed; all times are since then, in milliseconds.
+/// One kill and restart; all times are since the kill, in milliseconds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Round {
-    /// What its commit log had, in MiB.
+    /// The size of its commit log, in MiB.
     pub log_mb: u64,
-    /// The first row of a scan in order.
+    /// Until the first row of an ordered scan.
     pub any_ms: u64,
-    /// The same with all that was written before it was asked for.
+    /// Until the first row of an ordered scan with `request_plus`.
     pub request_plus_ms: u64,
-    /// All entries counted.
+    /// Until a count of all entries.
     pub count_ms: u64,
 }
 
-/// What was measured.
+/// The measurements of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Restarts {
     /// Entries of the index.
     pub entries: u64,
-    /// Each time.
+    /// The kills, in order.
     pub rounds: Vec<Round>,
     /// The median of `any_ms`.
     pub any_median_ms: u64,
@@ -54,7 +54,7 @@ pub struct Restarts {
     pub count_median_ms: u64,
 }
 
-/// Loads so many documents, then kills and starts the indexer some times.
+/// Loads documents, then kills and restarts the indexer several times.
 pub async fn measure(entries: u64, mut options: Options) -> Result<Restarts, Failed> {
     (options.indexers, options.small_disks) = (vec![INDEXER], false);
     let mut cluster = Cluster::start(&options).await;
@@ -71,7 +71,7 @@ pub async fn measure(entries: u64, mut options: Options) -> Result<Restarts, Fai
     ask(&client, COUNT).await?;
     let mut rounds = Vec::new();
     for round in 0..ROUNDS as u64 {
-        // Something is always in memory and in the log alone.
+        // The last epochs are always only in memory and in the log.
         for _ in 0..=round {
             let from = random.u64(0..entries.saturating_sub(TOGETHER).max(1));
             copy(&client, from..entries.min(from + TOGETHER), &mut random).await?;
@@ -113,13 +113,13 @@ async fn one(cluster: &mut Cluster, shared: &Arc<Shared>, entries: u64) -> Resul
     Ok(Round { log_mb, any_ms: any?, request_plus_ms: request_plus?, count_ms: count })
 }
 
-/// A few writes all the time.
+/// Writes a few documents repeatedly.
 async fn write(shared: Arc<Shared>, entries: u64, written: Arc<AtomicU64>) {
     let mut random = fastrand::Rng::new();
     let Ok(client) = shared.sql(0).await else { return };
     loop {
         let from = random.u64(0..entries.saturating_sub(FEW).max(1));
-        // The projector alone takes writes: they do not fail, and nobody waits for them.
+        // The projector alone accepts writes, so that the absence of an indexer fails none of them.
         let _written = copy(&client, from..entries.min(from + FEW), &mut random).await;
         written.fetch_add(1, Ordering::Relaxed);
         tokio::time::sleep(PAUSE / 20).await;
@@ -164,7 +164,7 @@ async fn copy(
     for n in documents {
         let (key, number) = (random.u64(..), random.u32(..));
         let text = "included text of about fifty bytes, as names have";
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             lines,
             "{{\"id\":\"d{n:09}\",\"k\":\"key-{key:016x}\",\"n\":{number},\"t\":\"{text}\"}}"

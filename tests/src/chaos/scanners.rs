@@ -1,4 +1,5 @@
-//! Scanners: they read whole indexes and ranges, in and out of order, by SQL and by gRPC, and have each scan judged.
+//! Scanners: they read whole indexes and ranges, ordered and unordered, over SQL and gRPC, and let the judge check each
+//! scan.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +14,14 @@ use super::clients::{ANSWER_WITHIN, Failed, PAUSE, Shared, Tasks, execute, row, 
 use super::documents::{INDEXES, Range, TestIndex};
 use super::history::{Row, Scan, Tick};
 
-/// So many scanners use SQL, and as many gRPC.
+/// The number of scanners over SQL, and of those over gRPC.
 const EACH: usize = 2;
-/// How long a scanner rests after a scan, in milliseconds.
+/// The pause of a scanner after a scan, in milliseconds.
 const REST_MS: std::ops::Range<u64> = 5..60;
-/// No scan waits longer for an epoch or a member.
+/// The time-out of a scan that waits for an epoch or a member.
 pub const SETTINGS: &str = "SET statement_timeout = '12s'";
 
-/// Begins all scanners.
+/// Starts all scanners.
 pub fn begin(shared: &Arc<Shared>, tasks: &mut Tasks) {
     for number in 0..EACH * 2 {
         let random = fastrand::Rng::with_seed(shared.seed ^ (number as u64 + 100) << 32);
@@ -38,7 +39,7 @@ struct Scanner {
     router: usize,
 }
 
-/// What is about to be scanned.
+/// The choice of a scan.
 #[derive(Clone, Copy)]
 struct Wish {
     index: &'static TestIndex,
@@ -83,7 +84,7 @@ impl Scanner {
         Wish { index, range, request_plus, ordered, begun: self.shared.history().tick() }
     }
 
-    /// A scan has failed. Only the death of the leading coordinator alone must not make it fail.
+    /// Handles a failed scan. A failure is a violation if only the leading coordinator was dead.
     fn refused(&mut self, was_failover: bool, wish: &str, error: &Failed) {
         self.router += 1;
         let interrupted = was_failover && self.shared.is_failover();
@@ -142,7 +143,7 @@ impl Scanner {
         execute(client, &format!("SET consistency = '{}'", wish.consistency())).await?;
         let rows = select(client, &wish.select()).await?;
         let end = self.shared.history().tick();
-        // Where keys are equal SQL promises no order.
+        // SQL promises no order among equal keys.
         let mut scan = wish.scan(end, &rows);
         scan.ordered = false;
         self.shared.judge(&scan);
@@ -150,7 +151,7 @@ impl Scanner {
         Ok(())
     }
 
-    /// In a transaction all scans are of one epoch, whichever index they read.
+    /// Runs two scans in one transaction: both must read one epoch.
     async fn two_at_one_moment(&mut self, client: &Client, wish: Wish) -> Result<(), Failed> {
         let other = &INDEXES[self.random.usize(..INDEXES.len())];
         let other = Wish { index: other, range: None, ordered: false, ..wish };
@@ -172,7 +173,7 @@ impl Scanner {
         Ok(())
     }
 
-    /// ORDER BY is kept to: rows are judged as entries before, so here only their keys count.
+    /// Checks ORDER BY by the keys; the entries were judged before.
     fn judge_keys(&self, wish: Wish, rows: &[Row]) {
         if !wish.ordered {
             return;
@@ -238,7 +239,7 @@ fn request(wish: &Wish) -> ScanRequest {
     }
 }
 
-/// The epoch and the rows of a scan to its end.
+/// Runs a scan to its end; returns its epoch and its rows.
 async fn scan_by_grpc(channel: Channel, request: ScanRequest) -> Result<(u64, Vec<Row>), Failed> {
     let mut client = QueryClient::new(channel);
     let all = async {

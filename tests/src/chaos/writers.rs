@@ -1,4 +1,4 @@
-//! Writers: each changes documents of its own, one statement after another, by SQL or by gRPC.
+//! Writers: each one changes its own documents, one statement after another, over SQL or gRPC.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use super::clients::{ANSWER_WITHIN, Failed, PAUSE, Shared, Tasks, execute};
 
 /// Documents of each writer.
 const DOCUMENTS: usize = 500;
-/// So many writers use SQL; one more uses gRPC.
+/// The number of writers over SQL; one more uses gRPC.
 const BY_SQL: u64 = 3;
-/// Most documents of a statement.
+/// Maximum number of documents of a statement.
 const TOGETHER_MAX: usize = 4;
-/// How long a writer rests after a statement, in milliseconds.
+/// The pause of a writer after a statement, in milliseconds.
 const REST_MS: std::ops::Range<u64> = 2..20;
 
-/// Begins all writers.
+/// Starts all writers.
 pub fn begin(shared: &Arc<Shared>, tasks: &mut Tasks) {
     for number in 0..=BY_SQL {
         let writer = Writer::new(number, Arc::clone(shared));
@@ -38,17 +38,17 @@ struct Writer {
     number: u64,
     shared: Arc<Shared>,
     random: fastrand::Rng,
-    /// Those that it writes.
+    /// The documents that it writes.
     documents: Vec<usize>,
-    /// How many ids it has used.
+    /// The number of ids that it has used.
     named: usize,
     router: usize,
 }
 
-/// A statement about to be sent.
+/// A statement before it is sent.
 struct Statement {
     number: usize,
-    /// The id, and the JSON where it is no deletion.
+    /// For each document its id, and its JSON or `None` for a deletion.
     writes: Vec<(String, Option<String>)>,
     documents: Vec<usize>,
 }
@@ -70,7 +70,7 @@ impl Writer {
         self.documents.push(self.shared.history().add(id));
     }
 
-    /// Chooses documents; all are written or all deleted, or each on its own where that is `mixed`.
+    /// Chooses documents. All are written or all deleted; with `mixed`, each one is chosen on its own.
     fn choose(&mut self, mixed: bool) -> Statement {
         let mut writes: Vec<(usize, bool)> = Vec::new();
         let mut delete = self.random.u32(..5) == 0;
@@ -101,7 +101,8 @@ impl Writer {
         self.shared.report(|report| report.writes += 1);
     }
 
-    /// Whether it was written nobody knows, or whether it will be: other documents take their place.
+    /// Handles a statement without an answer: it may still take effect, so that other documents take the place of its
+    /// own.
     fn unanswered(&mut self, statement: &Statement, error: &Failed) {
         self.shared.say(|| format!("writer {}: {error}", self.number));
         self.shared.report(|report| report.writes_unknown += 1);

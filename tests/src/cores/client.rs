@@ -21,16 +21,16 @@ const INDEXES_MAX: usize = 3;
 
 /// The client.
 pub struct Client {
-    /// The commands that set up the cluster.
+    /// The commands that create the cluster's bucket and settings.
     first: VecDeque<Command>,
     waits: Option<(CommandRequest, u64)>,
     sequence: u64,
-    /// The names of the indexes that there are, and how many there have been.
+    /// The names of the existing indexes, and the number of indexes ever created.
     indexes: BTreeSet<String>,
     made: u64,
     /// Requests answered.
     pub answered: u64,
-    /// Moves that were begun.
+    /// Moves that were started.
     pub moves: u64,
 }
 
@@ -40,7 +40,7 @@ fn node(id: proto::model::ids::NodeId, role: Role) -> Command {
 }
 
 impl Client {
-    /// One that first sets up the cluster.
+    /// A client that first sets up the cluster.
     pub fn new(random: &mut fastrand::Rng) -> Self {
         let mut first = VecDeque::from([node(SOURCE, Role::Projector), node(ROUTER, Role::Router)]);
         first.extend(INDEXERS.iter().map(|id| node(*id, Role::Indexer)));
@@ -145,7 +145,7 @@ impl World {
         }
     }
 
-    /// An answer has come.
+    /// Handles an answer.
     pub fn client_answer(&mut self, id: RequestId, outcome: &Outcome) {
         let client = &mut self.client;
         let Some((request, _)) = client.waits.take_if(|(waits, _)| waits.request == Some(id))

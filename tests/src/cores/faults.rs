@@ -72,7 +72,7 @@ impl World {
         "member_crash"
     }
 
-    /// A member starts, unless it runs.
+    /// Starts a member unless it runs.
     pub fn start_member(&mut self, at: usize) {
         if self.members[at].running.is_none() {
             self.members[at].start(self.seed);
@@ -95,7 +95,7 @@ impl World {
         "indexer_crash"
     }
 
-    /// An indexer starts, unless it runs.
+    /// Starts an indexer unless it runs.
     pub fn start_indexer(&mut self, at: usize) {
         if !self.indexers[at].up {
             self.indexers[at].up = true;
@@ -120,7 +120,7 @@ impl World {
 
     /// Ends all faults and restarts everything that is down.
     pub fn end_faults(&mut self) {
-        // What was lost so far is still told, once.
+        // Losses so far are still reported, once.
         self.source.write(&mut self.random);
         self.broken = Broken { over: true, ..Broken::default() };
         self.source.down_until_ms = 0;
@@ -128,7 +128,7 @@ impl World {
         (0..INDEXERS.len()).for_each(|at| self.start_indexer(at));
     }
 
-    /// Violations of the state that must be reached some time after the faults.
+    /// Describes how the cluster differs from its required state some time after the faults.
     pub fn not_healed(&self) -> Option<String> {
         let leads = |member: &&super::members::Member| {
             member.running.as_ref().is_some_and(|running| running.leading.is_some())

@@ -11,7 +11,7 @@ use proto::model::ids::{Seqno, VbucketId, Vbuuid};
 pub const VBUCKETS: u16 = 4;
 /// Maximum number of documents.
 pub const DOCS: u16 = 64;
-/// Classes of documents, and the maximum number of slices of an index: each slice has some of these classes.
+/// The number of document classes, which is the maximum number of slices of an index: each slice has some classes.
 pub const CLASSES: usize = 4;
 
 /// The vbucket of a document.
@@ -19,7 +19,7 @@ pub fn vbucket_of(doc: u16) -> usize {
     usize::from(doc % VBUCKETS)
 }
 
-/// The slice of a document in an index of so many slices.
+/// The slice of a document in an index with this many slices.
 pub fn slice_of(doc: u16, slices: usize) -> usize {
     class_of(doc) % slices
 }
@@ -56,7 +56,7 @@ pub struct Mutation {
 }
 
 struct Tree {
-    /// The first one is the beginning.
+    /// All mutations ever made; the first one stands for the beginning.
     mutations: Vec<Mutation>,
     by_position: BTreeMap<Position, usize>,
     tip: usize,
@@ -135,7 +135,7 @@ impl History {
         }
     }
 
-    /// The end of the source's present history of a vbucket.
+    /// The end of the present history of a vbucket.
     pub fn tip(&self, vbucket: usize) -> usize {
         self.vbuckets[vbucket].tip
     }
@@ -179,7 +179,7 @@ impl History {
         found.is_some_and(|at| !self.mutation(vbucket, at).lost)
     }
 
-    /// The mutations of a vbucket behind a seqno, as the source has them now.
+    /// The mutations of a vbucket after a seqno in the present history.
     pub fn after(&self, vbucket: usize, seqno: Seqno) -> Vec<&Mutation> {
         let tree = &self.vbuckets[vbucket];
         let mut found = Vec::new();

@@ -1,5 +1,5 @@
-//! A model of an indexer: the product's mutation queue and follower policy, over a naive store. Work that the product does in
-//! tasks is done at once here; durable data survives a crash.
+//! A model of an indexer: the product's mutation queue and follower policy over a naive store. Work that the product
+//! does in tasks is done immediately here; durable data survives a crash.
 
 mod builds;
 
@@ -33,7 +33,7 @@ const QUEUE_BYTES_MAX: u64 = 1 << 20;
 pub struct Fed {
     /// The index.
     pub info: Arc<IndexInfo>,
-    /// By slice.
+    /// By slice, the cut from which frames carry its mutations.
     pub since: BTreeMap<SliceNo, Cut>,
 }
 
@@ -41,13 +41,13 @@ pub struct Fed {
 pub struct Incoming {
     /// The slice.
     pub slice: SliceId,
-    /// How far it is.
+    /// The phase of the move.
     pub phase: MovePhase,
     /// True while it is copied.
     pub begun: bool,
 }
 
-/// Epochs that an applied one does not follow on, since a rollback took them back: above the first, below the second.
+/// Epochs that an applied epoch does not follow, since a rollback has undone them: above the first, below the second.
 type Skipped = (Epoch, Epoch);
 
 /// The durable state, which survives a crash.
@@ -62,9 +62,9 @@ struct Saved {
 pub struct Indexer {
     /// Its number.
     pub id: NodeId,
-    /// Does it run?
+    /// True while it runs.
     pub up: bool,
-    /// Its newest subscription, and whether it is open.
+    /// The number of its newest subscription.
     pub session: u64,
     /// True while its stream is open.
     pub connected: bool,
@@ -80,9 +80,9 @@ pub struct Indexer {
     pub fed: BTreeMap<IndexId, Fed>,
     /// Moves to it.
     pub incoming: BTreeMap<(IndexId, MoveId), Incoming>,
-    /// Snapshots to be fetched: the index, and which of the node's builds it is for.
+    /// Snapshots to fetch: the index, and the number of the build on this node.
     pub to_fetch: Vec<(IndexId, u64)>,
-    /// True if there is news for routers and the leader.
+    /// True if there is a change to report to routers and the leader.
     pub news: bool,
     /// The reported bytes in its queue.
     pub pretended_bytes: u64,
@@ -122,7 +122,7 @@ impl Indexer {
         }
     }
 
-    /// Crashes, and keeps only durable data.
+    /// Crashes; keeps durable data only.
     pub fn crash(&mut self) {
         let saved = std::mem::take(&mut self.saved);
         let fresh = Self::new(self.id, self.bucket);
@@ -138,7 +138,7 @@ impl Indexer {
         };
     }
 
-    /// Makes its data durable.
+    /// Makes the data durable.
     pub fn save(&mut self) {
         self.saved = Saved {
             applied: self.applied.clone(),
@@ -231,7 +231,7 @@ impl Indexer {
         self.begin_lost_moves_anew();
     }
 
-    /// Restarts moves whose installed slice was dropped since.
+    /// Restarts moves whose installed slice was dropped in the meantime.
     fn begin_lost_moves_anew(&mut self) {
         for incoming in self.incoming.values_mut() {
             let here = self.copies.contains_key(&incoming.slice);
@@ -262,7 +262,7 @@ impl Indexer {
         self.dead_range().is_some()
     }
 
-    /// Goes back until no newest epoch is dead; returns the rollback points.
+    /// Rolls back until no newest epoch is dead; returns the rollback points.
     pub fn go_back(&mut self) -> Vec<EpochMark> {
         let mut gone_back = Vec::new();
         while let Some(dead) = self.dead_range() {

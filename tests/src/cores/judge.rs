@@ -17,7 +17,7 @@ use crate::raft::Agreement;
 /// Minimum time that an epoch stays readable after it is superseded: the horizon's distance, less the error of clocks and
 /// ticks.
 const KEPT_WHOLE_MS: u64 = 3_500;
-/// A lease reported to the leader within this time must hold the horizon back, whatever the clocks do.
+/// A lease reported to the leader within this time must hold the horizon back, whatever the clocks show.
 const LEASE_HEARD_MS: u64 = 8_000;
 
 /// A completed rollback.
@@ -33,7 +33,7 @@ pub struct RolledBack {
 pub struct Judge {
     /// The agreement of the coordinators.
     pub members: Agreement,
-    /// Each epoch ever published, and when.
+    /// Every published epoch with its time.
     pub marks: BTreeMap<Epoch, (EpochMark, u64)>,
     /// The rollbacks, in order.
     pub rollbacks: Vec<RolledBack>,

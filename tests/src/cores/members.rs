@@ -1,5 +1,5 @@
-//! The coordinators: each has a Raft core with its log and the StateContext; the leader also has the leader's memory, and a
-//! loop in place of the coordinator's driver.
+//! The coordinators. Each has a Raft core with its log and the StateContext; the leader also has the leader's memory
+//! and a loop in place of the coordinator's driver.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -27,7 +27,7 @@ const RETRY_MS: u64 = 50;
 /// The initial time of all clocks.
 const UNIX_MS: u64 = 1_700_000_000_000;
 
-/// Applies commands and keeps them until they are read.
+/// A state machine that applies commands and keeps them until they are read.
 struct Spy {
     machine: Machine,
     seen: Seen,
@@ -89,7 +89,7 @@ pub struct Leading {
     promotes_since_ms: Option<u64>,
     refused: bool,
     plan_at_ms: u64,
-    /// The leases of the router's newest heartbeat, with the time of that heartbeat.
+    /// The leases of the router's newest heartbeat, each with the time of that heartbeat.
     pub told: BTreeMap<Epoch, u64>,
 }
 
@@ -100,7 +100,7 @@ fn config(id: NodeId) -> RaftConfig {
     config
 }
 
-/// The moves' settings: short patience, so that seeds are short.
+/// The settings of moves, with short time-outs so that seeds are short.
 fn settings() -> MoveSettings {
     MoveSettings {
         target_silent_ms: 4_000,
@@ -117,7 +117,7 @@ impl Member {
         Self { id, boot: 0, disk, running: None, rate, jump_ms: 0 }
     }
 
-    /// Starts it from what its disk has.
+    /// Starts the member from its disk.
     pub fn start(&mut self, seed: u64) {
         self.boot += 1;
         let seen = Seen::default();
@@ -136,14 +136,14 @@ impl Member {
         });
     }
 
-    /// Goes down. Of the writes that were under way the first few are on the disk.
+    /// Crashes the member. Only the first few writes in progress reach the disk.
     pub fn crash(&mut self, random: &mut fastrand::Rng) {
         let Some(running) = self.running.take() else { return };
         let made = random.usize(..=running.writes.len());
         running.writes.into_iter().take(made).for_each(|write| self.disk.write(write));
     }
 
-    /// Its clock that only grows.
+    /// The time of its monotonic clock.
     pub fn now_ms(&self, now_ms: u64) -> u64 {
         now_ms * self.rate / 100
     }
@@ -152,7 +152,7 @@ impl Member {
         (UNIX_MS + self.now_ms(now_ms)).saturating_add_signed(self.jump_ms)
     }
 
-    /// How long one of its ticks really takes.
+    /// The true duration of one of its ticks.
     pub fn tick_ms(&self) -> u64 {
         RAFT_TICK_MS * 100 / self.rate
     }
@@ -174,7 +174,7 @@ impl World {
         self.with_core(at, RaftCore::tick);
     }
 
-    /// A member gets a message.
+    /// Delivers a message to a member.
     pub fn raft_message(&mut self, message: RaftMessage) {
         if self.is_cut(message.from) || self.is_cut(message.to) {
             return;
@@ -183,7 +183,7 @@ impl World {
         self.with_core(at, |core| core.step(message).expect("no member has forgotten"));
     }
 
-    /// Writes of a member up to this one are durable.
+    /// Notes that the writes of a member up to this one are durable.
     pub fn raft_written(&mut self, at: usize, boot: u64, number: u64) {
         let member = &mut self.members[at];
         let Some(running) = member.running.as_mut().filter(|_| member.boot == boot) else { return };
@@ -246,7 +246,7 @@ impl World {
         self.wake(at, 1);
     }
 
-    /// The member's leader, if it leads, with its clock.
+    /// The leader's state on a member that leads, with its clock.
     pub fn leading(&mut self, at: usize) -> Option<(&mut Leading, Arc<Replica>, u64)> {
         let now_ms = self.members[at].now_ms(self.now_ms);
         let running = self.members[at].running.as_mut()?;
@@ -264,7 +264,7 @@ impl World {
         }
     }
 
-    /// Runs the leader's loop: carries out the plan.
+    /// Runs the leader's loop: makes a plan and carries it out.
     pub fn plan(&mut self, at: usize, boot: u64) {
         let (now, unix_ms) = (self.now_ms, self.members[at].unix_ms(self.now_ms));
         if self.members[at].boot != boot {
@@ -332,7 +332,7 @@ impl World {
         running.is_some_and(|running| running.core.propose(context, record).is_ok())
     }
 
-    /// A client's request reaches a member; one that does not lead drops it.
+    /// Delivers a client's request to a member; a member that does not lead drops it.
     pub fn client_request(&mut self, at: usize, request: CommandRequest) {
         let unix_ms = self.members[at].unix_ms(self.now_ms);
         let (Some(id), true) = (request.request, self.leading(at).is_some()) else { return };
@@ -346,7 +346,7 @@ impl World {
         }
     }
 
-    /// A command that was proposed here, or elsewhere, was applied here.
+    /// Handles the outcome of a command that was applied here.
     fn outcome(&mut self, at: usize, number: u64, outcome: Outcome) {
         let Some(running) = &mut self.members[at].running else { return };
         if let Some(id) = running.requests.remove(&number) {
@@ -359,7 +359,7 @@ impl World {
         }
     }
 
-    /// When all that a plan proposed has come back, the next one is made.
+    /// Schedules the next plan after all proposals of the last one have returned.
     fn all_done(&mut self, at: usize) {
         let Some((leading, _, now_ms)) = self.leading(at) else { return };
         if !leading.waiting.is_empty() {
@@ -372,7 +372,7 @@ impl World {
         self.wake(at, in_ms);
     }
 
-    /// The ends of a move are compared.
+    /// Compares the two ends of a move.
     pub fn check(&mut self, at: usize, boot: u64, check: &CopyCheck) {
         let sum = |world: &Self, node: NodeId| {
             let indexer = world.indexers.iter().find(|indexer| indexer.id == node && indexer.up)?;

@@ -6,23 +6,23 @@
 //! I/O: a source (`source`), a naive store (`store`), the links. The judge (`judge`) shares no code with the product; it has
 //! the whole history (`history`), including lost mutations.
 //!
-//! Checked all the time:
-//! - one leader for each term, one command at each position of the log, `cas` grows; a request is done once;
-//! - epochs are numbered once, each leads on from its parent, and none splits a statement that is not lost;
-//! - each epoch that an indexer applies, goes back to, builds or gets by a move shows on each slice what the history
-//!   says; so after a rollback exactly what was lost is gone, and what it had overwritten is back;
-//! - the first epoch after a rollback has all that survived, and no new scan chooses one that may hide it; a scan shows
-//!   each entry of its epoch once, wherever its slices go;
-//! - the horizon passes no lease that the leader has heard of, nothing that new scans may choose, and nothing that an
-//!   index needs to serve; a rollback point that was given up never comes back;
-//! - when faults end, all indexers come to the newest epoch, and rollbacks and builds end.
+//! Checked at all times:
+//! - one leader for each term, one command at each position of the log, a growing `cas`; each request is executed once;
+//! - epoch numbers are unique, each epoch follows its parent, and none splits a surviving statement;
+//! - each epoch that an indexer applies, returns to, builds or receives by a move shows on each slice exactly the
+//!   history; so a rollback removes exactly the lost mutations and restores the values that they had overwritten;
+//! - the first epoch after a rollback has all surviving mutations, and no new scan chooses an epoch that may lack some;
+//!   a scan shows each entry of its epoch once, wherever its slices move;
+//! - the horizon passes no lease known to the leader, no epoch that new scans may choose, and none that an index needs
+//!   to serve; a rollback point that was given up never returns;
+//! - after the faults, all indexers reach the newest epoch, and rollbacks and builds end.
 //!
-//! | file | what it is |
+//! | file | contents |
 //! |---|---|
-//! | `world` | the loop and its events |
+//! | `world` | the event loop |
 //! | `members` | the coordinators and the leader's loop |
 //! | `client` | DDL and moves |
-//! | `source`, `streams` | the source, and what goes between it and the indexers |
+//! | `source`, `streams` | the source, and the messages between it and the indexers |
 //! | `indexer`, `store` | an indexer |
 //! | `router` | a router and its scans |
 //! | `faults` | the faults |
@@ -44,7 +44,7 @@ use world::World;
 
 /// Time limit after the faults for the cluster to be whole.
 const HEALS_WITHIN_MS: u64 = 25_000;
-/// Interval of this check.
+/// Interval between two checks of this.
 const LOOK_EVERY_MS: u64 = 250;
 
 /// The result of a run.

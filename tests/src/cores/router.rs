@@ -1,5 +1,5 @@
 //! A model of a router: the product's view of applied epochs, its choice of epochs, and its core of virtual scans, over
-//! slices that move. Tokens are held for a while, and the rows of every scan are judged.
+//! slices that move. Some tokens are kept for a while, and the rows of every scan are judged.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const PATIENCE_MS: u64 = 6_000;
 /// Maximum number of concurrent scans.
 const SCANS_MAX: usize = 4;
 
-/// A scan that is under way.
+/// A scan in progress.
 pub struct Scan {
     index: Arc<IndexInfo>,
     epoch: Epoch,
@@ -36,12 +36,12 @@ pub struct RouterModel {
     pub catalog: Arc<Catalog>,
     /// The reports of the indexers.
     pub applied: AppliedEpochs,
-    /// Scans under way, by number.
+    /// Scans in progress, by number.
     scans: BTreeMap<u64, Scan>,
     last_scan: u64,
     /// Scans that were judged.
     pub judged: u64,
-    /// Scans that were given up, or refused.
+    /// Scans that were abandoned or refused.
     pub refused: u64,
 }
 
@@ -76,7 +76,7 @@ impl RouterModel {
 }
 
 impl World {
-    /// A scan begins, if an epoch can be chosen for it.
+    /// Starts a scan if there is an epoch for it.
     pub fn begin_scan(&mut self) {
         let router = &self.router;
         let ready = |index: &&Arc<IndexInfo>| index.state == IndexState::Maintenance;
@@ -103,14 +103,14 @@ impl World {
         let Some(bucket) = self.router.catalog.buckets.get(&BUCKET) else { return };
         let known = bucket.dead.iter().map(|dead| dead.to).max();
         let mut wrong = known.is_some_and(|to| epoch <= to);
-        // One that has not come to its last stage has left nothing yet: nobody knows what to read.
+        // Before its last stage a rollback has no epoch that a scan may read.
         wrong |= bucket.rollback.as_ref().is_some_and(|rollback| rollback.resumes.is_none());
         if wrong {
             self.judge.wrong(format!("a new scan reads epoch {epoch}, which hides what survived"));
         }
     }
 
-    /// The next batch of a scan.
+    /// Reads the next batch of a scan.
     pub fn scan_step(&mut self, number: u64) {
         let Some(mut scan) = self.router.scans.remove(&number) else { return };
         let step = self.batch(&mut scan);
@@ -127,7 +127,7 @@ impl World {
                 if matches!(step, Step::GoOn) {
                     scan.since_ms = self.now_ms;
                 }
-                // A token is held for a while.
+                // Some tokens are kept for a while.
                 let ms = match self.random.u32(..12) {
                     0 => self.random.u64(1_000..5_000),
                     _ => self.random.u64(1..120),
@@ -185,7 +185,7 @@ impl World {
         })
     }
 
-    /// A node that can read a slice.
+    /// A node that can read a slice at the scan's epoch.
     fn found(&self, scan: &Scan, slice: SliceNo) -> Option<NodeId> {
         let nodes = self.router.applied.candidates(&scan.index, slice, scan.epoch);
         nodes.into_iter().find(|node| self.reads(*node, scan, slice))

@@ -1,5 +1,5 @@
-//! A model of a bucket's source: writes statements over several vbuckets, comes back with lost mutations or new branches, and
-//! streams to each indexer the mutations of its slices, like a projector.
+//! A model of a bucket's source: it writes statements over several vbuckets, loses mutations or begins new branches at
+//! a restart, and streams to each indexer the mutations of its slices, like a projector.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use proto::rpc::mutation::{Frame, StreamMessage};
 
 use super::history::{DOCS, History, VBUCKETS, slice_of, vbucket_of};
 
-/// Bytes of a mutation in a frame: seqno from the frame's beginning, document, value, and for which indexes.
+/// Bytes of a mutation in a frame: seqno relative to the frame's start, document, value, and a set of indexes.
 const MUTATION_BYTES: usize = 18;
-/// Stability timestamps that are kept for streams.
+/// Maximum number of stability timestamps kept for streams.
 const EPOCHS_MAX: usize = 64;
 
-/// A mutation as a frame has it.
+/// A mutation in a frame.
 #[derive(Clone, Copy)]
 pub struct Packed {
-    /// Its seqno, from the frame's beginning on.
+    /// Its seqno, relative to the frame's start.
     pub seqno_minus_base: u64,
     /// The document.
     pub doc: u16,
@@ -33,7 +33,7 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// True if it concerns an index, on the frame's node.
+    /// True if it concerns an index on the frame's node.
     pub fn is_for(&self, index: IndexId) -> bool {
         self.indexes & bit(index) != 0
     }
@@ -63,14 +63,14 @@ fn bit(index: IndexId) -> u64 {
 
 /// One stream to an indexer.
 pub struct Stream {
-    /// Which of the node's subscriptions it answers.
+    /// The number of the node's subscription that it answers.
     pub session: u64,
     at: Cut,
     last_epoch: Epoch,
     indexes: BTreeMap<IndexId, Arc<IndexInfo>>,
     catalog_cas: u64,
     logs: Option<Arc<FailoverLogs>>,
-    /// What it sends arrives in order: not before this.
+    /// The earliest arrival of its next message, since messages arrive in order.
     pub arrives_ms: u64,
 }
 
@@ -82,9 +82,9 @@ pub struct Source {
     pub catalog: Arc<Catalog>,
     /// The streams, by node.
     pub streams: BTreeMap<NodeId, Stream>,
-    /// Does not answer before this.
+    /// The time until which it does not answer.
     pub down_until_ms: u64,
-    /// Streams stability timestamps of any history: the indexers must look themselves.
+    /// True if it streams stability timestamps of any history, so that the indexers must check them.
     careless: bool,
     branches: Vec<Branches>,
     logs: Arc<FailoverLogs>,
@@ -118,7 +118,7 @@ impl Source {
         source
     }
 
-    /// Its answer to an enquiry.
+    /// Its answer to an enquiry about its history.
     pub fn told(&self) -> SourceHistory {
         let kept = VbucketSet::all(self.durable.vbuckets());
         SourceHistory { durable: self.durable.clone(), logs: Arc::clone(&self.logs), kept }
@@ -129,7 +129,7 @@ impl Source {
         &self.durable
     }
 
-    /// The newest epoch that it was told of.
+    /// The newest epoch that it knows.
     pub fn newest_epoch(&self) -> Epoch {
         self.epochs.back().map_or(Epoch(0), |mark| mark.epoch)
     }
@@ -148,7 +148,7 @@ impl Source {
         self.publish();
     }
 
-    /// Loses the newest statements; all of each.
+    /// Loses the newest statements as a whole.
     pub fn lose_statements(&mut self, count: usize) {
         let left = self.alive.len().saturating_sub(count);
         for statement in self.alive.split_off(left).into_iter().rev() {
@@ -163,7 +163,7 @@ impl Source {
         self.end_streams();
     }
 
-    /// One vbucket loses its newest mutations: pieces of statements.
+    /// Loses the newest mutations of one vbucket, which are parts of statements.
     pub fn lose_of_vbucket(&mut self, vbucket: usize, count: usize) {
         let end = self.history.tip(vbucket);
         let mut first = end;
@@ -178,7 +178,7 @@ impl Source {
         self.end_streams();
     }
 
-    /// Comes back with everything, on new branches.
+    /// Restarts with all mutations, on new branches.
     pub fn restart(&mut self) {
         (0..usize::from(VBUCKETS)).for_each(|vbucket| self.begin_branch(vbucket));
         self.end_streams();
@@ -189,7 +189,7 @@ impl Source {
         self.streams.clear();
     }
 
-    /// Begins a branch at the end of a vbucket; empty branches are removed.
+    /// Begins a branch at the end of a vbucket; removes empty branches.
     fn begin_branch(&mut self, vbucket: usize) {
         self.last_vbuuid += 1;
         let end = self.history.mutation(vbucket, self.history.tip(vbucket)).position.seqno.0;
@@ -208,7 +208,7 @@ impl Source {
         }
     }
 
-    /// A stability timestamp was published.
+    /// Adds a published stability timestamp.
     pub fn add_epoch(&mut self, mark: &EpochMark) {
         if mark.epoch <= self.newest_epoch() {
             return;
@@ -222,7 +222,7 @@ impl Source {
         }
     }
 
-    /// An indexer asks for a stream. Answers false where it does not stand in the history.
+    /// Opens a stream for an indexer; false if the indexer's place is not in the history.
     pub fn subscribe(
         &mut self,
         node: NodeId,
@@ -248,7 +248,7 @@ impl Source {
         true
     }
 
-    /// What a stream sends next.
+    /// The next messages of a stream.
     pub fn next(&mut self, node: NodeId, bucket: BucketId) -> Vec<StreamMessage> {
         let Some(mut stream) = self.streams.remove(&node) else { return Vec::new() };
         let mut messages = Vec::new();
@@ -311,7 +311,7 @@ impl Source {
         }
     }
 
-    /// What a vbucket has behind the stream's place, for the slices that the node is fed with.
+    /// The next frame of a vbucket, for the slices that the node is fed with.
     fn frame(&self, node: NodeId, vbucket: usize, stream: &mut Stream) -> Option<Frame> {
         let id = VbucketId(vbucket as u16);
         let from = stream.at.get(id).seqno;

@@ -12,22 +12,22 @@ use super::history::weight;
 /// A copy of a slice.
 #[derive(Clone)]
 pub struct Copy {
-    /// Its index as it was when the copy was made.
+    /// Its index at the time of its creation.
     pub info: Arc<IndexInfo>,
     /// The oldest epoch that it answers; `None` while it is built.
     pub floor: Option<Epoch>,
     /// The newest epoch that it has.
     pub newest: Epoch,
-    /// The sum of what it shows at its newest epoch.
+    /// The checksum of its contents at the newest epoch.
     pub sum: u64,
     /// The values of each document by epoch; zero means that it does not exist.
     versions: BTreeMap<u16, Vec<(Epoch, u32)>>,
-    /// Below the floor, epochs that it can go back to.
+    /// Epochs below the floor to which it can return.
     points: Vec<Epoch>,
 }
 
 impl Copy {
-    /// A copy whose build begins.
+    /// A copy at the beginning of its build.
     pub fn new(info: Arc<IndexInfo>) -> Self {
         Self {
             info,
@@ -39,7 +39,7 @@ impl Copy {
         }
     }
 
-    /// A document's state in an epoch; a later one of the same epoch replaces it.
+    /// Sets a document's state in an epoch; replaces an earlier state of the same epoch.
     pub fn put(&mut self, doc: u16, epoch: Epoch, value: u32) {
         let versions = self.versions.entry(doc).or_default();
         let old = versions.last().map_or(0, |(_, value)| *value);
@@ -68,13 +68,13 @@ impl Copy {
         }
     }
 
-    /// The value of a document at an epoch; zero is nothing.
+    /// The value of a document at an epoch; zero means that it does not exist.
     fn at(versions: &[(Epoch, u32)], epoch: Epoch) -> u32 {
         let until = versions.partition_point(|(said, _)| *said <= epoch);
         until.checked_sub(1).map_or(0, |last| versions[last].1)
     }
 
-    /// The documents at an epoch, behind a document.
+    /// The documents at an epoch, after a given document.
     pub fn read(&self, epoch: Epoch, after: Option<u16>) -> impl Iterator<Item = (u16, u32)> {
         let from = after.map_or(0, |doc| doc + 1);
         let shown = self.versions.range(from..);
@@ -87,12 +87,12 @@ impl Copy {
         entries.fold((0, 0), |(sum, n), (doc, v)| (weight(doc, v).wrapping_add(sum), n + 1))
     }
 
-    /// True if it can go back to an epoch.
+    /// True if it can return to an epoch.
     pub fn can_go_back(&self, epoch: Epoch) -> bool {
         self.floor.is_some_and(|floor| floor <= epoch) || self.points.contains(&epoch)
     }
 
-    /// Goes back to an epoch: removes newer values.
+    /// Returns to an epoch: removes newer values.
     pub fn go_back(&mut self, epoch: Epoch) {
         for versions in self.versions.values_mut() {
             versions.truncate(versions.partition_point(|(said, _)| *said <= epoch));
@@ -104,7 +104,7 @@ impl Copy {
         self.sum = self.checksum(epoch).0;
     }
 
-    /// Drops the versions that no epoch needs, by a mark's horizon and rollback points.
+    /// Drops the versions that no epoch needs, according to a mark's horizon and rollback points.
     pub fn compact(&mut self, mark: &EpochMark) {
         let Some(floor) = self.floor else { return };
         let horizon = floor.max(mark.horizon);

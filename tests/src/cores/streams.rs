@@ -14,7 +14,7 @@ use super::store::Copy;
 use super::world::{BUCKET, Event, INDEXERS, Watcher, World};
 
 impl World {
-    /// The source writes a statement, now and then.
+    /// Writes a statement, and schedules the next one.
     pub fn source_writes(&mut self) {
         let ms = self.random.u64(40..500);
         self.after(ms, Event::Write);
@@ -24,7 +24,7 @@ impl World {
         }
     }
 
-    /// SYNC: late, twice or lost; and the leaders ask sources that are silent.
+    /// Sends SYNC, which may be late, repeated or lost.
     pub fn source_syncs(&mut self) {
         let ms = self.random.u64(60..160);
         self.after(ms, Event::SourceSync);
@@ -99,7 +99,8 @@ impl World {
         }
     }
 
-    /// An indexer that stands in dead epochs ends its stream, and goes back before it opens the next one.
+    /// Ends the stream of an indexer that stands in dead epochs and rolls it back; the next stream is opened
+    /// afterwards.
     fn look_back(&mut self, at: usize) -> bool {
         let must = self.indexers[at].connected && self.indexers[at].must_go_back();
         if must {
@@ -115,7 +116,7 @@ impl World {
         self.after(ms, Event::Connect(at));
     }
 
-    /// An indexer opens a stream.
+    /// Opens a stream for an indexer.
     pub fn connect(&mut self, at: usize) {
         let indexer = &mut self.indexers[at];
         if !indexer.up || indexer.connected {
@@ -143,7 +144,7 @@ impl World {
         }
     }
 
-    /// The source opens a stream, or refuses.
+    /// Delivers the request for a stream to the source, which may refuse.
     pub fn subscribe(&mut self, at: usize, session: u64, from: Option<Cut>, last_epoch: Epoch) {
         let node = INDEXERS[at];
         if self.indexers[at].session != session {
@@ -158,7 +159,7 @@ impl World {
         self.after(ms, Event::StreamEnd { at, session, misplaced: !down });
     }
 
-    /// A stream has ended, or was not opened.
+    /// Handles the end of a stream, or a refusal.
     pub fn stream_end(&mut self, at: usize, session: u64, misplaced: bool) {
         let indexer = &mut self.indexers[at];
         if !indexer.up || indexer.session != session || !indexer.connected {
@@ -170,7 +171,7 @@ impl World {
         self.disconnect(at);
     }
 
-    /// All streams end: the source has lost something, or was restarted.
+    /// Ends all streams, because the source has lost mutations or was restarted.
     pub fn end_streams(&mut self) {
         for at in 0..INDEXERS.len() {
             let session = self.indexers[at].session;
@@ -191,11 +192,11 @@ impl World {
         let damaged = self.broken.loss > 0 && self.damage(&mut messages);
         let arrives_ms = self.now_ms + self.delay_ms();
         let Some(stream) = self.source.streams.get_mut(&node) else { return };
-        // In order, whatever the link does.
+        // Messages arrive in order, whatever the delays of the link.
         stream.arrives_ms = arrives_ms.max(stream.arrives_ms);
         let (session, ms) = (stream.session, stream.arrives_ms - self.now_ms);
         if damaged {
-            // A link that has lost something does not live for long.
+            // A link that has lost a message breaks soon.
             let ms = ms + self.random.u64(1..2_000);
             self.after(ms, Event::StreamEnd { at, session, misplaced: false });
         }
@@ -226,7 +227,7 @@ impl World {
             _ => true,
         });
         if random.u32(..400) < loss {
-            // One stream has one projector, so this ends it.
+            // A stream has one projector, so that this message ends it.
             let end = StreamMessage::StreamEnd { vbucket: VbucketId(0), at: Position::default() };
             messages.push(end);
         }
@@ -263,7 +264,7 @@ impl World {
         }
     }
 
-    /// The source takes a snapshot for a build.
+    /// Takes a snapshot at the source for a build.
     pub fn fetch(&mut self, at: usize, index: IndexId, number: u64) {
         let down = self.source.down_until_ms > self.now_ms;
         if down || self.random.u32(..100) < self.broken.loss {
@@ -274,7 +275,7 @@ impl World {
         self.after(ms, Event::Fetched { at, index, number, snapshot });
     }
 
-    /// A snapshot has arrived.
+    /// Delivers a snapshot.
     pub fn fetched(
         &mut self,
         at: usize,
@@ -291,7 +292,7 @@ impl World {
         self.tell_news(at);
     }
 
-    /// Tells the router, and now and then the leader, what is new.
+    /// Reports changes to the router, and sometimes to the leader.
     fn tell_news(&mut self, at: usize) {
         if !std::mem::take(&mut self.indexers[at].news) {
             return;
@@ -304,7 +305,7 @@ impl World {
         }
     }
 
-    /// Moves that have begun: copying takes a while.
+    /// Starts the copies of new moves, which take a while.
     fn look_at_moves(&mut self, at: usize) {
         let mut begun = Vec::new();
         for ((index, id), incoming) in &mut self.indexers[at].incoming {
@@ -319,7 +320,7 @@ impl World {
         }
     }
 
-    /// The target of a move has copied.
+    /// Completes the copy of a move at its target.
     pub fn copied(&mut self, at: usize, index: IndexId, id: MoveId) {
         if let Some(incoming) = self.indexers[at].incoming.get_mut(&(index, id)) {
             (incoming.phase, incoming.begun) = (MovePhase::Copied, false);
@@ -330,7 +331,7 @@ impl World {
         }
     }
 
-    /// Shows the slices that have been copied and whose mutations the stream brings from behind the newest epoch on.
+    /// Shows copied slices whose mutations are in the stream from the newest epoch on.
     fn install_arrived(&mut self, at: usize) {
         let indexer = &self.indexers[at];
         let Some(mark) = indexer.applied.clone().filter(|_| indexer.up) else { return };
@@ -362,7 +363,7 @@ impl World {
         }
     }
 
-    /// An indexer's data becomes durable; versions that nobody needs go.
+    /// Makes an indexer's data durable and drops unneeded versions.
     pub fn upkeep(&mut self, at: usize) {
         let ms = self.random.u64(300..1_500);
         self.after(ms, Event::Upkeep(at));
@@ -384,7 +385,7 @@ impl World {
     }
 }
 
-/// The copy sent to the target of a move: everything up to an epoch, if the source has applied it and knows of the move.
+/// The copy for the target of a move: all entries up to an epoch, if the source has applied it and knows the move.
 fn export(source: &Indexer, index: IndexId, id: MoveId, mark: &EpochMark) -> Option<Copy> {
     let info = source.catalog.indexes.get(&index).filter(|_| source.up)?;
     let known = info.moves.iter().find(|m| m.id == id && m.stage == MoveStage::Catchup)?;

@@ -21,7 +21,7 @@ use super::router::RouterModel;
 use super::source::Source;
 use crate::raft::MEMBERS;
 
-/// The bucket: the first one.
+/// The id of the only bucket.
 pub const BUCKET: BucketId = BucketId(1);
 /// The node of the source.
 pub const SOURCE: NodeId = NodeId(20);
@@ -33,11 +33,11 @@ pub const INDEXERS: [NodeId; 4] = [NodeId(11), NodeId(12), NodeId(13), NodeId(14
 /// A follower of the catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watcher {
-    /// The source, which hears of epochs too.
+    /// The source, which also receives epochs.
     Source,
     /// The router.
     Router,
-    /// An indexer, by its place.
+    /// An indexer, by its index in [`INDEXERS`].
     Indexer(usize),
 }
 
@@ -50,9 +50,9 @@ pub enum Event {
     Raft(RaftMessage),
     /// A member's write is durable.
     Written { at: usize, boot: u64, number: u64 },
-    /// A leader's loop looks what is to be done.
+    /// A leader's loop makes its next plan.
     Plan { at: usize, boot: u64 },
-    /// A leader looks which sources are to be asked.
+    /// A leader chooses the sources to ask for their history.
     Enquire { at: usize, boot: u64 },
     /// A source answers a leader.
     Enquired { at: usize, boot: u64, asked: HistoryQuery, history: SourceHistory },
@@ -66,43 +66,43 @@ pub enum Event {
     Request { at: usize, request: CommandRequest },
     /// An outcome reaches the client.
     Answer { id: RequestId, outcome: Box<Outcome> },
-    /// The client does something.
+    /// The client sends its next request.
     Client,
     /// The source writes.
     Write,
-    /// The source says how far it is.
+    /// The source reports its durable positions.
     SourceSync,
-    /// An indexer or the router says what it has.
+    /// An indexer or the router sends a heartbeat or a report.
     Beat(Watcher),
-    /// Somebody hears of the catalog from some member.
+    /// A follower receives the catalog from some member.
     Watch(Watcher),
-    /// The source sends what is new to an indexer.
+    /// The source sends new messages to an indexer.
     Pump(usize),
     /// An indexer opens a stream.
     Connect(usize),
-    /// It reaches the source.
+    /// The request for a stream reaches the source.
     Subscribe { at: usize, session: u64, from: Option<Cut>, last_epoch: Epoch },
-    /// What a stream brings arrives.
+    /// Messages of a stream arrive.
     Stream { at: usize, session: u64, messages: Vec<StreamMessage> },
-    /// A stream ends, or could not be opened: because of the place that it was to begin at.
+    /// A stream ends, or is refused; `misplaced` if its start is not in the source's history.
     StreamEnd { at: usize, session: u64, misplaced: bool },
     /// A snapshot arrives for a build.
     Fetched { at: usize, index: IndexId, number: u64, snapshot: (Cut, Vec<(u16, u32)>) },
-    /// A snapshot is asked for again.
+    /// A snapshot is requested again.
     Fetch { at: usize, index: IndexId, number: u64 },
-    /// The target of a move has copied.
+    /// The target of a move has copied its files.
     Copied { at: usize, index: IndexId, id: MoveId },
-    /// The router hears what an indexer has applied.
+    /// A report of an indexer reaches the router.
     Report(AppliedReport),
-    /// The router finds an indexer gone.
+    /// The router finds an indexer unreachable.
     Lost(NodeId),
     /// An indexer's data becomes durable, or its versions are merged.
     Upkeep(usize),
     /// A scan begins.
     Scan,
-    /// A scan goes on.
+    /// A scan continues.
     ScanStep(u64),
-    /// Something breaks.
+    /// The next fault strikes.
     Fault,
     /// A member starts.
     StartMember(usize),
@@ -113,7 +113,7 @@ pub enum Event {
 struct Scheduled {
     at_ms: u64,
     number: u64,
-    /// In a box: the heap moves what is scheduled about.
+    /// In a box, so that the heap moves little.
     event: Box<Event>,
 }
 
@@ -140,19 +140,19 @@ impl Ord for Scheduled {
 /// The faults in effect.
 #[derive(Debug, Default)]
 pub struct Broken {
-    /// Nothing breaks any more.
+    /// True after the last fault.
     pub over: bool,
-    /// Out of 100: messages that are lost.
+    /// The percentage of lost messages.
     pub loss: u32,
-    /// What is sent takes up to so much longer.
+    /// Maximum additional delay of a message.
     pub slow_ms: u64,
-    /// A member that nobody reaches.
+    /// A member that is unreachable.
     pub cut: Option<NodeId>,
 }
 
 /// The whole simulated cluster.
 pub struct World {
-    /// The seed that all follows from.
+    /// The seed of all random choices.
     pub seed: u64,
     /// The true time.
     pub now_ms: u64,
@@ -166,13 +166,13 @@ pub struct World {
     pub indexers: Vec<Indexer>,
     /// The router.
     pub router: RouterModel,
-    /// The client, which sends DDL.
+    /// The client, which sends DDL and moves.
     pub client: Client,
     /// The judge.
     pub judge: Judge,
-    /// What is broken now.
+    /// The faults in effect.
     pub broken: Broken,
-    /// What was broken, by kind.
+    /// The number of faults by kind.
     pub faults: BTreeMap<&'static str, u64>,
     /// Events so far.
     pub events: u64,
@@ -186,7 +186,7 @@ pub struct World {
 }
 
 impl World {
-    /// A cluster that has just been started.
+    /// A cluster in its initial state.
     pub fn new(seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let member = |id: &NodeId| Member::new(*id, random.u64(92..=108));
@@ -240,7 +240,7 @@ impl World {
         [Watcher::Source, Watcher::Router].into_iter().chain(indexers).collect()
     }
 
-    /// An event happens after a while.
+    /// Schedules an event after a delay.
     pub fn after(&mut self, ms: u64, event: Event) {
         self.last_event += 1;
         let scheduled =
@@ -248,7 +248,7 @@ impl World {
         self.heap.push(Reverse(scheduled));
     }
 
-    /// Something is sent: it arrives soon, late, or never.
+    /// Sends a message: it arrives soon, late or never.
     pub fn send(&mut self, event: Event) {
         if self.random.u32(..100) < self.broken.loss {
             return;
@@ -257,7 +257,7 @@ impl World {
         self.after(ms, event);
     }
 
-    /// How long something takes to arrive.
+    /// Draws the delay of a message.
     pub fn delay_ms(&mut self) -> u64 {
         let slow_ms = match self.random.u32(..8) {
             0 => self.random.u64(..=self.broken.slow_ms),
@@ -271,12 +271,12 @@ impl World {
         self.broken.cut == Some(node)
     }
 
-    /// The newest epoch that an indexer has ever said it had.
+    /// The newest epoch that an indexer has ever reported.
     pub fn reach_of(&self, node: NodeId) -> Epoch {
         self.reached.get(&node).copied().unwrap_or_default()
     }
 
-    /// Lets time pass, as long as nothing is wrong.
+    /// Runs events until a time, or until the first violation.
     pub fn run_until(&mut self, end_ms: u64) {
         while self.judge.violations.is_empty() {
             if self.heap.peek().is_none_or(|Reverse(next)| next.at_ms > end_ms) {
@@ -365,7 +365,7 @@ impl World {
         self.each_leader(|world, at| {
             let true_ms = world.now_ms;
             let Some((leading, _, now_ms)) = world.leading(at) else { return };
-            // Only a router has leases, and its newest heartbeat binds the leader.
+            // Only a router has leases, and its newest heartbeat is binding for the leader.
             if heartbeat.node == ROUTER {
                 leading.told = heartbeat.leases.iter().map(|(_, e)| (*e, true_ms)).collect();
             }

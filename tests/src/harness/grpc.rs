@@ -1,4 +1,4 @@
-//! gRPC as clients use it.
+//! A gRPC client for tests.
 
 use std::net::SocketAddr;
 
@@ -7,13 +7,13 @@ use proto::grpc::{ScanReply, ScanRequest};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status, Streaming};
 
-/// A gRPC connection.
+/// Opens a gRPC connection.
 pub async fn channel(address: SocketAddr) -> Channel {
     let endpoint = Endpoint::from_shared(format!("http://{address}")).expect("an address");
     endpoint.connect().await.expect("a gRPC connection")
 }
 
-/// Checks the code of a refusal, the SQLSTATE beside it, and that its message has a word.
+/// Asserts the code of a refusal, its SQLSTATE, and that its message contains a word.
 pub fn refused<T: std::fmt::Debug>(answer: Result<T, Status>, code: Code, state: &str, word: &str) {
     let status = answer.expect_err("must be refused");
     let told = status.metadata().get("sqlstate").map(|value| value.to_str().expect("text"));
@@ -21,7 +21,7 @@ pub fn refused<T: std::fmt::Debug>(answer: Result<T, Status>, code: Code, state:
     assert!(status.message().contains(word), "{:?} must say {word:?}", status.message());
 }
 
-/// A scan of a whole index.
+/// The request for all entries of an index.
 pub fn all(index: &str) -> ScanRequest {
     ScanRequest { index: index.into(), ..ScanRequest::default() }
 }
@@ -31,7 +31,7 @@ pub async fn open(channel: &Channel, request: ScanRequest) -> Result<Streaming<S
     QueryClient::new(channel.clone()).scan(request).await.map(tonic::Response::into_inner)
 }
 
-/// What a scan answers, to its end.
+/// The complete answer of a scan.
 #[derive(Clone, Debug, Default)]
 pub struct Scanned {
     /// The names of the columns.
@@ -44,7 +44,7 @@ pub struct Scanned {
     pub token: String,
 }
 
-/// Scans to the end.
+/// Runs a scan to its end.
 pub async fn scan(channel: &Channel, request: ScanRequest) -> Result<Scanned, Status> {
     let mut replies = open(channel, request).await?;
     let mut scanned = Scanned::default();
@@ -59,7 +59,7 @@ pub async fn scan(channel: &Channel, request: ScanRequest) -> Result<Scanned, St
     Ok(scanned)
 }
 
-/// The first column, the id.
+/// The ids: the values of the first column.
 pub fn ids(scanned: &Scanned) -> Vec<&str> {
     scanned.rows.iter().map(|row| row[0].as_deref().expect("an id")).collect()
 }

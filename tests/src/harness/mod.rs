@@ -32,7 +32,7 @@ impl TestCluster {
         Self::start_with(coordinators, indexers, None).await
     }
 
-    /// Starts a cluster whose router runs at most `scans_max` scans at once.
+    /// Starts a cluster whose router runs at most `scans_max` concurrent scans.
     pub async fn start_with(coordinators: u64, indexers: u64, scans_max: Option<usize>) -> Self {
         let data = tempfile::tempdir().expect("a temporary directory");
         let env = Env::real();
@@ -60,22 +60,22 @@ impl TestCluster {
         &mut self.cluster
     }
 
-    /// Where its members keep their data.
+    /// The directory of its members' data.
     pub fn data(&self) -> &Path {
         self.data.path()
     }
 
-    /// Where SQL is served.
+    /// The SQL address.
     pub fn sql_address(&self) -> SocketAddr {
         self.serving.sql_address()
     }
 
-    /// Where gRPC is served.
+    /// The gRPC address.
     pub fn grpc_address(&self) -> SocketAddr {
         self.serving.grpc_address()
     }
 
-    /// Where HTTP is served.
+    /// The HTTP address.
     pub fn http_address(&self) -> SocketAddr {
         self.serving.http_address()
     }
@@ -99,7 +99,7 @@ pub async fn connect(address: SocketAddr) -> Client {
     client
 }
 
-/// Returns a number from an environment variable, else the default: so that a failing run can be repeated.
+/// Returns a number from an environment variable, or the default, so that a failing run can be repeated.
 pub fn number_from_env(variable: &str, otherwise: u64) -> u64 {
     match std::env::var(variable) {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")),

@@ -90,17 +90,17 @@ impl Dev {
         Self { child, addresses }
     }
 
-    /// Where SQL is served.
+    /// The SQL address.
     pub fn sql_address(&self) -> SocketAddr {
         self.addresses[0]
     }
 
-    /// Where gRPC is served.
+    /// The gRPC address.
     pub fn grpc_address(&self) -> SocketAddr {
         self.addresses[1]
     }
 
-    /// Where HTTP is served.
+    /// The HTTP address.
     pub fn http_address(&self) -> SocketAddr {
         self.addresses[2]
     }

@@ -114,17 +114,17 @@ impl Processes {
         child.wait().expect("a child");
     }
 
-    /// Where a member was told to listen.
+    /// The listen address of a member.
     pub fn address(&self, id: u64) -> &str {
         &self.listen[&id]
     }
 
-    /// Where SQL is served.
+    /// The SQL address.
     pub fn sql_address(&self) -> SocketAddr {
         self.sql
     }
 
-    /// Where gRPC is served.
+    /// The gRPC address.
     pub fn grpc_address(&self) -> SocketAddr {
         self.grpc
     }

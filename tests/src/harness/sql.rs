@@ -1,4 +1,4 @@
-//! Running statements and reading what comes back as text, whichever the protocol.
+//! Runs statements and reads their results as text, over both protocols.
 
 use bytes::Bytes;
 use futures::{SinkExt, TryStreamExt};
@@ -23,7 +23,7 @@ pub async fn simple(client: &Client, sql: &str) -> Result<Rows, tokio_postgres::
     Ok(messages.into_iter().filter_map(row).collect())
 }
 
-/// The only value of a statement's only row.
+/// Returns the only value of a statement's only row.
 pub async fn value(client: &Client, sql: &str) -> String {
     let rows = simple(client, sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
     match &rows[..] {
@@ -76,7 +76,7 @@ pub fn parameter(value: &Json) -> Box<dyn ToSql + Sync + Send> {
     }
 }
 
-/// A row of binary values, as text would have shown it.
+/// A row of binary values in the text form that the simple protocol would have.
 pub fn texts(row: &Row) -> Vec<Option<String>> {
     (0..row.len())
         .map(|n| match *row.columns()[n].type_() {
@@ -175,7 +175,7 @@ pub async fn copy_in(
     sink.finish().await
 }
 
-/// Columns of type numeric in the one spelling that the model uses: without an exponent.
+/// Rewrites numeric columns without an exponent, as the model spells them.
 pub fn without_exponents(rows: &mut Rows, columns: &[usize]) {
     for row in rows {
         for column in columns {

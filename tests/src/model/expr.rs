@@ -1,7 +1,7 @@
-//! Expressions and predicates, and what they mean.
+//! Expressions and predicates, and their meaning.
 //!
-//! Predicates are SQL's three-valued logic: `None` is unknown. A comparison holds within one type
-//! only; with NULL, MISSING or a value of another type it is unknown.
+//! Predicates have SQL's three-valued logic: `None` is unknown. A comparison is defined within one type only; with
+//! NULL, MISSING or a value of another type it is unknown.
 
 use std::cmp::Ordering;
 
@@ -43,7 +43,7 @@ impl Type {
 pub enum Step {
     /// `.name`
     Field(String),
-    /// `[n]`, from the end where negative.
+    /// `[n]`; a negative n counts from the end.
     Element(i64),
 }
 
@@ -52,7 +52,7 @@ pub enum Step {
 pub enum Expr {
     /// A path into the document.
     Path(Vec<Step>),
-    /// A column of the entry, by its place.
+    /// A column of the entry, by its index.
     Column(usize),
     /// `META().id`
     Id,
@@ -91,13 +91,13 @@ pub enum Predicate {
     Not(Box<Predicate>),
 }
 
-/// What an expression is evaluated for.
+/// The values that an expression may refer to.
 pub struct Scope<'a> {
     /// The document's id.
     pub id: &'a str,
-    /// The document, where paths lead into it.
+    /// The document, if paths can refer to it.
     pub document: Option<&'a Json>,
-    /// The columns of the entry, where there is one.
+    /// The columns of the entry, if there is one.
     pub columns: &'a [Value],
 }
 
@@ -107,7 +107,7 @@ impl Expr {
         Self::Path(fields.iter().map(|field| Step::Field((*field).to_owned())).collect())
     }
 
-    /// Its value.
+    /// Evaluates the expression.
     pub fn eval(&self, scope: &Scope<'_>) -> Value {
         match self {
             Self::Path(steps) => walk(scope.document?, steps).cloned(),
@@ -136,7 +136,7 @@ fn walk<'a>(document: &'a Json, steps: &[Step]) -> Option<&'a Json> {
     })
 }
 
-/// MISSING stays MISSING; everything else that does not fit is NULL.
+/// MISSING stays MISSING; any other unsuitable value becomes NULL.
 fn unfit(value: &Value) -> Value {
     value.as_ref().map(|_| Json::Null)
 }
@@ -182,7 +182,7 @@ fn arithmetic(op: char, left: Value, right: Value) -> Value {
     Some(Num::real(result).json())
 }
 
-/// A value as another type; NULL where it cannot be one.
+/// Casts a value to another type; NULL if it has no such value.
 pub fn cast(value: Value, to: Type) -> Value {
     let fit = match (to, &value) {
         (Type::Text, value) => text(value.as_ref()).map(Json::from),
@@ -257,14 +257,14 @@ fn negate_if(negated: bool, truth: Option<bool>) -> Option<bool> {
 }
 
 impl Predicate {
-    /// Its truth, unknown being `None`.
+    /// Its truth value; `None` is unknown.
     pub fn truth(&self, scope: &Scope<'_>) -> Option<bool> {
         match self {
             Self::Compare(op, left, right) => holds(op, &left.eval(scope), &right.eval(scope)),
             Self::In(expr, list, negated) => {
                 let value = expr.eval(scope);
                 let equal = list.iter().map(|item| not(holds("=", &value, &item.eval(scope))));
-                // IN is an OR of equalities: not all of them fail.
+                // IN is an OR of equalities, hence NOT (all of them fail).
                 negate_if(*negated, not(and(equal)))
             }
             Self::Between(expr, low, high, negated) => {
@@ -302,7 +302,7 @@ fn holds(op: &str, left: &Value, right: &Value) -> Option<bool> {
     })
 }
 
-/// `%` is any text, `_` any character, `\` takes the next one as it is.
+/// Matches LIKE: `%` is any text, `_` any character, and `\` quotes the next one.
 fn like(text: &[char], pattern: &[char]) -> bool {
     match pattern {
         [] => text.is_empty(),

@@ -8,7 +8,7 @@ use super::text::{SqlWriter, quoted};
 /// A key part.
 #[derive(Clone, Debug)]
 pub struct Key {
-    /// What is evaluated for each document.
+    /// The expression that is evaluated for each document.
     pub expr: Expr,
     /// `UNNEST(expr)`: one entry for each distinct element.
     pub unnest: bool,
@@ -25,7 +25,7 @@ pub struct Index {
     pub name: String,
     /// Its bucket.
     pub bucket: String,
-    /// The key parts; none where it is PRIMARY.
+    /// The key parts; empty for a PRIMARY index.
     pub keys: Vec<Key>,
     /// The included expressions.
     pub include: Vec<Expr>,
@@ -48,14 +48,14 @@ pub struct Entry {
     pub columns: Vec<Value>,
 }
 
-/// A column as results show it.
+/// A column of results.
 #[derive(Clone, Debug)]
 pub struct Column {
     /// Its name.
     pub name: String,
     /// Its type.
     pub kind: Type,
-    /// Is it a plain path, so that an expression over it means the same by its name and by its path?
+    /// True for a plain path: an expression over the column then means the same by name and by path.
     pub plain: bool,
 }
 
@@ -63,7 +63,7 @@ fn sql(expr: &Expr) -> String {
     SqlWriter { columns: &[], parameters: None }.expr(expr)
 }
 
-/// The field that a plain path ends with, casts aside.
+/// The last field of a plain path, without casts.
 fn last_field(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Cast(inner, _) => last_field(inner),
@@ -85,7 +85,7 @@ impl Key {
 }
 
 impl Index {
-    /// The statement that declares it.
+    /// The CREATE INDEX statement.
     pub fn create(&self, deferred: bool) -> String {
         let mut writer = SqlWriter { columns: &[], parameters: None };
         let name = &self.name;
@@ -111,8 +111,8 @@ impl Index {
         text + if deferred { ", defer_build = true)" } else { ")" }
     }
 
-    /// Its columns, keys first. A name is the last field of a path, or the expression's text where it
-    /// is no plain path or the name is taken.
+    /// Its columns, keys first. A column's name is the last field of its path, or the text of its expression if that is
+    /// no plain path or the name is taken.
     pub fn columns(&self) -> Vec<Column> {
         let keys = self.keys.iter().map(|key| (key.sql(), &key.expr, key.unnest));
         let include = self.include.iter().map(|expr| (sql(expr), expr, false));
@@ -133,7 +133,7 @@ impl Index {
         columns
     }
 
-    /// How a SELECT calls its columns.
+    /// The names of its columns in a SELECT.
     pub fn column_names(&self) -> Vec<String> {
         self.columns().iter().map(|column| quoted(&column.name, '"')).collect()
     }

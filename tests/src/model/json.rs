@@ -1,5 +1,4 @@
-//! Values: the order over all of them, numbers by their mathematical value, SQL's text, and JSON in
-//! any of its spellings.
+//! Values: their total order, numbers by their mathematical value, SQL's text, and JSON in any of its spellings.
 
 use std::cmp::Ordering;
 use std::fmt::Write;
@@ -12,17 +11,17 @@ pub type Json = serde_json::Value;
 /// A JSON value, or MISSING.
 pub type Value = Option<Json>;
 
-/// A number as the model calculates: exact where 64 bits hold the integer, else a double.
+/// A number of the model: exact if 64 bits can hold the integer, otherwise a double.
 #[derive(Clone, Copy, Debug)]
 pub enum Num {
     /// Any integer from -2^63 to 2^64 - 1.
     Int(i128),
-    /// Anything else.
+    /// Any other number.
     Real(f64),
 }
 
 impl Num {
-    /// The number of a JSON number.
+    /// Converts a JSON number.
     pub fn of(number: &Number) -> Self {
         match (number.as_i64(), number.as_u64()) {
             (Some(n), _) => Self::Int(n.into()),
@@ -31,7 +30,7 @@ impl Num {
         }
     }
 
-    /// An integer, as a double where it is too large.
+    /// An integer, converted to a double if it is too large.
     pub fn int(n: i128) -> Self {
         match n {
             n if i64::try_from(n).is_ok() || u64::try_from(n).is_ok() => Self::Int(n),
@@ -39,7 +38,7 @@ impl Num {
         }
     }
 
-    /// A double, as an integer where it is one.
+    /// A double, converted to an integer if it is one.
     pub fn real(f: f64) -> Self {
         let whole = f.is_finite() && f.fract() == 0.0 && f.abs() < 1e30;
         match whole.then_some(f as i128) {
@@ -56,7 +55,7 @@ impl Num {
         }
     }
 
-    /// As JSON; null where it is not finite.
+    /// The number as JSON; null if it is not finite.
     pub fn json(self) -> Json {
         match self {
             Self::Int(n) => match (i64::try_from(n), u64::try_from(n)) {
@@ -68,7 +67,7 @@ impl Num {
         }
     }
 
-    /// By exact value.
+    /// Compares by exact value.
     pub fn compare(self, other: Self) -> Ordering {
         match (self, other) {
             (Self::Int(a), Self::Int(b)) => a.cmp(&b),
@@ -78,7 +77,7 @@ impl Num {
         }
     }
 
-    /// In the shortest form that reads back the same, as JSON.
+    /// The shortest text that reads back as the same number, as JSON.
     pub fn text(self) -> String {
         match self {
             Self::Int(n) => n.to_string(),
@@ -91,11 +90,11 @@ fn compare_int_real(n: i128, f: f64) -> Ordering {
     if f.abs() >= 1e30 {
         return if f > 0.0 { Ordering::Less } else { Ordering::Greater };
     }
-    // The whole part is exact, and what it cuts off decides where the whole parts are equal.
+    // The integral part is exact; if the integral parts are equal, the fraction decides.
     n.cmp(&(f.trunc() as i128)).then(0.0.partial_cmp(&f.fract()).expect("no NaN"))
 }
 
-/// The types in their order.
+/// The rank of a type in the order of types.
 pub fn rank(value: Option<&Json>) -> u8 {
     match value {
         None => 0,
@@ -108,7 +107,7 @@ pub fn rank(value: Option<&Json>) -> u8 {
     }
 }
 
-/// The order over all values.
+/// Compares two values in the total order.
 pub fn compare(a: Option<&Json>, b: Option<&Json>) -> Ordering {
     match (a, b) {
         (Some(Json::Bool(a)), Some(Json::Bool(b))) => a.cmp(b),
@@ -139,7 +138,7 @@ fn sorted(object: &serde_json::Map<String, Json>) -> Vec<(&String, &Json)> {
     fields
 }
 
-/// A value as SQL text: strings bare, other values as JSON, NULL for MISSING and NULL.
+/// SQL's text of a value: strings bare, other values as JSON, `None` for MISSING and NULL.
 pub fn text(value: Option<&Json>) -> Option<String> {
     match value {
         None | Some(Json::Null) => None,
@@ -148,22 +147,22 @@ pub fn text(value: Option<&Json>) -> Option<String> {
     }
 }
 
-/// JSON without spaces, fields in the order of their names, only what must be escaped escaped.
+/// JSON without spaces and with its fields in the order of their names; only necessary characters are escaped.
 pub fn compact(value: &Json) -> String {
     let mut out = String::new();
     write(value, &mut out, &mut Plain);
     out
 }
 
-/// How JSON is spelled.
+/// A spelling of JSON.
 pub trait Spelling {
-    /// A number.
+    /// The spelling of a number.
     fn number(&mut self, number: Num) -> String;
-    /// Should this character be escaped, though it need not be?
+    /// True if a character is to be escaped although it need not be.
     fn escape(&mut self, ch: char) -> bool;
-    /// What stands between two tokens.
+    /// The space between two tokens.
     fn space(&mut self) -> &'static str;
-    /// Should a field that counts for nothing, because its name comes again, stand before it?
+    /// True if a field is to be preceded by one of the same name, which the reader must ignore.
     fn doubled(&mut self) -> bool;
 }
 
@@ -188,7 +187,7 @@ impl Spelling for Plain {
     }
 }
 
-/// Appends a value in some spelling.
+/// Appends a value in a spelling.
 pub fn write(value: &Json, out: &mut String, spelling: &mut dyn Spelling) {
     match value {
         Json::Null => out.push_str("null"),

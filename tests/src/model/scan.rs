@@ -1,4 +1,4 @@
-//! A SELECT over an index, as SQL and as the answer that it must give.
+//! A SELECT over an index: its SQL and its answer.
 
 use std::collections::BTreeMap;
 
@@ -8,34 +8,34 @@ use super::index::{Entry, Index};
 use super::json::{Json, Num, Value, compare, text};
 use super::text::SqlWriter;
 
-/// What a row shows.
+/// The columns of a row.
 #[derive(Clone, Debug)]
 pub enum Items {
     /// `*`
     Star,
-    /// Expressions: a column, the id, or something cast to a type.
+    /// Expressions: a column, the id, or a cast of one.
     Exprs(Vec<Expr>),
-    /// Aggregates, each with the column that it is over; `count(*)` has none.
+    /// Aggregates, each with its column; `count(*)` has none.
     Aggregates(Vec<(&'static str, Option<usize>)>),
 }
 
 /// `ORDER BY`
 #[derive(Clone, Debug)]
 pub struct Order {
-    /// From which key part on; those before it have one value each.
+    /// The first key part in the clause; the parts before it have one value each.
     pub from: usize,
-    /// Up to which, exclusive.
+    /// The end of the key parts, exclusive.
     pub to: usize,
-    /// And then by id?
+    /// True if the id follows.
     pub id: bool,
-    /// The index's order backwards?
+    /// True for the reverse order of the index.
     pub reverse: bool,
 }
 
 /// A SELECT over an index.
 #[derive(Clone, Debug)]
 pub struct Scan {
-    /// What a row shows.
+    /// The columns of a row.
     pub items: Items,
     /// `DISTINCT`; the items are then the leading key columns.
     pub distinct: bool,
@@ -52,17 +52,17 @@ pub struct Scan {
 /// A row of results: each column as text, or NULL.
 pub type Row = Vec<Option<String>>;
 
-/// What a scan must answer.
+/// The required answer.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// These rows, in this order.
     Ordered(Vec<Row>),
-    /// So many of these rows, in any order.
+    /// This many of these rows, in any order.
     Some(usize, Vec<Row>),
 }
 
 impl Scan {
-    /// The statement, and its parameters if values are to be sent beside it.
+    /// Its SQL, and its parameters if values are sent separately.
     pub fn sql(&self, index: &Index, with_parameters: bool) -> (String, Vec<Json>) {
         let names = index.column_names();
         let parameters = with_parameters.then(Vec::new);
@@ -110,7 +110,7 @@ impl Scan {
         if self.distinct
             && let Items::Exprs(exprs) = &self.items
         {
-            // Equal ones stand side by side: the columns lead the key.
+            // Equal rows are adjacent, because the columns lead the key.
             let same = |a: &mut Entry, b: &mut Entry| {
                 let (a, b) = (scope(a), scope(b));
                 exprs.iter().all(|e| compare(e.eval(&a).as_ref(), e.eval(&b).as_ref()).is_eq())
@@ -160,7 +160,7 @@ fn kind(expr: &Expr, columns: &[Type]) -> Type {
     }
 }
 
-/// A value in a column of a type.
+/// The text of a value in a column of a type.
 fn shown(value: Value, kind: Type) -> Option<String> {
     let value = if kind == Type::Text { value } else { cast(value, kind) };
     match (kind, &value) {
@@ -171,8 +171,8 @@ fn shown(value: Value, kind: Type) -> Option<String> {
 }
 
 impl Order {
-    /// Ties are ordered by what the index has behind, in the direction that the columns with more than
-    /// one value ask for; so where there is none of them, there is no order.
+    /// True if the order is total: ties are ordered by the rest of the index, in the direction of those columns that
+    /// have more than one value. Without such a column there is no order.
     fn decides(&self, entries: &[Entry]) -> bool {
         let differ = |n: usize| {
             let differ = |pair: &[Entry]| {
@@ -212,7 +212,7 @@ fn aggregate(
     }
 }
 
-/// Decimal places of a sum: all that the generator's numbers have.
+/// Decimal places of a sum: the maximum of the generator's numbers.
 const PLACES: u32 = 8;
 
 /// An exact sum of numbers with few decimal places.
@@ -238,7 +238,7 @@ impl Sum {
     }
 }
 
-/// A plain decimal in units of the last decimal place; none where it has too many digits.
+/// A plain decimal in units of the last decimal place; `None` if it has too many digits.
 fn scaled(text: &str) -> Option<i128> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     if fraction.len() > PLACES as usize || whole.len() > 21 {
@@ -247,7 +247,7 @@ fn scaled(text: &str) -> Option<i128> {
     format!("{whole}{fraction:0<width$}", width = PLACES as usize).parse().ok()
 }
 
-/// Can the model add up this column? Its numbers have few decimal places.
+/// True if the model can add up this column, because its numbers have few decimal places.
 pub fn summable(index: &Index, bucket: &Bucket, column: usize) -> bool {
     index.entries(bucket).iter().all(|entry| match &entry.columns[column] {
         Some(Json::Number(number)) => scaled(&plain(&Num::of(number).text())).is_some(),
@@ -255,7 +255,7 @@ pub fn summable(index: &Index, bucket: &Bucket, column: usize) -> bool {
     })
 }
 
-/// A number without an exponent.
+/// Rewrites a number without an exponent.
 pub fn plain(text: &str) -> String {
     match text.parse::<f64>() {
         Ok(float) if text.contains('e') => float.to_string(),
@@ -264,7 +264,7 @@ pub fn plain(text: &str) -> String {
 }
 
 impl Answer {
-    /// Says what is wrong with an answer; none if it is right.
+    /// Describes what is wrong with rows; `None` if they are right.
     pub fn fault(&self, got: &[Row]) -> Option<String> {
         match self {
             Self::Ordered(rows) => {
@@ -303,7 +303,7 @@ impl Answer {
         }
     }
 
-    /// How many rows it has.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         match self {
             Self::Ordered(rows) => rows.len(),
@@ -311,7 +311,7 @@ impl Answer {
         }
     }
 
-    /// Has it no rows?
+    /// True if it has no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -5,9 +5,9 @@ use super::json::{Json, Num};
 
 /// Writes SQL: names the columns of an entry, and collects values that are sent as parameters.
 pub struct SqlWriter<'a> {
-    /// What each column is called in the text.
+    /// The name of each column in the text.
     pub columns: &'a [String],
-    /// Values sent beside the text; none where all are written into it.
+    /// Values sent separately; `None` if all values are part of the text.
     pub parameters: Option<Vec<Json>>,
 }
 
@@ -33,7 +33,7 @@ impl SqlWriter<'_> {
         list.iter().map(|e| self.expr(e)).collect::<Vec<_>>().join(", ")
     }
 
-    /// A value: as a parameter with its type where they are wanted and it has one, else in the text.
+    /// A value: as a typed parameter if parameters are collected and the value has a type, otherwise as text.
     pub fn value(&mut self, value: &Json) -> String {
         let parameter = match (value, &mut self.parameters) {
             (Json::String(_), Some(list)) => Some((list, "text")),
@@ -82,7 +82,7 @@ impl SqlWriter<'_> {
     }
 }
 
-/// A value in SQL text.
+/// The SQL literal of a value.
 pub fn literal(value: &Json) -> String {
     match value {
         Json::Null => "NULL".into(),
@@ -93,7 +93,7 @@ pub fn literal(value: &Json) -> String {
     }
 }
 
-/// A text in quotes, its own quotes doubled.
+/// A text in quotes, with its own quotes doubled.
 pub fn quoted(text: &str, quote: char) -> String {
     let doubled = text.replace(quote, &format!("{quote}{quote}"));
     format!("{quote}{doubled}{quote}")

@@ -1,9 +1,9 @@
-//! Three Raft cores on a bad network with bad disks, from one seed. Checked for every seed:
+//! Three Raft cores with an unreliable network and unreliable disks, from one seed. Checks for every seed:
 //!
 //! - no term has two leaders;
 //! - no two members apply different commands at one index, across crashes and snapshots;
 //! - a command whose outcome its proposer has seen is never lost;
-//! - when the faults end, all members agree and a proposal goes through.
+//! - after the faults, all members agree and a proposal succeeds.
 //!
 //! A violation is a panic that names the seed.
 
@@ -104,7 +104,7 @@ impl Member {
     }
 }
 
-/// The members, the network between them, and what the checkers have seen.
+/// The members, the network between them, and the observations of the checkers.
 pub struct World {
     seed: u64,
     random: fastrand::Rng,
@@ -115,7 +115,7 @@ pub struct World {
     loss: u32,
     cut_off: Option<NodeId>,
     proposals: u64,
-    /// What the members agree on.
+    /// The observed facts on which the members must agree.
     pub seen: Agreement,
     /// Commands whose outcome the proposer has seen.
     pub acknowledged: BTreeMap<u64, Vec<u8>>,
@@ -217,7 +217,7 @@ impl World {
         }
     }
 
-    /// A member goes down.
+    /// Crashes a member.
     pub fn crash(&mut self, at: usize) {
         self.members[at].fs.crash();
         self.members[at].running = None;
@@ -266,19 +266,19 @@ impl World {
         }
     }
 
-    /// A member that is down comes up again.
+    /// Restarts a member that is down.
     pub fn start(&mut self, at: usize) {
         self.members[at].start(self.seed);
     }
 
-    /// The log of a member that is down, as its disk has it.
+    /// The log on the disk of a member that is down.
     pub fn log_on_disk(&mut self, at: usize) -> MemoryLog {
         let member = &mut self.members[at];
         member.fs.restart();
         member.open().1
     }
 
-    /// Delivers and writes until nothing is on its way.
+    /// Delivers and writes until no message is in flight.
     pub fn settle(&mut self) {
         let writes_wait = |world: &Self| {
             world.members.iter().any(|m| m.running.as_ref().is_some_and(|r| !r.writes.is_empty()))
@@ -297,7 +297,7 @@ impl World {
         self.members.iter().position(leads)
     }
 
-    /// What a member has applied.
+    /// The commands that a member has applied.
     pub fn journal(&self, at: usize) -> &[(u64, Vec<u8>)] {
         &self.members[at].running.as_ref().expect("it runs").core.machine().0
     }

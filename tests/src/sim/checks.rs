@@ -73,7 +73,7 @@ pub fn check_writes(
     };
     for (write, ids) in writes {
         for (vbucket, position) in &write.positions {
-            // Mutations lost in a failover had been there before.
+            // Mutations lost in a failover had existed before.
             let kept = match failovers {
                 true => truth.log_at(write.bucket, *vbucket, *position),
                 false => truth.present_log(write.bucket, *vbucket, *position),
@@ -86,9 +86,9 @@ pub fn check_writes(
             }
         }
     }
-    // Whether a cut splits a statement is decided at the first epoch that covers some of it.
+    // The first epoch that covers a part of a statement decides whether its cut splits the statement.
     for (write, ids) in writes.iter().filter(|(write, _)| write.positions.len() > 1) {
-        // Of a statement that a failover tore apart, only the surviving part counts.
+        // If a failover lost a part of a statement, only the surviving part counts.
         let survived = |at: &(VbucketId, Position)| {
             !failovers || truth.present_log(write.bucket, at.0, at.1).is_some()
         };

@@ -17,18 +17,18 @@ use super::net::connect;
 
 /// The client.
 pub struct Client {
-    /// Its seams.
+    /// Its environment.
     pub env: Env,
     /// The cluster's nodes.
     pub directory: Arc<dyn Directory>,
-    /// The pages of a scan go to them in turn.
+    /// The routers, which serve the pages of a scan alternately.
     pub routers: [Arc<Router>; 2],
-    /// Runs statements, with the first of them.
+    /// The backend on the first router, which runs statements.
     pub backend: Arc<ClusterBackend>,
 }
 
 impl Client {
-    /// A client of so many coordinators.
+    /// A client of this many coordinators.
     pub fn start(seed: u64, coordinators: u64) -> Self {
         let env = env(seed ^ 0xc0, Arc::new(SimClock::new(0)), SimFs::new(seed));
         let peers = Peers::new(members(coordinators), connect());

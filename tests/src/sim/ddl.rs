@@ -1,11 +1,11 @@
 //! Judges that DDL is linearizable: there is one order of all statements, each between its call and its answer, in which
 //! every answer is right.
 //!
-//! Statements about different indexes do not meet, so each name has a history of its own. It is judged by
-//! walking through its calls and answers and keeping all states that the index may be in (with the
-//! statements under way that have taken effect in each): at an answer, those remain in which the statement
-//! has taken effect with that answer. If none remains, no order explains the history. A statement without an
-//! answer may take effect at any later time, or never.
+//! Statements about different indexes do not affect each other, so that each name has its own history. The judge walks
+//! through its calls and answers and keeps all states that the index may have, each with the statements in progress
+//! that have taken effect. An answer keeps those states in which the statement has taken effect with that answer. If
+//! none is left, no order explains the history. A statement without an answer may take effect at any later time, or
+//! never.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,22 +16,22 @@ use proto::{Error, ErrorCode};
 /// A statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// CREATE INDEX; or with IF NOT EXISTS.
+    /// CREATE INDEX; `lenient` adds IF NOT EXISTS.
     Create { lenient: bool },
-    /// DROP INDEX; or with IF EXISTS.
+    /// DROP INDEX; `lenient` adds IF EXISTS.
     Drop { lenient: bool },
 }
 
 /// The answer to a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The index has this number.
+    /// The index has this id.
     Made(IndexId),
-    /// Done.
+    /// The statement succeeded.
     Done,
     /// Refused: the name is taken.
     Exists,
-    /// Refused: there is none.
+    /// Refused: the index does not exist.
     Missing,
 }
 
@@ -55,7 +55,7 @@ enum State {
     There(Option<IndexId>),
 }
 
-/// A state, and the statements under way that have led to it.
+/// A state, and the statements in progress that have led to it.
 type Configuration = (State, BTreeSet<usize>);
 
 /// Translates a command; `None` if it is no DDL about an index.
@@ -185,7 +185,7 @@ mod tests {
     const CREATE: Asked = Asked::Create { lenient: false };
     const DROP: Asked = Asked::Drop { lenient: false };
 
-    /// Statements one after another; without an answer one may take effect later.
+    /// Statements in sequence; one without an answer may take effect later.
     fn history(statements: &[(Asked, Option<Answer>)]) -> History {
         let mut history = History::default();
         for (asked, answer) in statements {
@@ -198,12 +198,12 @@ mod tests {
     }
 
     #[test]
-    fn what_an_order_explains_is_right() {
+    fn an_explained_history_is_no_violation() {
         let made = |n| Some(Answer::Made(IndexId(n)));
         let right = [
             vec![(CREATE, made(1)), (CREATE, Some(Answer::Exists)), (DROP, Some(Answer::Done))],
             vec![(DROP, Some(Answer::Missing)), (CREATE, made(1))],
-            // The first took effect after all, and late.
+            // The first statement took effect, but late.
             vec![(CREATE, None), (DROP, Some(Answer::Missing)), (DROP, Some(Answer::Done))],
             vec![(CREATE, made(1)), (DROP, None), (CREATE, made(2))],
         ];
@@ -211,10 +211,10 @@ mod tests {
     }
 
     #[test]
-    fn what_no_order_explains_is_found() {
+    fn an_unexplained_history_is_a_violation() {
         let made = |n| Some(Answer::Made(IndexId(n)));
         let wrong = [
-            // Done twice: the answer is that of the second time.
+            // It succeeded twice: the answer is that of the second attempt.
             vec![(CREATE, Some(Answer::Exists))],
             vec![(CREATE, made(1)), (CREATE, made(2))],
             vec![(CREATE, made(1)), (DROP, Some(Answer::Missing))],

@@ -9,12 +9,12 @@ use proto::model::ids::{BucketId, Seqno, VbucketId};
 
 use super::hosts::{Host, Hosts};
 
-/// The bucket that is there.
+/// The id of the bucket.
 const BUCKET: BucketId = BucketId(1);
-/// Where the processes have their files.
+/// The data directory of a process.
 const DATA: &str = "/data";
 
-/// Replaces a projector's disk by an older copy: mostly the end of a few vbuckets is gone, sometimes a large part of all.
+/// Replaces a projector's disk by an older copy: mostly a few vbuckets lack their end, sometimes all lack a large part.
 /// False if the disk is empty.
 pub fn restore_older(host: &Host, hosts: &Hosts, random: &mut fastrand::Rng) -> bool {
     let deep = random.u8(..6) == 0;
@@ -37,7 +37,7 @@ pub fn purge(store: &MemoryStore, random: &mut fastrand::Rng) {
         let end = if half { extent.end.0 / 2 } else { extent.end.0 };
         (VbucketId(n), Seqno(end))
     });
-    // A disk that has failed takes no purge either.
+    // A failed disk accepts no purge either.
     let _ = store.purge(BUCKET, &to.collect::<Vec<_>>());
 }
 
@@ -49,7 +49,7 @@ fn files(fs: &dyn FileSystem, dir: &Path) -> Vec<PathBuf> {
     }
 }
 
-/// Changes a bit of a file of a host; false if it has none.
+/// Flips a bit of a file of a host; false if the host has no file.
 pub fn flip(host: &Host, random: &mut fastrand::Rng) -> bool {
     let mut files = files(&host.fs, Path::new(DATA));
     files.retain(|file| file.components().count() > 3);
@@ -63,7 +63,7 @@ pub fn flip(host: &Host, random: &mut fastrand::Rng) -> bool {
 
 /// Gives a host that is down an empty disk.
 pub fn wipe(host: &Host) {
-    // Nothing is there yet: then it is empty.
+    // An error means that nothing is there yet.
     let _ = host.fs.remove_dir_all(Path::new(DATA));
     let _ = host.fs.sync_dir(Path::new("/"));
     host.fs.crash();

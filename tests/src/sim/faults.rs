@@ -1,18 +1,19 @@
-//! The faults of a run, drawn from the seed. Each fault lasts for a while and is repaired; the summary counts them by kind.
+//! The faults of a run, drawn from the seed. Each fault lasts for a while and is then repaired; the summary counts them
+//! by kind.
 //!
-//! | kind | what it is |
+//! | kind | effect |
 //! |---|---|
-//! | `crash`, `crash_in_io` | a process ends, at any await or in the midst of a file operation, and comes again |
-//! | `cut`, `cut_one_way`, `held`, `slow` | a connection loses all, loses one direction, stands still, is slow |
-//! | `pause` | a process is not heard of and hears nothing, and then everything at once |
+//! | `crash`, `crash_in_io` | a process ends, at any await or in the middle of a file operation, and restarts |
+//! | `cut`, `cut_one_way`, `held`, `slow` | a connection loses all messages, loses one direction, stalls, or is slow |
+//! | `pause` | a process neither sends nor receives for a while, and then receives everything at once |
 //! | `clock_jump` | a clock jumps by up to an hour, back or forth; all of them drift all the time |
-//! | `full_disk`, `failed_io` | a disk takes nothing more; one file operation fails, and the process is started anew soon or after it has gone on for long |
+//! | `full_disk`, `failed_io` | a disk accepts no growth; one file operation fails, and the process is restarted soon or long after |
 //! | `failed_sync` | the source's disk fails at a sync, and its process ends soon after |
-//! | `flipped_bit` | a bit of an indexer's files changes; the operator notices and gives it an empty disk |
-//! | `empty_disk` | an indexer comes back with nothing |
-//! | `source_failover` | a source comes back from an older copy: of some vbuckets the end is gone (the producer of a pushed bucket is not told); or that producer begins new branches at earlier places |
-//! | `purge` | an indexer is down or cut off, and the source's log is purged before it is back: in half of the seeds, in some of them beside hand-overs |
-//! | `loss_at_stage`, `crash_at_stage` | a source comes back from an older copy, or another process dies, just when an index begins to be built, a move, a rollback or a hand-over comes to another stage ([`super::stages`]): in a seventh of the seeds |
+//! | `flipped_bit` | a bit of an indexer's files flips; the operator notices it and replaces the disk |
+//! | `empty_disk` | an indexer restarts with an empty disk |
+//! | `source_failover` | a source restarts from an older copy that lacks the end of some vbuckets (the producer of a pushed bucket is not told), or that producer begins new branches at earlier places |
+//! | `purge` | an indexer is down or cut off, and the source's log is purged before it returns: in half of the seeds, in some of them during hand-overs |
+//! | `loss_at_stage`, `crash_at_stage` | a source restarts from an older copy, or another process dies, at the moment when an index build begins, or a move, a rollback or a hand-over enters another stage ([`super::stages`]): in a seventh of the seeds |
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -41,23 +42,23 @@ const WORN_MS_MAX: u64 = 20_000;
 enum Broken {
     /// A process is down.
     Down(String),
-    /// Two processes do not hear each other.
+    /// Two processes do not receive each other's messages.
     Cut(String, String),
-    /// The first is not heard by the second.
+    /// The second process does not receive the first one's messages.
     CutOneWay(String, String),
-    /// What one says waits.
+    /// Messages between two processes are held back.
     Held(String, String),
-    /// It takes long.
+    /// Messages between two processes are slow.
     Slow(String, String),
-    /// A disk takes nothing more.
+    /// A disk accepts no growth.
     FullDisk(String),
-    /// A file operation has failed or will.
+    /// A file operation has failed or will fail.
     FailedIo(String),
-    /// It has, and all others work: the process is to be started anew.
+    /// A file operation has failed and all others work; the process must be restarted.
     Worn(String),
     /// A process that goes down at a file operation soon.
     CrashInIo(String),
-    /// A bit of a disk is wrong: it is to be replaced.
+    /// A bit of a disk is wrong; the disk must be replaced.
     Damaged(String),
     /// The source's log is longer than its bound.
     LongLog,
@@ -70,13 +71,13 @@ pub struct Faults {
     next: Duration,
     broken: Vec<(Broken, Duration)>,
     clock_moved_ms: u64,
-    /// Purges are drawn by themselves.
+    /// Purges have a generator of their own.
     purges: fastrand::Rng,
     next_purge: Duration,
-    /// So is what breaks at a chosen stage, if anything does, and the stages that were there last.
+    /// The generator of faults at changes of stage, if this seed has such faults, and the last stages.
     at_stages: Option<fastrand::Rng>,
     stages: BTreeSet<Stage>,
-    /// So is for how long a process goes on after a failed file operation.
+    /// The generator of the time that a process continues after a failed file operation.
     after_failed_io: fastrand::Rng,
 }
 
@@ -120,7 +121,7 @@ impl Faults {
         }
     }
 
-    /// Breaks something at a change of stage: mostly the source loses a piece of its history, or a process dies.
+    /// Injects a fault at a change of stage: mostly the source loses a part of its history, or a process dies.
     fn break_at_stage(
         &mut self,
         now: Duration,
@@ -149,7 +150,7 @@ impl Faults {
         self.at_stages = Some(random);
     }
 
-    /// Makes an indexer miss mutations, and the source purge them.
+    /// Makes an indexer miss mutations, and the source purge its log.
     fn purge(&mut self, now: Duration, sim: &mut Sim<'_>, hosts: &Hosts, summary: &Shared) {
         let random = &mut self.purges;
         self.next_purge = now + Duration::from_millis(random.u64(1_000..5_000));
@@ -219,7 +220,7 @@ impl Faults {
                 Some("clock_jump")
             }
             19 => {
-                // The disk accepts no growth.
+                // A capacity of zero fails every growth.
                 host.fs.set_capacity(0);
                 self.broken.push((Broken::FullDisk(name), end));
                 Some("full_disk")
@@ -292,7 +293,7 @@ impl Faults {
         self.broken.push((broken, end));
     }
 
-    /// Errors of statements that began before this moment may say so.
+    /// Notes the time of disk faults: statements that began before it may fail with their errors.
     fn note_broken_disks(&self, now: Duration, hosts: &Hosts) {
         let is_disk = |(broken, _): &(Broken, Duration)| {
             matches!(
@@ -325,7 +326,7 @@ impl Faults {
         self.broken.push((Broken::Down(name.to_owned()), end));
     }
 
-    /// Machines that went down in a file operation, and processes that have ended by themselves.
+    /// Handles machines that crashed in a file operation, and processes that have ended by themselves.
     fn notice_crashes(&mut self, now: Duration, sim: &mut Sim<'_>, hosts: &Hosts) {
         for (name, host) in &hosts.all {
             let ended = host.ended.swap(false, Ordering::Relaxed) || host.fs.is_crashed();
@@ -368,7 +369,7 @@ impl Faults {
                     self.broken.push((Broken::Worn(name), self.until.min(now + more)));
                 }
                 Broken::CrashInIo(name) | Broken::FailedIo(name) | Broken::Worn(name) => {
-                    // Faults that have not struck yet must not hit the next process.
+                    // Armed faults must not hit the next process.
                     hosts.all[&name].fs.forget_faults();
                     if !self.is_down(&name) {
                         self.crash(&name, now + RESTART, sim, hosts);
@@ -385,7 +386,7 @@ impl Faults {
         }
     }
 
-    /// True if a process continues after a failed file operation, or before one.
+    /// True if a process continues after a failed file operation.
     fn goes_on(&mut self, name: &str) -> bool {
         !is_projector(name) && !self.is_down(name) && self.after_failed_io.bool()
     }
@@ -398,7 +399,7 @@ impl Faults {
         }
         self.clock_moved_ms = now_ms;
         for (n, host) in hosts.all.values().enumerate() {
-            // From nine tenths to eleven tenths of the true rate.
+            // Between nine and eleven tenths of the true rate.
             host.clock.advance(CLOCK_STEP_MS * (90 + (n as u64 * 7) % 21) / 100);
         }
     }

@@ -38,11 +38,11 @@ pub(super) async fn step(random: &mut fastrand::Rng, session: &Session, summary:
 /// Checks after the faults: no transfer is in progress, and everything is stored.
 pub(super) async fn settle(producer: &Producer, session: &Session, summary: &Shared) {
     let deadline = Instant::now() + SETTLE;
-    // Before it can push again what is missing.
+    // This check comes before the producer can push the missing mutations again.
     if let Some(what) = lacks(producer, session, deadline).await {
         return violation(summary, what);
     }
-    // Of what a projector has lost it would hear with its next push only.
+    // Otherwise the producer would learn of a projector's loss only with its next push.
     producer.doubt_all();
     loop {
         let pushed = producer.push_all(&session.backend, &session.bucket).await;
@@ -60,7 +60,7 @@ pub(super) async fn settle(producer: &Producer, session: &Session, summary: &Sha
     }
 }
 
-/// The owners of all vbuckets, if no transfer is in progress.
+/// Whether no transfer is in progress, and the owners of all vbuckets.
 fn at_rest(session: &Session) -> (bool, Option<VbucketAssignment>) {
     let catalog = session.router.catalog();
     let assignment = catalog
@@ -70,7 +70,7 @@ fn at_rest(session: &Session) -> (bool, Option<VbucketAssignment>) {
     (assignment.as_ref().is_some_and(|assignment| assignment.transfers().is_empty()), assignment)
 }
 
-/// What the producer knows to be taken and no home has, as soon as no vbucket is on its way.
+/// Waits until no vbucket is being transferred; describes acknowledged mutations that no owner has.
 async fn lacks(producer: &Producer, session: &Session, deadline: Instant) -> Option<String> {
     let id = session.bucket.id;
     loop {

@@ -59,7 +59,7 @@ pub struct Host {
 pub struct Hosts {
     /// By name.
     pub all: BTreeMap<String, Host>,
-    /// The producer, if the bucket is a pushed one; the bucket then has two projectors.
+    /// The producer if the bucket is pushed; the bucket then has two projectors.
     pub producer: Option<Arc<Producer>>,
     /// The stages in progress.
     pub stages: Stages,
@@ -77,7 +77,7 @@ impl Hosts {
         hosts
     }
 
-    /// What really happened.
+    /// The true history.
     pub fn truth(&self) -> Truth {
         match &self.producer {
             Some(producer) => Truth::Pushed(Arc::clone(producer)),
@@ -85,7 +85,8 @@ impl Hosts {
         }
     }
 
-    /// So many coordinators, and projectors and indexers of these numbers; the first projector is called just so.
+    /// Hosts with this many coordinators, and projectors and indexers with these numbers. The first projector's host is
+    /// named `projector`.
     pub fn with(seed: u64, coordinators: u64, projectors: &[u64], indexers: &[u64]) -> Self {
         let mut all = BTreeMap::new();
         let members =
@@ -129,12 +130,12 @@ impl Hosts {
     }
 }
 
-/// The coordinator's members.
+/// The coordinators with their host names.
 pub fn members(count: u64) -> Vec<(NodeId, String)> {
     (1..=count).map(|n| (NodeId(n), format!("coordinator-{n}:{PORT}"))).collect()
 }
 
-/// The seams of a simulated process.
+/// The environment of a simulated process.
 pub fn env(seed: u64, clock: Arc<SimClock>, fs: SimFs) -> Env {
     Env {
         clock,
@@ -145,13 +146,13 @@ pub fn env(seed: u64, clock: Arc<SimClock>, fs: SimFs) -> Env {
 }
 
 impl Host {
-    /// What its clock shows.
+    /// The time of its clock.
     pub fn clock_ms(&self) -> u64 {
         self.clock.unix_ms()
     }
 
-    /// Runs the process until it is crashed. A process that ends because of a broken disk waits for the faults to end all of its
-    /// tasks and start it again, as a supervisor would; any other end is a violation.
+    /// Runs the process until it is crashed. A process that ends because of a broken disk waits for the fault driver,
+    /// which ends all of its tasks and restarts it, as a supervisor would. Any other end is a violation.
     pub async fn run(self) -> HostResult {
         let Err(error) = self.clone().serve().await else { return Ok(()) };
         let code = error.downcast_ref::<proto::Error>().map(|error| error.code);
@@ -170,7 +171,7 @@ impl Host {
         let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(Arc::clone(&peers)));
         let dir = PathBuf::from("/data");
         let id = self.info.id;
-        // A process ends when its log or its store has failed.
+        // A process ends when its log or its document store has failed.
         let stopped: BoxFuture<'static, ()>;
         // Kept alive beside the server.
         let _service: Box<dyn std::any::Any> = match self.info.role {

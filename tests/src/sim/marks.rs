@@ -15,7 +15,7 @@ use super::{Shared, violation};
 /// The cuts of all epochs that were published.
 pub type Marks = Arc<Mutex<BTreeMap<(BucketId, Epoch), Arc<Cut>>>>;
 
-/// Follows what is published, for ever.
+/// Follows the published epochs until it is dropped.
 pub async fn watch(directory: Arc<dyn Directory>, marks: Marks, summary: Shared) {
     loop {
         if let Ok(mut messages) = directory.coordinator().watch().await {
@@ -29,7 +29,7 @@ pub async fn watch(directory: Arc<dyn Directory>, marks: Marks, summary: Shared)
                             let text = format!("epoch {} was used for two cuts", mark.epoch);
                             violation(&summary, text);
                         }
-                        // Without rollbacks each epoch follows the last number that was given.
+                        // Without a rollback each epoch follows the last number.
                         let rolled_back = mark.parent.0 + 1 < mark.epoch.0;
                         if known.is_none() && rolled_back {
                             summary.lock().expect("not poisoned").rollbacks += 1;
@@ -42,7 +42,7 @@ pub async fn watch(directory: Arc<dyn Directory>, marks: Marks, summary: Shared)
     }
 }
 
-/// The cut of an epoch; the watch may be a little behind the scan.
+/// The cut of an epoch; waits, because the watch may be a little behind the scan.
 pub async fn cut_of(marks: &Marks, bucket: BucketId, epoch: Epoch) -> Option<Arc<Cut>> {
     for _ in 0..600 {
         if let Some(cut) = marks.lock().expect("not poisoned").get(&(bucket, epoch)) {

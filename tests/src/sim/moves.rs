@@ -17,7 +17,7 @@ use super::{Shared, violation};
 /// Time limit after the faults for all moves to end.
 const SETTLE: Duration = Duration::from_secs(90);
 
-/// Moves something, or asks the coordinator to.
+/// Starts a move, or asks the coordinator for one.
 pub(super) async fn step(random: &mut fastrand::Rng, session: &Session, summary: &Shared) {
     let catalog = session.router.catalog();
     let indexers: Vec<NodeId> = catalog
@@ -61,7 +61,7 @@ pub(super) async fn step(random: &mut fastrand::Rng, session: &Session, summary:
     }
 }
 
-/// A cluster of which all indexers are drained has no room for an index.
+/// Stops all drains, since a cluster with all indexers drained has no room for an index.
 pub(super) async fn stop_draining(session: &Session) {
     loop {
         let draining = session.router.catalog().draining.clone();
@@ -75,7 +75,7 @@ pub(super) async fn stop_draining(session: &Session) {
     }
 }
 
-/// After the faults: the moves end, and the copies agree.
+/// Checks after the faults: the moves end, and the copies agree.
 pub(super) async fn settle(session: &Session, summary: &Shared) {
     let deadline = Instant::now() + SETTLE;
     loop {

@@ -34,7 +34,7 @@ pub fn connect() -> Connect {
     })
 }
 
-/// Accepted connections, as tonic wants them.
+/// Accepted connections in the form that tonic needs.
 pub async fn incoming()
 -> io::Result<impl futures::Stream<Item = io::Result<Accepted>> + Send + 'static> {
     let listener = TcpListener::bind(("0.0.0.0", PORT)).await?;

@@ -11,17 +11,17 @@ use serde_json::Value;
 
 use super::truth::Truth;
 
-/// An index of the simulation: its declaration, and the same in plain code.
+/// An index of the simulation: its declaration, and its entries in plain code.
 pub struct SimIndex {
     /// Its name.
     pub name: &'static str,
     /// The definition given to the product.
     pub sql: &'static str,
-    /// The keys that a document has, `None` for MISSING.
+    /// Computes the keys of a document; `None` is MISSING.
     pub keys: fn(&Value) -> Vec<Vec<Option<Value>>>,
-    /// DESC flags; the first part of none is descending.
+    /// Whether each key part is DESC; empty if none is.
     pub descending: &'static [bool],
-    /// The field that is included, if one is.
+    /// The included field, if any.
     pub included: Option<&'static str>,
 }
 
@@ -29,7 +29,7 @@ fn field(document: &Value, name: &str) -> Option<Value> {
     document.get(name).cloned()
 }
 
-/// The indexes that the simulation declares.
+/// The indexes of the simulation.
 pub const INDEXES: [SimIndex; 4] = [
     SimIndex {
         name: "by_a",
@@ -86,7 +86,7 @@ pub type Entry = (Vec<Option<Value>>, String);
 /// An entry and its included value.
 pub type Shown = (Entry, Option<Value>);
 
-/// The documents of a bucket at a cut, in the history that it was made on.
+/// The documents of a bucket at a cut, in the history of that cut.
 pub fn documents(truth: &Truth, bucket: BucketId, cut: &Cut) -> BTreeMap<String, Value> {
     let mut documents = BTreeMap::new();
     for (vbucket, position) in cut.iter() {
@@ -107,7 +107,7 @@ pub fn documents(truth: &Truth, bucket: BucketId, cut: &Cut) -> BTreeMap<String,
     documents
 }
 
-/// The entries of an index for some documents, in its order.
+/// The entries of an index for some documents, in index order.
 pub fn shown(index: &SimIndex, documents: &BTreeMap<String, Value>) -> Vec<Shown> {
     let of_document = |(id, document): (&String, &Value)| -> Vec<Shown> {
         let included = index.included.and_then(|name| field(document, name));
@@ -131,7 +131,7 @@ fn order(index: &SimIndex, left: &Entry, right: &Entry) -> Ordering {
     left.1.cmp(&right.1)
 }
 
-/// MISSING, null, numbers, strings: what the simulation's documents have.
+/// Compares the types of the simulation's documents: MISSING, null, numbers, strings.
 pub fn compare(left: &Option<Value>, right: &Option<Value>) -> Ordering {
     let rank = |value: &Option<Value>| match value {
         None => 0,

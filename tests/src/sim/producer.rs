@@ -12,8 +12,8 @@
 //! A projector may come back from an older copy of its disk, without mutations that it had acknowledged. The producer learns
 //! this when its next push, which leaves a gap, is refused. Until then the judge knows the loss.
 //!
-//! A producer that asks and pushes again would repair any loss of a projector. Each answer is therefore checked first: every
-//! acknowledged mutation is there, or the judge knows why it is not.
+//! A producer that asks and pushes again would repair any loss of a projector. Each answer is therefore checked first:
+//! either every acknowledged mutation is there, or the judge knows the reason for its absence.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -34,7 +34,7 @@ const PUSH: Duration = Duration::from_secs(10);
 
 type Log = Vec<Arc<Mutation>>;
 
-/// A vbucket as the producer has it.
+/// The producer's state of a vbucket.
 #[derive(Default)]
 struct Feed {
     branches: Branches,
@@ -45,11 +45,12 @@ struct Feed {
     taken: usize,
     /// True if the projector's state is unknown.
     unsure: bool,
-    /// The projector has lost acknowledged mutations behind this place; only the judge knows.
+    /// The end of the projector's log after it lost acknowledged mutations; known to the judge only.
     lost_behind: Option<u64>,
-    /// Some copy may lack what lies behind this, and may yet become the vbucket's: until a push says otherwise.
+    /// A place after which some copy may lack mutations; that copy may still become the vbucket's owner. A successful
+    /// push clears it.
     lacks_behind: Option<u64>,
-    /// Counts such losses.
+    /// The number of such losses.
     losses: u64,
 }
 
@@ -68,8 +69,8 @@ impl Feed {
         present.chain(past).find(has)
     }
 
-    /// What was taken and is not there, although nobody took it away: neither a fail-over of the source, after which
-    /// less counts as taken, nor an older copy of a disk.
+    /// Describes acknowledged mutations that the projector lacks without a known reason. A failover of the source
+    /// shortens the acknowledged log, and an older copy of a disk is known to the judge.
     fn lacks(&self, vbucket: VbucketId, there: &SourceHistory) -> Option<String> {
         let taken = self.lacks_behind.unwrap_or(u64::MAX).min(self.taken as u64);
         let (taken, end) = (self.position(taken), there.durable.get(vbucket));
@@ -85,7 +86,7 @@ impl Feed {
         self.lost_behind = rest.map(|behind| behind.max(seqno));
     }
 
-    /// The next push of a vbucket: a branch or none, and the mutations after it.
+    /// The next push of a vbucket: a new branch if there is one, and the mutations after it.
     fn next_push(
         &self,
         there: &Branches,
@@ -121,7 +122,7 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// A producer of so many vbuckets.
+    /// A producer of this many vbuckets.
     pub fn new(seed: u64, vbuckets: u16) -> Self {
         let mut random = fastrand::Rng::with_seed(seed ^ 0x9054);
         let feed = |random: &mut fastrand::Rng| Feed {
@@ -140,7 +141,7 @@ impl Producer {
         self.random.lock().expect("not poisoned")
     }
 
-    /// Numbers changes, and says where each is.
+    /// Numbers changes; returns the position of each.
     pub fn change(&self, changes: Vec<(String, Option<String>)>) -> Vec<(VbucketId, Position)> {
         let mut feeds = self.feeds();
         let vbuckets = feeds.len() as u16;
@@ -158,7 +159,7 @@ impl Producer {
         changes.into_iter().map(number).collect()
     }
 
-    /// The source fails over to a copy that lacks the end of some vbuckets; says how many mutations are lost.
+    /// Fails over to a copy of the source that lacks the end of some vbuckets; returns the number of lost mutations.
     pub fn fail_over(&self) -> u64 {
         let (mut feeds, mut random) = (self.feeds(), self.random());
         let deep = random.u8(..6) == 0;
@@ -180,7 +181,7 @@ impl Producer {
         lost
     }
 
-    /// A projector has lost what it had of a vbucket behind a place. The producer does not hear of it.
+    /// Notes that a projector has lost the end of a vbucket. The producer itself is not told.
     pub fn lose_taken(&self, vbucket: VbucketId, end: Seqno) {
         let feed = &mut self.feeds()[usize::from(vbucket.0)];
         for behind in [&mut feed.lost_behind, &mut feed.lacks_behind] {
@@ -189,31 +190,31 @@ impl Producer {
         feed.losses += 1;
     }
 
-    /// What was taken and is not there, although nobody took it away. The answer is of a moment when no vbucket was on
-    /// its way.
+    /// Describes acknowledged mutations that are absent without a known reason. The answer must date from a moment
+    /// without transfers.
     pub fn lacks(&self, there: &SourceHistory) -> Option<String> {
         let feeds = self.feeds();
         (0..).map(VbucketId).zip(feeds.iter()).find_map(|(v, feed)| feed.lacks(v, there))
     }
 
-    /// How often a projector has lost some of each vbucket.
+    /// For each vbucket, the number of times that a projector has lost a part of it.
     pub fn losses(&self) -> Vec<u64> {
         self.feeds().iter().map(|feed| feed.losses).collect()
     }
 
-    /// Asks anew what the projectors have, with the next push.
+    /// Asks the projectors for their state with the next push.
     pub fn doubt_all(&self) {
         self.feeds().iter_mut().for_each(|feed| feed.unsure = true);
     }
 
-    /// Where each vbucket ends.
+    /// The end of each vbucket.
     pub fn ends(&self) -> Vec<(VbucketId, Position)> {
         let feeds = self.feeds();
         let ends = (0..).map(VbucketId).zip(feeds.iter());
         ends.map(|(vbucket, feed)| (vbucket, feed.position(feed.log.len() as u64))).collect()
     }
 
-    /// A vbucket cannot go back to where its branches divide: all of it comes again.
+    /// Pushes a whole vbucket again, because it cannot go back to the place where its branches divide.
     fn begin_again(&self, vbucket: VbucketId) {
         let branch = Vbuuid(self.random().u64(1..));
         let feed = &mut self.feeds()[usize::from(vbucket.0)];
@@ -222,8 +223,8 @@ impl Producer {
         (feed.taken, feed.unsure) = (0, true);
     }
 
-    /// Pushes all that is not known to be taken; false if some of it may not be. An error is one that a producer
-    /// cannot go on from.
+    /// Pushes all mutations that are not known to be stored; false if some may still not be. An error is one from which
+    /// a producer cannot continue.
     pub async fn push_all(&self, backend: &ClusterBackend, bucket: &BucketInfo) -> Result<bool> {
         let mut all = true;
         for vbucket in (0..bucket.vbuckets).map(VbucketId) {
@@ -299,11 +300,11 @@ impl Producer {
             feed.unsure = true;
             return Ok(());
         }
-        // The source may have failed over meanwhile.
+        // The source may have failed over in the meantime.
         if let Some(end) = end.filter(|end| feed.position(end.seqno.0) == *end) {
             feed.taken = feed.taken.max((end.seqno.0 as usize).min(feed.log.len()));
             feed.is_there(end.seqno.0);
-            // A home that takes mutations is the one that goes on with the vbucket.
+            // The projector that accepts mutations is the one that continues the vbucket.
             feed.lacks_behind = None;
         }
         Ok(())
@@ -325,7 +326,7 @@ impl Producer {
                 if branch.is_none() && range.is_empty() {
                     feed.is_there(range.start as u64);
                 }
-                // With this push all is known again, unless more branches follow.
+                // After this push the projector's state is known again, unless more branches follow.
                 feed.taken = range.start;
                 feed.unsure = range.end < feed.log.len();
                 (branch, range)
@@ -352,14 +353,14 @@ impl Producer {
         }
     }
 
-    /// The mutations of a vbucket up to a position, in whichever history has it, present or lost.
+    /// The mutations of a vbucket up to a position, in the present or a lost history.
     pub fn log_at(&self, vbucket: VbucketId, position: Position) -> Option<Log> {
         let feeds = self.feeds();
         let (_, log) = feeds[usize::from(vbucket.0)].history_with(position)?;
         Some(log[..position.seqno.0 as usize].to_vec())
     }
 
-    /// The same in the present history alone, as far as the projector has it, or has not lost it.
+    /// The same in the present history only, as far as the projector has it.
     pub fn present_log(&self, vbucket: VbucketId, position: Position) -> Option<Log> {
         let feeds = self.feeds();
         let feed = &feeds[usize::from(vbucket.0)];
@@ -397,7 +398,7 @@ mod tests {
         }
     }
 
-    /// One vbucket, of which this many mutations were taken.
+    /// A producer with one vbucket and this many stored mutations.
     fn taken(mutations: usize) -> (Producer, Branches) {
         let producer = Producer::new(1, 1);
         producer.change((0..mutations).map(|n| (format!("d{n}"), None)).collect());
@@ -407,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_is_there_until_somebody_takes_it_away() {
+    fn acknowledged_mutations_are_there_until_a_known_loss() {
         let (producer, branches) = taken(9);
         assert_eq!(producer.lacks(&there(&branches, 9)), None);
         assert!(producer.lacks(&there(&branches, 8)).is_some(), "the last was lost");
@@ -420,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_fail_over_of_the_source_what_has_survived_is_there() {
+    fn surviving_mutations_are_there_after_a_failover() {
         let (producer, branches) = taken(9);
         while producer.fail_over() == 0 {}
         let left = producer.feeds()[0].log.len() as u64;

@@ -20,10 +20,10 @@ use super::oracle::{Shown, SimIndex, compare, documents, shown};
 use super::violation;
 use super::workload::{STATEMENT, Session, Workload, now};
 
-/// An entry as bytes, which are its order, and as the model has it with what is included.
+/// An entry in bytes, which are its order, and in the model's form with its included value.
 type Found = (Vec<u8>, Shown);
 
-/// The first parts of the keys that are asked for: from the one up to before the other.
+/// A range of the first key part: from the first value up to the second, exclusive.
 type Between = (serde_json::Value, serde_json::Value);
 
 /// The request of a scan.
@@ -31,15 +31,15 @@ struct Asked<'a> {
     index: &'a SimIndex,
     info: &'a IndexInfo,
     request: ScanRequest,
-    /// Part of the index.
+    /// The range, if the scan reads a part of the index.
     between: Option<Between>,
     /// True if the scan asks for included values.
     include: bool,
-    /// Rows of a page; unordered pages have virtual scans.
+    /// The number of rows of a page. Unordered pages need virtual scans.
     pages: Option<u64>,
-    /// Positions that its epoch must cover, unless they were lost since.
+    /// Positions that the epoch must cover, unless they were lost in the meantime.
     at_least: Option<WritePosition>,
-    /// [`super::truth::Truth::losses`] when it was asked.
+    /// [`super::truth::Truth::losses`] at the time of the request.
     losses: Vec<u64>,
     /// True if the scan must not be refused.
     must: bool,
@@ -48,7 +48,8 @@ struct Asked<'a> {
 }
 
 impl Workload {
-    /// A scan of all or part of an index, judged. `must` says that it may not be refused. True if it was not.
+    /// Runs and judges a scan of all or a part of an index. With `must` the scan may not be refused. Returns whether it
+    /// succeeded.
     pub(super) async fn scan(
         &mut self,
         session: &mut Session,
@@ -82,7 +83,7 @@ impl Workload {
             }
             refused => {
                 let error = refused.ok().and_then(|scanned| scanned.err());
-                // That what was asked for is lost says nothing of whether the index is served.
+                // An error about lost positions says nothing about whether the index is served.
                 if error.as_ref().is_none_or(|error| error.code != ErrorCode::InvalidParameter) {
                     self.refusal = error;
                 }
@@ -92,7 +93,7 @@ impl Workload {
         }
     }
 
-    /// Epochs go on while a scan reads its own.
+    /// Writes while a scan reads, so that epochs advance.
     async fn change_meanwhile(&mut self, session: &Session) -> Vec<WritePosition> {
         let mut written = Vec::new();
         for _ in 0..self.random.usize(1..4) {
@@ -118,7 +119,8 @@ impl Workload {
                 (Consistency::AtPlus(last.positions.clone()), Some(last))
             }
             _ => {
-                // What the source lacks when it is asked is not asked for, though it may be pushed again meanwhile.
+                // Positions that the source lacks at the time of the request are left out, though they may be pushed
+                // again later.
                 let is_here = |(v, p): &(VbucketId, Position)| {
                     self.truth.present_log(info.bucket, *v, *p).is_some()
                 };
@@ -127,7 +129,7 @@ impl Workload {
                 (Consistency::RequestPlus, last)
             }
         };
-        // Pages, on two routers in turn; unordered ones have virtual scans.
+        // Pages, on two routers alternately.
         let pages = (!must && self.random.u8(..3) == 0).then(|| self.random.u64(1..20));
         let ordered = pages.is_none() || self.random.bool();
         let include = self.random.bool();
@@ -245,7 +247,7 @@ impl Workload {
     }
 }
 
-/// Reads a scan; with `pages` in pages of so many rows, on both routers in turn.
+/// Reads a scan; with `pages`, in pages of this many rows on both routers alternately.
 async fn read(session: &Session, asked: &Asked<'_>) -> Result<(Epoch, Vec<Found>)> {
     let (mut found, mut token) = (Vec::new(), None::<String>);
     for page in 0.. {

@@ -1,5 +1,5 @@
-//! The stages of builds, moves, rollbacks and hand-overs, as a client sees them, so that a fault can strike at a change of
-//! stage: the source loses a piece of its history, or a process dies. Random times meet such moments too rarely.
+//! The stages of builds, moves, rollbacks and hand-overs as a client sees them. A fault can strike at a change of
+//! stage: the source loses a part of its history, or a process dies. Random times rarely coincide with such moments.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use proto::model::moves::MoveStage;
 use proto::model::rollback::RollbackStage;
 use router::Router;
 
-/// A stage of something.
+/// A stage of a procedure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// An index is being built.

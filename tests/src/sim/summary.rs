@@ -13,21 +13,21 @@ pub struct Summary {
     pub seed: u64,
     /// Simulated milliseconds.
     pub simulated_ms: u64,
-    /// Events, where the layer counts them.
+    /// Events, in layers that count them.
     #[serde(default)]
     pub events: u64,
-    /// Epochs published, where the layer counts them.
+    /// Published epochs, in layers that count them.
     #[serde(default)]
     pub epochs: u64,
-    /// Statements that wrote and were acknowledged.
+    /// Acknowledged writing statements.
     pub writes: u64,
-    /// Statements whose outcome is not known.
+    /// Statements with an unknown outcome.
     pub writes_unknown: u64,
     /// Scans judged.
     pub scans: u64,
     /// Entries compared.
     pub entries: u64,
-    /// Scans that were refused or timed out while faults went on.
+    /// Scans that were refused or timed out during faults.
     pub scans_refused: u64,
     /// Indexes created or dropped.
     pub ddl: u64,
@@ -35,25 +35,25 @@ pub struct Summary {
     pub faults: BTreeMap<String, u64>,
     /// Rollbacks of the bucket.
     pub rollbacks: u64,
-    /// Statements about the places of slices that were accepted.
+    /// Accepted statements that move slices.
     pub moves_asked: u64,
-    /// Moves that were carried out, of the last ones.
+    /// Completed moves, among the remembered ones.
     pub moves_ended: u64,
-    /// Moves that were undone, of the last ones.
+    /// Undone moves, among the remembered ones.
     pub moves_undone: u64,
-    /// Hand-overs of vbuckets that were accepted, or given up.
+    /// Accepted hand-overs of vbuckets and cancellations.
     #[serde(default)]
     pub hand_overs_asked: u64,
-    /// Vbuckets that got another home.
+    /// Vbuckets that changed their owner.
     #[serde(default)]
     pub hand_overs: u64,
-    /// Copies of slices that were compared with each other at the end.
+    /// Copies of slices compared with each other at the end.
     pub copies_compared: u64,
-    /// Data directories of indexers that were verified at the end.
+    /// Data directories of indexers verified at the end.
     pub directories_verified: u64,
-    /// Terms of which a leader was seen.
+    /// Terms with a known leader.
     pub terms: u64,
-    /// The last position of the coordinators' log that was committed.
+    /// The last committed position of the coordinators' log.
     pub committed: u64,
     /// A hash of all events and answers in their order, equal in every run of a seed.
     pub trace: u64,
@@ -67,7 +67,7 @@ impl Summary {
         self.trace = xxh3_64_with_seed(format!("{what:?}").as_bytes(), self.trace);
     }
 
-    /// One more fault of a kind.
+    /// Counts a fault.
     pub fn fault(&mut self, kind: &str) {
         *self.faults.entry(kind.to_owned()).or_default() += 1;
     }
@@ -80,25 +80,25 @@ pub struct Total {
     pub seeds: u64,
     /// Seeds that found a violation.
     pub failed: u64,
-    /// Hours that the clusters lived.
+    /// Simulated hours.
     pub simulated_hours: f64,
-    /// Seconds that it took.
+    /// Real seconds.
     pub real_s: f64,
-    /// Events, where the layer counts them.
+    /// Events, in layers that count them.
     pub events: u64,
-    /// Epochs, where the layer counts them.
+    /// Epochs, in layers that count them.
     pub epochs: u64,
-    /// Statements: writes, scans, DDL, and those about places.
+    /// Statements: writes, scans, DDL, moves and hand-overs.
     pub operations: u64,
     /// Scans judged.
     pub scans: u64,
     /// Entries compared.
     pub entries: u64,
-    /// Moves that were carried out.
+    /// Completed moves.
     pub moves: u64,
     /// Rollbacks.
     pub rollbacks: u64,
-    /// Vbuckets that got another home.
+    /// Vbuckets that changed their owner.
     pub hand_overs: u64,
     /// Copies of slices compared with each other.
     pub copies_compared: u64,
@@ -109,7 +109,7 @@ pub struct Total {
 }
 
 impl Total {
-    /// One more seed.
+    /// Adds the summary of a seed.
     pub fn add(&mut self, summary: &Summary) {
         self.seeds += 1;
         self.simulated_hours += summary.simulated_ms as f64 / 3_600_000.0;

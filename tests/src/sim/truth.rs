@@ -19,7 +19,7 @@ pub enum Truth {
 }
 
 impl Truth {
-    /// The mutations of a vbucket up to a position, in whichever history has it, present or lost.
+    /// The mutations of a vbucket up to a position, in the present or a lost history.
     pub fn log_at(
         &self,
         bucket: BucketId,
@@ -45,7 +45,8 @@ impl Truth {
         }
     }
 
-    /// How often each vbucket has lost what may be pushed again: nothing tells such a place from one that was never lost.
+    /// The number of losses of each vbucket that a later push may repair; such a place cannot be told from one that was
+    /// never lost.
     pub fn losses(&self) -> Vec<u64> {
         match self {
             Self::Embedded(_) => Vec::new(),

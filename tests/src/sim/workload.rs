@@ -1,5 +1,5 @@
-//! The workload of the simulated client: it declares and drops indexes, writes (`writes.rs`) and scans (`scans.rs`) while
-//! there are faults; then the cluster must heal.
+//! The workload of the simulated client: it creates and drops indexes, writes (`writes.rs`) and scans (`scans.rs`)
+//! during faults; afterwards the cluster must recover.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -45,17 +45,17 @@ pub struct Workload {
     pub(super) summary: Shared,
     history: Mutex<History>,
     pub(super) acknowledged: Vec<Acknowledged>,
-    /// Of the last scan that was refused.
+    /// The error of the last refused scan.
     pub(super) refusal: Option<Error>,
     disks_broken_at_ms: Arc<AtomicU64>,
 }
 
-/// What a statement needs.
+/// The connections of the client.
 pub(super) struct Session {
     pub backend: Arc<ClusterBackend>,
     pub directory: Arc<dyn Directory>,
     pub router: Arc<Router>,
-    /// Where the pages of a scan go in turn with the first one.
+    /// The router that serves the pages of a scan alternately with the first one.
     pub other_router: Arc<Router>,
     pub marks: Marks,
     pub bucket: Arc<proto::model::bucket::BucketInfo>,
@@ -63,7 +63,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// What was acknowledged.
+    /// Remembers acknowledged positions.
     pub fn note_writes(&mut self, written: &[WritePosition]) {
         for write in written {
             match &mut self.last_write {
@@ -166,7 +166,7 @@ impl Workload {
             }
             _ => {
                 let first = self.any_ddl();
-                // Two statements at once have no order of their own.
+                // Concurrent statements have no order.
                 match self.random.bool() {
                     true => self.ddl(session, first).await,
                     false => {
@@ -216,8 +216,8 @@ impl Workload {
         }
     }
 
-    /// A client that did not get its answer sends its request again: it must get the same answer, and nothing
-    /// more may happen.
+    /// Sends a request twice, as a client does that got no answer: the second answer must be the same, without a second
+    /// effect.
     async fn twice(&self, session: &Session, sequence: u64, command: Command) -> Result<Outcome> {
         let request = Some(RequestId { client: self.seed ^ 0xdd1, sequence });
         let request = CommandRequest { request, command };
@@ -236,13 +236,13 @@ impl Workload {
         }
     }
 
-    /// Disks that were broken on purpose may show in errors of what began before they were mended, and nowhere else.
+    /// True if a broken disk excuses an error: the statement began before the disk was repaired.
     pub(super) fn is_excused(&self, error: &Error, began: Duration) -> bool {
         let broken_at = Duration::from_millis(self.disks_broken_at_ms.load(Ordering::Relaxed));
         [ErrorCode::Io, ErrorCode::Corrupt].contains(&error.code) && began <= broken_at
     }
 
-    /// The faults have ended: everything must be served again, soon; and what is written then too.
+    /// Checks after the faults: everything is served again within a bounded time, new writes included.
     async fn heal(&mut self, session: &mut Session) {
         sleep(super::CALM).await;
         super::moves::stop_draining(session).await;
@@ -269,7 +269,7 @@ impl Workload {
         check_writes(&self.acknowledged, &marks, &self.truth, &self.summary);
     }
 
-    /// Every index is there, and shows all that was written.
+    /// Checks that every index exists and shows all writes.
     async fn serve_all(&mut self, session: &mut Session) {
         let deadline = Instant::now() + HEAL;
         for index in &INDEXES {

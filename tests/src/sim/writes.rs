@@ -1,4 +1,4 @@
-//! What the simulated client writes: statements to an embedded bucket, or changes at a producer that pushes them.
+//! The writes of the simulated client: statements to an embedded bucket, or changes at a producer that pushes them.
 
 use proto::model::cut::WritePosition;
 use proto::rpc::api::{Write, WriteKind};
@@ -10,7 +10,7 @@ use super::producer::Producer;
 use super::violation;
 use super::workload::{STATEMENT, Session, Workload, now};
 
-/// Documents have ids below this.
+/// The number of document ids.
 const IDS: u64 = 60;
 
 impl Workload {
@@ -34,14 +34,14 @@ impl Workload {
         serde_json::Value::Object(document)
     }
 
-    /// Changes some documents, and remembers what was acknowledged.
+    /// Changes some documents and remembers the acknowledged positions.
     pub(super) async fn change(&mut self, session: &mut Session) -> Vec<WritePosition> {
         let written = self.change_some(session).await;
         session.note_writes(&written);
         written
     }
 
-    /// Changes some documents; the positions of what was acknowledged.
+    /// Changes some documents; returns the acknowledged positions.
     pub(super) async fn change_some(&mut self, session: &Session) -> Vec<WritePosition> {
         match self.producer.clone() {
             Some(producer) => self.push(&producer, session).await,
@@ -49,7 +49,7 @@ impl Workload {
         }
     }
 
-    /// Writes and deletes some documents by one statement.
+    /// Writes and deletes some documents in one statement.
     async fn write(&mut self, session: &Session) -> Option<WritePosition> {
         let writes: Vec<Write> = (0..self.random.usize(1..5))
             .map(|_| {
@@ -79,7 +79,7 @@ impl Workload {
         None
     }
 
-    /// Changes documents at the producer, and pushes what it has.
+    /// Changes documents at the producer and pushes its mutations.
     async fn push(&mut self, producer: &Producer, session: &Session) -> Vec<WritePosition> {
         let changes: Vec<(String, Option<String>)> = (0..self.random.usize(1..5))
             .map(|_| {

@@ -11,7 +11,7 @@ use super::driver::{Driver, wrong};
 use super::history::Op;
 use super::shape::Known;
 
-/// A snapshot that is read again later.
+/// A snapshot that is compared again later.
 pub struct Held {
     real: Arc<dyn Snapshot>,
     model: Arc<dyn Snapshot>,
@@ -35,7 +35,7 @@ impl Driver {
         }
     }
 
-    /// The counters are in order, and promise no less than before.
+    /// Checks that the counters are consistent and promise no less than before.
     pub(super) fn check_counters(&mut self) -> Verdict {
         let now = self.store().counters(BUCKET);
         if self.is_excused() {
@@ -52,8 +52,8 @@ impl Driver {
         Ok(())
     }
 
-    /// The store may refuse what lies below the horizon, and below an epoch that was missed: also when a
-    /// crash has taken back the epoch after that one, and not what it did to the floor.
+    /// The epoch below which the store may refuse a read: the horizon, or a missed epoch. A crash may have undone the
+    /// epoch after the missed one and left the raised floor.
     pub(super) fn refusable_below(&self) -> Epoch {
         let pairs = self.marks.windows(2).filter(|pair| pair[1].parent != pair[0].epoch);
         pairs.map(|pair| pair[1].epoch).max().unwrap_or_default().max(self.horizon)
@@ -87,9 +87,9 @@ impl Driver {
         Ok(())
     }
 
-    /// A call has failed: what was applied before must still be shown, or the read must fail too.
+    /// Checks after a failed call that earlier epochs are still shown, or that the read fails too.
     pub(super) fn check_after_fault(&mut self, pending: Option<&Op>) -> Verdict {
-        // What may or may not have happened to floors and slices is settled after the store was opened.
+        // The outcome for floors and slices is settled only after the store is opened again.
         let harmless = matches!(
             pending,
             None | Some(Op::Epoch { gap: false, .. } | Op::Flush | Op::Compact | Op::Regroup(..))

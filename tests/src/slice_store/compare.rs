@@ -24,7 +24,7 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// The finding, with where it was made.
+    /// Adds the place of the finding.
     pub fn at(self, place: &str) -> Self {
         match self {
             Self::Wrong(what) => Self::Wrong(format!("{place}: {what}")),
@@ -59,7 +59,7 @@ struct Read {
     range: KeyRange,
     reverse: bool,
     include: bool,
-    /// Through [`Rows::pack`], in blocks of so many rows.
+    /// Through [`Rows::pack`] in blocks of this many rows; `None` reads entry by entry.
     block_rows: Option<u64>,
 }
 
@@ -200,17 +200,17 @@ fn same_rows(found: &[Row], expected: &[Row]) -> Verdict {
 
 /// Both stores, and the epochs that they must answer.
 pub struct Pair<'a> {
-    /// The store that is judged.
+    /// The store under test.
     pub real: &'a Arc<dyn SliceStore>,
-    /// What judges it.
+    /// The model.
     pub model: &'a dyn SliceStore,
-    /// Below this the store may say that an epoch is too old.
+    /// Below this epoch the store may answer that an epoch is too old.
     pub horizon: Epoch,
 }
 
 impl Pair<'_> {
-    /// Compares an index at an epoch; where the model says that the epoch is too old, not applied or
-    /// not here, the store must say the same.
+    /// Compares an index at an epoch. If the model answers that the epoch is too old, not applied or absent, the store
+    /// must answer the same.
     pub fn at(
         &self,
         known: &Known,
@@ -246,7 +246,7 @@ impl Pair<'_> {
         }
     }
 
-    /// Compares which indexes and slices there are, and the floors: the horizon may have raised them.
+    /// Compares the lists of indexes and slices, and their floors, which the horizon may have raised.
     pub fn inventory(&self) -> Verdict {
         let list = |store: &dyn SliceStore| -> Vec<_> {
             let built = store.progress().into_iter().filter(|slice| slice.floor.is_some());

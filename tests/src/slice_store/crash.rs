@@ -4,6 +4,7 @@ use std::future::Future;
 use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt;
+use proto::lock::lock;
 
 use super::compare::Verdict;
 use super::driver::Driver;
@@ -40,14 +41,14 @@ pub fn drive(
         match caught(work(&mut driver)).await {
             Ok(()) => Ok(driver),
             Err(what) => {
-                let trace = trace.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                let trace = lock(&trace);
                 Err(format!("{what}\n{plan:?}\n{}", trace.join("\n")))
             }
         }
     })
 }
 
-/// A verdict as text; a panic is one too.
+/// Converts a verdict to a result; a panic is an error too.
 async fn caught(work: impl Future<Output = Verdict>) -> Result<(), String> {
     match AssertUnwindSafe(work).catch_unwind().await {
         Ok(verdict) => verdict.map_err(|finding| finding.to_string()),
@@ -62,14 +63,14 @@ async fn caught(work: impl Future<Output = Verdict>) -> Result<(), String> {
 /// The fault of a sweep.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
-    /// The machine goes down, and up to two times more while the store recovers.
+    /// The machine crashes, and up to two more times while the store recovers.
     Crash,
     /// A file operation fails once.
     Error,
 }
 
-/// Runs a workload once without a fault and then with one at each of its file operations, or at
-/// `places_max` of them, spread over the run. Returns how many runs that were.
+/// Runs a workload once without a fault and then with a fault at each of its file operations, or at `places_max` of
+/// them spread over the run. Returns the number of runs.
 pub fn sweep(workload: &Plan, fault: Fault, places_max: u64) -> Result<u64, String> {
     let operations = run(workload)?.operations;
     let places = operations.min(places_max.max(1));

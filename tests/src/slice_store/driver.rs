@@ -12,6 +12,7 @@ use std::time::Duration;
 use proto::Error;
 use proto::env::Env;
 use proto::env::sim::{SimFs, world};
+use proto::lock::lock;
 use proto::model::cut::{Cut, EpochMark};
 use proto::model::ids::{Epoch, IndexId, SliceId};
 use storage::{EpochBatch, SliceStore, StoredIndex};
@@ -41,13 +42,13 @@ pub struct Driver {
     pub(super) source: Source,
     /// The indexes that the store has or builds.
     pub indexes: BTreeMap<IndexId, Known>,
-    /// Indexes that were dropped, or whose build a restart cut short; the stream may still carry them.
+    /// Indexes that were dropped, or whose build was interrupted by a restart; the stream may still carry them.
     pub gone: Vec<Known>,
-    /// All epochs of the branch that is followed, ascending.
+    /// All epochs of the current branch, ascending.
     pub marks: Vec<EpochMark>,
     /// The newest horizon that an epoch carried.
     pub horizon: Epoch,
-    /// Below the horizon: the epochs to which a rollback may go.
+    /// Rollback points below the horizon.
     pub points: Vec<Epoch>,
     epoch_next: u64,
     /// The newest epoch that the store has reported as durable.
@@ -55,17 +56,17 @@ pub struct Driver {
     pub(super) held: Vec<Held>,
     /// Chooses the steps.
     chooser: fastrand::Rng,
-    /// Chooses how they are done and what is compared.
+    /// Chooses how steps are carried out and what is compared.
     pub(super) random: fastrand::Rng,
     /// The steps so far, for a report.
     pub trace: Arc<Mutex<Vec<String>>>,
-    /// How often the store was opened again.
+    /// The number of times that the store was reopened.
     pub recoveries: u32,
-    /// How often a crash or a fault was the cause.
+    /// The number of reopenings that a crash or a fault caused.
     faults: u32,
 }
 
-/// A failed call is a finding, as long as nothing excuses it.
+/// The finding of a failed call that nothing excuses.
 pub(super) fn failed(error: Error) -> Finding {
     Finding::Failed(error)
 }
@@ -110,12 +111,12 @@ impl Driver {
         Ok(driver)
     }
 
-    /// How many file operations there have been.
+    /// The number of file operations so far.
     pub fn operations(&self) -> u64 {
         self.fs.operations()
     }
 
-    /// Runs the history to its end: a last comparison of everything, and once more after a restart.
+    /// Runs the history to its end; compares everything then, and again after a restart.
     pub async fn run(&mut self) -> Verdict {
         if self.store.is_none() {
             self.recover(None).await?;
@@ -151,7 +152,7 @@ impl Driver {
         self.or_recover(opened, None).await
     }
 
-    /// A call has not returned. A store may wait for a machine that is down; otherwise it hangs.
+    /// The finding of a call that does not return. A store may wait for a machine that is down; otherwise it hangs.
     pub(super) fn late(&self) -> Verdict {
         let message = format!("no answer for {} s", PATIENCE.as_secs());
         if self.is_excused() {
@@ -161,10 +162,10 @@ impl Driver {
     }
 
     pub(super) fn note(&self, line: String) {
-        self.trace.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(line);
+        lock(&self.trace).push(line);
     }
 
-    /// True if calls may fail: after a crash or a fault, until the store is opened again.
+    /// True if calls may fail: after a crash or a fault, until the store is reopened.
     pub(super) fn is_excused(&self) -> bool {
         self.fs.is_crashed() || self.plan.fail_at.is_some_and(|at| self.fs.operations() >= at)
     }
@@ -184,7 +185,7 @@ impl Driver {
         }
     }
 
-    /// The store, which is there but for the time of a recovery.
+    /// The store; absent only during a recovery.
     pub(super) fn store(&self) -> Arc<dyn SliceStore> {
         Arc::clone(self.store.as_ref().expect("the store is open"))
     }
@@ -195,7 +196,7 @@ impl Driver {
         floors.filter_map(|index| index.floor).max().unwrap_or_default()
     }
 
-    /// The oldest epoch that all indexes have had, whatever the horizon has let go since.
+    /// The newest of the indexes' first epochs, whatever the horizon has dropped since.
     pub fn born_max(&self) -> Epoch {
         let floors = self.model.indexes().into_iter().filter_map(|index| index.floor);
         let gaps = self.marks.windows(2).filter(|pair| pair[1].parent != pair[0].epoch);
@@ -308,7 +309,7 @@ impl Driver {
         self.horizon = horizon;
     }
 
-    /// Of the epochs that the horizon passes some stay as rollback points; others are given up.
+    /// Keeps some of the epochs that the horizon passes as rollback points and gives up the others.
     fn choose_points(&mut self, horizon: Epoch) {
         let passed = self.marks.iter().map(|mark| mark.epoch);
         let passed = passed.filter(|epoch| self.horizon <= *epoch && *epoch < horizon);
@@ -317,7 +318,7 @@ impl Driver {
         self.points.extend(candidates.into_iter().filter(|_| self.random.u8(0..4) == 0));
     }
 
-    /// What the streams bring for an epoch, with the slices as they are now.
+    /// The mutations of an epoch from the streams, for the present slices.
     pub(super) fn batch(&mut self, mark: &EpochMark) -> EpochBatch {
         let at = self.marks.iter().position(|known| known.epoch == mark.epoch);
         let before = at.and_then(|at| at.checked_sub(1)).map(|at| &self.marks[at]);
@@ -355,7 +356,7 @@ impl Driver {
     async fn backfill(&mut self, id: IndexId, documents: usize) -> Verdict {
         let known = &self.indexes[&id];
         let Some(build) = &known.build else { return Ok(()) };
-        // From the end: backfill streams are in no order that a store could rely on.
+        // Documents are taken from the end: a store must not rely on the order of a backfill stream.
         let left = build.left.len() - documents;
         let body = pack_documents(known, &build.left[left..]);
         let generation = known.shape.generation;

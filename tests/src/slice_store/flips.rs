@@ -1,7 +1,7 @@
-//! Flips bits in the files of a history. The store must name the damaged file, or return the right rows.
+//! Flips bits in the files of a history. The store must name the damaged file or return the right rows.
 //!
-//! One more outcome is allowed: the store may take the last write for torn and drop it, so that it shows older epochs, and
-//! shows them correctly. The result counts these cases.
+//! One more outcome is allowed: the store may take the last write for a torn one and drop it. It then shows older
+//! epochs, and must show them correctly. The result counts these cases.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub struct Flips {
     pub named: u64,
     /// All rows were right.
     pub harmless: u64,
-    /// The last writes were taken for torn.
+    /// The last writes were taken for torn ones.
     pub torn: u64,
 }
 
@@ -83,7 +83,7 @@ impl Driver {
         }
     }
 
-    /// Reads all that a damaged store shows.
+    /// Compares everything that a damaged store shows.
     fn check_damaged(&mut self, store: &Arc<dyn SliceStore>, flips: &mut Flips) -> Verdict {
         let horizon = self.refusable_below();
         let pair = Pair { real: store, model: &self.model, horizon };

@@ -8,24 +8,24 @@ use storage::Grouping;
 use super::driver::Driver;
 use super::shape::{Edit, Known, Shape, any_grouping};
 
-/// Most indexes at a time.
+/// Maximum number of indexes at a time.
 const INDEXES_MAX: usize = 4;
-/// Most slices of an index: clones and splits end there.
+/// Maximum number of slices of an index, beyond which no clone or split is chosen.
 const SLICES_MAX: usize = 6;
 
 /// One step of a history.
 #[derive(Clone, Debug)]
 pub enum Op {
-    /// The source writes or removes so many documents.
+    /// The source writes or removes documents.
     Write {
-        /// How many.
+        /// The number of documents.
         documents: usize,
     },
     /// An epoch is cut and applied.
     Epoch {
-        /// At the source's head; else somewhere before it.
+        /// True for a cut at the source's head; false for a cut before it.
         all: bool,
-        /// On another parent than the last epoch: one was missed.
+        /// True if the epoch's parent is not the last applied epoch, because one was missed.
         gap: bool,
         /// The horizon.
         horizon: Epoch,
@@ -34,7 +34,7 @@ pub enum Op {
     BeginBuild(Box<Shape>),
     /// A backfill snapshot is taken.
     BeginBackfill(IndexId),
-    /// Some of its documents are sent.
+    /// Some of its documents are delivered.
     Backfill(IndexId, usize),
     /// The build ends.
     FinishBuild(IndexId),
@@ -42,21 +42,21 @@ pub enum Op {
     DropIndex(IndexId),
     /// A slice is split, cloned or dropped.
     Edit(IndexId, Edit),
-    /// The columns of an index are divided anew.
+    /// The columns of an index are grouped anew.
     Regroup(IndexId, Grouping),
     /// A rollback.
     Truncate(Epoch),
-    /// Memory is written out.
+    /// Memory is flushed.
     Flush,
     /// Fragments are merged.
     Compact,
-    /// The process ends and comes again.
+    /// The process restarts.
     Restart,
-    /// A snapshot is taken, to be read later.
+    /// A snapshot is taken for a later comparison.
     Hold(IndexId, Epoch),
-    /// Held snapshots are let go.
+    /// Held snapshots are released.
     Release,
-    /// Waits until the last epoch is durable.
+    /// Waits until the newest epoch is durable.
     WaitDurable,
 }
 
@@ -99,7 +99,7 @@ fn epoch(driver: &Driver, random: &mut fastrand::Rng) -> Op {
     Op::Epoch { all: random.bool(), gap: random.u8(0..40) == 0, horizon }
 }
 
-/// Begins a build, or moves one on.
+/// Begins a build, or advances one.
 fn build(driver: &Driver, random: &mut fastrand::Rng) -> Op {
     let building: Vec<&Known> = driver.indexes.values().filter(|i| i.build.is_some()).collect();
     if building.is_empty() {
@@ -108,7 +108,7 @@ fn build(driver: &Driver, random: &mut fastrand::Rng) -> Op {
     }
     let known = building[random.usize(0..building.len())];
     let id = known.shape.id;
-    // Now and then a build, or its snapshot, begins anew.
+    // Sometimes a build or its snapshot begins anew.
     match (random.u8(0..30), &known.build) {
         (0, _) => Op::BeginBuild(Box::new(known.shape.clone())),
         (1, _) => Op::BeginBackfill(id),
@@ -121,8 +121,8 @@ fn build(driver: &Driver, random: &mut fastrand::Rng) -> Op {
     }
 }
 
-/// A new index, or one that was dropped comes back: also in the same generation, as a slice does that
-/// leaves a node and returns.
+/// Begins the build of a new index or of a dropped one. The latter may keep its generation, like a slice that leaves a
+/// node and returns.
 fn begin_build(driver: &Driver, random: &mut fastrand::Rng) -> Op {
     let gone = driver.gone.iter().filter(|known| !driver.indexes.contains_key(&known.shape.id));
     if let Some(known) = gone.last().filter(|_| random.bool()) {
@@ -144,7 +144,7 @@ fn edit(driver: &Driver, random: &mut fastrand::Rng) -> Op {
     let Some(known) = any_built(driver, random) else { return Op::Flush };
     let (id, slices) = (known.shape.id, known.slices());
     let slice = slices[random.usize(0..slices.len())];
-    // Numbers are not used twice; edits count up from where no shape begins.
+    // Slice numbers are never reused; the numbers of edits are above those of all shapes.
     let fresh = SliceNo(100 + 2 * known.edits.len() as u16);
     match random.u8(0..4) {
         0 if slices.len() > 1 => Op::Edit(id, Edit::Drop { slice }),

@@ -1,22 +1,22 @@
 //! The judge of the storage engine: a model behind the same trait, random histories applied to both, crashes and faults
 //! at every file operation, and bits flipped in its files.
 //!
-//! | part | what it is |
+//! | part | contents |
 //! |---|---|
 //! | [`model`] | a store in ordered maps that keeps every version for ever |
 //! | [`source`] | the documents and their streams, from which epochs are cut |
-//! | [`shape`] | the indexes, what entries they have of a document, and which slices these go to |
-//! | [`history`] | chooses what happens next, from a seed |
-//! | [`driver`] | does it to the store and to the model |
-//! | [`plan`] | how long a history is, and what befalls it |
-//! | [`check`] | what is compared as it goes on, and when |
-//! | [`compare`] | reads both and says where they differ |
-//! | [`recover`] | opens the store again and holds it to what was durable |
+//! | [`shape`] | the indexes, the entries of a document, and their slices |
+//! | [`history`] | chooses the next step, from a seed |
+//! | [`driver`] | applies the steps to the store and to the model |
+//! | [`plan`] | the length of a history, and its faults |
+//! | [`check`] | the comparisons during a history |
+//! | [`compare`] | reads both and reports differences |
+//! | [`recover`] | reopens the store and compares it with what was durable |
 //! | [`crash`] | runs histories with a crash or a fault at each file operation |
 //! | [`transfer`] | a slice moves between two stores |
-//! | [`flips`] | flips bits in the files that a history leaves |
+//! | [`flips`] | flips bits in the files of a history |
 //!
-//! Nothing here knows how the store works: it sees the trait, the files as bytes, and the errors.
+//! No part depends on the store's implementation: all use the trait, the files as bytes, and the errors.
 
 pub mod check;
 pub mod compare;
@@ -45,7 +45,7 @@ pub const NODE: NodeId = NodeId(7);
 /// The bucket that all indexes of a history belong to.
 pub const BUCKET: BucketId = BucketId(1);
 
-/// Opens the store that is judged and waits until all of its indexes are loaded.
+/// Opens the store under test and waits until all of its indexes are loaded.
 pub async fn open_whole(env: &Env, dir: &Path, memory_bytes: u64) -> Result<Arc<dyn SliceStore>> {
     let store = open_store(env, dir, memory_bytes)?;
     for (index, _) in store.load_states() {
@@ -54,7 +54,7 @@ pub async fn open_whole(env: &Env, dir: &Path, memory_bytes: u64) -> Result<Arc<
     Ok(store)
 }
 
-/// Opens the store that is judged, with so much memory, and a log in proportion: so little that a history
+/// Opens the store under test. Its memory and its log, whose size is in proportion, are so small that a history
 /// overflows both. Blocks.
 pub fn open_store(env: &Env, dir: &Path, memory_bytes: u64) -> Result<Arc<dyn SliceStore>> {
     let log = LogOptions { segment_bytes: memory_bytes / 16, ..LogOptions::default() };

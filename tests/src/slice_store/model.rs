@@ -1,15 +1,16 @@
-//! A slice store that is obviously right: for each index, every state that every document ever had, by
-//! epoch, in ordered maps; nothing on disk, nothing ever dropped.
+//! A slice store that is obviously right: ordered maps with every state of every document by epoch; nothing on disk,
+//! nothing ever dropped.
 //!
-//! A snapshot at epoch n takes of each document the newest state at or below n and sorts what that
-//! makes. Splits, clones and removals of slices rewrite all states, so that the past of a slice moves
-//! with it. The horizon is not obeyed: the model answers below it too, where the store may refuse.
+//! A snapshot at epoch n takes the newest state at or below n of each document and sorts the entries. Splits, clones
+//! and removals of slices rewrite all states, so that the past of a slice moves with it. The model ignores the horizon:
+//! it also answers below it, where the store may refuse.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use proto::lock::lock;
 use proto::model::cut::EpochMark;
 use proto::model::ids::{BucketId, Epoch, Generation, IndexId, NodeId, SliceId, SliceNo};
 use proto::model::index::IndexInfo;
@@ -37,14 +38,14 @@ struct Tables {
 struct Index {
     info: Arc<IndexInfo>,
     slices: BTreeSet<SliceNo>,
-    /// The epoch from which the build is shown; `None` while it goes on.
+    /// The first epoch that the build shows; `None` while it is in progress.
     built: Option<Epoch>,
-    /// Epochs that were applied on another one than their parent.
+    /// Epochs that were applied without their parent.
     gaps: BTreeSet<Epoch>,
     documents: BTreeMap<String, BTreeMap<Epoch, State>>,
-    /// What the backfill snapshot says of each document.
+    /// The state of each document in the backfill snapshot.
     snapshot: BTreeMap<String, State>,
-    /// What the epochs since the build began have said.
+    /// The states of documents from epochs since the build began.
     said: BTreeMap<String, State>,
 }
 
@@ -70,7 +71,7 @@ impl Index {
             self.said.extend(states.iter().map(|(id, state)| (id.clone(), state.clone())));
             return;
         };
-        // The build has it: the epoch comes again after a crash.
+        // The build contains this epoch, which is repeated after a crash.
         if mark.epoch <= built {
             return;
         }
@@ -90,7 +91,7 @@ impl Index {
         }
     }
 
-    /// Rewrites every entry of every state: it goes to all the slices that `to` says.
+    /// Rewrites every entry of every state: `to` returns the slices that it goes to.
     fn rewrite(&mut self, to: impl Fn(SliceNo, &[u8]) -> Vec<SliceNo>) {
         for state in self.documents.values_mut().flat_map(BTreeMap::values_mut) {
             for ((slice, entry), include) in std::mem::take(state) {
@@ -109,7 +110,7 @@ impl Index {
     }
 }
 
-/// The state of a document that packed key-versions tell.
+/// The state of a document from its packed key-versions.
 fn state_of(id: &str, keys: &IndexKeys<'_>) -> State {
     let whole = |key: &[u8]| [key, id.as_bytes()].concat();
     keys.entries().map(|e| ((e.slice, whole(e.key)), e.include.to_vec())).collect()
@@ -164,11 +165,11 @@ impl Model {
     }
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
-        self.tables.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.tables)
     }
 
-    /// Goes back to what a crash has left: epochs above `mark` are gone, but for what a finished build
-    /// has in it; `None` if no epoch is left. Builds that were not finished are gone.
+    /// Returns to the state that a crash left: epochs above `mark` are gone, except those that a finished build
+    /// contains; `None` if no epoch is left. Unfinished builds are gone.
     pub fn lose(&self, bucket: BucketId, mark: Option<&EpochMark>) {
         let mut tables = self.tables();
         match mark {
@@ -379,7 +380,7 @@ impl SliceStore for Model {
     }
 }
 
-/// A copy of what one epoch shows.
+/// A copy of the entries at one epoch.
 struct ModelSnapshot {
     info: Arc<IndexInfo>,
     slices: BTreeSet<SliceNo>,
@@ -422,7 +423,7 @@ impl Snapshot for ModelSnapshot {
 
 struct ModelRows {
     rows: Vec<(Vec<u8>, Vec<u8>)>,
-    /// How many have been walked.
+    /// The number of entries already read.
     next: usize,
 }
 

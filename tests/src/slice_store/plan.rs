@@ -1,32 +1,32 @@
-//! What a history is like: how long, how many documents, and what befalls it.
+//! The plan of a history: its length, its documents and its faults.
 
-/// What a history is like and what befalls it.
+/// The plan of a history.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// All follows from this.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// Steps of the history.
+    /// The number of steps.
     pub steps: usize,
-    /// Documents that there are.
+    /// The number of document ids.
     pub ids: u64,
-    /// Most documents that are written in one step.
+    /// Maximum number of documents written in one step.
     pub write_max: usize,
-    /// Steps after a crash or a fault, instead of all that are left.
+    /// The number of steps after a crash or a fault, instead of all remaining steps.
     pub steps_after_fault: usize,
     /// The store's memory.
     pub memory_bytes: u64,
     /// Steps between comparisons.
     pub check_every: usize,
-    /// The machine goes down at this file operation.
+    /// The file operation at which the machine crashes.
     pub crash_at: Option<u64>,
-    /// This file operation fails.
+    /// The file operation that fails.
     pub fail_at: Option<u64>,
-    /// The machine goes down up to so many times more while the store recovers.
+    /// Maximum number of further crashes during the recovery.
     pub recovery_crashes: u32,
 }
 
 impl Plan {
-    /// A small history, as most are; one in 64 has many documents and large epochs.
+    /// A small plan for most seeds; one seed in 64 has many documents and large epochs.
     pub fn of(seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed ^ 0x5eed);
         let large = seed % 64 == 15;
@@ -44,13 +44,13 @@ impl Plan {
         }
     }
 
-    /// A history to be broken at many places: shorter, and with fewer comparisons.
+    /// A plan for sweeps over many faults: shorter, and with fewer comparisons.
     pub fn workload(seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed ^ 0xbad);
         Self { steps: 40, ids: random.u64(2..24), write_max: 16, check_every: 10, ..Self::of(seed) }
     }
 
-    /// One of the documents' ids: some are the beginning of others, some are long.
+    /// A random document id; some ids are prefixes of others, some are long.
     pub fn id(&self, random: &mut fastrand::Rng) -> String {
         match random.u64(0..self.ids) {
             n if n % 11 == 10 => format!("{}{n}", "long-id-".repeat(12)),

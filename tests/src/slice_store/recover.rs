@@ -1,6 +1,5 @@
-//! What the driver does when the store was closed or the machine went down: it opens the store again,
-//! finds out which of the things that were under way have happened, holds the store to what was durable,
-//! and applies the epochs that were lost again, as the stream would bring them.
+//! Recovery: the driver reopens the store after a restart or a crash, finds out which of the interrupted steps took
+//! effect, compares the store with what was durable, and applies the lost epochs again, as the stream would.
 
 use proto::model::cut::EpochMark;
 use proto::model::ids::{Epoch, IndexId};
@@ -14,11 +13,11 @@ use super::history::Op;
 use super::shape::Edit;
 use super::{BUCKET, open_whole};
 
-/// Times that the runtime is given to end the tasks of a store that was dropped.
+/// The number of turns that the runtime gets to end the tasks of a dropped store.
 const TURNS: u32 = 32;
 
 impl Driver {
-    /// Opens the store again and brings it to where the history is.
+    /// Reopens the store and brings it up to the history.
     pub(super) async fn recover(&mut self, pending: Option<&Op>) -> Verdict {
         self.recoveries += 1;
         self.close().await;
@@ -44,7 +43,7 @@ impl Driver {
         self.check(Depth::Whole)
     }
 
-    /// Lets the store go, and its background tasks end.
+    /// Drops the store and lets its background tasks end.
     pub(super) async fn close(&mut self) {
         self.held.clear();
         self.store = None;
@@ -53,17 +52,17 @@ impl Driver {
         }
     }
 
-    /// What is on disk is whole, and says of itself what is so: also what a crash has left. After a file
-    /// operation that failed it is not checked before the store was opened again.
+    /// Verifies the files, also those that a crash left. After a failed file operation they are verified only once the
+    /// store has been reopened.
     fn verify(&self) -> Verdict {
         if self.is_excused() {
             return Ok(());
         }
         let report = verify(&self.env, &self.dir);
-        // The directory belongs to no node that would have written its version.
+        // The directory has no version file, because no node wrote it.
         let version = layout::version_path(&self.dir);
         match report.findings.into_iter().find(|finding| finding.path != version) {
-            // The machine may have gone down just now.
+            // The machine may have crashed just now.
             Some(finding) if !self.is_excused() => {
                 wrong(format!("{}: {}", finding.path.display(), finding.message))
             }
@@ -71,7 +70,7 @@ impl Driver {
         }
     }
 
-    /// Opens the store, with more crashes on the way if the plan says so.
+    /// Reopens the store, with more crashes if the plan has them.
     async fn open_again(&mut self) -> Verdict {
         loop {
             if self.fs.is_crashed() {
@@ -79,7 +78,7 @@ impl Driver {
                 self.plan.crash_at = None;
                 self.verify()?;
             }
-            // A fault before this counts no more: what it broke is opened anew.
+            // An earlier fault is no excuse any more, since the store is opened anew.
             if self.is_excused() {
                 self.plan.fail_at = None;
             }
@@ -90,7 +89,7 @@ impl Driver {
             }
             let opened = open_whole(&self.env, &self.dir, self.plan.memory_bytes).await;
             if crashes_again && !self.fs.is_crashed() {
-                // What was armed for the recovery must not go off later.
+                // A fault armed for the recovery must not strike later.
                 self.fs.restart();
             }
             match opened {
@@ -107,7 +106,7 @@ impl Driver {
         }
     }
 
-    /// Something was under way: it has happened, or it has not, and the model follows.
+    /// Finds out whether an interrupted step took effect, and brings the model in line.
     async fn settle(&mut self, op: &Op) -> Verdict {
         let applied = self.store().applied().into_iter().find(|mark| mark.bucket == BUCKET);
         match op {
@@ -147,8 +146,7 @@ impl Driver {
         }
     }
 
-    /// The newest epoch that the store has kept: one of the branch, and nothing that was durable is
-    /// lost.
+    /// The newest epoch that the store has kept; it must be on the branch, and no durable epoch may be lost.
     fn recovered(&mut self) -> Result<Option<EpochMark>, Finding> {
         let found = self.store().applied().into_iter().find(|mark| mark.bucket == BUCKET);
         let epoch = found.as_ref().map_or(Epoch(0), |mark| mark.epoch);
@@ -165,7 +163,7 @@ impl Driver {
         Ok(found)
     }
 
-    /// Brings the model to what was recovered; builds that were not finished begin anew later.
+    /// Brings the model to the recovered state; unfinished builds begin anew later.
     async fn rebuild_model(&mut self, recovered: Option<&EpochMark>) -> Verdict {
         let unfinished: Vec<IndexId> =
             self.indexes.values().filter(|i| i.build.is_some()).map(|i| i.shape.id).collect();

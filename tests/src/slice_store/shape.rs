@@ -1,8 +1,8 @@
-//! The indexes of a history: what entries they have of a document, and which slices these go to.
+//! The indexes of a history, the entries of a document, and their slices.
 //!
-//! Entries follow from the document's id and content alone, so that a stream, a backfill and a repeated
-//! epoch agree. Keys come from a small pool, so that documents share and reuse them; what they look
-//! like (numbers, strings that begin alike, keys of 2 KB) is the shape's style.
+//! Entries depend on the document's id and content only, so that a stream, a backfill and a repeated epoch agree. Keys
+//! come from a small pool, so that documents share and reuse them. The style of a shape determines their form (numbers,
+//! strings with common prefixes, keys of 2 KB).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use storage::Grouping;
 
 use super::{BUCKET, NODE};
 
-/// What the keys of an index look like.
+/// The form of the keys of an index.
 #[derive(Clone, Copy, Debug)]
 pub enum Style {
     /// Integers.
     Numbers,
-    /// Strings of which many are the beginning of others, the empty one too.
+    /// Strings, many of which are prefixes of others; one is empty.
     Prefixes,
     /// A string and a number, the string descending.
     Composite,
-    /// Strings of up to 2 KB that differ at their end.
+    /// Strings of up to 2 KB that differ only at their end.
     Long,
 }
 
@@ -40,22 +40,22 @@ pub struct Shape {
     pub generation: Generation,
     /// Slices at the beginning.
     pub slices: u16,
-    /// What its keys look like.
+    /// The form of its keys.
     pub style: Style,
-    /// How many different keys there are.
+    /// The number of distinct keys.
     pub keys: u64,
-    /// Has it included values?
+    /// True if it has included values.
     pub include: bool,
-    /// How its columns are grouped at the beginning.
+    /// The initial grouping of its columns.
     pub grouping: Grouping,
-    /// Has it an array key: several entries for a document?
+    /// True for an array key: a document then has several entries.
     pub array: bool,
-    /// Is it partitioned by content, so that a document's entries move between slices?
+    /// True if it is partitioned by content, so that a document's entries move between slices.
     pub by_content: bool,
 }
 
 impl Shape {
-    /// A shape by chance.
+    /// A random shape.
     pub fn random(id: IndexId, generation: Generation, random: &mut fastrand::Rng) -> Self {
         let styles = [Style::Numbers, Style::Prefixes, Style::Composite, Style::Long];
         Self {
@@ -71,7 +71,7 @@ impl Shape {
         }
     }
 
-    /// The index as the catalog has it, all of its slices on the node.
+    /// The index in the catalog, with all of its slices on the node.
     pub fn info(&self) -> Arc<IndexInfo> {
         let path = || Expr::Path(vec![Step::Field("key".into())]);
         let (name, column_type) = ("key".to_owned(), ColumnType::Text);
@@ -100,7 +100,7 @@ impl Shape {
             },
             slices: self.slices,
             replicas: 0,
-            include_apart: false,
+            separate_included_columns: false,
             sql: String::new(),
         };
         let placement = vec![vec![NODE]; usize::from(self.slices)];
@@ -116,7 +116,7 @@ impl Shape {
         })
     }
 
-    /// One of the keys, encoded.
+    /// The n-th key, encoded.
     pub fn key(&self, n: u64) -> Vec<u8> {
         let (n, mut out) = (n % self.keys, Vec::new());
         match self.style {
@@ -140,35 +140,35 @@ impl Shape {
     }
 }
 
-/// One or the other.
+/// A random grouping.
 pub fn any_grouping(random: &mut fastrand::Rng) -> Grouping {
     if random.bool() { Grouping::Together } else { Grouping::Apart }
 }
 
-/// How the slices that an index began with have changed.
+/// A change of the slices of an index.
 #[derive(Clone, Debug)]
 pub enum Edit {
-    /// A slice became two.
+    /// A slice is split in two.
     Split {
-        /// It.
+        /// The slice.
         slice: SliceNo,
         /// The first entry of `high`.
         at: Vec<u8>,
-        /// Has what is before `at`.
+        /// The slice of the entries before `at`.
         low: SliceNo,
-        /// Has the rest.
+        /// The slice of the other entries.
         high: SliceNo,
     },
-    /// A slice has a twin, which gets the same entries from now on.
+    /// A slice gets a clone, which receives the same entries from then on.
     Clone {
-        /// It.
+        /// The slice.
         slice: SliceNo,
-        /// The twin.
+        /// The clone.
         to: SliceNo,
     },
-    /// A slice is gone.
+    /// A slice is dropped.
     Drop {
-        /// It.
+        /// The slice.
         slice: SliceNo,
     },
 }
@@ -176,25 +176,25 @@ pub enum Edit {
 /// An index that the store has or builds.
 #[derive(Clone, Debug)]
 pub struct Known {
-    /// What it looks like.
+    /// Its shape.
     pub shape: Shape,
-    /// What happened to its slices, in order.
+    /// The changes of its slices, in order.
     pub edits: Vec<Edit>,
     /// Its build, until it is finished.
     pub build: Option<Build>,
 }
 
-/// A build that goes on.
+/// A build in progress.
 #[derive(Clone, Debug, Default)]
 pub struct Build {
-    /// Where each vbucket must be applied before the build may end; `None` before a snapshot began.
+    /// The cut that must be applied before the build may finish; `None` before a snapshot began.
     pub cut: Option<proto::model::cut::Cut>,
-    /// Documents of the snapshot that have not been sent yet.
+    /// Documents of the snapshot that are not yet delivered.
     pub left: Vec<(String, (u64, u64))>,
 }
 
 impl Known {
-    /// The slices that there are, ascending.
+    /// The present slices, ascending.
     pub fn slices(&self) -> Vec<SliceNo> {
         let mut slices: BTreeSet<SliceNo> = (0..self.shape.slices).map(SliceNo).collect();
         for edit in &self.edits {
@@ -214,7 +214,7 @@ impl Known {
         slices.into_iter().collect()
     }
 
-    /// The slices that an entry goes to.
+    /// The slices of an entry.
     fn route(&self, hash: u64, entry: &[u8]) -> Vec<SliceNo> {
         let mut to = vec![SliceNo((hash % u64::from(self.shape.slices)) as u16)];
         for edit in &self.edits {

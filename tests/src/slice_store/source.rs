@@ -1,6 +1,5 @@
-//! The documents of a history and their change streams: a log of mutations for each vbucket, kept whole,
-//! so that any epoch can be cut from it again, a backfill snapshot taken at any cut, and a rollback made
-//! by cutting the logs.
+//! The documents of a history and their change streams: a complete log of mutations for each vbucket. So any epoch can
+//! be cut from it again, a backfill snapshot can be taken at any cut, and a rollback cuts the logs.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +14,10 @@ use super::shape::Known;
 /// Vbuckets of the bucket.
 pub const VBUCKETS: u16 = 3;
 
-/// A document was written, or removed; its seqno is its place in the log, from 1.
+/// A write or a removal of a document; its seqno is its position in the log, from 1.
 struct Mutation {
     id: String,
-    /// What indexes make their entries of; `None` if it was removed.
+    /// The content from which indexes make their entries; `None` for a removal.
     content: Option<u64>,
 }
 
@@ -36,13 +35,13 @@ impl Default for Source {
 }
 
 impl Source {
-    /// Writes a document, or removes it.
+    /// Writes or removes a document.
     pub fn write(&mut self, id: String, content: Option<u64>) {
         let vbucket = vbucket_of(&id, VBUCKETS);
         self.logs[usize::from(vbucket.0)].push(Mutation { id, content });
     }
 
-    /// Everything so far.
+    /// The cut of all mutations so far.
     pub fn head(&self) -> Cut {
         let end =
             |log: &Vec<Mutation>| Position { vbuuid: self.branch, seqno: Seqno(log.len() as u64) };
@@ -58,7 +57,7 @@ impl Source {
         Cut::from_positions(self.head().iter().map(position).collect())
     }
 
-    /// Goes back to a cut; what is written from now on is on another branch.
+    /// Goes back to a cut; later writes are on another branch.
     pub fn rewind(&mut self, cut: &Cut) {
         for (vbucket, log) in self.logs.iter_mut().enumerate() {
             log.truncate(cut.get(VbucketId(vbucket as u16)).seqno.0 as usize);
@@ -66,7 +65,7 @@ impl Source {
         self.branch.0 += 1;
     }
 
-    /// The documents at a cut: the seqno of the last change and the content of each.
+    /// The documents at a cut, each with the seqno of its last change and its content.
     pub fn documents(&self, cut: &Cut) -> BTreeMap<String, (u64, u64)> {
         let mut documents = BTreeMap::new();
         for (vbucket, position) in cut.iter() {
@@ -81,8 +80,8 @@ impl Source {
         documents
     }
 
-    /// What the streams bring for the mutations between two cuts: pieces that may begin earlier and end
-    /// later than what counts of them, as frames do.
+    /// The streams' pieces for the mutations between two cuts. Like frames, a piece may begin before and end after the
+    /// part that counts.
     pub fn pieces<'a>(
         &self,
         from: &Cut,
@@ -112,7 +111,7 @@ impl Source {
     }
 }
 
-/// Says which entries a document has from now on, in each index.
+/// Packs the entries that a document has from then on in each index.
 fn pack<'a>(
     writer: &mut KeyVersionsWriter,
     seqno_minus_base: u64,

@@ -1,6 +1,6 @@
-//! A slice that moves between two stores while epochs come to both: at every epoch that the target then
-//! answers it must show what a model of the documents says, whatever crashed, failed or was changed on the
-//! way, and however far the two ends were apart.
+//! A slice moves between two stores while both apply epochs. At every epoch that the target answers afterwards, it must
+//! show what a model of the documents has, whatever crashed, failed or changed during the move, and whatever the
+//! distance between the two nodes' epochs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -30,9 +30,9 @@ const SOURCE: NodeId = NodeId(7);
 const TARGET: NodeId = NodeId(8);
 const INDEX: IndexId = IndexId(1);
 const GENERATION: Generation = Generation(3);
-/// Epochs of a story.
+/// The number of epochs of a run.
 const EPOCHS: u64 = 40;
-/// The horizon trails by so many epochs.
+/// The horizon's distance from the newest epoch, in epochs.
 const KEPT: u64 = 6;
 
 /// A node.
@@ -40,7 +40,7 @@ struct Side {
     env: Env,
     fs: SimFs,
     node: NodeId,
-    /// Nothing while the machine is down.
+    /// The store; `None` while the machine is down.
     store: Option<Arc<StorageEngine>>,
     /// The first epoch that it follows.
     first: u64,
@@ -78,19 +78,19 @@ impl Side {
         Ok(())
     }
 
-    /// The machine goes down and comes up again.
+    /// Crashes the machine and restarts it.
     async fn crash(&mut self) {
         loop {
             self.store = None;
             self.fs.crash();
-            // What the store had under way ends on the machine that is down.
+            // The store's tasks end on the machine that is down.
             for _ in 0..64 {
                 tokio::task::yield_now().await;
             }
             self.fs.restart();
             match open(&self.env, self.node) {
                 Ok(store) => return self.store = Some(store),
-                // A fault that was armed for later than this.
+                // An armed fault did not strike before this operation.
                 Err(error) => assert_eq!(error.code, proto::ErrorCode::Io, "{error}"),
             }
         }
@@ -102,7 +102,7 @@ impl Side {
     }
 }
 
-/// A story of one move.
+/// A run with one move.
 pub struct Story {
     random: fastrand::Rng,
     known: Known,
@@ -110,18 +110,18 @@ pub struct Story {
     moved: SliceNo,
     source: Side,
     target: Side,
-    /// Epoch n is at n - 1.
+    /// The batch of epoch n, at index n - 1.
     batches: Vec<EpochBatch>,
-    /// What each document is made of since which epoch.
+    /// The content of each document, with the epoch since which it has it.
     documents: BTreeMap<String, Vec<(u64, Option<u64>)>>,
     seqno: u64,
     received: Option<ReceivedFiles>,
     installed: Option<u64>,
-    /// Why it was not installed the last time.
+    /// The reason of the last refusal to install.
     refused: Option<String>,
-    /// How often something went wrong on purpose.
+    /// The number of injected faults.
     pub faults: u32,
-    /// Comparisons of the moved slice on the target.
+    /// The number of comparisons of the moved slice on the target.
     pub compared: u64,
 }
 
@@ -138,7 +138,7 @@ fn packed(known: &Known, documents: &[(u64, &str, Option<u64>)]) -> Bytes {
 }
 
 impl Story {
-    /// Two nodes, of which the second may have the index's other slices.
+    /// Two nodes; the second one may have the index's other slices.
     pub async fn new(seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let shape = Shape::random(INDEX, GENERATION, &mut random);
@@ -188,7 +188,7 @@ impl Story {
         self.batches.push(self.batch(1, 0, Bytes::new()));
         let built = if shared { vec![&self.source, &self.target] } else { vec![&self.source] };
         for side in built {
-            // The two ends need not divide the columns alike.
+            // The two nodes may group the columns differently.
             let grouping = if self.random.bool() { Grouping::Together } else { Grouping::Apart };
             let store = side.store();
             store.begin_build(Arc::clone(&self.info), grouping).await.expect("begin");
@@ -213,7 +213,7 @@ impl Story {
         EpochBatch { mark, pieces: vec![Piece { body, base: Seqno(0), after, to }] }
     }
 
-    /// Tells it to its end.
+    /// Runs the move to its end.
     pub async fn run(&mut self) -> Result<(), String> {
         while (self.batches.len() as u64) < EPOCHS || self.installed.is_none() {
             if self.batches.len() as u64 > 4 * EPOCHS {
@@ -237,7 +237,7 @@ impl Story {
         self.check_counts()
     }
 
-    /// After a restart each slice is counted as it is, also one that was not counted when it arrived.
+    /// Checks that after a restart each slice has its exact count, also one that had none when it arrived.
     fn check_counts(&self) -> Result<(), String> {
         for told in self.target.store().progress() {
             let slice = told.slice.slice;
@@ -252,7 +252,7 @@ impl Story {
         Ok(())
     }
 
-    /// An epoch.
+    /// Writes an epoch.
     fn write(&mut self) {
         let epoch = self.batches.len() as u64 + 1;
         let after = self.seqno;
@@ -273,7 +273,7 @@ impl Story {
         }
     }
 
-    /// The target may be some epochs behind.
+    /// Applies epochs on the target, which may stay some epochs behind.
     async fn follow_behind(&mut self, newest: u64) -> Result<(), String> {
         let to = newest.saturating_sub(self.random.u64(0..4)).max(self.target.applied());
         if to < self.target.first {
@@ -285,7 +285,7 @@ impl Story {
         Ok(())
     }
 
-    /// After a fault on the target: it comes up again with what it had.
+    /// Recovers the target after a fault, from its files.
     async fn recover(&mut self, why: &str) -> Result<(), String> {
         self.faults += 1;
         self.received = None;
@@ -296,7 +296,7 @@ impl Story {
     fn check_kept(&mut self) -> Result<(), String> {
         match (self.installed, self.target.has(self.moved)) {
             (Some(at), false) => Err(format!("the slice, installed at {at}, is gone")),
-            // The fault came behind what made it durable.
+            // The fault struck after the installation was durable.
             (None, true) => {
                 self.installed = Some(self.target.applied());
                 Ok(())
@@ -367,7 +367,7 @@ impl Story {
             return Err("all was sent and something is missing".into());
         }
         if self.random.bool() {
-            // Another round first.
+            // Another round is needed first.
             self.received = Some(received);
             return Ok(());
         }
@@ -378,7 +378,7 @@ impl Story {
             Err(refused) => {
                 self.refused = Some(refused.error.to_string());
                 self.received = Some(refused.received);
-                // The source may be too far ahead; all else is the fault that was armed.
+                // The source may be too far ahead; any other error is the armed fault.
                 if refused.error.code != proto::ErrorCode::Unavailable {
                     drop(self.received.take());
                     self.recover(&refused.error.to_string()).await?;
@@ -388,7 +388,7 @@ impl Story {
         Ok(())
     }
 
-    /// What a slice shows at an epoch, from the documents.
+    /// The entries of a slice at an epoch, computed from the documents.
     fn expected(&self, slice: SliceNo, epoch: u64) -> BTreeMap<Vec<u8>, Vec<u8>> {
         let mut rows = BTreeMap::new();
         for (id, versions) in &self.documents {
@@ -405,7 +405,7 @@ impl Story {
 
     /// Compares every slice of the target at all epochs that it answers.
     async fn compare(&mut self) -> Result<(), String> {
-        // A fault that was armed may have met the loading.
+        // An armed fault may have struck during the loading.
         if let Err(error) = self.target.store().wait_loaded(INDEX).await {
             return self.recover(&error.to_string()).await;
         }

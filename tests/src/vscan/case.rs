@@ -4,39 +4,39 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-/// Key, primary key, partition.
+/// An entry: key, primary key, partition.
 pub type Entry = (i64, i64, u16);
 
-/// A case; fields of the published vectors that are not named here do not bind.
+/// A case. Fields of the published vectors that are not named here are ignored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Case {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// `sorted`: rows come merged in key order; `none`: they need not.
+    /// `sorted`: rows are merged in key order; `none`: rows have no order.
     pub order: String,
-    /// The topologies that there have been; the last one holds when the scan begins.
+    /// All topologies so far; the last one holds when the scan begins.
     pub topologies: Vec<Topology>,
-    /// The one that the scan takes as its base.
+    /// The index of the scan's base topology.
     pub base: usize,
-    /// What the index holds from first to last.
+    /// The initial contents of the index.
     pub entries: Vec<Entry>,
-    /// The smallest and the largest key that are asked for.
+    /// The smallest and the largest requested key.
     pub range: (i64, i64),
-    /// Most rows of request r; the last one repeats.
+    /// The maximum number of rows of request r; the last limit repeats.
     pub limits: Vec<u64>,
-    /// What happens meanwhile.
+    /// The events during the scan.
     pub events: Vec<Event>,
-    /// Each of these comes once.
+    /// Entries that must come exactly once.
     pub must: Vec<Entry>,
-    /// Each of these comes at most once.
+    /// Entries that may come at most once.
     #[serde(default)]
     pub may: Vec<Entry>,
-    /// Must the rows of a sorted scan come in exactly this order? Not said by all cases.
+    /// The exact order of the rows of a sorted scan; some cases leave it out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<Entry>,
 }
 
-/// Where the partitions are.
+/// The places of the partitions.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Topology {
     /// The shards.
@@ -45,12 +45,12 @@ pub struct Topology {
     pub home: BTreeMap<u16, u64>,
 }
 
-/// Something that happens at a point of the scan.
+/// An event at a point of the scan.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Event {
-    /// Request, call in it, attempt, point.
+    /// The point: request, call within it, attempt, place.
     pub at: (usize, usize, usize, Point),
-    /// What.
+    /// The event.
     #[serde(flatten)]
     pub op: Op,
 }
@@ -59,41 +59,41 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Point {
-    /// After so many rows.
+    /// After this many rows.
     Rows(u64),
-    /// `start`, before the shard is looked at, or `end`, after the last row.
+    /// `start`: before the shard is read; `end`: after the last row.
     Named(String),
 }
 
-/// What happens.
+/// The kinds of events.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub enum Op {
-    /// A partition moves; `linger`: its rows may still be seen at the source.
+    /// A partition moves; with `linger` its rows may still be visible at the source.
     Migrate {
         /// The partition.
         pid: u16,
-        /// Where it goes.
+        /// The target shard.
         to: u64,
-        /// May its source be kept?
+        /// True if the source may keep its copy.
         #[serde(default)]
         linger: bool,
     },
-    /// It goes back to where it was before.
+    /// A partition returns to its previous shard.
     Restore {
         /// The partition.
         pid: u16,
     },
-    /// Its rows can be seen at a future target early.
+    /// The rows of a partition become visible at a future target early.
     Copy {
         /// The partition.
         pid: u16,
-        /// Where.
+        /// The target shard.
         to: u64,
     },
     /// A shard joins.
     AddShard {
-        /// Its number; the next one without.
+        /// Its number; by default the next free one.
         #[serde(default)]
         sid: Option<u64>,
     },
@@ -104,40 +104,40 @@ pub enum Op {
     },
     /// An entry is written.
     Insert {
-        /// It.
+        /// The entry.
         entry: Entry,
     },
     /// An entry is removed.
     Delete {
-        /// It.
+        /// The entry.
         entry: Entry,
     },
-    /// The next calls to a shard are answered "retry".
+    /// The next calls to a shard are answered with "retry".
     Lag {
         /// The shard.
         sid: u64,
-        /// So many of them.
+        /// The number of calls.
         n: u64,
     },
-    /// The answer never arrives, and the client sends its old token again.
+    /// The answer is lost, and the client sends its old token again.
     Lose,
 }
 
-/// What playing a case came to.
+/// The result of a case.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Outcome {
     /// The case.
     pub name: String,
-    /// The rows, in the order in which they came.
+    /// The rows, in the order of arrival.
     pub rows: Vec<Entry>,
-    /// Events that happened.
+    /// The number of events that took place.
     pub events_fired: usize,
-    /// What went wrong.
+    /// The failure, if any.
     pub error: Option<String>,
 }
 
 impl Case {
-    /// Reads cases: a document with `cases`, or JSON lines of one case each.
+    /// Reads cases: a document with `cases`, or JSON lines with one case each.
     pub fn read_all(text: &str) -> Result<Vec<Self>, String> {
         #[derive(Deserialize)]
         struct File {
@@ -153,12 +153,12 @@ impl Case {
         lines.map(case).collect()
     }
 
-    /// Is it asked for in key order?
+    /// True if rows are requested in key order.
     pub fn is_sorted(&self) -> bool {
         self.order == "sorted"
     }
 
-    /// The partitions, ascending: slice n is the nth of them.
+    /// The partitions, ascending; slice n is the n-th of them.
     pub fn partitions(&self) -> Vec<u16> {
         let assignment = self.topologies.iter().flat_map(|topology| topology.home.keys());
         let entries = self.entries.iter().map(|entry| &entry.2);
@@ -181,7 +181,7 @@ impl Case {
         shards
     }
 
-    /// What is wrong with the rows of an outcome.
+    /// Describes what is wrong with the rows of an outcome; `None` if they are right.
     pub fn judge(&self, outcome: &Outcome) -> Option<String> {
         if let Some(error) = &outcome.error {
             return Some(error.clone());

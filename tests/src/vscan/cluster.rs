@@ -1,4 +1,4 @@
-//! The cluster of a case, as its client has it: documents, the scan's pages, and what happens meanwhile.
+//! The cluster of a case, from the client's point of view: documents, pages of the scan, and events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use super::case::{Case, Entry, Event, Op};
 use super::play::{Failure, PATIENCE};
 use crate::sim::client::Client;
 
-/// The cluster as the client has it.
+/// A client's view of the cluster.
 pub struct Cluster {
     routers: [Arc<Router>; 2],
     backend: Arc<ClusterBackend>,
@@ -37,7 +37,7 @@ pub struct Cluster {
     /// The value of the partition field for each slice.
     fields: Vec<i64>,
     partitions: Vec<u16>,
-    /// Where each partition was before its last move.
+    /// The previous shard of each partition that moved.
     previous: BTreeMap<u16, u64>,
 }
 
@@ -45,7 +45,7 @@ pub struct Cluster {
 pub struct Page {
     /// Its rows.
     pub rows: Vec<Entry>,
-    /// Where the next one begins.
+    /// The position at which the next page begins.
     pub token: Option<String>,
 }
 
@@ -55,7 +55,7 @@ pub fn node_of(shard: u64) -> NodeId {
 }
 
 impl Cluster {
-    /// Waits until the case's nodes are there, and declares its index.
+    /// Waits until all nodes have joined, and creates the index.
     pub async fn start(case: &Case, seed: u64) -> Result<Self, Failure> {
         let Client { routers, backend, .. } = Client::start(seed, 1);
         let nodes = case.shards().len();
@@ -80,7 +80,7 @@ impl Cluster {
         (format!("{k}/{pk}/{pid}"), json!({ "k": k, "pk": pk, "p": p }).to_string().into())
     }
 
-    /// Writes what is there at first.
+    /// Writes the initial contents.
     pub async fn load(&self, entries: &[Entry]) -> Result<(), Failure> {
         let write = |entry: &Entry| {
             let (id, document) = self.document(entry);
@@ -88,7 +88,7 @@ impl Cluster {
         };
         let writes: Vec<Write> = entries.iter().map(write).collect();
         self.write(writes).await?;
-        // The scan may begin when all of it is applied.
+        // The scan begins when all of it is applied.
         let all = ScanRequest { consistency: Consistency::RequestPlus, ..self.any_request() };
         let mut scan = self.routers[0].scan(all, None).await?;
         while scan.next().await?.is_some() {}
@@ -119,7 +119,7 @@ impl Cluster {
         }
     }
 
-    /// What the case's scan asks for.
+    /// The request of the case's scan.
     pub fn request(&self, case: &Case) -> ScanRequest {
         let bound = |key: i64| {
             let mut encoded = Vec::new();
@@ -131,7 +131,7 @@ impl Cluster {
         ScanRequest { ranges: vec![range], ordered: case.is_sorted(), ..self.any_request() }
     }
 
-    /// So many rows from where a token stands; a token of no rows is asked for before any are read.
+    /// Reads a page of this many rows from a token on. A limit of zero returns a token before any row is read.
     pub async fn page(
         &self,
         request: &ScanRequest,
@@ -152,7 +152,7 @@ impl Cluster {
         Ok(Page { rows: page, token: scan.token()? })
     }
 
-    /// Something happens between two rows of the scan.
+    /// Carries out an event between two rows of the scan.
     pub async fn happen(&mut self, event: &Event) -> Result<(), Failure> {
         match &event.op {
             Op::Migrate { pid, to, .. } => self.migrate(*pid, *to).await,
@@ -195,7 +195,7 @@ impl Cluster {
         index.map_or_else(Vec::new, |index| index.topology.replicas(slice).to_vec())
     }
 
-    /// Moves a slice, and waits until it is at its new home alone and no move of it is left.
+    /// Moves a slice; waits until only its new node has it and no move is in progress.
     pub async fn migrate(&mut self, pid: u16, shard: u64) -> Result<(), Failure> {
         let (slice, to) = (self.slice_of(pid), node_of(shard));
         let before = self.assignment(slice);
@@ -280,7 +280,7 @@ async fn create(backend: &ClusterBackend, slices: usize) -> Result<Arc<IndexInfo
     Ok(Arc::clone(catalog.indexes.get(&index).ok_or("the index is gone")?))
 }
 
-/// For each slice a number whose hash lies in it.
+/// For each slice, a number whose hash belongs to it.
 fn fields(topology: &IndexTopology) -> Vec<i64> {
     let mut fields = BTreeMap::new();
     for field in 0.. {

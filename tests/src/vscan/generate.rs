@@ -1,5 +1,5 @@
-//! Cases by chance: up to 6 shards and 24 partitions, chains of moves, partitions that come back, shards that
-//! join and leave, writes, lost answers.
+//! Random cases: up to 6 shards and 24 partitions, chains of moves, partitions that return, shards that join and leave,
+//! writes, lost answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ pub fn generate(seed: u64) -> Case {
     let mut random = fastrand::Rng::with_seed(seed ^ 0x5ca9);
     let shards: Vec<u64> = (1..=random.u64(2..7)).collect();
     let partitions = random.u16(1..25);
-    // Some shards may be empty at first.
+    // Some shards may be empty at the beginning.
     let used = random.usize(1..=shards.len());
     let home: BTreeMap<u16, u64> =
         (1..=partitions).map(|pid| (pid, shards[random.usize(0..used)])).collect();
@@ -59,12 +59,12 @@ struct Story {
     home: BTreeMap<u16, u64>,
     entries: BTreeSet<Entry>,
     partitions: u16,
-    /// What has moved, and where it was before.
+    /// The partitions that moved, each with its previous shard.
     moved: Vec<(u16, u64)>,
 }
 
 impl Story {
-    /// The events in the order of their points, and the entries that are written or removed.
+    /// The events in the order of their points, and the entries that they write or remove.
     fn events(&mut self, requests: usize) -> (Vec<Event>, BTreeSet<Entry>) {
         let (mut events, mut touched) = (Vec::new(), BTreeSet::new());
         let mut removed = BTreeSet::new();
@@ -91,7 +91,7 @@ impl Story {
             self.shards.iter().copied().filter(|shard| !removed.contains(shard)).collect();
         let to = open[self.random.usize(0..open.len())];
         Some(match self.random.u8(0..20) {
-            // A slice that moved goes on moving, to and fro: its cursor parts from its shard's.
+            // A slice that moved moves again, back and forth, so that its cursor differs from its shard's.
             9..=12 if !self.moved.is_empty() => {
                 let (pid, was) = self.moved[self.random.usize(0..self.moved.len())];
                 let back = self.home[&pid] != was && !removed.contains(&was);

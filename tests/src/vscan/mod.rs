@@ -1,14 +1,14 @@
-//! Cases of virtual scans: an index whose slices are put where a case says, scans in pages while slices move
-//! at given points, and what must, may and may not come back.
+//! Cases of virtual scans: an index whose slices are placed by a case, scans in pages while slices move at given
+//! points, and the rows that must, may and must not be returned.
 //!
-//! | part | what it is |
+//! | part | contents |
 //! |---|---|
 //! | [`case`] | the schema of a case (`tests/vectors/README.md`), and its verdict |
 //! | [`play`] | plays a case against the real services in the simulation |
-//! | [`generate`] | cases by chance |
+//! | [`generate`] | random cases |
 //!
-//! A *shard* of a case is an indexer, a *partition* a slice. The index is partitioned by a field of the
-//! documents that is chosen so that each entry lies in the slice that its case says.
+//! A *shard* of a case is an indexer, a *partition* a slice. The index is partitioned by a field of the documents whose
+//! value places each entry in the slice that the case names.
 
 pub mod case;
 mod cluster;

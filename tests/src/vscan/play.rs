@@ -1,34 +1,34 @@
-//! Plays a case against the real services: a coordinator, a projector and an indexer for each shard, over the
-//! simulated network, and two routers, to which the pages of a scan go in turn.
+//! Plays a case against the real services: a coordinator, a projector and an indexer for each shard, over the simulated
+//! network, and two routers that serve the pages of a scan alternately.
 //!
-//! The case's points are those of the published algorithm; here batches fall differently. A request's page is
-//! cut into smaller ones at the points inside it, each of which goes on from the token of the one before; a
-//! point that cannot be reached as it is given fires at the next one possible.
+//! The points of a case are those of the published algorithm, whose batches have other sizes. A request's page is
+//! therefore cut into smaller ones at the points inside it, each of which continues from the last token. An event whose
+//! point cannot be reached exactly takes place at the next possible point.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proto::rpc::scan::ScanRequest;
-use proto::token::Token;
+use router::Token;
 use tokio::time::timeout;
 
 use super::case::{Case, Entry, Event, Op, Outcome, Point};
 use super::cluster::{Cluster, node_of};
 use crate::sim::hosts::Hosts;
 
-/// Anything may take this long before the case has failed.
+/// Time limit of each step of a case.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// Pages at most: a scan that goes on for ever is a failure.
+/// Maximum number of pages, so that an endless scan is a failure.
 const PAGES_MAX: usize = 10_000;
 
-/// Why a case could not be played.
+/// The reason why a case could not be played.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Plays a case.
 pub fn play(case: &Case, seed: u64) -> Outcome {
     let shards: Vec<u64> = case.shards().into_iter().collect();
     let indexers: Vec<u64> = shards.iter().map(|shard| node_of(*shard).0).collect();
-    // Or no virtual scan would ever be needed.
+    // Otherwise no scan would ever need a virtual scan.
     let hosts = Hosts::with(seed, 1, &[100], &indexers).without_moved_sources();
     let mut sim = turmoil::Builder::new()
         .rng_seed(seed)
@@ -80,7 +80,7 @@ impl Player {
                 cluster.migrate(*pid, *shard).await?;
             }
             if n == self.case.base && n + 1 < self.case.topologies.len() {
-                // The scan takes this one as its base.
+                // The topology at this moment becomes the scan's base topology.
                 first = cluster.page(&request, None, 0, 0).await?.token;
             }
         }
@@ -104,7 +104,7 @@ impl Player {
             let (before, had) = (scan.token.clone(), scan.pages > 0 || scan.token.is_some());
             let (rows, lost) = self.request(cluster, request, scan, number, limit).await?;
             if lost {
-                // The client begins again where it was.
+                // The client continues from its previous token.
                 scan.token = before.filter(|_| had);
                 continue;
             }
@@ -116,7 +116,7 @@ impl Player {
         Ok(())
     }
 
-    /// One request: its rows, and whether its answer is lost.
+    /// Runs one request; returns its rows, and whether its answer is lost.
     async fn request(
         &self,
         cluster: &mut Cluster,
@@ -149,7 +149,7 @@ impl Player {
             rows.extend(page.rows);
             scan.token = page.token;
             let Some(token) = &scan.token else {
-                // What was to happen later in this request happens now.
+                // The remaining events of this request take place now.
                 for event in scan.due(number, usize::MAX, u64::MAX, true) {
                     lost |= matches!(event.op, Op::Lose);
                     cluster.happen(&event).await?;
@@ -165,7 +165,7 @@ impl Player {
     }
 }
 
-/// How many parts of a scan a token says are finished.
+/// The number of finished parts of a scan according to a token.
 fn parts_done(token: &str) -> Result<usize, Failure> {
     let token = Token::decode(token)?;
     let finished = token.virtual_scans.iter().filter(|entry| entry.done).count();
@@ -180,7 +180,7 @@ struct Scan {
 }
 
 impl Scan {
-    /// The events whose points are reached.
+    /// The events whose points have been reached.
     fn due(&mut self, request: usize, call: usize, rows: u64, done: bool) -> Vec<Event> {
         let reached = |event: &Event| {
             let (of, in_call, _, point) = &event.at;
@@ -198,12 +198,12 @@ impl Scan {
         due.filter_map(Option::take).collect()
     }
 
-    /// How many rows may be read before a point can be reached.
+    /// The number of rows that may be read before the next point.
     fn rows_to_next(&self, request: usize, call: usize, rows: u64) -> u64 {
         let ahead = self.events.iter().flatten().filter(|event| event.at.0 == request);
         let to = |event: &Event| match &event.at.3 {
             Point::Rows(k) if event.at.1 == call && *k > rows => k - rows,
-            // Where a call ends is seen only afterwards.
+            // The end of a call is known only afterwards.
             _ => 1,
         };
         ahead.map(to).min().unwrap_or(u64::MAX)

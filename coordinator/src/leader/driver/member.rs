@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use proto::Result;
 use proto::env::Env;
+use proto::lock::lock;
 use proto::rpc::api::{CoordinatorApi, Directory};
 use proto::rpc::command::{CommandRequest, Outcome};
 use tokio::sync::Notify;
@@ -34,7 +35,7 @@ pub(crate) struct Member {
 
 impl Member {
     pub(crate) fn leader(&self) -> MutexGuard<'_, Option<Leader>> {
-        self.leader.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.leader)
     }
 
     /// Milliseconds since the member started.

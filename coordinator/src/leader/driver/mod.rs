@@ -1,6 +1,6 @@
 //! Carries out the leader's plans: tasks that run on each member and act on the one that leads.
 //!
-//! | file | what it is |
+//! | file | contents |
 //! |---|---|
 //! | [`member`] | the state that the tasks share |
 //! | [`lead`] | the loop: plan, propose, sleep |

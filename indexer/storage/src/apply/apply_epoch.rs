@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use proto::Result;
+use proto::lock::lock;
 use proto::model::cut::EpochMark;
 use proto::plant::{self, Plant};
 
@@ -11,7 +12,6 @@ use crate::apply::documents::{Document, documents};
 use crate::batch::EpochBatch;
 use crate::index::load_state::{Answer, LoadRequest};
 use crate::index::local_index::LocalIndex;
-use crate::lock::lock;
 use crate::log::lsn::Lsn;
 use crate::node::state::{NodeState, epochs_skipped_by};
 use crate::read::index_version::IndexVersion;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use proto::lock::lock;
 use proto::model::ids::SliceNo;
 use proto::{Error, Result};
 
@@ -13,7 +14,6 @@ use crate::build::corrections::{BackfillPart, write_part};
 use crate::files::data_files::DataFiles;
 use crate::index::backfill::Backfill;
 use crate::index::local_index::LocalIndex;
-use crate::lock::lock;
 use crate::node::context::EngineContext;
 use crate::rows::row_sorter::RowSorter;
 

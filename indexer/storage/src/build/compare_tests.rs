@@ -229,7 +229,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
-    fn corrections_make_a_copy_what_the_snapshot_is(case in cases()) {
+    fn corrections_make_a_copy_equal_to_the_snapshot(case in cases()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(corrected(case));
     }

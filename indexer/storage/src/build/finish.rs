@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use proto::lock::lock;
 use proto::model::ids::{Epoch, SliceNo};
 use proto::{Error, Result};
 
@@ -14,7 +15,6 @@ use crate::build::corrections::{Corrections, corrections};
 use crate::files::data_files::{DataFiles, NewFragment};
 use crate::index::fragment_lists::FragmentLists;
 use crate::index::local_index::LocalIndex;
-use crate::lock::lock;
 use crate::maintain::flush::flush;
 use crate::manifest::edit::Place;
 use crate::manifest::index_manifest::IndexManifest;

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proto::Result;
+use proto::lock::lock;
 use proto::model::ids::Epoch;
 
 use crate::build::backfill::{end_backfill, gathered_bytes_max};
@@ -26,7 +27,6 @@ use crate::edit::edits::drop_with;
 use crate::file_id::FileId;
 use crate::files::data_files::DataFiles;
 use crate::index::local_index::LocalIndex;
-use crate::lock::lock;
 use crate::maintain::flush::flush;
 use crate::node::context::EngineContext;
 use crate::retention::RetainedEpochs;

@@ -122,7 +122,7 @@ async fn rebuilt(all: [Changes; 5], flushes: bool) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn what_is_rebuilt_is_what_it_was_and_what_stays_answers_all_the_while(
+    fn a_rebuilt_slice_is_unchanged_and_other_slices_answer_meanwhile(
         all in [changes(), changes(), changes(), changes(), changes()],
         flushes: bool,
     ) {

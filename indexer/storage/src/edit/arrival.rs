@@ -15,6 +15,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use proto::lock::lock;
 use proto::model::ids::{BucketId, Epoch, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::{Error, ErrorCode, Result};
@@ -23,7 +24,6 @@ use crate::file_id::FileId;
 use crate::files::data_files::{DataFiles, ManifestNotReplaced};
 use crate::index::local_index::LocalIndex;
 use crate::index::writer_state::WriterState;
-use crate::lock::lock;
 use crate::log::lsn::Lsn;
 use crate::maintain::flush::flush;
 use crate::manifest::index_manifest::IndexManifest;
@@ -93,7 +93,7 @@ impl ArrivingSlices {
 pub(crate) struct EpochBoundary {
     /// Epoch before the point: the newest applied one.
     pub epoch: Epoch,
-    /// LSN at or before the log records of the epochs behind the point.
+    /// A place in the log at or before the records of all epochs after the point.
     pub lsn: Lsn,
 }
 

@@ -7,6 +7,7 @@
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
+use proto::lock::lock;
 use proto::model::ids::SliceNo;
 use proto::{Error, Result};
 
@@ -15,7 +16,6 @@ use crate::index::backfill::Backfill;
 use crate::index::fragment_lists::FragmentLists;
 use crate::index::load_state::LoadEvent;
 use crate::index::local_index::LocalIndex;
-use crate::lock::lock;
 use crate::maintain::flush::flush;
 use crate::manifest::index_manifest::IndexManifest;
 use crate::read::count::count;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use proto::lock::lock;
 use proto::model::ids::{Epoch, SliceNo};
 use proto::rpc::export::ExportHead;
 use proto::{Error, ErrorCode, Result};
@@ -11,7 +12,6 @@ use proto::{Error, ErrorCode, Result};
 use crate::edit::packed_lists::pack;
 use crate::file_id::FileId;
 use crate::index::local_index::LocalIndex;
-use crate::lock::lock;
 use crate::maintain::flush::flush;
 use crate::node::context::EngineContext;
 use crate::retention::RetainedEpochs;

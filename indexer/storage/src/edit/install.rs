@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proto::Error;
+use proto::lock::lock;
 use proto::model::cut::EpochMark;
 use proto::model::ids::SliceId;
 use proto::model::index::IndexInfo;
@@ -32,7 +33,6 @@ use crate::edit::arrival::{
 };
 use crate::edit::receive::ReceivedFiles;
 use crate::file_id::FileId;
-use crate::lock::lock;
 use crate::node::context::EngineContext;
 use crate::retention::RetainedEpochs;
 

@@ -37,7 +37,7 @@ pub(crate) async fn round(source: &StorageEngine, slice: SliceId, received: &mut
 
 /// A file number is valid only while the source has its store open.
 #[tokio::test]
-async fn files_of_a_source_that_came_back_empty_are_not_taken_for_its_new_ones() {
+async fn files_of_a_source_before_its_disk_was_lost_are_not_mixed_with_new_ones() {
     let (env, _fs) = node().await;
     let (target, _, _target_fs) = sim::world(4);
     let target = open(&target);
@@ -119,7 +119,7 @@ async fn a_rollback_before_the_first_epoch_of_a_node_survives_a_crash() {
 }
 
 #[tokio::test]
-async fn a_checksum_that_is_not_wanted_any_more_stops_reading() {
+async fn an_unwanted_checksum_stops_reading() {
     let (env, _fs) = node().await;
     let store = open(&env);
     apply(&store, 4, 100..10_100).await;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
+use proto::lock::lock;
 use proto::model::cut::EpochMark;
 use proto::model::ids::{Epoch, NodeId, SliceNo};
 use proto::plant::{self, Plant};
@@ -12,7 +13,6 @@ use proto::{Error, Result};
 use crate::edit::packed_lists::unpack;
 use crate::file_id::FileId;
 use crate::fragment::blob_store::BlobWriter;
-use crate::lock::lock;
 use crate::manifest::index_manifest::IndexManifest;
 use crate::manifest::lists::SliceLists;
 use crate::node::context::EngineContext;

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use proto::lock::lock;
 use proto::model::cut::EpochMark;
 use proto::model::ids::Epoch;
 use proto::plant::{self, Plant};
@@ -17,7 +18,6 @@ use crate::edit::edits::recount;
 use crate::files::data_files::DataFiles;
 use crate::index::local_index::LocalIndex;
 use crate::index::memtable::BackMemtable;
-use crate::lock::lock;
 use crate::log_record::Record;
 use crate::maintain::merge_runs::merge_tables;
 use crate::manifest::node_manifest::DeadEpochs;
@@ -100,7 +100,7 @@ pub fn truncate_index(index: &LocalIndex, epoch: Epoch, files: &DataFiles) -> Re
     if let Some(frozen) = writer.frozen.take() {
         memtable.append(&frozen, epoch);
     }
-    // What a failed flush had set aside is in the new memtable again.
+    // The rows that a failed flush had set aside are in the new memtable again.
     writer.frozen_runs = 0;
     if !plant::is(Plant::RollbackForgets) {
         memtable.append(&writer.memtable, epoch);

@@ -265,7 +265,7 @@ async fn joined_groups_become_one_fragment_again() {
 /// After groups were joined, the chains of their columns lie side by side and end at different
 /// fragments. A merge of only a part of them would write rows that only one chain has.
 #[tokio::test]
-async fn merges_where_it_pays_never_cut_chains_that_stand_side_by_side() {
+async fn merges_never_cut_parallel_chains() {
     let ids: Vec<String> = (0..400).map(|n| format!("d{n:03}")).collect();
     // Values are much larger than entries and share no prefix.
     let values: Vec<String> = (0..500).map(|n| format!("{n:03}{}", "more ".repeat(200))).collect();

@@ -129,7 +129,7 @@ async fn a_restart_shows_every_epoch_and_keeps_runs_few() {
 }
 
 #[tokio::test]
-async fn an_update_of_an_array_replaces_just_what_changed() {
+async fn an_update_of_an_array_replaces_only_changed_entries() {
     let dir = tempfile::tempdir().unwrap();
     let store = built(&dir, body(&[(1, "k", &[("c", 1), ("a", 1), ("b", 1)])])).await;
     store.apply(batch(2, 101, body(&[(101, "k", &[("d", 1), ("b", 1)])]))).await.unwrap();
@@ -226,7 +226,7 @@ async fn dead_epochs_are_refused_on_a_node_that_did_not_roll_back() {
 
 /// A heartbeat asks on an async thread, which must not wait for a writer of memory or lists.
 #[tokio::test]
-async fn counters_and_progress_are_told_while_the_writer_is_busy() {
+async fn counters_and_progress_are_available_while_the_writer_is_busy() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(built(&dir, body(&[(1, "k", &[("a", 1)])])).await);
     store.apply(batch(2, 101, body(&[(101, "l", &[("a", 2)])]))).await.unwrap();

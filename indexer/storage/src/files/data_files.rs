@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use bytes::Bytes;
 use proto::env::Env;
+use proto::lock::lock;
 use proto::model::ids::{BucketId, Generation, IndexId};
 use proto::{Error, Result};
 
@@ -22,7 +23,6 @@ use crate::fragment::compression::Compression;
 use crate::fragment::file_blobs::FileBlobs;
 use crate::fragment::reader::Fragment;
 use crate::fragment::writer::{FragmentOptions, FragmentWriter};
-use crate::lock::lock;
 use crate::log::lsn::Lsn;
 use crate::manifest::index_manifest::IndexManifest;
 use crate::manifest::node_manifest::NodeManifest;

@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use proto::Result;
 use proto::env::Env;
+use proto::lock::lock;
 
 use crate::files::group_writer::GroupWriter;
-use crate::lock::lock;
 use crate::merge_policy::FRAGMENTS_MIN;
 use crate::rows::row::RowVersion;
 use crate::rows::sinks::RowSink;
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_more_fragments_there_are_the_faster_it_may_be_and_in_the_end_as_fast_as_it_can() {
+    fn the_allowed_rate_grows_with_the_fragments_up_to_no_limit() {
         let times: Vec<f64> = (0..40).map(|fragments| seconds(256 * MB, fragments)).collect();
         assert!(times.is_sorted_by(|less, more| less >= more), "{times:?}");
         assert!(times[FRAGMENTS_MIN + DOUBLING_FRAGMENTS] < 0.6 * times[FRAGMENTS_MIN]);

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_or_may_be_published_stays() {
+    fn files_that_are_named_or_may_be_published_stay() {
         let mut pending = PendingFiles::default();
         pending.skip_to(FileId(8));
         let (first, second) = (pending.begin(), pending.begin());

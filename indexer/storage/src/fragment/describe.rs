@@ -143,7 +143,7 @@ struct Check<'a> {
     bytes: u64,
     /// Entry and epoch of the section's last row so far.
     last: Option<(Vec<u8>, Epoch)>,
-    /// Reused from row to row.
+    /// A buffer that is reused for each row.
     entry: Vec<u8>,
     key: Vec<u8>,
     findings: Vec<String>,

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_of_any_size_comes_back_as_it_was() {
+    fn a_filter_of_any_size_is_read_back_unchanged() {
         for keys in [0, 1, 51, 52, 5000] {
             let mut filter = Filter::for_keys(keys);
             (0..keys).for_each(|n| filter.insert(hash(n)));

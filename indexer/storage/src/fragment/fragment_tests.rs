@@ -99,7 +99,7 @@ fn cache(bytes: u64) -> Arc<BlockCache> {
 }
 
 #[test]
-fn a_fragment_gives_back_what_was_written_at_once_and_when_opened_again() {
+fn a_fragment_returns_its_rows_at_once_and_after_reopening() {
     let rows = rows(3000);
     let mut lengths = Vec::new();
     for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
@@ -156,7 +156,7 @@ fn the_cache_keeps_within_its_bound_and_all_is_read_without_one() {
 }
 
 #[test]
-fn blocks_of_two_fragments_are_told_apart() {
+fn blocks_of_two_fragments_are_distinguished() {
     let (fs, cache) = (disk(3, Path::new("data")), cache(1 << 20));
     let (one, two) = (rows(500), rows(700));
     let options = FragmentOptions::default();

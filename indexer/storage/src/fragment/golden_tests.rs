@@ -98,7 +98,7 @@ fn write_golden_fragments() {
     }
 }
 
-/// What is found wrong with a file: an error that names the file, or findings that name a block.
+/// The damage found in a file: an error that names the file, or findings that name a block.
 fn damage(env: &Env, path: &Path) -> Vec<String> {
     match describe(env, path, &mut |_| ()) {
         Ok(info) => info.findings,
@@ -147,7 +147,7 @@ fn a_fragment_that_is_cut_or_has_more_at_its_end_is_refused() {
 }
 
 #[test]
-fn another_version_is_told_from_damage() {
+fn an_unknown_version_is_distinguished_from_damage() {
     let (_, options, rows) = golden().swap_remove(0);
     let mut bytes = written(&options, &rows);
     bytes[4] = 2;
@@ -162,7 +162,7 @@ fn another_version_is_told_from_damage() {
 }
 
 #[test]
-fn rows_that_contradict_what_is_said_of_them_are_found() {
+fn rows_that_contradict_their_statistics_are_found() {
     let (_, options, rows) = golden().swap_remove(0);
     let good = written(&options, &rows);
     let mut found = std::collections::BTreeSet::new();

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};
 
+use proto::lock::lock;
+
 use crate::fragment::blob_store::{Blob, BlobStore, BlobWriter};
-use crate::lock::lock;
 
 type Blobs = Arc<Mutex<BTreeMap<u64, Arc<Vec<u8>>>>>;
 

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use proto::lock::lock;
 use proto::model::ids::{Epoch, SliceNo};
 use proto::model::index::{IndexInfo, PartitionBy};
 use proto::model::topology::{PartitionKey, TopologyProvider};
@@ -21,7 +22,6 @@ use crate::files::data_files::DataFiles;
 use crate::index::fragment_lists::{FragmentLists, open_back};
 use crate::index::load_state::{Answer, LoadEvent, LoadRequest, LoadState};
 use crate::index::writer_state::{IndexStats, WriterGuard, WriterState};
-use crate::lock::lock;
 use crate::manifest::index_manifest::IndexManifest;
 use crate::manifest::lists::SliceLists;
 use crate::read::index_version::IndexVersion;

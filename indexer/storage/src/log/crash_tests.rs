@@ -8,7 +8,7 @@ use proto::env::{Env, Random as _, sim};
 
 use super::*;
 
-/// What the log must hold: the records of all lives, by their ends.
+/// The expected contents of the log: the records of all runs, by their ends.
 #[derive(Default)]
 struct Model {
     appended: Vec<(Lsn, Vec<u8>)>,

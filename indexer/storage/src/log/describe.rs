@@ -31,7 +31,7 @@ pub struct RecordInfo {
     pub lsn: Lsn,
     /// Bytes of the payload, or of the unreadable part.
     pub bytes: u64,
-    /// How far the log was durable when the record was written.
+    /// The end of the durable part when the record was written.
     pub durable: Option<Lsn>,
     /// True for a mark, which only says how far the log is durable.
     pub mark: bool,

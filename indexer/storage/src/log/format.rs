@@ -59,7 +59,7 @@ pub(super) struct RecordHeader {
     pub(super) len: u32,
     /// CRC-32C of the payload.
     pub(super) payload_crc: u32,
-    /// How far the log was durable when the record was written.
+    /// The end of the durable part when the record was written.
     pub(super) durable: Lsn,
 }
 

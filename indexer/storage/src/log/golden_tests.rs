@@ -65,7 +65,7 @@ async fn the_format_is_that_of_the_golden_file() {
 }
 
 #[tokio::test]
-async fn another_version_is_told_from_damage() {
+async fn an_unknown_version_is_distinguished_from_damage() {
     let mut bytes = GOLDEN.to_vec();
     bytes[4] = 3;
     let crc = crc32c::crc32c(&bytes[..16]);

@@ -15,9 +15,9 @@ pub(super) struct PendingRecords {
     pub(super) data_end: Lsn,
     /// The `durable` of the last record in the log.
     pub(super) vouched: Lsn,
-    /// How far the log is durable, as in the watch.
+    /// The end of the durable part, as in the watch.
     pub(super) durable: Lsn,
-    /// How far callers want the log to be durable.
+    /// The place up to which callers want the log to be durable.
     pub(super) wanted: Lsn,
 }
 

@@ -11,7 +11,7 @@ use crate::log::lsn::Lsn;
 /// Size of the window. It grows only for a longer record whose header is valid.
 const WINDOW_BYTES: usize = 1 << 20;
 
-/// What is at a place of a segment.
+/// The contents of a segment at a place.
 pub(super) enum FoundRecord<'a> {
     /// A whole record.
     Record(RecordHeader, &'a [u8]),

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use proto::env::{File, FileSystem, OpenMode};
+use proto::lock::lock;
 use proto::{Error, Result};
 
-use crate::lock::lock;
 use crate::log::format::{SEGMENT_HEADER_BYTES, segment_header};
 
 #[cfg(debug_assertions)]

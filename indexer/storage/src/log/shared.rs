@@ -5,15 +5,15 @@ use std::sync::{Mutex, MutexGuard};
 
 use proto::Error;
 use proto::env::Env;
+use proto::lock::lock;
 use tokio::sync::{Notify, watch};
 
-use crate::lock::lock;
 use crate::log::lsn::Lsn;
 use crate::log::pending::PendingRecords;
 use crate::log::segment::Segments;
 use crate::log::tail::TailSegment;
 
-/// How far the log is durable, or why it has stopped.
+/// The end of the durable part, or the reason why the log has stopped.
 #[derive(Clone, Debug)]
 pub struct Durable {
     /// All records that end at or before this LSN are durable.

@@ -1,4 +1,4 @@
-//! What comes back from a log, what is cut off, and what is refused.
+//! Tests of the log: records that are recovered, cut off or refused.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -74,7 +74,7 @@ async fn durable_records_come_back_in_order_and_a_torn_tail_goes() {
 }
 
 #[tokio::test]
-async fn it_works_on_the_machines_own_files() {
+async fn the_log_works_on_real_files() {
     let temp = tempfile::tempdir().unwrap();
     let (env, dir) = (Env::real(), temp.path().join("log"));
     for round in 0..20u64 {
@@ -174,7 +174,7 @@ async fn release_removes_whole_segments_below_a_place_and_never_the_last() {
 }
 
 #[tokio::test]
-async fn on_demand_syncs_only_for_those_who_wait() {
+async fn on_demand_syncs_only_for_waiting_callers() {
     let ((env, _, fs), dir) = (sim::world(1), log_dir());
     let options =
         LogOptions { segment_bytes: 1 << 20, sync: SyncPolicy::OnDemand, ..LogOptions::default() };
@@ -290,7 +290,7 @@ async fn a_payload_that_looks_like_a_record_is_only_a_payload() {
 }
 
 #[tokio::test]
-async fn describe_names_each_record_and_what_is_damaged() {
+async fn describe_names_each_record_and_each_damage() {
     let ((env, _, fs), dir) = (sim::world(1), log_dir());
     write(&env, &dir, small(1 << 20), &[b"alpha", b"beta", b"gamma"]).await;
     let path = segment_path(&dir, 0);

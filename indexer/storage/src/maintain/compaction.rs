@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 use proto::Result;
+use proto::lock::lock;
 use proto::model::ids::{Epoch, SliceNo};
 use proto::plant::{self, Plant};
 use proto::rpc::scan::KeyRange;
@@ -25,7 +26,6 @@ use crate::files::pacing::Paced;
 use crate::fragment::filter::FILTER_BYTES;
 use crate::index::fragment_lists::FragmentLists;
 use crate::index::local_index::LocalIndex;
-use crate::lock::lock;
 use crate::maintain::rewrite::Rewrite;
 use crate::manifest::lists::{EpochRange, ListItem};
 use crate::merge_policy::{FRAGMENTS_MIN, choose};

@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proto::Result;
+use proto::lock::lock;
 use proto::model::ids::{Epoch, SliceNo};
 
 use crate::files::data_files::{DataFiles, NewFragment};
 use crate::fragment::filter::FILTER_BYTES;
 use crate::index::local_index::LocalIndex;
 use crate::index::memtable::{BackMemtable, SORT_BYTES};
-use crate::lock::lock;
 use crate::maintain::merge_runs::{merge_frozen, slices_of};
 use crate::maintain::rewrite::Rewrite;
 use crate::manifest::edit::Place;

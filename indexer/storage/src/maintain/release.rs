@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use proto::Result;
+use proto::lock::lock;
 use proto::model::ids::{Generation, IndexId};
 use proto::plant::{self, Plant};
 
-use crate::lock::lock;
 use crate::log::lsn::Lsn;
 use crate::node::context::EngineContext;
 

@@ -11,7 +11,7 @@ use crate::rows::packed;
 use crate::rows::row::RowVersion;
 use crate::rows::sinks::RowSink;
 
-/// How rows are rewritten.
+/// The rules by which a merge rewrites rows.
 #[derive(Clone, Debug)]
 pub struct Rewrite {
     /// Epochs that must stay visible.

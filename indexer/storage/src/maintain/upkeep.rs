@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::Result;
+use proto::lock::lock;
 use proto::model::ids::BucketId;
 
 use crate::index::local_index::LocalIndex;
-use crate::lock::lock;
 use crate::maintain::compaction::{CompactionScope, compact_index};
 use crate::maintain::flush::flush;
 use crate::maintain::merge_runs::{is_worth_merging, merge_index_runs};

@@ -24,7 +24,7 @@ fn of(columns: &[Columns]) -> Columns {
     columns.iter().fold(Columns::NONE, |all, column| all.union(*column))
 }
 
-/// What a fragment says of a key in a column: a value, or a deletion.
+/// The state of a key in a fragment's column: a value or a deletion.
 type Cells = BTreeMap<(Columns, u8), Option<u32>>;
 
 /// One slice: its lists, and the content of all files.

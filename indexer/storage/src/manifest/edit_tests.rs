@@ -159,7 +159,7 @@ fn clones_share_files_until_the_last_is_dropped() {
 }
 
 #[test]
-fn going_back_restricts_what_spans_the_epoch_and_drops_what_lies_above() {
+fn a_rollback_restricts_items_that_span_the_epoch_and_drops_later_ones() {
     let mut manifest = with_fragments();
     manifest.truncate(Epoch(15)).unwrap();
     assert_eq!(manifest.flushed, Epoch(15));
@@ -173,7 +173,7 @@ fn going_back_restricts_what_spans_the_epoch_and_drops_what_lies_above() {
 }
 
 #[test]
-fn edits_of_slices_that_are_not_there_or_are_there_already_change_nothing() {
+fn edits_of_absent_or_existing_slices_change_nothing() {
     let mut manifest = with_fragments();
     let before = manifest.clone();
     let codes = [

@@ -69,7 +69,7 @@ fn node_manifest() -> NodeManifest {
 }
 
 #[test]
-fn what_was_written_is_read() {
+fn a_written_manifest_is_read_back() {
     let (_, fs) = world(1);
     let (index, node) = (index_manifest(), node_manifest());
     assert_eq!(read_all(&fs, dir()).unwrap(), Manifests::default());

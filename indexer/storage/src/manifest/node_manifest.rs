@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::file_id::FileId;
 
-/// What a node keeps on disk beside its indexes.
+/// The durable state of a node besides its indexes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeManifest {
     /// No file has this number or a larger one.

@@ -1,6 +1,6 @@
 //! Workers in the background.
 
-/// Which workers run, at most one of each kind.
+/// The running background workers, at most one of each kind.
 #[derive(Default)]
 pub struct Background {
     pub is_merging: bool,

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use proto::lock::lock;
 use proto::model::cut::EpochMark;
 
 use crate::file_id::FileId;
-use crate::lock::lock;
 use crate::log::lsn::Lsn;
 use crate::manifest::node_manifest::{DeadEpochs, NodeManifest};
 

@@ -3,19 +3,19 @@
 use std::sync::{Arc, Mutex};
 
 use proto::env::Env;
+use proto::lock::lock;
 use proto::model::ids::{BucketId, Epoch, NodeId};
 use tokio::sync::Notify;
 
 use crate::files::data_files::DataFiles;
 use crate::index::local_index::LocalIndex;
-use crate::lock::lock;
 use crate::log::commit_log::CommitLog;
 use crate::node::background::Background;
 use crate::node::checkpoints::LogCheckpoints;
 use crate::node::state::NodeState;
 use crate::options::StoreOptions;
 
-/// What the engine shares with its background work.
+/// State that the engine shares with its background work.
 pub(crate) struct EngineContext {
     pub env: Env,
     /// Random mark of this opening of the store. File numbers are valid only together with it.

@@ -1,11 +1,11 @@
 //! Durability of a bucket's epochs.
 
 use proto::Result;
+use proto::lock::lock;
 use proto::model::ids::{BucketId, Epoch};
 use proto::plant::{self, Plant};
 
 use crate::counters::Counters;
-use crate::lock::lock;
 use crate::node::context::EngineContext;
 
 /// Returns the progress counters of a bucket.

@@ -1,9 +1,9 @@
 //! Reports of slices for heartbeats.
 
+use proto::lock::lock;
 use proto::model::ids::{SliceId, SliceNo};
 use proto::rpc::api::SliceProgress;
 
-use crate::lock::lock;
 use crate::node::context::EngineContext;
 use crate::tables::table::Table;
 

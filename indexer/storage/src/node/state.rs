@@ -1,15 +1,15 @@
 //! Indexes of a node, and the progress of its buckets.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use proto::Result;
+use proto::lock::{lock, read, write};
 use proto::model::cut::EpochMark;
 use proto::model::ids::{BucketId, Epoch, Generation, IndexId};
 
 use crate::index::load_state::LoadEvent;
 use crate::index::local_index::LocalIndex;
-use crate::lock::lock;
 use crate::log::lsn::Lsn;
 use crate::manifest::node_manifest::DeadEpochs;
 
@@ -59,22 +59,22 @@ impl NodeState {
 
     /// Indexes that are here or being built, without rebuilds.
     pub fn indexes(&self) -> Vec<Arc<LocalIndex>> {
-        let indexes = self.indexes.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let indexes = read(&self.indexes);
         indexes.values().cloned().collect()
     }
 
     pub fn insert(&self, index: LocalIndex) -> Option<Arc<LocalIndex>> {
-        let mut indexes = self.indexes.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut indexes = write(&self.indexes);
         indexes.insert(index.info.id, Arc::new(index))
     }
 
     pub fn get(&self, index: IndexId) -> Option<Arc<LocalIndex>> {
-        let indexes = self.indexes.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let indexes = read(&self.indexes);
         indexes.get(&index).cloned()
     }
 
     pub fn remove(&self, index: IndexId) -> Option<Arc<LocalIndex>> {
-        let mut indexes = self.indexes.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut indexes = write(&self.indexes);
         indexes.remove(&index)
     }
 
@@ -110,23 +110,23 @@ impl NodeState {
 
     /// All rebuilds.
     pub fn rebuilds(&self) -> Vec<Arc<LocalIndex>> {
-        let rebuilds = self.rebuilds.read().unwrap_or_else(PoisonError::into_inner);
+        let rebuilds = read(&self.rebuilds);
         rebuilds.values().cloned().collect()
     }
 
     /// The rebuild of an index.
     pub fn rebuild(&self, index: IndexId, generation: Generation) -> Option<Arc<LocalIndex>> {
-        let rebuilds = self.rebuilds.read().unwrap_or_else(PoisonError::into_inner);
+        let rebuilds = read(&self.rebuilds);
         rebuilds.get(&index).filter(|index| index.info.generation == generation).cloned()
     }
 
     pub fn take_rebuild(&self, index: IndexId) -> Option<Arc<LocalIndex>> {
-        self.rebuilds.write().unwrap_or_else(PoisonError::into_inner).remove(&index)
+        write(&self.rebuilds).remove(&index)
     }
 
     /// Adds a rebuild.
     pub fn insert_rebuild(&self, index: Arc<LocalIndex>) {
-        let mut rebuilds = self.rebuilds.write().unwrap_or_else(PoisonError::into_inner);
+        let mut rebuilds = write(&self.rebuilds);
         rebuilds.insert(index.info.id, index);
     }
 

@@ -34,7 +34,7 @@ pub struct Cursor {
     pub slice: SliceNo,
     /// Epochs that count.
     pub epochs: RangeInclusive<Epoch>,
-    /// In a back table: entries that count.
+    /// In a back table: the range of entries that are included.
     pub keys: KeyRange,
     low: Bytes,
     high: Option<Bytes>,

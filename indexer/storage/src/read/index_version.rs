@@ -13,7 +13,7 @@ use crate::read::source::Source;
 use crate::retention::RetainedEpochs;
 use crate::tables::table::Table;
 
-/// What readers see of an index: immutable, replaced as a whole by each change.
+/// The version of an index that readers see: immutable, replaced as a whole by each change.
 #[derive(Clone, Default)]
 pub struct IndexVersion {
     /// Runs in memory, oldest first.

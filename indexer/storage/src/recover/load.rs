@@ -19,12 +19,12 @@
 use std::sync::Arc;
 
 use proto::Result;
+use proto::lock::lock;
 use proto::model::ids::IndexId;
 
 use crate::files::data_files::DataFiles;
 use crate::index::load_state::{Answer, LoadEvent, LoadRequest, LoadState};
 use crate::index::local_index::LocalIndex;
-use crate::lock::lock;
 use crate::node::context::EngineContext;
 use crate::read::count::count;
 

@@ -1,4 +1,4 @@
-//! What is served while a node loads.
+//! Tests of reads while a node loads.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -18,6 +18,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use proto::env::{Env, create_dir_durably};
+use proto::lock::lock;
 use proto::model::cut::EpochMark;
 use proto::model::ids::{Epoch, NodeId};
 use proto::{Error, Result};
@@ -30,7 +31,6 @@ use crate::file_id::FileId;
 use crate::files::data_files::DataFiles;
 use crate::index::load_state::LoadEvent;
 use crate::index::local_index::LocalIndex;
-use crate::lock::lock;
 use crate::log::commit_log::CommitLog;
 use crate::log::lsn::Lsn;
 use crate::log_record::Record;

@@ -24,13 +24,13 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use proto::Result;
 use proto::model::ids::Epoch;
 use proto::rpc::rows::RowBlockBuilder;
-use proto::{Error, Result};
 
+use crate::rows::block_column::{BlockColumn, Input};
 use crate::rows::block_format::{
-    BLOCK_ROWS_MAX, HEADER_BYTES, OFFSETS_16, OFFSETS_32, TOMBSTONES, WIDTH_MAX, corrupt, u16_at,
-    u32_at,
+    BLOCK_ROWS_MAX, HEADER_BYTES, TOMBSTONES, corrupt, u16_at, u32_at,
 };
 use crate::rows::bytes::{WIDE_BYTES, head_of, put_wide};
 use crate::rows::heads::Heads;
@@ -40,28 +40,12 @@ use crate::rows::heads::Heads;
 pub struct Block {
     bytes: Box<[u8]>,
     rows: u32,
-    key: Column,
-    id: Column,
-    value: Column,
+    key: BlockColumn,
+    id: BlockColumn,
+    value: BlockColumn,
     epochs: Epochs,
     /// Offset of the tombstone bitmap; 0 if there is none.
     tombstones: u32,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Column {
-    prefix: (u32, u32),
-    shape: Shape,
-    /// Offset of the strings without their prefix.
-    data: u32,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Shape {
-    Fixed(u32),
-    /// Offset of the offset table.
-    Offsets16(u32),
-    Offsets32(u32),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -81,46 +65,32 @@ impl Block {
         if rows == 0 || rows as usize > BLOCK_ROWS_MAX {
             return Err(corrupt("impossible number of rows"));
         }
-        let mut at = HEADER_BYTES;
-        let mut take = |len: usize| -> Result<usize> {
-            let from = at;
-            at = at.checked_add(len).filter(|end| *end <= bytes.len()).ok_or_else(short)?;
-            Ok(from)
-        };
-        let mut prefixes = [(0u32, 0u32); 3];
+        let mut input = Input { bytes: &bytes, at: HEADER_BYTES };
+        let mut prefixes = [const { 0..0 }; 3];
         for (n, prefix) in prefixes.iter_mut().enumerate() {
             let len = usize::from(u16_at(&bytes, 12 + 4 * n));
-            let from = take(len)?;
-            *prefix = (from as u32, (from + len) as u32);
+            let from = input.take(len)?;
+            *prefix = from..from + len;
         }
-        let mut columns = [Column { prefix: (0, 0), shape: Shape::Fixed(0), data: 0 }; 3];
-        for (n, column) in columns.iter_mut().enumerate() {
-            let (shape, data) = match u16_at(&bytes, 14 + 4 * n) {
-                OFFSETS_16 => read_offsets(&bytes, rows, 2, &mut take)?,
-                OFFSETS_32 => read_offsets(&bytes, rows, 4, &mut take)?,
-                width if usize::from(width) <= WIDTH_MAX => {
-                    let data = take(rows as usize * usize::from(width))?;
-                    (Shape::Fixed(u32::from(width)), data)
-                }
-                _ => return Err(corrupt("unknown shape of a column")),
-            };
-            *column = Column { prefix: prefixes[n], shape, data: data as u32 };
-        }
+        let mut column = |n: usize| {
+            let prefix = prefixes[n].clone();
+            BlockColumn::parse(&mut input, rows, prefix, u16_at(&bytes, 14 + 4 * n))
+        };
+        let (key, id, value) = (column(0)?, column(1)?, column(2)?);
         let width = bytes[3];
         if !matches!(width, 0 | 1 | 2 | 4 | 8) {
             return Err(corrupt("impossible width of the epochs"));
         }
         let base = u64::from(u32_at(&bytes, 4)) | u64::from(u32_at(&bytes, 8)) << 32;
-        let epochs_at = take(rows as usize * usize::from(width))? as u32;
+        let epochs_at = input.take(rows as usize * usize::from(width))? as u32;
         let tombstones = match bytes[2] {
             0 => 0,
-            TOMBSTONES => take((rows as usize).div_ceil(8))? as u32,
+            TOMBSTONES => input.take((rows as usize).div_ceil(8))? as u32,
             _ => return Err(corrupt("unknown flags")),
         };
-        if at != bytes.len() {
+        if input.at != bytes.len() {
             return Err(corrupt("extra bytes behind the end"));
         }
-        let [key, id, value] = columns;
         let epochs = Epochs { base, width, at: epochs_at };
         Ok(Self { bytes, rows, key, id, value, epochs, tombstones })
     }
@@ -141,34 +111,13 @@ impl Block {
     }
 
     #[inline]
-    fn prefix(&self, column: &Column) -> &[u8] {
-        &self.bytes[column.prefix.0 as usize..column.prefix.1 as usize]
-    }
-
-    #[inline(always)]
-    fn range(&self, column: &Column, row: u32) -> Range<usize> {
-        let data = column.data as usize;
-        match column.shape {
-            Shape::Fixed(width) => {
-                let from = data + (row * width) as usize;
-                from..from + width as usize
-            }
-            Shape::Offsets16(at) => {
-                let at = at as usize + 2 * row as usize;
-                let offset = |at| usize::from(u16_at(&self.bytes, at));
-                data + offset(at)..data + offset(at + 2)
-            }
-            Shape::Offsets32(at) => {
-                let at = at as usize + 4 * row as usize;
-                let offset = |at| u32_at(&self.bytes, at) as usize;
-                data + offset(at)..data + offset(at + 4)
-            }
-        }
+    fn prefix(&self, column: &BlockColumn) -> &[u8] {
+        &self.bytes[column.prefix()]
     }
 
     #[inline]
-    fn suffix(&self, column: &Column, row: u32) -> &[u8] {
-        &self.bytes[self.range(column, row)]
+    fn suffix(&self, column: &BlockColumn, row: u32) -> &[u8] {
+        &self.bytes[column.range(&self.bytes, row)]
     }
 
     /// Returns four pieces that, concatenated, are the entry of a row.
@@ -206,7 +155,7 @@ impl Block {
     /// Length of the key of a row.
     #[inline]
     pub fn key_len(&self, row: u32) -> usize {
-        self.prefix(&self.key).len() + self.range(&self.key, row).len()
+        self.key.prefix().len() + self.key.range(&self.bytes, row).len()
     }
 
     /// Appends the value of a row.
@@ -284,10 +233,9 @@ impl Block {
     /// long.
     #[inline]
     pub fn put_row(&self, row: u32, out: &mut RowBlockBuilder) -> Option<usize> {
-        let prefix = |column: &Column| column.prefix.0 as usize..column.prefix.1 as usize;
-        let key = self.range(&self.key, row);
-        let id = self.range(&self.id, row);
-        let pieces = [prefix(&self.key), key, prefix(&self.id), id];
+        let key = self.key.range(&self.bytes, row);
+        let id = self.id.range(&self.bytes, row);
+        let pieces = [self.key.prefix(), key, self.id.prefix(), id];
         let len: usize = pieces.iter().map(Range::len).sum();
         if len >= 0x80 {
             return None;
@@ -328,10 +276,7 @@ impl Block {
         }
         // Up to eight bytes of the key decide almost always. Whole entries are compared only if
         // these are equal.
-        let width = match self.key.shape {
-            Shape::Fixed(width) => width as usize,
-            _ => 0,
-        };
+        let width = self.key.width().unwrap_or(0);
         let mask = !u64::MAX.checked_shr(8 * width.min(8) as u32).unwrap_or(0);
         let head = head_of(&[&bound[shared..]]) & mask;
         let (mut low, mut high) = (0, self.rows);
@@ -356,8 +301,8 @@ impl Block {
     /// Prepares fast access to the heads of this block's rows, see [`Heads`].
     pub fn heads(&self, skip: usize) -> Heads {
         let prefix = self.prefix(&self.key);
-        let Shape::Fixed(width) = self.key.shape else { return Heads::slow(skip) };
-        let (width, data) = (width as usize, self.key.data as usize);
+        let Some(width) = self.key.width() else { return Heads::slow(skip) };
+        let data = self.key.data as usize;
         if skip >= prefix.len() {
             let from = skip - prefix.len();
             let whole = from + 8 <= width;
@@ -401,38 +346,6 @@ impl Block {
             }
         }
     }
-}
-
-fn short() -> Error {
-    corrupt("the block ends too early")
-}
-
-/// Checks an offset table and returns where its strings begin.
-fn read_offsets(
-    bytes: &[u8],
-    rows: u32,
-    width: usize,
-    take: &mut impl FnMut(usize) -> Result<usize>,
-) -> Result<(Shape, usize)> {
-    let at = take((rows as usize + 1) * width)?;
-    let offset = |n: usize| match width {
-        2 => u32::from(u16_at(bytes, at + 2 * n)),
-        _ => u32_at(bytes, at + 4 * n),
-    };
-    let mut last = offset(0);
-    if last != 0 {
-        return Err(corrupt("offsets are not ascending"));
-    }
-    for n in 1..=rows as usize {
-        let next = offset(n);
-        if next < last {
-            return Err(corrupt("offsets are not ascending"));
-        }
-        last = next;
-    }
-    let data = take(last as usize)?;
-    let shape = if width == 2 { Shape::Offsets16(at as u32) } else { Shape::Offsets32(at as u32) };
-    Ok((shape, data))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 pub(crate) mod block;
 pub(crate) mod block_builder;
+pub(crate) mod block_column;
 pub(crate) mod block_format;
 pub(crate) mod block_index;
 pub(crate) mod bytes;

@@ -90,7 +90,7 @@ fn all_files(env: &Env) -> Vec<PathBuf> {
 }
 
 #[tokio::test]
-async fn a_whole_directory_passes_and_is_left_as_it_is() {
+async fn an_intact_directory_passes_and_is_unchanged() {
     let (env, _) = node().await;
     let before: Vec<_> = all_files(&env).iter().map(|path| bytes(&env, path)).collect();
     let report = verify(&env, Path::new(DIR));

@@ -65,7 +65,7 @@ fn flowing() -> Merge {
 }
 
 #[test]
-fn it_begins_when_all_have_begun_and_tells_one_history() {
+fn a_merged_stream_begins_when_all_parts_have_begun_and_has_one_history() {
     let mut merge = Merge::new(2, [NodeId(10), NodeId(11)]);
     assert!(merge.message(0, begin([5, 0], &[0], &[1])).unwrap().is_empty());
     assert!(!merge.reads(0) && merge.reads(1), "nothing comes before Begin");
@@ -80,7 +80,7 @@ fn it_begins_when_all_have_begun_and_tells_one_history() {
 }
 
 #[test]
-fn a_vbucket_of_nobody_and_one_of_two_are_refused_and_so_are_different_indexes() {
+fn vbuckets_without_or_with_two_owners_and_different_indexes_are_refused() {
     for (second, indexes) in [(&[][..], 1), (&[0, 1][..], 1), (&[1][..], 2)] {
         let mut merge = Merge::new(2, [NodeId(10), NodeId(11)]);
         merge.message(0, begin([5, 0], &[0], &[1])).unwrap();
@@ -158,7 +158,7 @@ fn each_stability_timestamp_is_given_on_once() {
 }
 
 #[test]
-fn a_stream_that_brings_nothing_holds_up_nobody() {
+fn a_stream_without_vbuckets_delays_no_other() {
     let mut merge = Merge::new(2, [NodeId(10), NodeId(11)]);
     merge.message(0, begin([5, 3], &[0, 1], &[1])).unwrap();
     let begun = merge.message(1, begin([0, 0], &[], &[2])).unwrap();
@@ -170,7 +170,7 @@ fn a_stream_that_brings_nothing_holds_up_nobody() {
 }
 
 #[test]
-fn what_brings_nothing_may_tell_its_history_when_it_likes() {
+fn a_part_without_vbuckets_may_send_its_history_at_any_time() {
     let mut merge = Merge::new(2, [NodeId(10), NodeId(11)]);
     merge.message(0, begin([5, 3], &[0, 1], &[1])).unwrap();
     merge.message(1, begin([0, 0], &[], &[1])).unwrap();

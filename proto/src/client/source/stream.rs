@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_part_that_is_broken_off_breaks_the_whole_off() {
+    async fn an_interrupted_part_interrupts_the_merged_stream() {
         let parts = vec![part(&[&["a"]], true), part(&[&["b"]], false)];
         let found: Vec<_> = backfills(Cut::zero(2), parts).collect().await;
         assert!(found.last().is_some_and(Result::is_err), "{found:?}");

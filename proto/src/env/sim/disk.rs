@@ -1,15 +1,16 @@
-//! The state of a simulated disk: names and contents, each as programs see it and as a crash would leave it.
+//! The state of a simulated disk: names and contents, as programs see them and as a crash would leave them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use super::inode::Inode;
+use crate::lock::lock;
 
 pub(super) struct Disk {
     pub random: fastrand::Rng,
-    /// Counts crashes; handles of an older boot are dead.
+    /// The number of crashes; handles of an older boot are invalid.
     pub boot: u64,
     pub crashed: bool,
     pub operations: u64,
@@ -19,9 +20,9 @@ pub(super) struct Disk {
     pub capacity_bytes: u64,
     /// The names that programs see.
     pub names: BTreeMap<PathBuf, Node>,
-    /// The names that no crash can take.
+    /// The names that survive every crash.
     pub durable: BTreeMap<PathBuf, Node>,
-    /// What led from `durable` to `names`, in order.
+    /// The changes from `durable` to `names`, in order.
     pub changes: Vec<NameChange>,
     pub locks: BTreeSet<PathBuf>,
 }
@@ -39,10 +40,6 @@ pub(super) struct NameChange {
     pub added: Option<(PathBuf, Node)>,
 }
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
 pub(super) fn error(kind: io::ErrorKind, path: &Path, what: &str) -> io::Error {
     io::Error::new(kind, format!("{}: {what}", path.display()))
 }
@@ -55,7 +52,7 @@ pub(super) fn parent(path: &Path) -> PathBuf {
     path.parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
-/// The top, absolute or relative, is always there.
+/// True for the top directory, absolute or relative, which always exists.
 pub(super) fn is_top(path: &Path) -> bool {
     path.parent().is_none_or(|above| above.as_os_str().is_empty() && path.as_os_str().is_empty())
 }
@@ -65,7 +62,7 @@ pub(super) fn crashed() -> io::Error {
 }
 
 impl Disk {
-    /// Counts an operation. `Ok(true)` asks the caller to do what may survive of it, and then to crash.
+    /// Counts an operation. `Ok(true)` asks the caller to carry out the part that may survive, and then to crash.
     pub fn begin(&mut self) -> io::Result<bool> {
         if self.crashed {
             return Err(crashed());
@@ -80,7 +77,7 @@ impl Disk {
         Ok(self.crash_at.is_some_and(|at| self.operations >= at))
     }
 
-    /// As [`Disk::begin`], for an operation of which nothing can survive.
+    /// Counts an operation of which no part can survive a crash.
     pub fn begin_whole(&mut self) -> io::Result<()> {
         if self.begin()? {
             self.crash();
@@ -135,7 +132,7 @@ impl Disk {
         self.boot += 1;
         self.crash_at = None;
         self.locks.clear();
-        // Sometimes all survives, sometimes nothing, mostly something between.
+        // Sometimes all changes survive, sometimes none, mostly some of them.
         let kept_of_8 = [0, 1, 4, 4, 4, 7, 8][self.random.usize(0..7)];
         let mut random = self.random.fork();
         let mut keep = || random.u8(0..8) < kept_of_8;
@@ -144,7 +141,7 @@ impl Disk {
                 apply_name(&change, &mut self.durable);
             }
         }
-        // What lies in a directory that did not survive is gone with it.
+        // The contents of a directory are lost with the directory.
         let dirs: BTreeSet<PathBuf> = self
             .durable
             .iter()

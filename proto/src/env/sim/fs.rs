@@ -1,31 +1,31 @@
-//! Files in memory that lose at a crash what a disk may lose.
+//! A file system in memory that loses at a crash what a disk may lose.
 //!
-//! A file has what programs see now, what a crash cannot take (the state at its last sync), and the
-//! list of changes between the two, cut into pieces of one sector. A crash keeps any subset of the
-//! pieces, chosen by the seed: so writes are lost, torn and reordered. Names work the same way: what
-//! programs see, what was durable at the last sync of the directory, and the changes between, each of
-//! which a crash keeps or forgets. A rename is one change: never half of it survives.
+//! A file has its current contents, its durable contents (the state at its last sync), and the list of changes between
+//! the two, in pieces of one sector. A crash keeps a random subset of the pieces, so that writes are lost, torn and
+//! reordered. Names work the same way: current names, names that were durable at the last sync of their directory, and
+//! the changes between them. A rename is one change, so that never half of it survives.
 //!
-//! After a crash every operation fails until [`SimFs::restart`], and handles from before it fail for
-//! ever. Faults can be armed by the count of operations, so that a test can walk through all places
-//! where a run may break: [`SimFs::fail_at`], [`SimFs::crash_at`].
+//! After a crash every operation fails until [`SimFs::restart`], and older handles fail for ever. Faults are armed by
+//! the number of an operation, so that a test can step through all places where a run may break: [`SimFs::fail_at`],
+//! [`SimFs::crash_at`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use super::disk::{Disk, Node, apply_name, error, is_top, lock, not_found, parent};
+use super::disk::{Disk, Node, apply_name, error, is_top, not_found, parent};
 use super::handle::{SimFile, SimLock};
 use super::inode::Inode;
 use crate::env::files::{File, FileSystem, OpenMode};
+use crate::lock::lock;
 
 /// A file system in memory; clones share it.
 #[derive(Clone)]
 pub struct SimFs(Arc<Mutex<Disk>>);
 
 impl SimFs {
-    /// An empty file system whose crashes follow from `seed`.
+    /// Creates an empty file system; the seed determines its crashes.
     pub fn new(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(Disk {
             random: fastrand::Rng::with_seed(seed),
@@ -43,47 +43,47 @@ impl SimFs {
         })))
     }
 
-    /// The machine goes down: keeps what was synced and any subset of the rest.
+    /// Crashes the machine: keeps synced data and a random subset of the rest.
     pub fn crash(&self) {
         lock(&self.0).crash();
     }
 
-    /// The machine comes up again, with what the crash left.
+    /// Restarts the machine with the state that the crash left.
     pub fn restart(&self) {
         let mut state = lock(&self.0);
         state.crashed = false;
         state.crash_at = None;
     }
 
-    /// Is the machine down?
+    /// True while the machine is down.
     pub fn is_crashed(&self) -> bool {
         lock(&self.0).crashed
     }
 
-    /// How many operations have run; the next one is this number plus one.
+    /// The number of operations so far; the next one is this number plus one.
     pub fn operations(&self) -> u64 {
         lock(&self.0).operations
     }
 
-    /// Bytes that were written into files.
+    /// The number of bytes written into files.
     pub fn written_bytes(&self) -> u64 {
         lock(&self.0).written_bytes
     }
 
-    /// Makes the operation of this number fail, without effect.
+    /// Makes the operation with this number fail without effect.
     pub fn fail_at(&self, operation: u64) {
         lock(&self.0).fail_at.insert(operation);
     }
 
-    /// Takes back what [`SimFs::fail_at`] and [`SimFs::crash_at`] have prepared and what has not struck yet.
+    /// Disarms the faults of [`SimFs::fail_at`] and [`SimFs::crash_at`] that have not struck yet.
     pub fn forget_faults(&self) {
         let mut state = lock(&self.0);
         state.fail_at.clear();
         state.crash_at = None;
     }
 
-    /// Makes the machine go down in the midst of the operation of this number (of a write or a change
-    /// of names, parts may survive).
+    /// Crashes the machine in the middle of the operation with this number. Parts of a write or of a change of names
+    /// may survive.
     pub fn crash_at(&self, operation: u64) {
         lock(&self.0).crash_at = Some(operation);
     }

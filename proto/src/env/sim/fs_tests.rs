@@ -1,4 +1,4 @@
-//! What a crash may take, and what it may not.
+//! Tests of crashes: synced data survives, and unsynced data may be lost in parts.
 
 use super::*;
 

@@ -1,14 +1,15 @@
-//! What programs hold of the simulated machine: open files and locks.
+//! Handles of programs to the simulated machine: open files and locks.
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::disk::{Disk, crashed, lock};
+use super::disk::{Disk, crashed};
 use super::inode::{Change, Inode};
 use crate::env::files::File;
+use crate::lock::lock;
 
-/// A directory taken; free again when dropped, or at a crash.
+/// A locked directory; dropping it or a crash releases the lock.
 pub(super) struct SimLock {
     pub(super) disk: Arc<Mutex<Disk>>,
     pub(super) path: PathBuf,
@@ -24,7 +25,7 @@ impl Drop for SimLock {
     }
 }
 
-/// An open file; dead after a crash.
+/// An open file; invalid after a crash.
 pub(super) struct SimFile {
     pub(super) disk: Arc<Mutex<Disk>>,
     pub(super) inode: Arc<Mutex<Inode>>,

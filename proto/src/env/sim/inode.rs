@@ -1,16 +1,16 @@
-//! A file's contents, and what of them a crash may take.
+//! The contents of a file, and the changes that a crash may lose.
 
-/// What a disk writes or does not write as a whole.
+/// The unit that a disk writes as a whole.
 const SECTOR_BYTES: u64 = 512;
 
 /// The contents of one file.
 #[derive(Default)]
 pub(super) struct Inode {
-    /// What programs see.
+    /// The contents that programs see.
     pub(super) current: Vec<u8>,
-    /// What no crash can take.
+    /// The contents that survive every crash.
     pub(super) durable: Vec<u8>,
-    /// What led from the one to the other.
+    /// The changes from `durable` to `current`, in order.
     changes: Vec<Change>,
 }
 
@@ -61,7 +61,7 @@ impl Inode {
         }
     }
 
-    /// Makes those changes durable that `keep` says, and forgets the others.
+    /// Keeps each change for which `keep` returns true and forgets the others.
     pub(super) fn crash(&mut self, keep: &mut impl FnMut() -> bool) {
         for change in self.changes.drain(..) {
             if keep() {

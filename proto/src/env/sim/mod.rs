@@ -1,9 +1,8 @@
 //! Simulated twins of the seams: the same traits, driven by a test from one seed.
 //!
-//! [`world`] makes an [`Env`](super::Env) whose clock, randomness, files and tasks belong to the test: time is what
-//! the test sets, files live in memory and lose at a crash what a disk may lose ([`SimFs`]), tasks run
-//! on the test's own (single-threaded) runtime and blocking work runs inline, so that nothing depends
-//! on how threads happen to be scheduled.
+//! [`world`] makes an [`Env`](super::Env) whose clock, random numbers, files and tasks belong to the test. The test sets the time,
+//! files are in memory and lose at a crash what a disk may lose ([`SimFs`]), tasks run on the test's own
+//! single-threaded runtime, and blocking work runs inline. So nothing depends on the scheduling of threads.
 
 mod disk;
 mod fs;

@@ -9,7 +9,7 @@ use crate::env::real::SystemRandom;
 use crate::env::seams::Env;
 use crate::env::spawning::{BoxFuture, Spawner, Task};
 
-/// A wall clock that stands where the test puts it.
+/// A wall clock that shows the time set by the test.
 #[derive(Debug, Default)]
 pub struct SimClock(AtomicU64);
 
@@ -24,7 +24,7 @@ impl SimClock {
         self.0.store(unix_ms, Ordering::SeqCst);
     }
 
-    /// Moves on.
+    /// Advances the clock.
     pub fn advance(&self, ms: u64) {
         self.0.fetch_add(ms, Ordering::SeqCst);
     }
@@ -36,7 +36,7 @@ impl Clock for SimClock {
     }
 }
 
-/// Tasks on the current tokio runtime; blocking work at once, in the caller's thread.
+/// Runs tasks on the current tokio runtime, and blocking work inline.
 pub struct InlineSpawner;
 
 impl Spawner for InlineSpawner {
@@ -51,7 +51,7 @@ impl Spawner for InlineSpawner {
     }
 }
 
-/// An environment in which everything follows from `seed`, with the handles to move it.
+/// An environment that depends on one seed, with the handles to control it.
 pub fn world(seed: u64) -> (Env, Arc<SimClock>, SimFs) {
     /// 2024-01-01 UTC; any fixed moment does.
     const START_UNIX_MS: u64 = 1_704_067_200_000;

@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_key_versions_are_read_back() {
         let mut writer = KeyVersionsWriter::default();
         writer.mutation(3, MutationKind::Upsert, "a", 2);
         writer.index(IndexId(1), Generation(0), 2);

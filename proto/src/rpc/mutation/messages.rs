@@ -46,7 +46,7 @@ pub enum StreamMessage {
     /// The stream begins here, with these indexes in its frames: the ones that the catalog places on
     /// the node and that are in `backfill` or `maintenance`.
     Begin {
-        /// Where the frames begin, in each vbucket.
+        /// The position in each vbucket at which the frames begin.
         at: Cut,
         /// The indexes for which frames are evaluated.
         indexes: Vec<Arc<IndexInfo>>,
@@ -57,14 +57,14 @@ pub enum StreamMessage {
     StreamBegin {
         /// The vbucket.
         vbucket: VbucketId,
-        /// Where its frames begin.
+        /// The position at which its frames begin.
         at: Position,
     },
     /// STREAM_END: the stream has sent the whole vbucket, and its projector has handed it over.
     StreamEnd {
         /// The vbucket.
         vbucket: VbucketId,
-        /// Where its frames end.
+        /// The position at which its frames end.
         at: Position,
     },
     /// The history that the stream belongs to, sent after `Begin` and when a branch begins. All positions of the stream are

@@ -5,6 +5,7 @@
 //! the ranges to scan. Neither step does I/O.
 
 mod columns;
+mod condition;
 mod constant;
 mod documents;
 mod explain;
@@ -18,6 +19,7 @@ mod relation;
 mod select;
 #[cfg(test)]
 mod tests;
+mod value_set;
 
 pub use constant::{ConstantPlan, ConstantValue};
 pub use documents::{DocumentColumn, DocumentPlan};

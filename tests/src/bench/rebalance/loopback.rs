@@ -1,5 +1,5 @@
-//! A cluster in this process of which each service has a gRPC port of its own: what one says to another goes
-//! through TCP, as between machines, and what the indexers take in entry by entry is counted on its way.
+//! A cluster in this process in which each service has its own gRPC port, so that messages go through TCP, as between
+//! machines. The documents and entries that indexers receive one by one are counted on the way.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,11 +35,11 @@ const ROUTER: NodeId = NodeId(301);
 
 /// The running services.
 pub struct Loopback {
-    /// The coordinator, for commands and to be asked how far moves are.
+    /// The coordinator, for commands and for the progress of moves.
     pub coordinator: Arc<coordinator::Coordinator>,
     /// The router, for the catalog.
     pub router: Arc<router::Router>,
-    /// Documents and entries that indexers were sent one by one, by streams and for builds.
+    /// Documents and entries that were sent to indexers one by one, by streams and for builds.
     pub sent: Arc<AtomicU64>,
     dir: PathBuf,
     serving: Server,
@@ -48,7 +48,7 @@ pub struct Loopback {
     _tasks: Vec<Task>,
 }
 
-/// A service's place: its port, and whom it can reach.
+/// The port of a service and the services that it can reach.
 struct Place {
     listener: TcpListener,
     info: NodeInfo,
@@ -72,7 +72,7 @@ impl Place {
         Arc::new(PeerDirectory(Arc::clone(&self.peers)))
     }
 
-    /// Serves what the peers were told of, until the task is dropped.
+    /// Serves the services registered in `peers` until the task is dropped.
     fn serve(self, env: &Env) -> Task {
         let incoming = stream::unfold(self.listener, |listener| async {
             let accepted = listener.accept().await.map(|(stream, _)| stream);
@@ -88,8 +88,8 @@ impl Place {
 }
 
 impl Loopback {
-    /// Starts a coordinator, a projector, so many indexers with so much memory each, and a router, and
-    /// waits until it serves.
+    /// Starts a coordinator, a projector, the indexers with their memory limits, and a router, and waits until the
+    /// cluster serves.
     pub async fn start(dir: &Path, indexers: u64, memory_bytes: u64) -> Outcome<Self> {
         let env = Env::real();
         let sent = Arc::new(AtomicU64::new(0));
@@ -146,12 +146,12 @@ impl Loopback {
         Ok(Self { coordinator, router, sent, dir, serving, _indexers, _projector, _tasks })
     }
 
-    /// Where SQL is served.
+    /// The address of SQL.
     pub fn sql_address(&self) -> std::net::SocketAddr {
         self.serving.sql_address()
     }
 
-    /// Where an indexer keeps its fragments.
+    /// The directory of an indexer's fragments.
     pub fn fragments(&self, node: NodeId) -> PathBuf {
         storage::layout::fragment_dir(&data_dir(&self.dir, node))
     }
@@ -161,7 +161,7 @@ fn data_dir(dir: &Path, indexer: NodeId) -> PathBuf {
     dir.join(format!("indexer-{indexer}"))
 }
 
-/// Counts what the projector sends.
+/// Counts the projector's messages.
 struct Counting {
     inner: Arc<dyn Directory>,
     sent: Arc<AtomicU64>,

@@ -1,9 +1,9 @@
-//! Moves of slices: what they cost the scans that run meanwhile, and how fast they are.
+//! Moves of slices: their cost for concurrent scans, and their speed.
 //!
-//! One process runs a coordinator, a projector, three indexers and a router, each with a gRPC port of its own
-//! (`loopback`): files and rows go through TCP as between machines, but all services, the scanner and `cp`
-//! share this machine's processors and its disk. An index of eight slices with entries of about 130 bytes is
-//! loaded; then slices move round and round, one after another, without a pause.
+//! One process runs a coordinator, a projector, three indexers and a router, each with its own gRPC port (`loopback`).
+//! Files and rows go through TCP as between machines, but all services, the scanner and `cp` share this machine's
+//! processors and disk. An index of eight slices with entries of about 130 bytes is loaded; then slices move one after
+//! another without a pause.
 //!
 //! | figure | what it is | asked |
 //! |---|---|---|
@@ -36,19 +36,19 @@ const INDEXERS: u64 = 3;
 /// Slices of the index.
 const SLICES: u16 = 8;
 
-/// One run.
+/// The settings of a run.
 pub struct Run {
-    /// Documents, and so entries.
+    /// The number of documents; each has one entry.
     pub entries: u64,
-    /// How long each phase measures scans.
+    /// Seconds for which each phase measures scans.
     pub seconds: u64,
-    /// What each indexer may use.
+    /// The memory limit of each indexer.
     pub memory_bytes: u64,
     /// Print JSON lines.
     pub json: bool,
 }
 
-/// A figure and what is asked of it.
+/// A figure and its required bound.
 #[derive(Serialize)]
 struct Figure<'a> {
     bench: &'a str,
@@ -71,7 +71,7 @@ impl Run {
         Ok(out.flush()?)
     }
 
-    /// Runs all phases on an empty directory.
+    /// Runs all phases in an empty directory.
     pub fn run(&self, dir: &Path) -> Outcome<()> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         runtime.block_on(async {
@@ -103,7 +103,7 @@ impl Run {
         self.print("moved_to_cp_synced", rates[0] / rates[2], ">= 0.7")
     }
 
-    /// Scans at rest, during moves, and at rest again; how many failed.
+    /// Measures scans at rest, during moves, and at rest again; returns the number of failed scans.
     async fn scans(&self, cluster: &Loopback, mover: &mut Mover<'_>) -> Outcome<u64> {
         let at = cluster.sql_address();
         let phase = Duration::from_secs(self.seconds);
@@ -121,7 +121,7 @@ impl Run {
         Ok(rest.failed + moving.failed)
     }
 
-    /// Moves and scans under a steady load of updates; how many scans failed.
+    /// Measures moves and scans under a steady load of updates; returns the number of failed scans.
     async fn under_load(&self, cluster: &Loopback, mover: &mut Mover<'_>) -> Outcome<u64> {
         let load = Load::begin(cluster.sql_address(), self.entries).await?;
         let mut moved = Vec::new();

@@ -1,4 +1,4 @@
-//! Moves slices and looks how long each part of it takes.
+//! Moves slices and measures each stage.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,49 +14,49 @@ use super::super::Outcome;
 use super::loopback::{INDEXER, Loopback};
 use super::{INDEXERS, SLICES};
 
-/// How often it is looked how far a move is.
+/// The interval at which the progress of a move is polled.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
-/// Nothing was written for so long: what the load left to be compacted is done.
+/// Time without file writes after which the compactions caused by the load are taken as done.
 const QUIET: Duration = Duration::from_secs(1);
-/// No part of a move takes longer.
+/// Time limit of each stage of a move.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A move that was carried out.
+/// The measurements of one move.
 #[derive(Default)]
 pub struct Moved {
-    /// Bytes that were copied.
+    /// The number of copied bytes.
     pub bytes: u64,
-    /// Until the target had them.
+    /// The time until the target had the bytes.
     pub copy: Duration,
-    /// From there to the change of the topology.
+    /// The time from then to the change of the topology.
     pub to_done: Duration,
-    /// `cp` of the same files.
+    /// The time of `cp` of the same files.
     pub cp: Duration,
-    /// The same, and each file synced.
+    /// The same with a sync of each file.
     pub cp_synced: Duration,
-    /// Was it compared with `cp`?
+    /// True if it was compared with `cp`.
     is_compared: bool,
 }
 
-/// Moves slices, round and round.
+/// Moves slices from node to node, one after another.
 pub struct Mover<'a> {
     cluster: &'a Loopback,
-    /// Where `cp` puts its files.
+    /// The directory for the copies made by `cp`.
     scratch: PathBuf,
     next: u16,
-    /// Moves so far.
+    /// The number of moves so far.
     pub count: u64,
 }
 
 #[allow(clippy::disallowed_methods, reason = "the bench measures real time and real files")]
 impl<'a> Mover<'a> {
-    /// For the only index of a cluster.
+    /// A mover for the only index of a cluster.
     pub fn new(cluster: &'a Loopback, scratch: PathBuf) -> Outcome<Self> {
         std::fs::create_dir_all(&scratch)?;
         Ok(Self { cluster, scratch, next: 0, count: 0 })
     }
 
-    /// So many moves; as soon as the target has the files of one, they are copied by `cp` too.
+    /// Runs this many moves. As soon as the target has the files of a move, `cp` copies them too.
     pub async fn copies(&mut self, count: usize) -> Outcome<Vec<Moved>> {
         self.settle().await?;
         let mut all = Vec::new();
@@ -80,7 +80,7 @@ impl<'a> Mover<'a> {
         Ok(())
     }
 
-    /// The fragments of all nodes.
+    /// The fragment files of all nodes.
     fn files(&self) -> Outcome<BTreeSet<PathBuf>> {
         let mut all = BTreeSet::new();
         for node in (INDEXER..INDEXER + INDEXERS).map(NodeId) {
@@ -89,7 +89,7 @@ impl<'a> Mover<'a> {
         Ok(all)
     }
 
-    /// Moves until a time is over.
+    /// Moves slices until a time is over.
     pub async fn keep_moving(&mut self, time: Duration) -> Outcome<Vec<Moved>> {
         let until = Instant::now() + time;
         let mut all = Vec::new();
@@ -99,8 +99,8 @@ impl<'a> Mover<'a> {
         Ok(all)
     }
 
-    /// Moves the next slice to the node behind the one that has it, and compares the copy with `cp`, if that is
-    /// wanted and nothing else wrote files meanwhile.
+    /// Moves the next slice to the node after its present one. With `compare`, also measures `cp` of the same files,
+    /// unless something else wrote files meanwhile.
     async fn move_next(&mut self, compare: bool) -> Outcome<Moved> {
         let slice = SliceNo(self.next % SLICES);
         self.next += 1;
@@ -167,7 +167,7 @@ impl<'a> Mover<'a> {
         node.moves.into_iter().find(|progress| progress.id == id)
     }
 
-    /// Looks until something is so.
+    /// Polls until a condition holds.
     async fn until<T>(
         &self,
         what: &str,
@@ -188,7 +188,7 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// Measures `cp` of some files, if they are those that were moved.
+    /// Measures `cp` of some files if they are the files of the move.
     fn cp(&self, files: &[PathBuf], moved: &mut Moved) -> Outcome<()> {
         let lengths = files.iter().map(|file| Ok(std::fs::metadata(file)?.len()));
         if lengths.sum::<Outcome<u64>>()? != moved.bytes {

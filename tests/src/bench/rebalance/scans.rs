@@ -1,4 +1,4 @@
-//! Documents, scans of them, and a steady load of updates, all over SQL.
+//! Documents, scans and a steady load of updates, all over SQL.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use super::super::Outcome;
 use super::super::workload::mix;
 use crate::harness::connect;
 
-/// Rows of a scan.
+/// The number of rows of a scan.
 const ROWS: u64 = 10_000;
-/// Documents of a load's statement, and how often there is one: 1,000 updates a second.
+/// Documents of each updating statement; the load is 1,000 updates a second.
 const UPDATES: u64 = 20;
 const UPDATE_EVERY: Duration = Duration::from_millis(20);
-/// Bytes of the value that an entry includes.
+/// The length of the value that an entry includes.
 const VALUE_CHARS: usize = 96;
 
-/// A document: its key is the number itself, so that it is known where a scan ends.
+/// A document. Its key is its number, so that the end of a scan is known.
 fn document(id: u64, version: u64) -> String {
     let words = (0..VALUE_CHARS as u64 / 16).map(|n| mix(id ^ (version << 40) ^ (n << 56)));
     let value: String = words.map(|word| format!("{word:016x}")).collect();
     format!("{{\"id\":\"d{id}\",\"k\":{id},\"v\":\"{value}\"}}")
 }
 
-/// Makes the bucket and the index and loads all documents.
+/// Creates the bucket and the index and loads all documents.
 pub async fn load(at: SocketAddr, entries: u64, slices: u16) -> Outcome<()> {
     let client = connect(at).await;
     let create = format!(
@@ -50,17 +50,17 @@ pub async fn load(at: SocketAddr, entries: u64, slices: u16) -> Outcome<()> {
     Ok(())
 }
 
-/// What scans came to.
+/// The measurements of scans.
 #[derive(Debug, Default)]
 pub struct Scanned {
     times: Vec<Duration>,
     elapsed: Duration,
-    /// Scans that failed or answered wrongly.
+    /// Scans that failed or returned wrong rows.
     pub failed: u64,
 }
 
 impl Scanned {
-    /// Takes in what was measured at another time.
+    /// Adds the measurements of another time.
     pub fn merge(&mut self, other: Self) {
         self.times.extend(other.times);
         self.elapsed += other.elapsed;
@@ -72,7 +72,7 @@ impl Scanned {
         self.times.len() as f64 * ROWS as f64 / self.elapsed.as_secs_f64()
     }
 
-    /// What so many of a hundred scans took at most, in milliseconds.
+    /// A percentile of the scans' times, in milliseconds.
     pub fn ms(&self, percent: usize) -> f64 {
         let mut times = self.times.clone();
         times.sort();
@@ -81,7 +81,7 @@ impl Scanned {
     }
 }
 
-/// Scans, one after another, while something else goes on.
+/// Runs scans one after another while another future runs.
 #[allow(clippy::disallowed_methods, reason = "the bench measures real time")]
 pub async fn run<T>(
     at: SocketAddr,
@@ -90,7 +90,7 @@ pub async fn run<T>(
 ) -> Outcome<Scanned> {
     let stop = Arc::new(AtomicBool::new(false));
     let (client, stop_too) = (connect(at).await, Arc::clone(&stop));
-    // A task of its own: what is looked at beside it must not hold it up.
+    // A separate task, so that the measured work does not delay the scans.
     let scanner: JoinHandle<Scanned> = tokio::spawn(async move {
         let (mut scanned, begun) = (Scanned::default(), Instant::now());
         for n in 0u64.. {
@@ -116,7 +116,7 @@ pub async fn run<T>(
     outcome.map(|_| scanned)
 }
 
-/// One scan: the entries from a key on, each once and in order.
+/// Runs one scan: the entries from a key on, each once and in order.
 async fn scan(client: &Client, from: u64) -> Outcome<()> {
     let select = format!("SELECT k, v FROM by_k WHERE k >= {from} ORDER BY k LIMIT {ROWS}");
     let mut expected = from;
@@ -133,7 +133,7 @@ async fn scan(client: &Client, from: u64) -> Outcome<()> {
     if rows == ROWS { Ok(()) } else { Err(format!("{rows} rows of {ROWS}").into()) }
 }
 
-/// Updates that go on until they are ended.
+/// A load of updates that runs until it is ended.
 pub struct Load {
     stop: Arc<AtomicBool>,
     task: JoinHandle<Outcome<f64>>,
@@ -141,7 +141,7 @@ pub struct Load {
 
 #[allow(clippy::disallowed_methods, reason = "the bench measures real time")]
 impl Load {
-    /// Begins.
+    /// Starts the load.
     pub async fn begin(at: SocketAddr, entries: u64) -> Outcome<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let (client, stop_too) = (connect(at).await, Arc::clone(&stop));
@@ -168,7 +168,7 @@ impl Load {
         Ok(Self { stop, task })
     }
 
-    /// Ends it; how many updates a second there were.
+    /// Ends the load; returns the number of updates per second.
     pub async fn end(self) -> Outcome<f64> {
         self.stop.store(true, Ordering::Relaxed);
         self.task.await?

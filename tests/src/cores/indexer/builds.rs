@@ -1,4 +1,5 @@
-//! Builds of the model: an index that joins the stream is built from a snapshot, and readable when an applied epoch covers it.
+//! Builds of the model: an index that joins the stream is built from a snapshot, and becomes readable when an applied
+//! epoch covers that snapshot.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use proto::model::index::IndexInfo;
 use super::super::history::slice_of;
 use super::{Copy, Indexer};
 
-/// A build, with its snapshot once that has arrived.
+/// A build, with its snapshot once it has arrived.
 pub struct Build {
     info: Arc<IndexInfo>,
     number: u64,
@@ -39,7 +40,7 @@ impl Indexer {
         self.save();
     }
 
-    /// The snapshot of an index that is built has come.
+    /// Delivers the snapshot of an index being built.
     pub fn fetched(&mut self, index: IndexId, number: u64, snapshot: (Cut, Vec<(u16, u32)>)) {
         if let Some(build) = self.builds.get_mut(&index).filter(|build| build.number == number) {
             build.snapshot = Some(snapshot);
@@ -47,7 +48,7 @@ impl Indexer {
         }
     }
 
-    /// Shows the indexes whose snapshot an applied epoch covers; those whose snapshot was lost are fetched again.
+    /// Shows the indexes whose snapshot an applied epoch covers; requests lost snapshots again.
     pub(super) fn finish_builds(&mut self) {
         let Some(mark) = self.applied.clone() else { return };
         for (index, build) in &mut self.builds {

@@ -1,4 +1,4 @@
-//! Documents, in all of JSON's types and spellings.
+//! Random documents, in all of JSON's types and spellings.
 
 use fastrand::Rng;
 
@@ -70,11 +70,11 @@ const INTEGERS: &[i128] = &[
 const REALS: &[f64] =
     &[0.5, -0.5, 1.5, 2.25, 3.75, -7.125, 0.1, 0.2, 0.3, 99.99, 1e-7, 4_503_599_627_370_495.5];
 
-/// Beyond what the model adds up.
+/// Numbers too large for the model's sums.
 const EXTREME: &[f64] =
     &[1e300, -1e300, 5e-324, 18_446_744_073_709_551_616.0, 1.7976931348623157e308];
 
-/// A name of a document that may be there.
+/// An id that may or may not belong to a document.
 pub fn id(rng: &mut Rng, documents: usize) -> String {
     match rng.usize(..documents) {
         0 => "it's".to_owned(),
@@ -118,7 +118,7 @@ pub(super) fn anything(rng: &mut Rng, depth: u8) -> Json {
 
 type MakeValue = fn(&mut Rng) -> Json;
 
-/// The value that a field usually has, and sometimes any other.
+/// Mostly a field's usual value, sometimes any other.
 fn usually(rng: &mut Rng, usual: MakeValue) -> Json {
     match rng.u8(..100) {
         0..84 => usual(rng),
@@ -127,7 +127,7 @@ fn usually(rng: &mut Rng, usual: MakeValue) -> Json {
     }
 }
 
-/// A document, in any of its spellings.
+/// A document in a random spelling.
 pub fn document(rng: &mut Rng) -> Document {
     let fields: &[(&str, MakeValue)] = &[
         ("name", string),
@@ -154,15 +154,15 @@ pub fn document(rng: &mut Rng) -> Document {
     spelled(rng, Json::Object(object))
 }
 
-/// A document with one of its spellings.
+/// A document with a random spelling of a value.
 pub fn spelled(rng: &mut Rng, value: Json) -> Document {
     let mut text = String::new();
     json::write(&value, &mut text, &mut AnySpelling(rng));
     Document { text, value }
 }
 
-/// `1`, `1.0` and `1e0` are one number, `"a"` and `"\u0061"` one string; of two fields of one name the
-/// last one counts.
+/// Spells values at random: `1`, `1.0` and `1e0` are one number, `"a"` and `"\u0061"` one string; of two fields with
+/// one name the last one counts.
 struct AnySpelling<'a>(&'a mut Rng);
 
 impl json::Spelling for AnySpelling<'_> {

@@ -1,4 +1,4 @@
-//! Definitions of indexes.
+//! Random definitions of indexes.
 
 use fastrand::Rng;
 
@@ -25,7 +25,7 @@ fn path(rng: &mut Rng) -> Expr {
     }
 }
 
-/// An expression over a document, as it may be indexed.
+/// An expression over a document that can be indexed.
 fn expr(rng: &mut Rng) -> Expr {
     let cast = |e: Expr, to| Expr::Cast(Box::new(e), to);
     let over = |function, e: Expr| Expr::Call(function, Box::new(e));

@@ -1,5 +1,5 @@
-//! Documents, definitions and scans at random, from one seed. Values come from small pools, so that
-//! documents share keys, scans find something, and every pool has its corner cases.
+//! Random documents, definitions and scans from one seed. Values come from small pools with corner cases, so that
+//! documents share keys and scans find entries.
 
 mod documents;
 mod indexes;

@@ -1,4 +1,4 @@
-//! Scans of an index, about what is in it.
+//! Random scans of an index that refer to its contents.
 
 use fastrand::Rng;
 
@@ -10,7 +10,7 @@ use super::super::scan::{Items, Order, Scan, summable};
 use super::predicates::predicate;
 use super::{chance, pick};
 
-/// A scan of an index. Its predicate speaks of values that are there.
+/// A random scan of an index. Its predicate compares with values of the index.
 pub fn scan(rng: &mut Rng, index: &Index, bucket: &Bucket) -> Scan {
     let entries = index.entries(bucket);
     let mut conjuncts = Vec::new();
@@ -31,7 +31,7 @@ pub fn scan(rng: &mut Rng, index: &Index, bucket: &Bucket) -> Scan {
     let order = (!aggregates && chance(rng, 60)).then(|| {
         let from = if chance(rng, 50) { 0 } else { fixed };
         let to = rng.usize(from..=keys);
-        // DISTINCT leaves no id to order by; its order ends with its columns.
+        // DISTINCT rows have no id to order by, so that their order ends with their columns.
         let to = if let (true, Items::Exprs(columns)) = (distinct, &items) {
             to.min(columns.len())
         } else {
@@ -55,7 +55,7 @@ pub fn scan(rng: &mut Rng, index: &Index, bucket: &Bucket) -> Scan {
     }
 }
 
-/// Sometimes equalities on the leading parts; says on how many.
+/// Sometimes adds equalities on the leading parts; returns their number.
 fn fixed_prefix(
     rng: &mut Rng,
     index: &Index,
@@ -77,7 +77,7 @@ fn fixed_prefix(
     conjuncts.len()
 }
 
-/// A column or something over it, and a value that it has.
+/// A column or an expression over it, and a value that it has.
 fn column(rng: &mut Rng, index: &Index, entries: &[Entry]) -> (Expr, Json) {
     let columns = index.columns();
     let expr = match chance(rng, 8) || columns.is_empty() {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use fjall::{Keyspace, OwnedWriteBatch};
 use proto::Result;
+use proto::lock::lock;
 use proto::model::bucket::BucketInfo;
 use proto::model::ids::{BucketId, Seqno, VbucketId, vbucket_of};
 
@@ -41,7 +42,7 @@ impl Log {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<LogExtent>> {
-        self.extents.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.extents)
     }
 
     fn find(&self, vbucket: VbucketId, meta: &Keyspace) -> Result<LogExtent> {

@@ -12,6 +12,7 @@ use fjall::{
 };
 use proto::Result;
 use proto::env::FileSystem;
+use proto::lock::{read, write};
 use proto::model::ids::{BucketId, Seqno, VbucketId};
 use proto::rpc::mutation::MutationKind;
 
@@ -99,7 +100,7 @@ impl FjallStore {
         let [documents, log] = tree_names(record.info.id);
         let log = Log::open(open(&log)?, &self.meta, &record.info)?;
         let trees = BucketTrees { documents: open(&documents)?, log: Arc::new(log) };
-        self.buckets.write().unwrap_or_else(|e| e.into_inner()).insert(record.info.id, trees);
+        write(&self.buckets).insert(record.info.id, trees);
         Ok(())
     }
 
@@ -110,7 +111,7 @@ impl FjallStore {
     }
 
     fn trees(&self, bucket: BucketId) -> Result<BucketTrees> {
-        let buckets = self.buckets.read().unwrap_or_else(|e| e.into_inner());
+        let buckets = read(&self.buckets);
         buckets.get(&bucket).cloned().ok_or_else(|| no_bucket(bucket))
     }
 }
@@ -148,7 +149,7 @@ impl DocumentStore for FjallStore {
         batch.insert(&self.meta, CAS_KEY, cas.to_be_bytes());
         batch.commit().map_err(store_error)?;
         for bucket in removed {
-            self.buckets.write().unwrap_or_else(|e| e.into_inner()).remove(bucket);
+            write(&self.buckets).remove(bucket);
             for name in tree_names(*bucket) {
                 self.remove_tree(&name)?;
             }

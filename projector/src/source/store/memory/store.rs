@@ -5,6 +5,7 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
+use proto::lock::lock;
 use proto::model::ids::{BucketId, Seqno, VbucketId, vbucket_of};
 use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
@@ -56,7 +57,7 @@ impl MemoryState {
 
 impl MemoryStore {
     pub(super) fn state(&self) -> MutexGuard<'_, MemoryState> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.0)
     }
 
     /// Makes the next commit's sync fail.

@@ -5,14 +5,13 @@
 //! Layout before base64url: version (1 byte), postcard body, XXH3-64 of all bytes before it (8 bytes, little endian).
 
 use bytes::Bytes;
+use proto::model::ids::{Epoch, Generation, IndexId, NodeId, SliceNo, TopologyNo};
+use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::error::{Error, ErrorCode, Result};
-use crate::model::ids::{Epoch, Generation, IndexId, NodeId, SliceNo, TopologyNo};
-
 /// Maximum length of a token, in characters: room for the longest resume entry of every slice that an index can have.
-pub const TOKEN_CHARS_MAX: usize = 8 << 20;
+const TOKEN_CHARS_MAX: usize = 8 << 20;
 
 const VERSION: u8 = 1;
 
@@ -146,7 +145,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn tokens_come_back_and_changed_ones_are_refused(resume: Vec<u8>, at: usize, to in 0u8..64) {
+        fn tokens_are_read_back_and_changed_ones_are_refused(resume: Vec<u8>, at: usize, to in 0u8..64) {
             let token = token(resume);
             let text = token.encode().unwrap();
             prop_assert_eq!(Token::decode(&text).unwrap(), token);

@@ -1,0 +1,33 @@
+//! The election timeout. The `raft` crate draws it from its own generator; each draw is overwritten with one from our own
+//! source, so that everything follows from the seed.
+
+use std::sync::Arc;
+
+use proto::env::Random;
+use raft::{Raft, StateRole, Storage};
+
+pub(super) struct ElectionTimeout {
+    random: Arc<dyn Random>,
+    /// The shortest timeout; a drawn one is less than twice as long.
+    ticks_min: usize,
+    ticks: usize,
+    /// The state that the timeout was drawn for: term, role and leader.
+    drawn_for: (u64, StateRole, u64),
+}
+
+impl ElectionTimeout {
+    pub fn new(random: Arc<dyn Random>, ticks_min: usize) -> Self {
+        Self { random, ticks_min, ticks: 0, drawn_for: (u64::MAX, StateRole::Follower, 0) }
+    }
+
+    /// Overwrites the crate's timeout. A new one is drawn once for each state for which the crate draws one.
+    pub fn set<T: Storage>(&mut self, raft: &mut Raft<T>) {
+        let state = (raft.term, raft.state, raft.leader_id);
+        if self.drawn_for != state {
+            self.drawn_for = state;
+            let spread = self.ticks_min.max(1) as u64;
+            self.ticks = self.ticks_min + (self.random.next_u64() % spread) as usize;
+        }
+        raft.set_randomized_election_timeout(self.ticks);
+    }
+}

@@ -1,0 +1,102 @@
+//! The reader of a maintenance stream. It reads from one of two places:
+//!
+//! - **the head**, which all streams that keep up share in memory;
+//! - **the store's log**, if the stream begins in the past or has fallen behind the head. It then reads up to the end
+//!   that it found at the start, from timestamp to timestamp, and continues from the head.
+
+use std::sync::Arc;
+
+use proto::Result;
+use proto::model::assignment::VbucketSet;
+use proto::model::cut::Cut;
+use proto::model::ids::{NodeId, Seqno, VbucketId};
+
+use super::context::StreamContext;
+use super::log_reader;
+use crate::source::bucket::Bucket;
+use crate::source::head::HeadPosition;
+use crate::source::{LogRange, Mutation};
+
+/// Mutations that become frames at once, by their size in memory: about a thousand small documents, a few
+/// milliseconds of work between two awaits.
+const HEAD_READ_BYTES: usize = 1 << 20;
+
+/// The place that the next mutations are read from.
+#[derive(Clone)]
+pub(super) enum ReadFrom {
+    Head(HeadPosition),
+    /// The log up to `to`, then the head from `then`.
+    Log {
+        to: Arc<Cut>,
+        then: HeadPosition,
+    },
+}
+
+/// The reader of one stream.
+pub(super) struct Reader {
+    context: Arc<StreamContext>,
+    bucket: Arc<Bucket>,
+    node: NodeId,
+    from: ReadFrom,
+    /// The cut of the timestamp up to which the log is read next.
+    goal: Option<Arc<Cut>>,
+}
+
+impl Reader {
+    pub fn new(
+        context: Arc<StreamContext>,
+        bucket: Arc<Bucket>,
+        node: NodeId,
+        from: ReadFrom,
+    ) -> Self {
+        Self { context, bucket, node, from, goal: None }
+    }
+
+    /// Returns the next mutations after a cut, in some vbuckets; empty if there are none yet.
+    pub async fn next(&mut self, at: &Cut, vbuckets: &VbucketSet) -> Result<Vec<Arc<Mutation>>> {
+        loop {
+            match self.from.clone() {
+                ReadFrom::Head(from) => match self.bucket.read_head(from, HEAD_READ_BYTES) {
+                    Some((batch, next)) => {
+                        self.from = ReadFrom::Head(next);
+                        return Ok(batch);
+                    }
+                    None => {
+                        let (to, then, _) = self.bucket.end();
+                        tracing::debug!(node = %self.node, bucket = %self.bucket.info.name, "fell behind the head");
+                        self.from = ReadFrom::Log { to: Arc::new(to), then };
+                    }
+                },
+                ReadFrom::Log { to, then } => {
+                    let Some((vbucket, end)) = self.next_of_log(&to, at, vbuckets) else {
+                        self.from = ReadFrom::Head(then);
+                        continue;
+                    };
+                    let after = at.get(vbucket).seqno;
+                    let bucket = self.bucket.info.id;
+                    let range = LogRange { bucket, vbucket, after, to: end };
+                    return log_reader::read(&self.context, &self.bucket, range).await;
+                }
+            }
+        }
+    }
+
+    /// The vbucket to read next, and its end. The log is read from timestamp to timestamp, so that the reader can
+    /// apply what it has instead of collecting all that it lacks.
+    fn next_of_log(
+        &mut self,
+        to: &Cut,
+        at: &Cut,
+        vbuckets: &VbucketSet,
+    ) -> Option<(VbucketId, Seqno)> {
+        let behind = |goal: &Cut| {
+            let ends = to.iter().map(|(v, end)| (v, end.seqno.min(goal.get(v).seqno)));
+            let here = |v: &VbucketId| vbuckets.contains(*v);
+            ends.into_iter().find(|(v, end)| here(v) && at.get(*v).seqno < *end)
+        };
+        self.goal.as_deref().and_then(&behind).or_else(|| {
+            self.goal = self.bucket.next_goal(vbuckets, at);
+            self.goal.as_deref().and_then(&behind).or_else(|| behind(to))
+        })
+    }
+}

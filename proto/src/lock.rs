@@ -1,0 +1,37 @@
+//! Locks that outlive a panic.
+//!
+//! A panic under a lock poisons it, and every later holder would panic too. No critical section of this project leaves data
+//! half changed, so that the data behind a poisoned lock can still be read.
+
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// Locks a mutex.
+pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks for reading.
+pub fn read<T: ?Sized>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks for writing.
+pub fn write<T: ?Sized>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_can_be_taken_after_a_panic_of_its_holder() {
+        let (mutex, shared) = (Mutex::new(1), RwLock::new(2));
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _guards = (lock(&mutex), write(&shared));
+            panic!("while both are held");
+        }));
+        assert!(panicked.is_err() && mutex.is_poisoned() && shared.is_poisoned());
+        assert_eq!((*lock(&mutex), *read(&shared), *write(&shared)), (1, 2, 2));
+    }
+}

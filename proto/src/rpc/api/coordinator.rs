@@ -1,0 +1,189 @@
+//! The interface of the coordinator.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::streams::ResultStream;
+use crate::error::Result;
+use crate::flow::AdmissionStatus;
+use crate::model::assignment::VbucketSet;
+use crate::model::catalog::Catalog;
+use crate::model::cut::{Cut, EpochMark};
+use crate::model::ids::{BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo};
+use crate::model::moves::{MoveProgress, RebalancePlan, RebalanceRequest};
+use crate::model::topology::IndexTopology;
+use crate::rpc::command::{CommandRequest, Outcome};
+
+/// The replicated coordinator, through any of its members; a follower forwards to the leader what only
+/// the leader can answer (`ErrorCode::NotLeader` while there is none).
+#[async_trait]
+pub trait CoordinatorApi: Send + Sync + 'static {
+    /// Runs a command; answers after the outcome is committed by a majority and applied. The same
+    /// request id again gives the first answer.
+    async fn propose(&self, request: CommandRequest) -> Result<Outcome>;
+
+    /// SYNC: a projector reports the durable positions of its buckets. The leader keeps them in memory and promotes them
+    /// to a stability timestamp within a tick.
+    async fn sync(&self, report: SyncReport) -> Result<SyncReply>;
+
+    /// A process reports that it is alive and what it has; the leader keeps the report in memory. It also renews leases.
+    async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<()>;
+
+    /// Returns the oldest published epoch that covers a cut, and promotes one at once if there is none. All callers that
+    /// wait for a bucket at the same time share one promotion. The positions may be ahead of the last SYNC: the call then waits
+    /// for SYNC, and fails with `Cancelled` after `timeout_ms`. With `history`, the fingerprint of the source's failover
+    /// logs, the call waits until the coordinator knows that history, because an epoch from before a loss does not answer a
+    /// question asked after it. `InvalidParameter` if a position or the history no longer exists at the source.
+    async fn epoch_covering(
+        &self,
+        bucket: BucketId,
+        cut: Cut,
+        history: Option<u64>,
+        timeout_ms: u64,
+    ) -> Result<EpochMark>;
+
+    /// Streams the catalog (now and after each change) and the epochs (all retained ones, then each new one, in
+    /// order). Every message describes an applied state of this member.
+    async fn watch(&self) -> Result<ResultStream<WatchMessage>>;
+
+    /// The status of this member and of its leader.
+    async fn status(&self) -> Result<CoordinatorStatus>;
+
+    /// Plans a rebalance from the nodes' heartbeats, and begins it unless it is a dry run. A repeated call plans the
+    /// moves that are still missing.
+    async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan>;
+
+    /// Returns a past or present state of an index's topology; `SnapshotTooOld` if it is no longer remembered.
+    async fn topology(&self, index: IndexId, number: TopologyNo) -> Result<Arc<IndexTopology>>;
+
+    /// Raft's messages from another member, unreliable; packed by the coordinator crate.
+    async fn raft(&self, messages: Vec<Bytes>) -> Result<()>;
+}
+
+/// SYNC for some buckets. A report of a bucket ends at a participant-closed cut: no statement and no
+/// transaction has mutations on both sides of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyncReport {
+    /// The projector that reports.
+    pub projector: NodeId,
+    /// Durable positions by bucket: absolute values, so that a lost report does no harm. A projector reports the vbuckets that
+    /// it owns.
+    pub buckets: Vec<(BucketId, VbucketSet, Cut)>,
+}
+
+/// The answer to SYNC.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyncReply {
+    /// For each reported bucket, the newest epoch that is durable on all copies of its indexes. No indexer asks again for the
+    /// mutations up to it. A bucket is missing while the leader does not know. The epoch may go back when copies are added, so
+    /// a source keeps the highest one.
+    pub durable: Vec<(BucketId, Epoch)>,
+}
+
+/// A lease holds the horizon back for at most this time after its epoch was superseded, even if it is renewed.
+pub const LEASE_AGE_MS_MAX: u64 = 10 * 60 * 1000;
+
+/// The heartbeat of a process, sent about once a second and at important changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heartbeat {
+    /// The node; an unknown node must register first (`ErrorCode::Unknown`).
+    pub node: NodeId,
+    /// An indexer's buckets.
+    pub buckets: Vec<BucketProgress>,
+    /// An indexer's slices.
+    pub slices: Vec<SliceProgress>,
+    /// The moves of which an indexer is the target.
+    pub moves: Vec<MoveProgress>,
+    /// A router's leases: the epochs that running scans and tokens read, by bucket, the oldest first; a
+    /// bounded number of them, and none that has been superseded for [`LEASE_AGE_MS_MAX`] as far as it knows.
+    pub leases: Vec<(BucketId, Epoch)>,
+    /// Scans of a router, shard scans of an indexer.
+    pub scans: Option<AdmissionStatus>,
+}
+
+/// The progress of an indexer in one bucket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BucketProgress {
+    /// The bucket.
+    pub bucket: BucketId,
+    /// The end of the mutations received without a gap.
+    pub high_watermark: Cut,
+    /// The newest epoch applied.
+    pub applied: Epoch,
+    /// The newest epoch that would survive a crash.
+    pub durable: Epoch,
+    /// Bytes waiting to be applied.
+    pub queue_bytes: u64,
+    /// Maximum bytes that may wait.
+    pub queue_bytes_max: u64,
+}
+
+/// The state of a slice on an indexer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SliceProgress {
+    /// The slice.
+    pub slice: SliceId,
+    /// The oldest epoch that it answers; `None` while it is being built.
+    pub floor: Option<Epoch>,
+    /// Entries at the newest epoch.
+    pub entries: u64,
+    /// Bytes in memory and on disk.
+    pub bytes: u64,
+    /// During a build: the node whose copy the files come from; `None` if it is built from the source.
+    pub copied_from: Option<NodeId>,
+    /// The reason that blocks its build, if any.
+    pub trouble: Option<String>,
+}
+
+/// A message of a watch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum WatchMessage {
+    /// The catalog as it is now.
+    Catalog(Arc<Catalog>),
+    /// New stability timestamps, ascending for each bucket.
+    Epochs(Vec<EpochMark>),
+}
+
+/// The status of a coordinator member.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoordinatorStatus {
+    /// Itself.
+    pub node: NodeId,
+    /// The leader it follows, if it knows one.
+    pub leader: Option<NodeId>,
+    /// Raft's term.
+    pub term: u64,
+    /// The last log position committed.
+    pub committed: u64,
+    /// The last log position applied.
+    pub applied: u64,
+    /// The `cas` of the catalog that it tells its watchers.
+    pub catalog_cas: u64,
+    /// On the leader: true once it has heard from every node since its term began. Until then it is in `bootstrap`, and
+    /// nodes neither join nor leave.
+    pub active: bool,
+    /// On the leader: differences between the topology and the slices that indexers report, as text.
+    pub differences: Vec<String>,
+    /// On the leader: the last heartbeat of each node.
+    pub nodes: Vec<NodeStatus>,
+}
+
+/// The leader's knowledge of one node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeStatus {
+    /// The node.
+    pub node: NodeId,
+    /// Milliseconds since its last heartbeat.
+    pub silent_ms: u64,
+    /// Its buckets, if it is an indexer.
+    pub buckets: Vec<BucketProgress>,
+    /// Its slices, if it is an indexer.
+    pub slices: Vec<SliceProgress>,
+    /// The moves of which it is the target, if it is an indexer.
+    pub moves: Vec<MoveProgress>,
+    /// Its scans, if it is a router or an indexer.
+    pub scans: Option<AdmissionStatus>,
+}

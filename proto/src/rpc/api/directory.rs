@@ -1,0 +1,22 @@
+//! Access to the services.
+
+use std::sync::Arc;
+
+use super::coordinator::CoordinatorApi;
+use super::indexer::IndexerApi;
+use super::projector::ProjectorApi;
+use crate::error::Result;
+use crate::model::ids::NodeId;
+use crate::model::node::NodeInfo;
+
+/// Access to the other processes of the cluster. Handles are cheap and reconnect by themselves.
+pub trait Directory: Send + Sync + 'static {
+    /// The coordinator, through any member that answers.
+    fn coordinator(&self) -> Arc<dyn CoordinatorApi>;
+    /// One member of the coordinator.
+    fn coordinator_member(&self, node: NodeId) -> Result<Arc<dyn CoordinatorApi>>;
+    /// A projector.
+    fn projector(&self, node: &NodeInfo) -> Arc<dyn ProjectorApi>;
+    /// An indexer.
+    fn indexer(&self, node: &NodeInfo) -> Arc<dyn IndexerApi>;
+}

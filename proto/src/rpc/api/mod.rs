@@ -1,0 +1,29 @@
+//! The service interfaces: one trait for each role. A service implements its own trait and receives the others
+//! as `Arc<dyn …>` from a [`Directory`]. A call is a direct call if both ends share a process, and gRPC otherwise; a
+//! service cannot tell the difference. The simulation always uses gRPC.
+//!
+//! Every call may fail with a retryable error at any time, and the caller handles it. Streams are bounded: a sender waits
+//! for its reader.
+
+mod coordinator;
+mod directory;
+mod hand_over;
+mod indexer;
+mod projector;
+mod streams;
+mod writes;
+
+pub use coordinator::{
+    BucketProgress, CoordinatorApi, CoordinatorStatus, Heartbeat, LEASE_AGE_MS_MAX, NodeStatus,
+    SliceProgress, SyncReply, SyncReport, WatchMessage,
+};
+pub use directory::Directory;
+pub use hand_over::{
+    HandOverDocuments, HandOverPiece, HandOverRequest, HandOverWanted, HandedDocument,
+};
+pub use indexer::IndexerApi;
+pub use projector::ProjectorApi;
+pub use streams::{PEER_MESSAGE_BYTES_MAX, ResultStream};
+pub use writes::{
+    PushMutation, PushReply, PushRequest, Write, WriteKind, WriteReply, WriteRequest,
+};

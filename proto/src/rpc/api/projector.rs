@@ -1,0 +1,54 @@
+//! The interface of a projector.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::hand_over::{HandOverPiece, HandOverRequest};
+use super::streams::ResultStream;
+use super::writes::{PushReply, PushRequest, WriteReply, WriteRequest};
+use crate::error::Result;
+use crate::model::cut::Cut;
+use crate::model::history::{SourceHistory, SourcePlace};
+use crate::model::ids::BucketId;
+use crate::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
+
+/// A projector: keeps the documents of the buckets that the catalog assigns to it, and streams their key-versions. Only
+/// durable mutations are streamed.
+#[async_trait]
+pub trait ProjectorApi: Send + Sync + 'static {
+    /// Writes documents atomically: the whole request or nothing. The writes are durable when the call returns.
+    async fn write(&self, request: WriteRequest) -> Result<WriteReply>;
+
+    /// Returns documents by id, `None` for a missing one. All are read at one moment, so a request of [`Self::write`] is seen
+    /// whole or not at all. `OverLimit` if they are too long together for one answer; one document never is.
+    async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>>;
+
+    /// Takes mutations that the producer numbered, for a bucket made FROM PUSH. They are durable when the call returns.
+    /// `NotOwner` if another projector owns one of the vbuckets: then nothing is taken. `OutOfOrder` at a gap, an older
+    /// seqno or an unknown branch: then the mutations before it are stored. A producer that has lost a part of its
+    /// history names the beginning of its new branch.
+    async fn push(&self, request: PushRequest) -> Result<PushReply>;
+
+    /// Returns the end of a bucket's durable history, and the fingerprint of that history.
+    async fn place(&self, bucket: BucketId) -> Result<SourcePlace>;
+
+    /// Returns the end of a bucket's durable history: a participant-closed cut.
+    async fn positions(&self, bucket: BucketId) -> Result<Cut> {
+        Ok(self.place(bucket).await?.durable)
+    }
+
+    /// Returns the failover logs of a bucket and the end of its durable history, at one moment.
+    async fn history(&self, bucket: BucketId) -> Result<SourceHistory>;
+
+    /// Streams a bucket from the node's watermarks: first from the change log (catch-up), then from the shared head of
+    /// the stream. A slow consumer slows no other consumer: it falls back to the change log. The stream begins with
+    /// `Begin`. It ends with `HistoryPurged` if the next mutations were purged.
+    async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>>;
+
+    /// Streams a consistent snapshot of a bucket as key-versions of one index, for one node.
+    async fn backfill(&self, request: BackfillRequest) -> Result<ResultStream<BackfillMessage>>;
+
+    /// Returns the next piece of a vbucket to the target of its hand-over, or the last piece if asked for it. `HistoryPurged`
+    /// if the requested mutations were purged.
+    async fn hand_over(&self, request: HandOverRequest) -> Result<HandOverPiece>;
+}

@@ -1,0 +1,81 @@
+//! Writes and pushes: requests and replies.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::model::cut::{Position, WritePosition};
+use crate::model::ids::{BucketId, VbucketId};
+use crate::rpc::mutation::MutationKind;
+
+/// Documents to write.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WriteRequest {
+    /// The bucket; an embedded one.
+    pub bucket: BucketId,
+    /// The writes, in order; a later write of the same id wins.
+    pub writes: Vec<Write>,
+}
+
+/// One write.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Write {
+    /// The document's id.
+    pub id: String,
+    /// The kind of write.
+    pub kind: WriteKind,
+}
+
+/// The kinds of writes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WriteKind {
+    /// Creates a document; `DuplicateId` if the id exists.
+    Insert(Bytes),
+    /// Creates or replaces a document.
+    Upsert(Bytes),
+    /// Removes a document; no effect if the id does not exist.
+    Delete,
+}
+
+/// The result of a write.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WriteReply {
+    /// The number of documents created, replaced or removed.
+    pub affected: u64,
+    /// The positions of the writes in the bucket's history.
+    pub position: WritePosition,
+}
+
+/// Mutations of one bucket, numbered by their producer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PushRequest {
+    /// The bucket; one made FROM PUSH.
+    pub bucket: BucketId,
+    /// Branches to begin before the mutations are taken: the vbucket continues on the branch after the seqno, and its older
+    /// mutations beyond that seqno are lost.
+    pub branches: Vec<(VbucketId, Position)>,
+    /// The mutations, in the order of their seqnos within each vbucket.
+    pub mutations: Vec<PushMutation>,
+}
+
+/// One pushed mutation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PushMutation {
+    /// The vbucket: the published hash of the id, verified.
+    pub vbucket: VbucketId,
+    /// Its place.
+    pub position: Position,
+    /// The document's id.
+    pub id: String,
+    /// The kind of mutation.
+    pub kind: MutationKind,
+    /// The document as JSON; empty for a deletion.
+    pub document: Bytes,
+}
+
+/// The result of a push.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PushReply {
+    /// Durable positions of the vbuckets in the request. If several projectors were asked, a missing vbucket was not taken,
+    /// because its owner is not the one in the caller's catalog (`NotOwner`).
+    pub durable: Vec<(VbucketId, Position)>,
+}

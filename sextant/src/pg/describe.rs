@@ -1,0 +1,62 @@
+//! Describes prepared statements: the types of their parameters and the columns of their rows.
+
+use proto::Result;
+use proto::expr::ColumnType;
+
+use super::show;
+use super::state::SessionState;
+use crate::sql::ast::Statement;
+use crate::sql::plan::{ColumnInfo, ParameterTypes};
+
+/// The description of a prepared statement.
+#[derive(Debug, Default)]
+pub(super) struct Description {
+    /// The types of its parameters.
+    pub(super) parameters: Vec<ColumnType>,
+    /// The columns of its rows; `None` if it returns none.
+    pub(super) columns: Option<Vec<ColumnInfo>>,
+}
+
+impl SessionState {
+    /// Describes a statement with a number of parameters.
+    pub(super) async fn describe(
+        &self,
+        statement: &Statement,
+        parameters: u16,
+    ) -> Result<Description> {
+        let mut types = ParameterTypes::new(parameters);
+        let columns = match statement {
+            Statement::Select(select) | Statement::Explain(select) | Statement::CopyOut(select) => {
+                let resolved = self.resolve(select).await?;
+                let columns = match statement {
+                    Statement::Select(_) => Some(resolved.columns()),
+                    Statement::Explain(_) => Some(show::explain_columns()),
+                    _ => None,
+                };
+                return Ok(Description {
+                    parameters: resolved.parameter_types(parameters),
+                    columns,
+                });
+            }
+            Statement::ExplainRebalance(_) => Some(show::explain_columns()),
+            Statement::Show(what) => Some(show::columns(what)),
+            Statement::Insert(insert) => {
+                self.bucket(&insert.bucket).await?;
+                types.expect_text(insert.rows.iter().flat_map(|(id, doc)| [id, doc]));
+                None
+            }
+            Statement::Delete { bucket, ids } => {
+                self.bucket(bucket).await?;
+                types.expect_text(ids);
+                None
+            }
+            // A driver that pipelines a COPY stays in step only if its errors come this early.
+            Statement::CopyIn { bucket, .. } => {
+                self.bucket(bucket).await?;
+                None
+            }
+            _ => None,
+        };
+        Ok(Description { parameters: types.finish(), columns })
+    }
+}

@@ -1,0 +1,94 @@
+//! The part of a session that statements read and change.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proto::Result;
+use proto::model::bucket::BucketInfo;
+use proto::model::ids::BucketId;
+
+use super::error::{WireError, WireResult};
+use super::settings::Settings;
+use crate::sql::ast::{Select, Statement};
+use crate::sql::backend::{Backend, EpochPin};
+use crate::sql::error::unsupported;
+use crate::sql::plan::{Relation, Resolved, resolve};
+
+/// The transaction state of a session.
+pub(super) enum Transaction {
+    /// The session is in no transaction.
+    None,
+    /// The session is in a transaction; its scans read these epochs.
+    Open(BTreeMap<BucketId, Box<dyn EpochPin>>),
+    /// A statement of the transaction has failed.
+    Failed,
+}
+
+/// The part of a session that statements read and change.
+pub(super) struct SessionState {
+    pub(super) backend: Arc<dyn Backend>,
+    pub(super) settings: Settings,
+    pub(super) transaction: Transaction,
+    pub(super) database: String,
+    pub(super) user: String,
+    pub(super) process: i32,
+}
+
+impl SessionState {
+    /// Refuses all statements but COMMIT and ROLLBACK in a failed transaction.
+    pub(super) fn check_transaction(&self, statement: &Statement) -> WireResult<()> {
+        match (&self.transaction, statement) {
+            (Transaction::Failed, Statement::Commit | Statement::Rollback) => Ok(()),
+            (Transaction::Failed, _) => Err(WireError::failed_transaction()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses writes and definitions inside a transaction.
+    pub(super) fn check_autocommit(&self, statement: &Statement) -> Result<()> {
+        if writes(statement) && !matches!(self.transaction, Transaction::None) {
+            return Err(unsupported(
+                "writes and definitions inside a transaction are not supported",
+                "run the statement on its own, with autocommit on; BEGIN … COMMIT is for reads that \
+                 see one moment",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Resolves the names of a SELECT.
+    pub(super) async fn resolve(&self, select: &Select) -> Result<Resolved> {
+        let relation = match &select.from {
+            Some(name) => Some(self.backend.relation(name).await?),
+            None => None,
+        };
+        resolve(select, relation.as_ref())
+    }
+
+    /// Returns the bucket with a name; an index of that name is an error.
+    pub(super) async fn bucket(&self, name: &str) -> Result<Arc<BucketInfo>> {
+        match self.backend.relation(name).await? {
+            Relation::Bucket(bucket) => Ok(bucket),
+            Relation::Index(index) => Err(unsupported(
+                format!("{name} is an index"),
+                format!("documents are written to its bucket, {}", index.spec.bucket),
+            )),
+        }
+    }
+}
+
+/// True if a statement changes something that other sessions see.
+fn writes(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::Insert(_)
+            | Statement::Delete { .. }
+            | Statement::CopyIn { .. }
+            | Statement::CreateBucket(_)
+            | Statement::DropBucket { .. }
+            | Statement::CreateIndex(_)
+            | Statement::BuildIndex { .. }
+            | Statement::DropIndex { .. }
+            | Statement::Admin(_)
+    )
+}

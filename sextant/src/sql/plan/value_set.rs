@@ -1,0 +1,189 @@
+//! Sets of values of one key part, or of the document's id: unions of disjoint intervals in the order of encoded values.
+//!
+//! An encoded value is never a prefix of another one, so "before" and "after" an encoded value are points between
+//! entries. An id is not encoded, and can be a prefix of another id.
+
+use proto::expr::Expr;
+use proto::value::Value;
+use proto::value::key::{encode_part, successor};
+
+/// A key part, or the id after them.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Part {
+    Key { column: u16, descending: bool },
+    Id,
+}
+
+impl Part {
+    pub(super) fn is(self, expr: &Expr) -> bool {
+        match (self, expr) {
+            (Self::Key { column, .. }, Expr::Column(n)) => column == *n,
+            (Self::Id, Expr::DocumentId) => true,
+            _ => false,
+        }
+    }
+
+    fn encode(self, value: &Value) -> Vec<u8> {
+        match (self, value) {
+            (Self::Id, Value::String(id)) => id.as_bytes().to_vec(),
+            _ => {
+                let mut code = Vec::new();
+                encode_part(value, false, &mut code);
+                code
+            }
+        }
+    }
+
+    /// The point before a value.
+    pub(super) fn before(self, value: &Value) -> Bound {
+        Bound { code: self.encode(value), after: false }
+    }
+
+    /// The point after a value. An id can be a prefix of another id; an encoded part cannot be one of another part.
+    pub(super) fn after(self, value: &Value) -> Bound {
+        let mut code = self.encode(value);
+        match self {
+            Self::Key { .. } => Bound { code, after: true },
+            Self::Id => {
+                code.push(0);
+                Bound { code, after: false }
+            }
+        }
+    }
+
+    /// The set of one value; empty if the part cannot have it.
+    pub(super) fn point(self, value: &Value) -> Vec<Interval> {
+        if matches!(self, Self::Id) && !matches!(value, Value::String(_)) {
+            return Vec::new();
+        }
+        let (low, high) = (self.before(value), self.after(value));
+        vec![Interval { low, high, point: Some(self.encode(value)) }]
+    }
+
+    /// The set of all values of a value's type; empty for NULL and MISSING, whose comparisons are never true.
+    pub(super) fn same_type(self, value: &Value) -> Option<Interval> {
+        let (least, greatest) = match value {
+            Value::Missing | Value::Null => return None,
+            Value::Bool(_) => (Value::Bool(false), Value::Bool(true)),
+            Value::Number(_) => (Value::float(f64::MIN), Value::float(f64::MAX)),
+            other => (other.clone(), other.clone()),
+        };
+        let all = Interval {
+            low: Bound { code: Vec::new(), after: false },
+            high: Bound { code: Vec::new(), after: true },
+            point: None,
+        };
+        match (self, value) {
+            (Self::Id, Value::String(_)) => Some(all),
+            (Self::Id, _) => None,
+            (Self::Key { .. }, _) => {
+                // The first byte of an encoded value is its type.
+                let tag = |value: &Value| self.encode(value)[..1].to_vec();
+                Some(Interval {
+                    low: Bound { code: tag(&least), after: false },
+                    high: Bound { code: tag(&greatest), after: true },
+                    point: None,
+                })
+            }
+        }
+    }
+
+    /// The set of strings that begin with `prefix`.
+    pub(super) fn beginning_with(self, prefix: &str) -> Vec<Interval> {
+        let mut code = self.encode(&Value::String(prefix.to_owned()));
+        if matches!(self, Self::Key { .. }) {
+            // The final byte of an encoded string.
+            code.pop();
+        }
+        let (low, high) = (Bound { code: code.clone(), after: false }, Bound { code, after: true });
+        vec![Interval { low, high, point: None }]
+    }
+}
+
+/// A point between encoded values: before or after all values that begin with `code`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Bound {
+    pub(super) code: Vec<u8>,
+    pub(super) after: bool,
+}
+
+impl Bound {
+    /// The smallest bytes after the point; `None` at the very end.
+    pub(super) fn position(&self, prefix: &[u8]) -> Option<Vec<u8>> {
+        let bytes = [prefix, &self.code].concat();
+        if self.after { successor(&bytes) } else { Some(bytes) }
+    }
+
+    /// The same point after all bytes are inverted.
+    pub(super) fn inverted(&self) -> Self {
+        Self { code: self.code.iter().map(|byte| !byte).collect(), after: !self.after }
+    }
+
+    pub(super) fn is_before(&self, other: &Self) -> bool {
+        match (self.position(&[]), other.position(&[])) {
+            (Some(mine), Some(theirs)) => mine < theirs,
+            (Some(_), None) => true,
+            (None, _) => false,
+        }
+    }
+}
+
+/// The values between two points, with the encoded value if there is just one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Interval {
+    pub(super) low: Bound,
+    pub(super) high: Bound,
+    pub(super) point: Option<Vec<u8>>,
+}
+
+/// A set of values of one part: disjoint intervals, ascending.
+pub(super) type Set = Vec<Interval>;
+
+/// Sorts intervals, merges adjacent ones, and removes empty ones.
+pub(super) fn union(mut intervals: Set) -> Set {
+    intervals.retain(|interval| interval.low.is_before(&interval.high));
+    intervals.sort_by_cached_key(|interval| interval.low.position(&[]));
+    let mut joined: Set = Vec::with_capacity(intervals.len());
+    for interval in intervals {
+        match joined.last_mut() {
+            Some(last) if interval.low.is_before(&last.high) => {
+                if last.high.is_before(&interval.high) {
+                    last.high = interval.high;
+                    last.point = None;
+                }
+            }
+            _ => joined.push(interval),
+        }
+    }
+    joined
+}
+
+/// The intersection of two sets, by a walk over both in step.
+pub(super) fn intersect(a: &Set, b: &Set) -> Set {
+    let (mut i, mut j) = (0, 0);
+    let mut shared = Vec::new();
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        let low = if x.low.is_before(&y.low) { &y.low } else { &x.low };
+        let high = if x.high.is_before(&y.high) { &x.high } else { &y.high };
+        if low.is_before(high) {
+            let (low, high) = (low.clone(), high.clone());
+            shared.push(Interval { low, high, point: x.point.clone().or_else(|| y.point.clone()) });
+        }
+        if x.high.is_before(&y.high) {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+    shared
+}
+
+/// The smallest interval that contains a set.
+pub(super) fn covering(set: &Set) -> Set {
+    match (set.first(), set.last()) {
+        (Some(first), Some(last)) => {
+            vec![Interval { low: first.low.clone(), high: last.high.clone(), point: None }]
+        }
+        _ => Vec::new(),
+    }
+}
