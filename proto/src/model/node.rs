@@ -36,7 +36,8 @@ pub struct NodeInfo {
     pub id: NodeId,
     /// The role of the process.
     pub role: Role,
-    /// Where its gRPC service listens, `host:port`; in one process any unique name.
+    /// Where other processes reach it, `host:port`; of a router, which they never call, where it serves gRPC to users.
+    /// In one process any unique name.
     pub address: String,
     /// The failure zone: copies of a slice avoid sharing one. Empty means a zone of its own.
     pub zone: String,
