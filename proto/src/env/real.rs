@@ -68,7 +68,7 @@ impl TokioSpawner {
 /// Ends the process with status 1 and one line. Nothing is flushed: the next start recovers as after a crash.
 fn exit(failure: &TaskFailure) {
     let line = format!(
-        "sextant: {failure}; the process ends, because its state may be damaged: start it again\n"
+        "sextant: {failure}; the process ends: start it again, and it recovers as after a crash\n"
     );
     // There is nobody left to tell of an error.
     let _lost = std::io::stderr().write_all(line.as_bytes());

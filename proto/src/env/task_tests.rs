@@ -9,18 +9,8 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, timeout};
 
-use super::real::TokioSpawner;
-use super::sim::world;
-use super::{Env, Panic, Task, TaskFailure, TaskPolicy};
-
-/// An environment of a real process, and the failures for which it would have ended.
-fn observed() -> (Env, UnboundedReceiver<String>) {
-    let (told, failures) = unbounded_channel();
-    let end = Arc::new(move |failure: &TaskFailure| {
-        told.send(failure.to_string()).expect("the test listens");
-    });
-    (Env { spawner: Arc::new(TokioSpawner::with_end_process(end)), ..Env::real() }, failures)
-}
+use super::sim::{process, world};
+use super::{Env, Panic, Task, TaskPolicy};
 
 async fn next(failures: &mut UnboundedReceiver<String>) -> String {
     let next = timeout(Duration::from_secs(20), failures.recv()).await;
@@ -29,7 +19,7 @@ async fn next(failures: &mut UnboundedReceiver<String>) -> String {
 
 #[tokio::test]
 async fn a_service_that_panics_ends_the_process() {
-    let (env, mut failures) = observed();
+    let (env, _, mut failures) = process(1);
     let _loop = env.spawn_service("a loop", async {
         tokio::task::yield_now().await;
         if true {
@@ -42,7 +32,7 @@ async fn a_service_that_panics_ends_the_process() {
 
 #[tokio::test]
 async fn a_panic_of_blocking_work_is_one_of_the_task_that_waits_for_it() {
-    let (env, mut failures) = observed();
+    let (env, _, mut failures) = process(1);
     let own = env.clone();
     let _loop = env.spawn_service("a loop", async move {
         own.blocking(|| panic!("in the work")).await;
@@ -55,14 +45,14 @@ async fn a_panic_of_blocking_work_is_one_of_the_task_that_waits_for_it() {
 
 #[tokio::test]
 async fn a_service_that_ends_ends_the_process() {
-    let (env, mut failures) = observed();
+    let (env, _, mut failures) = process(1);
     let _loop = env.spawn_service("a loop", async { "its queue was closed" });
     assert_eq!(next(&mut failures).await, "task \"a loop\" ended: its queue was closed");
 }
 
 #[tokio::test]
 async fn a_service_that_is_dropped_does_not_end_the_process() {
-    let (env, mut failures) = observed();
+    let (env, _, mut failures) = process(1);
     drop(env.spawn_service("a loop", pending::<Infallible>()));
     let _other = env.spawn_service("another", async { "in its place" });
     assert_eq!(next(&mut failures).await, "task \"another\" ended: in its place");
@@ -70,7 +60,7 @@ async fn a_service_that_is_dropped_does_not_end_the_process() {
 
 #[tokio::test]
 async fn a_panic_of_a_request_concerns_its_caller_only() {
-    let (env, mut failures) = observed();
+    let (env, _, mut failures) = process(1);
     let (answer, answered) = tokio::sync::oneshot::channel::<()>();
     let request = async move {
         let _answer = answer;
@@ -85,7 +75,7 @@ async fn a_panic_of_a_request_concerns_its_caller_only() {
 
 #[tokio::test(start_paused = true)]
 async fn a_restarted_task_begins_anew_with_growing_pauses() {
-    let (env, _failures) = observed();
+    let (env, ..) = process(1);
     let times = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&times);
     let _task = env.spawn_restarted("a loop", move || {
@@ -109,7 +99,7 @@ async fn a_restarted_task_begins_anew_with_growing_pauses() {
 
 #[tokio::test]
 async fn a_restarted_task_that_ends_is_done() {
-    let (env, _failures) = observed();
+    let (env, ..) = process(1);
     let (begun, mut times) = unbounded_channel();
     let _task = env.spawn_restarted("a task", move || {
         let begun = begun.clone();
