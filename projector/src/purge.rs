@@ -9,6 +9,7 @@
 //! Entries are removed in small batches, off the async threads, and the writer commits its groups between them. A
 //! stream that still reads purged entries notices by itself (`crate::feed`).
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ fn low_mark(bytes_max: u64) -> u64 {
 }
 
 /// Purges logs over their limit. Runs until cancelled; each removed batch is complete.
-pub(crate) async fn purge_logs(projector: Arc<Projector>) {
+pub(crate) async fn purge_logs(projector: Arc<Projector>) -> Infallible {
     loop {
         tokio::time::sleep(LOOK).await;
         for bucket in projector.bucket_ids() {

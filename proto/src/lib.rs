@@ -33,6 +33,8 @@ pub use error::{Error, ErrorCode, ErrorKind, Result};
 pub mod grpc {
     include!("../generated/sextant.v1.rs");
 
-    /// The services' descriptors, for reflection.
+    /// The descriptors of the services for users, for reflection.
     pub const DESCRIPTORS: &[u8] = include_bytes!("../generated/descriptors.bin");
+    /// The descriptors of the service for other processes.
+    pub const PEER_DESCRIPTORS: &[u8] = include_bytes!("../generated/peer_descriptors.bin");
 }

@@ -1,6 +1,7 @@
 //! Keeps the router's view of the cluster current: the catalog, and what each indexer has applied.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -29,8 +30,10 @@ impl CatalogWatch {
         indexers.retain(|id, (node, _)| catalog.nodes.get(id) == Some(node));
         for node in catalog.nodes.values().filter(|node| node.role == Role::Indexer) {
             indexers.entry(node.id).or_insert_with(|| {
-                let follow = follow_applied(context.clone(), Arc::clone(node));
-                (Arc::clone(node), context.env.spawn("applied", follow))
+                let (own, indexer) = (context.clone(), Arc::clone(node));
+                // Each watch begins with all that the indexer has applied.
+                let follow = move || follow_applied(own.clone(), Arc::clone(&indexer));
+                (Arc::clone(node), context.env.spawn_restarted("applied", follow))
             });
         }
     }
@@ -46,7 +49,7 @@ impl CatalogSink for CatalogWatch {
     }
 }
 
-async fn follow_applied(context: RouterContext, node: Arc<NodeInfo>) {
+async fn follow_applied(context: RouterContext, node: Arc<NodeInfo>) -> Infallible {
     loop {
         // The handle is dropped at once: in one process it would keep a stopped indexer alive.
         let watch = context.directory.indexer(&node).watch_applied().await;

@@ -1,5 +1,6 @@
 //! The service of a router: its background tasks, and the entry points for scans.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,9 +52,12 @@ impl Router {
             leases: Leases::default(),
             topologies: Topologies::default(),
         };
+        let reporting = context.clone();
         let tasks = vec![
-            env.spawn("catalog", follow_catalog(context.clone())),
-            env.spawn("leases", report_leases(context.clone())),
+            // The catalog and what follows from it may be half taken over.
+            env.spawn_service("catalog", follow_catalog(context.clone())),
+            // The leases are elsewhere; this only reports them.
+            env.spawn_restarted("leases", move || report_leases(reporting.clone())),
         ];
         Self { context, _tasks: tasks }
     }
@@ -124,14 +128,14 @@ impl Router {
     }
 }
 
-async fn follow_catalog(context: RouterContext) {
+async fn follow_catalog(context: RouterContext) -> Infallible {
     let retry = Retry::constant(context.config.retry);
     let follower = CatalogFollower::new(Arc::clone(&context.directory), retry);
-    follower.run(CatalogWatch::new(context)).await;
+    follower.run(CatalogWatch::new(context)).await
 }
 
 /// Keeps the router registered. The heartbeats renew the leases of scans and tokens.
-async fn report_leases(context: RouterContext) {
+async fn report_leases(context: RouterContext) -> Infallible {
     let config = MembershipConfig {
         node: context.config.node.clone(),
         heartbeat: context.config.heartbeat,
@@ -153,5 +157,5 @@ async fn report_leases(context: RouterContext) {
             scans: Some(context.admission.status()),
         }
     };
-    membership.run(report, None).await;
+    membership.run(report, None).await
 }

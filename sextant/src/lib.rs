@@ -1,7 +1,7 @@
 //! Sextant as a library: everything that the binary assembles, for tests and the simulation.
 //!
 //! Imports run downwards: `cli`, then `roles` (how a process is put together), then the ports `pg`, `grpc` and `http`
-//! and the transport `wire`, then `backend`, `rows`, `sql`, `listen` and
+//! and the transport `wire`, then `status`, `backend`, `rows`, `sql`, `listen` and
 //! `principal`, then the services.
 
 pub mod backend;
@@ -14,4 +14,5 @@ pub mod principal;
 pub mod roles;
 mod rows;
 pub mod sql;
+pub mod status;
 pub mod wire;

@@ -1,5 +1,6 @@
 //! Listening sockets and their connections.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use proto::{Error, ErrorCode, Result};
@@ -18,6 +19,14 @@ pub async fn bind(address: &str, option: &str) -> Result<TcpListener> {
         Error::new(ErrorCode::Io, format!("listening on {address}: {error}"))
             .with_hint(format!("choose another address with {option}; port 0 picks a free port"))
     })
+}
+
+/// The reason for which a server has ended that should serve as long as its process runs.
+pub fn end_reason<E: Display>(served: std::result::Result<(), E>) -> String {
+    match served {
+        Ok(()) => "its listening socket was closed".to_owned(),
+        Err(error) => error.to_string(),
+    }
 }
 
 /// Accepts connections, without delay for small packets and with keep-alive probes: otherwise a connection whose client

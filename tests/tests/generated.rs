@@ -5,9 +5,13 @@ use std::path::{Path, PathBuf};
 
 use prost::Message;
 
-const FILES: [&str; 2] = ["sextant/v1/sextant.proto", "sextant/v1/peer.proto"];
+/// The definitions for users and for other processes, each with its file of descriptors: a port describes only the
+/// services that it has.
+const FILES: [(&str, &str); 2] = [
+    ("sextant/v1/sextant.proto", "descriptors.bin"),
+    ("sextant/v1/peer.proto", "peer_descriptors.bin"),
+];
 const CODE: &str = "sextant.v1.rs";
-const DESCRIPTORS: &str = "descriptors.bin";
 
 fn proto() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").join("proto")
@@ -15,9 +19,15 @@ fn proto() -> PathBuf {
 
 /// Compiles the `.proto` files into a directory.
 fn generate(out: &Path) {
-    let descriptors = protox::compile(FILES.map(|file| proto().join(file)), [proto()]);
-    let descriptors = descriptors.expect("the .proto files are valid");
-    std::fs::write(out.join(DESCRIPTORS), descriptors.encode_to_vec()).expect("it is written");
+    let compile = |files: &[&str]| {
+        let descriptors = protox::compile(files.iter().map(|file| proto().join(file)), [proto()]);
+        descriptors.expect("the .proto files are valid")
+    };
+    for (file, descriptors) in FILES {
+        let bytes = compile(&[file]).encode_to_vec();
+        std::fs::write(out.join(descriptors), bytes).expect("it is written");
+    }
+    let descriptors = compile(&FILES.map(|(file, _)| file));
     let build = tonic_prost_build::configure().bytes(".").out_dir(out);
     build.compile_fds(descriptors).expect("the code is generated");
 }
@@ -26,7 +36,7 @@ fn generate(out: &Path) {
 fn the_generated_code_matches_the_proto_files() {
     let dir = tempfile::tempdir().expect("a directory");
     generate(dir.path());
-    for name in [CODE, DESCRIPTORS] {
+    for name in FILES.map(|(_, descriptors)| descriptors).into_iter().chain([CODE]) {
         let kept = proto().join("generated").join(name);
         let fresh = std::fs::read(dir.path().join(name)).expect("it was generated");
         if std::env::var_os("UPDATE").is_some() {

@@ -229,10 +229,10 @@ fn a_failed_start_names_its_reason() {
 fn the_error_of_a_port_in_use_names_the_option_of_the_router() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let taken = listener.local_addr().expect("an address").to_string();
-    for option in ["--sql", "--listen", "--http"] {
+    for option in ["--sql", "--grpc", "--http"] {
         let mut router = sextant();
         router.args(["router", "--id", "1", "--coordinators", "1=127.0.0.1:1"]);
-        for name in ["--sql", "--listen", "--http"] {
+        for name in ["--sql", "--grpc", "--http"] {
             router.args([name, if name == option { &taken } else { "127.0.0.1:0" }]);
         }
         refused(&mut router, &[&taken, "in use", &format!("with {option};")]);

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 use proto::grpc::ScanRequest;
 use tests::harness::grpc::{all, channel, open, refused, scan};
-use tests::harness::{TestCluster, sql};
+use tests::harness::{TestCluster, eventually, sql};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tonic::Code;
 use tonic::transport::Channel;
@@ -217,7 +217,7 @@ async fn health_and_reflection_answer() {
     {
         assert!(names.iter().any(|known| known == name), "{name} among {names:?}");
     }
-    // Reflection knows the descriptor of `Peer`, but the users' port does not serve it.
+    assert!(!names.iter().any(|name| name == "sextant.v1.Peer"), "other processes: {names:?}");
     let mut peer = proto::grpc::peer_client::PeerClient::new(channel);
     let refused =
         peer.call(proto::grpc::PeerRequest::default()).await.expect_err("no such service");
@@ -247,6 +247,8 @@ async fn http_serves_status_and_metrics() {
     let status: serde_json::Value = serde_json::from_str(&body).expect("JSON");
     assert_eq!(status["buckets"][0]["name"], "b");
     assert_eq!(status["indexes"][0]["state"], "online");
+    assert_eq!(status["nodes"][0]["role"], "coordinator");
+    assert_eq!(status["slices"][0]["state"], "ready");
     assert_eq!(status["local_indexers"].as_array().map(Vec::len), Some(3));
     assert!(status["coordinator"]["leader"].is_u64(), "{body}");
     let (head, body) = get(address, "/metrics").await;
@@ -257,4 +259,18 @@ async fn http_serves_status_and_metrics() {
     }
     let (head, _) = get(address, "/nowhere").await;
     assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+}
+
+/// Only the leader of the coordinators knows what nodes report.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metrics_have_the_reports_of_nodes_whichever_coordinator_leads() {
+    let cluster = TestCluster::start(3, 1).await;
+    for node in [1, 2, 3, 100, 200, 300] {
+        let figure = format!("sextant_node_silent_ms{{node=\"{node}\"}} ");
+        eventually(&figure, async || {
+            let (_, body) = get(cluster.http_address(), "/metrics").await;
+            body.contains(&figure).then_some(())
+        })
+        .await;
+    }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use async_channel::{Receiver, Sender, TryRecvError};
 use bytes::Bytes;
-use proto::env::Env;
+use proto::env::{Env, TaskPolicy};
 use proto::flow::{Budget, Reservation};
 use proto::{Error, Result};
 use tokio::sync::{oneshot, watch};
@@ -308,11 +308,12 @@ impl<M: StateMachine> RaftService<M> {
         let writes = std::mem::take(&mut self.writes);
         let number = writes.iter().map(|write| write.number).max().unwrap_or(0);
         let store = self.store.clone();
-        self.env.spawner.spawn_blocking(Box::new(move || {
+        // A log that was half written must not be written on.
+        self.env.spawn_blocking("coordinator-log-write", TaskPolicy::EndProcess, move || {
             let result = store.commit(&writes).map(|()| number);
             // The receiver is gone when the member was stopped.
             let _ = written.send(result);
-        }));
+        });
     }
 
     fn answer(&mut self, applied: Applied<M::Outcome>) {

@@ -95,7 +95,7 @@ impl Cluster {
             RaftService::open(config, &dir, Sum::default(), env.clone(), self.switch.clone())
                 .unwrap();
         self.switch.0.lock().unwrap().insert(id, handle.clone());
-        let task = env.spawn("raft", async move {
+        let task = env.spawn_request("raft", async move {
             let _ = service.run().await;
         });
         self.members.insert(id, (handle, task));

@@ -1,5 +1,6 @@
 //! Sends the member's own heartbeats.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::leader::driver::member::Member;
 /// The interval of a member's heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-pub(super) async fn send_heartbeats(member: Arc<Member>) {
+pub(super) async fn send_heartbeats(member: Arc<Member>) -> Infallible {
     loop {
         tokio::time::sleep(HEARTBEAT).await;
         let node = member.config.node;

@@ -1,5 +1,7 @@
 //! Starts a member: opens its log and spawns its tasks.
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::sync::{Arc, Mutex};
 
 use proto::env::{Env, Task, create_dir_durably};
@@ -62,15 +64,19 @@ impl Coordinator {
             started: Instant::now(),
         });
         let node = member.config.node;
-        tasks.push(env.spawn("coordinator-log", async move {
+        // The core's state, the leader's memory: after a panic none of these loops may go on.
+        tasks.push(env.spawn_service("coordinator-log", async move {
             if let Err(error) = service.run().await {
                 tracing::error!(%node, %error, "the coordinator member stops");
             }
+            // `stopped` tells whoever started the member.
+            pending::<Infallible>().await
         }));
-        tasks.push(env.spawn("coordinator-leader", lead::run(member.clone())));
-        tasks.push(env.spawn("coordinator-enquiries", queries::query_sources(member.clone())));
-        tasks.push(env.spawn("coordinator-checks", checks::compare_copies(member.clone())));
-        tasks.push(env.spawn("coordinator-alive", send_heartbeats(member.clone())));
+        tasks.push(env.spawn_service("coordinator-leader", lead::run(member.clone())));
+        let enquiries = queries::query_sources(member.clone());
+        tasks.push(env.spawn_service("coordinator-enquiries", enquiries));
+        tasks.push(env.spawn_service("coordinator-checks", checks::compare_copies(member.clone())));
+        tasks.push(env.spawn_service("coordinator-alive", send_heartbeats(member.clone())));
         Ok(Arc::new(Self { member, _tasks: tasks, _lock: lock }))
     }
 

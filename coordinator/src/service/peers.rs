@@ -47,8 +47,10 @@ impl Peers {
         for peer in others {
             let (sender, receiver) = async_channel::bounded(QUEUE_MAX);
             queues.insert(peer, (sender, Budget::new(QUEUE_BYTES_MAX)));
-            let sending = send_all(directory.clone(), peer, receiver);
-            tasks.push(env.spawn("coordinator-peer", sending));
+            let directory = Arc::clone(directory);
+            // Raft repeats the messages that a panic loses.
+            let send = move || send_all(Arc::clone(&directory), peer, receiver.clone());
+            tasks.push(env.spawn_restarted("coordinator-peer", send));
         }
         (Arc::new(Self(queues)), tasks)
     }

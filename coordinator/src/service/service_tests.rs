@@ -514,3 +514,16 @@ async fn a_member_whose_disk_fails_stops_and_says_so() {
     assert_eq!(member.status().await.unwrap().leader, None, "who has stopped does not lead");
     assert!(member.propose(request(22)).await.unwrap_err().is_retry());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_panic_in_the_log_of_a_member_ends_its_process() {
+    let (env, disk, mut ends) = proto::env::sim::process(1);
+    let config = Config::new(NodeId(1), vec![(NodeId(1), "member:1".into())], "/data/one".into());
+    let directory = Arc::new(Local(Arc::new(Cluster::default())));
+    let _member = Coordinator::start(config, env, directory).await.unwrap();
+    // The election writes.
+    disk.panic_at(disk.operations() + 1);
+    let end = tokio::time::timeout(Duration::from_secs(20), ends.recv()).await;
+    let end = end.expect("the process ends").unwrap();
+    assert!(end.starts_with("task \"coordinator-log-write\" panicked: simulated"), "{end}");
+}

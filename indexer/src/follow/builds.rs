@@ -19,8 +19,10 @@ impl Follower {
     pub(super) fn spawn_build(&mut self, index: &Arc<IndexInfo>, joined: Cut) {
         self.builds_begun += 1;
         let number = self.builds_begun;
-        let fetch = build(self.context.clone(), Arc::clone(index), number, self.built.clone());
-        let _task = self.context.env.spawn("build", fetch);
+        let (context, info, built) = (self.context.clone(), Arc::clone(index), self.built.clone());
+        // A build forgets what it has stored when it begins.
+        let fetch = move || build(context.clone(), Arc::clone(&info), number, built.clone());
+        let _task = self.context.env.spawn_restarted("build", fetch);
         let build = Build { number, info: Arc::clone(index), joined, snapshot: None, _task };
         self.builds.insert(index.id, build);
     }

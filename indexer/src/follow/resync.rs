@@ -58,8 +58,10 @@ impl Follower {
         let whole = self.stored().into_iter().filter(|stored| stored.floor.is_some());
         let fed = whole.filter_map(|stored| Some(Arc::clone(&self.fed.get(&stored.info.id)?.info)));
         let (out, done) = async_channel::bounded(1);
-        let work = compare_all(self.context.clone(), fed.collect(), out);
-        let _task = self.context.env.spawn("resync", work);
+        let (context, fed): (_, Vec<_>) = (self.context.clone(), fed.collect());
+        // A comparison changes nothing until its result is applied.
+        let compare = move || compare_all(context.clone(), fed.clone(), out.clone());
+        let _task = self.context.env.spawn_restarted("resync", compare);
         self.resync = Some(Resync::Comparing { joined: joined.clone(), done, _task });
     }
 

@@ -1,6 +1,7 @@
 //! The loop of a follower: one subscription after another, message by message, epoch by epoch.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -33,7 +34,7 @@ pub fn follow(
     let (built, builds_done) = async_channel::bounded(16);
     let env = context.env.clone();
     let applied = context.store.applied().into_iter().find(|mark| mark.bucket == bucket);
-    let mut follower = Follower {
+    let follower = Follower {
         bucket,
         queue: None,
         resync: None,
@@ -49,26 +50,29 @@ pub fn follow(
         context,
         incoming,
     };
-    let task = env.spawn("follower", async move {
-        loop {
-            let error = match follower.run(&builds_done).await {
-                Ok(()) => Error::unavailable("the stream ended"),
-                Err(error) => error,
-            };
-            match error.is_retry() {
-                true => tracing::debug!(bucket = %follower.bucket, %error, "following a bucket"),
-                false => tracing::warn!(bucket = %follower.bucket, %error, "following a bucket"),
-            }
-            if error.code == ErrorCode::HistoryPurged {
-                follower.begin_resync(&error);
-            }
-            tokio::time::sleep(follower.context.config.retry).await;
-        }
-    });
+    // An epoch that a panic left half applied must not be followed by another.
+    let task = env.spawn_service("follower", follower.run_for_ever(builds_done));
     (task, watched)
 }
 
 impl Follower {
+    async fn run_for_ever(mut self, builds_done: async_channel::Receiver<Built>) -> Infallible {
+        loop {
+            let error = match self.run(&builds_done).await {
+                Ok(()) => Error::unavailable("the stream ended"),
+                Err(error) => error,
+            };
+            match error.is_retry() {
+                true => tracing::debug!(bucket = %self.bucket, %error, "following a bucket"),
+                false => tracing::warn!(bucket = %self.bucket, %error, "following a bucket"),
+            }
+            if error.code == ErrorCode::HistoryPurged {
+                self.begin_resync(&error);
+            }
+            tokio::time::sleep(self.context.config.retry).await;
+        }
+    }
+
     /// Runs one subscription from its beginning to its end.
     async fn run(&mut self, builds_done: &async_channel::Receiver<Built>) -> Result<()> {
         self.go_back().await?;

@@ -1,7 +1,7 @@
 //! Copies a slice's files, round after round, until little is missing.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -69,17 +69,10 @@ impl IncomingMove {
 
     pub(super) fn start_copying(self: &Arc<Self>, context: &NodeContext) {
         // A strong reference would keep the move alive, whose end cancels this task.
-        let (mv, context_too) = (Arc::downgrade(self), context.clone());
-        let task = context.env.spawn("copy-slice", async move {
-            while let Some(mv) = mv.upgrade() {
-                if mv.copy(&context_too).await {
-                    return;
-                }
-                let hopeless = mv.is_hopeless(&context_too);
-                drop(mv);
-                tokio::time::sleep(if hopeless { PAUSE_HOPELESS } else { PAUSE }).await;
-            }
-        });
+        let (mv, own) = (Arc::downgrade(self), context.clone());
+        // A round asks for what is missing, whatever ended the round before.
+        let copy = move || copy_until_done(Weak::clone(&mv), own.clone());
+        let task = context.env.spawn_restarted("copy-slice", copy);
         let mut state = lock(&self.state);
         (state.phase, state.copying) = (MovePhase::Copying, Some(task));
     }
@@ -165,5 +158,17 @@ impl IncomingMove {
                 ExportMessage::End => return Err(Error::unavailable("files are missing")),
             }
         }
+    }
+}
+
+/// Copies until little is missing, or the move is given up.
+async fn copy_until_done(mv: Weak<IncomingMove>, context: NodeContext) {
+    while let Some(mv) = mv.upgrade() {
+        if mv.copy(&context).await {
+            return;
+        }
+        let hopeless = mv.is_hopeless(&context);
+        drop(mv);
+        tokio::time::sleep(if hopeless { PAUSE_HOPELESS } else { PAUSE }).await;
     }
 }

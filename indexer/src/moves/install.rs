@@ -92,7 +92,7 @@ impl IncomingMove {
     /// Counts the slice's entries in a task of its own.
     fn count(&self, context: &NodeContext, epoch: Epoch, told: u64) {
         let (context_too, slice) = (context.clone(), self.slice);
-        let counting = context.env.spawn("count-slice", async move {
+        let counting = context.env.spawn_request("count-slice", async move {
             if let Err(error) = context_too.fragments.count_installed(slice, epoch, told).await {
                 tracing::debug!(%slice, %error, "counting a slice that has arrived");
             }

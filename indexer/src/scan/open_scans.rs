@@ -16,6 +16,7 @@
 //! permit, and wait for nothing that a scan holds.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -113,7 +114,10 @@ impl Scans {
             next_id: AtomicU64::new(0),
             opened: Notify::new(),
         });
-        let parking = table.env.spawn("scan-parking", park_unread(Arc::clone(&table)));
+        let parked = Arc::clone(&table);
+        // A scan that was half parked makes its own reader fail; the others need parking all the same.
+        let parking =
+            table.env.spawn_restarted("scan-parking", move || park_unread(Arc::clone(&parked)));
         Self { table, _parking: parking }
     }
 
@@ -232,7 +236,7 @@ impl Drop for Reading {
 }
 
 /// Parks unread scans, and sleeps while none is open. After a cancellation no scan is parked any more.
-async fn park_unread(scans: Arc<ScanTable>) {
+async fn park_unread(scans: Arc<ScanTable>) -> Infallible {
     loop {
         let open: Vec<_> = lock(&scans.open).values().cloned().collect();
         if open.is_empty() {

@@ -1,5 +1,6 @@
 //! Keeps the node in step with the catalog: its followers, its slices, the moves to it.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use proto::client::{CatalogFollower, CatalogSink, Retry};
@@ -18,10 +19,14 @@ use crate::follow::{follow, grouping};
 use crate::moves::Incoming;
 
 /// Watches the catalog and applies each new one.
-pub(super) async fn follow_catalog(context: NodeContext, incoming: Incoming, followers: Followers) {
+pub(super) async fn follow_catalog(
+    context: NodeContext,
+    incoming: Incoming,
+    followers: Followers,
+) -> Infallible {
     let retry = Retry::constant(context.config.retry);
     let follower = CatalogFollower::new(Arc::clone(&context.directory), retry);
-    follower.run(NodeCatalog { context, incoming, followers }).await;
+    follower.run(NodeCatalog { context, incoming, followers }).await
 }
 
 /// Applies each catalog to a node.

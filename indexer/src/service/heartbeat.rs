@@ -1,5 +1,6 @@
 //! Registers the node and reports to the coordinator.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use proto::client::{Membership, MembershipConfig, Retry, WhenForgotten};
@@ -35,7 +36,7 @@ pub(super) async fn report(
     incoming: Incoming,
     followers: Followers,
     scans: Admission,
-) {
+) -> Infallible {
     let slices = context.slices.subscribe();
     let config = MembershipConfig {
         node: context.config.node.clone(),
@@ -54,5 +55,5 @@ pub(super) async fn report(
         leases: Vec::new(),
         scans: Some(scans.status()),
     };
-    membership.run(heartbeat, Some(slices)).await;
+    membership.run(heartbeat, Some(slices)).await
 }

@@ -71,12 +71,17 @@ impl Indexer {
         let admission = Admission::new(context.config.scan_limits());
         let scans = Scans::new(env.clone(), &context.store, admission.clone(), Patience::default());
         let (incoming, followers) = (Incoming::default(), Followers::default());
+        let catalog = follow_catalog(context.clone(), incoming.clone(), Arc::clone(&followers));
+        let reporting = context.clone();
+        let heartbeat = move || {
+            let (incoming, followers) = (incoming.clone(), Arc::clone(&followers));
+            report(reporting.clone(), incoming, followers, admission.clone())
+        };
         let tasks = vec![
-            env.spawn(
-                "catalog",
-                follow_catalog(context.clone(), incoming.clone(), Arc::clone(&followers)),
-            ),
-            env.spawn("heartbeat", report(context.clone(), incoming, followers, admission.clone())),
+            // A catalog may be half carried out, and a follower missing.
+            env.spawn_service("catalog", catalog),
+            // It only reads what it reports.
+            env.spawn_restarted("heartbeat", heartbeat),
         ];
         Ok(Self { context, scans, _lock: dir_lock, _tasks: tasks })
     }

@@ -1,6 +1,7 @@
 //! Follows the catalog and the stability timestamps.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use proto::Result;
@@ -19,9 +20,9 @@ use crate::source::ownership::Ownership;
 use crate::source::registry::source_of_kind;
 
 /// Follows the catalog and the stability timestamps. Runs until cancelled; safe to cancel at any await.
-pub async fn follow_catalog(projector: Arc<Projector>) {
+pub async fn follow_catalog(projector: Arc<Projector>) -> Infallible {
     let follower = CatalogFollower::new(Arc::clone(&projector.directory), new_retry());
-    follower.run(ProjectorCatalog { projector, early: EarlyEpochs::default() }).await;
+    follower.run(ProjectorCatalog { projector, early: EarlyEpochs::default() }).await
 }
 
 /// Stability timestamps of buckets that are not in a catalog yet.

@@ -1,5 +1,6 @@
 //! Registers the projector and sends its heartbeats.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// Registers, then sends heartbeats. Registers again if the coordinator does not know the node. Runs until cancelled;
 /// safe to cancel at any await.
-pub async fn stay_registered(projector: Arc<Projector>) {
+pub async fn stay_registered(projector: Arc<Projector>) -> Infallible {
     let node = projector.config.node.id;
     let config = MembershipConfig {
         node: projector.config.node.clone(),
@@ -32,5 +33,5 @@ pub async fn stay_registered(projector: Arc<Projector>) {
         leases: Vec::new(),
         scans: None,
     };
-    Membership::new(Arc::clone(&projector.directory), config).run(heartbeat, None).await;
+    Membership::new(Arc::clone(&projector.directory), config).run(heartbeat, None).await
 }

@@ -1,6 +1,7 @@
 //! Reports the durable positions of the buckets (SYNC).
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ const SYNC_PAUSE: Duration = Duration::from_millis(2);
 
 /// Sends SYNC for each bucket that has changed, and regularly for all. Runs until cancelled; safe to cancel at any
 /// await.
-pub async fn sync_positions(projector: Arc<Projector>) {
+pub async fn sync_positions(projector: Arc<Projector>) -> Infallible {
     let mut retry = new_retry();
     let mut all_at = tokio::time::Instant::now();
     let mut due: BTreeSet<BucketId> = BTreeSet::new();

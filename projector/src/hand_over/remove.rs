@@ -16,7 +16,7 @@ const RETRY: Duration = Duration::from_millis(200);
 
 /// Removes vbuckets that moved away and abandoned copies after each change of the catalog. Runs until cancelled; safe
 /// to cancel at any await, because the next process removes the rest.
-pub async fn remove_gone(projector: Arc<Projector>) {
+pub async fn remove_gone(projector: Arc<Projector>) -> &'static str {
     let mut catalogs = projector.catalog.subscribe();
     while catalogs.changed().await.is_ok() {
         while let Err(error) = remove_all_gone(&projector).await {
@@ -24,6 +24,7 @@ pub async fn remove_gone(projector: Arc<Projector>) {
             tokio::time::sleep(RETRY).await;
         }
     }
+    "the catalog's channel was closed"
 }
 
 async fn remove_all_gone(projector: &Projector) -> Result<()> {

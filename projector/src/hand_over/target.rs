@@ -52,7 +52,7 @@ struct DocumentCopy {
 }
 
 /// Takes over one vbucket after another. Runs until cancelled; safe to cancel at any await.
-pub async fn take_over_all(projector: Arc<Projector>) {
+pub async fn take_over_all(projector: Arc<Projector>) -> &'static str {
     let mut catalogs = projector.catalog.subscribe();
     let client = projector.env.random.next_u64();
     let (mut sequence, mut failures) = (0, 0);
@@ -65,7 +65,7 @@ pub async fn take_over_all(projector: Arc<Projector>) {
         // A hand-over that fails does not block the others.
         let Some(next) = usize::checked_rem(failures, incoming.len()) else {
             if catalogs.changed().await.is_err() {
-                return;
+                return "the catalog's channel was closed";
             }
             continue;
         };

@@ -109,7 +109,7 @@ impl ProjectorApi for Projector {
         let context = Arc::clone(&self.streams);
         let catalog = self.catalog.subscribe();
         let stream = MaintenanceStream::new(context, bucket, catalog, &request, out)?;
-        let task = self.env.spawn("maintenance stream", stream.run());
+        let task = self.env.spawn_request("maintenance stream", stream.run());
         Ok(Box::pin(TaskStream::new(messages, task)))
     }
 
@@ -135,7 +135,7 @@ impl ProjectorApi for Projector {
         let (out, messages) = byte_channel(self.config.stream_bytes_max);
         let node = request.node;
         let backfill = Backfill { context, bucket, index, node, cut, vbuckets };
-        let task = self.env.spawn("backfill stream", backfill.run(snapshot, out));
+        let task = self.env.spawn_request("backfill stream", backfill.run(snapshot, out));
         Ok(Box::pin(TaskStream::new(messages, task)))
     }
 

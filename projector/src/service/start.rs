@@ -69,15 +69,9 @@ impl Service {
         let on_change = Box::new(move |bucket| changed_buckets.add(bucket));
         let failed = Arc::new(Notify::new());
         let writer = Arc::new(Writer { store, gate, failed: Arc::clone(&failed), on_change });
-        let tasks = vec![
-            env.spawn("projector writer", writer.run(env.clone(), queue)),
-            env.spawn("projector registration", follow::stay_registered(Arc::clone(&projector))),
-            env.spawn("projector catalog", follow::follow_catalog(Arc::clone(&projector))),
-            env.spawn("projector sync", follow::sync_positions(Arc::clone(&projector))),
-            env.spawn("projector hand-overs", hand_over::take_over_all(Arc::clone(&projector))),
-            env.spawn("projector removals", hand_over::remove_gone(Arc::clone(&projector))),
-            env.spawn("projector purge", purge::purge_logs(Arc::clone(&projector))),
-        ];
+        let mut tasks = spawn_tasks(&env, &projector);
+        // The writer numbers mutations and publishes them: a panic may leave half of a group shown.
+        tasks.push(env.spawn_service("projector writer", writer.run(env.clone(), queue)));
         Ok(Self { projector, failed, _tasks: tasks })
     }
 
@@ -90,4 +84,22 @@ impl Service {
     pub fn projector(&self) -> Arc<Projector> {
         Arc::clone(&self.projector)
     }
+}
+
+/// Starts the tasks of a projector, except its writer.
+fn spawn_tasks(env: &Env, projector: &Arc<Projector>) -> Vec<Task> {
+    let own = || Arc::clone(projector);
+    let [registration, sync, purge] = [own(), own(), own()];
+    vec![
+        // They change buckets step by step: a bucket that was changed by half must not be served.
+        env.spawn_service("projector catalog", follow::follow_catalog(own())),
+        env.spawn_service("projector hand-overs", hand_over::take_over_all(own())),
+        env.spawn_service("projector removals", hand_over::remove_gone(own())),
+        // They begin with what they find: what was registered, reported or purged stays so.
+        env.spawn_restarted("projector registration", move || {
+            follow::stay_registered(Arc::clone(&registration))
+        }),
+        env.spawn_restarted("projector sync", move || follow::sync_positions(Arc::clone(&sync))),
+        env.spawn_restarted("projector purge", move || purge::purge_logs(Arc::clone(&purge))),
+    ]
 }

@@ -76,7 +76,7 @@ pub struct Writer {
 impl Writer {
     /// Handles jobs until all senders are gone. Cancelling drops the queued jobs, whose callers see their reply
     /// channel close; a group that is being committed is finished and answered.
-    pub async fn run(self: Arc<Self>, env: Env, jobs: Receiver<Job>) {
+    pub async fn run(self: Arc<Self>, env: Env, jobs: Receiver<Job>) -> &'static str {
         while let Ok(first) = jobs.recv().await {
             let mut bytes = 0;
             let (mut group, mut then) = (Vec::new(), Some(first));
@@ -96,6 +96,7 @@ impl Writer {
             })
             .await;
         }
+        "its queue was closed"
     }
 
     /// Locks the gate. While it is held, store and buckets agree.

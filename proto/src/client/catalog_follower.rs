@@ -3,6 +3,7 @@
 //! The coordinator's members tell what they have applied, so that a member which lags may show an older catalog than
 //! the one before. The follower passes no catalog on that is older than the newest it has passed on.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -41,7 +42,7 @@ impl CatalogFollower {
     }
 
     /// Gives the sink each catalog and each stability timestamp. Runs until it is dropped.
-    pub async fn run(mut self, mut sink: impl CatalogSink) {
+    pub async fn run(mut self, mut sink: impl CatalogSink) -> Infallible {
         loop {
             match self.watch(&mut sink).await {
                 Ok(()) => tracing::debug!("the watch of the coordinator ended; watching anew"),

@@ -4,6 +4,7 @@
 //! What the coordinator makes of the heartbeats reaches the other members through the catalog
 //! ([`CatalogFollower`](super::CatalogFollower)).
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -64,7 +65,7 @@ impl Membership {
         mut self,
         mut report: impl FnMut() -> Heartbeat,
         mut changed: Option<watch::Receiver<u64>>,
-    ) {
+    ) -> Infallible {
         self.register_until_known().await;
         if !self.config.has_news_at_once {
             self.wait_for_next(&mut changed).await;

@@ -11,16 +11,32 @@
 //! | sockets | the binary's transport | the simulator's network |
 //!
 //! Services get an `Env` by value and clone it freely; it holds nothing but shared handles.
+//!
+//! Whoever starts a task says what its panic means ([`TaskPolicy`]), by the method that starts it:
+//!
+//! | method | task | after a panic |
+//! |---|---|---|
+//! | [`Env::spawn_request`] | answers one request, or does work that is repeated anyway | a line in the log |
+//! | [`Env::spawn_restarted`] | can begin anew at any time | begins anew after a pause, at most 10 seconds |
+//! | [`Env::spawn_service`] | a loop that owns state, or that the process is useless without | the process ends; so it does if the loop ends |
+//! | [`Env::spawn_blocking`] | blocking work that nobody waits for | as its policy says |
+//! | [`Env::blocking`] | blocking work of a task that waits for it | the panic goes on in that task |
 
 mod clock;
+mod failure;
 mod files;
+mod panics;
 pub mod real;
 mod seams;
 #[cfg(any(test, feature = "testing"))]
 pub mod sim;
 mod spawning;
+#[cfg(test)]
+mod task_tests;
 
 pub use clock::{Clock, Random};
+pub use failure::{TaskFailure, TaskFailureCause, TaskPolicy};
 pub use files::{File, FileSystem, OpenMode, create_dir_durably};
+pub use panics::{Panic, remember_panic_places};
 pub use seams::Env;
 pub use spawning::{BoxFuture, Spawner, Task};

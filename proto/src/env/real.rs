@@ -2,13 +2,14 @@
 #![allow(clippy::disallowed_methods, reason = "this is the seam that the lint points to")]
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::clock::{Clock, Random};
+use super::failure::{TaskFailure, TaskPolicy};
 use super::files::{File, FileSystem, OpenMode};
 use super::spawning::{BoxFuture, Spawner, Task};
 use crate::lock::lock;
@@ -44,8 +45,36 @@ impl Random for SystemRandom {
     }
 }
 
+/// Ends the process, because of a failure.
+pub type EndProcess = Arc<dyn Fn(&TaskFailure) + Send + Sync>;
+
 /// Tasks on tokio's threads.
-pub struct TokioSpawner;
+pub struct TokioSpawner {
+    end_process: EndProcess,
+}
+
+impl Default for TokioSpawner {
+    fn default() -> Self {
+        Self { end_process: Arc::new(exit) }
+    }
+}
+
+impl TokioSpawner {
+    /// Tasks whose failure calls `end_process` where it would end the process.
+    pub fn with_end_process(end_process: EndProcess) -> Self {
+        Self { end_process }
+    }
+}
+
+/// Ends the process with status 1 and one line. Nothing is flushed: the next start recovers as after a crash.
+fn exit(failure: &TaskFailure) {
+    let line = format!(
+        "sextant: {failure}; the process ends: start it again, and it recovers as after a crash\n"
+    );
+    // There is nobody left to tell of an error.
+    let _lost = std::io::stderr().write_all(line.as_bytes());
+    std::process::exit(1);
+}
 
 impl Spawner for TokioSpawner {
     fn spawn(&self, name: &'static str, future: BoxFuture<()>) -> Task {
@@ -60,6 +89,16 @@ impl Spawner for TokioSpawner {
 
     fn pause(&self, time: Duration) {
         std::thread::sleep(time);
+    }
+
+    fn failed(&self, failure: TaskFailure) {
+        match failure.policy {
+            TaskPolicy::Request => tracing::error!("{failure}"),
+            TaskPolicy::Restart(pause) => {
+                tracing::error!("{failure}; it begins anew in {} ms", pause.as_millis());
+            }
+            TaskPolicy::EndProcess => (self.end_process)(&failure),
+        }
     }
 }
 

@@ -1,13 +1,24 @@
 //! [`Env`]: all seams together.
 
+use std::fmt::Display;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::clock::{Clock, Random};
+use super::failure::{TaskFailure, TaskFailureCause, TaskPolicy};
 use super::files::FileSystem;
+use super::panics::Panic;
 use super::real;
 use super::spawning::{Spawner, Task};
+
+/// The pause after the first panic of a task that is restarted.
+const RESTART_PAUSE_MIN: Duration = Duration::from_millis(100);
+/// The longest pause: a task that panics each time fills no log. A task that has run for longer begins with the shortest
+/// pause again.
+const RESTART_PAUSE_MAX: Duration = Duration::from_secs(10);
 
 /// All seams together.
 #[derive(Clone)]
@@ -29,17 +40,82 @@ impl Env {
             clock: Arc::new(real::SystemClock),
             random: Arc::new(real::SystemRandom::default()),
             fs: Arc::new(real::RealFs),
-            spawner: Arc::new(real::TokioSpawner),
+            spawner: Arc::new(real::TokioSpawner::default()),
         }
     }
 
-    /// Runs a future in the background until it ends or the [`Task`] is dropped.
-    pub fn spawn(
+    /// Starts a task for one request, or for work that is repeated anyway. It runs until it ends or the [`Task`] is
+    /// dropped; a panic is logged.
+    pub fn spawn_request(
         &self,
         name: &'static str,
         future: impl Future<Output = ()> + Send + 'static,
     ) -> Task {
-        self.spawner.spawn(name, Box::pin(future))
+        let spawner = Arc::clone(&self.spawner);
+        let task = async move {
+            if let Err(panic) = Panic::catch_async(future).await {
+                fail(&*spawner, name, TaskFailureCause::Panicked(panic), TaskPolicy::Request);
+            }
+        };
+        self.spawner.spawn(name, Box::pin(task))
+    }
+
+    /// Starts a task without state of its own. After a panic `begin` begins it anew, after a pause that doubles up to
+    /// a maximum. A loop that never ends has the output `Infallible`.
+    pub fn spawn_restarted<T: Send, F: Future<Output = T> + Send + 'static>(
+        &self,
+        name: &'static str,
+        mut begin: impl FnMut() -> F + Send + 'static,
+    ) -> Task {
+        let spawner = Arc::clone(&self.spawner);
+        let task = async move {
+            let mut pause = RESTART_PAUSE_MIN;
+            loop {
+                let begun = Instant::now();
+                let Err(panic) = Panic::catch_async(async { begin().await }).await else { return };
+                if begun.elapsed() > RESTART_PAUSE_MAX {
+                    pause = RESTART_PAUSE_MIN;
+                }
+                let policy = TaskPolicy::Restart(pause);
+                fail(&*spawner, name, TaskFailureCause::Panicked(panic), policy);
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(RESTART_PAUSE_MAX);
+            }
+        };
+        self.spawner.spawn(name, Box::pin(task))
+    }
+
+    /// Starts a loop that the service cannot work without, or that owns state which a panic may leave half changed.
+    /// The process ends if it panics, or if it ends: the output is the reason, or `Infallible` if it never ends.
+    pub fn spawn_service(
+        &self,
+        name: &'static str,
+        future: impl Future<Output = impl Display + Send> + Send + 'static,
+    ) -> Task {
+        let spawner = Arc::clone(&self.spawner);
+        let task = async move {
+            let cause = match Panic::catch_async(future).await {
+                Ok(reason) => TaskFailureCause::Ended(reason.to_string()),
+                Err(panic) => TaskFailureCause::Panicked(panic),
+            };
+            fail(&*spawner, name, cause, TaskPolicy::EndProcess);
+        };
+        self.spawner.spawn(name, Box::pin(task))
+    }
+
+    /// Runs blocking work that nobody waits for off the async threads. A panic means what the policy says.
+    pub fn spawn_blocking(
+        &self,
+        name: &'static str,
+        policy: TaskPolicy,
+        work: impl FnOnce() + Send + 'static,
+    ) {
+        let spawner = Arc::clone(&self.spawner);
+        self.spawner.spawn_blocking(Box::new(move || {
+            if let Err(panic) = Panic::catch(work) {
+                fail(&*spawner, name, TaskFailureCause::Panicked(panic), policy);
+            }
+        }));
     }
 
     /// Runs blocking work off the async threads and waits for what it returns.
@@ -52,13 +128,17 @@ impl Env {
     ) -> T {
         let (done, result) = tokio::sync::oneshot::channel();
         self.spawner.spawn_blocking(Box::new(move || {
-            let _ = done.send(catch_unwind(AssertUnwindSafe(work)));
+            let _ = done.send(Panic::catch(work));
         }));
         match result.await {
             Ok(Ok(value)) => value,
-            Ok(Err(panic)) => resume_unwind(panic),
+            Ok(Err(panic)) => panic.resume(),
             // The process is ending and the work will never run; its caller ends with the process.
             Err(_) => std::future::pending().await,
         }
     }
+}
+
+fn fail(spawner: &dyn Spawner, task: &'static str, cause: TaskFailureCause, policy: TaskPolicy) {
+    spawner.failed(TaskFailure { task, cause, policy });
 }

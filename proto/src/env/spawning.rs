@@ -4,10 +4,12 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use super::failure::TaskFailure;
+
 /// A future that owns all that it needs.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send + 'static>>;
 
-/// Runs tasks.
+/// Runs tasks. The services call it through [`Env`](super::Env), which adds what a panic of each task means.
 pub trait Spawner: Send + Sync + 'static {
     /// Runs a future in the background until it ends or the [`Task`] is dropped.
     fn spawn(&self, name: &'static str, future: BoxFuture<()>) -> Task;
@@ -15,6 +17,11 @@ pub trait Spawner: Send + Sync + 'static {
     fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>);
     /// Pauses blocking work for a while; in the simulation, which runs it inline, this does nothing.
     fn pause(&self, _time: Duration) {}
+    /// Does what the policy of a failed task says; called in the task. In the simulation every failure is a panic of
+    /// the runtime, and so a violation.
+    fn failed(&self, failure: TaskFailure) {
+        failure.raise()
+    }
 }
 
 /// A background task; dropping it cancels the task at its next await.

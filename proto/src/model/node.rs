@@ -36,7 +36,8 @@ pub struct NodeInfo {
     pub id: NodeId,
     /// The role of the process.
     pub role: Role,
-    /// The address of its gRPC service, `host:port`; in one process any unique name.
+    /// The address that other processes call, `host:port`. For a router, which no process calls, its gRPC port for users.
+    /// In one process any unique name.
     pub address: String,
     /// The failure zone: copies of a slice avoid sharing one. Empty means a zone of its own.
     pub zone: String,

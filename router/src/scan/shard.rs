@@ -39,7 +39,7 @@ impl ScanPlan {
     ) -> ShardStream {
         let (sender, batches) = byte_channel(AHEAD_BYTES);
         let plan = Self { reports_moved, ..self.clone() };
-        let task = self.context.env.spawn("shard-scan", async move {
+        let task = self.context.env.spawn_request("shard-scan", async move {
             if let Err(error) = plan.drive(slices, RetryRound::first(failed), &sender).await {
                 // The send fails only if the reader is gone.
                 let _ = send(&sender, Err(error)).await;

@@ -32,7 +32,7 @@ impl ShardStream {
                 let _ = send(&sender, Ok(batch)).await;
             }
         };
-        Self { batches, _task: proto::env::Env::real().spawn("shard-scan", send_all) }
+        Self { batches, _task: proto::env::Env::real().spawn_request("shard-scan", send_all) }
     }
 
     /// Returns the next batch; `Done` is the last one.

@@ -76,11 +76,6 @@ impl ClusterBackend {
         self.directory.coordinator()
     }
 
-    /// Returns the status of the coordinator member that answers first.
-    pub async fn member_status(&self) -> Result<CoordinatorStatus> {
-        self.coordinator().status().await
-    }
-
     /// The router of this process.
     pub fn router(&self) -> &Router {
         &self.router

@@ -45,7 +45,7 @@ pub async fn connect(at: &str) -> Result<Client> {
         })?;
     // The task ends when the client is dropped.
     proto::env::Env::real()
-        .spawn("sql-connection", async move {
+        .spawn_request("sql-connection", async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "SQL connection");
             }

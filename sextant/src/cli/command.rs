@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 use proto::Error;
+use proto::env::remember_panic_places;
 use proto::model::node::Role;
 
 use super::signal::stop_signal;
@@ -45,6 +46,7 @@ enum Command {
 
 /// Runs a command; the process exits with status 0 if it succeeds.
 pub async fn run(cli: Cli) -> Result<(), Error> {
+    remember_panic_places();
     match cli.command {
         Command::Demo(args) => demo::run(args).await,
         Command::Dev(args) => until_stopped(dev::run(args)).await,

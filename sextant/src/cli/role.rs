@@ -22,10 +22,10 @@ pub struct Args {
     /// Node number of this process, unique in the cluster
     #[arg(long, value_name = "N")]
     id: Option<u64>,
-    /// Address at which other processes reach this one
+    /// Address for calls of other processes, by which they know this one (not for a router). It has no access control
     #[arg(long, value_name = "HOST:PORT")]
-    listen: Option<String>,
-    /// Address to listen on, if it differs from the address in --listen
+    peer_listen: Option<String>,
+    /// Address to listen on, if it differs from the address in --peer-listen, or on a router in --grpc
     #[arg(long, value_name = "HOST:PORT")]
     bind: Option<String>,
     /// Data directory (not for a router)
@@ -55,9 +55,14 @@ pub struct Args {
     /// Address of a router's SQL port
     #[arg(long, value_name = "HOST:PORT")]
     sql: Option<String>,
+    /// Address of a router's gRPC port
+    #[arg(long, value_name = "HOST:PORT")]
+    grpc: Option<String>,
     /// Address of a router's HTTP port
     #[arg(long, value_name = "HOST:PORT")]
     http: Option<String>,
+    #[arg(long, hide = true)]
+    listen: Option<OldName>,
     #[arg(long, hide = true)]
     scans_memory_mb: Option<OldName>,
     #[arg(long, hide = true)]
@@ -85,8 +90,9 @@ fn read_file(env: &Env, path: &Path) -> Result<Args> {
 }
 
 impl Args {
-    fn refuse_old_names(&self) -> Result<()> {
+    fn refuse_old_names(&self, role: Role) -> Result<()> {
         refuse_old_names(&[
+            (self.listen, "listen", if role == Role::Router { "grpc" } else { "peer_listen" }),
             (self.scans_memory_mb, "scans_memory_mb", "scan_memory_total_mb"),
             (self.scan_memory_mb, "scan_memory_mb", "scan_memory_each_mb"),
             (self.log_mb, "log_mb", "change_log_mb"),
@@ -98,14 +104,18 @@ impl Args {
             Some(path) => read_file(env, path)?,
             None => Args::default(),
         };
-        self.refuse_old_names()?;
-        file.refuse_old_names()?;
+        self.refuse_old_names(role)?;
+        file.refuse_old_names(role)?;
         let missing = |what: &str| {
             bad(format!("a {} needs {what}", role.name()))
                 .with_hint("set it as a flag or in the file of --config; config/ has examples")
         };
         let id = self.id.or(file.id).ok_or_else(|| missing("a node number, --id"))?;
-        let address = self.listen.or(file.listen).ok_or_else(|| missing("an address, --listen"))?;
+        let (peer_listen, grpc) = (self.peer_listen.or(file.peer_listen), self.grpc.or(file.grpc));
+        let address = match role {
+            Role::Router => router_address(peer_listen, grpc)?,
+            _ => peer_listen.ok_or_else(|| missing("an address, --peer-listen"))?,
+        };
         let bind = self.bind.or(file.bind).unwrap_or_else(|| address.clone());
         let data = self.data.or(file.data);
         if data.is_none() && role != Role::Router {
@@ -134,6 +144,15 @@ impl Args {
             sql: self.sql.or(file.sql).unwrap_or_else(|| "127.0.0.1:7432".into()),
             http: self.http.or(file.http).unwrap_or_else(|| "127.0.0.1:7480".into()),
         })
+    }
+}
+
+/// Where a router serves gRPC.
+fn router_address(peer_listen: Option<String>, grpc: Option<String>) -> Result<String> {
+    match peer_listen {
+        None => Ok(grpc.unwrap_or_else(|| "127.0.0.1:7400".into())),
+        Some(_) => Err(bad("a router serves users only: it has no --peer-listen")
+            .with_hint("--sql, --grpc and --http set the addresses of a router's ports")),
     }
 }
 
@@ -168,7 +187,37 @@ mod tests {
     }
 
     fn refused(args: &Args) -> String {
-        args.refuse_old_names().expect_err("an old name").message
+        args.refuse_old_names(Role::Indexer).expect_err("an old name").message
+    }
+
+    fn parsed(flags: &[&str]) -> Args {
+        Command::try_parse_from(["role"].iter().chain(flags)).expect("known flags").args
+    }
+
+    #[test]
+    fn the_address_to_listen_on_says_for_whom() {
+        let old = parsed(&["--listen=h:1"]);
+        for (role, new) in [
+            (Role::Coordinator, "--peer-listen"),
+            (Role::Projector, "--peer-listen"),
+            (Role::Indexer, "--peer-listen"),
+            (Role::Router, "--grpc"),
+        ] {
+            let refused = old.refuse_old_names(role).expect_err("an old name").message;
+            assert!(refused.contains(new), "{role:?}: {refused}");
+        }
+        let settings = |role, flag| {
+            let flags = ["--id=1", "--data=d", "--coordinators=1=h:1", flag];
+            parsed(&flags).settings(&Env::real(), role)
+        };
+        let indexer = settings(Role::Indexer, "--peer-listen=h:2").expect("complete");
+        assert_eq!((&*indexer.node.address, &*indexer.bind), ("h:2", "h:2"));
+        let indexer = settings(Role::Indexer, "--grpc=h:2").expect_err("no address");
+        assert!(indexer.message.contains("--peer-listen"), "{indexer}");
+        let router = settings(Role::Router, "--grpc=h:3").expect("complete");
+        assert_eq!((&*router.node.address, &*router.bind), ("h:3", "h:3"));
+        let router = settings(Role::Router, "--peer-listen=h:3").expect_err("not of a router");
+        assert!(router.message.contains("--peer-listen"), "{router}");
     }
 
     #[test]
@@ -184,7 +233,7 @@ mod tests {
             let Command { args } = Command::try_parse_from(["role", &flag]).expect("known");
             assert!(refused(&args).contains(&new.replace('_', "-")), "{flag}");
             let file: Args = toml::from_str(&format!("{new} = 1")).expect("known");
-            file.refuse_old_names().expect("the new name");
+            file.refuse_old_names(Role::Indexer).expect("the new name");
             let flag = format!("--{}=1", new.replace('_', "-"));
             Command::try_parse_from(["role", &flag]).expect("the new flag");
         }

@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use proto::grpc::admin_server::Admin;
 use proto::grpc::{
-    Bucket, ExecuteReply, ExecuteRequest, Index, ListBucketsReply, ListBucketsRequest,
-    ListIndexesReply, ListIndexesRequest,
+    ExecuteReply, ExecuteRequest, ListBucketsReply, ListBucketsRequest, ListIndexesReply,
+    ListIndexesRequest,
 };
-use proto::model::bucket::BucketInfo;
-use proto::model::index::IndexInfo;
 use proto::{Error, ErrorCode, Result};
 use tonic::{Request, Response, Status};
 
@@ -16,10 +14,10 @@ use super::caller::principal;
 use super::status::status;
 use crate::backend::ClusterBackend;
 use crate::principal::Principal;
-use crate::rows::words::index_state;
-use crate::sql::backend::Backend;
 use crate::sql::ddl;
 use crate::sql::parse::parse;
+use crate::status::catalog_status;
+use crate::status::render::grpc as render;
 
 pub(super) struct AdminService {
     pub(super) backend: Arc<ClusterBackend>,
@@ -40,22 +38,6 @@ impl AdminService {
     }
 }
 
-fn bucket(info: &BucketInfo) -> Bucket {
-    let (name, source) = (info.name.clone(), info.source.name().into());
-    Bucket { name, vbuckets: info.vbuckets.into(), source }
-}
-
-fn index(info: &IndexInfo) -> Index {
-    Index {
-        name: info.spec.name.clone(),
-        bucket: info.spec.bucket.clone(),
-        state: index_state(info.state).into(),
-        slices: info.spec.slices.into(),
-        replicas: info.spec.replicas.into(),
-        definition: info.spec.sql.clone(),
-    }
-}
-
 #[tonic::async_trait]
 impl Admin for AdminService {
     async fn execute(
@@ -71,8 +53,8 @@ impl Admin for AdminService {
         &self,
         request: Request<ListBucketsRequest>,
     ) -> std::result::Result<Response<ListBucketsReply>, Status> {
-        let catalog = self.backend.with_principal(principal(&request)).catalog();
-        let buckets = catalog.buckets.values().map(|info| bucket(info)).collect();
+        let status = catalog_status(&self.backend.with_principal(principal(&request)));
+        let buckets = status.buckets.iter().map(render::bucket).collect();
         Ok(Response::new(ListBucketsReply { buckets }))
     }
 
@@ -80,8 +62,8 @@ impl Admin for AdminService {
         &self,
         request: Request<ListIndexesRequest>,
     ) -> std::result::Result<Response<ListIndexesReply>, Status> {
-        let catalog = self.backend.with_principal(principal(&request)).catalog();
-        let indexes = catalog.indexes.values().map(|info| index(info)).collect();
+        let status = catalog_status(&self.backend.with_principal(principal(&request)));
+        let indexes = status.indexes.iter().map(render::index).collect();
         Ok(Response::new(ListIndexesReply { indexes }))
     }
 }

@@ -148,7 +148,7 @@ impl IngestService {
             }
         };
         // The task ends with the stream of requests, or when the client no longer reads.
-        self.backend.env().spawn("ingest", answering).detach();
+        self.backend.env().spawn_request("ingest", answering).detach();
         ReceiverStream::new(stream)
     }
 }

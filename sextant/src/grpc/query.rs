@@ -267,7 +267,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));
         let server = Server::builder().add_service(QueryServer::new(numbered));
-        let _serving = Env::real().spawn("grpc", async move {
+        let _serving = Env::real().spawn_request("grpc", async move {
             server.serve_with_incoming(connections(listener)).await.expect("served");
         });
         let channel = Channel::from_shared(address).expect("an address").connect_lazy();

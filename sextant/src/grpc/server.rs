@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::grpc::DESCRIPTORS;
 use proto::grpc::admin_server::AdminServer;
 use proto::grpc::ingest_server::IngestServer;
 use proto::grpc::query_server::QueryServer;
+use proto::grpc::{DESCRIPTORS, PEER_DESCRIPTORS};
 use tonic::transport::Server;
 use tonic::transport::server::Router;
 
@@ -34,7 +34,7 @@ macro_rules! limits {
 
 /// The services of a port for other processes: Raft, proposals, streams, shard scans. They are never on a port for users.
 pub fn peer_services(peers: Arc<Peers>) -> Router {
-    common_services().add_service(peer_service(peers))
+    common_services(PEER_DESCRIPTORS).add_service(peer_service(peers))
 }
 
 /// The services of a port for users.
@@ -42,16 +42,17 @@ pub fn services(backend: Arc<ClusterBackend>) -> Router {
     let admin = AdminServer::new(admin::AdminService { backend: Arc::clone(&backend) });
     let ingest = IngestServer::new(ingest::IngestService { backend: Arc::clone(&backend) });
     let query = QueryServer::new(query::QueryService { backend });
-    common_services()
+    common_services(DESCRIPTORS)
         .add_service(limits!(admin))
         .add_service(limits!(ingest))
         .add_service(limits!(query))
 }
 
-/// Health and reflection.
-fn common_services() -> Router {
+/// Health, and reflection over the services of this port only.
+fn common_services(descriptors: &'static [u8]) -> Router {
     let health = tonic_health::server::health_reporter().1;
-    server(QUIET_MAX, ANSWER_WITHIN).add_service(health).add_service(reflection())
+    let reflection = reflection(descriptors);
+    server(QUIET_MAX, ANSWER_WITHIN).add_service(health).add_service(reflection)
 }
 
 fn server(quiet_max: Duration, answer_within: Duration) -> Server {
@@ -62,7 +63,9 @@ fn server(quiet_max: Duration, answer_within: Duration) -> Server {
         .initial_connection_window_size(16 << 20)
 }
 
-fn reflection() -> impl tonic::codegen::Service<
+fn reflection(
+    descriptors: &'static [u8],
+) -> impl tonic::codegen::Service<
     tonic::codegen::http::Request<tonic::body::Body>,
     Response = tonic::codegen::http::Response<tonic::body::Body>,
     Error = std::convert::Infallible,
@@ -73,7 +76,7 @@ fn reflection() -> impl tonic::codegen::Service<
 + Sync
 + 'static {
     tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(DESCRIPTORS)
+        .register_encoded_file_descriptor_set(descriptors)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .build_v1()
         .expect("this build has generated the descriptors")
@@ -99,8 +102,8 @@ mod tests {
             TcpStream::connect(listener.local_addr().expect("an address")).await.expect("a server");
         client.write_all(BEGIN).await.expect("sent");
         let soon = Duration::from_millis(100);
-        let services = server(soon, soon).add_service(reflection());
-        let _serving = Env::real().spawn("grpc", async move {
+        let services = server(soon, soon).add_service(reflection(DESCRIPTORS));
+        let _serving = Env::real().spawn_request("grpc", async move {
             services.serve_with_incoming(connections(listener)).await.expect("served");
         });
         client.read_u8().await.expect("the server's settings");

@@ -1,7 +1,6 @@
 //! The HTTP port: `/status` as JSON, `/metrics` in the OpenMetrics text format, `/healthz`.
 
 mod caller;
-mod metrics;
 mod observed;
 mod routes;
 

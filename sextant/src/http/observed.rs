@@ -3,6 +3,8 @@
 use std::sync::{Arc, Weak};
 
 use crate::backend::{ClusterBackend, Counters};
+use crate::principal::Principal;
+use crate::status::{ProcessStatus, Status, WorkStatus, cluster_status};
 
 /// The sources of `/status` and `/metrics`.
 #[derive(Clone)]
@@ -16,7 +18,24 @@ pub struct Observed {
 }
 
 impl Observed {
-    pub(super) fn running(&self) -> impl Iterator<Item = Arc<indexer::Indexer>> {
-        self.indexers.iter().filter_map(Weak::upgrade)
+    /// The status of this process and of the cluster, for a principal.
+    pub(super) async fn status(&self, principal: Principal) -> Status {
+        let cluster = cluster_status(&self.backend.with_principal(principal)).await;
+        let router = self.backend.router();
+        let running = self.indexers.iter().filter_map(Weak::upgrade);
+        let counters = &self.counters;
+        let process = ProcessStatus {
+            version: env!("CARGO_PKG_VERSION"),
+            router: router.node(),
+            scans: router.scans(),
+            local_indexers: running.map(|indexer| indexer.status()).collect(),
+            work: WorkStatus {
+                scans: counters.scans.get(),
+                scan_rows: counters.scan_rows.get(),
+                documents_written: counters.documents.get(),
+                commands: counters.commands.get(),
+            },
+        };
+        Status { process, cluster }
     }
 }

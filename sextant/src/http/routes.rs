@@ -1,16 +1,14 @@
 //! The routes: `/status` as JSON, `/metrics`, `/healthz`.
 
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router, routing::get};
-use proto::model::index::IndexInfo;
-use serde_json::json;
 
-use super::metrics::metrics;
 use super::observed::Observed;
 use crate::principal::Principal;
-use crate::rows::words::index_state;
+use crate::status::Status;
+use crate::status::render::metrics;
 
 /// The routes.
 pub fn routes(observed: Observed) -> Router {
@@ -29,35 +27,13 @@ async fn healthz(State(observed): State<Observed>) -> Response {
     "ok\n".into_response()
 }
 
-async fn status(principal: Principal, State(observed): State<Observed>) -> Json<serde_json::Value> {
-    let backend = observed.backend.with_principal(principal);
-    let catalog = backend.router().catalog();
-    let coordinator = match backend.member_status().await {
-        Ok(status) => json!(status),
-        Err(error) => json!({ "error": error.to_string() }),
-    };
-    let local: Vec<_> = observed.running().map(|indexer| indexer.status()).collect();
-    Json(json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "cas": catalog.cas,
-        "nodes": catalog.nodes.values().collect::<Vec<_>>(),
-        "buckets": catalog.buckets.values().collect::<Vec<_>>(),
-        "indexes": catalog.indexes.values().map(|index| index_json(index)).collect::<Vec<_>>(),
-        "coordinator": coordinator,
-        "local_indexers": local,
-        "scans": backend.router().scans(),
-    }))
+async fn status(principal: Principal, State(observed): State<Observed>) -> Json<Status> {
+    Json(observed.status(principal).await)
 }
 
-fn index_json(index: &IndexInfo) -> serde_json::Value {
-    json!({
-        "id": index.id,
-        "name": index.spec.name,
-        "bucket": index.spec.bucket,
-        "state": index_state(index.state),
-        "generation": index.generation,
-        "definition": index.spec.sql,
-        "topology": index.topology.number,
-        "placement": index.topology.placement,
-    })
+async fn metrics(principal: Principal, State(observed): State<Observed>) -> Response {
+    match metrics::text(&observed.status(principal).await) {
+        Ok(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
 }

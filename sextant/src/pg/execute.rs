@@ -195,17 +195,7 @@ impl SessionState {
     }
 
     async fn show(&self, what: &Show) -> Result<Rows> {
-        let catalog = self.backend.catalog();
-        let rows = match what {
-            Show::Buckets => show::buckets(&catalog),
-            Show::Indexes => show::indexes(&catalog),
-            Show::Nodes => show::nodes(&catalog, self.backend.status().await.ok().as_ref()),
-            Show::Slices => show::slices(&catalog, &self.backend.status().await?),
-            Show::Rollbacks => show::rollbacks(&catalog, self.backend.status().await.ok().as_ref()),
-            Show::Moves => show::moves(&catalog, self.backend.status().await.ok().as_ref()),
-            Show::Setting(name) => vec![vec![Datum::text(self.settings.show(name)?)]],
-            Show::All => show::settings(self.settings.all()),
-        };
+        let rows = show::rows(what, &*self.backend, &self.settings).await?;
         Ok(Rows::table(show::columns(what), rows).with_fixed_tag("SHOW"))
     }
 }

@@ -54,7 +54,7 @@ impl PgServer {
     }
 
     /// Accepts connections until it is dropped, which ends all sessions.
-    pub async fn serve(self, listener: TcpListener) {
+    pub async fn serve(self, listener: TcpListener) -> &'static str {
         let mut connections = connections(listener);
         let stop = CancellationToken::new();
         let _ends_sessions = stop.clone().drop_guard();
@@ -68,7 +68,7 @@ impl PgServer {
                             () = server.connection(stream) => {}
                         }
                     };
-                    self.env.spawn("sql session", session).detach();
+                    self.env.spawn_request("sql session", session).detach();
                 }
                 Err(error) => {
                     // The usual reason is too many open files, and sessions that end close some.
@@ -77,6 +77,7 @@ impl PgServer {
                 }
             }
         }
+        "its listening socket was closed"
     }
 
     /// Runs one connection to its end.

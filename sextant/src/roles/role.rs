@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use super::server::{PortOptions, Ports, Server, ServerParts};
 use super::services;
 use crate::grpc;
-use crate::listen::{bind, connections};
+use crate::listen::{bind, connections, end_reason};
 use crate::wire::{PeerDirectory, Peers, tcp_connect};
 
 /// Limits of scans; `None` for the defaults.
@@ -32,7 +32,7 @@ pub struct ScanSettings {
 pub struct RoleSettings {
     /// The node.
     pub node: NodeInfo,
-    /// The address to listen on.
+    /// The address to listen on: for other processes, or on a router for gRPC of users.
     pub bind: String,
     /// The data directory; empty for a router.
     pub data: PathBuf,
@@ -96,7 +96,11 @@ pub async fn run(settings: RoleSettings, env: Env) -> Result<()> {
 
 /// The option that set the address to listen on; an error names it.
 fn bind_option(settings: &RoleSettings) -> &'static str {
-    if settings.bind == settings.node.address { "--listen" } else { "--bind" }
+    match settings.node.role {
+        _ if settings.bind != settings.node.address => "--bind",
+        Role::Router => "--grpc",
+        _ => "--peer-listen",
+    }
 }
 
 /// Serves other processes until the service stops by itself, because it could not write a file.
@@ -129,10 +133,8 @@ async fn serve_peers(
 ) -> Result<()> {
     let address = listener.local_addr()?;
     let services = grpc::peer_services(peers);
-    let _task: Task = env.spawn("grpc", async move {
-        if let Err(error) = services.serve_with_incoming(connections(listener)).await {
-            tracing::error!(%error, "serving gRPC failed");
-        }
+    let _task: Task = env.spawn_service("peer", async move {
+        end_reason(services.serve_with_incoming(connections(listener)).await)
     });
     println!("ready {}={address} id={}", node.role.name(), node.id);
     std::future::pending().await

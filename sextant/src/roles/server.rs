@@ -13,7 +13,7 @@ use super::cluster::Cluster;
 use crate::backend::{ClusterBackend, Counters};
 use crate::grpc;
 use crate::http::{self, Observed};
-use crate::listen::{bind, connections};
+use crate::listen::{bind, connections, end_reason};
 use crate::pg;
 use crate::wire::Peers;
 
@@ -134,26 +134,19 @@ impl Server {
         let indexers = indexers.iter().map(Arc::downgrade).collect();
         let observed = Observed { backend, indexers, counters };
         let http = axum::serve(listeners.http, http::routes(observed));
+        // A process that serves only some of its ports looks alive and is not.
         let mut tasks = vec![
-            env.spawn("sql", async move { sql.serve(listeners.sql).await }),
-            env.spawn("grpc", async move {
-                if let Err(error) = public.serve_with_incoming(connections(listeners.grpc)).await {
-                    tracing::error!(%error, "serving gRPC failed");
-                }
+            env.spawn_service("sql", sql.serve(listeners.sql)),
+            env.spawn_service("grpc", async move {
+                end_reason(public.serve_with_incoming(connections(listeners.grpc)).await)
             }),
-            env.spawn("http", async move {
-                if let Err(error) = http.await {
-                    tracing::error!(%error, "serving HTTP failed");
-                }
-            }),
+            env.spawn_service("http", async move { end_reason(http.await) }),
         ];
         let peer_address = listeners.peer.as_ref().map(TcpListener::local_addr).transpose()?;
         if let Some(listener) = listeners.peer {
             let services = grpc::peer_services(peers);
-            tasks.push(env.spawn("peer", async move {
-                if let Err(error) = services.serve_with_incoming(connections(listener)).await {
-                    tracing::error!(%error, "serving other processes failed");
-                }
+            tasks.push(env.spawn_service("peer", async move {
+                end_reason(services.serve_with_incoming(connections(listener)).await)
             }));
         }
         Ok(Self { addresses, peer_address, router, indexers: joining, _tasks: tasks })

@@ -32,7 +32,7 @@ impl<T: Park> Suspended<T> {
     pub(crate) fn new(reading: T, env: &Env) -> Self {
         let kept = Arc::new(Mutex::new(Some(reading)));
         let parked = Arc::clone(&kept);
-        let parking = env.spawn("park", async move {
+        let parking = env.spawn_request("park", async move {
             tokio::time::sleep(SUSPENDED_RUNS).await;
             if let Some(reading) = &mut *lock(&parked) {
                 reading.park();

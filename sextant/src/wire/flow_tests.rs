@@ -80,7 +80,7 @@ async fn flood(
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let server = crate::grpc::peer_services(serving);
-    let task = Env::real().spawn("peer", async move {
+    let task = Env::real().spawn_request("peer", async move {
         server.serve_with_incoming(TcpListenerStream::new(listener)).await.unwrap();
     });
     let directory = PeerDirectory(Peers::new(Vec::new(), tcp_connect()));

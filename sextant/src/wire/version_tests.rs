@@ -53,7 +53,7 @@ async fn indexer(
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let server = tonic::transport::Server::builder().add_service(super::peer_service(peers));
-    let task = Env::real().spawn("peer", async move {
+    let task = Env::real().spawn_request("peer", async move {
         server.serve_with_incoming(TcpListenerStream::new(listener)).await.unwrap();
     });
     let directory = PeerDirectory(Peers::with_versions(Vec::new(), tcp_connect(), spoken));

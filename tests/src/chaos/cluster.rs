@@ -118,17 +118,17 @@ impl Cluster {
         let mut option =
             |name: &str, value: SocketAddr| arguments.extend([name.to_owned(), value.to_string()]);
         match role(id) {
-            "coordinator" => option("--listen", listen),
+            "coordinator" => option("--peer-listen", listen),
             "router" => {
                 let sql = free_address(random);
-                option("--listen", listen);
+                option("--grpc", listen);
                 option("--sql", sql);
                 option("--http", free_address(random));
                 self.routers.push(RouterAddress { sql, grpc: listen });
             }
             _ => {
                 let proxy = Proxy::start(listen).await.expect("a proxy");
-                option("--listen", proxy.address());
+                option("--peer-listen", proxy.address());
                 option("--bind", listen);
                 self.to_services.insert(id, proxy);
             }

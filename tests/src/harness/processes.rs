@@ -82,13 +82,14 @@ impl Processes {
         let members: Vec<_> =
             self.coordinators.iter().map(|(id, address)| format!("{id}={address}")).collect();
         let mut command = sextant();
-        command.arg(role(id)).args(["--id", &id.to_string(), "--listen", &listen]);
+        command.arg(role(id)).args(["--id", &id.to_string()]);
         command.args(["--coordinators", &members.join(",")]);
         match role(id) {
             "router" => {
-                command.args(["--sql", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
+                command.args(["--sql", "127.0.0.1:0", "--grpc", &listen, "--http", "127.0.0.1:0"]);
             }
             _ => {
+                command.args(["--peer-listen", &listen]);
                 command.arg("--data").arg(self.data.path().join(id.to_string()));
             }
         }

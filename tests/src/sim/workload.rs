@@ -105,14 +105,14 @@ impl Workload {
         let marks = Marks::default();
         let watching_marks =
             marks::watch(Arc::clone(&directory), Arc::clone(&marks), self.summary.clone());
-        let _watch = env.spawn("marks", watching_marks);
+        let _watch = env.spawn_request("marks", watching_marks);
         let _stages = stages::are_chosen(self.seed).then(|| {
             let watching = stages::watch(Arc::clone(&router), Arc::clone(&self.stages));
-            env.spawn("stages", watching)
+            env.spawn_request("stages", watching)
         });
         let watching =
             watch_members(Arc::clone(&directory), Arc::clone(&router), self.summary.clone());
-        let _members = env.spawn("members", watching);
+        let _members = env.spawn_request("members", watching);
         let bucket = self.create_bucket(&backend, &router).await;
         let mut session =
             Session { backend, directory, router, other_router, marks, bucket, last_write: None };

@@ -183,7 +183,7 @@ impl Cluster {
                     sleep(pause).await;
                     turmoil::repair("client", host);
                 };
-                self.backend.env().spawn("lag", lag).detach();
+                self.backend.env().spawn_request("lag", lag).detach();
                 Ok(())
             }
         }

@@ -24,9 +24,10 @@ pub(super) fn start_checks(member: &Member, checks: Vec<CopyCheck>) {
 }
 
 /// Compares copies, several at a time. The leader's loop does not wait, because reading a slice takes long.
-pub(crate) async fn compare_copies(member: Arc<Member>) {
+pub(crate) async fn compare_copies(member: Arc<Member>) -> &'static str {
     let checks = member.checks.1.clone();
     checks.for_each_concurrent(CHECKS_AT_ONCE, |check| compare(&member, check)).await;
+    "the queue of checks was closed"
 }
 
 async fn compare(member: &Member, check: CopyCheck) {

@@ -5,6 +5,7 @@
 //! Only one promotion is in flight; a caller that waits meanwhile is served by it or by the next one. The loop never
 //! ends. Losing leadership drops the memory.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,8 +24,8 @@ use crate::raft::RaftRole;
 /// The delay after a failed proposal, if the member still leads.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// Runs until the member's log has stopped.
-pub(crate) async fn run(member: Arc<Member>) {
+/// Leads whenever this member is the leader; idle once the member's log has stopped.
+pub(crate) async fn run(member: Arc<Member>) -> Infallible {
     let mut role = member.raft.role();
     while let Ok(term) = role.wait_for(|role| role.leads).await.map(|role| role.term) {
         tracing::info!(node = %member.config.node, term, "this coordinator leads");
@@ -33,6 +34,7 @@ pub(crate) async fn run(member: Arc<Member>) {
         lead(&member, &mut role, term).await;
         *member.leader() = None;
     }
+    future::pending().await
 }
 
 async fn lead(member: &Member, role: &mut watch::Receiver<RaftRole>, term: u64) {

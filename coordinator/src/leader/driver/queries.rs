@@ -1,6 +1,7 @@
 //! Asks sources for their histories.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Queries suspect and silent sources while this member leads. Each query runs by itself, so that a slow source
 /// delays no other.
-pub(crate) async fn query_sources(member: Arc<Member>) {
+pub(crate) async fn query_sources(member: Arc<Member>) -> Infallible {
     let mut asked = FuturesUnordered::new();
     let mut busy = BTreeSet::new();
     loop {

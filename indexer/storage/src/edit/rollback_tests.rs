@@ -89,7 +89,7 @@ async fn held_up(
     {
         let _held = lock(&bucket_lock);
         let run = async move { drop(ended.send(work.await)) };
-        env.spawn("beside", run).detach();
+        env.spawn_request("beside", run).detach();
         while store.context.log.end() == end {
             env.spawner.pause(Duration::from_millis(1));
         }

@@ -56,8 +56,9 @@ impl CommitLog {
             segments: Segments::new(found.bases),
             tail: Mutex::new(TailSegment::new(found.tail, options.segment_bytes, found.end)),
         });
+        // Without it epochs and their waiters would hang for ever.
         let writer = LogWriter::new(Arc::clone(&shared), options.sync);
-        Ok(Self { shared, _writer: env.spawn("commit-log", writer.run()) })
+        Ok(Self { shared, _writer: env.spawn_service("commit-log", writer.run()) })
     }
 
     /// Appends a record and returns the LSN of its end; waits while too much is pending. The record

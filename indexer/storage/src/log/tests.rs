@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use proto::env::{Env, File, OpenMode, sim};
 use proto::{Error, ErrorCode, Result};
@@ -342,4 +343,16 @@ async fn a_full_disk_stalls_the_log_and_loses_nothing() {
         fs.restart();
         assert_eq!(payloads(&env, &dir), expected, "segments of {segment_bytes} bytes");
     }
+}
+
+/// Whoever waits for the log would wait for ever.
+#[tokio::test]
+async fn a_panic_of_the_writer_ends_the_process() {
+    let (env, fs, mut ends) = sim::process(1);
+    let log = CommitLog::open(&env, &log_dir(), small(1 << 20), &mut |_, _| Ok(())).unwrap();
+    fs.panic_at(fs.operations() + 1);
+    log.append(b"a record").await.unwrap();
+    let end = tokio::time::timeout(Duration::from_secs(20), ends.recv()).await;
+    let end = end.expect("the process ends").unwrap();
+    assert!(end.starts_with("task \"commit-log\" panicked: simulated panic"), "{end}");
 }

@@ -1,5 +1,7 @@
 //! The task that writes the log.
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,18 +32,25 @@ impl LogWriter {
         Self { shared, policy, spare: Vec::new() }
     }
 
+    /// Writes groups; idle once a write has failed, which all waiters are told, or the log is closed.
+    pub(super) async fn run(mut self) -> Infallible {
+        if let Err(error) = self.write_groups().await {
+            self.fail(error);
+        }
+        pending().await
+    }
+
     /// Writes groups until a write fails or the log is closed.
-    pub(super) async fn run(mut self) {
+    async fn write_groups(&mut self) -> io::Result<()> {
         loop {
             let Some(group) = self.next_group() else {
                 self.shared.wake_writer.notified().await;
                 continue;
             };
             self.shared.wake_appenders.notify_waiters();
-            match self.write(group).await {
-                Ok((Some(synced), bytes)) => self.finish(synced, bytes),
-                Ok((None, _)) => return,
-                Err(error) => return self.fail(error),
+            match self.write(group).await? {
+                (Some(synced), bytes) => self.finish(synced, bytes),
+                (None, _) => return Ok(()),
             }
         }
     }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::Result;
+use proto::env::TaskPolicy;
 use proto::lock::lock;
 use proto::model::ids::BucketId;
 
@@ -71,30 +72,18 @@ fn work(
         return;
     }
     let task = Arc::clone(context);
-    context.env.spawner.spawn_blocking(Box::new(move || {
-        let ended = Ended { context: &task, flag };
+    // The worker publishes in steps: after a panic the node's lists and flags may be half changed.
+    context.env.spawn_blocking("storage-upkeep", TaskPolicy::EndProcess, move || {
         if let Err(error) = work(&task) {
             note_trouble(&task, &error);
         }
-        drop(ended);
-    }));
+        *flag(&mut lock(&task.background)) = false;
+    });
 }
 
 fn note_trouble(context: &EngineContext, error: &proto::Error) {
     tracing::warn!(%error, "a flush or compaction of the slice store failed");
     lock(&context.background).trouble = Some(error.to_string());
-}
-
-/// Marks the worker as ended, even after a panic.
-struct Ended<'a> {
-    context: &'a EngineContext,
-    flag: fn(&mut Background) -> &mut bool,
-}
-
-impl Drop for Ended<'_> {
-    fn drop(&mut self) {
-        *(self.flag)(&mut lock(&self.context.background)) = false;
-    }
 }
 
 /// Starts the work that an applied epoch has made worthwhile.
@@ -143,7 +132,7 @@ fn flush_in_background(context: &Arc<EngineContext>) {
                     tracing::warn!(%error, "releasing the commit log failed");
                 }
             };
-            context.env.spawn("release-log", released).detach();
+            context.env.spawn_request("release-log", released).detach();
             work(context, |background| &mut background.is_compacting, compact);
             Ok(())
         },

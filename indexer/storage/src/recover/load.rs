@@ -19,6 +19,7 @@
 use std::sync::Arc;
 
 use proto::Result;
+use proto::env::TaskPolicy;
 use proto::lock::lock;
 use proto::model::ids::IndexId;
 
@@ -56,13 +57,14 @@ fn open_and_show(index: &LocalIndex, files: &DataFiles) -> Result<()> {
 /// Loads one index after another in the background.
 pub fn load_in_background(context: &Arc<EngineContext>) {
     let task = Arc::clone(context);
-    context.env.spawner.spawn_blocking(Box::new(move || {
+    // A panic over one index must not take the others away; the next read of each retries its load.
+    context.env.spawn_blocking("storage-load", TaskPolicy::Request, move || {
         for index in task.state.indexes_and_rebuilds() {
             if let Err(error) = load(&index, &task.files) {
                 tracing::warn!(%error, "loading an index failed; the next read retries");
             }
         }
-    }));
+    });
 }
 
 /// Waits until an index is loaded. An index that is still waiting, or whose load has failed, is

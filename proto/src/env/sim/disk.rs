@@ -17,6 +17,7 @@ pub(super) struct Disk {
     pub written_bytes: u64,
     pub fail_at: BTreeSet<u64>,
     pub crash_at: Option<u64>,
+    pub panic_at: Option<u64>,
     pub capacity_bytes: u64,
     /// The names that programs see.
     pub names: BTreeMap<PathBuf, Node>,
@@ -68,6 +69,9 @@ impl Disk {
             return Err(crashed());
         }
         self.operations += 1;
+        if self.panic_at.take_if(|at| *at <= self.operations).is_some() {
+            panic!("simulated panic at operation {}", self.operations);
+        }
         if self.fail_at.remove(&self.operations) {
             return Err(io::Error::other(format!(
                 "simulated fault at operation {}",

@@ -35,6 +35,7 @@ impl SimFs {
             written_bytes: 0,
             fail_at: BTreeSet::new(),
             crash_at: None,
+            panic_at: None,
             capacity_bytes: u64::MAX,
             names: BTreeMap::new(),
             durable: BTreeMap::new(),
@@ -86,6 +87,11 @@ impl SimFs {
     /// may survive.
     pub fn crash_at(&self, operation: u64) {
         lock(&self.0).crash_at = Some(operation);
+    }
+
+    /// Makes the operation of this number, or the first one after it, panic, as a bug in its caller would.
+    pub fn panic_at(&self, operation: u64) {
+        lock(&self.0).panic_at = Some(operation);
     }
 
     /// Sets the size of the disk; growth above it fails.

@@ -11,4 +11,4 @@ mod inode;
 mod world;
 
 pub use fs::SimFs;
-pub use world::{InlineSpawner, SimClock, world};
+pub use world::{InlineSpawner, SimClock, process, world};

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
 use super::fs::SimFs;
 use crate::env::clock::Clock;
-use crate::env::real::SystemRandom;
+use crate::env::failure::TaskFailure;
+use crate::env::real::{SystemRandom, TokioSpawner};
 use crate::env::seams::Env;
 use crate::env::spawning::{BoxFuture, Spawner, Task};
 
@@ -64,6 +67,18 @@ pub fn world(seed: u64) -> (Env, Arc<SimClock>, SimFs) {
         spawner: Arc::new(InlineSpawner),
     };
     (env, clock, fs)
+}
+
+/// The environment of a real process over simulated files, and the failures of tasks for which the process would have
+/// ended.
+pub fn process(seed: u64) -> (Env, SimFs, UnboundedReceiver<String>) {
+    let (told, failures) = unbounded_channel();
+    let end_process = Arc::new(move |failure: &TaskFailure| {
+        // Whoever does not listen any more has heard enough.
+        let _ = told.send(failure.to_string());
+    });
+    let (env, _, fs) = world(seed);
+    (Env { spawner: Arc::new(TokioSpawner::with_end_process(end_process)), ..env }, fs, failures)
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ impl Cluster {
     fn dial(&self) -> tokio::io::DuplexStream {
         let (ours, theirs) = tokio::io::duplex(8 << 10);
         let server = self.server.clone();
-        self.env.spawn("session", async move { server.connection(ours).await }).detach();
+        self.env.spawn_request("session", async move { server.connection(ours).await }).detach();
         theirs
     }
 
@@ -45,7 +45,7 @@ impl Cluster {
         let mut config = tokio_postgres::Config::new();
         config.user("me").dbname("db");
         let (client, connection) = config.connect_raw(self.dial(), NoTls).await.unwrap();
-        let task = self.env.spawn("client", async move {
+        let task = self.env.spawn_request("client", async move {
             let _ended = connection.await;
         });
         (client, task)

@@ -79,7 +79,7 @@ impl Place {
             Some((accepted, listener))
         });
         let services = grpc::peer_services(self.peers);
-        env.spawn("grpc", async move {
+        env.spawn_request("grpc", async move {
             if let Err(error) = services.serve_with_incoming(incoming).await {
                 eprintln!("serving gRPC: {error}");
             }

@@ -1,90 +1,62 @@
-//! SHOW MOVES: the slice moves under way, and the last ones that have ended.
+//! The slice moves under way, and the last ones that have ended.
 
-use proto::expr::ColumnType;
 use proto::model::catalog::Catalog;
-use proto::model::ids::{IndexId, NodeId};
+use proto::model::ids::IndexId;
 use proto::model::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
 use proto::rpc::api::CoordinatorStatus;
 
-use super::columns::named;
-use crate::rows::value::Datum;
-use crate::sql::plan::ColumnInfo;
-
-use ColumnType::{Int4, Int8, Text};
-
-/// The columns.
-pub(super) fn columns() -> Vec<ColumnInfo> {
-    named(&[
-        ("move", Int8),
-        ("index", Text),
-        ("slice", Int4),
-        ("from", Int8),
-        ("to", Int8),
-        ("stage", Text),
-        ("bytes", Int8),
-        ("percent", Int4),
-        ("seconds_left", Int8),
-        ("note", Text),
-    ])
-}
+use super::cluster_status::MoveStatus;
 
 /// The moves under way by index, then the ended ones, oldest first. Without the coordinator's status the progress of a
 /// copy is unknown.
-pub(in crate::pg) fn moves(
-    catalog: &Catalog,
-    status: Option<&CoordinatorStatus>,
-) -> Vec<Vec<Datum>> {
-    let mut rows = Vec::new();
+pub(super) fn moves(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> Vec<MoveStatus> {
+    let mut moves = Vec::new();
     for index in catalog.indexes.values() {
         for mv in &index.moves {
-            let progress = progress(status, index.id, mv);
-            rows.push(row(catalog, index.id, mv, mv.stage.name(), progress));
+            moves.push(status(catalog, index.id, mv, progress(reports, index.id, mv)));
         }
     }
     for ended in &catalog.ended_moves {
-        let stage = if ended.undone.is_some() { "undone" } else { "ended" };
-        let mut row = row(catalog, ended.index, &ended.was, stage, None);
-        if let (Some(why), Some(note)) = (&ended.undone, row.last_mut()) {
-            *note = Datum::text(format!("undone in stage {}: {why}", ended.was.stage.name()));
-        }
-        rows.push(row);
+        let status = status(catalog, ended.index, &ended.was, None);
+        moves.push(match &ended.undone {
+            None => MoveStatus { stage: "ended", ..status },
+            Some(why) => {
+                let note = format!("undone in stage {}: {why}", status.stage);
+                MoveStatus { stage: "undone", note: Some(note), ..status }
+            }
+        });
     }
-    rows
+    moves
 }
 
 fn progress<'a>(
-    status: Option<&'a CoordinatorStatus>,
+    reports: Option<&'a CoordinatorStatus>,
     index: IndexId,
     mv: &SliceMove,
 ) -> Option<&'a MoveProgress> {
-    let target = status?.nodes.iter().find(|node| Some(node.node) == mv.to)?;
+    let target = reports?.nodes.iter().find(|node| Some(node.node) == mv.to)?;
     target.moves.iter().find(|progress| (progress.index, progress.id) == (index, mv.id))
 }
 
-fn row(
+fn status(
     catalog: &Catalog,
     index: IndexId,
     mv: &SliceMove,
-    stage: &str,
     progress: Option<&MoveProgress>,
-) -> Vec<Datum> {
+) -> MoveStatus {
     let info = catalog.indexes.get(&index);
-    let name = info.map_or_else(|| format!("{index} (dropped)"), |info| info.spec.name.clone());
-    let node = |node: Option<NodeId>| node.map_or(Datum::NULL, |node| Datum::int(node.0 as i64));
-    let int = |value: Option<u64>| value.map_or(Datum::NULL, |value| Datum::int(value as i64));
-    let note = progress.and_then(|progress| progress.trouble.clone());
-    vec![
-        Datum::int(mv.id.0 as i64),
-        Datum::text(name),
-        Datum::int(mv.slice.0.into()),
-        node(mv.from),
-        node(mv.to),
-        Datum::text(stage),
-        int(progress.map(|progress| progress.bytes)),
-        int(percent(mv, progress)),
-        int(progress.and_then(seconds_left)),
-        note.map_or(Datum::NULL, Datum::text),
-    ]
+    MoveStatus {
+        id: mv.id,
+        index: info.map_or_else(|| format!("{index} (dropped)"), |info| info.spec.name.clone()),
+        slice: mv.slice,
+        from: mv.from,
+        to: mv.to,
+        stage: mv.stage.name(),
+        bytes: progress.map(|progress| progress.bytes),
+        percent: percent(mv, progress),
+        seconds_left: progress.and_then(seconds_left),
+        note: progress.and_then(|progress| progress.trouble.clone()),
+    }
 }
 
 /// The percentage of a move: of its copy, while the copy is under way.
@@ -111,7 +83,7 @@ fn seconds_left(progress: &MoveProgress) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use proto::model::ids::{Epoch, MoveId, SliceNo};
+    use proto::model::ids::{Epoch, MoveId, NodeId, SliceNo};
 
     use super::*;
 

@@ -1,9 +1,8 @@
-//! SHOW ROLLBACKS: the rollbacks of each bucket after its source lost a part of its history.
+//! The rollbacks of each bucket after its source lost a part of its history.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proto::expr::ColumnType;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, Epoch, NodeId};
@@ -11,41 +10,21 @@ use proto::model::index::IndexState;
 use proto::model::rollback::DeadEpochs;
 use proto::rpc::api::{CoordinatorStatus, NodeStatus};
 
-use super::columns::named;
-use crate::rows::value::Datum;
-use crate::sql::plan::ColumnInfo;
+use super::cluster_status::RollbackStatus;
 
-use ColumnType::{Int8, Text};
-
-/// The column for copies that are not restored yet.
-const REBUILDING: usize = 5;
-
-/// The columns.
-pub(super) fn columns() -> Vec<ColumnInfo> {
-    named(&[
-        ("bucket", Text),
-        ("stage", Text),
-        ("back_to_epoch", Int8),
-        ("dead_to_epoch", Int8),
-        ("resumed_epoch", Int8),
-        ("rebuilding", Text),
-        ("note", Text),
-    ])
-}
-
-/// The last rollbacks of each bucket, oldest first. The last row of a bucket also lists the copies that could not be
+/// The last rollbacks of each bucket, oldest first. The last one of a bucket also lists the copies that could not be
 /// rolled back and are not restored yet; without the coordinator's status that is unknown.
-pub(in crate::pg) fn rollbacks(
+pub(super) fn rollbacks(
     catalog: &Catalog,
-    status: Option<&CoordinatorStatus>,
-) -> Vec<Vec<Datum>> {
+    reports: Option<&CoordinatorStatus>,
+) -> Vec<RollbackStatus> {
     let with_rebuilding = |bucket: &Arc<BucketInfo>| {
-        let mut rows = of_bucket(bucket);
-        let rebuilding = status.and_then(|status| rebuilding(catalog, bucket.id, &status.nodes));
-        if let (Some(row), Some(rebuilding)) = (rows.last_mut(), rebuilding) {
-            row[REBUILDING] = Datum::text(rebuilding);
+        let mut rollbacks = of_bucket(bucket);
+        if let Some(last) = rollbacks.last_mut() {
+            last.rebuilding =
+                reports.and_then(|reports| rebuilding(catalog, bucket.id, &reports.nodes));
         }
-        rows
+        rollbacks
     };
     catalog.buckets.values().flat_map(with_rebuilding).collect()
 }
@@ -75,41 +54,40 @@ fn rebuilding(catalog: &Catalog, bucket: BucketId, nodes: &[NodeStatus]) -> Opti
     (!found.is_empty()).then(|| found.join("; "))
 }
 
-fn of_bucket(bucket: &BucketInfo) -> Vec<Vec<Datum>> {
+fn of_bucket(bucket: &BucketInfo) -> Vec<RollbackStatus> {
     let current = bucket.rollback.as_deref();
     let resumes = current.and_then(|rollback| rollback.resumes);
-    let mut rows: Vec<_> = bucket
-        .dead
-        .iter()
-        .map(|dead| {
-            let resumed = Epoch(dead.to.0 + 1);
-            let stage = match (resumes == Some(resumed), current) {
-                (true, Some(rollback)) => rollback.stage.name(),
-                _ => "ended",
-            };
-            ended(bucket, dead, stage, resumed)
-        })
-        .collect();
-    // A rollback removes epochs only in its last stage.
-    if let Some(rollback) = current.filter(|rollback| rollback.resumes.is_none()) {
-        let mut row = vec![Datum::text(&*bucket.name), Datum::text(rollback.stage.name())];
-        row.extend([Datum::NULL, Datum::NULL, Datum::NULL, Datum::NULL]);
-        row.push(Datum::text("new scans wait until the surviving history is known"));
-        rows.push(row);
-    }
-    rows
-}
-
-fn ended(bucket: &BucketInfo, dead: &DeadEpochs, stage: &str, resumed: Epoch) -> Vec<Datum> {
-    let int = |epoch: Epoch| Datum::int(epoch.0 as i64);
-    let (point, note) = match &dead.point {
-        Some(point) => (int(point.epoch), Datum::NULL),
-        None => {
-            (Datum::NULL, Datum::text("no rollback point was left: the indexes were built anew"))
+    let stage = |resumed| match current {
+        Some(rollback) if resumes == Some(resumed) => rollback.stage.name(),
+        _ => "ended",
+    };
+    let ended = |dead: &DeadEpochs| {
+        let resumed = Epoch(dead.to.0 + 1);
+        let anew = "no rollback point was left: the indexes were built anew";
+        RollbackStatus {
+            bucket: bucket.name.clone(),
+            stage: stage(resumed),
+            back_to_epoch: dead.point.as_ref().map(|point| point.epoch),
+            dead_to_epoch: Some(dead.to),
+            resumed_epoch: Some(resumed),
+            rebuilding: None,
+            note: dead.point.is_none().then(|| anew.to_owned()),
         }
     };
-    let (name, stage, rebuilding) = (Datum::text(&*bucket.name), Datum::text(stage), Datum::NULL);
-    vec![name, stage, point, int(dead.to), int(resumed), rebuilding, note]
+    let mut rollbacks: Vec<_> = bucket.dead.iter().map(ended).collect();
+    // A rollback removes epochs only in its last stage.
+    if let Some(rollback) = current.filter(|rollback| rollback.resumes.is_none()) {
+        rollbacks.push(RollbackStatus {
+            bucket: bucket.name.clone(),
+            stage: rollback.stage.name(),
+            back_to_epoch: None,
+            dead_to_epoch: None,
+            resumed_epoch: None,
+            rebuilding: None,
+            note: Some("new scans wait until the surviving history is known".to_owned()),
+        });
+    }
+    rollbacks
 }
 
 #[cfg(test)]
@@ -122,8 +100,8 @@ mod tests {
 
     use super::*;
 
-    fn stages(bucket: BucketInfo) -> Vec<Datum> {
-        of_bucket(&bucket).into_iter().map(|mut row| row.swap_remove(1)).collect()
+    fn stages(bucket: BucketInfo) -> Vec<&'static str> {
+        of_bucket(&bucket).into_iter().map(|rollback| rollback.stage).collect()
     }
 
     #[test]
@@ -140,12 +118,12 @@ mod tests {
             }))
         };
         bucket.rollback = under_way(RollbackStage::Started, None);
-        assert_eq!(stages(bucket.clone()), [Datum::text("started")]);
+        assert_eq!(stages(bucket.clone()), ["started"]);
         bucket.dead = Arc::new(vec![DeadEpochs { point: None, to: Epoch(9) }]);
         bucket.rollback = under_way(RollbackStage::Rollback, Some(Epoch(10)));
-        assert_eq!(stages(bucket.clone()), [Datum::text("rollback")]);
+        assert_eq!(stages(bucket.clone()), ["rollback"]);
         bucket.rollback = None;
-        assert_eq!(stages(bucket), [Datum::text("ended")]);
+        assert_eq!(stages(bucket), ["ended"]);
     }
 
     #[test]
@@ -189,7 +167,5 @@ mod tests {
         assert_eq!(text(&nodes).as_deref(), Some(expected));
         nodes.pop();
         assert_eq!(text(&nodes), None);
-        let rows = rollbacks(&catalog, None);
-        assert!(rows.iter().all(|row| row.len() == columns().len()));
     }
 }

@@ -1,0 +1,77 @@
+//! Caught panics, with the place in the source where each one began.
+//!
+//! A panic unwinds with its message only; its place is known to the panic hook. [`remember_panic_places`] sets a hook
+//! that leaves the place with the thread, and [`Panic`] takes it from there. A panic that is passed on to another
+//! thread takes its place along.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::fmt;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use futures::FutureExt;
+
+thread_local! {
+    /// The place of this thread's last panic that nobody has caught yet.
+    static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Makes this process remember where panics begin, besides printing them as before. A process calls it once, at its
+/// start.
+pub fn remember_panic_places() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        PLACE.set(info.location().map(ToString::to_string));
+        print(info);
+    }));
+}
+
+/// A caught panic.
+pub struct Panic {
+    payload: Box<dyn Any + Send>,
+    place: Option<String>,
+}
+
+impl Panic {
+    /// Runs `work` and catches its panic.
+    pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Self> {
+        catch_unwind(AssertUnwindSafe(work)).map_err(Self::caught)
+    }
+
+    /// Runs a future and catches its panic.
+    pub async fn catch_async<T>(future: impl Future<Output = T>) -> Result<T, Self> {
+        AssertUnwindSafe(future).catch_unwind().await.map_err(Self::caught)
+    }
+
+    fn caught(payload: Box<dyn Any + Send>) -> Self {
+        Self { payload, place: PLACE.take() }
+    }
+
+    /// Lets the panic go on in this thread, without printing it again.
+    pub fn resume(self) -> ! {
+        PLACE.set(self.place);
+        resume_unwind(self.payload)
+    }
+
+    fn message(&self) -> &str {
+        let text = self.payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| self.payload.downcast_ref::<String>().map(String::as_str));
+        text.unwrap_or("without a message")
+    }
+}
+
+impl fmt::Display for Panic {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Some(place) => write!(out, "panicked at {place}: {}", self.message()),
+            None => write!(out, "panicked: {}", self.message()),
+        }
+    }
+}
+
+impl fmt::Debug for Panic {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}

@@ -1,0 +1,56 @@
+//! What `SHOW` returns: tables of the cluster's status, and the settings of the session.
+
+use proto::Result;
+use proto::expr::ColumnType;
+
+use super::settings::Settings;
+use crate::rows::value::Datum;
+use crate::sql::ast::Show;
+use crate::sql::backend::Backend;
+use crate::sql::plan::ColumnInfo;
+use crate::status::render::show;
+use crate::status::{catalog_status, cluster_status};
+
+/// Describes columns of text by name.
+fn texts(names: &[&str]) -> Vec<ColumnInfo> {
+    let column =
+        |name: &&str| ColumnInfo { name: (*name).to_owned(), column_type: ColumnType::Text };
+    names.iter().map(column).collect()
+}
+
+/// The column of EXPLAIN, with PostgreSQL's name.
+pub(super) fn explain_columns() -> Vec<ColumnInfo> {
+    texts(&["QUERY PLAN"])
+}
+
+/// The columns of a SHOW.
+pub(super) fn columns(what: &Show) -> Vec<ColumnInfo> {
+    match what {
+        Show::Setting(name) => texts(&[name]),
+        _ => show::columns(what).unwrap_or_else(|| texts(&["name", "setting"])),
+    }
+}
+
+/// The rows of a SHOW. Definitions are shown without asking anybody; progress without the coordinator is NULL, except
+/// that slices without it would tell nothing.
+pub(super) async fn rows(
+    what: &Show,
+    backend: &dyn Backend,
+    settings: &Settings,
+) -> Result<Vec<Vec<Datum>>> {
+    let status = match what {
+        Show::Setting(name) => return Ok(vec![vec![Datum::text(settings.show(name)?)]]),
+        Show::All => {
+            let all = settings.all().into_iter();
+            return Ok(all
+                .map(|(name, value)| vec![Datum::text(name), Datum::text(value)])
+                .collect());
+        }
+        Show::Buckets | Show::Indexes => catalog_status(backend),
+        Show::Nodes | Show::Slices | Show::Moves | Show::Rollbacks => cluster_status(backend).await,
+    };
+    if matches!(what, Show::Slices) {
+        status.coordinator.check()?;
+    }
+    Ok(show::rows(what, &status))
+}

@@ -1,0 +1,237 @@
+//! The types of the cluster's status.
+
+use std::sync::Arc;
+
+use proto::flow::AdmissionStatus;
+use proto::model::assignment::VbucketAssignment;
+use proto::model::ids::{
+    BucketId, Epoch, Generation, IndexId, MoveId, NodeId, SliceNo, TopologyNo,
+};
+use proto::model::rollback::{DeadEpochs, Rollback};
+use proto::rpc::api::CoordinatorStatus;
+use proto::{Error, Result};
+use serde::{Serialize, Serializer};
+
+/// The cluster, as the catalog and the coordinator know it.
+#[derive(Clone, Debug, Serialize)]
+pub struct ClusterStatus {
+    /// Version of the catalog.
+    pub cas: u64,
+    /// Registered processes, by number.
+    pub nodes: Vec<NodeStatus>,
+    /// Buckets, by number.
+    pub buckets: Vec<BucketStatus>,
+    /// Indexes, by number.
+    pub indexes: Vec<IndexStatus>,
+    /// The copies of slices in the topology, by index, slice and replica.
+    pub slices: Vec<SliceStatus>,
+    /// The moves under way by index, then the ended ones, oldest first.
+    pub moves: Vec<MoveStatus>,
+    /// The last rollbacks of each bucket, oldest first.
+    pub rollbacks: Vec<RollbackStatus>,
+    /// The answer of the coordinator, from which all reports of nodes come.
+    pub coordinator: CoordinatorAnswer,
+}
+
+/// The answer of the coordinator. Without its status all reports of nodes are missing.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum CoordinatorAnswer {
+    /// The status of the leader, or of another member while no leader answers.
+    Status(CoordinatorStatus),
+    /// No member answers.
+    Unavailable {
+        /// The reason.
+        #[serde(serialize_with = "as_text")]
+        error: Error,
+    },
+    /// The coordinator was not asked.
+    NotAsked,
+}
+
+fn as_text<S: Serializer>(error: &Error, out: S) -> std::result::Result<S::Ok, S::Error> {
+    out.collect_str(error)
+}
+
+impl CoordinatorAnswer {
+    /// The status, if there is one.
+    pub fn status(&self) -> Option<&CoordinatorStatus> {
+        match self {
+            Self::Status(status) => Some(status),
+            Self::Unavailable { .. } | Self::NotAsked => None,
+        }
+    }
+
+    /// An error if the coordinator did not answer.
+    pub fn check(&self) -> Result<()> {
+        match self {
+            Self::Unavailable { error } => Err(error.clone()),
+            Self::Status(_) | Self::NotAsked => Ok(()),
+        }
+    }
+}
+
+/// A registered process.
+#[derive(Clone, Debug, Serialize)]
+pub struct NodeStatus {
+    /// Its number.
+    pub node: NodeId,
+    /// Its role.
+    pub role: &'static str,
+    /// Where it is reached, `host:port`.
+    pub address: String,
+    /// Its failure zone.
+    pub zone: String,
+    /// Milliseconds since its last heartbeat; `None` if the leader has heard nothing of it.
+    pub silent_ms: Option<u64>,
+    /// Scans of a router, shard scans of an indexer.
+    pub scans: Option<AdmissionStatus>,
+    /// An indexer's progress in each bucket.
+    pub buckets: Vec<NodeBucketStatus>,
+}
+
+/// The progress of an indexer in a bucket.
+#[derive(Clone, Debug, Serialize)]
+pub struct NodeBucketStatus {
+    /// The bucket's name; empty if it was dropped.
+    pub bucket: String,
+    /// The newest epoch applied.
+    pub applied_epoch: Epoch,
+    /// The newest epoch that would survive a crash.
+    pub durable_epoch: Epoch,
+    /// Bytes of mutations that wait for their epoch.
+    pub queue_bytes: u64,
+    /// Maximum of `queue_bytes`.
+    pub queue_bytes_max: u64,
+}
+
+/// A bucket.
+#[derive(Clone, Debug, Serialize)]
+pub struct BucketStatus {
+    /// Its number.
+    pub id: BucketId,
+    /// Its name.
+    pub name: String,
+    /// Number of its vbuckets.
+    pub vbuckets: u16,
+    /// The kind of its source.
+    pub source: &'static str,
+    /// Number of its indexes.
+    pub indexes: usize,
+    /// Its projectors.
+    pub projectors: Vec<ProjectorShare>,
+    /// Number of vbuckets that are handed over.
+    pub moving: usize,
+    /// The owner of each vbucket, and the hand-overs.
+    pub assignment: Arc<VbucketAssignment>,
+    /// The rollback under way, as it is replicated.
+    pub rollback: Option<Arc<Rollback>>,
+    /// Epochs that rollbacks have taken back, oldest first.
+    pub dead: Arc<Vec<DeadEpochs>>,
+}
+
+/// The share of a projector in a bucket.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProjectorShare {
+    /// The projector.
+    pub node: NodeId,
+    /// Number of vbuckets that it owns.
+    pub vbuckets: usize,
+}
+
+/// An index.
+#[derive(Clone, Debug, Serialize)]
+pub struct IndexStatus {
+    /// Its number.
+    pub id: IndexId,
+    /// Its name.
+    pub name: String,
+    /// Its bucket's name.
+    pub bucket: String,
+    /// Its state.
+    pub state: &'static str,
+    /// Its columns, as a scan returns them.
+    pub columns: Vec<String>,
+    /// Number of its slices.
+    pub slices: u16,
+    /// Number of further copies of each slice.
+    pub replicas: u8,
+    /// The statement that made it.
+    pub definition: String,
+    /// Number of its complete builds.
+    pub generation: Generation,
+    /// The number of its topology.
+    pub topology: TopologyNo,
+    /// For each slice the nodes that have it.
+    pub placement: Vec<Vec<NodeId>>,
+    /// Entries of all copies; `None` if no node has reported a slice.
+    pub entries: Option<u64>,
+}
+
+/// A copy of a slice in the topology.
+#[derive(Clone, Debug, Serialize)]
+pub struct SliceStatus {
+    /// The index's name.
+    pub index: String,
+    /// The slice.
+    pub slice: SliceNo,
+    /// The number of the copy.
+    pub replica: usize,
+    /// The node.
+    pub node: NodeId,
+    /// `ready`, `building`, `copying`, `troubled`, or `unknown` without a report of the node.
+    pub state: &'static str,
+    /// Entries at the newest epoch.
+    pub entries: Option<u64>,
+    /// Bytes in memory and on disk.
+    pub bytes: Option<u64>,
+    /// The oldest epoch that it answers; `None` while it is being built.
+    pub floor_epoch: Option<Epoch>,
+    /// Where a slice comes from that is being built, and what blocks it.
+    pub note: Option<String>,
+}
+
+/// A move of a slice.
+#[derive(Clone, Debug, Serialize)]
+pub struct MoveStatus {
+    /// Its number.
+    #[serde(rename = "move")]
+    pub id: MoveId,
+    /// The index's name.
+    pub index: String,
+    /// The slice.
+    pub slice: SliceNo,
+    /// The node that gives it; `None` for one copy more.
+    pub from: Option<NodeId>,
+    /// The node that gets it; `None` for one copy less.
+    pub to: Option<NodeId>,
+    /// The stage, or `ended` or `undone`.
+    pub stage: &'static str,
+    /// Bytes copied; `None` without a report of the target.
+    pub bytes: Option<u64>,
+    /// Percentage of the copy; 100 only when the topology has changed.
+    pub percent: Option<u64>,
+    /// Seconds until the end of the copy, at its present rate.
+    pub seconds_left: Option<u64>,
+    /// What blocks it, or why it was undone.
+    pub note: Option<String>,
+}
+
+/// A rollback of a bucket after its source lost a part of its history.
+#[derive(Clone, Debug, Serialize)]
+pub struct RollbackStatus {
+    /// The bucket's name.
+    pub bucket: String,
+    /// The stage, or `ended`.
+    pub stage: &'static str,
+    /// The rollback point; `None` if there was none, or it is not known yet.
+    pub back_to_epoch: Option<Epoch>,
+    /// The newest epoch that was taken back.
+    pub dead_to_epoch: Option<Epoch>,
+    /// The first epoch after the rollback.
+    pub resumed_epoch: Option<Epoch>,
+    /// On the last rollback of a bucket: the copies that are not restored yet, in words.
+    pub rebuilding: Option<String>,
+    /// What users should know.
+    pub note: Option<String>,
+}

@@ -1,0 +1,109 @@
+//! Gathers the status of the cluster, from the catalog of this process and the reports that the coordinator has.
+
+use proto::model::bucket::BucketInfo;
+use proto::model::catalog::Catalog;
+use proto::model::index::IndexInfo;
+use proto::model::node::NodeInfo;
+use proto::rpc::api::{BucketProgress, CoordinatorStatus};
+
+use super::cluster_status::{
+    BucketStatus, ClusterStatus, CoordinatorAnswer, IndexStatus, NodeBucketStatus, NodeStatus,
+    ProjectorShare,
+};
+use super::{moves, rollbacks, slices};
+use crate::rows::words::index_state;
+use crate::sql::backend::Backend;
+
+/// The status of the cluster. Asks the coordinator.
+pub async fn cluster_status(backend: &dyn Backend) -> ClusterStatus {
+    let answer = match backend.status().await {
+        Ok(status) => CoordinatorAnswer::Status(status),
+        Err(error) => CoordinatorAnswer::Unavailable { error },
+    };
+    ClusterStatus::new(&backend.catalog(), answer)
+}
+
+/// The status of the cluster without the reports of its nodes. Asks nobody.
+pub fn catalog_status(backend: &dyn Backend) -> ClusterStatus {
+    ClusterStatus::new(&backend.catalog(), CoordinatorAnswer::NotAsked)
+}
+
+impl ClusterStatus {
+    /// The status according to a catalog and an answer of the coordinator.
+    pub fn new(catalog: &Catalog, coordinator: CoordinatorAnswer) -> Self {
+        let reports = coordinator.status();
+        Self {
+            cas: catalog.cas,
+            nodes: catalog.nodes.values().map(|info| node(catalog, reports, info)).collect(),
+            buckets: catalog.buckets.values().map(|info| bucket(catalog, info)).collect(),
+            indexes: catalog.indexes.values().map(|info| index(reports, info)).collect(),
+            slices: slices::slices(catalog, reports),
+            moves: moves::moves(catalog, reports),
+            rollbacks: rollbacks::rollbacks(catalog, reports),
+            coordinator,
+        }
+    }
+}
+
+fn node(catalog: &Catalog, reports: Option<&CoordinatorStatus>, info: &NodeInfo) -> NodeStatus {
+    let report = reports.and_then(|all| all.nodes.iter().find(|report| report.node == info.id));
+    let bucket = |progress: &BucketProgress| NodeBucketStatus {
+        bucket: catalog.buckets.get(&progress.bucket).map(|b| b.name.clone()).unwrap_or_default(),
+        applied_epoch: progress.applied,
+        durable_epoch: progress.durable,
+        queue_bytes: progress.queue_bytes,
+        queue_bytes_max: progress.queue_bytes_max,
+    };
+    NodeStatus {
+        node: info.id,
+        role: info.role.name(),
+        address: info.address.clone(),
+        zone: info.zone.clone(),
+        silent_ms: report.map(|report| report.silent_ms),
+        scans: report.and_then(|report| report.scans),
+        buckets: report.iter().flat_map(|report| &report.buckets).map(bucket).collect(),
+    }
+}
+
+fn bucket(catalog: &Catalog, info: &BucketInfo) -> BucketStatus {
+    let assignment = &info.assignment;
+    let share = |node| ProjectorShare { node, vbuckets: assignment.owned_by(node).len() };
+    BucketStatus {
+        id: info.id,
+        name: info.name.clone(),
+        vbuckets: info.vbuckets,
+        source: info.source.name(),
+        indexes: catalog.indexes.values().filter(|index| index.bucket == info.id).count(),
+        projectors: assignment.projectors().into_iter().map(share).collect(),
+        moving: assignment.transfers().len(),
+        assignment: assignment.clone(),
+        rollback: info.rollback.clone(),
+        dead: info.dead.clone(),
+    }
+}
+
+fn index(reports: Option<&CoordinatorStatus>, info: &IndexInfo) -> IndexStatus {
+    let spec = &info.spec;
+    let keys = spec.keys.iter().map(|part| &part.name);
+    let include = spec.include.iter().map(|column| &column.name);
+    let slices = reports.iter().flat_map(|all| &all.nodes).flat_map(|report| &report.slices);
+    let entries = slices.filter(|told| told.slice.index == info.id).map(|told| told.entries);
+    IndexStatus {
+        id: info.id,
+        name: spec.name.clone(),
+        bucket: spec.bucket.clone(),
+        state: index_state(info.state),
+        columns: ["id"]
+            .into_iter()
+            .map(str::to_owned)
+            .chain(keys.chain(include).cloned())
+            .collect(),
+        slices: spec.slices,
+        replicas: spec.replicas,
+        definition: spec.sql.clone(),
+        generation: info.generation,
+        topology: info.topology.number,
+        placement: info.topology.placement.clone(),
+        entries: entries.reduce(|sum, more| sum + more),
+    }
+}

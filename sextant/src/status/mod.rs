@@ -1,0 +1,28 @@
+//! The status of the cluster: one value, gathered in one place, from which everything is made that users see of it.
+//!
+//! ```text
+//!  catalog (of this process) ─┐                        ┌─▶ SHOW NODES, SLICES, …      render::show
+//!  coordinator (its leader) ──┼─▶ ClusterStatus ───────┼─▶ /metrics                   render::metrics
+//!  this process ──────────────┘   and ProcessStatus    ├─▶ gRPC ListBuckets, …        render::grpc
+//!                                                      └─▶ /status: the value as JSON
+//! ```
+//!
+//! [`ClusterStatus`] has the words and units that users see. A rendering is a pure function: it chooses and formats, and
+//! asks nobody. A field has the same name in JSON and as a column of SHOW, and a test compares all renderings of one value.
+
+mod cluster_status;
+mod gather;
+mod moves;
+mod process_status;
+pub(crate) mod render;
+mod rollbacks;
+mod slices;
+#[cfg(test)]
+mod tests;
+
+pub use cluster_status::{
+    BucketStatus, ClusterStatus, CoordinatorAnswer, IndexStatus, MoveStatus, NodeBucketStatus,
+    NodeStatus, ProjectorShare, RollbackStatus, SliceStatus,
+};
+pub use gather::{catalog_status, cluster_status};
+pub use process_status::{ProcessStatus, Status, WorkStatus};

@@ -1,0 +1,46 @@
+//! The status of one process, and of the cluster as it sees it.
+
+use proto::flow::AdmissionStatus;
+use proto::model::ids::NodeId;
+use serde::Serialize;
+
+use super::cluster_status::ClusterStatus;
+
+/// All that the HTTP port shows; `/status` is this value as JSON.
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    /// This process.
+    #[serde(flatten)]
+    pub process: ProcessStatus,
+    /// The cluster.
+    #[serde(flatten)]
+    pub cluster: ClusterStatus,
+}
+
+/// A process with ports for users.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProcessStatus {
+    /// The version of the program.
+    pub version: &'static str,
+    /// The number of its router.
+    pub router: NodeId,
+    /// The scans of its router.
+    pub scans: AdmissionStatus,
+    /// Its indexers.
+    pub local_indexers: Vec<indexer::Status>,
+    /// The work of its ports.
+    pub work: WorkStatus,
+}
+
+/// The work of the ports of a process since it started.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct WorkStatus {
+    /// Scans started.
+    pub scans: u64,
+    /// Rows returned by scans.
+    pub scan_rows: u64,
+    /// Documents written or deleted.
+    pub documents_written: u64,
+    /// Replicated commands.
+    pub commands: u64,
+}

@@ -1,0 +1,26 @@
+//! The answers of the gRPC service `Admin`.
+
+use proto::grpc::{Bucket, Index};
+
+use crate::status::{BucketStatus, IndexStatus};
+
+/// A bucket.
+pub(crate) fn bucket(status: &BucketStatus) -> Bucket {
+    Bucket {
+        name: status.name.clone(),
+        vbuckets: status.vbuckets.into(),
+        source: status.source.into(),
+    }
+}
+
+/// An index.
+pub(crate) fn index(status: &IndexStatus) -> Index {
+    Index {
+        name: status.name.clone(),
+        bucket: status.bucket.clone(),
+        state: status.state.into(),
+        slices: status.slices.into(),
+        replicas: status.replicas.into(),
+        definition: status.definition.clone(),
+    }
+}

@@ -1,0 +1,145 @@
+//! `/metrics`: the OpenMetrics text format.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+use proto::flow::AdmissionStatus;
+use proto::model::ids::NodeId;
+
+use crate::status::{ClusterStatus, ProcessStatus, Status, WorkStatus};
+
+/// The content type of the text.
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The status as text.
+pub(crate) fn text(status: &Status) -> Result<String, fmt::Error> {
+    let Status { process, cluster } = status;
+    let mut registry = Registry::with_prefix("sextant");
+    register_work(&mut registry, &process.work);
+    let memory = ByNodeGauge::default();
+    for indexer in &process.local_indexers {
+        memory.get_or_create(&ByNode { node: indexer.node.0 }).set(indexer.memory_bytes as i64);
+    }
+    registry.register_with_unit("indexer_memory", "Memory of the slices", Unit::Bytes, memory);
+    register_scans(&mut registry, process, cluster);
+    gauge(&mut registry, "catalog_cas", "Version of this router's catalog", cluster.cas);
+    if let Some(status) = cluster.coordinator.status() {
+        gauge(&mut registry, "raft_term", "Raft's term", status.term);
+        gauge(&mut registry, "raft_committed", "Last committed log position", status.committed);
+        gauge(&mut registry, "raft_applied", "Last applied log position", status.applied);
+        register_reports(&mut registry, cluster);
+    }
+    let mut text = String::new();
+    encode(&mut text, &registry)?;
+    Ok(in_order(&text))
+}
+
+/// Orders the samples of each metric: the library keeps them in a map with random order.
+fn in_order(text: &str) -> String {
+    let is_sample = |line: &&str| !line.starts_with('#');
+    let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
+    for samples in lines.chunk_by_mut(|one, next| is_sample(one) && is_sample(next)) {
+        samples.sort_unstable();
+    }
+    lines.concat()
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByNode {
+    node: u64,
+}
+
+type ByNodeGauge = Family<ByNode, Gauge>;
+type ByNodeCounter = Family<ByNode, Counter<u64, AtomicU64>>;
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByNodeAndBucket {
+    node: u64,
+    bucket: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByIndex {
+    index: String,
+}
+
+fn register_work(registry: &mut Registry, work: &WorkStatus) {
+    let mut counter = |name: &str, help: &str, count: u64| {
+        let counter: Counter<u64, AtomicU64> = Counter::default();
+        counter.inc_by(count);
+        registry.register(name, help, counter);
+    };
+    counter("scans", "Scans started", work.scans);
+    counter("scan_rows", "Rows returned by scans", work.scan_rows);
+    counter("documents_written", "Documents written or deleted", work.documents_written);
+    counter("commands", "Replicated commands", work.commands);
+}
+
+/// Registers the admission figures: of the nodes as the coordinator knows them from heartbeats, and fresher ones of this
+/// router and of the indexers in this process.
+fn register_scans(registry: &mut Registry, process: &ProcessStatus, cluster: &ClusterStatus) {
+    let reported = cluster.nodes.iter().filter_map(|node| Some((node.node, node.scans?)));
+    let mut scans: BTreeMap<NodeId, AdmissionStatus> = reported.collect();
+    scans.insert(process.router, process.scans);
+    scans.extend(process.local_indexers.iter().map(|indexer| (indexer.node, indexer.scans)));
+    let (running, waiting, bytes): (ByNodeGauge, ByNodeGauge, ByNodeGauge) = Default::default();
+    let (admitted, refused): (ByNodeCounter, ByNodeCounter) = Default::default();
+    for (node, scans) in scans {
+        let label = ByNode { node: node.0 };
+        running.get_or_create(&label).set(scans.running as i64);
+        waiting.get_or_create(&label).set(scans.waiting as i64);
+        bytes.get_or_create(&label).set(scans.bytes as i64);
+        admitted.get_or_create(&label).inc_by(scans.admitted);
+        refused.get_or_create(&label).inc_by(scans.refused);
+    }
+    registry.register("scans_running", "Scans that run on a node", running);
+    registry.register("scans_waiting", "Scans that wait to be admitted", waiting);
+    registry.register_with_unit("scans_memory", "Memory reserved for scans", Unit::Bytes, bytes);
+    registry.register("scans_admitted", "Scans admitted", admitted);
+    registry.register("scans_refused", "Scans refused as too many or too large", refused);
+}
+
+fn gauge(registry: &mut Registry, name: &str, help: &str, value: u64) {
+    let gauge: Gauge = Gauge::default();
+    gauge.set(value as i64);
+    registry.register(name, help, gauge);
+}
+
+/// Registers the figures that nodes report to the coordinator.
+fn register_reports(registry: &mut Registry, cluster: &ClusterStatus) {
+    let silent = ByNodeGauge::default();
+    let applied = Family::<ByNodeAndBucket, Gauge>::default();
+    let queued = Family::<ByNodeAndBucket, Gauge>::default();
+    let entries = Family::<ByIndex, Gauge>::default();
+    for node in &cluster.nodes {
+        if let Some(silent_ms) = node.silent_ms {
+            silent.get_or_create(&ByNode { node: node.node.0 }).set(silent_ms as i64);
+        }
+        for progress in &node.buckets {
+            let label = ByNodeAndBucket { node: node.node.0, bucket: progress.bucket.clone() };
+            applied.get_or_create(&label).set(progress.applied_epoch.0 as i64);
+            queued.get_or_create(&label).set(progress.queue_bytes as i64);
+        }
+    }
+    for index in &cluster.indexes {
+        if let Some(count) = index.entries {
+            entries.get_or_create(&ByIndex { index: index.name.clone() }).set(count as i64);
+        }
+    }
+    registry.register("node_silent_ms", "Milliseconds since a node's last heartbeat", silent);
+    registry.register("applied_epoch", "Newest epoch applied", applied);
+    registry.register_with_unit(
+        "queue",
+        "Mutations that wait for their epoch",
+        Unit::Bytes,
+        queued,
+    );
+    registry.register("index_entries", "Entries of all copies of an index", entries);
+}

@@ -1,0 +1,144 @@
+//! The tables of `SHOW`. A column has the name of its field in JSON.
+
+use proto::expr::ColumnType;
+use proto::model::ids::{Epoch, NodeId};
+
+use crate::rows::value::Datum;
+use crate::sql::ast::Show;
+use crate::sql::plan::ColumnInfo;
+use crate::status::{
+    BucketStatus, ClusterStatus, IndexStatus, MoveStatus, NodeStatus, ProjectorShare,
+    RollbackStatus, SliceStatus,
+};
+
+use ColumnType::{Int4, Int8, Text};
+
+/// A column of a table: its name, its type, and its value in a row.
+type Column<R> = (&'static str, ColumnType, fn(&R) -> Datum);
+
+const BUCKETS: &[Column<BucketStatus>] = &[
+    ("name", Text, |bucket| Datum::text(&*bucket.name)),
+    ("vbuckets", Int4, |bucket| Datum::int(bucket.vbuckets.into())),
+    ("source", Text, |bucket| Datum::text(bucket.source)),
+    ("indexes", Int4, |bucket| Datum::int(bucket.indexes as i64)),
+    ("projectors", Text, |bucket| Datum::text(projectors(&bucket.projectors))),
+    ("moving", Int4, |bucket| Datum::int(bucket.moving as i64)),
+];
+
+const INDEXES: &[Column<IndexStatus>] = &[
+    ("name", Text, |index| Datum::text(&*index.name)),
+    ("bucket", Text, |index| Datum::text(&*index.bucket)),
+    ("state", Text, |index| Datum::text(index.state)),
+    ("columns", Text, |index| Datum::text(index.columns.join(", "))),
+    ("slices", Int4, |index| Datum::int(index.slices.into())),
+    ("replicas", Int4, |index| Datum::int(index.replicas.into())),
+    ("definition", Text, |index| Datum::text(&*index.definition)),
+];
+
+const NODES: &[Column<NodeStatus>] = &[
+    ("node", Int8, |node| id(node.node)),
+    ("role", Text, |node| Datum::text(node.role)),
+    ("address", Text, |node| Datum::text(&*node.address)),
+    ("zone", Text, |node| Datum::text(&*node.zone)),
+    ("silent_ms", Int8, |node| int(node.silent_ms)),
+];
+
+const SLICES: &[Column<SliceStatus>] = &[
+    ("index", Text, |copy| Datum::text(&*copy.index)),
+    ("slice", Int4, |copy| Datum::int(copy.slice.0.into())),
+    ("replica", Int4, |copy| Datum::int(copy.replica as i64)),
+    ("node", Int8, |copy| id(copy.node)),
+    ("state", Text, |copy| Datum::text(copy.state)),
+    ("entries", Int8, |copy| int(copy.entries)),
+    ("bytes", Int8, |copy| int(copy.bytes)),
+    ("floor_epoch", Int8, |copy| epoch(copy.floor_epoch)),
+    ("note", Text, |copy| text(&copy.note)),
+];
+
+const MOVES: &[Column<MoveStatus>] = &[
+    ("move", Int8, |mv| Datum::int(mv.id.0 as i64)),
+    ("index", Text, |mv| Datum::text(&*mv.index)),
+    ("slice", Int4, |mv| Datum::int(mv.slice.0.into())),
+    ("from", Int8, |mv| mv.from.map_or(Datum::NULL, id)),
+    ("to", Int8, |mv| mv.to.map_or(Datum::NULL, id)),
+    ("stage", Text, |mv| Datum::text(mv.stage)),
+    ("bytes", Int8, |mv| int(mv.bytes)),
+    ("percent", Int4, |mv| int(mv.percent)),
+    ("seconds_left", Int8, |mv| int(mv.seconds_left)),
+    ("note", Text, |mv| text(&mv.note)),
+];
+
+const ROLLBACKS: &[Column<RollbackStatus>] = &[
+    ("bucket", Text, |rollback| Datum::text(&*rollback.bucket)),
+    ("stage", Text, |rollback| Datum::text(rollback.stage)),
+    ("back_to_epoch", Int8, |rollback| epoch(rollback.back_to_epoch)),
+    ("dead_to_epoch", Int8, |rollback| epoch(rollback.dead_to_epoch)),
+    ("resumed_epoch", Int8, |rollback| epoch(rollback.resumed_epoch)),
+    ("rebuilding", Text, |rollback| text(&rollback.rebuilding)),
+    ("note", Text, |rollback| text(&rollback.note)),
+];
+
+fn id(node: NodeId) -> Datum {
+    Datum::int(node.0 as i64)
+}
+
+fn int(value: Option<u64>) -> Datum {
+    value.map_or(Datum::NULL, |value| Datum::int(value as i64))
+}
+
+fn epoch(value: Option<Epoch>) -> Datum {
+    int(value.map(|epoch| epoch.0))
+}
+
+fn text(value: &Option<String>) -> Datum {
+    value.as_deref().map_or(Datum::NULL, Datum::text)
+}
+
+/// The projectors of a bucket; if there are several, with their numbers of vbuckets.
+fn projectors(shares: &[ProjectorShare]) -> String {
+    match shares {
+        [one] => one.node.to_string(),
+        several => {
+            let shares = several.iter().map(|share| format!("{}: {}", share.node, share.vbuckets));
+            shares.collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+/// The columns of a table; `None` if the SHOW is one of a setting.
+pub(crate) fn columns(what: &Show) -> Option<Vec<ColumnInfo>> {
+    match what {
+        Show::Buckets => Some(named(BUCKETS)),
+        Show::Indexes => Some(named(INDEXES)),
+        Show::Nodes => Some(named(NODES)),
+        Show::Slices => Some(named(SLICES)),
+        Show::Moves => Some(named(MOVES)),
+        Show::Rollbacks => Some(named(ROLLBACKS)),
+        Show::Setting(_) | Show::All => None,
+    }
+}
+
+fn named<R>(columns: &[Column<R>]) -> Vec<ColumnInfo> {
+    let info = |(name, column_type, _): &Column<R>| ColumnInfo {
+        name: (*name).to_owned(),
+        column_type: *column_type,
+    };
+    columns.iter().map(info).collect()
+}
+
+/// The rows of a table; none if the SHOW is one of a setting.
+pub(crate) fn rows(what: &Show, status: &ClusterStatus) -> Vec<Vec<Datum>> {
+    match what {
+        Show::Buckets => values(BUCKETS, &status.buckets),
+        Show::Indexes => values(INDEXES, &status.indexes),
+        Show::Nodes => values(NODES, &status.nodes),
+        Show::Slices => values(SLICES, &status.slices),
+        Show::Moves => values(MOVES, &status.moves),
+        Show::Rollbacks => values(ROLLBACKS, &status.rollbacks),
+        Show::Setting(_) | Show::All => Vec::new(),
+    }
+}
+
+fn values<R>(columns: &[Column<R>], rows: &[R]) -> Vec<Vec<Datum>> {
+    rows.iter().map(|row| columns.iter().map(|(_, _, value)| value(row)).collect()).collect()
+}

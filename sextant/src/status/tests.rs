@@ -1,0 +1,308 @@
+//! All renderings of one status agree. `UPDATE=1` writes `testdata/status.txt`, which shows them, anew.
+#![allow(clippy::disallowed_methods, reason = "a test that reads and writes its expectations")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use proto::flow::AdmissionStatus;
+use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::catalog::Catalog;
+use proto::model::ids::{BucketId, Epoch, Generation, IndexId, MoveId, NodeId, SliceId, SliceNo};
+use proto::model::index::{IndexInfo, IndexSpec, IndexState};
+use proto::model::moves::{EndedMove, MovePhase, MoveProgress, MoveStage, SliceMove};
+use proto::model::node::{NodeInfo, Role};
+use proto::model::rollback::DeadEpochs;
+use proto::rpc::api::{BucketProgress, CoordinatorStatus, NodeStatus, SliceProgress};
+use serde_json::{Map, Value as Json};
+
+use super::render::{grpc, metrics, show};
+use super::{ClusterStatus, CoordinatorAnswer, ProcessStatus, Status, WorkStatus};
+use crate::rows::format::Format;
+use crate::rows::value::Datum;
+use crate::sql::ast::Show;
+use crate::sql::plan::ColumnInfo;
+
+/// The tables of SHOW, their lists in JSON, and the fields that only JSON has, because they are numbers of things that
+/// have names, or lists.
+const TABLES: [(Show, &str, &[&str]); 6] = [
+    (Show::Nodes, "nodes", &["buckets", "scans"]),
+    (Show::Buckets, "buckets", &["assignment", "dead", "id", "rollback"]),
+    (Show::Indexes, "indexes", &["entries", "generation", "id", "placement", "topology"]),
+    (Show::Slices, "slices", &[]),
+    (Show::Moves, "moves", &[]),
+    (Show::Rollbacks, "rollbacks", &[]),
+];
+
+fn catalog() -> Catalog {
+    let node = |id, role, zone: &str| {
+        let address = format!("host-{id}:7500");
+        Arc::new(NodeInfo { id: NodeId(id), role, address, zone: zone.to_owned() })
+    };
+    let nodes = [
+        node(1, Role::Coordinator, ""),
+        node(101, Role::Projector, ""),
+        node(201, Role::Indexer, "zone-1"),
+        node(202, Role::Indexer, "zone-2"),
+        node(301, Role::Router, ""),
+    ];
+    let mut people = BucketInfo::new(BucketId(1), "people", 4, SourceKind::Embedded, NodeId(101));
+    people.dead = Arc::new(vec![DeadEpochs { point: None, to: Epoch(9) }]);
+    let pushed = BucketInfo::new(BucketId(2), "readings", 2, SourceKind::Push, NodeId(101));
+    let mv = |id, slice, stage| SliceMove {
+        id: MoveId(id),
+        slice: SliceNo(slice),
+        from: Some(NodeId(201)),
+        to: Some(NodeId(202)),
+        stage,
+        epoch: Epoch(30),
+    };
+    let mut spec = IndexSpec::new("by_city", "people");
+    (spec.slices, spec.sql) = (2, "CREATE INDEX by_city ON people (city)".to_owned());
+    let index = IndexInfo::new(IndexId(3), BucketId(1), spec, vec![vec![NodeId(201)]; 2]);
+    let moves = vec![mv(8, 1, MoveStage::Pending)];
+    let index = IndexInfo { state: IndexState::Maintenance, moves, ..index };
+    let was = mv(7, 0, MoveStage::Catchup);
+    let undone = Some("node 202 was removed".to_owned());
+    Catalog {
+        cas: 77,
+        newest_index: IndexId(3),
+        buckets: [people, pushed].map(|bucket| (bucket.id, Arc::new(bucket))).into(),
+        indexes: [(index.id, Arc::new(index))].into(),
+        nodes: nodes.map(|node| (node.id, node)).into(),
+        draining: BTreeSet::new(),
+        ended_moves: vec![EndedMove { index: IndexId(3), was, undone }],
+    }
+}
+
+fn scans(running: u64) -> AdmissionStatus {
+    let (admitted, refused, bytes) = (10 * running, 2, 4096 * running);
+    let (running_max, bytes_max) = (64, 1 << 20);
+    AdmissionStatus { running, running_max, waiting: 1, admitted, refused, bytes, bytes_max }
+}
+
+fn report(node: u64, silent_ms: u64) -> NodeStatus {
+    let (buckets, slices, moves) = (Vec::new(), Vec::new(), Vec::new());
+    NodeStatus { node: NodeId(node), silent_ms, buckets, slices, moves, scans: None }
+}
+
+fn slice(number: u16, floor: Option<u64>) -> SliceProgress {
+    SliceProgress {
+        slice: SliceId { index: IndexId(3), generation: Generation(0), slice: SliceNo(number) },
+        floor: floor.map(Epoch),
+        entries: 500 + u64::from(number),
+        bytes: 65_536,
+        copied_from: None,
+        trouble: None,
+    }
+}
+
+fn reports() -> CoordinatorStatus {
+    let indexer = NodeStatus {
+        buckets: vec![BucketProgress {
+            bucket: BucketId(1),
+            high_watermark: Default::default(),
+            applied: Epoch(31),
+            durable: Epoch(30),
+            queue_bytes: 1234,
+            queue_bytes_max: 1 << 20,
+        }],
+        slices: vec![slice(0, Some(10)), slice(1, None)],
+        scans: Some(scans(3)),
+        ..report(201, 250)
+    };
+    let target = NodeStatus {
+        moves: vec![MoveProgress {
+            index: IndexId(3),
+            id: MoveId(8),
+            phase: MovePhase::Copying,
+            bytes: 500,
+            bytes_total: 1000,
+            bytes_per_s: 100,
+            trouble: Some("node 201 did not answer in time".to_owned()),
+        }],
+        ..report(202, 6500)
+    };
+    CoordinatorStatus {
+        node: NodeId(1),
+        leader: Some(NodeId(1)),
+        term: 4,
+        committed: 120,
+        applied: 119,
+        catalog_cas: 77,
+        active: true,
+        differences: Vec::new(),
+        nodes: vec![report(1, 100), report(101, 900), indexer, target],
+    }
+}
+
+fn status(coordinator: CoordinatorAnswer) -> Status {
+    let work = WorkStatus { scans: 11, scan_rows: 222, documents_written: 3333, commands: 4 };
+    let process = ProcessStatus {
+        version: "1.2.3",
+        router: NodeId(301),
+        scans: scans(5),
+        local_indexers: Vec::new(),
+        work,
+    };
+    Status { process, cluster: ClusterStatus::new(&catalog(), coordinator) }
+}
+
+/// What psql would show of a value; `None` for NULL.
+fn shown(column: &ColumnInfo, value: &Datum) -> Option<String> {
+    let mut text = Vec::new();
+    let is_there = value.write(column.column_type, Format::Text, &mut text);
+    is_there.then(|| String::from_utf8(text).expect("text"))
+}
+
+/// The same value in JSON, in the words of SHOW.
+fn worded(value: &Json) -> Option<String> {
+    match value {
+        Json::Null => None,
+        Json::String(text) => Some(text.clone()),
+        Json::Array(parts) => {
+            let parts: Vec<_> = parts.iter().filter_map(worded).collect();
+            Some(parts.join(", "))
+        }
+        Json::Object(share) => worded(&share["node"]),
+        value => Some(value.to_string()),
+    }
+}
+
+fn rows<'a>(json: &'a Json, list: &str) -> Vec<&'a Map<String, Json>> {
+    let rows = json[list].as_array().expect("a list");
+    assert!(!rows.is_empty(), "{list} would show nothing");
+    rows.iter().map(|row| row.as_object().expect("an object")).collect()
+}
+
+#[test]
+fn a_table_of_show_has_the_fields_of_json_with_their_names_and_values() {
+    let status = status(CoordinatorAnswer::Status(reports()));
+    let json = serde_json::to_value(&status).expect("JSON");
+    for (what, list, only_json) in &TABLES {
+        let columns = show::columns(what).expect("a table");
+        let table = show::rows(what, &status.cluster);
+        let objects = rows(&json, list);
+        assert_eq!(table.len(), objects.len(), "{list}");
+        let names = columns.iter().map(|column| &*column.name);
+        let expected: BTreeSet<&str> = names.chain(only_json.iter().copied()).collect();
+        for (row, object) in table.iter().zip(objects) {
+            assert_eq!(object.keys().map(String::as_str).collect::<BTreeSet<_>>(), expected);
+            for (column, value) in columns.iter().zip(row) {
+                let name = &column.name;
+                assert_eq!(shown(column, value), worded(&object[name]), "{name} of {list}");
+            }
+        }
+    }
+}
+
+#[test]
+fn grpc_has_the_values_of_json() {
+    let status = status(CoordinatorAnswer::NotAsked);
+    let json = serde_json::to_value(&status).expect("JSON");
+    for (bucket, object) in status.cluster.buckets.iter().zip(rows(&json, "buckets")) {
+        let proto::grpc::Bucket { name, vbuckets, source } = grpc::bucket(bucket);
+        assert_eq!((&object["name"], &object["vbuckets"]), (&name.into(), &vbuckets.into()));
+        assert_eq!(object["source"], source);
+    }
+    for (index, object) in status.cluster.indexes.iter().zip(rows(&json, "indexes")) {
+        let proto::grpc::Index { name, bucket, state, slices, replicas, definition } =
+            grpc::index(index);
+        assert_eq!((&object["name"], &object["bucket"]), (&name.into(), &bucket.into()));
+        assert_eq!((&object["slices"], &object["replicas"]), (&slices.into(), &replicas.into()));
+        assert_eq!((&object["state"], &object["definition"]), (&state.into(), &definition.into()));
+    }
+}
+
+/// The figures of `/metrics` by their names with labels.
+fn figures(status: &Status) -> BTreeMap<String, Json> {
+    let text = metrics::text(status).expect("text");
+    let figure = |line: &str| {
+        let (name, value) = line.rsplit_once(' ').expect("a name and a value");
+        (name.to_owned(), Json::from(value.parse::<u64>().expect("a number")))
+    };
+    text.lines().filter(|line| !line.starts_with('#')).map(figure).collect()
+}
+
+#[test]
+fn metrics_have_the_values_of_json() {
+    let status = status(CoordinatorAnswer::Status(reports()));
+    let json = serde_json::to_value(&status).expect("JSON");
+    let mut figures = figures(&status);
+    let mut check = |name: String, value: &Json| match (figures.remove(&name), value) {
+        (None, Json::Null) => {}
+        (figure, value) => assert_eq!(figure.as_ref(), Some(value), "{name}"),
+    };
+    for node in rows(&json, "nodes") {
+        let label = format!("node=\"{}\"", node["node"]);
+        check(format!("sextant_node_silent_ms{{{label}}}"), &node["silent_ms"]);
+        for bucket in node["buckets"].as_array().expect("a list") {
+            let label = format!("{label},bucket={}", bucket["bucket"]);
+            check(format!("sextant_applied_epoch{{{label}}}"), &bucket["applied_epoch"]);
+            check(format!("sextant_queue_bytes{{{label}}}"), &bucket["queue_bytes"]);
+        }
+        let own = json["router"] == node["node"];
+        let scans = if own { &json["scans"] } else { &node["scans"] };
+        for (name, field) in [
+            ("running", "running"),
+            ("waiting", "waiting"),
+            ("memory_bytes", "bytes"),
+            ("admitted_total", "admitted"),
+            ("refused_total", "refused"),
+        ] {
+            check(format!("sextant_scans_{name}{{{label}}}"), &scans[field]);
+        }
+    }
+    for index in rows(&json, "indexes") {
+        check(format!("sextant_index_entries{{index={}}}", index["name"]), &index["entries"]);
+    }
+    check("sextant_catalog_cas".to_owned(), &json["cas"]);
+    for field in ["term", "committed", "applied"] {
+        check(format!("sextant_raft_{field}"), &json["coordinator"][field]);
+    }
+    for (name, count) in json["work"].as_object().expect("an object") {
+        check(format!("sextant_{name}_total"), count);
+    }
+    assert!(figures.is_empty(), "JSON lacks {figures:?}");
+}
+
+#[test]
+fn without_the_coordinator_definitions_are_shown_and_reports_are_null() {
+    let error = proto::Error::unavailable("no coordinator answers");
+    let status = status(CoordinatorAnswer::Unavailable { error });
+    let json = serde_json::to_value(&status).expect("JSON");
+    assert_eq!(json["coordinator"]["error"], "no coordinator answers");
+    assert!(rows(&json, "nodes").iter().all(|node| node["silent_ms"].is_null()));
+    assert!(rows(&json, "slices").iter().all(|slice| slice["state"] == "unknown"));
+    assert_eq!(rows(&json, "moves")[0]["bytes"], Json::Null);
+    assert!(figures(&status).keys().all(|name| !name.contains("raft")));
+    assert!(status.cluster.coordinator.check().is_err());
+}
+
+#[test]
+fn the_renderings_are_those_on_file() {
+    let status = status(CoordinatorAnswer::Status(reports()));
+    let mut all = String::new();
+    for (what, list, _) in &TABLES {
+        let columns = show::columns(what).expect("a table");
+        let names: Vec<_> = columns.iter().map(|column| &*column.name).collect();
+        all += &format!("SHOW {}\n{}\n", list.to_uppercase(), names.join(" | "));
+        for row in show::rows(what, &status.cluster) {
+            let cells = columns.iter().zip(&row);
+            let cells = cells.map(|(column, value)| shown(column, value).unwrap_or_default());
+            all += &format!("{}\n", cells.collect::<Vec<_>>().join(" | "));
+        }
+        all.push('\n');
+    }
+    all += &format!("/metrics\n{}\n", metrics::text(&status).expect("text"));
+    let json = serde_json::to_string_pretty(&status).expect("JSON");
+    all += &format!("/status\n{json}\n");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/status/testdata/status.txt");
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("made");
+        std::fs::write(&path, all).expect("written");
+        return;
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(kept == all, "run the test with UPDATE=1 and look at the difference; it is\n{all}");
+}
