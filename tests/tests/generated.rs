@@ -17,7 +17,8 @@ fn proto() -> PathBuf {
 fn generate(out: &Path) {
     let descriptors = protox::compile(FILES.map(|file| proto().join(file)), [proto()]);
     let descriptors = descriptors.expect("the .proto files are valid");
-    std::fs::write(out.join(DESCRIPTORS), descriptors.encode_to_vec()).expect("it is written");
+    std::fs::write(out.join(DESCRIPTORS), descriptors.encode_to_vec())
+        .expect("the file is written");
     let build = tonic_prost_build::configure().bytes(".").out_dir(out);
     build.compile_fds(descriptors).expect("the code is generated");
 }
@@ -30,7 +31,7 @@ fn the_generated_code_matches_the_proto_files() {
         let kept = proto().join("generated").join(name);
         let fresh = std::fs::read(dir.path().join(name)).expect("it was generated");
         if std::env::var_os("UPDATE").is_some() {
-            std::fs::write(&kept, fresh).expect("it is written");
+            std::fs::write(&kept, fresh).expect("the file is written");
         } else {
             let same = std::fs::read(&kept).is_ok_and(|kept| kept == fresh);
             assert!(same, "{name} is old: run `UPDATE=1 cargo test -p tests --test generated`");

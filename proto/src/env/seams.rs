@@ -42,7 +42,7 @@ impl Env {
         self.spawner.spawn(name, Box::pin(future))
     }
 
-    /// Runs blocking work off the async threads and waits for what it returns.
+    /// Runs blocking work off the async threads and waits for its result.
     ///
     /// # Panics
     /// If the work panics, which is a bug in the work.
