@@ -196,7 +196,7 @@ mod tests {
         let first = queue.next_ready().expect("covered");
         assert_eq!(ranges(&first), [(0, 0, 6), (0, 0, 1)]);
         let second = queue.next_ready().expect("covered");
-        assert_eq!(ranges(&second), [(0, 6, 10)], "the rest of the frame, and only that");
+        assert_eq!(ranges(&second), [(0, 6, 10)], "only the rest of the frame");
         assert_eq!(queue.staged_bytes(), 0);
     }
 
@@ -222,7 +222,7 @@ mod tests {
         queue.epoch(mark(2, [9, 0]));
         queue.epoch(mark(3, [9, 1]));
         assert_eq!(queue.waiting().collect::<Vec<_>>(), [1, 2, 3].map(Epoch));
-        // The source has lost what is behind 5, on the branch that it goes on with.
+        // The source has lost the mutations behind 5, on the branch that it continues.
         queue.epoch(EpochMark { parent: Epoch(1), ..mark(4, [5, 0]) });
         assert_eq!(queue.next_ready().map(|batch| batch.mark.epoch), Some(Epoch(1)));
         assert_eq!(queue.next_ready().map(|batch| batch.mark.epoch), Some(Epoch(4)));

@@ -63,7 +63,7 @@ async fn bound(projector: &Projector, bucket: &Arc<Bucket>) -> Result<()> {
     Ok(())
 }
 
-/// Plans what to purge if a bucket's log is over its limit.
+/// Plans a purge of a bucket's log if the log is over its limit.
 fn plan(store: &dyn DocumentStore, bucket: &Bucket, bytes_max: u64) -> Result<Vec<Step>> {
     let extents = store.extents(bucket.info.id)?;
     if extents.iter().map(LogExtent::bytes).sum::<u64>() <= bytes_max {
@@ -221,7 +221,7 @@ mod tests {
         {
             bucket.add_epoch(mark(epoch, seqnos));
         }
-        assert_eq!(purge(&store, &bucket, 200_000), [0, 0], "it is within its bound");
+        assert_eq!(purge(&store, &bucket, 200_000), [0, 0], "the log is within its bound");
         // Seven eighths of the limit are 78,750 bytes: 800 entries are more, 700 are less. The last entry of a log
         // stays.
         assert_eq!(purge(&store, &bucket, 90_000), [999, 300]);

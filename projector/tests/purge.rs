@@ -40,14 +40,14 @@ async fn a_stream_from_before_the_purge_point_fails_and_a_later_one_continues() 
     purge(&world, &middle);
     let begin = Some(Cut::zero(VBUCKETS));
     let mut early = world.subscribe(INDEXERS[0], begin).await.expect("a stream");
-    let error = early.step().await.expect_err("what it needs is gone");
+    let error = early.step().await.expect_err("the needed mutations were purged");
     assert_eq!(error.code, ErrorCode::HistoryPurged, "{error}");
     assert!(error.is_retry());
     let mut late = world.subscribe(INDEXERS[0], Some(middle)).await.expect("a stream");
     late.reach(&end).await;
     let mut last = world.subscribe(INDEXERS[0], Some(end.clone())).await.expect("a stream");
     purge(&world, &end);
-    last.step().await.expect("who has everything needs no log");
+    last.step().await.expect("a complete copy needs no log");
 }
 
 #[tokio::test]
@@ -106,7 +106,8 @@ async fn a_producer_can_go_back_within_the_log_or_to_the_beginning() {
     push(None, (1..=6).map(|seqno| pushed(5, seqno)).collect()).await.expect("in order");
     world.store.purge(PUSHED, &[(vbucket, Seqno(4))]).expect("purged");
     for to in 1..=4 {
-        let error = push(Some((7, to)), vec![]).await.expect_err("what documents were is gone");
+        let error =
+            push(Some((7, to)), vec![]).await.expect_err("earlier versions of documents are gone");
         assert_eq!(error.code, ErrorCode::OutOfOrder);
         assert!(error.hint.is_some_and(|hint| hint.contains("seqno 0")));
     }

@@ -27,7 +27,7 @@ pub enum ErrorCode {
     Unknown,
     /// Caller: the name is taken (42P07).
     Exists,
-    /// Caller: a document of that id is there already (23505).
+    /// Caller: a document with that id exists (23505).
     DuplicateId,
     /// Caller: bad JSON or a value that its type cannot hold (22P02).
     InvalidText,
@@ -49,7 +49,7 @@ pub enum ErrorCode {
     Io,
     /// Operator: data or a message of a version that this build cannot read (XX000).
     Version,
-    /// Operator: a bug; the message says what did not hold (XX000).
+    /// Operator: a bug; the message names the broken assumption (XX000).
     Internal,
     /// Retry: the limit of concurrent work is reached (53300).
     TooBusy,
@@ -124,13 +124,13 @@ impl Error {
         Self { code, message: message.into(), hint: None }
     }
 
-    /// The same error with what to do about it.
+    /// The same error with a hint.
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same error with the name of what was being done before its message.
+    /// The same error with the failed action before its message.
     pub fn context(mut self, doing: impl fmt::Display) -> Self {
         self.message = format!("{doing}: {}", self.message);
         self

@@ -1,4 +1,4 @@
-//! Keeps the router's view of the cluster current: the catalog, and what each indexer has applied.
+//! Keeps the router's view of the cluster current: the catalog, and the applied epochs of each indexer.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::sim::Summary;
 use crate::slice_store::crash::{self, Fault};
 use crate::slice_store::plan::Plan;
-use crate::slice_store::transfer::Story;
+use crate::slice_store::transfer::MoveRun;
 use crate::{cores, raft, sim, vscan};
 
 /// The number of places in a history of the storage engine at which the machine crashes.
@@ -80,7 +80,7 @@ fn run_store(seed: u64) -> Result<Summary, String> {
         .build()
         .map_err(|error| error.to_string())?;
     let moved = runtime.block_on(async {
-        let mut story = Story::new(seed).await;
+        let mut story = MoveRun::new(seed).await;
         story.run().await.map(|()| story.compared)
     })?;
     let mut summary = Summary { seed, scans: moved, ..Summary::default() };

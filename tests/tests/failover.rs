@@ -54,7 +54,7 @@ async fn a_replica_serves_the_scans_of_a_dead_indexer() {
     assert_eq!(
         sql::sqlstate(&client, "SELECT * FROM lone").await,
         "57P03",
-        "nobody has its slices"
+        "no node has its slices"
     );
     cluster.cluster_mut().restart_indexer(INDEXER).await.expect("it starts from its data");
     let client = &client;

@@ -25,7 +25,7 @@ fn generate(out: &Path) {
     };
     for (file, descriptors) in FILES {
         let bytes = compile(&[file]).encode_to_vec();
-        std::fs::write(out.join(descriptors), bytes).expect("it is written");
+        std::fs::write(out.join(descriptors), bytes).expect("the file is written");
     }
     let descriptors = compile(&FILES.map(|(file, _)| file));
     let build = tonic_prost_build::configure().bytes(".").out_dir(out);
@@ -40,7 +40,7 @@ fn the_generated_code_matches_the_proto_files() {
         let kept = proto().join("generated").join(name);
         let fresh = std::fs::read(dir.path().join(name)).expect("it was generated");
         if std::env::var_os("UPDATE").is_some() {
-            std::fs::write(&kept, fresh).expect("it is written");
+            std::fs::write(&kept, fresh).expect("the file is written");
         } else {
             let same = std::fs::read(&kept).is_ok_and(|kept| kept == fresh);
             assert!(same, "{name} is old: run `UPDATE=1 cargo test -p tests --test generated`");

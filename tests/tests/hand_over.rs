@@ -102,7 +102,7 @@ async fn hand_overs_between_killed_projectors_lose_no_mutation() {
             }
             let deadline = Instant::now() + PATIENCE;
             while !producer.push().await {
-                assert!(Instant::now() < deadline, "the rest is not taken");
+                assert!(Instant::now() < deadline, "the last mutations are not accepted");
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             n

@@ -109,9 +109,9 @@ impl Round {
                 self.indexes.push(index);
             }
             self.change_definitions().await;
-            self.look().await;
+            self.scan_all().await;
             if phase % 3 == 1 {
-                self.look_in_a_transaction().await;
+                self.scan_in_a_transaction().await;
             }
         }
         self.check_documents().await;
@@ -271,7 +271,7 @@ impl Round {
     }
 
     /// Scans every index.
-    async fn look(&mut self) {
+    async fn scan_all(&mut self) {
         for at in 0..self.indexes.len() {
             let index = self.indexes[at].clone();
             for _ in 0..SCANS {
@@ -282,7 +282,7 @@ impl Round {
     }
 
     /// Scans in a transaction show one epoch of all indexes, whatever is written in the meantime.
-    async fn look_in_a_transaction(&mut self) {
+    async fn scan_in_a_transaction(&mut self) {
         self.execute("BEGIN READ ONLY").await;
         let moment = self.bucket.clone();
         for at in 0..self.indexes.len() {

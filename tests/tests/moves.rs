@@ -39,7 +39,7 @@ impl Move {
         matches!(&*self.stage, "start" | "pending" | "catchup")
     }
 
-    fn told(&self) -> String {
+    fn described(&self) -> String {
         let Self { index, slice, from, to, stage, note } = self;
         format!("{index} slice {slice} from {from:?} to {to:?}: {stage} {note}")
     }
@@ -77,7 +77,7 @@ async fn wait<T>(what: &str, client: &Client, mut look: impl AsyncFnMut() -> Opt
         }
         if begun.elapsed() > PATIENCE {
             let moves = moves(client).await;
-            let moves: Vec<_> = moves.values().map(|m| format!("\n{}", m.told())).collect();
+            let moves: Vec<_> = moves.values().map(|m| format!("\n{}", m.described())).collect();
             panic!("not within {PATIENCE:?}: {what}; moves: {}", moves.concat());
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -184,7 +184,7 @@ struct Switches {
 }
 
 impl Switches {
-    fn goes_on(&self) -> bool {
+    fn is_running(&self) -> bool {
         !self.stop.load(Ordering::Relaxed)
     }
 
@@ -211,7 +211,7 @@ async fn write(address: SocketAddr, switches: Switches) -> (BTreeMap<u64, i64>, 
     let mut accounts: BTreeMap<u64, i64> = (0..ACCOUNTS).map(|id| (id, AMOUNT)).collect();
     let mut random = fastrand::Rng::with_seed(4);
     let mut writes = 0;
-    while switches.goes_on() {
+    while switches.is_running() {
         let (from, to) = (random.u64(..ACCOUNTS), random.u64(..ACCOUNTS));
         let amount = random.i64(1..50);
         if from != to {
@@ -236,7 +236,7 @@ async fn scan(address: SocketAddr, index: &str, may_fail: bool, switches: Switch
     ];
     let mut scans = 0;
     for statement in statements.iter().cycle() {
-        if !switches.goes_on() {
+        if !switches.is_running() {
             break;
         }
         let was_broken = switches.is_broken();
@@ -280,7 +280,7 @@ fn check(statement: &str, rows: &sql::Rows) {
 async fn define(address: SocketAddr, switches: Switches) -> u64 {
     let client = connect(address).await;
     let mut made = 0;
-    while switches.goes_on() {
+    while switches.is_running() {
         for statement in [
             "CREATE INDEX IF NOT EXISTS passing ON bank (owner, amount::int8)",
             "DROP INDEX passing",
@@ -344,11 +344,13 @@ async fn kill_in_the_middle(cluster: &mut Processes, traffic: &Traffic, id: u64,
 fn ended_well(moves: &BTreeMap<u64, Move>, since: u64, least: usize) {
     let mine: Vec<_> = moves.range(since + 1..).map(|(_, m)| m).collect();
     for m in &mine {
-        println!("{}", m.told());
+        println!("{}", m.described());
         match &*m.stage {
             "done" | "ended" => {}
-            "undone" => assert!(m.note.starts_with("undone in stage"), "it says why: {}", m.told()),
-            _ => panic!("it has not ended: {}", m.told()),
+            "undone" => {
+                assert!(m.note.starts_with("undone in stage"), "it says why: {}", m.described())
+            }
+            _ => panic!("it has not ended: {}", m.described()),
         }
     }
     let carried_out = mine.iter().filter(|m| m.stage != "undone").count();

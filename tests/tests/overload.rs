@@ -113,7 +113,7 @@ async fn a_suspended_portal_releases_its_permit_and_continues_at_its_position() 
             transaction.bind(&format!("SELECT n FROM i {order}"), &[]).await.expect("bound");
         let mut found = Vec::new();
         for rows in [10, 990, 0] {
-            eventually("nobody has a place", async || {
+            eventually("no scan has a permit", async || {
                 (figure(&cluster, "scans_running", "node=\"300\"").await == 0).then_some(())
             })
             .await;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tests::slice_store::crash::{Fault, drive, run, sweep};
 use tests::slice_store::plan::Plan;
-use tests::slice_store::transfer::Story;
+use tests::slice_store::transfer::MoveRun;
 
 /// Returns a number from the environment.
 fn number(name: &str) -> Option<u64> {
@@ -96,7 +96,7 @@ fn a_moved_slice_matches_the_documents_at_every_epoch() {
             .build()
             .expect("a runtime");
         runtime.block_on(async {
-            let mut story = Story::new(seed).await;
+            let mut story = MoveRun::new(seed).await;
             story.run().await?;
             faults.fetch_add(story.faults.into(), Ordering::Relaxed);
             compared.fetch_add(story.compared, Ordering::Relaxed);

@@ -124,7 +124,7 @@ pub(super) fn differences(state: &StateContext, heartbeats: &Heartbeats) -> Vec<
     found
 }
 
-/// Describes what an unreadable slice is built from.
+/// Describes the source of an unreadable slice's build.
 fn built_from(reported: &SliceProgress) -> Option<String> {
     match (reported.floor, reported.copied_from) {
         (Some(_), _) => None,

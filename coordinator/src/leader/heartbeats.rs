@@ -1,4 +1,4 @@
-//! The last heartbeat of each node, and what follows from it.
+//! The last heartbeat of each node, and conclusions from it.
 
 use std::collections::BTreeMap;
 

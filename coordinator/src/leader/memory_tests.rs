@@ -144,7 +144,7 @@ fn an_index_is_ready_when_each_slice_is_read_and_no_living_copy_is_behind() {
     later.record_heartbeat(slices(20, &all), SILENT_MS_MAX);
     assert_eq!(later.plan(&state, SILENT_MS_MAX).commands, ready, "node 21 is dead");
     later.record_heartbeat(slices(20, &all[..3]), SILENT_MS_MAX);
-    assert_eq!(later.plan(&state, SILENT_MS_MAX).commands, [], "nobody reads slice 3");
+    assert_eq!(later.plan(&state, SILENT_MS_MAX).commands, [], "no scan reads slice 3");
 }
 
 #[test]

@@ -196,7 +196,7 @@ fn a_node_takes_part_in_few_moves_at_a_time_and_others_pass() {
     world.pass(SECOND);
     assert_eq!(world.stages(), [MoveStage::Pending, MoveStage::Start, MoveStage::Pending]);
     advance(&mut world.state, ids[0], MoveStage::Catchup);
-    assert_eq!(world.pass(SECOND).commands, [], "it is still busy");
+    assert_eq!(world.pass(SECOND).commands, [], "the target is still busy");
     advance(&mut world.state, ids[0], MoveStage::Done);
     world.pass(SECOND);
     assert_eq!(world.stages()[1], MoveStage::Pending);
@@ -269,7 +269,7 @@ fn a_move_waits_for_a_source_with_the_only_copy() {
     let mut world = World::new(0);
     world.alive.remove(&NodeId(20));
     world.start(&[planned(0, 20, 22)]);
-    assert_eq!(world.pass(20 * SECOND).commands, [], "nor does one begin");
+    assert_eq!(world.pass(20 * SECOND).commands, [], "no move begins either");
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn copies_are_compared_at_an_epoch_that_both_can_answer() {
         world.pass(SECOND).checks.first().map(|check| check.epoch.0)
     };
     assert_eq!(epoch(5, 4, 1), None, "the target has not applied what came before the catch-up");
-    assert_eq!(epoch(4, 5, 1), None, "nor the source");
+    assert_eq!(epoch(4, 5, 1), None, "the source has not applied it");
     assert_eq!(epoch(7, 6, 1), Some(6));
     assert_eq!(epoch(5, 7, 6), None, "below the target's floor");
     assert_eq!(epoch(7, 7, 7), Some(7));
@@ -365,7 +365,7 @@ fn a_target_without_progress_is_abandoned_with_its_trouble() {
     let none: [&str; 0] = [];
     assert_eq!(trouble(MovePhase::Copying, None, 100), none, "slow is no trouble");
     assert_eq!(trouble(MovePhase::Copying, Some("the disk is full"), 59), none);
-    assert_eq!(trouble(MovePhase::Copying, None, 1), none, "somebody made room");
+    assert_eq!(trouble(MovePhase::Copying, None, 1), none, "the target has room again");
     assert_eq!(trouble(MovePhase::Copying, Some("the disk is full"), 60), none);
     let why = ["the target has made no progress for 60 s: the disk is full"];
     assert_eq!(trouble(MovePhase::Copying, Some("the disk is full"), 1), why);

@@ -52,7 +52,7 @@ fn a_draining_node_is_emptied_without_a_request() {
     assert_eq!(repairs(&mut leader, &mut state, 2 * SECOND), [], "every few seconds");
     assert_eq!(repairs(&mut leader, &mut state, 3 * SECOND), [(0, 20, 22), (2, 20, 23)]);
     nodes_report(&mut leader, 20..24, 6 * SECOND);
-    assert_eq!(repairs(&mut leader, &mut state, 6 * SECOND), [], "they are under way");
+    assert_eq!(repairs(&mut leader, &mut state, 6 * SECOND), [], "the moves are in progress");
 }
 
 #[test]

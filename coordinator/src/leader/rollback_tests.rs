@@ -148,7 +148,7 @@ fn a_rollback_ends_when_each_live_indexer_has_applied_its_first_epoch() {
     world.says(21, 2);
     world.told(branched(3, [4, 5]));
     world.run();
-    assert_eq!(world.stage(), Some(RollbackStage::Started), "what has survived is asked for now");
+    assert_eq!(world.stage(), Some(RollbackStage::Started), "the surviving history is queried now");
     assert!(world.leader.has_suspects());
     world.told(branched(3, [4, 5]));
     world.run();
@@ -214,7 +214,7 @@ fn a_late_answer_is_not_taken_for_a_loss() {
         world.leader.record_history(&world.state, BUCKET, asked, history).unwrap();
         world.run();
         assert_eq!((world.last(), world.stage()), (Epoch(3), None), "nothing is lost");
-        assert!(world.leader.has_suspects(), "it is asked again");
+        assert!(world.leader.has_suspects(), "the source is queried again");
     }
     world.told(branched(5, [5, 6]));
     world.run();
@@ -292,7 +292,7 @@ fn a_loss_without_a_branch_is_rolled_back_once_despite_other_reports() {
         world.sync_of(1, cut(7, [0, 3]));
     }
     let last = world.state.bucket(BUCKET).unwrap().epochs.last().cut.clone();
-    assert_eq!(last.get(VbucketId(1)).seqno, Seqno(3), "what is there: {last:?}");
+    assert_eq!(last.get(VbucketId(1)).seqno, Seqno(3), "the surviving history: {last:?}");
     assert!(last.get(VbucketId(0)).seqno.0 > 6, "{last:?}");
     assert_eq!(rollbacks, 1);
 }

@@ -65,7 +65,7 @@ pub struct HistoryQuery {
 }
 
 impl Sources {
-    /// Makes the answers to all queries so far late.
+    /// Makes answers to earlier queries count as late.
     pub(super) fn expire_answers(&mut self, bucket: BucketId) {
         self.sequence += 1;
         self.fresh_from.insert(bucket, self.sequence);

@@ -155,6 +155,6 @@ mod tests {
         assert_eq!(changed(0, 9), [1, 2, 3, 9]);
         assert_eq!(changed(1, 0), [2, 3]);
         assert_eq!(changed(1, 3), [2, 3], "never twice");
-        assert_eq!(changed(7, 9), [1, 2, 3, 9], "what was to go is gone");
+        assert_eq!(changed(7, 9), [1, 2, 3, 9], "the copy to remove is removed");
     }
 }

@@ -157,7 +157,7 @@ fn a_silent_node_is_kept_and_a_gone_node_is_replaced() {
     assert_eq!(moves(&result), [(1, 0, 2, 3), (1, 1, 2, 3)]);
     assert_eq!(result.moves[0].reason, "node 2 has been silent for too long");
     view.nodes[0].health = Health::Silent;
-    assert_eq!(moves(&plan(&view, Goal::Repair)), [], "nobody to copy from");
+    assert_eq!(moves(&plan(&view, Goal::Repair)), [], "no node has a copy");
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn settle(view: &mut ClusterView, goal: Goal) -> usize {
         }
         carry_out(view, &result);
         for load in &result.loads {
-            assert_eq!(load.copies.1, copies_on(view, load.node) as u64, "as it was announced");
+            assert_eq!(load.copies.1, copies_on(view, load.node) as u64, "as announced");
         }
     }
     panic!("it never ends: {view:?}");

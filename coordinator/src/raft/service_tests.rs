@@ -185,7 +185,7 @@ async fn a_leader_whose_disk_hangs_or_whose_write_panics_loses_leadership() {
         let lost =
             tokio::time::timeout(Duration::from_secs(10), handle.propose(Bytes::from_static(&[1])));
         let (lost, second) = tokio::join!(lost, cluster.leader_after(first));
-        assert!(lost.expect("whoever waits is told").is_err());
+        assert!(lost.expect("a waiting proposer gets an error").is_err());
         // The earlier proposal may have been applied.
         let sum = second.propose(Bytes::from_static(&[1])).await.unwrap();
         assert!((2..=3).contains(&sum), "{sum}");

@@ -201,7 +201,7 @@ impl World {
                 Err(error) => panic!("{error}"),
             }
         }
-        panic!("nobody answers");
+        panic!("no member answers");
     }
 
     async fn with_bucket() -> Self {
@@ -485,7 +485,11 @@ async fn a_member_that_is_cut_off_ends_its_watches() {
     };
     let error = tokio::time::timeout(Duration::from_secs(10), end).await.unwrap();
     assert_eq!(error.code, ErrorCode::NotLeader);
-    assert_eq!(member.watch().await.err().unwrap().code, ErrorCode::NotLeader, "nor new ones");
+    assert_eq!(
+        member.watch().await.err().unwrap().code,
+        ErrorCode::NotLeader,
+        "new ones are refused too"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -511,7 +515,7 @@ async fn a_member_whose_disk_fails_stops_and_says_so() {
     tokio::time::timeout(Duration::from_secs(5), member.stopped()).await.unwrap();
     let end = async { while watch.next().await.is_some_and(|message| message.is_ok()) {} };
     tokio::time::timeout(Duration::from_secs(5), end).await.unwrap();
-    assert_eq!(member.status().await.unwrap().leader, None, "who has stopped does not lead");
+    assert_eq!(member.status().await.unwrap().leader, None, "a stopped member does not lead");
     assert!(member.propose(request(22)).await.unwrap_err().is_retry());
 }
 

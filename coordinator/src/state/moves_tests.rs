@@ -84,7 +84,7 @@ fn a_move_that_is_undone_in_any_stage_leaves_no_trace_but_the_reason() {
         let mut after = state.indexes[&INDEX].clone();
         let revision =
             std::mem::replace(&mut Arc::make_mut(&mut after.info).revision, before.info.revision);
-        assert!(revision > before.info.revision, "nobody goes by the move any more");
+        assert!(revision > before.info.revision, "no scan depends on the move any more");
         assert_eq!(after, before, "{stage:?}");
         let ended = &state.catalog().ended_moves[0];
         assert_eq!(ended.undone.as_deref(), Some("the disk is full"));
@@ -199,10 +199,14 @@ fn ddl_continues_during_moves() {
     let copy = StateContext::from_bytes(&state.to_bytes().unwrap()).unwrap();
     assert_eq!(copy, state, "moves survive a snapshot");
     done(&mut state, Command::RegisterNode(node(22, Role::Indexer)));
-    assert_eq!(state, StateContext { position: state.position, ..copy }, "it is known already");
+    assert_eq!(
+        state,
+        StateContext { position: state.position, ..copy },
+        "the stage is known already"
+    );
     done(&mut state, create_index(IndexSpec { slices: 3, replicas: 0, ..spec("j") }));
     let placed = &state.indexes[&IndexId(2)].info.topology.placement;
-    assert_eq!(placed[0], [NodeId(23)], "what comes weighs already");
+    assert_eq!(placed[0], [NodeId(23)], "an arriving slice counts already");
     done(&mut state, Command::DropIndex { name: "i".into(), if_exists: false });
     done(
         &mut state,

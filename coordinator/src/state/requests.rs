@@ -87,7 +87,10 @@ mod tests {
         let many = ANSWERS_MAX as u64 + 1;
         (1..=many).for_each(|sequence| requests.keep(id(1, sequence), sequence, Outcome::Done));
         assert_eq!(requests.answer(id(1, many)), Some(Outcome::Done));
-        assert!(matches!(requests.answer(id(1, 1)), Some(Outcome::Refused(_))), "no longer kept");
+        assert!(
+            matches!(requests.answer(id(1, 1)), Some(Outcome::Refused(_))),
+            "the answer is no longer kept"
+        );
         assert_eq!(requests.answer(id(1, many + 1)), None, "a new one");
         assert_eq!(requests.answer(id(2, 1)), None, "another client's");
     }

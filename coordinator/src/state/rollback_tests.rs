@@ -115,7 +115,7 @@ fn new_branches_without_a_loss_change_nothing_else() {
     assert_eq!(effects, [Effect::HistoryChanged(BUCKET)]);
     assert_eq!(stage(&state), None);
     let (_, effects) = apply(&mut state, step(RollbackStep::Compare(restarted)));
-    assert_eq!(effects, [], "it is known");
+    assert_eq!(effects, [], "the branches are known");
 }
 
 #[test]

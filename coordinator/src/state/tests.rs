@@ -246,7 +246,7 @@ fn an_index_goes_from_pending_to_backfill_to_maintenance() {
 
     let ready = |generation| Command::IndexReady { index: IndexId(1), generation };
     done(&mut state, ready(Generation(9)));
-    assert_eq!(is(&state, "i"), IndexState::Backfill, "what was ready is another generation");
+    assert_eq!(is(&state, "i"), IndexState::Backfill, "another generation was ready");
     done(&mut state, ready(Generation(1)));
     assert_eq!((is(&state, "i"), is(&state, "j")), (IndexState::Maintenance, IndexState::Backfill));
     let cas = state.cas();

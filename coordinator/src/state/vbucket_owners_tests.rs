@@ -29,7 +29,7 @@ fn spread() -> StateContext {
 }
 
 fn assignment(state: &StateContext) -> VbucketAssignment {
-    VbucketAssignment::clone(&state.bucket(BucketId(1)).expect("it is there").info.assignment)
+    VbucketAssignment::clone(&state.bucket(BucketId(1)).expect("the bucket exists").info.assignment)
 }
 
 fn hand_over(vbuckets: &[u16], to: u64) -> Command {
@@ -79,5 +79,5 @@ fn impossible_hand_overs_are_refused() {
     refused(&mut state, hand_over(&[4], 12));
     refused(&mut state, hand_over(&[1], 99));
     done(&mut state, hand_over(&[0], 10));
-    assert!(assignment(&state).transfers().is_empty(), "it is there");
+    assert!(assignment(&state).transfers().is_empty(), "the bucket exists");
 }

@@ -27,10 +27,10 @@ impl Follower {
         self.builds.insert(index.id, build);
     }
 
-    /// Rebuilds from the source the slices that no other node can give. An index has one such build at a time; slices that
-    /// become hopeless meanwhile wait for the next one.
+    /// Rebuilds the slices that no other node has from the source. An index has one such build at a time; slices that
+    /// are lost later wait for the next one.
     pub(super) async fn rebuild_hopeless(&mut self) -> Result<()> {
-        // During a resync one epoch will bring corrections that slices rebuilt now would lack.
+        // A rebuilt slice would lack the corrections that a running resync applies later.
         let Some(mark) = self.applied.clone().filter(|_| self.resync.is_none()) else {
             return Ok(());
         };

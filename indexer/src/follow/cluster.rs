@@ -39,7 +39,7 @@ pub trait Streams: Clone + Send + Sync + 'static {
 }
 
 /// The catalog and the indexers of the cluster.
-pub struct Told {
+pub struct ClusterState {
     pub catalog: watch::Sender<Arc<Catalog>>,
     pub indexers: Mutex<BTreeMap<NodeId, Arc<dyn IndexerApi>>>,
 }
@@ -47,7 +47,7 @@ pub struct Told {
 /// The services as an indexer sees them.
 #[derive(Clone)]
 pub struct Cluster<S> {
-    pub told: Arc<Told>,
+    pub state: Arc<ClusterState>,
     pub streams: S,
 }
 
@@ -55,7 +55,7 @@ pub fn node(id: NodeId, role: Role) -> Arc<NodeInfo> {
     Arc::new(NodeInfo { id, role, address: String::new(), zone: String::new() })
 }
 
-impl Told {
+impl ClusterState {
     /// A cluster with one bucket and indexes with ascending numbers.
     pub fn new(indexers: &[NodeId], indexes: &[Arc<IndexInfo>]) -> Arc<Self> {
         let bucket = BucketInfo::new(BUCKET, "b", 2, SourceKind::Embedded, PROJECTOR);
@@ -108,7 +108,7 @@ impl<S: Streams> CoordinatorApi for Cluster<S> {
         no()
     }
     async fn watch(&self) -> Result<ResultStream<WatchMessage>> {
-        let mut catalog = self.told.catalog.subscribe();
+        let mut catalog = self.state.catalog.subscribe();
         catalog.mark_changed();
         Ok(Box::pin(stream::unfold(catalog, |mut catalog| async {
             catalog.changed().await.ok()?;
@@ -169,6 +169,6 @@ impl<S: Streams> Directory for Cluster<S> {
         Arc::new(self.clone())
     }
     fn indexer(&self, node: &NodeInfo) -> Arc<dyn IndexerApi> {
-        Arc::clone(&self.told.indexers.lock().unwrap()[&node.id])
+        Arc::clone(&self.state.indexers.lock().unwrap()[&node.id])
     }
 }

@@ -22,7 +22,7 @@ use proto::rpc::mutation::{
 };
 use tokio::sync::watch;
 
-use super::cluster::{BUCKET, Cluster, Streams, Told};
+use super::cluster::{BUCKET, Cluster, ClusterState, Streams};
 use crate::Indexer;
 use storage::{EpochBatch, Grouping, SliceStore, StorageEngine, StoreOptions};
 
@@ -42,7 +42,7 @@ type Snapshots = dyn Fn(&BackfillRequest, usize) -> (Cut, Bytes) + Send + Sync;
 
 /// The given messages and the recorded requests.
 pub struct Played {
-    pub told: Arc<Told>,
+    pub state: Arc<ClusterState>,
     pub subscriptions: Mutex<Vec<SubscribeRequest>>,
     pub backfills: Mutex<Vec<BackfillRequest>>,
     /// True if documents of snapshots are sent.
@@ -64,7 +64,7 @@ impl Script {
         snapshots: impl Fn(&BackfillRequest, usize) -> (Cut, Bytes) + Send + Sync + 'static,
     ) -> Self {
         Self(Arc::new(Played {
-            told: Told::new(copies, &[index(copies)]),
+            state: ClusterState::new(copies, &[index(copies)]),
             subscriptions: Mutex::default(),
             backfills: Mutex::default(),
             open: watch::Sender::new(true),
@@ -82,7 +82,7 @@ impl Script {
 
     /// The services as an indexer sees them.
     pub fn cluster(&self) -> Arc<Cluster<Self>> {
-        Arc::new(Cluster { told: Arc::clone(&self.0.told), streams: self.clone() })
+        Arc::new(Cluster { state: Arc::clone(&self.0.state), streams: self.clone() })
     }
 
     /// The number of backfills that a node has requested.

@@ -113,12 +113,12 @@ fn start(script: &Script, id: NodeId, dir: &tempfile::TempDir) -> Arc<Indexer> {
     let config = Config::new((*node(id, Role::Indexer)).clone(), dir.path());
     let indexer = Indexer::start(config, Env::real(), script.cluster()).expect("it starts");
     let indexer = Arc::new(indexer);
-    script.0.told.indexers.lock().unwrap().insert(id, indexer.clone());
+    script.0.state.indexers.lock().unwrap().insert(id, indexer.clone());
     indexer
 }
 
 fn roll_back(script: &Script) {
-    script.0.told.change(|catalog| {
+    script.0.state.change(|catalog| {
         let bucket = catalog.buckets.get_mut(&BUCKET).map(Arc::make_mut).expect("the bucket");
         let point = Some(mark(2, 1, cut([10, 0])));
         bucket.dead = Arc::new(vec![DeadEpochs { point, to: Epoch(3) }]);
@@ -176,7 +176,7 @@ impl IndexerApi for Lost {
 async fn a_slice_that_no_copy_has_is_built_from_the_source() {
     let dir = tempfile::tempdir().unwrap();
     let script = Script::new(&COPIES, streams, snapshots);
-    script.0.told.indexers.lock().unwrap().insert(OLD, Arc::new(Lost(None)));
+    script.0.state.indexers.lock().unwrap().insert(OLD, Arc::new(Lost(None)));
     let young = start(&script, YOUNG, &dir);
     assert_eq!(shown(&young, Epoch(3)).await.1, 20);
     roll_back(&script);
@@ -210,7 +210,7 @@ async fn stored(dir: &tempfile::TempDir, node: NodeId, info: &Arc<IndexInfo>) ->
 
 /// Copies a slice as a move does, from a copy with a later floor and no rollback point.
 async fn copy_late(from: &StorageEngine, to: &StorageEngine, slice: SliceId, floor: Epoch) {
-    let export = from.export(slice).await.expect("it is here");
+    let export = from.export(slice).await.expect("the slice is present");
     let mut received = to.receive(OLD);
     let head = ExportHead { floor, points: Vec::new(), ..export.head.clone() };
     received.begin(head).await.unwrap();
@@ -245,7 +245,7 @@ async fn only_the_slices_that_cannot_go_back_are_fetched() {
     assert!(script.0.backfills.lock().unwrap().is_empty(), "nothing was built from the source");
     let begins = script.0.subscriptions.lock().unwrap().clone();
     let begins: Vec<_> = begins.iter().filter(|asked| asked.node == YOUNG).collect();
-    assert!(begins[0].from.is_some(), "what stayed goes on from the point");
+    assert!(begins[0].from.is_some(), "the remaining slice continues from the point");
 }
 
 /// A node whose slice 0 can go back and whose slice 1 cannot. No other copy has slice 1, and the snapshot is held up.
@@ -260,7 +260,7 @@ async fn half_lost(dir: &tempfile::TempDir) -> (Script, Arc<Indexer>) {
         _ => (end(15), documents(0, 15)),
     };
     let script = Script::new(&COPIES, |request, _| streams(request, 1), snapshots);
-    script.0.told.indexers.lock().unwrap().insert(OLD, Arc::new(Lost(None)));
+    script.0.state.indexers.lock().unwrap().insert(OLD, Arc::new(Lost(None)));
     script.0.open.send_replace(false);
     roll_back(&script);
     let young = start(&script, YOUNG, dir);
@@ -272,7 +272,7 @@ fn fifth() -> [StreamMessage; 2] {
     [frame(NEW_BRANCH, 12, 15), epoch(5, RESUMED.0, end(15))]
 }
 
-async fn told(young: &Indexer, slice: SliceId) -> SliceProgress {
+async fn progress_of(young: &Indexer, slice: SliceId) -> SliceProgress {
     let find = || young.status().slices.into_iter().find(|told| told.slice == slice);
     loop {
         match find().filter(|told| told.floor.is_none()) {
@@ -287,7 +287,7 @@ async fn a_slice_without_a_copy_is_built_while_the_others_answer() {
     let dir = tempfile::tempdir().unwrap();
     let (script, young) = half_lost(&dir).await;
     assert_eq!(shown_of(&young, SLICES[0], RESUMED).await, expected(12).await[0]);
-    told(&young, SLICES[1]).await;
+    progress_of(&young, SLICES[1]).await;
     assert_eq!(script.backfills_of(YOUNG), 1);
     script.send(YOUNG, fifth());
     assert_eq!(shown_of(&young, SLICES[0], Epoch(5)).await, expected(15).await[0]);
@@ -305,12 +305,12 @@ async fn a_slice_without_a_copy_is_built_while_the_others_answer() {
 async fn a_crash_during_the_build_of_a_lost_slice_restarts_only_that_build() {
     let dir = tempfile::tempdir().unwrap();
     let (script, young) = half_lost(&dir).await;
-    told(&young, SLICES[1]).await;
+    progress_of(&young, SLICES[1]).await;
     script.send(YOUNG, fifth());
     shown_of(&young, SLICES[0], Epoch(5)).await;
     // Long enough for the log to be synced.
     tokio::time::sleep(Duration::from_millis(500)).await;
-    script.0.told.indexers.lock().unwrap().remove(&YOUNG);
+    script.0.state.indexers.lock().unwrap().remove(&YOUNG);
     drop(young);
     tokio::time::sleep(Duration::from_millis(300)).await;
     script.0.open.send_replace(true);
@@ -338,7 +338,7 @@ async fn a_node_with_an_empty_disk_fetches_existing_copies_and_builds_the_rest()
         },
         |_, _| (cut([20, 0]), documents(0, 20)),
     );
-    script.0.told.change(|catalog| {
+    script.0.state.change(|catalog| {
         catalog.indexes.insert(INDEX, placed(vec![COPIES.to_vec(), vec![YOUNG]]));
     });
     let old = start(&script, OLD, &dirs[0]);
@@ -369,7 +369,7 @@ async fn a_fetched_slice_that_differs_from_its_copy_is_not_shown() {
     };
     let script = Script::new(&COPIES, streams, |_, _| (cut([20, 0]), documents(0, 20)));
     let old = start(&script, OLD, &dirs[0]);
-    script.0.told.indexers.lock().unwrap().insert(OLD, Arc::new(Lost(Some(old.clone()))));
+    script.0.state.indexers.lock().unwrap().insert(OLD, Arc::new(Lost(Some(old.clone()))));
     let young = start(&script, YOUNG, &dirs[1]);
     assert_eq!(shown(&young, Epoch(4)).await, shown(&old, Epoch(4)).await);
     assert_eq!(floors(&young), [Some(Epoch(4)); 2], "built from the source");

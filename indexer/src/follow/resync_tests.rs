@@ -28,7 +28,7 @@ use proto::rpc::mutation::{
 use tokio::sync::watch;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use super::super::cluster::{BUCKET, Cluster, Streams, Told, node};
+use super::super::cluster::{BUCKET, Cluster, ClusterState, Streams, node};
 use super::super::comparison::merge;
 use super::*;
 use crate::{Config, Indexer};
@@ -289,7 +289,8 @@ fn start(source: &Source, dir: &Path, change: impl FnOnce(&mut Config)) -> Index
     let mut config = Config::new((*node(INDEXER, Role::Indexer)).clone(), dir);
     config.retry = Duration::from_millis(10);
     change(&mut config);
-    let cluster = Cluster { told: Told::new(&[INDEXER], &infos()), streams: source.clone() };
+    let cluster =
+        Cluster { state: ClusterState::new(&[INDEXER], &infos()), streams: source.clone() };
     Indexer::start(config, Env::real(), Arc::new(cluster)).expect("it starts")
 }
 

@@ -141,7 +141,7 @@ impl Follower {
             tracing::warn!(index = %name, %point, "an index that cannot go back is built anew");
             return store.drop_index(id).await;
         };
-        tracing::warn!(index = %name, %point, slices = ?lost, "what cannot go back is fetched anew");
+        tracing::warn!(index = %name, %point, slices = ?lost, "a slice that cannot go back is fetched again");
         if lost.len() == stored.slices.len() {
             store.drop_index(id).await?;
         } else {

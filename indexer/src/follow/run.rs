@@ -9,6 +9,7 @@ use proto::env::Task;
 use proto::model::cut::Cut;
 use proto::model::ids::BucketId;
 use proto::model::index::IndexInfo;
+use proto::rpc::api::ResultStream;
 use proto::rpc::mutation::{StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
@@ -81,18 +82,7 @@ impl Follower {
         if let Some(queue) = &mut self.queue {
             queue.forget_epochs();
         }
-        let request = self.subscribe_request();
-        let source = self.context.source(self.bucket)?;
-        let mut stream = match source.subscribe(request).await {
-            Ok(stream) => stream,
-            Err(error) => {
-                if error.code == ErrorCode::OutOfOrder {
-                    self.not_in_history().await?;
-                }
-                return Err(error);
-            }
-        };
-        self.refusals = 0;
+        let mut stream = self.subscribe().await?;
         let mut moves = self.incoming.changes();
         let mut catalog = self.context.catalog_taken.subscribe();
         loop {
@@ -124,6 +114,17 @@ impl Follower {
             self.rebuild_hopeless().await?;
             self.publish_state();
         }
+    }
+
+    async fn subscribe(&mut self) -> Result<ResultStream<StreamMessage>> {
+        let source = self.context.source(self.bucket)?;
+        let subscribed = source.subscribe(self.subscribe_request()).await;
+        match &subscribed {
+            Ok(_) => self.refusals = 0,
+            Err(error) if error.code == ErrorCode::OutOfOrder => self.not_in_history().await?,
+            Err(_) => {}
+        }
+        subscribed
     }
 
     fn subscribe_request(&self) -> SubscribeRequest {

@@ -57,7 +57,7 @@ async fn a_node_that_cannot_gather_its_backlog_continues_at_the_present() {
     let begins = script.0.subscriptions.lock().unwrap().clone();
     assert_eq!(begins.len(), 2, "{begins:?}");
     assert_eq!(begins[1].from, None, "from the present");
-    assert_eq!(entries, 200, "what the second snapshot has");
+    assert_eq!(entries, 200, "the entries of the second snapshot");
 }
 
 /// The node waits for a lost mutation on a branch that continues. At first its stream is silent from there on; the next
@@ -87,11 +87,11 @@ async fn an_epoch_that_was_taken_back_is_not_waited_for() {
     let config = Config::new((*node(INDEXER, Role::Indexer)).clone(), dir.path());
     let indexer = Indexer::start(config, Env::real(), script.cluster()).unwrap();
     shown(&indexer, Epoch(1)).await;
-    script.0.told.change(|catalog| {
+    script.0.state.change(|catalog| {
         let bucket = catalog.buckets.get_mut(&BUCKET).map(Arc::make_mut).expect("the bucket");
         let point = Some(mark(1, 0, cut([0, 0])));
         bucket.dead = Arc::new(vec![DeadEpochs { point, to: Epoch(2) }]);
     });
     let (_, entries) = shown(&indexer, Epoch(3)).await;
-    assert_eq!(entries, 10, "what the source has, while it has nothing more");
+    assert_eq!(entries, 10, "all entries of the source");
 }

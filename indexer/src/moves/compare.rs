@@ -37,10 +37,10 @@ impl IncomingMove {
             return Ok(());
         }
         let (slice, node, epoch) = (self.slice, source.id, head.epoch);
-        tracing::warn!(%slice, %node, %epoch, ?ours, ?theirs, "what was copied is not the copy");
+        tracing::warn!(%slice, %node, %epoch, ?ours, ?theirs, "the copied files differ from the source's copy");
         *received = None;
         lock(&self.state).absent.insert(node);
-        let what = format!("what node {node} gave is not what it shows at epoch {epoch}");
+        let what = format!("the files of node {node} differ from its copy at epoch {epoch}");
         Err(Error::new(ErrorCode::Corrupt, what))
     }
 }

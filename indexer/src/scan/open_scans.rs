@@ -49,7 +49,7 @@ pub struct Patience {
 impl Default for Patience {
     fn default() -> Self {
         Self {
-            // Many times the time that an active reader needs for a batch.
+            // An active reader needs a small part of this time for a batch.
             while_waited_for: Duration::from_millis(200),
             // The time of a few flushes on a busy node.
             unread: Duration::from_secs(2),

@@ -208,7 +208,7 @@ async fn scans_at_the_limit_delay_no_deletion_and_the_next_scan_learns_the_reaso
     let scans = scans(&env, &store, 3_600_000);
     let mut holds = open(&scans, scan(10_000)).await.unwrap();
     holds.next().await.unwrap().unwrap();
-    let refused = open(&scans, scan(400)).await.err().expect("there is one place");
+    let refused = open(&scans, scan(400)).await.err().expect("one scan is admitted");
     assert_eq!(refused.code, ErrorCode::TooBusy, "{refused}");
     let waiting = open(&scans, scan(60_000));
     let delete = async {
@@ -244,7 +244,7 @@ async fn a_scan_parked_for_long_keeps_no_run_in_memory() {
     let let_go = Arc::downgrade(&snapshot);
     let mut unread = scans.open(third, snapshot, Instant::now()).await.unwrap();
     unread.next().await.unwrap().unwrap();
-    assert!(let_go.upgrade().is_some(), "it is being read");
+    assert!(let_go.upgrade().is_some(), "the scan is being read");
     // A waiting scan shortens the hour until the unread one is parked.
     let refused = open(&scans, scan(1)).await;
     let other = tokio::time::timeout(Duration::from_secs(30), open(&scans, scan(60_000)));

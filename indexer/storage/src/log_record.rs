@@ -21,7 +21,7 @@ use crate::batch::{EpochBatch, Piece};
 pub enum Record {
     /// An epoch was applied.
     Epoch(EpochBatch),
-    /// The bucket was rolled back to an epoch; the number is the newest epoch that was taken back.
+    /// The bucket was rolled back to an epoch; the number is the newest epoch that was undone.
     Truncate(EpochMark, Epoch),
 }
 

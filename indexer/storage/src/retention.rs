@@ -27,7 +27,7 @@ pub struct RetainedEpochs {
 }
 
 impl RetainedEpochs {
-    /// Returns what an epoch's mark says about retention.
+    /// Returns the retention that an epoch's mark asks for.
     pub fn from_mark(mark: &EpochMark) -> Self {
         let points = match plant::is(Plant::PointsForgotten) {
             true => Vec::new(),
@@ -41,13 +41,13 @@ impl RetainedEpochs {
         epoch >= self.horizon || self.points.contains(&epoch)
     }
 
-    /// Forgets what lies above an epoch that the bucket is rolled back to.
+    /// Forgets the epochs above the one that the bucket is rolled back to.
     pub fn roll_back_to(&mut self, epoch: Epoch) {
         self.horizon = self.horizon.min(epoch);
         self.points.retain(|point| *point < epoch);
     }
 
-    /// Returns what is left after merges that kept only the epochs of `other`.
+    /// Returns the epochs that are left after merges that kept only the epochs of `other`.
     pub fn intersection(&self, other: &Self) -> Self {
         let horizon = self.horizon.max(other.horizon);
         let both =

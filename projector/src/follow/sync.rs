@@ -64,7 +64,7 @@ pub async fn sync_positions(projector: Arc<Projector>) -> Infallible {
     }
 }
 
-/// Tells the sources what is durable on all copies.
+/// Tells each source the epoch that is durable on all copies.
 fn confirm(projector: &Projector, reply: &SyncReply) {
     for (id, epoch) in &reply.durable {
         let Some(bucket) = projector.find(*id) else { continue };

@@ -94,7 +94,7 @@ impl Unpublished {
         }
     }
 
-    /// Removes what a new timestamp covers, and what is beyond the end of the history.
+    /// Removes the mutations that a new timestamp covers, and those beyond the end of the history.
     pub fn publish(&mut self, cut: &Cut, durable: &Cut) {
         let waits = |(vbucket, seqno, _): &(VbucketId, Seqno, usize)| {
             cut.get(*vbucket).seqno < *seqno && *seqno <= durable.get(*vbucket).seqno

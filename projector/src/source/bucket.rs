@@ -24,8 +24,8 @@ use super::mutation::Mutation;
 use super::ownership::Ownership;
 use super::record::{BucketRecord, is_partial};
 
-/// The limit of retained timestamps, however old the horizon is: as many as the coordinator retains, more than a
-/// minute of them.
+/// The limit of retained timestamps for any age of the horizon: as many as the coordinator retains, which is more than
+/// a minute of them.
 const EPOCHS_MAX: usize = 4096;
 /// The limit of positions in the retained timestamps: 16 MiB.
 const EPOCH_POSITIONS_MAX: usize = 1 << 20;

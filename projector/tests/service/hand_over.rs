@@ -107,7 +107,7 @@ impl Pair {
     }
 
     pub async fn push_all(&self, mutations: Vec<PushMutation>) {
-        until("it is taken", async || {
+        until("the push is accepted", async || {
             let mutations = mutations.clone();
             let request = PushRequest { bucket: PUSHED, branches: vec![], mutations };
             match self.source().push(request).await {
@@ -180,7 +180,11 @@ async fn a_vbucket_is_handed_over_and_its_stream_has_no_gap() {
     let request_to_first =
         PushRequest { bucket: PUSHED, branches: vec![], mutations: vec![pushed(501)] };
     let refused = pair.first.projector().push(request_to_first).await.map(|_| ());
-    assert_eq!(refused.map_err(|error| error.code), Err(ErrorCode::NotOwner), "it is released");
+    assert_eq!(
+        refused.map_err(|error| error.code),
+        Err(ErrorCode::NotOwner),
+        "the vbucket is released"
+    );
     pair.finish(transfer);
     pair.push(501..=510).await;
     read_to(&mut stream, &mut read, 510).await;

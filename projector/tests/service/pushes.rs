@@ -42,7 +42,7 @@ async fn pushed_mutations_keep_the_producers_positions() {
     let error = push(&world, vec![pushed("a", 5, 3), pushed("a", 5, 5)]).await;
     assert_eq!(error.map_err(|error| error.code), Err(ErrorCode::OutOfOrder));
     let kept = world.projector().positions(PUSHED).await.expect("positions").get(vbucket);
-    assert_eq!(kept.seqno, Seqno(3), "what came before the bad one is kept");
+    assert_eq!(kept.seqno, Seqno(3), "the mutations before the bad one are stored");
     let mut wrong = pushed("a", 5, 4);
     wrong.vbucket = VbucketId((vbucket.0 + 1) % VBUCKETS);
     let error = push(&world, vec![wrong]).await.expect_err("a wrong vbucket");

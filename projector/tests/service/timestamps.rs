@@ -42,7 +42,7 @@ async fn timestamps_come_in_order_and_bound_the_frames_ahead() {
     assert_eq!(follower.epochs, [1, 2, 3]);
     let mut late = world.subscribe(INDEXERS[1], None).await.expect("a stream");
     until_still(&mut late).await;
-    assert_eq!(late.epochs, [3], "who begins now hears of the present only");
+    assert_eq!(late.epochs, [3], "a new stream gets the newest timestamp only");
 }
 
 /// All timestamps come before the frames that they cover, and none comes after them.

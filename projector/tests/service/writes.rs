@@ -35,7 +35,7 @@ async fn a_statement_is_executed_completely_or_not_at_all() {
     let reply = world.write(deletes).await.expect("deleted");
     assert_eq!((reply.affected, reply.position.positions.len()), (1, 1));
     let after = world.projector().positions(BUCKET).await.expect("positions");
-    assert_eq!(after.distance_from(&before), 1, "what is not there leaves no trace");
+    assert_eq!(after.distance_from(&before), 1, "deletions of absent documents leave no mutation");
     let again = world.write(vec![delete("a"), insert("a", "9")]).await.expect("it was gone");
     assert_eq!(again.affected, 1);
 }

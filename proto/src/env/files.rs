@@ -25,7 +25,7 @@ pub enum OpenMode {
 pub trait FileSystem: Send + Sync + 'static {
     /// Opens a file.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>>;
-    /// Atomically gives the file a new name, replacing what had it.
+    /// Atomically renames the file and replaces the file that had the new name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove_file(&self, path: &Path) -> io::Result<()>;

@@ -118,7 +118,7 @@ impl Env {
         }));
     }
 
-    /// Runs blocking work off the async threads and waits for what it returns.
+    /// Runs blocking work off the async threads and waits for its result.
     ///
     /// # Panics
     /// If the work panics, which is a bug in the work.

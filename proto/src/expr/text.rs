@@ -107,14 +107,8 @@ impl Printer<'_> {
             }
             Expr::And(list) => self.chain(list, " AND ", Binding::Not, "TRUE"),
             Expr::Or(list) => self.chain(list, " OR ", Binding::And, "FALSE"),
-            Expr::Not(e) => {
-                self.push("NOT ");
-                self.operand(e, Binding::Not);
-            }
-            Expr::Negate(e) => {
-                self.push("-");
-                self.operand(e, Binding::Cast);
-            }
+            Expr::Not(e) => self.prefixed("NOT ", e, Binding::Not),
+            Expr::Negate(e) => self.prefixed("-", e, Binding::Cast),
             Expr::Cast(e, to) => {
                 self.operand(e, Binding::Cast);
                 self.push("::");
@@ -138,15 +132,20 @@ impl Printer<'_> {
                 self.push(" AND ");
                 self.operand(high, Binding::Add);
             }
-            Expr::IsNull { expr, negated } => {
-                self.operand(expr, Binding::Compare);
-                self.push(if *negated { " IS NOT NULL" } else { " IS NULL" });
-            }
-            Expr::IsMissing { expr, negated } => {
-                self.operand(expr, Binding::Compare);
-                self.push(if *negated { " IS NOT MISSING" } else { " IS MISSING" });
-            }
+            Expr::IsNull { expr, negated } => self.test(expr, *negated, "NULL"),
+            Expr::IsMissing { expr, negated } => self.test(expr, *negated, "MISSING"),
         }
+    }
+
+    fn prefixed(&mut self, operator: &str, operand: &Expr, binding: Binding) {
+        self.push(operator);
+        self.operand(operand, binding);
+    }
+
+    fn test(&mut self, operand: &Expr, negated: bool, state: &str) {
+        self.operand(operand, Binding::Compare);
+        self.push(if negated { " IS NOT " } else { " IS " });
+        self.push(state);
     }
 
     /// Operators group from left to right, so that an equal operator on the right needs parentheses.

@@ -90,7 +90,7 @@ mod tests {
     async fn an_item_above_the_bound_passes_alone_and_light_ones_are_bounded_too() {
         let (sender, mut receiver) = byte_channel(4096);
         sender.send(0, 1 << 30).await.unwrap();
-        assert!(sender.send(1, 1).now_or_never().is_none(), "it is alone");
+        assert!(sender.send(1, 1).now_or_never().is_none(), "the message is alone");
         assert_eq!(receiver.recv().await, Some(0));
         let sent = (0..100).take_while(|n| sender.send(*n, 0).now_or_never().is_some()).count();
         assert_eq!(sent, 4, "a unit each");

@@ -164,7 +164,7 @@ mod tests {
             assert_eq!(logs.includes(VbucketId(0), position), included, "{position:?}");
         }
         assert!(!logs.includes(VbucketId(1), at(0, 5)), "an empty log has nothing");
-        assert!(!logs.includes(VbucketId(2), at(1, 5)), "there is no such vbucket");
+        assert!(!logs.includes(VbucketId(2), at(1, 5)), "the vbucket does not exist");
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
         begin_branch(&mut branches, Vbuuid(4), Seqno(20));
         assert_eq!(branches, [(Vbuuid(4), 20), (Vbuuid(1), 0)], "branch 3 has nothing");
         begin_branch(&mut branches, Vbuuid(5), Seqno(7));
-        assert_eq!(branches, [(Vbuuid(5), 7), (Vbuuid(1), 0)], "what was beyond is gone");
+        assert_eq!(branches, [(Vbuuid(5), 7), (Vbuuid(1), 0)], "later positions are gone");
         begin_branch(&mut branches, Vbuuid(6), Seqno(0));
         assert_eq!(branches, [(Vbuuid(6), 0)]);
         (1..1_000).for_each(|n| begin_branch(&mut branches, Vbuuid(n), Seqno(n)));

@@ -1,4 +1,4 @@
-//! Indexes: what the user declared, and the state, places and moves that the cluster adds to it.
+//! Indexes: the definition by the user, and the state, places and moves that the cluster adds to it.
 
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 //!
 //! A move passes the stages of the index-manager design (`index rebalance`):
 //!
-//! | stage | what happens | the leader ends the stage when |
+//! | stage | meaning | the leader ends the stage when |
 //! |---|---|---|
 //! | `start` | the move waits: each node takes part in a bounded number of moves | both nodes have room |
 //! | `pending` | the target copies the fragments of an existing copy, byte for byte | the target reports that it has them |

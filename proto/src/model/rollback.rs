@@ -1,4 +1,4 @@
-//! Rollback: what the cluster does when a source has lost a piece of its history (seed 003, "kv-rollback").
+//! Rollback: the reaction of the cluster to a source that has lost a part of its history (seed 003, "kv-rollback").
 //!
 //! A source that comes back with less than it had, or with another history, shows this in its failover logs
 //! ([`crate::model::history`]). The coordinator compares them with the last stability timestamp. If that timestamp is not a

@@ -77,11 +77,11 @@ pub enum Command {
     DropBucket {
         /// Its name.
         name: String,
-        /// Not an error if there is none.
+        /// True if its absence is no error.
         if_exists: bool,
     },
     /// CREATE INDEX. Slices are placed at once, by a pure planner over the registered indexers
-    /// (replicas on different nodes and zones); too few of them is refused with what is there.
+    /// (replicas on different nodes and zones); if there are too few, the error names the available ones.
     CreateIndex {
         /// The definition.
         spec: IndexSpec,
@@ -101,7 +101,7 @@ pub enum Command {
     DropIndex {
         /// Its name.
         name: String,
-        /// Not an error if there is none.
+        /// True if its absence is no error.
         if_exists: bool,
     },
     /// A process joins, or comes back with a new address. A node id that a process of another role

@@ -50,7 +50,7 @@ pub fn take_bytes<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8]> {
     take(rest, usize::try_from(len).map_err(|_| corrupt("a length out of range"))?)
 }
 
-/// Takes so many bytes from the front.
+/// Takes a number of bytes from the front.
 pub(super) fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8]> {
     let (head, tail) = rest.split_at_checked(len).ok_or_else(|| corrupt("it ends too soon"))?;
     *rest = tail;

@@ -1,4 +1,4 @@
-//! The plan of a scan: what its shard scans have in common, and which node to ask for which slice.
+//! The plan of a scan: the common part of its shard scans, and the node to ask for each slice.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -61,24 +61,18 @@ impl ScanPlan {
             deadline: self.deadline.unwrap_or_else(|| Instant::now() + self.timeout()),
         };
         while !slices.is_empty() {
-            let Some(node) = self.common_candidate(&slices, round.failed()) else {
-                if let Some(groups) = self.groups_without(&slices, round.failed()) {
+            let node = match self.candidate(&slices, &mut round, place.deadline).await? {
+                Candidate::Node(node) => node,
+                Candidate::Groups(groups) => {
                     return self.drive_groups(groups, place, round.failed(), sender).await;
                 }
-                let no_node = || Error::unavailable(format!("no node has slice {}", slices[0]));
-                round.next_round(place.deadline, self.context.config.retry, no_node).await?;
-                continue;
             };
             let others = self.can_split(&slices, &round.failed_and(node));
             let first_batch_timeout = others.then_some(round.first_batch_timeout());
             match self.attempt(node, &slices, &mut place, first_batch_timeout, sender).await {
                 Ok(Attempt::Ended) => return Ok(()),
                 Ok(Attempt::Moved(places)) => {
-                    let places = requested(node, &slices, places)?;
-                    let has_moved =
-                        |slice: &SliceNo| places.iter().any(|(moved, _)| moved == slice);
-                    let (gone, stay): (Vec<_>, Vec<_>) =
-                        slices.iter().copied().partition(has_moved);
+                    let (places, gone, stay) = divide_moved(node, &slices, places)?;
                     if self.reports_moved {
                         slices = stay;
                         if send(sender, Ok(ShardBatch::Moved(places))).await.is_err() {
@@ -104,6 +98,25 @@ impl ScanPlan {
         // The send fails only if the reader is gone.
         let _ = send(sender, Ok(ShardBatch::Done)).await;
         Ok(())
+    }
+
+    /// Chooses the node to ask next. Waits for the next round if there is none.
+    async fn candidate(
+        &self,
+        slices: &[SliceNo],
+        round: &mut RetryRound,
+        deadline: Instant,
+    ) -> Result<Candidate> {
+        loop {
+            if let Some(node) = self.common_candidate(slices, round.failed()) {
+                return Ok(Candidate::Node(node));
+            }
+            if let Some(groups) = self.groups_without(slices, round.failed()) {
+                return Ok(Candidate::Groups(groups));
+            }
+            let no_node = || Error::unavailable(format!("no node has slice {}", slices[0]));
+            round.next_round(deadline, self.context.config.retry, no_node).await?;
+        }
     }
 
     /// After a failure the slices of one shard may have to be read from different replicas. Then each group continues as
@@ -227,18 +240,32 @@ fn may_try_another(error: &Error, others: bool) -> bool {
     (error.is_retry() && !is_too_old) || (others && is_other_chance)
 }
 
-/// The moved slices that a node was asked for; other slices are ignored.
-fn requested(
+/// Divides the slices that a node was asked for into those that have moved, with their places, and those that stay. Other
+/// slices in its answer are ignored.
+fn divide_moved(
     node: NodeId,
     slices: &[SliceNo],
-    mut places: Vec<(SliceNo, NodeId)>,
-) -> Result<Vec<(SliceNo, NodeId)>> {
+    mut places: Places,
+) -> Result<(Places, Vec<SliceNo>, Vec<SliceNo>)> {
     places.retain(|(slice, _)| slices.contains(slice));
     if places.is_empty() {
         let text = format!("node {node} reports moved slices that were not asked for");
         return Err(Error::internal(text));
     }
-    Ok(places)
+    let has_moved = |slice: &SliceNo| places.iter().any(|(moved, _)| moved == slice);
+    let (gone, stay) = slices.iter().copied().partition(has_moved);
+    Ok((places, gone, stay))
+}
+
+/// Slices that have moved, each with its node.
+type Places = Vec<(SliceNo, NodeId)>;
+
+/// The next step of a shard scan.
+enum Candidate {
+    /// This node is asked for all slices.
+    Node(NodeId),
+    /// No node has all slices: each group is read on its own.
+    Groups(Vec<Vec<SliceNo>>),
 }
 
 /// The outcome of asking one node.
@@ -246,7 +273,7 @@ enum Attempt {
     /// Everything was read, or the reader is gone.
     Ended,
     /// Nothing was read: these slices are on other nodes.
-    Moved(Vec<(SliceNo, NodeId)>),
+    Moved(Places),
 }
 
 /// The position of a shard scan.

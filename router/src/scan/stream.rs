@@ -285,9 +285,15 @@ mod tests {
                 rows.extend(
                     block.iter().map(|row| String::from_utf8_lossy(row.entry).into_owned()),
                 );
-                assert!(context.admission.try_admit(0).expect("little").is_none(), "it is read");
+                assert!(
+                    context.admission.try_admit(0).expect("little").is_none(),
+                    "the scan is read"
+                );
                 scan.park();
-                assert!(context.admission.try_admit(0).expect("little").is_some(), "it is parked");
+                assert!(
+                    context.admission.try_admit(0).expect("little").is_some(),
+                    "the scan is parked"
+                );
             }
             let expected = &all[..limit.map_or(6, |limit| limit as usize)];
             assert_eq!(rows, expected, "{ordered} {limit:?}");

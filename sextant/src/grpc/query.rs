@@ -275,7 +275,7 @@ mod tests {
         let mut replies = scan.into_inner();
         for epoch in 1..=REPLIES {
             if epoch == REPLIES / 10 {
-                assert_eq!(parked.load(Ordering::Relaxed), 0, "it is read");
+                assert_eq!(parked.load(Ordering::Relaxed), 0, "the scan is read");
                 tokio::time::sleep(SUSPENDED_RUNS + Duration::from_millis(500)).await;
             }
             let reply = replies.message().await.expect("no error").expect("a reply");

@@ -1,4 +1,4 @@
-//! The sources of what the HTTP port shows.
+//! The sources of the values that the HTTP port shows.
 
 use std::sync::{Arc, Weak};
 

@@ -20,7 +20,7 @@ impl From<Error> for SqlError {
     }
 }
 
-/// An error for a valid statement that is not supported; the hint says what works instead.
+/// An error for a valid statement that is not supported; the hint names an alternative.
 pub(crate) fn unsupported(message: impl Into<String>, hint: impl Into<String>) -> Error {
     Error::new(ErrorCode::Unsupported, message).with_hint(hint)
 }

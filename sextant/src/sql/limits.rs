@@ -12,7 +12,7 @@ pub const STATEMENT_BYTES_MAX: usize = 4 << 20;
 /// thread's stack in a debug build.
 pub const OPERATORS_MAX: usize = 500;
 
-/// Maximum of nested parentheses, for the same reason.
+/// Maximum of nested parentheses; each of them adds a level too.
 pub const NESTING_MAX: usize = 200;
 
 /// Maximum of parameters in a statement: the protocol counts them with 16 bits.

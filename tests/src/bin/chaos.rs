@@ -105,7 +105,7 @@ async fn work(options: Options, restart: Option<u64>, json: bool) -> ExitCode {
 /// Prints the result.
 fn print(json: bool, what: &(impl Serialize + Display), is_well: bool) -> ExitCode {
     match json {
-        true => println!("{}", serde_json::to_string(what).expect("it is JSON")),
+        true => println!("{}", serde_json::to_string(what).expect("the report is JSON")),
         false => print!("{what}"),
     }
     ExitCode::from(u8::from(!is_well))

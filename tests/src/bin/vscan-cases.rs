@@ -1,6 +1,6 @@
-//! Plays cases of virtual scans against the real services in the simulation, and prints a JSON line for each: `{"name",
-//! "rows", "events_fired", "error"}`. `error` says what went wrong, rows that differ from the case's expectation
-//! included. Ends with status 1 if there was any error.
+//! Plays cases of virtual scans against the real services in the simulation, and prints a JSON line for each, with
+//! `name`, `rows`, `events_fired` and `error`. `error` says what went wrong, rows that differ from the case's
+//! expectation included. Ends with status 1 if there was any error.
 //!
 //! `vscan-cases FILE` reads a JSON document with `cases`, or JSON lines; `vscan-cases --generate N` generates random
 //! cases from `--start-seed` on.

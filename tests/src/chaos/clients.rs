@@ -126,7 +126,7 @@ impl Shared {
     }
 
     /// False after [`Self::stop`].
-    pub fn goes_on(&self) -> bool {
+    pub fn is_running(&self) -> bool {
         !self.stopped.load(Ordering::SeqCst)
     }
 
@@ -182,7 +182,7 @@ impl Shared {
             report.torn += verdict.torn;
             report.misordered += verdict.misordered;
         });
-        verdict.told.iter().for_each(|told| self.violation(told.clone()));
+        verdict.descriptions.iter().for_each(|descriptions| self.violation(descriptions.clone()));
     }
 
     /// Compares a scan of a whole index with another one at the same epoch.

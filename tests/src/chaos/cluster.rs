@@ -233,9 +233,9 @@ impl Cluster {
             verify.args([TOOL, "verify", "--data"]).arg(member.data());
             let ran = verify.stdin(Stdio::null()).output().expect("verify runs");
             if !ran.status.success() {
-                let told = [ran.stdout, ran.stderr].concat();
-                let told = String::from_utf8_lossy(&told).into_owned();
-                shared.violation(format!("verify of {}: {told}", member.name()));
+                let output = [ran.stdout, ran.stderr].concat();
+                let output = String::from_utf8_lossy(&output).into_owned();
+                shared.violation(format!("verify of {}: {output}", member.name()));
             }
         }
     }
@@ -245,8 +245,8 @@ impl Cluster {
         for member in self.members.values() {
             let text = member.printed();
             if let Some(at) = text.find("panicked at") {
-                let told: String = text[at..].chars().take(400).collect();
-                shared.violation(format!("{}: {told}", member.name()));
+                let output: String = text[at..].chars().take(400).collect();
+                shared.violation(format!("{}: {output}", member.name()));
             }
         }
     }

@@ -96,7 +96,7 @@ impl Breaker {
             }
             if now >= next && self.active.len() < AT_ONCE {
                 next = now + Duration::from_millis(self.random.u64(REST_MS));
-                self.break_something(cluster).await;
+                self.inject_fault(cluster).await;
             }
         }
     }
@@ -111,7 +111,7 @@ impl Breaker {
         cluster.supervise(&self.shared);
     }
 
-    async fn break_something(&mut self, cluster: &mut Cluster) {
+    async fn inject_fault(&mut self, cluster: &mut Cluster) {
         let fault = self.choose();
         let Some(id) = self.victim(cluster, fault).await else { return };
         if self.active.iter().any(|active| active.id == id) {

@@ -89,7 +89,7 @@ impl Feed {
     /// Waits until the hand-overs in progress end, after all pushes have ended, and compares the whole bucket.
     pub async fn compare(&self) {
         let begun = Instant::now();
-        while let Err(error) = self.rests().await {
+        while let Err(error) = self.check_at_rest().await {
             if begun.elapsed() > HEAL_WITHIN {
                 self.shared.violation(format!("vbuckets are still on their way: {error}"));
                 return;
@@ -109,7 +109,7 @@ impl Feed {
     }
 
     /// Fails while a vbucket is being handed over.
-    async fn rests(&self) -> Result<(), Failed> {
+    async fn check_at_rest(&self) -> Result<(), Failed> {
         let client = self.shared.sql(0).await?;
         let buckets = simple(&client, "SHOW BUCKETS").await?;
         let mine = buckets.into_iter().find(|row| row[0].as_deref() == Some("f"));
@@ -124,7 +124,7 @@ impl Feed {
 async fn scan(feed: Arc<Feed>) {
     let mut random = feed.random(0x5ca9);
     for router in 0.. {
-        if !feed.shared.goes_on() {
+        if !feed.shared.is_running() {
             return;
         }
         let scanned = match feed.shared.sql(router).await {
@@ -145,7 +145,7 @@ async fn hand_over(feed: Arc<Feed>) {
     let mut random = feed.random(0x4a9d);
     for router in 0.. {
         sleep(Duration::from_millis(random.u64(HAND_OVERS_MS))).await;
-        if !feed.shared.goes_on() {
+        if !feed.shared.is_running() {
             return;
         }
         let (some, to) = (random.u64(1..4), PROJECTORS[random.usize(..PROJECTORS.len())]);
@@ -192,16 +192,15 @@ impl Producer {
     async fn run(mut self) {
         let mut ends_at = None;
         loop {
-            let goes_on = self.feed.shared.goes_on();
-            if goes_on {
+            let is_running = self.feed.shared.is_running();
+            if is_running {
                 (0..self.random.usize(1..=TOGETHER_MAX)).for_each(|_| self.change());
             } else if self.rest().is_empty() {
                 return;
             } else if *ends_at.get_or_insert(Instant::now() + HEAL_WITHIN) < Instant::now() {
-                return self
-                    .feed
-                    .shared
-                    .violation("the rest is not taken when all is whole".into());
+                return self.feed.shared.violation(
+                    "the producer's last mutations are refused by a whole cluster".into(),
+                );
             }
             if let Err(error) = self.push_some().await {
                 self.feed.shared.say(|| format!("producer: {error}"));

@@ -80,7 +80,7 @@ pub struct Verdict {
     /// Entries that are not after their predecessor.
     pub misordered: u64,
     /// Descriptions of the first faults.
-    pub told: Vec<String>,
+    pub descriptions: Vec<String>,
     /// The oldest and the newest version of each document that the scan may have shown.
     pub shown: BTreeMap<usize, (u64, u64)>,
 }
@@ -88,12 +88,12 @@ pub struct Verdict {
 impl Verdict {
     /// True if the scan has no fault.
     pub fn is_clean(&self) -> bool {
-        self.told.is_empty()
+        self.descriptions.is_empty()
     }
 
-    fn tell(&mut self, what: impl FnOnce() -> String) {
-        if self.told.len() < 5 {
-            self.told.push(what());
+    fn describe(&mut self, what: impl FnOnce() -> String) {
+        if self.descriptions.len() < 5 {
+            self.descriptions.push(what());
         }
     }
 }
@@ -168,7 +168,7 @@ impl History {
                 Some(document) => rows.entry(*document).or_default().push(row),
                 None => {
                     verdict.ghost += 1;
-                    verdict.tell(|| format!("{:?} was never written", row.id));
+                    verdict.describe(|| format!("{:?} was never written", row.id));
                 }
             }
         }
@@ -181,7 +181,7 @@ impl History {
             };
             match shown {
                 Some(shown) => drop(verdict.shown.insert(document, shown)),
-                None => self.blame(scan, document, (oldest, newest), found, &mut verdict),
+                None => self.describe_fault(scan, document, (oldest, newest), found, &mut verdict),
             }
         }
         self.judge_statements(scan, &mut verdict);
@@ -237,7 +237,7 @@ impl History {
     }
 
     /// Describes the faults in the rows of a document.
-    fn blame(
+    fn describe_fault(
         &self,
         scan: &Scan<'_>,
         document: usize,
@@ -264,7 +264,7 @@ impl History {
             verdict.lost += 1;
         }
         let shown: Vec<_> = known.iter().map(|(v, keys)| format!("v{v} {keys:?}")).collect();
-        verdict.tell(|| {
+        verdict.describe(|| {
             let id = &self.documents[document].id;
             let (index, range) = (scan.index.name, scan.range);
             let last = self.expected(scan, document, newest);
@@ -296,7 +296,7 @@ impl History {
         for (document, other, version) in torn {
             let (id, other) = (self.id(document), self.id(other));
             let name = scan.index.name;
-            verdict.tell(|| {
+            verdict.describe(|| {
                 format!(
                     "{name}: a part of the statement that made {other} v{version}, seen with {id}"
                 )
@@ -319,9 +319,9 @@ impl History {
                     && (*before != keys || *id < row.id.as_str());
                 if !ordered {
                     verdict.misordered += 1;
-                    let told =
+                    let message =
                         format!("{}: {id} {before:?} before {} {keys:?}", scan.index.name, row.id);
-                    verdict.tell(|| told);
+                    verdict.describe(|| message);
                 }
             }
             last = Some((keys, &row.id));

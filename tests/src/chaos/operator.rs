@@ -58,7 +58,7 @@ pub fn begin(shared: &Arc<Shared>, tasks: &mut Tasks) {
 async fn define(shared: Arc<Shared>) {
     let mut random = fastrand::Rng::with_seed(shared.seed ^ 0xdef1);
     for router in 0.. {
-        if !shared.goes_on() {
+        if !shared.is_running() {
             return;
         }
         if let Err(error) = define_once(&shared, router).await {
@@ -98,12 +98,12 @@ async fn move_slices(shared: Arc<Shared>) {
         let statement = statement(&mut random, &mut drained);
         let asked = match shared.sql(router).await {
             // No node is drained at the end.
-            Ok(client) if !shared.goes_on() => match drained.take() {
+            Ok(client) if !shared.is_running() => match drained.take() {
                 None => return,
                 Some(node) => execute(&client, &cancel_drain(node)).await,
             },
             Ok(client) => execute(&client, &statement).await,
-            Err(_) if !shared.goes_on() => return,
+            Err(_) if !shared.is_running() => return,
             Err(error) => Err(error),
         };
         match asked {

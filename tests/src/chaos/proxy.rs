@@ -162,10 +162,10 @@ mod tests {
             assert!(!answered(&mut stream, short).await.expect("it stays open"));
             proxy.set(Link::Open);
             let mut byte = [0];
-            stream.read_exact(&mut byte).await.expect("what was held comes");
+            stream.read_exact(&mut byte).await.expect("the held byte arrives");
         }
         proxy.set(Link::Slow(short * 2));
-        assert!(!answered(&mut stream, short).await.expect("it is late"));
+        assert!(!answered(&mut stream, short).await.expect("the byte is late"));
         proxy.set(Link::Cut);
         let mut rest = Vec::new();
         let _closed = stream.read_to_end(&mut rest).await;

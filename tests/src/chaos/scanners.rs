@@ -41,7 +41,7 @@ struct Scanner {
 
 /// The choice of a scan.
 #[derive(Clone, Copy)]
-struct Wish {
+struct ScanChoice {
     index: &'static TestIndex,
     range: Range,
     request_plus: bool,
@@ -49,7 +49,7 @@ struct Wish {
     begun: Tick,
 }
 
-impl Wish {
+impl ScanChoice {
     fn consistency(&self) -> &'static str {
         if self.request_plus { "request_plus" } else { "any" }
     }
@@ -76,12 +76,12 @@ impl Wish {
 }
 
 impl Scanner {
-    fn wish(&mut self) -> Wish {
+    fn wish(&mut self) -> ScanChoice {
         let index = &INDEXES[self.random.usize(..INDEXES.len())];
         let from = self.random.i64(0..1000);
         let range = (self.random.u32(..3) == 0).then(|| (from, from + self.random.i64(0..300)));
         let (request_plus, ordered) = (self.random.bool(), self.random.bool());
-        Wish { index, range, request_plus, ordered, begun: self.shared.history().tick() }
+        ScanChoice { index, range, request_plus, ordered, begun: self.shared.history().tick() }
     }
 
     /// Handles a failed scan. A failure is a violation if only the leading coordinator was dead.
@@ -109,7 +109,7 @@ impl Scanner {
 
     async fn by_sql(mut self) {
         let mut session: Option<Client> = None;
-        while self.shared.goes_on() {
+        while self.shared.is_running() {
             let Some(client) = &session else {
                 session = match self.shared.sql(self.router).await {
                     Ok(client) => execute(&client, SETTINGS).await.ok().map(|()| client),
@@ -139,7 +139,7 @@ impl Scanner {
         }
     }
 
-    async fn one(&self, client: &Client, wish: Wish) -> Result<(), Failed> {
+    async fn one(&self, client: &Client, wish: ScanChoice) -> Result<(), Failed> {
         execute(client, &format!("SET consistency = '{}'", wish.consistency())).await?;
         let rows = select(client, &wish.select()).await?;
         let end = self.shared.history().tick();
@@ -152,9 +152,9 @@ impl Scanner {
     }
 
     /// Runs two scans in one transaction: both must read one epoch.
-    async fn two_at_one_moment(&mut self, client: &Client, wish: Wish) -> Result<(), Failed> {
+    async fn two_at_one_moment(&mut self, client: &Client, wish: ScanChoice) -> Result<(), Failed> {
         let other = &INDEXES[self.random.usize(..INDEXES.len())];
-        let other = Wish { index: other, range: None, ordered: false, ..wish };
+        let other = ScanChoice { index: other, range: None, ordered: false, ..wish };
         let begin = format!("SET consistency = '{}'; BEGIN READ ONLY", wish.consistency());
         execute(client, &begin).await?;
         let left = select(client, &wish.select()).await?;
@@ -174,7 +174,7 @@ impl Scanner {
     }
 
     /// Checks ORDER BY by the keys; the entries were judged before.
-    fn judge_keys(&self, wish: Wish, rows: &[Row]) {
+    fn judge_keys(&self, wish: ScanChoice, rows: &[Row]) {
         if !wish.ordered {
             return;
         }
@@ -193,7 +193,7 @@ impl Scanner {
 
     async fn by_grpc(mut self) {
         let mut channel: Option<Channel> = None;
-        while self.shared.goes_on() {
+        while self.shared.is_running() {
             let Some(open) = &channel else {
                 channel = self.shared.grpc(self.router).await.ok();
                 if channel.is_none() {
@@ -216,7 +216,7 @@ impl Scanner {
         }
     }
 
-    async fn one_by_grpc(&self, channel: Channel, wish: Wish) -> Result<(), Failed> {
+    async fn one_by_grpc(&self, channel: Channel, wish: ScanChoice) -> Result<(), Failed> {
         let (epoch, rows) = scan_by_grpc(channel, request(&wish)).await?;
         let end = self.shared.history().tick();
         self.shared.judge(&wish.scan(end, &rows));
@@ -227,7 +227,7 @@ impl Scanner {
     }
 }
 
-fn request(wish: &Wish) -> ScanRequest {
+fn request(wish: &ScanChoice) -> ScanRequest {
     let columns = ["id", "v"].iter().chain(wish.index.columns);
     ScanRequest {
         index: wish.index.name.into(),

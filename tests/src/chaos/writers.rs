@@ -119,7 +119,7 @@ impl Writer {
 
     async fn by_sql(mut self) {
         let mut session: Option<Client> = None;
-        while self.shared.goes_on() {
+        while self.shared.is_running() {
             let Some(client) = &session else {
                 session = self.shared.sql(self.router).await.ok();
                 if session.is_none() {
@@ -143,7 +143,7 @@ impl Writer {
 
     async fn by_grpc(mut self) {
         let mut stream: Option<Ingest> = None;
-        while self.shared.goes_on() {
+        while self.shared.is_running() {
             let Some(ingest) = &mut stream else {
                 stream = Ingest::open(&self.shared, self.router).await.ok();
                 if stream.is_none() {

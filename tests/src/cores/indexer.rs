@@ -85,7 +85,7 @@ pub struct Indexer {
     /// True if there is a change to report to routers and the leader.
     pub news: bool,
     /// The reported bytes in its queue.
-    pub pretended_bytes: u64,
+    pub reported_bytes: u64,
     bucket: BucketId,
     queue: Option<MutationQueue>,
     history: Option<Arc<FailoverLogs>>,
@@ -111,7 +111,7 @@ impl Indexer {
             incoming: BTreeMap::new(),
             to_fetch: Vec::new(),
             news: false,
-            pretended_bytes: 0,
+            reported_bytes: 0,
             bucket,
             queue: None,
             history: None,
@@ -177,7 +177,7 @@ impl Indexer {
             high_watermark: high().unwrap_or_else(|| Cut::clone(&mark.cut)),
             applied: mark.epoch,
             durable: self.saved.applied.as_ref().map(|mark| mark.epoch).unwrap_or_default(),
-            queue_bytes: self.pretended_bytes,
+            queue_bytes: self.reported_bytes,
             queue_bytes_max: QUEUE_BYTES_MAX,
         });
         Heartbeat {
@@ -228,11 +228,11 @@ impl Indexer {
             self.incoming.entry(key).or_insert_with(new);
         }
         self.catalog = catalog;
-        self.begin_lost_moves_anew();
+        self.restart_lost_moves();
     }
 
     /// Restarts moves whose installed slice was dropped in the meantime.
-    fn begin_lost_moves_anew(&mut self) {
+    fn restart_lost_moves(&mut self) {
         for incoming in self.incoming.values_mut() {
             let here = self.copies.contains_key(&incoming.slice);
             if incoming.phase == MovePhase::Installed && !here {
@@ -258,7 +258,7 @@ impl Indexer {
     }
 
     /// True if the newest epoch of the node or of one of its copies is dead.
-    pub fn must_go_back(&self) -> bool {
+    pub fn must_roll_back(&self) -> bool {
         self.dead_range().is_some()
     }
 
@@ -293,7 +293,7 @@ impl Indexer {
             self.news = true;
             self.save();
         }
-        self.begin_lost_moves_anew();
+        self.restart_lost_moves();
         gone_back
     }
 

@@ -221,8 +221,12 @@ impl World {
         let now_ms = self.now_ms;
         let Some((leading, replica, _)) = self.leading(at) else { return };
         let heard = |heard_ms: u64| now_ms.saturating_sub(heard_ms) < LEASE_HEARD_MS;
-        let told: Vec<Epoch> =
-            leading.told.iter().filter(|(_, ms)| heard(**ms)).map(|(epoch, _)| *epoch).collect();
+        let reported: Vec<Epoch> = leading
+            .reported_leases
+            .iter()
+            .filter(|(_, ms)| heard(**ms))
+            .map(|(epoch, _)| *epoch)
+            .collect();
         let view = replica.view();
         for promotion in promotions {
             let Some(bucket) = view.state.bucket(promotion.bucket) else { continue };
@@ -231,7 +235,7 @@ impl World {
                 continue;
             }
             let leased = self.router.leased().filter(|epoch| *epoch >= reached);
-            if let Some(passed) = leased.filter(|e| told.contains(e)).find(|e| horizon > *e) {
+            if let Some(passed) = leased.filter(|e| reported.contains(e)).find(|e| horizon > *e) {
                 self.judge.wrong(format!("horizon {horizon} passes {passed}, which is leased"));
             }
             let before = now_ms.saturating_sub(KEPT_WHOLE_MS);

@@ -90,7 +90,7 @@ pub struct Leading {
     refused: bool,
     plan_at_ms: u64,
     /// The leases of the router's newest heartbeat, each with the time of that heartbeat.
-    pub told: BTreeMap<Epoch, u64>,
+    pub reported_leases: BTreeMap<Epoch, u64>,
 }
 
 fn config(id: NodeId) -> RaftConfig {
@@ -241,7 +241,7 @@ impl World {
             promotes_since_ms: None,
             refused: false,
             plan_at_ms: u64::MAX,
-            told: BTreeMap::new(),
+            reported_leases: BTreeMap::new(),
         });
         self.wake(at, 1);
     }
@@ -379,7 +379,7 @@ impl World {
             let copy = indexer.copies.get(&check.slice)?;
             let can = copy.floor.is_some_and(|floor| floor <= check.epoch)
                 && indexer.applied_epoch() >= check.epoch
-                && !indexer.must_go_back();
+                && !indexer.must_roll_back();
             can.then(|| copy.checksum(check.epoch))
         };
         let lost = proto::Error::unavailable("no answer");

@@ -119,7 +119,7 @@ impl Source {
     }
 
     /// Its answer to an enquiry about its history.
-    pub fn told(&self) -> SourceHistory {
+    pub fn answer(&self) -> SourceHistory {
         let kept = VbucketSet::all(self.durable.vbuckets());
         SourceHistory { durable: self.durable.clone(), logs: Arc::clone(&self.logs), kept }
     }

@@ -53,7 +53,7 @@ impl World {
             }
             Watcher::Indexer(at) if self.indexers[at].up => {
                 let full = !self.broken.over && self.random.u32(..20) == 0;
-                self.indexers[at].pretended_bytes = if full { 1 << 20 } else { 0 };
+                self.indexers[at].reported_bytes = if full { 1 << 20 } else { 0 };
                 let heartbeat = self.indexers[at].heartbeat();
                 self.send(Event::Heartbeat(heartbeat));
             }
@@ -90,9 +90,9 @@ impl World {
                 let indexer = &mut self.indexers[to];
                 if indexer.up && catalog.cas > indexer.catalog.cas {
                     indexer.take_catalog(catalog);
-                    self.look_at_moves(to);
-                    self.look_back(to);
-                    self.tell_news(to);
+                    self.start_copies(to);
+                    self.roll_back_if_dead(to);
+                    self.report_changes(to);
                 }
             }
             _ => {}
@@ -101,8 +101,8 @@ impl World {
 
     /// Ends the stream of an indexer that stands in dead epochs and rolls it back; the next stream is opened
     /// afterwards.
-    fn look_back(&mut self, at: usize) -> bool {
-        let must = self.indexers[at].connected && self.indexers[at].must_go_back();
+    fn roll_back_if_dead(&mut self, at: usize) -> bool {
+        let must = self.indexers[at].connected && self.indexers[at].must_roll_back();
         if must {
             self.disconnect(at);
         }
@@ -132,7 +132,7 @@ impl World {
         let session = self.indexers[at].session;
         let ms = self.delay_ms();
         self.after(ms, Event::Subscribe { at, session, from, last_epoch });
-        self.tell_news(at);
+        self.report_changes(at);
     }
 
     /// Judges each copy of an indexer.
@@ -249,12 +249,12 @@ impl World {
                 self.judge_all(at, mark);
             }
             self.install_arrived(at);
-            if self.look_back(at) {
+            if self.roll_back_if_dead(at) {
                 break;
             }
         }
         self.fetch_snapshots(at);
-        self.tell_news(at);
+        self.report_changes(at);
     }
 
     fn fetch_snapshots(&mut self, at: usize) {
@@ -289,11 +289,11 @@ impl World {
             self.judge_all(at, &mark);
         }
         self.fetch_snapshots(at);
-        self.tell_news(at);
+        self.report_changes(at);
     }
 
     /// Reports changes to the router, and sometimes to the leader.
-    fn tell_news(&mut self, at: usize) {
+    fn report_changes(&mut self, at: usize) {
         if !std::mem::take(&mut self.indexers[at].news) {
             return;
         }
@@ -306,7 +306,7 @@ impl World {
     }
 
     /// Starts the copies of new moves, which take a while.
-    fn look_at_moves(&mut self, at: usize) {
+    fn start_copies(&mut self, at: usize) {
         let mut begun = Vec::new();
         for ((index, id), incoming) in &mut self.indexers[at].incoming {
             if incoming.phase == MovePhase::Copying && !std::mem::replace(&mut incoming.begun, true)
@@ -327,7 +327,7 @@ impl World {
             self.install_arrived(at);
             let heartbeat = self.indexers[at].heartbeat();
             self.send(Event::Heartbeat(heartbeat));
-            self.tell_news(at);
+            self.report_changes(at);
         }
     }
 
@@ -378,10 +378,10 @@ impl World {
             indexer.news = true;
         }
         indexer.save();
-        self.look_at_moves(at);
+        self.start_copies(at);
         self.install_arrived(at);
         self.fetch_snapshots(at);
-        self.tell_news(at);
+        self.report_changes(at);
     }
 }
 
@@ -393,7 +393,7 @@ fn export(source: &Indexer, index: IndexId, id: MoveId, mark: &EpochMark) -> Opt
         proto::model::ids::SliceId { index, generation: info.generation, slice: known.slice };
     let copy = source.copies.get(&slice)?;
     let answers = copy.floor.is_some_and(|floor| floor <= mark.epoch);
-    if !answers || source.applied_epoch() < mark.epoch || source.must_go_back() {
+    if !answers || source.applied_epoch() < mark.epoch || source.must_roll_back() {
         return None;
     }
     let mut copy = Copy::clone(copy);

@@ -287,11 +287,11 @@ impl World {
             self.now_ms = at_ms;
             self.events += 1;
             self.trace = self.trace.rotate_left(5) ^ at_ms;
-            self.happen(*event);
+            self.handle(*event);
         }
     }
 
-    fn happen(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         match event {
             Event::RaftTick(at) => self.raft_tick(at),
             Event::Raft(message) => self.raft_message(message),
@@ -350,8 +350,8 @@ impl World {
     fn sync(&mut self, cut: &Cut) {
         self.each_leader(|world, at| {
             let Some((leading, replica, now_ms)) = world.leading(at) else { return };
-            let told = (BUCKET, VbucketSet::all(cut.vbuckets()), cut.clone());
-            let told = leading.leader.sync(&replica.view().state, SOURCE, told, now_ms);
+            let report = (BUCKET, VbucketSet::all(cut.vbuckets()), cut.clone());
+            let told = leading.leader.sync(&replica.view().state, SOURCE, report, now_ms);
             told.expect("the source has as many vbuckets as its bucket");
             world.wake(at, 1);
         });
@@ -367,7 +367,8 @@ impl World {
             let Some((leading, _, now_ms)) = world.leading(at) else { return };
             // Only a router has leases, and its newest heartbeat is binding for the leader.
             if heartbeat.node == ROUTER {
-                leading.told = heartbeat.leases.iter().map(|(_, e)| (*e, true_ms)).collect();
+                leading.reported_leases =
+                    heartbeat.leases.iter().map(|(_, e)| (*e, true_ms)).collect();
             }
             if leading.leader.record_heartbeat(heartbeat.clone(), now_ms) {
                 world.wake(at, 1);
@@ -384,7 +385,7 @@ impl World {
         let found = leading.leader.queries_due(&replica.view().state, now_ms);
         if !found.is_empty() && !silent {
             let asked = leading.leader.begin_query();
-            let history = self.source.told();
+            let history = self.source.answer();
             self.send(Event::Enquired { at, boot, asked, history });
         }
     }

@@ -116,7 +116,7 @@ impl Faults {
         }
         self.next = now + Duration::from_millis(self.random.u64(500..4_000));
         let end = now + Duration::from_millis(self.random.u64(100..BROKEN_MS_MAX));
-        if let Some(kind) = self.break_something(end, sim, hosts) {
+        if let Some(kind) = self.inject_fault(end, sim, hosts) {
             note(summary, kind, now, end);
         }
     }
@@ -171,7 +171,7 @@ impl Faults {
         note(summary, "purge", now, end);
     }
 
-    fn break_something(
+    fn inject_fault(
         &mut self,
         end: Duration,
         sim: &mut Sim<'_>,
@@ -363,7 +363,7 @@ impl Faults {
                     projectors.for_each(|host| purge(&host.store, &mut self.purges));
                 }
                 Broken::FullDisk(name) => hosts.all[&name].fs.set_capacity(u64::MAX),
-                Broken::FailedIo(name) if self.goes_on(&name) => {
+                Broken::FailedIo(name) if self.continues_after_fault(&name) => {
                     hosts.all[&name].fs.forget_faults();
                     let more = Duration::from_millis(self.after_failed_io.u64(..WORN_MS_MAX));
                     self.broken.push((Broken::Worn(name), self.until.min(now + more)));
@@ -387,7 +387,7 @@ impl Faults {
     }
 
     /// True if a process continues after a failed file operation.
-    fn goes_on(&mut self, name: &str) -> bool {
+    fn continues_after_fault(&mut self, name: &str) -> bool {
         !is_projector(name) && !self.is_down(name) && self.after_failed_io.bool()
     }
 

@@ -13,7 +13,7 @@
 //! this when its next push, which leaves a gap, is refused. Until then the judge knows the loss.
 //!
 //! A producer that asks and pushes again would repair any loss of a projector. Each answer is therefore checked first:
-//! either every acknowledged mutation is there, or the judge knows the reason for its absence.
+//! a projector has every acknowledged mutation, or the judge knows the reason for its absence.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;

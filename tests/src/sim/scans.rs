@@ -115,7 +115,7 @@ impl Workload {
         let (consistency, at_least) = match (must, self.random.u32(..3)) {
             (false, 0) => (Consistency::Any, None),
             (false, 1) if session.last_write.is_some() => {
-                let last = session.last_write.clone().expect("it is there");
+                let last = session.last_write.clone().expect("checked above");
                 (Consistency::AtPlus(last.positions.clone()), Some(last))
             }
             _ => {

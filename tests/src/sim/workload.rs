@@ -198,7 +198,7 @@ impl Workload {
         let done = async {
             match statement % 2 {
                 0 => session.backend.command(command).await,
-                _ => self.twice(session, statement as u64, command).await,
+                _ => self.repeat_request(session, statement as u64, command).await,
             }
         };
         let Ok(outcome) = timeout(STATEMENT, done).await else { return };
@@ -218,7 +218,12 @@ impl Workload {
 
     /// Sends a request twice, as a client does that got no answer: the second answer must be the same, without a second
     /// effect.
-    async fn twice(&self, session: &Session, sequence: u64, command: Command) -> Result<Outcome> {
+    async fn repeat_request(
+        &self,
+        session: &Session,
+        sequence: u64,
+        command: Command,
+    ) -> Result<Outcome> {
         let request = Some(RequestId { client: self.seed ^ 0xdd1, sequence });
         let request = CommandRequest { request, command };
         let coordinator = session.directory.coordinator();

@@ -128,7 +128,7 @@ impl Driver {
             self.note(format!("{step}: {op:?}"));
             let done = match timeout(PATIENCE, self.perform(&op)).await {
                 Ok(done) => done,
-                Err(_) => self.late(),
+                Err(_) => self.timed_out(),
             };
             let faults = self.faults;
             self.or_recover(done, Some(&op)).await?;
@@ -153,7 +153,7 @@ impl Driver {
     }
 
     /// The finding of a call that does not return. A store may wait for a machine that is down; otherwise it hangs.
-    pub(super) fn late(&self) -> Verdict {
+    pub(super) fn timed_out(&self) -> Verdict {
         let message = format!("no answer for {} s", PATIENCE.as_secs());
         if self.is_excused() {
             return Err(failed(Error::unavailable(message)));
@@ -197,7 +197,7 @@ impl Driver {
     }
 
     /// The newest of the indexes' first epochs, whatever the horizon has dropped since.
-    pub fn born_max(&self) -> Epoch {
+    pub fn first_epoch_max(&self) -> Epoch {
         let floors = self.model.indexes().into_iter().filter_map(|index| index.floor);
         let gaps = self.marks.windows(2).filter(|pair| pair[1].parent != pair[0].epoch);
         floors.chain(gaps.map(|pair| pair[1].epoch)).max().unwrap_or_default()

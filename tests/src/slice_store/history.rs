@@ -164,7 +164,7 @@ fn edit(driver: &Driver, random: &mut fastrand::Rng) -> Op {
 fn truncate(driver: &Driver, random: &mut fastrand::Rng) -> Op {
     let building = driver.indexes.values().any(|known| known.build.is_some());
     let floor = driver.floor_max();
-    let born = driver.born_max();
+    let born = driver.first_epoch_max();
     let reachable = |epoch: &Epoch| {
         let point = *epoch >= born && driver.points.contains(epoch);
         point || *epoch >= floor.max(driver.horizon)

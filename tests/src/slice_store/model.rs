@@ -46,7 +46,7 @@ struct Index {
     /// The state of each document in the backfill snapshot.
     snapshot: BTreeMap<String, State>,
     /// The states of documents from epochs since the build began.
-    said: BTreeMap<String, State>,
+    updates: BTreeMap<String, State>,
 }
 
 impl Index {
@@ -58,7 +58,7 @@ impl Index {
             gaps: BTreeSet::new(),
             documents: BTreeMap::new(),
             snapshot: BTreeMap::new(),
-            said: BTreeMap::new(),
+            updates: BTreeMap::new(),
         }
     }
 
@@ -68,7 +68,7 @@ impl Index {
 
     fn apply(&mut self, mark: &EpochMark, gap: bool, states: &BTreeMap<String, State>) {
         let Some(built) = self.built else {
-            self.said.extend(states.iter().map(|(id, state)| (id.clone(), state.clone())));
+            self.updates.extend(states.iter().map(|(id, state)| (id.clone(), state.clone())));
             return;
         };
         // The build contains this epoch, which is repeated after a crash.
@@ -248,7 +248,7 @@ impl SliceStore for Model {
         let mut tables = self.tables();
         let index = tables.index(index, generation)?;
         let mut documents = std::mem::take(&mut index.snapshot);
-        documents.append(&mut index.said);
+        documents.append(&mut index.updates);
         let at = |(id, state)| (id, BTreeMap::from([(mark.epoch, state)]));
         index.documents = documents.into_iter().map(at).collect();
         index.built = Some(mark.epoch);

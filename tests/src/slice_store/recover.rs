@@ -36,7 +36,7 @@ impl Driver {
             let (store, batch) = (self.store(), self.batch(&mark));
             match timeout(PATIENCE, store.apply(batch.clone())).await {
                 Ok(applied) => applied.map_err(failed)?,
-                Err(_) => self.late()?,
+                Err(_) => self.timed_out()?,
             }
             self.model.apply(batch).await.map_err(failed)?;
         }
@@ -78,7 +78,7 @@ impl Driver {
                 self.plan.crash_at = None;
                 self.verify()?;
             }
-            // An earlier fault is no excuse any more, since the store is opened anew.
+            // An earlier fault no longer excuses errors, since the store is reopened.
             if self.is_excused() {
                 self.plan.fail_at = None;
             }

@@ -103,7 +103,7 @@ impl Side {
 }
 
 /// A run with one move.
-pub struct Story {
+pub struct MoveRun {
     random: fastrand::Rng,
     known: Known,
     info: Arc<IndexInfo>,
@@ -137,7 +137,7 @@ fn packed(known: &Known, documents: &[(u64, &str, Option<u64>)]) -> Bytes {
     writer.finish()
 }
 
-impl Story {
+impl MoveRun {
     /// Two nodes; the second one may have the index's other slices.
     pub async fn new(seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
@@ -239,13 +239,13 @@ impl Story {
 
     /// Checks that after a restart each slice has its exact count, also one that had none when it arrived.
     fn check_counts(&self) -> Result<(), String> {
-        for told in self.target.store().progress() {
-            let slice = told.slice.slice;
+        for progress in self.target.store().progress() {
+            let slice = progress.slice.slice;
             let expected = self.expected(slice, self.target.applied()).len() as u64;
-            if told.entries != expected {
+            if progress.entries != expected {
                 return Err(format!(
                     "slice {slice} has {expected} entries, {} are told",
-                    told.entries
+                    progress.entries
                 ));
             }
         }
@@ -312,7 +312,7 @@ impl Story {
             2 => self.source.crash().await,
             3 => drop(self.target.store().flush().await),
             4 => drop(self.target.store().compact().await),
-            5 => self.recover("a crash").await.expect("what was durable is there"),
+            5 => self.recover("a crash").await.expect("the durable epochs are present"),
             6 => {
                 let at = self.target.fs.operations() + self.random.u64(1..40);
                 self.target.fs.fail_at(at);

@@ -63,7 +63,7 @@ pub async fn take_documents(
     }
 }
 
-/// Limit of what one backfill may gather. All backfills share a quarter of the memory limit.
+/// Limit of the bytes that one backfill may gather. All backfills share a quarter of the memory limit.
 pub fn gathered_bytes_max(context: &EngineContext) -> usize {
     let indexes = context.state.indexes_and_rebuilds();
     let builds =

@@ -22,7 +22,7 @@ pub(crate) const INDEX: IndexId = IndexId(1);
 pub(crate) const NODE: NodeId = NodeId(7);
 const BUCKET: BucketId = BucketId(1);
 
-/// Entries of a document: slice, number that is the key, included byte.
+/// The entries of a document: slice, key (a number), included byte.
 pub(crate) type EntryCount = BTreeSet<(u16, u8, u8)>;
 
 #[derive(Clone, Debug, Default)]

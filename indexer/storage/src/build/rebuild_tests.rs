@@ -23,7 +23,7 @@ fn open(dir: &tempfile::TempDir) -> StorageEngine {
     store
 }
 
-/// The applied epochs, and what slice 0 shows at each.
+/// The applied epochs, and the entries of slice 0 at each.
 struct Played {
     source: Source,
     shown: Vec<Vec<Row>>,

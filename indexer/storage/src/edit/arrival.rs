@@ -159,7 +159,7 @@ pub fn install_arriving(
     }
 }
 
-/// Creates an index of which these are the first slices here.
+/// Creates an index with its first slices on this node.
 fn index_from_arriving(
     arrived: ArrivingSlices,
     EpochBoundary { epoch, lsn }: EpochBoundary,

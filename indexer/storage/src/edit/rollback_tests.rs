@@ -43,7 +43,7 @@ fn epoch(n: u64) -> EpochBatch {
     epoch
 }
 
-/// Two indexes at epoch 5, the first one with documents; and what the rollback point shows of it.
+/// Two indexes at epoch 5, the first one with documents; and the entries at the rollback point.
 async fn stored(env: &Env, dir: &Path) -> (StorageEngine, (u64, u64)) {
     let store = open(env, dir);
     for index in [INDEX, OTHER] {
@@ -67,7 +67,7 @@ async fn stored(env: &Env, dir: &Path) -> (StorageEngine, (u64, u64)) {
 
 /// Checksum and number of the entries at an epoch.
 fn shown(store: &StorageEngine, epoch: Epoch) -> (u64, u64) {
-    let snapshot = store.snapshot(INDEX, Generation(0), epoch).expect("it is shown");
+    let snapshot = store.snapshot(INDEX, Generation(0), epoch).expect("the epoch is shown");
     snapshot.checksum(proto::model::ids::SliceNo(0)).unwrap()
 }
 

@@ -246,7 +246,7 @@ async fn rows_for_a_slice_that_has_gone_stop_no_flush() {
     store.apply(batch(4, 0, 0..20)).await.unwrap();
     store.flush().await.unwrap();
     assert_eq!(store.counters(BUCKET).stable, Epoch(4));
-    assert_eq!(store.oldest_pending_file(), pending, "what shows nowhere is written nowhere");
+    assert_eq!(store.oldest_pending_file(), pending, "invisible versions are not written");
 }
 
 #[tokio::test]

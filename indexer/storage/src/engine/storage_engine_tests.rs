@@ -1,4 +1,4 @@
-//! The engine through its trait: what epochs, builds and restarts make visible.
+//! The engine through its trait: the entries that epochs, builds and restarts make visible.
 
 use std::path::PathBuf;
 
@@ -195,7 +195,7 @@ async fn a_floor_that_a_flush_could_not_write_is_written_by_the_next() {
         if store.flush().await.is_ok() {
             return assert!(place > 3, "the flush has file operations");
         }
-        // A rollback removes what the flush had set aside.
+        // A rollback removes the rows that the flush had set aside.
         store.truncate(&mark(9, 109), Epoch(0)).await.unwrap();
         store.flush().await.unwrap();
         drop(store);

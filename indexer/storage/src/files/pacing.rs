@@ -166,7 +166,7 @@ mod tests {
 
     const MB: u64 = 1 << 20;
 
-    /// A flush that goes on for so many pauses, and its end.
+    /// A flush that lasts for a number of pauses, and its end.
     type Flush = (usize, Box<dyn FnOnce() + Send>);
 
     /// A spawner whose pauses advance the clock. A flush lasts for some of them.

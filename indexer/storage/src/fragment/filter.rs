@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Memory of a filter and its sparse index per row, rounded up.
 pub const FILTER_BYTES: u64 = 2;
 
-/// Size of a line: what a processor loads at once.
+/// Size of a cache line.
 pub const LINE_BYTES: usize = 64;
 const LINE_BITS: u64 = 8 * LINE_BYTES as u64;
 /// More bits per key would cost more cache misses than the avoided false positives save.

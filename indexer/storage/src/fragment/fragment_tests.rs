@@ -1,4 +1,4 @@
-//! Fragments return what was written, from the file or the cache, and report damage.
+//! Tests of fragments: rows are read back from the file or the cache, and damage is reported.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -291,7 +291,7 @@ fn a_block_from_another_place_or_file_does_not_pass() {
     let mut block = vec![0; len as usize];
     file(2).read_exact_at(&mut block, offset).unwrap();
     file(1).write_all_at(&block, offset).unwrap();
-    let error = one.block(3).expect_err("it is the block of another file");
+    let error = one.block(3).expect_err("the block belongs to another file");
     assert_eq!(error.code, ErrorCode::Corrupt);
     let place = format!("00000000000000000001.frag: block 3, at offset {offset}:");
     assert!(error.message.contains(&place), "{error}");

@@ -30,7 +30,7 @@ const FILTER_READ_BYTES: usize = 4096 * LINE_BYTES;
 const DAMAGE_HINT: &str =
     "`sextant verify` lists all damage; a replica or a new build replaces the slice";
 
-/// An opened fragment, and what its file says of its rows.
+/// An opened fragment, and its file's description of its rows.
 #[derive(Debug)]
 pub struct OpenFragment {
     /// The file.

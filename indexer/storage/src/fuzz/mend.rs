@@ -1,5 +1,5 @@
-//! Correction of checksums, so that a fuzzer gets past them. Fragments have their own:
-//! `fragment::mend`.
+//! Recomputes the checksums of fuzzed bytes, so that a fuzzer reaches the code behind the checks. `fragment::mend` does
+//! the same for fragments.
 
 use crc32c::{crc32c, crc32c_append};
 
@@ -19,8 +19,7 @@ pub(super) fn manifest(bytes: &mut [u8]) {
     put(bytes, 20, crc);
 }
 
-/// Corrects the checksums of a log segment: its header, and its records as far as their lengths
-/// lead.
+/// Corrects the checksums of a log segment: of its header, and of its records until a length is invalid.
 pub(super) fn log(bytes: &mut [u8]) {
     let Some(mut left) = bytes.len().checked_sub(SEGMENT_HEADER_BYTES) else { return };
     let base = bytes[8..16].iter().rev().fold(0, |base, byte| base << 8 | u64::from(*byte));

@@ -1,4 +1,4 @@
-//! One index on this node: what its writer keeps, what readers see, and its lists of fragments.
+//! One index on this node: the writer's state, the version that readers see, and the lists of fragments.
 //!
 //! Readers take an `Arc` of the newest version and never block a writer. Two locks order the
 //! writers: `fragment_lists` is held while lists change, until the manifest is synced; `writer` is

@@ -141,7 +141,7 @@ impl BackMemtable {
         (self.chunks.len() as u32) << CHUNK_BITS | used as u32
     }
 
-    /// Makes the processor load what [`Self::set`] will read for several documents, in parallel.
+    /// Makes the processor load the entries that [`Self::set`] will read for several documents, in parallel.
     pub fn prefetch(&self, hashes: impl Iterator<Item = u64>) {
         for hash in hashes.map(short) {
             black_box(self.places.find(spread(hash), |(other, _)| *other == hash));

@@ -41,7 +41,7 @@ pub struct WriterState {
     pub retained: RetainedEpochs,
     /// Oldest epoch in memory, and the LSN of its record.
     pub unflushed: Option<(Epoch, Lsn)>,
-    /// The same for what a flush is writing.
+    /// The same for the rows that a flush is writing.
     pub frozen_unflushed: Option<(Epoch, Lsn)>,
     /// True during a build: every document of an epoch is remembered.
     pub is_building: bool,
@@ -86,7 +86,7 @@ impl WriterState {
             || self.frozen.as_ref().is_some_and(|frozen| frozen.has(slice))
     }
 
-    /// Ends a failed flush: what it froze stays in memory for the next flush.
+    /// Ends a failed flush: the rows that it froze stay in memory for the next flush.
     pub fn thaw(&mut self) {
         self.frozen_runs = 0;
         self.unflushed = match (self.frozen_unflushed.take(), self.unflushed) {

@@ -89,7 +89,7 @@ pub fn describe(env: &Env, path: &Path, each: &mut dyn FnMut(&RecordInfo)) -> Re
     walk().map_err(reading)
 }
 
-/// Describes what is at an LSN, and returns where the next part begins.
+/// Describes the record at an LSN, and returns the LSN of the next part.
 fn next_record(reader: &mut SegmentReader, lsn: Lsn) -> Result<(RecordInfo, Lsn)> {
     let offset = reader.offset(lsn);
     let (state, header) = match reader.read(lsn)? {

@@ -46,7 +46,7 @@ impl SegmentReader {
         lsn - self.base + SEGMENT_HEADER_BYTES as u64
     }
 
-    /// Reads what is at an LSN below the end.
+    /// Reads the record at an LSN below the end.
     pub(super) fn read(&mut self, lsn: Lsn) -> Result<FoundRecord<'_>> {
         let Some(header) = self.header(lsn)? else { return Ok(FoundRecord::BadHeader) };
         let payload_at = self.offset(lsn) + RECORD_HEADER_BYTES as u64;

@@ -307,7 +307,7 @@ async fn describe_names_each_record_and_each_damage() {
     let beta = data.next().unwrap();
     fs.flip_bit(&path, beta.offset * 8).unwrap();
     let (sum, damaged) = describe_it();
-    assert_eq!((sum.records, sum.damaged), (2, 1), "what stands behind damage is found again");
+    assert_eq!((sum.records, sum.damaged), (2, 1), "the records behind damage are found again");
     let found = damaged.iter().find(|record| record.state == RecordState::Unreadable).unwrap();
     assert_eq!((found.offset, found.bytes), (beta.offset, RECORD_HEADER_BYTES as u64 + 4));
     fs.flip_bit(&path, beta.offset * 8).unwrap();

@@ -29,7 +29,7 @@ use crate::tables::table::Table;
 struct FrozenMemory {
     runs: Vec<Arc<Table>>,
     memtable: Arc<BackMemtable>,
-    /// Everything applied up to this epoch is here or in fragments.
+    /// Everything applied up to this epoch is in this memory or in fragments.
     epoch: Epoch,
     retained: RetainedEpochs,
     reach: Option<RetainedEpochs>,
@@ -73,7 +73,7 @@ fn freeze(
     let (runs, floor) = (version.runs.clone(), version.floor);
     let empty = runs.is_empty() && writer.memtable.is_empty() && writer.frozen.is_none();
     if empty && floor <= floor_on_disk {
-        // A rollback can leave nothing of what came with later epochs.
+        // A rollback can remove all rows of later epochs.
         writer.unflushed = None;
         return None;
     }

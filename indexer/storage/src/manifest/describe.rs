@@ -25,7 +25,7 @@ pub enum Described {
         next_file: FileId,
         /// For each bucket, the epoch that the fragments of all its indexes have.
         buckets: Vec<MarkInfo>,
-        /// Epochs that rollbacks have taken back.
+        /// Epochs that rollbacks have undone.
         dead: Vec<DeadEpochs>,
     },
     /// The manifest of an index.

@@ -1,4 +1,4 @@
-//! Edits of lists: what counts after them, and what is refused.
+//! Tests of edits of lists: the fragments that count afterwards, and the edits that are refused.
 
 use proto::ErrorCode;
 use proto::model::ids::{Epoch, SliceNo};
@@ -63,7 +63,7 @@ fn a_fragment_goes_to_each_group_that_has_one_of_its_columns() {
     assert_eq!(groups[1].items.last().unwrap().columns, Columns::BACK);
     assert_eq!(files(&manifest, 1), [1, 2, 3], "the other slice is not concerned");
     manifest.add(FileId(6), &[slice(1)], ENTRIES, EpochRange::ALL, Place::Oldest).unwrap();
-    assert_eq!(files(&manifest, 1), [6, 1, 2, 3], "what a backfill built lies below");
+    assert_eq!(files(&manifest, 1), [6, 1, 2, 3], "the fragments of a backfill come first");
     let before = manifest.clone();
     let unknown =
         manifest.add(FileId(7), &[slice(0), slice(9)], ENTRIES, EpochRange::ALL, Place::Newest);

@@ -105,7 +105,7 @@ fn a_crash_in_any_operation_leaves_the_old_manifest_or_the_new() {
             assert!(read == [old.clone()] || read == [new.clone()], "seed {seed}, crash at {at}");
             olds += usize::from(read == [old.clone()]);
             news += usize::from(read == [new.clone()]);
-            assert!(written.is_err() || read == [new.clone()], "what was written is durable");
+            assert!(written.is_err() || read == [new.clone()], "the written manifest is durable");
             assert_eq!(fs.list(dir()).unwrap().len(), 1, "left-overs are removed");
         }
     }
@@ -157,7 +157,7 @@ fn describe_prints_both_kinds() {
     let Described::Index { items, name, .. } =
         describe(&env, &dir().join("index-7.3.manifest")).unwrap()
     else {
-        panic!("it is of an index")
+        panic!("the file is of an index")
     };
     assert_eq!((items.len(), &name[..]), (6, "by_city"));
     let low = &items[0];

@@ -90,7 +90,7 @@ fn dead_ranges_are_valid(manifest: &NodeManifest) -> bool {
     manifest.dead.iter().all(|dead| dead.above <= dead.to)
 }
 
-/// No bucket stands at an epoch that a rollback has taken back.
+/// No bucket stands at an epoch that a rollback has undone.
 fn no_mark_is_dead(manifest: &NodeManifest) -> bool {
     manifest.marks.iter().all(|mark| {
         let of_bucket = manifest.dead.iter().filter(|dead| dead.bucket == mark.bucket);

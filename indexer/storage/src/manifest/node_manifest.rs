@@ -13,18 +13,18 @@ pub struct NodeManifest {
     pub next_file: FileId,
     /// For each bucket, the epoch up to which the fragments of all its indexes are complete.
     pub marks: Vec<EpochMark>,
-    /// Epochs that a rollback has taken back on all indexes. A replay skips them where the log
+    /// Epochs that a rollback has undone on all indexes. A replay skips them where the log
     /// still has them.
     pub dead: Vec<DeadEpochs>,
 }
 
-/// Epochs of a bucket that a rollback has taken back: those in `(above, to]`.
+/// Epochs of a bucket that a rollback has undone: those in `(above, to]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadEpochs {
     /// The bucket.
     pub bucket: BucketId,
     /// Epoch that the bucket was rolled back to.
     pub above: Epoch,
-    /// Newest epoch that was taken back.
+    /// Newest epoch that was undone.
     pub to: Epoch,
 }

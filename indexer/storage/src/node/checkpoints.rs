@@ -1,4 +1,4 @@
-//! Checkpoints of the log: what can be released, and what the node manifest says about it.
+//! Checkpoints of the log: the releasable part, and the node manifest's record of it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ pub struct LogCheckpoints {
     pub checkpoints: VecDeque<(Lsn, Vec<EpochMark>)>,
     /// Marks of the last node manifest.
     pub marks: Vec<EpochMark>,
-    /// Epochs that rollbacks have taken back on all indexes.
+    /// Epochs that rollbacks have undone on all indexes.
     pub dead: Arc<Mutex<Vec<DeadEpochs>>>,
 }
 

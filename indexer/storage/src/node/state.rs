@@ -38,7 +38,7 @@ pub(crate) struct BucketProgress {
     /// LSN of the first record that is logged but not applied: of an epoch or a rollback that is in
     /// progress or has failed.
     pub unapplied_from: Option<Lsn>,
-    /// Epochs that rollbacks have taken back.
+    /// Epochs that rollbacks have undone.
     pub dead: Vec<DeadEpochs>,
 }
 

@@ -14,7 +14,7 @@ use crate::read::snapshot::Snapshot;
 use crate::read::source::Source;
 use crate::read::visible_rows::VisibleRows;
 
-/// The error for an epoch below the floor of what was asked for.
+/// The error for an epoch below the floor of the requested slices.
 pub fn too_old(epoch: Epoch, what: String, floor: Epoch) -> Error {
     let text =
         format!("epoch {epoch} is no longer readable: the oldest epoch of {what} is {floor}");

@@ -1,6 +1,6 @@
 //! Loading of a node's indexes, in the states of [`crate::index::load_state`].
 //!
-//! | state | what is here | reads | epochs |
+//! | state | on the node | reads | epochs |
 //! |---|---|---|---|
 //! | 0 | no manifest | refused | none are sent |
 //! | 1 | the manifest; the back index is being opened | wait | wait |

@@ -1,4 +1,4 @@
-//! Recovery: opening what a node has on disk.
+//! Recovery: opens the files of a node.
 
 pub(crate) mod load;
 pub(crate) mod open;

@@ -4,7 +4,7 @@
 //!    opened. A fragment that no manifest names is left over from a flush, merge or build that a
 //!    crash has interrupted, and is deleted.
 //! 2. The node manifest says which epochs all indexes have in their fragments, and which epochs a
-//!    rollback has taken back.
+//!    rollback has undone.
 //! 3. The log is replayed. Each epoch is applied to the indexes whose fragments lack it, by the
 //!    same code as the first time. If memory runs short, it is flushed. The part of the log that
 //!    nothing in memory came from is released.
@@ -97,7 +97,7 @@ pub(crate) fn open(
     })
 }
 
-/// Sets the progress of the buckets to what the node manifest says.
+/// Sets the progress of the buckets from the node manifest.
 fn restore_buckets(state: &NodeState, manifest: &NodeManifest) {
     let mut buckets = lock(&state.buckets);
     for mark in &manifest.marks {
@@ -146,7 +146,7 @@ fn save_replayed(
 }
 
 /// Rolls indexes back that are ahead of the log. A flush does not wait for the log, so an index may
-/// have epochs in its fragments whose log records a crash took. They are taken back, so that the
+/// have epochs in its fragments whose log records a crash took. They are undone, so that the
 /// next history is applied to the same epoch everywhere. If the floor is above that epoch, the
 /// index waits until the stream has come as far again.
 fn take_back_the_unlogged(state: &NodeState, files: &DataFiles) -> Result<()> {

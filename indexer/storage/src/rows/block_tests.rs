@@ -1,4 +1,4 @@
-//! Blocks return what was written, and refuse damage.
+//! Tests of blocks: rows are read back, and damage is refused.
 
 use proptest::prelude::*;
 use proto::model::ids::SliceNo;
@@ -18,7 +18,7 @@ fn build(rows: &[Row]) -> Block {
     let expected = builder.size();
     let bytes = builder.finish();
     assert!(bytes.len() <= expected + 64 + 2 * rows.len(), "{} of {expected}", bytes.len());
-    Block::parse(bytes.into()).expect("what was written is read")
+    Block::parse(bytes.into()).expect("the rows are read back")
 }
 
 fn rows() -> impl Strategy<Value = Vec<Row>> {

@@ -25,7 +25,7 @@ type Indexes = BTreeMap<(IndexId, Generation), PathBuf>;
 /// Beginning of the file VERSION in a data directory.
 const VERSION_BEGINNING: &[u8] = b"sextant indexer data ";
 
-/// Content of a data directory, and what is wrong with it.
+/// Content of a data directory, and its damage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// Segments of the commit log.

@@ -187,7 +187,7 @@ fn follows_the_model(open: &dyn Fn() -> Arc<dyn DocumentStore>, steps: Vec<Step>
                         (model.purged[n], model.absent[n]) = (0, 0);
                     }
                 } else {
-                    let error = outcome.expect_err("what documents were is gone");
+                    let error = outcome.expect_err("earlier versions of documents are gone");
                     assert_eq!(error.code, ErrorCode::OutOfOrder);
                     assert!(error.hint.is_some_and(|hint| hint.contains("seqno 0")));
                 }

@@ -120,7 +120,7 @@ fn keeps_its_promises(open: &dyn Fn() -> Arc<dyn DocumentStore>) {
     assert_eq!(get(&*store, &["a"], 10).map_err(|e| e.code), Err(ErrorCode::Unknown));
     drop(store);
     let store = open();
-    assert_eq!(store.buckets(), Ok(Vec::new()), "what was removed stays away");
+    assert_eq!(store.buckets(), Ok(Vec::new()), "removed documents stay removed");
     assert_eq!(store.catalog_cas(), Ok(6));
 }
 
@@ -218,7 +218,7 @@ fn a_batch_whose_sync_failed_is_stored_completely_or_not_at_all() {
         store.fail_next_sync();
         let doubtful = numbers.batch(&[("a", None), ("b", Some("2"))]);
         assert_eq!(store.commit(&doubtful).map_err(|e| e.code), Err(ErrorCode::Io));
-        assert_eq!(all_documents(&store).len(), 1, "nobody sees what may not be durable");
+        assert_eq!(all_documents(&store).len(), 1, "an unsynced write is invisible");
         assert!(store.commit(&numbers.batch(&[("c", Some("3"))])).is_err(), "no write after it");
         store.lose_unsynced(reached_disk);
         let expected = if reached_disk { ("b", "2") } else { ("a", "1") };

@@ -15,7 +15,7 @@ fn set(vbuckets: &[u16]) -> VbucketSet {
     vbuckets.iter().copied().map(VbucketId).collect()
 }
 
-/// The first so many of its slices are on node 1.
+/// An index with this many slices, all on node 1.
 fn index(slices: u64) -> Arc<IndexInfo> {
     let spec = IndexSpec::new("i", "b");
     let placement = (0..slices).map(|_| vec![NodeId(1)]).collect();
@@ -73,9 +73,9 @@ fn a_merged_stream_begins_when_all_parts_have_begun_and_has_one_history() {
     let [StreamMessage::Begin { at, vbuckets, .. }] = &begun[..] else { panic!("{begun:?}") };
     assert_eq!((at, vbuckets), (&cut([5, 3]), &set(&[0, 1])));
     assert!(merge.message(0, history(&[0])).unwrap().is_empty());
-    assert!(!merge.reads(0), "nor before the history of all is told");
+    assert!(!merge.reads(0), "no message passes before all histories are known");
     assert_eq!(merge.message(1, history(&[1])).unwrap(), [history(&[0, 1])]);
-    assert!(merge.message(1, history(&[1])).unwrap().is_empty(), "that is nothing new");
+    assert!(merge.message(1, history(&[1])).unwrap().is_empty(), "a known history is not repeated");
     assert!(merge.reads(0) && merge.reads(1) && !merge.waits());
 }
 
@@ -93,7 +93,7 @@ fn vbuckets_without_or_with_two_owners_and_different_indexes_are_refused() {
 fn an_index_joins_at_one_cut_when_all_say_so() {
     let mut merge = flowing();
     assert!(merge.message(0, join(2)).unwrap().is_empty());
-    assert!(!merge.reads(0) && merge.waits(), "what follows has the index");
+    assert!(!merge.reads(0) && merge.waits(), "later frames have the index");
     merge.message(1, frame(1, 3, 8)).unwrap();
     let joined = merge.message(1, join(2)).unwrap();
     assert_eq!(joined, [StreamMessage::IndexJoin { index: index(2), at: cut([5, 8]) }]);
@@ -111,7 +111,7 @@ fn a_vbucket_goes_from_one_stream_to_another_without_a_gap() {
     merge.message(1, stream_begin(0, 9)).unwrap();
     assert!(!merge.waits());
     assert_eq!(merge.message(1, frame(0, 9, 11)).unwrap(), [frame(0, 9, 11)]);
-    assert!(merge.message(0, frame(0, 9, 12)).is_err(), "no longer of this stream");
+    assert!(merge.message(0, frame(0, 9, 12)).is_err(), "the index is no longer in this stream");
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn an_end_matches_a_begin_and_a_begin_the_end_before_it() {
     let mut merge = flowing();
     merge.message(0, stream_end(0, 5)).unwrap();
     let error = merge.message(1, stream_begin(0, 7)).unwrap_err();
-    assert_eq!(error.code, ErrorCode::DropData, "what lies between is to be caught up");
+    assert_eq!(error.code, ErrorCode::DropData, "the mutations between must be caught up");
     let mut merge = flowing();
     assert!(merge.message(0, stream_begin(0, 5)).is_err(), "it has begun");
 }
@@ -162,8 +162,8 @@ fn a_stream_without_vbuckets_delays_no_other() {
     let mut merge = Merge::new(2, [NodeId(10), NodeId(11)]);
     merge.message(0, begin([5, 3], &[0, 1], &[1])).unwrap();
     let begun = merge.message(1, begin([0, 0], &[], &[2])).unwrap();
-    assert_eq!(begun.len(), 1, "what it says of the indexes does not count");
-    assert!(!merge.reads(1), "it is left out");
+    assert_eq!(begun.len(), 1, "its indexes do not count");
+    assert!(!merge.reads(1), "the part is left out");
     assert_eq!(merge.message(0, history(&[0, 1])).unwrap().len(), 1);
     assert_eq!(merge.message(0, join(3)).unwrap().len(), 1);
     assert!(merge.reads(0) && !merge.waits());

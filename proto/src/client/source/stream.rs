@@ -260,7 +260,10 @@ mod tests {
             |vbuckets| StreamMessage::Begin { at: Cut::zero(1), indexes: Vec::new(), vbuckets };
         let (home, other) = (NodeId(1), NodeId(2));
         let hangs: ResultStream<StreamMessage> = Box::pin(stream::pending());
-        assert!(begun(other, async { Ok(hangs) }).await.is_none(), "it is not waited for");
+        assert!(
+            begun(other, async { Ok(hangs) }).await.is_none(),
+            "the stream does not wait for this projector"
+        );
         assert!(begun(other, async { Err(Error::unavailable("down")) }).await.is_none());
         let ended: ResultStream<StreamMessage> = Box::pin(stream::empty());
         assert!(begun(other, async { Ok(ended) }).await.is_none());

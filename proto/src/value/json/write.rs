@@ -13,7 +13,7 @@ impl Value {
         out
     }
 
-    /// Appends what [`Value::to_json`] returns.
+    /// Appends the value as compact JSON.
     pub fn write_json(&self, out: &mut Vec<u8>) {
         write(self, &mut Utf8(out));
     }

@@ -111,14 +111,8 @@ async fn write(client: Client, mut model: Model, stop: Arc<AtomicBool>) -> Resul
         .await
         .map_err(sql_error("preparing INSERT"))?;
     let mut random = fastrand::Rng::with_seed(7);
-    let mut ids: Vec<String> = model.0.keys().cloned().collect();
-    let mut empty: Vec<String> = Vec::new();
-    for (id, city) in &model.0 {
-        if city.population() == 0 {
-            empty.push(id.clone());
-        }
-    }
-    ids.retain(|id| model.0[id].population() > 0);
+    let (ids, mut empty): (Vec<String>, Vec<String>) =
+        model.0.keys().cloned().partition(|id| model.0[id].population() > 0);
     let mut writes = 0;
     while !stop.load(Ordering::Relaxed) {
         for _ in 0..MOVES_PER_DELETE {

@@ -396,7 +396,10 @@ async fn a_stream_starts_at_once_and_keeps_the_pace_of_its_reader() {
     tokio::time::sleep(Duration::from_millis(50)).await;
     let fetched = cluster.memory.batches.load(Ordering::Relaxed);
     tokio::time::sleep(Duration::from_millis(50)).await;
-    assert!(cluster.memory.batches.load(Ordering::Relaxed) <= fetched + 1, "nobody reads");
+    assert!(
+        cluster.memory.batches.load(Ordering::Relaxed) <= fetched + 1,
+        "the client does not read"
+    );
     assert!(fetched < 2000, "{fetched} batches were fetched for 1000 rows");
 
     let cancel = client.cancel_token();
@@ -422,7 +425,7 @@ async fn a_scan_is_parked_while_its_client_does_not_read() {
     let parked = || cluster.memory.parked.load(Ordering::Relaxed);
     for n in 0..100_000 {
         if n == 1000 {
-            assert_eq!(parked(), 0, "it is read");
+            assert_eq!(parked(), 0, "the scan is read");
             tokio::time::sleep(crate::rows::suspended::SUSPENDED_RUNS + Duration::from_millis(500))
                 .await;
             assert_eq!(parked(), 1, "once");

@@ -34,17 +34,7 @@ impl IndexPlan {
             (true, true) => ", in reverse",
         };
         let mut lines = vec![format!("Scan of index {} on {}{direction}", spec.name, spec.bucket)];
-        let whole = request.ranges.len() == 1
-            && request.ranges[0].low.is_empty()
-            && request.ranges[0].high.is_none();
-        lines.push(match (whole, request.ranges.len()) {
-            (true, _) => "  Ranges: the whole index".to_owned(),
-            (false, 0) => "  Ranges: none, the conditions exclude each other".to_owned(),
-            (false, ranges) => {
-                let used: Vec<_> = self.used.iter().map(show).collect();
-                format!("  Ranges: {ranges}, for {}", used.join(" AND "))
-            }
-        });
+        lines.push(self.explain_ranges(show));
         if let Some(filter) = &request.filter {
             lines.push(format!("  Filter: {}", show(filter)));
         }
@@ -73,5 +63,18 @@ impl IndexPlan {
         };
         lines.push(format!("  Slices: {}, by hash of {by}", spec.slices));
         lines
+    }
+
+    fn explain_ranges(&self, show: impl Fn(&Expr) -> String) -> String {
+        match &self.request.ranges[..] {
+            [whole] if whole.low.is_empty() && whole.high.is_none() => {
+                "  Ranges: the whole index".to_owned()
+            }
+            [] => "  Ranges: none, the conditions exclude each other".to_owned(),
+            ranges => {
+                let used: Vec<_> = self.used.iter().map(show).collect();
+                format!("  Ranges: {}, for {}", ranges.len(), used.join(" AND "))
+            }
+        }
     }
 }

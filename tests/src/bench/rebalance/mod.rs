@@ -5,16 +5,16 @@
 //! processors and disk. An index of eight slices with entries of about 130 bytes is loaded; then slices move one after
 //! another without a pause.
 //!
-//! | figure | what it is | asked |
+//! | figure | meaning | required |
 //! |---|---|---|
-//! | `moved_bytes_per_s` | bytes of a copy, by the time from when the router hears that the move is `pending` until the coordinator hears that the target has a durable copy; nothing else runs | ≥ 0.7 of `cp` |
-//! | `cp_bytes_per_s` | `cp` of the very files that the target got, as soon as it has them: not synced | |
-//! | `cp_synced_bytes_per_s` | the same, each file synced afterwards, as a target does | |
-//! | `entries_reinserted` | documents that any indexer was sent one by one meanwhile: nobody writes | 0 |
-//! | `scan_rows_per_s_rest`, `…_moves` | rows of ordered scans of 10,000 entries over SQL, one client, before and after the moves, and during | ratio ≥ 0.8 |
-//! | `scan_ms_p99_rest`, `…_moves` | the same scans' times | ≤ 2 × |
+//! | `moved_bytes_per_s` | bytes of a copy, over the time from the moment when the router learns that the move is `pending` until the coordinator learns that the target has a durable copy; nothing else runs | ≥ 0.7 of `cp` |
+//! | `cp_bytes_per_s` | `cp` of the same files as soon as the target has them, without a sync | |
+//! | `cp_synced_bytes_per_s` | the same, and each file synced afterwards, as the target does | |
+//! | `entries_reinserted` | documents that were sent to indexers one by one meanwhile, without any write | 0 |
+//! | `scan_rows_per_s_rest`, `…_moves` | rows of ordered scans of 10,000 entries over SQL, one client: before and after the moves, and during them | ratio ≥ 0.8 |
+//! | `scan_ms_p99_rest`, `…_moves` | the times of the same scans | ≤ 2 × |
 //! | `copied_to_done_ms_…` | from the end of a copy to the change of the topology, under a steady load of updates | ≤ 2 s |
-//! | `scans_failed` | scans that failed or whose rows were too few or out of order, in all phases | 0 |
+//! | `scans_failed` | scans of all phases that failed or returned too few or misordered rows | 0 |
 
 mod loopback;
 mod moves;
