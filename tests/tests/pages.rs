@@ -8,11 +8,13 @@
 use std::net::SocketAddr;
 
 use proto::grpc::ScanRequest;
+use sextant::wire::{Peers, tcp_connect};
 use tests::harness::grpc::{all, channel, open, refused, scan};
 use tests::harness::{TestCluster, eventually, sql};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tonic::Code;
 use tonic::transport::Channel;
+use tonic::transport::server::TcpIncoming;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
@@ -189,6 +191,27 @@ async fn an_invalid_scan_is_refused() {
     }
 }
 
+/// The services of a port, as reflection lists them.
+async fn reflected(channel: Channel) -> Vec<String> {
+    use tonic_reflection::pb::v1::ServerReflectionRequest;
+    use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+
+    let asked = ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(MessageRequest::ListServices(String::new())),
+    };
+    let mut reflection = ServerReflectionClient::new(channel);
+    let answers = reflection.server_reflection_info(futures::stream::iter([asked])).await;
+    let mut answers = answers.expect("reflection").into_inner();
+    let answer = answers.message().await.expect("an answer").expect("an answer");
+    let Some(MessageResponse::ListServicesResponse(list)) = answer.message_response else {
+        panic!("{answer:?}");
+    };
+    let mut names: Vec<_> = list.service.into_iter().map(|service| service.name).collect();
+    names.sort();
+    names
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn health_and_reflection_answer() {
     let cluster = TestCluster::start(1, 1).await;
@@ -197,31 +220,32 @@ async fn health_and_reflection_answer() {
     let asked = tonic_health::pb::HealthCheckRequest { service: String::new() };
     let answer = health.check(asked).await.expect("health").into_inner();
     assert_eq!(answer.status(), ServingStatus::Serving);
-    let mut reflection =
-        tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient::new(
-            channel.clone(),
-        );
-    let asked = tonic_reflection::pb::v1::ServerReflectionRequest {
-        host: String::new(),
-        message_request: Some(MessageRequest::ListServices(String::new())),
-    };
-    let answers = reflection.server_reflection_info(futures::stream::iter([asked])).await;
-    let mut answers = answers.expect("reflection").into_inner();
-    let answer = answers.message().await.expect("an answer").expect("an answer");
-    let Some(MessageResponse::ListServicesResponse(list)) = answer.message_response else {
-        panic!("{answer:?}");
-    };
-    let names: Vec<_> = list.service.into_iter().map(|service| service.name).collect();
-    for name in
-        ["sextant.v1.Admin", "sextant.v1.Ingest", "sextant.v1.Query", "grpc.health.v1.Health"]
-    {
-        assert!(names.iter().any(|known| known == name), "{name} among {names:?}");
-    }
-    assert!(!names.iter().any(|name| name == "sextant.v1.Peer"), "other processes: {names:?}");
+    assert_eq!(
+        reflected(channel.clone()).await,
+        [
+            "grpc.health.v1.Health",
+            "grpc.reflection.v1.ServerReflection",
+            "sextant.v1.Admin",
+            "sextant.v1.Ingest",
+            "sextant.v1.Query",
+        ]
+    );
     let mut peer = proto::grpc::peer_client::PeerClient::new(channel);
     let refused =
         peer.call(proto::grpc::PeerRequest::default()).await.expect_err("no such service");
     assert_eq!(refused.code(), Code::Unimplemented, "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_port_for_processes_describes_no_service_for_users() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let services = sextant::grpc::peer_services(Peers::new(Vec::new(), tcp_connect()));
+    tokio::spawn(services.serve_with_incoming(TcpIncoming::from(listener)));
+    assert_eq!(
+        reflected(channel(address).await).await,
+        ["grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection", "sextant.v1.Peer"]
+    );
 }
 
 /// The status line, the headers and the body of a GET.
