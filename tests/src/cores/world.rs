@@ -7,7 +7,7 @@ use coordinator::testing::{CopyCheck, HistoryQuery, RaftMessage};
 use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
 use proto::model::history::SourceHistory;
-use proto::model::ids::{BucketId, Epoch, IndexId, MoveId, NodeId};
+use proto::model::ids::{BucketId, Epoch, LocalIndexId, MoveId, NodeId};
 use proto::rpc::api::Heartbeat;
 use proto::rpc::command::{CommandRequest, Outcome, RequestId};
 use proto::rpc::mutation::StreamMessage;
@@ -87,11 +87,11 @@ pub enum Event {
     /// A stream ends, or could not be opened: because of the place that it was to begin at.
     StreamEnd { at: usize, session: u64, misplaced: bool },
     /// A snapshot arrives for a build.
-    Fetched { at: usize, index: IndexId, number: u64, snapshot: (Cut, Vec<(u16, u32)>) },
+    Fetched { at: usize, index: LocalIndexId, number: u64, snapshot: (Cut, Vec<(u16, u32)>) },
     /// A snapshot is asked for again.
-    Fetch { at: usize, index: IndexId, number: u64 },
+    Fetch { at: usize, index: LocalIndexId, number: u64 },
     /// The target of a move has copied.
-    Copied { at: usize, index: IndexId, id: MoveId },
+    Copied { at: usize, index: LocalIndexId, id: MoveId },
     /// The router hears what an indexer has applied.
     Report(AppliedReport),
     /// The router finds an indexer gone.

@@ -2,7 +2,7 @@
 //! finished when an epoch covers its snapshot, and a rollback returns to an epoch that every index can still answer, or to a
 //! rollback point.
 
-use proto::model::ids::{Epoch, Generation, IndexId, SliceNo};
+use proto::model::ids::{Epoch, Generation, IndexId, LocalIndexId, SliceNo};
 use storage::Grouping;
 
 use super::driver::Driver;
@@ -33,17 +33,17 @@ pub enum Op {
     /// A build begins.
     BeginBuild(Box<Shape>),
     /// A backfill snapshot is taken.
-    BeginBackfill(IndexId),
+    BeginBackfill(LocalIndexId),
     /// Some of its documents are sent.
-    Backfill(IndexId, usize),
+    Backfill(LocalIndexId, usize),
     /// The build ends.
-    FinishBuild(IndexId),
+    FinishBuild(LocalIndexId),
     /// The index is dropped.
-    DropIndex(IndexId),
+    DropIndex(LocalIndexId),
     /// A slice is split, cloned or dropped.
-    Edit(IndexId, Edit),
+    Edit(LocalIndexId, Edit),
     /// The columns of an index are divided anew.
-    Regroup(IndexId, Grouping),
+    Regroup(LocalIndexId, Grouping),
     /// A rollback.
     Truncate(Epoch),
     /// Memory is written out.
@@ -53,7 +53,7 @@ pub enum Op {
     /// The process ends and comes again.
     Restart,
     /// A snapshot is taken, to be read later.
-    Hold(IndexId, Epoch),
+    Hold(LocalIndexId, Epoch),
     /// Held snapshots are let go.
     Release,
     /// Waits until the last epoch is durable.
@@ -121,17 +121,29 @@ fn build(driver: &Driver, random: &mut fastrand::Rng) -> Op {
     }
 }
 
-/// A new index, or one that was dropped comes back: also in the same generation, as a slice does that
-/// leaves a node and returns.
+/// A new index, a second generation beside the first, or an index that was dropped comes back: also in the same generation,
+/// as a slice does that leaves a node and returns.
 fn begin_build(driver: &Driver, random: &mut fastrand::Rng) -> Op {
     let gone = driver.gone.iter().filter(|known| !driver.indexes.contains_key(&known.shape.id));
     if let Some(known) = gone.last().filter(|_| random.bool()) {
-        let generation = Generation(known.shape.generation.0 + random.u32(0..2));
-        return Op::BeginBuild(Box::new(Shape::random(known.shape.id, generation, random)));
+        let id = known.shape.id;
+        let generation = Generation(id.generation.0 + random.u32(0..2));
+        let id = LocalIndexId { generation, ..id };
+        if !driver.indexes.contains_key(&id) {
+            return Op::BeginBuild(Box::new(Shape::random(id, random)));
+        }
     }
-    let newest = driver.indexes.values().chain(&driver.gone).map(|known| known.shape.id.0).max();
-    let id = IndexId(newest.unwrap_or(0) + 1);
-    Op::BeginBuild(Box::new(Shape::random(id, Generation(0), random)))
+    let newest = driver.indexes.values().chain(&driver.gone).map(|known| known.shape.id).max();
+    let id = match newest.unwrap_or_default() {
+        // Every other index has two generations.
+        LocalIndexId { index, generation: Generation(0) } if index.0 % 2 == 1 => {
+            LocalIndexId { index, generation: Generation(1) }
+        }
+        LocalIndexId { index, .. } => {
+            LocalIndexId { index: IndexId(index.0 + 1), generation: Generation(0) }
+        }
+    };
+    Op::BeginBuild(Box::new(Shape::random(id, random)))
 }
 
 /// A built index with its slices.

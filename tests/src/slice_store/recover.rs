@@ -3,7 +3,7 @@
 //! and applies the epochs that were lost again, as the stream would bring them.
 
 use proto::model::cut::EpochMark;
-use proto::model::ids::{Epoch, IndexId};
+use proto::model::ids::{Epoch, LocalIndexId};
 use storage::verify::verify;
 use storage::{SliceStore, layout};
 use tokio::time::timeout;
@@ -122,24 +122,18 @@ impl Driver {
         }
     }
 
-    fn is_there(&self, id: IndexId) -> bool {
-        let generation = self.indexes[&id].shape.generation;
-        self.store()
-            .indexes()
-            .iter()
-            .any(|index| (index.info.id, index.info.generation) == (id, generation))
+    fn is_there(&self, id: LocalIndexId) -> bool {
+        self.store().indexes().iter().any(|index| index.id() == id)
     }
 
-    fn is_built(&self, id: IndexId) -> bool {
+    fn is_built(&self, id: LocalIndexId) -> bool {
         let indexes = self.store().indexes();
-        let index = indexes.iter().find(|index| index.info.id == id);
+        let index = indexes.iter().find(|index| index.id() == id);
         index.is_some_and(|index| index.floor.is_some())
     }
 
-    fn is_edited(&self, id: IndexId, edit: &Edit) -> bool {
-        let there = |slice| {
-            self.store().progress().iter().any(|p| p.slice.index == id && p.slice.slice == slice)
-        };
+    fn is_edited(&self, id: LocalIndexId, edit: &Edit) -> bool {
+        let there = |slice| self.store().progress().iter().any(|p| p.slice == id.slice(slice));
         match edit {
             Edit::Split { low, .. } => there(*low),
             Edit::Clone { to, .. } => there(*to),
@@ -167,7 +161,7 @@ impl Driver {
 
     /// Brings the model to what was recovered; builds that were not finished begin anew later.
     async fn rebuild_model(&mut self, recovered: Option<&EpochMark>) -> Verdict {
-        let unfinished: Vec<IndexId> =
+        let unfinished: Vec<LocalIndexId> =
             self.indexes.values().filter(|i| i.build.is_some()).map(|i| i.shape.id).collect();
         for id in unfinished {
             self.gone.extend(self.indexes.remove(&id));

@@ -48,10 +48,10 @@ pub async fn take_documents(
         move || -> Result<Option<(RowSorter, RowSorter)>> {
             let mut fragment_lists = lock(&index.fragment_lists);
             let Some(backfill) = &mut fragment_lists.backfill else {
-                let message = format!("index {} is not being built", index.info.id);
+                let message = format!("index {} is not being built", index.info.local_id());
                 return Err(Error::internal(message));
             };
-            backfill.add(index.info.id, index.info.generation, &documents)?;
+            backfill.add(index.info.local_id(), &documents)?;
             let gathered = backfill.gathered_bytes();
             index.backfill_bytes.store(gathered as u64, Ordering::Relaxed);
             Ok((gathered >= bytes_max).then(|| backfill.take_gathered()))
@@ -103,7 +103,7 @@ pub async fn end_backfill(context: &Arc<EngineContext>, index: &Arc<LocalIndex>)
     match gathered {
         Some(gathered) => write_gathered(context, index, gathered).await?,
         None => {
-            let message = format!("index {} has no backfill in progress", index.info.id);
+            let message = format!("index {} has no backfill in progress", index.info.local_id());
             return Err(Error::internal(message));
         }
     }

@@ -75,7 +75,7 @@ pub fn join_backfill(
     let (tombstones, had) = corrections_of(fragment_lists, gathering)?;
     files.sync_names()?;
     let Some(backfill) = fragment_lists.backfill.take() else {
-        return Err(Error::internal(format!("index {} is not being built", index.info.id)));
+        return Err(Error::internal(format!("index {} is not being built", index.info.local_id())));
     };
     let mut manifest = fragment_lists.manifest.clone();
     for new in backfill.forward.iter().rev().chain(backfill.back.iter().rev()) {

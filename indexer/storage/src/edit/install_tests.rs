@@ -11,16 +11,21 @@ use proto::rpc::export::FilePiece;
 use super::*;
 use crate::engine::storage_engine::StorageEngine;
 use crate::recover::load::tests::{
-    DIR, GENERATION, Hold, INDEXES, NODE, apply, body, entries, mark, node, open,
+    DIR, Hold, INDEXES, NODE, apply, body, entries, mark, node, open,
 };
 use crate::rows::columns::Grouping;
 use crate::slice_store::SliceStore;
 use crate::verify::check::verify;
 
-const SLICE: SliceId = SliceId { index: INDEXES[0], generation: GENERATION, slice: SliceNo(0) };
+const SLICE: SliceId = INDEXES[0].slice(SliceNo(0));
 
 pub(crate) fn info() -> Arc<IndexInfo> {
-    Arc::new(IndexInfo::new(INDEXES[0], mark(1).bucket, IndexSpec::new("i", "b"), vec![vec![NODE]]))
+    Arc::new(IndexInfo::new(
+        INDEXES[0].index,
+        mark(1).bucket,
+        IndexSpec::new("i", "b"),
+        vec![vec![NODE]],
+    ))
 }
 
 /// One round of a move: sends the files that the target lacks.
@@ -48,16 +53,16 @@ async fn files_of_a_source_that_came_back_empty_are_not_taken_for_its_new_ones()
     let (env, _, _fs) = sim::world(5);
     let source = open(&env);
     source.begin_build(info(), Grouping::Together).await.unwrap();
-    source.begin_backfill(INDEXES[0], GENERATION).await.unwrap();
-    source.backfill(INDEXES[0], GENERATION, body(100..140)).await.unwrap();
+    source.begin_backfill(INDEXES[0]).await.unwrap();
+    source.backfill(INDEXES[0], body(100..140)).await.unwrap();
     apply(&source, 1, 0..0).await;
-    source.finish_build(INDEXES[0], GENERATION, &mark(1)).await.unwrap();
+    source.finish_build(INDEXES[0], &mark(1)).await.unwrap();
     apply(&target, 1, 0..0).await;
     round(&source, SLICE, &mut received).await;
     assert!(received.have().iter().any(|file| before.contains(file)), "numbers are given again");
     assert!(target.install(received, SLICE, info(), &mark(1)).await.is_ok());
     let shown = |store: &StorageEngine| {
-        let snapshot = store.snapshot(INDEXES[0], GENERATION, Epoch(1)).unwrap();
+        let snapshot = store.snapshot(INDEXES[0], Epoch(1)).unwrap();
         snapshot.checksum(SliceNo(0)).unwrap()
     };
     assert_eq!(shown(&target), shown(&source));
@@ -124,7 +129,7 @@ async fn a_checksum_that_is_not_wanted_any_more_stops_reading() {
     let store = open(&env);
     apply(&store, 4, 100..10_100).await;
     store.wait_loaded(INDEXES[0]).await.unwrap();
-    let snapshot = store.snapshot(INDEXES[0], GENERATION, Epoch(4)).unwrap();
+    let snapshot = store.snapshot(INDEXES[0], Epoch(4)).unwrap();
     let asked = std::cell::Cell::new(0);
     let wanted = || {
         asked.set(asked.get() + 1);

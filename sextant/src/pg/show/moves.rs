@@ -2,7 +2,7 @@
 
 use proto::expr::ColumnType;
 use proto::model::catalog::Catalog;
-use proto::model::ids::{IndexId, NodeId};
+use proto::model::ids::{IndexId, LocalIndexId, NodeId};
 use proto::model::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
 use proto::rpc::api::CoordinatorStatus;
 
@@ -37,7 +37,7 @@ pub(in crate::pg) fn moves(
     let mut rows = Vec::new();
     for index in catalog.indexes.values() {
         for mv in &index.moves {
-            let progress = progress(status, index.id, mv);
+            let progress = progress(status, index.local_id(), mv);
             rows.push(row(catalog, index.id, mv, mv.stage.name(), progress));
         }
     }
@@ -54,7 +54,7 @@ pub(in crate::pg) fn moves(
 
 fn progress<'a>(
     status: Option<&'a CoordinatorStatus>,
-    index: IndexId,
+    index: LocalIndexId,
     mv: &SliceMove,
 ) -> Option<&'a MoveProgress> {
     let target = status?.nodes.iter().find(|node| Some(node.node) == mv.to)?;
@@ -126,7 +126,7 @@ mod tests {
             epoch: Epoch(1),
         };
         let at = |phase, bytes| MoveProgress {
-            index: IndexId(1),
+            index: LocalIndexId::default(),
             id: MoveId(1),
             phase,
             bytes,
