@@ -11,6 +11,7 @@ use proto::{Error, Result};
 
 use crate::build::corrections::{BackfillPart, write_part};
 use crate::files::data_files::DataFiles;
+use crate::files::unnamed::UnnamedFragments;
 use crate::index::backfill::Backfill;
 use crate::index::local_index::LocalIndex;
 use crate::lock::lock;
@@ -84,15 +85,15 @@ async fn write_gathered(
     };
     let (forward, back) =
         tokio::join!(write(forward, BackfillPart::Forward), write(back, BackfillPart::Back));
-    let (forward, back) = (forward?, back?);
     index.backfill_bytes.store(0, Ordering::Relaxed);
-    match &mut lock(&index.fragment_lists).backfill {
-        Some(backfill) => {
-            backfill.forward.extend(forward);
-            backfill.back.extend(back);
-        }
-        // The build was given up meanwhile.
-        None => context.files.discard(forward.into_iter().chain(back).collect()),
+    // If one of the two has failed, the fragments of the other one are deleted.
+    let unnamed = |written| UnnamedFragments::new(&context.files, written);
+    let (forward, back) = (forward.map(unnamed), back.map(unnamed));
+    let (forward, back) = (forward?, back?);
+    // `None` if the build was given up meanwhile.
+    if let Some(backfill) = &mut lock(&index.fragment_lists).backfill {
+        backfill.forward.extend(forward.keep());
+        backfill.back.extend(back.keep());
     }
     Ok(())
 }

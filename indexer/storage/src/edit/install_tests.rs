@@ -139,3 +139,38 @@ async fn a_checksum_that_is_not_wanted_any_more_stops_reading() {
     assert_eq!((error.code, asked.get()), (ErrorCode::Cancelled, 2), "long before the end");
     assert!(snapshot.checksum(SliceNo(0)).unwrap().1 > 10_000);
 }
+
+/// After a write that failed the file's content is unknown: the next piece does not go on behind it.
+#[tokio::test]
+async fn a_file_whose_write_failed_is_received_from_its_beginning() {
+    let (env, _fs) = node().await;
+    let source = open(&env);
+    let export = source.export(SLICE).await.unwrap();
+    let (file, len) = export.head.files[0];
+    let half = len / 2;
+    let first = FilePiece::new(file, 0, export.read(file, 0, half as usize).await.unwrap());
+    let rest = export.read(file, half, (len - half) as usize).await.unwrap();
+    let rest = FilePiece::new(file, half, rest);
+    // The operations of a piece: the last one that fails is its last one.
+    for operation in 1.. {
+        let (target, _, fs) = sim::world(4);
+        let target = open(&target);
+        let mut received = target.receive(NODE);
+        received.begin(export.head.clone()).await.unwrap();
+        fs.fail_at(fs.operations() + operation);
+        let failed = received.piece(first.clone()).await.is_err();
+        fs.forget_faults();
+        if failed {
+            assert!(received.piece(rest.clone()).await.is_err(), "operation {operation}");
+            received.piece(first.clone()).await.unwrap();
+        }
+        received.piece(rest.clone()).await.unwrap();
+        assert_eq!(received.have(), [file], "operation {operation}");
+        drop(received);
+        assert_eq!(target.context.files.list().unwrap(), [], "operation {operation}");
+        if !failed {
+            assert!(operation > 1, "a write can fail");
+            return;
+        }
+    }
+}

@@ -10,3 +10,5 @@ mod column_group_tests;
 mod concurrency_tests;
 #[cfg(test)]
 mod generation_tests;
+#[cfg(test)]
+mod leak_tests;

@@ -135,13 +135,20 @@ impl DataFiles {
             files.iter().for_each(|file| drop(self.delete(*file)));
         })?;
         let mut written = Vec::with_capacity(finished.len());
+        let mut empty = Vec::new();
         for (file, columns, table) in finished {
             match table {
                 Some(table) => written.push(NewFragment { file, columns, table: Arc::new(table) }),
-                None => self.delete(file)?,
+                None => empty.push(file),
             }
         }
-        Ok(written)
+        match empty.into_iter().try_for_each(|file| self.delete(file)) {
+            Ok(()) => Ok(written),
+            Err(error) => {
+                self.discard(written);
+                Err(error)
+            }
+        }
     }
 
     fn create(

@@ -29,6 +29,8 @@ const NODE_NAME: &str = "node.manifest";
 const SUFFIX: &str = ".manifest";
 const HINT: &str =
     "restore the file, or remove it together with the fragments: the slices are then rebuilt";
+const VERSION_HINT: &str =
+    "start the build that wrote the directory, or use an empty one: the slices are then rebuilt";
 
 /// Kind of a manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,7 +196,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<(ManifestKind, &[u8])> {
             "the manifest has format version {}, this build reads version {VERSION}",
             word(4)
         );
-        return Err(Error::new(ErrorCode::Version, message));
+        return Err(Error::new(ErrorCode::Version, message).with_hint(VERSION_HINT));
     }
     let len = u64::from(word(12)) | u64::from(word(16)) << 32;
     if len != body.len() as u64 {
