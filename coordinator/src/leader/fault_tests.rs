@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proto::model::cut::Cut;
-use proto::model::ids::{BucketId, Epoch, Generation, IndexId, MoveId, NodeId, SliceId, SliceNo};
+use proto::model::ids::{
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, MoveId, NodeId, SliceId, SliceNo,
+};
 use proto::model::index::IndexInfo;
 use proto::model::moves::{MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove};
 use proto::model::topology::TopologyProvider;
@@ -148,7 +150,7 @@ impl World {
             trouble: None,
         };
         let progress = |m: &SliceMove| MoveProgress {
-            index: IndexId(1),
+            index: LocalIndexId { index: IndexId(1), generation: Generation(1) },
             id: m.id,
             phase: self.phases.get(&m.id).copied().unwrap_or(MovePhase::Copying),
             bytes: 0,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use proto::model::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId};
+use proto::model::ids::{BucketId, Epoch, LocalIndexId, MoveId, NodeId, SliceId};
 use proto::model::index::IndexInfo;
 use proto::model::moves::MoveProgress;
 use proto::rpc::api::{BucketProgress, Heartbeat, NodeStatus, SliceProgress};
@@ -100,7 +100,7 @@ impl Heartbeats {
     pub(super) fn progress_of(
         &self,
         target: NodeId,
-        index: IndexId,
+        index: LocalIndexId,
         id: MoveId,
     ) -> Option<&MoveProgress> {
         let moves = &self.nodes.get(&target)?.heartbeat.moves;

@@ -176,7 +176,7 @@ impl Moves {
             let s = silent_ms / 1_000;
             return NextStep::Undo(format!("target node {target} has been silent for {s} s"));
         }
-        let progress = heartbeats.progress_of(target, info.id, m.id);
+        let progress = heartbeats.progress_of(target, info.local_id(), m.id);
         if let Some(trouble) = progress.and_then(|p| self.stuck(p, tracked, now_ms))
             && source_of(info, m, heartbeats, now_ms).is_some()
         {

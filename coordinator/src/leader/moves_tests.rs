@@ -1,5 +1,5 @@
 use proto::model::cut::Cut;
-use proto::model::ids::{Generation, SliceNo};
+use proto::model::ids::{Generation, LocalIndexId, SliceNo};
 use proto::model::moves::PlannedMove;
 use proto::rpc::api::{BucketProgress, Heartbeat, SliceProgress};
 use proto::rpc::command::CommandRequest;
@@ -80,7 +80,7 @@ impl World {
     /// Sets the progress that a target reports.
     fn says(&mut self, node: u64, id: MoveId, phase: MovePhase, trouble: Option<&str>) {
         let progress = MoveProgress {
-            index: INDEX,
+            index: LocalIndexId { index: INDEX, generation: Generation(1) },
             id,
             phase,
             bytes: 5,

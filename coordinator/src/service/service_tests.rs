@@ -11,8 +11,8 @@ use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, Position};
 use proto::model::history::{FailoverLogs, SourceHistory, SourcePlace};
 use proto::model::ids::{
-    BucketId, Epoch, Generation, IndexId, MoveId, NodeId, Seqno, SliceId, SliceNo, TopologyNo,
-    Vbuuid,
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, MoveId, NodeId, Seqno, SliceId, SliceNo,
+    TopologyNo, Vbuuid,
 };
 use proto::model::index::IndexState;
 use proto::model::moves::{MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove};
@@ -375,7 +375,7 @@ async fn beat(member: &Coordinator) -> Arc<Catalog> {
     let catalog = member.member.replica.view().catalog.clone();
     let moves = catalog.index("i").map_or(&[][..], |index| &index.moves);
     let shown = |m: &SliceMove| MoveProgress {
-        index: IndexId(1),
+        index: LocalIndexId { index: IndexId(1), generation: Generation(1) },
         id: m.id,
         phase: MovePhase::Installed,
         bytes: 0,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 use proto::env::Task;
 use proto::model::cut::Cut;
-use proto::model::ids::IndexId;
+use proto::model::ids::LocalIndexId;
 use proto::model::index::IndexInfo;
 use proto::rpc::api::ResultStream;
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest};
@@ -27,7 +27,7 @@ pub(super) struct Build {
 
 /// Reports that all documents of a build's snapshot are stored.
 pub(super) struct Built {
-    pub(super) index: IndexId,
+    pub(super) index: LocalIndexId,
     pub(super) number: u64,
     pub(super) cut: Cut,
 }
@@ -42,7 +42,7 @@ pub(super) async fn build(
     loop {
         match backfill(&context, &info).await {
             Ok(cut) => {
-                let done = Built { index: info.id, number, cut };
+                let done = Built { index: info.local_id(), number, cut };
                 // This fails only if the follower has ended, and then this task is cancelled too.
                 let _ = built.send(done).await;
                 return;
@@ -61,11 +61,11 @@ async fn backfill(context: &NodeContext, info: &IndexInfo) -> Result<Cut> {
     while let Some(message) = stream.next().await {
         match message? {
             BackfillMessage::Begin { cut: at } => {
-                context.store.begin_backfill(info.id, info.generation).await?;
+                context.store.begin_backfill(info.local_id()).await?;
                 cut = Some(at);
             }
             BackfillMessage::Documents(body) => {
-                context.store.backfill(info.id, info.generation, body).await?;
+                context.store.backfill(info.local_id(), body).await?;
             }
             BackfillMessage::End => {
                 return cut.ok_or_else(|| Error::internal("a backfill without a beginning"));
@@ -82,8 +82,7 @@ pub(super) async fn snapshot(
 ) -> Result<ResultStream<BackfillMessage>> {
     let request = BackfillRequest {
         node: context.config.node.id,
-        index: info.id,
-        generation: info.generation,
+        index: info.local_id(),
         revision: info.revision,
         vbuckets: None,
     };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use proto::Result;
 use proto::model::cut::Cut;
-use proto::model::ids::{IndexId, SliceNo};
+use proto::model::ids::{LocalIndexId, SliceNo};
 use proto::model::index::IndexInfo;
 
 use super::backfill::{Build, Built, build};
@@ -24,7 +24,7 @@ impl Follower {
         let fetch = move || build(context.clone(), Arc::clone(&info), number, built.clone());
         let _task = self.context.env.spawn_restarted("build", fetch);
         let build = Build { number, info: Arc::clone(index), joined, snapshot: None, _task };
-        self.builds.insert(index.id, build);
+        self.builds.insert(index.local_id(), build);
     }
 
     /// Rebuilds the slices that no other node has from the source. An index has one such build at a time; slices that
@@ -86,11 +86,11 @@ impl Follower {
             .builds
             .iter()
             .filter(|(_, build)| covered(build))
-            .map(|(index, build)| (*index, build.info.generation))
+            .map(|(index, _)| *index)
             .collect();
-        for (index, generation) in ready {
+        for index in ready {
             self.builds.remove(&index);
-            self.context.store.finish_build(index, generation, &mark).await?;
+            self.context.store.finish_build(index, &mark).await?;
             self.context.slices_changed();
         }
         Ok(())
@@ -103,7 +103,7 @@ impl Follower {
             let snapshot = build.snapshot.as_ref();
             snapshot.is_some_and(|cut| policy::is_lost(&logs, cut, &build.joined))
         };
-        let lost: Vec<IndexId> =
+        let lost: Vec<LocalIndexId> =
             self.builds.iter().filter(|(_, build)| lost(build)).map(|(index, _)| *index).collect();
         for index in lost {
             if let Some(Build { info, joined, .. }) = self.builds.remove(&index) {

@@ -117,10 +117,11 @@ async fn compare_until_done(
     bytes_max: u64,
 ) -> Result<Option<(Cut, Bytes)>> {
     let is_here = || {
-        context.store.indexes().iter().any(|stored| {
-            let same = (stored.info.id, stored.info.generation) == (info.id, info.generation);
-            same && stored.floor.is_some()
-        })
+        context
+            .store
+            .indexes()
+            .iter()
+            .any(|stored| stored.id() == info.local_id() && stored.floor.is_some())
     };
     while is_here() {
         match compare(context, info, bytes_max).await {
@@ -145,7 +146,7 @@ async fn compare(context: &NodeContext, info: &IndexInfo, bytes_max: u64) -> Res
         return Err(early());
     };
     let (store, env) = (&context.fragments, &context.env);
-    let mut comparison = store.compare(info.id, info.generation, cut.clone()).await?;
+    let mut comparison = store.compare(info.local_id(), cut.clone()).await?;
     while let Some(message) = stream.next().await {
         match message? {
             BackfillMessage::Begin { .. } => return Err(early()),

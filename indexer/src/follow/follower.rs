@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proto::model::cut::{Cut, EpochMark};
 use proto::model::history::FailoverLogs;
-use proto::model::ids::{BucketId, Epoch, IndexId, SliceNo};
+use proto::model::ids::{BucketId, Epoch, IndexId, LocalIndexId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::{Error, Result};
 use storage::{Grouping, StoredIndex};
@@ -42,10 +42,10 @@ pub(super) struct Follower {
     /// The history that the stream belongs to.
     pub(super) history: Option<Arc<FailoverLogs>>,
     /// The indexes for which the stream's frames are evaluated.
-    pub(super) fed: BTreeMap<IndexId, Fed>,
-    /// The newest revision of each index that a stream has named.
+    pub(super) fed: BTreeMap<LocalIndexId, Fed>,
+    /// The newest revision of each index that a stream has named; the generations of an index share its record.
     pub(super) revisions: BTreeMap<IndexId, u64>,
-    pub(super) builds: BTreeMap<IndexId, Build>,
+    pub(super) builds: BTreeMap<LocalIndexId, Build>,
     /// The number of builds begun so far.
     pub(super) builds_begun: u64,
     pub(super) built: async_channel::Sender<Built>,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use proto::model::cut::Cut;
-use proto::model::ids::{IndexId, SliceId, SliceNo};
+use proto::model::ids::{LocalIndexId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::plant::{self, Plant};
 use proto::{Error, Result};
@@ -18,23 +18,17 @@ use crate::context::NodeContext;
 impl Follower {
     /// Finds a generation of an index on this node.
     fn stored_as(&self, index: &IndexInfo) -> Option<StoredIndex> {
-        let of = (index.id, index.generation);
-        self.stored().into_iter().find(|stored| (stored.info.id, stored.info.generation) == of)
+        self.stored().into_iter().find(|stored| stored.id() == index.local_id())
     }
 
     /// Drops an index that the stream does not carry, since its copy would become stale; unless the projector's catalog is older
     /// than this node's.
     pub(super) async fn leave(&self, stored: &StoredIndex) -> Result<()> {
-        let id = stored.info.id;
+        let id = stored.id();
         let catalog = self.context.catalog.load_full();
-        let is_past = match catalog.indexes.get(&id) {
-            Some(index) => {
-                index.revision >= stored.info.revision
-                    && !index.feeds_any(self.context.config.node.id)
-            }
-            None => id <= catalog.newest_index,
-        };
-        if !is_past {
+        let index = catalog.indexes.get(&id.index);
+        let is_older = index.is_some_and(|index| index.revision < stored.info.revision);
+        if is_older || !policy::is_past(&catalog, id, self.context.config.node.id) {
             return Err(self.is_behind(id));
         }
         self.context.store.drop_index(id).await?;
@@ -42,7 +36,7 @@ impl Follower {
         Ok(())
     }
 
-    fn is_behind(&self, index: IndexId) -> Error {
+    fn is_behind(&self, index: LocalIndexId) -> Error {
         Error::unavailable(format!(
             "bucket {}: the projector has not heard of the newest state of index {index}",
             self.bucket
@@ -52,31 +46,29 @@ impl Follower {
     /// Records the slices for which frames are evaluated from `at` on. A slice that frames no longer feed is dropped before an
     /// epoch is applied without it.
     async fn feed(&mut self, index: &Arc<IndexInfo>, at: &Cut) -> Result<()> {
-        let node = self.context.config.node.id;
+        let (node, id) = (self.context.config.node.id, index.local_id());
         let known = self.revisions.get(&index.id).copied().unwrap_or(0);
         let stored = self.stored_as(index);
         let kept = stored.as_ref().map_or(0, |stored| stored.info.revision);
         if index.revision < known.max(kept) {
-            return Err(self.is_behind(index.id));
+            return Err(self.is_behind(id));
         }
         self.revisions.insert(index.id, index.revision);
         for (slice, _) in stored.iter().flat_map(|stored| &stored.slices) {
             if !index.feeds(node, *slice) && !plant::is(Plant::StaleOwnerAnswers) {
-                let (index, generation) = (index.id, index.generation);
-                let slice = SliceId { index, generation, slice: *slice };
-                self.context.store.drop_slice(slice).await?;
+                self.context.store.drop_slice(id.slice(*slice)).await?;
                 self.context.slices_changed();
             }
         }
-        let rebuilt = self.context.fragments.rebuilt_slices(index.id, index.generation);
+        let rebuilt = self.context.fragments.rebuilt_slices(id);
         if rebuilt.iter().any(|slice| !index.feeds(node, *slice)) {
             // The rebuild starts again for the slices that stay.
-            self.builds.remove(&index.id);
-            self.context.fragments.drop_rebuild(index.id).await?;
+            self.builds.remove(&id);
+            self.context.fragments.drop_rebuild(id).await?;
         }
-        let before = self.fed.remove(&index.id).map(|fed| fed.since).unwrap_or_default();
+        let before = self.fed.remove(&id).map(|fed| fed.since).unwrap_or_default();
         let since = policy::fed_since(index, node, before, at);
-        self.fed.insert(index.id, Fed { info: Arc::clone(index), since });
+        self.fed.insert(id, Fed { info: Arc::clone(index), since });
         Ok(())
     }
 
@@ -88,7 +80,7 @@ impl Follower {
             return;
         }
         for mv in self.incoming.of_bucket(self.bucket) {
-            let Some(fed) = self.fed.get(&mv.slice.index) else { continue };
+            let Some(fed) = self.fed.get(&mv.slice.local_index()) else { continue };
             let Some(since) = fed.since.get(&mv.slice.slice) else { continue };
             // An older copy of the slice is dropped at an earlier place of the stream.
             let is_known = |id| fed.info.moves.iter().any(|known| known.id == id);
@@ -96,11 +88,7 @@ impl Follower {
                 continue;
             }
             let covered = mark.cut.reaches(since) || plant::is(Plant::HandOverUncovered);
-            if fed.info.generation == mv.slice.generation
-                && covered
-                && mv.install(&self.context, &fed.info, mark).await
-                && mv.id().is_none()
-            {
+            if covered && mv.install(&self.context, &fed.info, mark).await && mv.id().is_none() {
                 self.incoming.restored(mv.slice);
             }
         }
@@ -115,14 +103,14 @@ impl Follower {
         // Slices in a move are copied by the move.
         let mut missing = index.topology.slices_on(config.node.id);
         let stored = self.stored_as(&index);
-        let (id, generation) = (index.id, index.generation);
-        let rebuilt = fragments.rebuilt_slices(id, generation);
-        let build = self.builds.get(&id).filter(|build| build.info.generation == generation);
+        let id = index.local_id();
+        let rebuilt = fragments.rebuilt_slices(id);
+        let build = self.builds.get(&id);
         if missing.is_empty() || (build.is_some() && rebuilt.is_empty()) {
             return Ok(());
         }
         let readable = stored.as_ref().filter(|stored| stored.floor.is_some());
-        let had = readable.is_some() || build.is_some() || incoming.is_restoring(id, generation);
+        let had = readable.is_some() || build.is_some() || incoming.is_restoring(id);
         if !had && index.state != IndexState::Maintenance {
             store.begin_build(Arc::clone(&index), grouping(&index)).await?;
             self.spawn_build(&index, at.clone());

@@ -12,7 +12,9 @@ use futures::stream::{self, StreamExt};
 use proto::Result;
 use proto::env::Env;
 use proto::model::cut::{Cut, EpochMark, Position};
-use proto::model::ids::{Epoch, Generation, IndexId, NodeId, Seqno, SliceId, SliceNo, Vbuuid};
+use proto::model::ids::{
+    Epoch, Generation, IndexId, LocalIndexId, NodeId, Seqno, SliceId, SliceNo, Vbuuid,
+};
 use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 use proto::model::topology::{PartitionKey, TopologyProvider};
 use proto::rpc::api::{IndexerApi, ResultStream};
@@ -26,13 +28,13 @@ use super::cluster::{BUCKET, Cluster, ClusterState, Streams};
 use crate::Indexer;
 use storage::{EpochBatch, Grouping, SliceStore, StorageEngine, StoreOptions};
 
-pub const INDEX: IndexId = IndexId(1);
+pub const INDEX: LocalIndexId = LocalIndexId { index: IndexId(1), generation: Generation(0) };
 /// The slices of the index.
 pub const SLICES: [SliceId; 2] = [slice(0), slice(1)];
 pub const BRANCH: Vbuuid = Vbuuid(9);
 
 const fn slice(slice: u16) -> SliceId {
-    SliceId { index: INDEX, generation: Generation(0), slice: SliceNo(slice) }
+    INDEX.slice(SliceNo(slice))
 }
 
 /// The first messages of a subscription, given the number of earlier subscriptions of that node.
@@ -110,7 +112,7 @@ pub fn documents(from: u64, count: u64) -> Bytes {
     for n in 1..=count {
         let id = format!("d{:06}", from + n);
         writer.mutation(n, MutationKind::Upsert, &id, 1);
-        writer.index(INDEX, Generation(0), 1);
+        writer.index(INDEX, 1);
         let mut key = Vec::new();
         proto::value::key::encode_part(
             &proto::value::Value::int((from + n) as i64),
@@ -135,7 +137,7 @@ pub fn fresh(copies: &[NodeId]) -> Arc<IndexInfo> {
 
 /// The index with the given nodes for each slice.
 pub fn placed(placement: Vec<Vec<NodeId>>) -> Arc<IndexInfo> {
-    let info = IndexInfo::new(INDEX, BUCKET, IndexSpec::new("i", "b"), placement);
+    let info = IndexInfo::new(INDEX.index, BUCKET, IndexSpec::new("i", "b"), placement);
     Arc::new(IndexInfo { state: IndexState::Maintenance, ..info })
 }
 
@@ -182,12 +184,12 @@ pub async fn expected(to: u64) -> Vec<(u64, u64)> {
     let store = StorageEngine::open(&Env::real(), node, dir.path(), StoreOptions::default());
     let store = store.expect("it opens");
     store.begin_build(index(&[node]), Grouping::Together).await.unwrap();
-    store.begin_backfill(INDEX, Generation(0)).await.unwrap();
-    store.backfill(INDEX, Generation(0), documents(0, to)).await.unwrap();
+    store.begin_backfill(INDEX).await.unwrap();
+    store.backfill(INDEX, documents(0, to)).await.unwrap();
     let mark = mark(1, 0, cut([to, 0]));
     store.apply(EpochBatch { mark: mark.clone(), pieces: Vec::new() }).await.unwrap();
-    store.finish_build(INDEX, Generation(0), &mark).await.unwrap();
-    let shown = store.snapshot(INDEX, Generation(0), Epoch(1)).unwrap();
+    store.finish_build(INDEX, &mark).await.unwrap();
+    let shown = store.snapshot(INDEX, Epoch(1)).unwrap();
     SLICES.map(|slice| shown.checksum(slice.slice).unwrap()).to_vec()
 }
 

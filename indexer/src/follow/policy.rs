@@ -4,13 +4,24 @@
 use std::collections::BTreeMap;
 
 use proto::model::bucket::BucketInfo;
+use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, EpochMark};
 use proto::model::history::FailoverLogs;
-use proto::model::ids::{Epoch, NodeId, SliceNo};
+use proto::model::ids::{Epoch, LocalIndexId, NodeId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::model::rollback::DeadEpochs;
 use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
+
+/// True if a catalog no longer places a generation of an index on a node: the index was dropped, has a newer generation, or
+/// has left the node. A generation that the catalog does not know yet is not past.
+pub fn is_past(catalog: &Catalog, id: LocalIndexId, node: NodeId) -> bool {
+    match catalog.indexes.get(&id.index) {
+        Some(index) if index.generation == id.generation => !index.feeds_any(node),
+        Some(index) => index.generation > id.generation,
+        None => id.index <= catalog.newest_index,
+    }
+}
 
 /// Returns the first range of dead epochs of a bucket that contains any of these epochs.
 pub fn dead_range<I: Iterator<Item = Epoch>>(

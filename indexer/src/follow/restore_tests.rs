@@ -189,9 +189,8 @@ async fn a_slice_that_no_copy_has_is_built_from_the_source() {
 async fn stored(dir: &tempfile::TempDir, node: NodeId, info: &Arc<IndexInfo>) -> StorageEngine {
     let store = StorageEngine::open(&Env::real(), node, dir.path(), StoreOptions::default());
     let store = store.expect("it opens");
-    let generation = info.generation;
     store.begin_build(Arc::clone(info), Grouping::Together).await.unwrap();
-    store.begin_backfill(INDEX, generation).await.unwrap();
+    store.begin_backfill(INDEX).await.unwrap();
     let ends = [0, 10, 20];
     for (n, to) in ends.into_iter().enumerate() {
         let epoch = n as u64 + 1;
@@ -201,7 +200,7 @@ async fn stored(dir: &tempfile::TempDir, node: NodeId, info: &Arc<IndexInfo>) ->
         let mark = mark(epoch, epoch - 1, cut([to, 0]));
         store.apply(EpochBatch { mark: mark.clone(), pieces }).await.unwrap();
         if epoch == 1 {
-            store.finish_build(INDEX, generation, &mark).await.unwrap();
+            store.finish_build(INDEX, &mark).await.unwrap();
         }
     }
     store.wait_durable(BUCKET, Epoch(3)).await.unwrap();
@@ -339,7 +338,7 @@ async fn a_node_with_an_empty_disk_fetches_existing_copies_and_builds_the_rest()
         |_, _| (cut([20, 0]), documents(0, 20)),
     );
     script.0.state.change(|catalog| {
-        catalog.indexes.insert(INDEX, placed(vec![COPIES.to_vec(), vec![YOUNG]]));
+        catalog.indexes.insert(INDEX.index, placed(vec![COPIES.to_vec(), vec![YOUNG]]));
     });
     let old = start(&script, OLD, &dirs[0]);
     script.0.open.send_replace(false);

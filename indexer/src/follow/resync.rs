@@ -44,7 +44,7 @@ impl Follower {
     pub(super) async fn build_anew(&mut self) -> Result<()> {
         self.forget_received();
         for stored in self.stored() {
-            self.context.store.drop_index(stored.info.id).await?;
+            self.context.store.drop_index(stored.id()).await?;
         }
         self.context.slices_changed();
         Ok(())
@@ -56,7 +56,7 @@ impl Follower {
             return;
         }
         let whole = self.stored().into_iter().filter(|stored| stored.floor.is_some());
-        let fed = whole.filter_map(|stored| Some(Arc::clone(&self.fed.get(&stored.info.id)?.info)));
+        let fed = whole.filter_map(|stored| Some(Arc::clone(&self.fed.get(&stored.id())?.info)));
         let (out, done) = async_channel::bounded(1);
         let (context, fed): (_, Vec<_>) = (self.context.clone(), fed.collect());
         // A comparison changes nothing until its result is applied.

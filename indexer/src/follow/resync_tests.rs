@@ -16,7 +16,8 @@ use proto::model::cut::{EpochMark, Position};
 use proto::model::history::FailoverLogs;
 use proto::model::ids::Seqno;
 use proto::model::ids::{
-    Epoch, Generation, IndexId, NodeId, SliceId, SliceNo, VbucketId, Vbuuid, vbucket_of,
+    Epoch, Generation, IndexId, LocalIndexId, NodeId, SliceId, SliceNo, VbucketId, Vbuuid,
+    vbucket_of,
 };
 use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 use proto::model::node::Role;
@@ -37,7 +38,10 @@ const INDEXER: NodeId = NodeId(7);
 const VBUCKETS: u16 = 2;
 const BRANCH: Vbuuid = Vbuuid(9);
 /// Index 1 has an entry for each number of a document, index 2 one for the first number if it is even.
-const INDEXES: [IndexId; 2] = [IndexId(1), IndexId(2)];
+const INDEXES: [LocalIndexId; 2] = [
+    LocalIndexId { index: IndexId(1), generation: Generation(0) },
+    LocalIndexId { index: IndexId(2), generation: Generation(0) },
+];
 
 /// A document and its new contents; `None` if it is removed.
 type Change = (String, Option<Vec<i64>>);
@@ -68,18 +72,18 @@ fn key_of(number: i64) -> Vec<u8> {
     key
 }
 
-fn keys(index: IndexId, numbers: &[i64]) -> Vec<Vec<u8>> {
+fn keys(index: LocalIndexId, numbers: &[i64]) -> Vec<Vec<u8>> {
     let has = |n: &&i64| index == INDEXES[0] || **n % 2 == 0;
     let most = if index == INDEXES[0] { usize::MAX } else { 1 };
     numbers.iter().take(most).filter(has).map(|n| key_of(*n)).collect()
 }
 
-fn put(out: &mut KeyVersionsWriter, seqno: u64, (id, numbers): &Change, indexes: &[IndexId]) {
+fn put(out: &mut KeyVersionsWriter, seqno: u64, (id, numbers): &Change, indexes: &[LocalIndexId]) {
     let kind = numbers.as_ref().map_or(MutationKind::Deletion, |_| MutationKind::Upsert);
     out.mutation(seqno, kind, id, indexes.len());
     for index in indexes {
         let keys = keys(*index, numbers.as_deref().unwrap_or_default());
-        out.index(*index, Generation(0), keys.len());
+        out.index(*index, keys.len());
         keys.iter().for_each(|key| out.entry(SliceNo(0), key, b""));
     }
 }
@@ -190,7 +194,7 @@ impl Source {
     }
 
     /// The expected checksum and number of entries of a slice.
-    fn expected(&self, index: IndexId, epoch: Epoch) -> (u64, u64) {
+    fn expected(&self, index: LocalIndexId, epoch: Epoch) -> (u64, u64) {
         let state = self.state();
         let mark = state.epochs.iter().find(|mark| mark.epoch == epoch).expect("an epoch");
         let (mut sum, mut count) = (0u64, 0);
@@ -277,9 +281,9 @@ impl Streams for Source {
 }
 
 fn infos() -> Vec<Arc<IndexInfo>> {
-    let info = |id: IndexId| {
-        let spec = IndexSpec::new(format!("i{id}"), "b");
-        let info = IndexInfo::new(id, BUCKET, spec, vec![vec![INDEXER]]);
+    let info = |id: LocalIndexId| {
+        let spec = IndexSpec::new(format!("i{}", id.index), "b");
+        let info = IndexInfo::new(id.index, BUCKET, spec, vec![vec![INDEXER]]);
         Arc::new(IndexInfo { state: IndexState::Maintenance, ..info })
     };
     INDEXES.map(info).to_vec()
@@ -300,8 +304,8 @@ async fn stop(indexer: Indexer) {
     tokio::time::sleep(Duration::from_millis(300)).await;
 }
 
-fn slice(index: IndexId) -> SliceId {
-    SliceId { index, generation: Generation(0), slice: SliceNo(0) }
+fn slice(index: LocalIndexId) -> SliceId {
+    index.slice(SliceNo(0))
 }
 
 /// Waits until all indexes show an epoch, and compares them with the source.
@@ -448,7 +452,7 @@ async fn an_epoch_that_exceeds_a_log_record_leads_to_a_resync() {
 
 #[test]
 fn corrections_of_several_indexes_become_one_mutation_of_each_document() {
-    let body = |index: IndexId, ids: &[(u64, &str)]| {
+    let body = |index: LocalIndexId, ids: &[(u64, &str)]| {
         let mut out = KeyVersionsWriter::default();
         for (seqno, id) in ids {
             put(&mut out, *seqno, &((*id).to_owned(), Some(vec![2])), &[index]);

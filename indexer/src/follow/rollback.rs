@@ -11,7 +11,7 @@
 
 use proto::Result;
 use proto::model::cut::EpochMark;
-use proto::model::ids::{Epoch, SliceId, SliceNo};
+use proto::model::ids::{Epoch, SliceNo};
 use proto::model::rollback::DeadEpochs;
 
 use storage::StoredIndex;
@@ -113,12 +113,11 @@ impl Follower {
         dead: &DeadEpochs,
         point: Option<&EpochMark>,
     ) -> Vec<SliceNo> {
-        let (index, generation) = (stored.info.id, stored.info.generation);
+        let id = stored.id();
         let slices = stored.slices.iter().map(|(slice, _)| *slice);
         let stays = |slice: &SliceNo| {
-            let slice = SliceId { index, generation, slice: *slice };
             policy::stays(dead, point, stored.newest, |point| {
-                self.context.store.can_go_back(slice, point)
+                self.context.store.can_go_back(id.slice(*slice), point)
             })
         };
         slices.filter(|slice| !stays(slice)).collect()
@@ -132,10 +131,10 @@ impl Follower {
         dead: &DeadEpochs,
     ) -> Result<()> {
         let NodeContext { store, config, catalog, .. } = &self.context;
-        let (id, generation) = (stored.info.id, stored.info.generation);
+        let id = stored.id();
         let (name, point) = (&stored.info.spec.name, dead.above());
         let catalog = catalog.load_full();
-        let index = catalog.indexes.get(&id).filter(|index| index.generation == generation);
+        let index = catalog.indexes.get(&id.index).filter(|index| index.local_id() == id);
         let was_whole = stored.floor.is_some() && !lost.is_empty();
         let Some(index) = index.filter(|_| was_whole) else {
             tracing::warn!(index = %name, %point, "an index that cannot go back is built anew");
@@ -146,7 +145,7 @@ impl Follower {
             store.drop_index(id).await?;
         } else {
             for slice in lost {
-                store.drop_slice(SliceId { index: id, generation, slice: *slice }).await?;
+                store.drop_slice(id.slice(*slice)).await?;
             }
         }
         let hosted = |slice: &&SliceNo| index.topology.hosts(config.node.id, **slice);

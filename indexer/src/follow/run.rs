@@ -163,7 +163,7 @@ impl Follower {
                 self.builds.remove(&index);
                 self.fed.remove(&index);
                 self.context.fragments.drop_rebuild(index).await?;
-                if let Some(stored) = self.stored().into_iter().find(|s| s.info.id == index) {
+                if let Some(stored) = self.stored().into_iter().find(|s| s.id() == index) {
                     self.leave(&stored).await?;
                 }
             }
@@ -204,12 +204,12 @@ impl Follower {
                 self.bucket
             )));
         }
-        self.builds.retain(|build, _| indexes.iter().any(|index| index.id == *build));
+        self.builds.retain(|build, _| indexes.iter().any(|index| index.local_id() == *build));
         self.builds.values_mut().for_each(|build| policy::rejoin(&mut build.joined, &at));
         self.drop_stale_rebuilds().await?;
         self.fed.clear();
         for stored in self.stored() {
-            if !indexes.iter().any(|index| index.id == stored.info.id) {
+            if !indexes.iter().any(|index| index.local_id() == stored.id()) {
                 self.leave(&stored).await?;
             }
         }

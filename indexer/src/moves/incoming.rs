@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use proto::lock::lock;
 use proto::model::catalog::Catalog;
-use proto::model::ids::{BucketId, Generation, IndexId, MoveId, SliceId, SliceNo};
+use proto::model::ids::{BucketId, LocalIndexId, MoveId, SliceId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::model::moves::{MovePhase, MoveProgress, MoveStage};
 use proto::rpc::api::SliceProgress;
@@ -15,7 +15,7 @@ use super::incoming_move::IncomingMove;
 use super::restore::Restores;
 use crate::context::NodeContext;
 
-type ById = BTreeMap<(IndexId, MoveId), Arc<IncomingMove>>;
+type ById = BTreeMap<(LocalIndexId, MoveId), Arc<IncomingMove>>;
 
 /// The moves to this node, and its restores; clones share the table.
 #[derive(Clone)]
@@ -44,7 +44,7 @@ impl Incoming {
         for index in catalog.indexes.values() {
             let mine = index.moves.iter().filter(|m| m.to == Some(node));
             for mv in mine.filter(|m| matches!(m.stage, MoveStage::Pending | MoveStage::Catchup)) {
-                wanted.insert((index.id, mv.id), (index, mv));
+                wanted.insert((index.local_id(), mv.id), (index, mv));
             }
         }
         moves.retain(|key, mv| {
@@ -56,8 +56,7 @@ impl Incoming {
         });
         for (key, (index, mv)) in wanted {
             moves.entry(key).or_insert_with(|| {
-                let slice =
-                    SliceId { index: index.id, generation: index.generation, slice: mv.slice };
+                let slice = index.local_id().slice(mv.slice);
                 IncomingMove::begin(context, slice, index.bucket, Some(mv.id), &self.changed, None)
             });
         }
@@ -92,7 +91,7 @@ impl Incoming {
 
     /// The progress of the moves, for heartbeats.
     pub fn progress(&self) -> Vec<MoveProgress> {
-        let progress = |((index, id), mv): (&(IndexId, MoveId), &Arc<IncomingMove>)| {
+        let progress = |((index, id), mv): (&(LocalIndexId, MoveId), &Arc<IncomingMove>)| {
             let state = lock(&mv.state);
             MoveProgress {
                 index: *index,
@@ -113,8 +112,8 @@ impl Incoming {
     }
 
     /// True while a slice of an index is fetched.
-    pub fn is_restoring(&self, index: IndexId, generation: Generation) -> bool {
-        self.restores.is_restoring(index, generation)
+    pub fn is_restoring(&self, index: LocalIndexId) -> bool {
+        self.restores.is_restoring(index)
     }
 
     /// Ends the restore of a slice that has arrived.
@@ -123,7 +122,7 @@ impl Incoming {
     }
 
     /// Ends the restores of some slices of an index.
-    pub fn end_restores_of(&self, index: IndexId, slices: &[SliceNo]) {
+    pub fn end_restores_of(&self, index: LocalIndexId, slices: &[SliceNo]) {
         self.restores.end_restores_of(index, slices);
     }
 
@@ -132,7 +131,7 @@ impl Incoming {
         &self,
         context: &NodeContext,
         bucket: BucketId,
-    ) -> BTreeMap<IndexId, Vec<SliceNo>> {
+    ) -> BTreeMap<LocalIndexId, Vec<SliceNo>> {
         self.restores.hopeless(context, bucket)
     }
 

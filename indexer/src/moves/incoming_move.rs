@@ -67,7 +67,7 @@ impl IncomingMove {
 
     pub(super) fn is_here(&self, context: &NodeContext) -> bool {
         context.store.indexes().iter().any(|stored| {
-            (stored.info.id, stored.info.generation) == (self.slice.index, self.slice.generation)
+            stored.id() == self.slice.local_index()
                 && stored.floor.is_some()
                 && stored.slices.iter().any(|(slice, _)| *slice == self.slice.slice)
         })

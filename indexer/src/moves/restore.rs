@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 
 use proto::lock::lock;
 use proto::model::catalog::Catalog;
-use proto::model::ids::{BucketId, Generation, IndexId, NodeId, SliceId, SliceNo};
+use proto::model::ids::{BucketId, LocalIndexId, NodeId, SliceId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::model::topology::TopologyProvider;
 use proto::rpc::api::SliceProgress;
@@ -52,7 +52,7 @@ impl Restores {
     ) {
         let mut restores = lock(&self.slices);
         for slice in slices {
-            let slice = SliceId { index: index.id, generation: index.generation, slice: *slice };
+            let slice = index.local_id().slice(*slice);
             restores.entry(slice).or_insert_with(|| {
                 tracing::info!(%slice, "fetching a slice from another copy");
                 let restore = IncomingMove::begin(
@@ -72,9 +72,8 @@ impl Restores {
     }
 
     /// True while a slice of the index is fetched.
-    pub(super) fn is_restoring(&self, index: IndexId, generation: Generation) -> bool {
-        let of_index = |slice: &SliceId| (slice.index, slice.generation) == (index, generation);
-        lock(&self.slices).keys().any(of_index)
+    pub(super) fn is_restoring(&self, index: LocalIndexId) -> bool {
+        lock(&self.slices).keys().any(|slice| slice.local_index() == index)
     }
 
     /// Ends the restore of a slice that has arrived.
@@ -83,8 +82,8 @@ impl Restores {
     }
 
     /// Ends the restores of some slices of an index.
-    pub(super) fn end_restores_of(&self, index: IndexId, slices: &[SliceNo]) {
-        self.end_restores(|slice| slice.index == index && slices.contains(&slice.slice));
+    pub(super) fn end_restores_of(&self, index: LocalIndexId, slices: &[SliceNo]) {
+        self.end_restores(|slice| slice.local_index() == index && slices.contains(&slice.slice));
     }
 
     /// The slices of a bucket whose restore is hopeless, by index.
@@ -92,12 +91,12 @@ impl Restores {
         &self,
         context: &NodeContext,
         bucket: BucketId,
-    ) -> BTreeMap<IndexId, Vec<SliceNo>> {
+    ) -> BTreeMap<LocalIndexId, Vec<SliceNo>> {
         let mut hopeless = BTreeMap::<_, Vec<_>>::new();
         let restores = lock(&self.slices);
         let of_bucket = restores.values().filter(|restore| restore.bucket == bucket);
         for restore in of_bucket.filter(|restore| restore.is_hopeless(context)) {
-            hopeless.entry(restore.slice.index).or_default().push(restore.slice.slice);
+            hopeless.entry(restore.slice.local_index()).or_default().push(restore.slice.slice);
         }
         hopeless
     }
@@ -123,7 +122,7 @@ impl Restores {
         self.end_restores(|slice| {
             let index = catalog.indexes.get(&slice.index);
             !index.is_some_and(|index| {
-                index.generation == slice.generation && index.topology.hosts(node, slice.slice)
+                index.local_id() == slice.local_index() && index.topology.hosts(node, slice.slice)
             })
         });
     }

@@ -172,7 +172,7 @@ impl ScanTable {
     fn snapshot(&self, scan: &ShardScan) -> Result<Arc<dyn Snapshot>> {
         let store = self.store.upgrade();
         let store = store.ok_or_else(|| Error::unavailable("the indexer has stopped"))?;
-        store.snapshot(scan.index, scan.generation, scan.epoch)
+        store.snapshot(scan.index, scan.epoch)
     }
 }
 

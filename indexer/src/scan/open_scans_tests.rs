@@ -11,7 +11,7 @@ use proto::expr::{ColumnType, Expr};
 use proto::flow::AdmissionLimits;
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::ids::{
-    BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid,
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid,
 };
 use proto::model::index::{IndexInfo, IndexSpec, KeyPart};
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
@@ -23,7 +23,7 @@ use proto::value::path::Step;
 use super::*;
 use storage::{EpochBatch, Grouping, Piece, StorageEngine, StoreOptions};
 
-const INDEX: IndexId = IndexId(1);
+const INDEX: LocalIndexId = LocalIndexId { index: IndexId(1), generation: Generation(0) };
 const BUCKET: BucketId = BucketId(1);
 const NODE: NodeId = NodeId(7);
 /// Several hundred blocks in many batches.
@@ -54,7 +54,7 @@ fn epoch(epoch: u64, documents: std::ops::Range<u64>, written: bool) -> EpochBat
     for (at, n) in documents.enumerate() {
         let kind = if written { MutationKind::Upsert } else { MutationKind::Deletion };
         writer.mutation(1 + at as u64, kind, &format!("k{n:06}"), 1);
-        writer.index(INDEX, Generation(0), usize::from(written));
+        writer.index(INDEX, usize::from(written));
         if written {
             writer.entry(SliceNo(0), &key_of(n), b"");
         }
@@ -77,11 +77,11 @@ async fn filled(env: &Env, dir: &Path, memory_bytes: u64) -> Arc<StorageEngine> 
     };
     let keys = vec![part("group"), part("n")];
     let spec = IndexSpec { primary: false, keys, ..IndexSpec::new("i", "b") };
-    let info = Arc::new(IndexInfo::new(INDEX, BUCKET, spec, vec![vec![NODE]]));
+    let info = Arc::new(IndexInfo::new(INDEX.index, BUCKET, spec, vec![vec![NODE]]));
     store.begin_build(info, Grouping::Together).await.unwrap();
-    store.begin_backfill(INDEX, Generation(0)).await.unwrap();
+    store.begin_backfill(INDEX).await.unwrap();
     store.apply(epoch(1, 0..0, true)).await.unwrap();
-    store.finish_build(INDEX, Generation(0), &mark(1)).await.unwrap();
+    store.finish_build(INDEX, &mark(1)).await.unwrap();
     store.apply(epoch(2, 0..DOCUMENTS, true)).await.unwrap();
     store.flush().await.unwrap();
     store
@@ -108,7 +108,6 @@ fn scan(timeout_ms: u64) -> ShardScan {
     ShardScan {
         bucket: BUCKET,
         index: INDEX,
-        generation: Generation(0),
         slices: vec![SliceNo(0)],
         epoch: Epoch(2),
         ranges: vec![KeyRange::all()],

@@ -6,7 +6,7 @@ use proto::env::Env;
 use proto::expr::ColumnType;
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::ids::{
-    BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid,
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid,
 };
 use proto::model::index::{IndexInfo, KeyPart};
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
@@ -14,7 +14,7 @@ use storage::{EpochBatch, Grouping, Piece, SliceStore, StorageEngine, StoreOptio
 
 use super::*;
 
-const INDEX: IndexId = IndexId(1);
+const INDEX: LocalIndexId = LocalIndexId { index: IndexId(1), generation: Generation(0) };
 const NODE: NodeId = NodeId(7);
 
 /// An index on (country, pop), one slice.
@@ -28,7 +28,7 @@ fn info() -> Arc<IndexInfo> {
     };
     let keys = vec![part("country"), part("pop")];
     let spec = IndexSpec { primary: false, keys, ..IndexSpec::new("i", "b") };
-    Arc::new(IndexInfo::new(INDEX, BucketId(1), spec, vec![vec![NODE]]))
+    Arc::new(IndexInfo::new(INDEX.index, BucketId(1), spec, vec![vec![NODE]]))
 }
 
 fn entry_key(country: &str, pop: i64) -> Vec<u8> {
@@ -46,7 +46,7 @@ fn body(states: &[State<'_>]) -> Bytes {
     let mut writer = KeyVersionsWriter::default();
     for (seqno, id, entries) in states {
         writer.mutation(*seqno, MutationKind::Upsert, id, 1);
-        writer.index(INDEX, Generation(0), entries.len());
+        writer.index(INDEX, entries.len());
         for (country, pop) in *entries {
             writer.entry(SliceNo(0), &entry_key(country, *pop), b"");
         }
@@ -77,10 +77,10 @@ async fn built(dir: &tempfile::TempDir, documents: Bytes) -> StorageEngine {
     let store = StorageEngine::open(&Env::real(), NODE, &path, StoreOptions::default());
     let store = store.expect("the store opens");
     store.begin_build(info(), Grouping::Together).await.unwrap();
-    store.begin_backfill(INDEX, Generation(0)).await.unwrap();
-    store.backfill(INDEX, Generation(0), documents).await.unwrap();
+    store.begin_backfill(INDEX).await.unwrap();
+    store.backfill(INDEX, documents).await.unwrap();
     store.apply(batch(1, 100, Bytes::new())).await.unwrap();
-    store.finish_build(INDEX, Generation(0), &mark(1, 100)).await.unwrap();
+    store.finish_build(INDEX, &mark(1, 100)).await.unwrap();
     store
 }
 
@@ -88,7 +88,6 @@ fn scan(ranges: Vec<KeyRange>) -> ShardScan {
     ShardScan {
         bucket: BucketId(1),
         index: INDEX,
-        generation: Generation(0),
         slices: vec![SliceNo(0)],
         epoch: Epoch(1),
         ranges,
@@ -104,7 +103,7 @@ fn scan(ranges: Vec<KeyRange>) -> ShardScan {
 
 /// The countries of the rows that a scan returns.
 fn countries(store: &StorageEngine, scan: ShardScan) -> Vec<String> {
-    let snapshot = store.snapshot(INDEX, Generation(0), scan.epoch).unwrap();
+    let snapshot = store.snapshot(INDEX, scan.epoch).unwrap();
     let mut scanner = ShardScanner::new(snapshot, scan).unwrap();
     let mut found = Vec::new();
     loop {

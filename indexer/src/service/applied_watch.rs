@@ -51,8 +51,7 @@ fn readable_slices(store: &dyn SliceStore) -> Vec<(SliceId, Epoch)> {
     let mut readable = Vec::new();
     for StoredIndex { info, slices, .. } in store.indexes().iter().filter(|s| s.floor.is_some()) {
         for (slice, floor) in slices {
-            let (index, generation) = (info.id, info.generation);
-            readable.push((SliceId { index, generation, slice: *slice }, *floor));
+            readable.push((info.local_id().slice(*slice), *floor));
         }
     }
     readable

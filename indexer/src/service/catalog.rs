@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proto::client::{CatalogFollower, CatalogSink, Retry};
 use proto::lock::lock;
 use proto::model::catalog::Catalog;
-use proto::model::ids::{BucketId, Epoch, SliceId, SliceNo};
+use proto::model::ids::{BucketId, Epoch, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::model::moves::{MoveStage, SliceMove};
 use proto::plant::{self, Plant};
@@ -15,7 +15,7 @@ use storage::StoredIndex;
 
 use super::followers::{Followers, RunningFollower};
 use crate::context::NodeContext;
-use crate::follow::{follow, grouping};
+use crate::follow::{follow, grouping, policy};
 use crate::moves::Incoming;
 
 /// Watches the catalog and applies each new one.
@@ -53,14 +53,14 @@ async fn take_catalog(
     context.catalog_taken.send_modify(|count| *count += 1);
     for stored in context.store.indexes() {
         if let Err(error) = bring_in_step(context, catalog, &stored).await {
-            tracing::warn!(index = %stored.info.id, %error, "bringing an index in step with the catalog");
+            tracing::warn!(index = %stored.id(), %error, "bringing an index in step with the catalog");
         }
     }
     let node = context.config.node.id;
     for (id, _) in context.fragments.rebuilds() {
-        let index = catalog.indexes.get(&id);
-        let is_past = index.map_or(id <= catalog.newest_index, |index| !index.feeds_any(node));
-        if is_past && let Err(error) = context.fragments.drop_rebuild(id).await {
+        if policy::is_past(catalog, id, node)
+            && let Err(error) = context.fragments.drop_rebuild(id).await
+        {
             tracing::warn!(index = %id, %error, "giving up a rebuild");
         }
     }
@@ -68,7 +68,7 @@ async fn take_catalog(
         let is_copied = |m: &SliceMove| matches!(m.stage, MoveStage::Pending | MoveStage::Catchup);
         index.moves.iter().any(|m| is_copied(m) && index.topology.hosts(node, m.slice))
     };
-    let given = catalog.indexes.values().filter(is_given).map(|index| index.id).collect();
+    let given = catalog.indexes.values().filter(is_given).map(|index| index.local_id()).collect();
     context.fragments.keep_files_of(&given);
     incoming.take_catalog(context, catalog);
     let mut followers = lock(followers);
@@ -93,20 +93,21 @@ async fn bring_in_step(
     catalog: &Catalog,
     stored: &StoredIndex,
 ) -> Result<()> {
-    let (id, generation, node) = (stored.info.id, stored.info.generation, context.config.node.id);
-    let Some(index) = catalog.indexes.get(&id) else {
-        if id <= catalog.newest_index {
+    let (id, node) = (stored.id(), context.config.node.id);
+    let index = catalog.indexes.get(&id.index);
+    // This coordinator member may lag behind the one that reported the slices' arrival.
+    if index.is_some_and(|index| index.revision < stored.info.revision) {
+        return Ok(());
+    }
+    let Some(index) = index.filter(|index| index.local_id() == id) else {
+        if policy::is_past(catalog, id, node) {
             context.store.drop_index(id).await?;
             context.slices_changed();
         }
         return Ok(());
     };
-    // This coordinator member may lag behind the one that reported the slices' arrival.
-    if index.revision < stored.info.revision || index.generation != generation {
-        return Ok(());
-    }
     // This costs nothing if they are grouped so already.
-    context.store.regroup(id, generation, grouping(index)).await?;
+    context.store.regroup(id, grouping(index)).await?;
     let stale = plant::is(Plant::StaleOwnerAnswers);
     let left = |(slice, _): &&(SliceNo, Epoch)| !index.may_keep(node, *slice) && !stale;
     let gone: Vec<SliceNo> = stored.slices.iter().filter(left).map(|(slice, _)| *slice).collect();
@@ -123,7 +124,7 @@ async fn bring_in_step(
     } else {
         // One by one, since another slice may be arriving.
         for slice in gone {
-            match context.store.drop_slice(SliceId { index: id, generation, slice }).await {
+            match context.store.drop_slice(id.slice(slice)).await {
                 // The bucket's follower has dropped it already.
                 Err(error) if error.code == ErrorCode::SliceMoved => {}
                 dropped => dropped?,

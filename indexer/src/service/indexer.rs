@@ -114,7 +114,7 @@ impl Indexer {
     /// Answers that slices are not on this node, with their places in the catalog.
     fn moved(&self, scan: &ShardScan, slices: &[SliceNo]) -> ResultStream<ShardBatch> {
         let catalog = self.context.catalog.load();
-        let index = catalog.indexes.get(&scan.index);
+        let index = catalog.indexes.get(&scan.index.index);
         let place = |slice: &SliceNo| {
             let nodes = index.map_or(&[][..], |index| index.topology.replicas(*slice));
             // Without a known place the router asks again later.
@@ -150,7 +150,7 @@ impl IndexerApi for Indexer {
                 ),
             )
         })??;
-        let snapshot = self.context.store.snapshot(scan.index, scan.generation, scan.epoch);
+        let snapshot = self.context.store.snapshot(scan.index, scan.epoch);
         let snapshot = match snapshot {
             // All slices of the index have left the node.
             Err(error) if error.code == ErrorCode::SliceMoved => {
@@ -184,8 +184,8 @@ impl IndexerApi for Indexer {
     }
 
     async fn checksum(&self, slice: SliceId, epoch: Epoch) -> Result<(u64, u64)> {
-        self.context.store.wait_loaded(slice.index).await?;
-        let snapshot = self.context.store.snapshot(slice.index, slice.generation, epoch)?;
+        self.context.store.wait_loaded(slice.local_index()).await?;
+        let snapshot = self.context.store.snapshot(slice.local_index(), epoch)?;
         // The reading stops with its caller: it would slow down the next attempt.
         let call = Arc::new(());
         let caller = Arc::downgrade(&call);

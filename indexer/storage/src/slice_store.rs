@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use proto::Result;
 use proto::model::cut::EpochMark;
-use proto::model::ids::{BucketId, Epoch, Generation, IndexId, SliceId, SliceNo};
+use proto::model::ids::{BucketId, Epoch, LocalIndexId, SliceId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::rpc::api::SliceProgress;
 
@@ -17,7 +17,7 @@ use crate::index::load_state::LoadState;
 use crate::read::snapshot::Snapshot;
 use crate::rows::columns::Grouping;
 
-/// An index as a store has it.
+/// A generation of an index as a store has it.
 #[derive(Clone, Debug)]
 pub struct StoredIndex {
     /// Definition and topology of the index when its slices were made.
@@ -31,6 +31,11 @@ pub struct StoredIndex {
 }
 
 impl StoredIndex {
+    /// The index and its generation.
+    pub fn id(&self) -> LocalIndexId {
+        self.info.local_id()
+    }
+
     /// True if a slice is on this node.
     pub fn has(&self, slice: SliceNo) -> bool {
         self.slices.iter().any(|(other, _)| *other == slice)
@@ -55,7 +60,7 @@ pub trait SliceStore: Send + Sync + 'static {
         self.counters(bucket).committed
     }
 
-    /// The indexes of this store.
+    /// The indexes of this store, by [`LocalIndexId`]: generations of one index are indexes of their own.
     fn indexes(&self) -> Vec<StoredIndex>;
 
     /// Begins, or restarts, the build of the node's slices of an index. From now on epochs are
@@ -65,28 +70,18 @@ pub trait SliceStore: Send + Sync + 'static {
 
     /// Begins a backfill snapshot, whose cut is at or behind the place where the build began.
     /// Documents of an earlier, interrupted snapshot are dropped.
-    async fn begin_backfill(&self, index: IndexId, generation: Generation) -> Result<()>;
+    async fn begin_backfill(&self, index: LocalIndexId) -> Result<()>;
 
     /// Adds documents of a backfill snapshot, each document once.
-    async fn backfill(
-        &self,
-        index: IndexId,
-        generation: Generation,
-        documents: Bytes,
-    ) -> Result<()>;
+    async fn backfill(&self, index: LocalIndexId, documents: Bytes) -> Result<()>;
 
     /// Ends a build. From `mark` on, also after a crash, the slices show the snapshot and the
     /// epochs since. `mark` is the newest applied epoch and must cover the snapshot's cut. What an
     /// epoch says of a document outranks the snapshot.
-    async fn finish_build(
-        &self,
-        index: IndexId,
-        generation: Generation,
-        mark: &EpochMark,
-    ) -> Result<()>;
+    async fn finish_build(&self, index: LocalIndexId, mark: &EpochMark) -> Result<()>;
 
-    /// Removes an index durably.
-    async fn drop_index(&self, index: IndexId) -> Result<()>;
+    /// Removes a generation of an index durably.
+    async fn drop_index(&self, index: LocalIndexId) -> Result<()>;
 
     /// Applies an epoch to all indexes of its bucket; waits while the store is short of memory.
     /// When the call returns, scans see the epoch.
@@ -114,12 +109,7 @@ pub trait SliceStore: Send + Sync + 'static {
 
     /// Changes the column groups of an index durably. No row is copied: flushes and compactions use
     /// the new groups from now on.
-    async fn regroup(
-        &self,
-        index: IndexId,
-        generation: Generation,
-        grouping: Grouping,
-    ) -> Result<()>;
+    async fn regroup(&self, index: LocalIndexId, grouping: Grouping) -> Result<()>;
 
     /// True if a slice can be rolled back to an epoch: the epoch is at or above its floor, or a
     /// rollback point that it has kept.
@@ -132,18 +122,13 @@ pub trait SliceStore: Send + Sync + 'static {
     /// Returns an index as an epoch shows it. Errors: `SnapshotTooOld` below the floor,
     /// `Unavailable` during a build or before the epoch is applied, `SliceMoved` if the index is
     /// not here.
-    fn snapshot(
-        &self,
-        index: IndexId,
-        generation: Generation,
-        epoch: Epoch,
-    ) -> Result<Arc<dyn Snapshot>>;
+    fn snapshot(&self, index: LocalIndexId, epoch: Epoch) -> Result<Arc<dyn Snapshot>>;
 
     /// Waits until an index is loaded, or known to be absent. A failed load is an error.
-    async fn wait_loaded(&self, index: IndexId) -> Result<()>;
+    async fn wait_loaded(&self, index: LocalIndexId) -> Result<()>;
 
     /// Load state of each index, the same for all of its slices.
-    fn load_states(&self) -> Vec<(IndexId, LoadState)>;
+    fn load_states(&self) -> Vec<(LocalIndexId, LoadState)>;
 
     /// Progress of each slice.
     fn progress(&self) -> Vec<SliceProgress>;

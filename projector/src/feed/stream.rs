@@ -22,7 +22,7 @@ use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, Position};
 use proto::model::history::FailoverLogs;
-use proto::model::ids::{Epoch, IndexId, NodeId, VbucketId};
+use proto::model::ids::{Epoch, LocalIndexId, NodeId, VbucketId};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::plant::{self, Plant};
 use proto::rpc::mutation::{Frame, StreamMessage, SubscribeRequest};
@@ -53,7 +53,7 @@ pub struct MaintenanceStream {
     out: ByteSender<Result<StreamMessage>>,
     /// The `cas` of the catalog that `indexes` were taken from.
     catalog_cas: u64,
-    indexes: BTreeMap<IndexId, Arc<IndexInfo>>,
+    indexes: BTreeMap<LocalIndexId, Arc<IndexInfo>>,
     /// The vbuckets that the stream carries.
     vbuckets: VbucketSet,
     /// The ownership that `vbuckets` were last compared with.
@@ -189,15 +189,15 @@ impl MaintenanceStream {
         self.out.send(Ok(message), bytes).await.map_err(|_| End::ReaderGone)
     }
 
-    fn wanted_indexes(&mut self) -> BTreeMap<IndexId, Arc<IndexInfo>> {
+    fn wanted_indexes(&mut self) -> BTreeMap<LocalIndexId, Arc<IndexInfo>> {
         let catalog = self.catalog.borrow_and_update().clone().unwrap_or_default();
         self.catalog_cas = catalog.cas;
-        let wanted = catalog.indexes.iter().filter(|(_, index)| {
+        let wanted = catalog.indexes.values().filter(|index| {
             index.bucket == self.bucket.info.id
                 && matches!(index.state, IndexState::Backfill | IndexState::Maintenance)
                 && self.context.router.concerns(self.node, index)
         });
-        wanted.map(|(id, index)| (*id, Arc::clone(index))).collect()
+        wanted.map(|index| (index.local_id(), Arc::clone(index))).collect()
     }
 
     /// Announces the branches of the history, and ends the stream if part of the history was lost.
@@ -277,8 +277,7 @@ impl MaintenanceStream {
         for (id, index) in &wanted {
             // A change of the state alone does not change the frames.
             let same = before.get(id).is_some_and(|before| {
-                (before.generation, &before.topology, &before.moves)
-                    == (index.generation, &index.topology, &index.moves)
+                (&before.topology, &before.moves) == (&index.topology, &index.moves)
             });
             if !same {
                 let (index, at) = (Arc::clone(index), self.at.clone());

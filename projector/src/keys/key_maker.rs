@@ -141,7 +141,7 @@ impl KeyMaker<'_> {
 }
 
 fn write_state(index: &IndexInfo, state: &DocumentState, out: &mut KeyVersionsWriter) {
-    out.index(index.id, index.generation, state.keys.keys.len());
+    out.index(index.local_id(), state.keys.keys.len());
     for key in &state.keys.keys {
         out.entry(state.slice, key, &state.keys.include);
     }

@@ -188,15 +188,14 @@ impl Projector {
 
     async fn index(&self, request: &BackfillRequest) -> Result<Arc<IndexInfo>> {
         let look = |catalog: Option<&Catalog>| {
-            let index = catalog?.indexes.get(&request.index)?;
-            let fits = index.generation == request.generation && index.revision >= request.revision;
+            let index = catalog?.indexes.get(&request.index.index)?;
+            let fits = index.local_id() == request.index && index.revision >= request.revision;
             fits.then(|| Arc::clone(index))
         };
         let missing = || {
-            let BackfillRequest { index, generation, revision, .. } = request;
-            let message = format!(
-                "the catalog has no index {index} of generation {generation} with revision {revision} or later"
-            );
+            let BackfillRequest { index, revision, .. } = request;
+            let message =
+                format!("the catalog has no index {index} with revision {revision} or later");
             Error::new(ErrorCode::Unknown, message)
         };
         self.wait_for(look, missing).await

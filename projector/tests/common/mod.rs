@@ -292,9 +292,9 @@ pub struct Follower {
     pub stream: ResultStream<StreamMessage>,
     pub at: Cut,
     pub begun: bool,
-    pub joined: BTreeMap<IndexId, Cut>,
+    pub joined: BTreeMap<LocalIndexId, Cut>,
     pub epochs: Vec<u64>,
-    pub contents: BTreeMap<IndexId, Contents>,
+    pub contents: BTreeMap<LocalIndexId, Contents>,
     pub frames: usize,
     pub message_bytes_max: usize,
 }
@@ -333,11 +333,11 @@ impl Follower {
                 assert!(!self.begun, "a stream begins once");
                 self.begun = true;
                 self.at = at.clone();
-                self.joined = indexes.iter().map(|index| (index.id, at.clone())).collect();
+                self.joined = indexes.iter().map(|index| (index.local_id(), at.clone())).collect();
             }
             StreamMessage::IndexJoin { index, at } => {
                 assert_eq!(at, self.at, "an index joins where the frames are");
-                self.joined.insert(index.id, at);
+                self.joined.insert(index.local_id(), at);
             }
             StreamMessage::IndexLeave { index } => {
                 self.joined.remove(&index).expect("it was there");

@@ -87,8 +87,7 @@ async fn backfill(pair: &Pair) -> (Cut, usize) {
     for node in INDEXERS {
         let request = BackfillRequest {
             node,
-            index: index.id,
-            generation: index.generation,
+            index: index.local_id(),
             revision: index.revision,
             vbuckets: Some(vbuckets.clone()),
         };

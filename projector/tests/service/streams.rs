@@ -54,7 +54,7 @@ async fn streams_match_the_documents() {
         follower.begun = false;
         follower.reach(&end).await;
         for (all, id) in [(&mut by_id, 1), (&mut by_key, 2)] {
-            for (document, keys) in follower.contents.remove(&IndexId(id)).unwrap_or_default() {
+            for (document, keys) in follower.contents.remove(&local(id)).unwrap_or_default() {
                 assert!(all.insert(document, keys).is_none(), "a document has one owner");
             }
         }
@@ -69,9 +69,13 @@ async fn streams_match_the_documents() {
     assert_eq!(by_key, expected);
 }
 
+/// The first generation of an index.
+fn local(index: u64) -> LocalIndexId {
+    LocalIndexId { index: IndexId(index), generation: Generation(0) }
+}
+
 fn first_index(node: NodeId) -> BackfillRequest {
-    let (index, generation) = (IndexId(1), Generation(0));
-    BackfillRequest { node, index, generation, revision: 0, vbuckets: None }
+    BackfillRequest { node, index: local(1), revision: 0, vbuckets: None }
 }
 
 /// A backfill of one index.
@@ -118,7 +122,7 @@ async fn a_backfill_and_the_stream_it_joined_make_the_whole_index() {
     world.script.say(WatchMessage::Catalog(catalog(2, &[index]).into()));
     let mut whole = Contents::new();
     for (node, follower) in INDEXERS.into_iter().zip(&mut followers) {
-        while !follower.joined.contains_key(&IndexId(1)) {
+        while !follower.joined.contains_key(&local(1)) {
             follower.step().await.expect("the stream goes on");
         }
         // Changes between the index's join and the snapshot, and after it.
@@ -126,12 +130,12 @@ async fn a_backfill_and_the_stream_it_joined_make_the_whole_index() {
         let stream = world.projector().backfill(first_index(node)).await.expect("a backfill");
         world.write(vec![upsert("d2", "{\"n\":-2}"), delete("d3")]).await.expect("written");
         let Backfilled { cut, mut contents, .. } = read_backfill(stream).await;
-        assert!(cut.reaches(&follower.joined[&IndexId(1)]));
+        assert!(cut.reaches(&follower.joined[&local(1)]));
         assert!(!contents.contains_key("d1"));
         let end = world.projector().positions(BUCKET).await.expect("positions");
         follower.reach(&end).await;
         // The stream's content is newer than the snapshot or the same.
-        let heard = follower.contents.remove(&IndexId(1)).unwrap_or_default();
+        let heard = follower.contents.remove(&local(1)).unwrap_or_default();
         contents.retain(|id, _| !["d0", "d1", "d2", "d3"].contains(&id.as_str()));
         contents.extend(heard);
         whole.extend(contents);
@@ -161,14 +165,14 @@ async fn messages_are_bounded_by_their_content_not_by_the_documents() {
     follower.reach(&world.projector().positions(BUCKET).await.expect("positions")).await;
     write("head").await;
     follower.reach(&world.projector().positions(BUCKET).await.expect("positions")).await;
-    let entries: usize = follower.contents[&IndexId(1)].values().map(Vec::len).sum();
+    let entries: usize = follower.contents[&local(1)].values().map(Vec::len).sum();
     assert!(entries > 30 * 200, "{entries}");
     assert!(follower.message_bytes_max < MESSAGE_BYTES_MAX, "{}", follower.message_bytes_max);
 
     let stream = world.projector().backfill(first_index(INDEXERS[0])).await.expect("a backfill");
     let Backfilled { contents, message_bytes_max, .. } = read_backfill(stream).await;
     assert!(message_bytes_max < MESSAGE_BYTES_MAX, "{message_bytes_max}");
-    assert_eq!(contents, follower.contents[&IndexId(1)], "nothing is lost between two messages");
+    assert_eq!(contents, follower.contents[&local(1)], "nothing is lost between two messages");
 }
 
 /// The head is tiny, so that the stream has to switch between log and head repeatedly.
@@ -187,7 +191,7 @@ async fn a_slow_reader_misses_nothing_and_delays_nobody() {
     }
     let end = world.projector().positions(BUCKET).await.expect("positions");
     slow.reach(&end).await;
-    assert_eq!(slow.contents[&IndexId(1)].len(), {
+    assert_eq!(slow.contents[&local(1)].len(), {
         let mine = |n: &u64| {
             let topology = index(1, PartitionBy::DocumentId).topology.clone();
             let key = PartitionKey::Id(&format!("d{n}"));
@@ -204,13 +208,13 @@ async fn indexes_join_and_leave_between_frames() {
     let world = world_with(std::slice::from_ref(&one)).await;
     let mut follower = world.subscribe(INDEXERS[0], None).await.expect("a stream");
     follower.step().await.expect("it begins");
-    assert!(follower.joined.contains_key(&IndexId(1)));
+    assert!(follower.joined.contains_key(&local(1)));
     world.script.say(WatchMessage::Catalog(catalog(2, &[one, two.clone()]).into()));
     follower.step().await.expect("it goes on");
-    assert!(follower.joined.contains_key(&IndexId(2)));
+    assert!(follower.joined.contains_key(&local(2)));
     world.script.say(WatchMessage::Catalog(catalog(3, &[two]).into()));
     follower.step().await.expect("it goes on");
-    assert!(!follower.joined.contains_key(&IndexId(1)));
+    assert!(!follower.joined.contains_key(&local(1)));
 }
 
 #[tokio::test]

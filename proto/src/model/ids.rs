@@ -44,6 +44,31 @@ id!(/// The number of one state of an index's topology in the replicated topolog
 id!(/// One move of one slice; numbers are never used twice.
     MoveId(u64));
 
+/// One generation of an index, as a node keeps it: its slices, files and messages are all of this one generation, and
+/// generations of one index stand side by side.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct LocalIndexId {
+    /// The index.
+    pub index: IndexId,
+    /// The generation of the index.
+    pub generation: Generation,
+}
+
+impl LocalIndexId {
+    /// A slice of this generation.
+    pub const fn slice(self, slice: SliceNo) -> SliceId {
+        SliceId { index: self.index, generation: self.generation, slice }
+    }
+}
+
+impl fmt::Display for LocalIndexId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.index, self.generation)
+    }
+}
+
 /// A slice: its index, the generation of that index, and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SliceId {
@@ -55,9 +80,16 @@ pub struct SliceId {
     pub slice: SliceNo,
 }
 
+impl SliceId {
+    /// The generation of the index that the slice belongs to.
+    pub fn local_index(self) -> LocalIndexId {
+        LocalIndexId { index: self.index, generation: self.generation }
+    }
+}
+
 impl fmt::Display for SliceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}/{}", self.index, self.generation, self.slice)
+        write!(f, "{}/{}", self.local_index(), self.slice)
     }
 }
 

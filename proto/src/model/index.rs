@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::expr::{ColumnType, Expr};
-use crate::model::ids::{BucketId, Generation, IndexId, NodeId, SliceNo, TopologyNo};
+use crate::model::ids::{BucketId, Generation, IndexId, LocalIndexId, NodeId, SliceNo, TopologyNo};
 use crate::model::moves::SliceMove;
 use crate::model::topology::IndexTopology;
 
@@ -154,6 +154,11 @@ pub struct IndexInfo {
 }
 
 impl IndexInfo {
+    /// The generation that nodes keep.
+    pub fn local_id(&self) -> LocalIndexId {
+        LocalIndexId { index: self.id, generation: self.generation }
+    }
+
     /// True if a node receives the mutations of a slice, because it keeps a copy, is about to receive one, or still has
     /// one that scans may need.
     pub fn feeds(&self, node: NodeId, slice: SliceNo) -> bool {

@@ -14,7 +14,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::ids::{Epoch, Generation, IndexId, MoveId, NodeId, SliceNo};
+use crate::model::ids::{Epoch, Generation, IndexId, LocalIndexId, MoveId, NodeId, SliceNo};
 
 /// The stage of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -134,8 +134,8 @@ pub struct PlannedLoad {
 /// The progress of a move, as its target reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MoveProgress {
-    /// The index.
-    pub index: IndexId,
+    /// The index and its generation.
+    pub index: LocalIndexId,
     /// The move.
     pub id: MoveId,
     /// The phase of the target.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::expr::Expr;
 use crate::expr::aggregate::{AggregateFunction, Partial};
 use crate::model::cut::Position;
-use crate::model::ids::{BucketId, Epoch, Generation, IndexId, NodeId, SliceNo, VbucketId};
+use crate::model::ids::{BucketId, Epoch, IndexId, LocalIndexId, NodeId, SliceNo, VbucketId};
 use crate::rpc::rows::RowBlock;
 
 /// A half-open range of entry bytes.
@@ -101,10 +101,8 @@ pub struct ScanRequest {
 pub struct ShardScan {
     /// The bucket, in which the epoch is counted.
     pub bucket: BucketId,
-    /// The index.
-    pub index: IndexId,
-    /// Its generation.
-    pub generation: Generation,
+    /// The index and its generation.
+    pub index: LocalIndexId,
     /// The slices to read, ascending. If the node lacks one of them, the answer is `ShardBatch::Moved` alone.
     pub slices: Vec<SliceNo>,
     /// The epoch to read. The indexer waits for it until `timeout_ms`, and refuses it below the floor of a slice.

@@ -76,8 +76,7 @@ impl ScanPlan {
         let request = &self.request;
         ShardScan {
             bucket: self.index.bucket,
-            index: self.index.id,
-            generation: self.index.generation,
+            index: self.index.local_id(),
             slices: slices.to_vec(),
             epoch: self.epoch,
             ranges: request.ranges.clone(),

@@ -1,7 +1,7 @@
 //! The slice moves under way, and the last ones that have ended.
 
 use proto::model::catalog::Catalog;
-use proto::model::ids::IndexId;
+use proto::model::ids::{IndexId, LocalIndexId};
 use proto::model::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
 use proto::rpc::api::CoordinatorStatus;
 
@@ -13,7 +13,7 @@ pub(super) fn moves(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> V
     let mut moves = Vec::new();
     for index in catalog.indexes.values() {
         for mv in &index.moves {
-            moves.push(status(catalog, index.id, mv, progress(reports, index.id, mv)));
+            moves.push(status(catalog, index.id, mv, progress(reports, index.local_id(), mv)));
         }
     }
     for ended in &catalog.ended_moves {
@@ -31,7 +31,7 @@ pub(super) fn moves(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> V
 
 fn progress<'a>(
     reports: Option<&'a CoordinatorStatus>,
-    index: IndexId,
+    index: LocalIndexId,
     mv: &SliceMove,
 ) -> Option<&'a MoveProgress> {
     let target = reports?.nodes.iter().find(|node| Some(node.node) == mv.to)?;
@@ -98,7 +98,7 @@ mod tests {
             epoch: Epoch(1),
         };
         let at = |phase, bytes| MoveProgress {
-            index: IndexId(1),
+            index: LocalIndexId::default(),
             id: MoveId(1),
             phase,
             bytes,

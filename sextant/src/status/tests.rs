@@ -8,7 +8,9 @@ use std::sync::Arc;
 use proto::flow::AdmissionStatus;
 use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::catalog::Catalog;
-use proto::model::ids::{BucketId, Epoch, Generation, IndexId, MoveId, NodeId, SliceId, SliceNo};
+use proto::model::ids::{
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, MoveId, NodeId, SliceId, SliceNo,
+};
 use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 use proto::model::moves::{EndedMove, MovePhase, MoveProgress, MoveStage, SliceMove};
 use proto::model::node::{NodeInfo, Role};
@@ -113,7 +115,7 @@ fn reports() -> CoordinatorStatus {
     };
     let target = NodeStatus {
         moves: vec![MoveProgress {
-            index: IndexId(3),
+            index: LocalIndexId { index: IndexId(3), generation: Generation(0) },
             id: MoveId(8),
             phase: MovePhase::Copying,
             bytes: 500,

@@ -11,7 +11,7 @@ use proto::env::Env;
 use proto::expr::{ColumnType, Expr};
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::ids::{
-    BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid,
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid,
 };
 use proto::model::index::{IndexInfo, IndexSpec, KeyPart};
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
@@ -27,7 +27,7 @@ use super::{Engine, Outcome};
 
 const BUCKET: BucketId = BucketId(1);
 const NODE: NodeId = NodeId(1);
-const INDEX: IndexId = IndexId(1);
+const INDEX: LocalIndexId = LocalIndexId { index: IndexId(1), generation: Generation(0) };
 const SLICE: SliceNo = SliceNo(0);
 /// The interval between two epochs.
 const EPOCH: Duration = Duration::from_millis(10);
@@ -71,21 +71,21 @@ impl Sextant {
         let Self { runtime, store, mark, .. } = self;
         runtime.block_on(async {
             store.begin_build(info(), Grouping::Together).await?;
-            store.begin_backfill(INDEX, Generation(0)).await?;
+            store.begin_backfill(INDEX).await?;
             let mut packed = pack_ahead(documents, 0);
             while let Some(batch) = packed.recv().await {
-                store.backfill(INDEX, Generation(0), batch.body).await?;
+                store.backfill(INDEX, batch.body).await?;
             }
             *mark = next(mark, 0);
             store.apply(EpochBatch { mark: mark.clone(), pieces: Vec::new() }).await?;
-            store.finish_build(INDEX, Generation(0), mark).await?;
+            store.finish_build(INDEX, mark).await?;
             Ok(())
         })
     }
 
     /// Scans from an entry on until `rows_max` entries are packed.
     fn scan(&mut self, low: Bytes, rows_max: u64) -> Outcome<u64> {
-        let snapshot = self.store.snapshot(INDEX, Generation(0), self.mark.epoch)?;
+        let snapshot = self.store.snapshot(INDEX, self.mark.epoch)?;
         let range = KeyRange { low, high: None };
         let mut rows = snapshot.rows(&[SLICE], &range, false, false)?;
         let (mut entries, mut bytes, mut more) = (0, 0, true);
@@ -194,7 +194,7 @@ fn pack(documents: &[(Id, Key)]) -> Bytes {
     for (n, (id, key)) in (1..).zip(documents) {
         let id = std::str::from_utf8(id).unwrap_or_default();
         writer.mutation(n, MutationKind::Upsert, id, 1);
-        writer.index(INDEX, Generation(0), 1);
+        writer.index(INDEX, 1);
         writer.entry(SLICE, key, &[]);
     }
     debug_assert!(documents.len() <= BATCH);
@@ -234,5 +234,5 @@ fn info() -> Arc<IndexInfo> {
         include_missing: false,
     };
     let spec = IndexSpec { primary: false, keys: vec![part], ..IndexSpec::new("bench", "bench") };
-    Arc::new(IndexInfo::new(INDEX, BUCKET, spec, vec![vec![NODE]]))
+    Arc::new(IndexInfo::new(INDEX.index, BUCKET, spec, vec![vec![NODE]]))
 }

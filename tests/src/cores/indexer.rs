@@ -13,7 +13,7 @@ use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, EpochMark};
 use proto::model::history::FailoverLogs;
-use proto::model::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId, SliceNo};
+use proto::model::ids::{BucketId, Epoch, IndexId, LocalIndexId, MoveId, NodeId, SliceId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::model::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
 use proto::rpc::api::{BucketProgress, Heartbeat, SliceProgress};
@@ -77,11 +77,11 @@ pub struct Indexer {
     /// Ranges of epochs that are dead because an applied epoch does not follow them, whatever the catalog says.
     skipped: Vec<Skipped>,
     /// The indexes of the stream.
-    pub fed: BTreeMap<IndexId, Fed>,
+    pub fed: BTreeMap<LocalIndexId, Fed>,
     /// Moves to it.
-    pub incoming: BTreeMap<(IndexId, MoveId), Incoming>,
+    pub incoming: BTreeMap<(LocalIndexId, MoveId), Incoming>,
     /// Snapshots to fetch: the index, and the number of the build on this node.
-    pub to_fetch: Vec<(IndexId, u64)>,
+    pub to_fetch: Vec<(LocalIndexId, u64)>,
     /// True if there is a change to report to routers and the leader.
     pub news: bool,
     /// The reported bytes in its queue.
@@ -90,7 +90,7 @@ pub struct Indexer {
     queue: Option<MutationQueue>,
     history: Option<Arc<FailoverLogs>>,
     revisions: BTreeMap<IndexId, u64>,
-    builds: BTreeMap<IndexId, Build>,
+    builds: BTreeMap<LocalIndexId, Build>,
     last_build: u64,
     saved: Saved,
 }
@@ -162,15 +162,16 @@ impl Indexer {
             copied_from: None,
             trouble: None,
         };
-        let of_move = |((index, id), incoming): (&(IndexId, MoveId), &Incoming)| MoveProgress {
-            index: *index,
-            id: *id,
-            phase: incoming.phase,
-            bytes: 0,
-            bytes_total: 0,
-            bytes_per_s: 0,
-            trouble: None,
-        };
+        let of_move =
+            |((index, id), incoming): (&(LocalIndexId, MoveId), &Incoming)| MoveProgress {
+                index: *index,
+                id: *id,
+                phase: incoming.phase,
+                bytes: 0,
+                bytes_total: 0,
+                bytes_per_s: 0,
+                trouble: None,
+            };
         let high = || self.queue.as_ref().map(|queue| queue.watermarks().clone());
         let progress = self.applied.as_ref().map(|mark| BucketProgress {
             bucket: self.bucket,
@@ -217,9 +218,7 @@ impl Indexer {
                 m.to == Some(id) && matches!(m.stage, MoveStage::Pending | MoveStage::Catchup)
             };
             for m in index.moves.iter().filter(copies) {
-                let slice =
-                    SliceId { index: index.id, generation: index.generation, slice: m.slice };
-                wanted.insert((index.id, m.id), slice);
+                wanted.insert((index.local_id(), m.id), index.local_id().slice(m.slice));
             }
         }
         self.incoming.retain(|key, _| wanted.contains_key(key));
@@ -271,15 +270,17 @@ impl Indexer {
             self.fed.clear();
             self.builds.clear();
             let point = dead.point.clone().filter(|_| dead.contains(applied));
-            let indexes: BTreeSet<IndexId> = self.copies.keys().map(|slice| slice.index).collect();
+            let indexes: BTreeSet<_> =
+                self.copies.keys().map(|slice| slice.local_index()).collect();
             for index in indexes {
-                let of_index = || self.copies.iter().filter(|(slice, _)| slice.index == index);
+                let of_index =
+                    || self.copies.iter().filter(|(slice, _)| slice.local_index() == index);
                 let newest = of_index().map(|(_, copy)| copy.newest).max().unwrap_or_default();
                 let stays = policy::stays(&dead, point.as_ref(), newest, |point| {
                     of_index().all(|(_, copy)| copy.floor.is_some() && copy.can_go_back(point))
                 });
                 if !stays {
-                    self.copies.retain(|slice, _| slice.index != index);
+                    self.copies.retain(|slice, _| slice.local_index() != index);
                 }
             }
             if let Some(point) = point {
@@ -361,11 +362,12 @@ impl Indexer {
         if *queue.watermarks() != at {
             return Err(Error::internal("the stream does not begin at the watermarks"));
         }
-        self.builds.retain(|build, _| indexes.iter().any(|index| index.id == *build));
+        self.builds.retain(|build, _| indexes.iter().any(|index| index.local_id() == *build));
         self.builds.values_mut().for_each(|build| policy::rejoin(&mut build.joined, &at));
         self.fed.clear();
-        let here: BTreeSet<IndexId> = self.copies.keys().map(|slice| slice.index).collect();
-        for index in here.into_iter().filter(|id| !indexes.iter().any(|index| index.id == *id)) {
+        let here: BTreeSet<_> = self.copies.keys().map(|slice| slice.local_index()).collect();
+        let carried = |id: &LocalIndexId| indexes.iter().any(|index| index.local_id() == *id);
+        for index in here.into_iter().filter(|id| !carried(id)) {
             self.leave(index)?;
         }
         indexes.into_iter().try_for_each(|index| self.join(index, &at))
@@ -375,42 +377,40 @@ impl Indexer {
         self.queue.as_mut().ok_or_else(|| Error::internal("a stream without a beginning"))
     }
 
-    fn kept_revision(&self, index: IndexId) -> Option<u64> {
-        let copies = self.copies.iter().filter(|(slice, _)| slice.index == index);
+    fn kept_revision(&self, index: LocalIndexId) -> Option<u64> {
+        let copies = self.copies.iter().filter(|(slice, _)| slice.local_index() == index);
         copies.map(|(_, copy)| copy.info.revision).max()
     }
 
-    fn leave(&mut self, index: IndexId) -> Result<()> {
+    fn leave(&mut self, index: LocalIndexId) -> Result<()> {
         let Some(kept) = self.kept_revision(index) else { return Ok(()) };
-        let is_past = match self.catalog.indexes.get(&index) {
-            Some(known) => known.revision >= kept && !known.feeds_any(self.id),
-            None => index <= self.catalog.newest_index,
-        };
-        if !is_past {
+        let known = self.catalog.indexes.get(&index.index);
+        let is_older = known.is_some_and(|known| known.revision < kept);
+        if is_older || !policy::is_past(&self.catalog, index, self.id) {
             return Err(Error::unavailable("the source is behind"));
         }
-        self.copies.retain(|slice, _| slice.index != index);
+        self.copies.retain(|slice, _| slice.local_index() != index);
         self.news = true;
         self.save();
         Ok(())
     }
 
     fn join(&mut self, index: Arc<IndexInfo>, at: &Cut) -> Result<()> {
-        let known = self.revisions.get(&index.id).copied().unwrap_or(0);
-        if index.revision < known.max(self.kept_revision(index.id).unwrap_or(0)) {
+        let (id, known) = (index.local_id(), self.revisions.get(&index.id).copied().unwrap_or(0));
+        if index.revision < known.max(self.kept_revision(id).unwrap_or(0)) {
             return Err(Error::unavailable("the source is behind"));
         }
         self.revisions.insert(index.id, index.revision);
         let (node, before) = (self.id, self.copies.len());
-        let fed = |slice: &SliceId| slice.index != index.id || index.feeds(node, slice.slice);
+        let fed = |slice: &SliceId| slice.local_index() != id || index.feeds(node, slice.slice);
         self.copies.retain(|slice, _| fed(slice));
         if self.copies.len() != before {
             self.news = true;
             self.save();
         }
-        let before = self.fed.remove(&index.id).map(|fed| fed.since).unwrap_or_default();
+        let before = self.fed.remove(&id).map(|fed| fed.since).unwrap_or_default();
         let since = policy::fed_since(&index, node, before, at);
-        self.fed.insert(index.id, Fed { info: Arc::clone(&index), since });
+        self.fed.insert(id, Fed { info: Arc::clone(&index), since });
         self.build_if_missing(index, at.clone());
         Ok(())
     }

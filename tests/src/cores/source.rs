@@ -9,7 +9,9 @@ use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::history::{Branches, FailoverLogs, SourceHistory};
-use proto::model::ids::{BucketId, Epoch, IndexId, NodeId, SliceNo, VbucketId, Vbuuid};
+use proto::model::ids::{
+    BucketId, Epoch, IndexId, LocalIndexId, NodeId, SliceNo, VbucketId, Vbuuid,
+};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::rpc::mutation::{Frame, StreamMessage};
 
@@ -67,7 +69,7 @@ pub struct Stream {
     pub session: u64,
     at: Cut,
     last_epoch: Epoch,
-    indexes: BTreeMap<IndexId, Arc<IndexInfo>>,
+    indexes: BTreeMap<LocalIndexId, Arc<IndexInfo>>,
     catalog_cas: u64,
     logs: Option<Arc<FailoverLogs>>,
     /// The earliest arrival of its next message, since messages arrive in order.
@@ -287,13 +289,13 @@ impl Source {
             return;
         }
         stream.catalog_cas = self.catalog.cas;
-        let wanted: BTreeMap<IndexId, Arc<IndexInfo>> = self
+        let wanted: BTreeMap<LocalIndexId, Arc<IndexInfo>> = self
             .catalog
             .indexes
-            .iter()
-            .filter(|(_, index)| index.bucket == bucket && index.state != IndexState::Pending)
-            .filter(|(_, index)| index.feeds_any(node))
-            .map(|(id, index)| (*id, Arc::clone(index)))
+            .values()
+            .filter(|index| index.bucket == bucket && index.state != IndexState::Pending)
+            .filter(|index| index.feeds_any(node))
+            .map(|index| (index.local_id(), Arc::clone(index)))
             .collect();
         let before = std::mem::replace(&mut stream.indexes, wanted.clone());
         let at = stream.at.clone();

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use proto::model::cut::{Cut, EpochMark, Position};
-use proto::model::ids::{Epoch, IndexId, MoveId, VbucketId};
+use proto::model::ids::{Epoch, LocalIndexId, MoveId, VbucketId};
 use proto::model::moves::{MovePhase, MoveStage};
 use proto::model::topology::TopologyProvider;
 use proto::rpc::mutation::StreamMessage;
@@ -265,7 +265,7 @@ impl World {
     }
 
     /// Takes a snapshot at the source for a build.
-    pub fn fetch(&mut self, at: usize, index: IndexId, number: u64) {
+    pub fn fetch(&mut self, at: usize, index: LocalIndexId, number: u64) {
         let down = self.source.down_until_ms > self.now_ms;
         if down || self.random.u32(..100) < self.broken.loss {
             return self.after(300, Event::Fetch { at, index, number });
@@ -279,7 +279,7 @@ impl World {
     pub fn fetched(
         &mut self,
         at: usize,
-        index: IndexId,
+        index: LocalIndexId,
         number: u64,
         snapshot: (Cut, Vec<(u16, u32)>),
     ) {
@@ -321,7 +321,7 @@ impl World {
     }
 
     /// Completes the copy of a move at its target.
-    pub fn copied(&mut self, at: usize, index: IndexId, id: MoveId) {
+    pub fn copied(&mut self, at: usize, index: LocalIndexId, id: MoveId) {
         if let Some(incoming) = self.indexers[at].incoming.get_mut(&(index, id)) {
             (incoming.phase, incoming.begun) = (MovePhase::Copied, false);
             self.install_arrived(at);
@@ -386,12 +386,10 @@ impl World {
 }
 
 /// The copy for the target of a move: all entries up to an epoch, if the source has applied it and knows the move.
-fn export(source: &Indexer, index: IndexId, id: MoveId, mark: &EpochMark) -> Option<Copy> {
-    let info = source.catalog.indexes.get(&index).filter(|_| source.up)?;
+fn export(source: &Indexer, index: LocalIndexId, id: MoveId, mark: &EpochMark) -> Option<Copy> {
+    let info = source.catalog.indexes.get(&index.index).filter(|_| source.up)?;
     let known = info.moves.iter().find(|m| m.id == id && m.stage == MoveStage::Catchup)?;
-    let slice =
-        proto::model::ids::SliceId { index, generation: info.generation, slice: known.slice };
-    let copy = source.copies.get(&slice)?;
+    let copy = source.copies.get(&index.slice(known.slice))?;
     let answers = copy.floor.is_some_and(|floor| floor <= mark.epoch);
     if !answers || source.applied_epoch() < mark.epoch || source.must_roll_back() {
         return None;

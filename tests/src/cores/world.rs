@@ -7,7 +7,7 @@ use coordinator::testing::{CopyCheck, HistoryQuery, RaftMessage};
 use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
 use proto::model::history::SourceHistory;
-use proto::model::ids::{BucketId, Epoch, IndexId, MoveId, NodeId};
+use proto::model::ids::{BucketId, Epoch, LocalIndexId, MoveId, NodeId};
 use proto::rpc::api::Heartbeat;
 use proto::rpc::command::{CommandRequest, Outcome, RequestId};
 use proto::rpc::mutation::StreamMessage;
@@ -87,11 +87,11 @@ pub enum Event {
     /// A stream ends, or is refused; `misplaced` if its start is not in the source's history.
     StreamEnd { at: usize, session: u64, misplaced: bool },
     /// A snapshot arrives for a build.
-    Fetched { at: usize, index: IndexId, number: u64, snapshot: (Cut, Vec<(u16, u32)>) },
+    Fetched { at: usize, index: LocalIndexId, number: u64, snapshot: (Cut, Vec<(u16, u32)>) },
     /// A snapshot is requested again.
-    Fetch { at: usize, index: IndexId, number: u64 },
+    Fetch { at: usize, index: LocalIndexId, number: u64 },
     /// The target of a move has copied its files.
-    Copied { at: usize, index: IndexId, id: MoveId },
+    Copied { at: usize, index: LocalIndexId, id: MoveId },
     /// A report of an indexer reaches the router.
     Report(AppliedReport),
     /// The router finds an indexer unreachable.

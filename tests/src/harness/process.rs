@@ -82,7 +82,12 @@ pub fn dev(data: &Path) -> Command {
 impl Dev {
     /// Starts it and waits for the line that says where its ports are.
     pub fn start(data: &Path) -> Self {
-        let (mut child, ready) = spawn_ready(&mut dev(data));
+        Self::start_by(&mut dev(data))
+    }
+
+    /// Starts it by a command like [`dev`], and waits for the same line.
+    pub fn start_by(command: &mut Command) -> Self {
+        let (mut child, ready) = spawn_ready(command);
         let Some(addresses) = addresses(&ready) else {
             let _gone = child.kill();
             panic!("sextant dev printed {ready:?}, not where it serves");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proto::model::ids::{Epoch, IndexId, SliceNo};
+use proto::model::ids::{Epoch, LocalIndexId, SliceNo};
 use storage::{SliceStore, Snapshot};
 
 use super::BUCKET;
@@ -22,11 +22,10 @@ pub struct Held {
 
 impl Driver {
     /// Takes a snapshot of both stores, if both have one.
-    pub(super) fn hold(&mut self, id: IndexId, epoch: Epoch) {
+    pub(super) fn hold(&mut self, id: LocalIndexId, epoch: Epoch) {
         let known = &self.indexes[&id];
-        let generation = known.shape.generation;
-        let real = self.store().snapshot(id, generation, epoch);
-        if let (Ok(real), Ok(model)) = (real, self.model.snapshot(id, generation, epoch)) {
+        let real = self.store().snapshot(id, epoch);
+        if let (Ok(real), Ok(model)) = (real, self.model.snapshot(id, epoch)) {
             let slices = known.slices();
             self.held.push(Held { real, model, known: known.clone(), slices, epoch });
         }

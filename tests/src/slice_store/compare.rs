@@ -218,10 +218,10 @@ impl Pair<'_> {
         depth: Depth,
         random: &mut fastrand::Rng,
     ) -> Verdict {
-        let (id, generation) = (known.shape.id, known.shape.generation);
-        let place = format!("index {id}.{generation} at epoch {epoch}");
-        let model = self.model.snapshot(id, generation, epoch);
-        match (self.real.snapshot(id, generation, epoch), model) {
+        let id = known.shape.id;
+        let place = format!("index {id} at epoch {epoch}");
+        let model = self.model.snapshot(id, epoch);
+        match (self.real.snapshot(id, epoch), model) {
             (Ok(real), Ok(model)) => {
                 let slices = known.slices();
                 snapshots(&*real, &*model, known, &slices, depth, random)

@@ -14,7 +14,7 @@ use proto::env::Env;
 use proto::env::sim::{SimFs, world};
 use proto::lock::lock;
 use proto::model::cut::{Cut, EpochMark};
-use proto::model::ids::{Epoch, IndexId, SliceId};
+use proto::model::ids::{Epoch, LocalIndexId};
 use storage::{EpochBatch, SliceStore, StoredIndex};
 use tokio::time::timeout;
 
@@ -41,7 +41,7 @@ pub struct Driver {
     pub(super) model: Model,
     pub(super) source: Source,
     /// The indexes that the store has or builds.
-    pub indexes: BTreeMap<IndexId, Known>,
+    pub indexes: BTreeMap<LocalIndexId, Known>,
     /// Indexes that were dropped, or whose build was interrupted by a restart; the stream may still carry them.
     pub gone: Vec<Known>,
     /// All epochs of the current branch, ascending.
@@ -226,8 +226,7 @@ impl Driver {
             Op::Backfill(id, documents) => self.backfill(*id, *documents).await?,
             Op::FinishBuild(id) => {
                 let (mark, known) = (self.marks.last().expect("an epoch"), &self.indexes[id]);
-                let generation = known.shape.generation;
-                self.store().finish_build(*id, generation, mark).await.map_err(failed)?;
+                self.store().finish_build(known.shape.id, mark).await.map_err(failed)?;
                 self.model_finish(*id).await?;
             }
             Op::DropIndex(id) => {
@@ -235,24 +234,19 @@ impl Driver {
                 self.model_drop(*id).await?;
             }
             Op::Edit(id, edit) => {
-                let generation = self.indexes[id].shape.generation;
-                apply_edit(&*self.store(), *id, generation, edit).await.map_err(failed)?;
+                apply_edit(&*self.store(), *id, edit).await.map_err(failed)?;
                 self.model_edit(*id, edit).await?;
             }
             Op::Regroup(id, grouping) => {
-                let generation = self.indexes[id].shape.generation;
-                self.store().regroup(*id, generation, *grouping).await.map_err(failed)?;
+                self.store().regroup(*id, *grouping).await.map_err(failed)?;
             }
             Op::Truncate(epoch) => {
                 let mark = self.mark(*epoch).expect("a kept epoch").clone();
                 for StoredIndex { info, slices, .. } in self.store().indexes() {
-                    let (index, generation) = (info.id, info.generation);
-                    let unable = slices.iter().map(|(slice, _)| *slice).find(|slice| {
-                        let slice = SliceId { index, generation, slice: *slice };
-                        !self.store().can_go_back(slice, *epoch)
-                    });
+                    let mut slices = slices.iter().map(|(slice, _)| info.local_id().slice(*slice));
+                    let unable = slices.find(|slice| !self.store().can_go_back(*slice, *epoch));
                     if let Some(slice) = unable {
-                        return wrong(format!("slice {index}/{slice} cannot go back to {epoch}"));
+                        return wrong(format!("slice {slice} cannot go back to {epoch}"));
                     }
                 }
                 self.store().truncate(&mark, Epoch(0)).await.map_err(failed)?;
@@ -336,54 +330,51 @@ impl Driver {
         let (info, grouping) = (shape.info(), shape.grouping);
         self.store().begin_build(Arc::clone(&info), grouping).await.map_err(failed)?;
         self.model.begin_build(info, grouping).await.map_err(failed)?;
-        let of = (shape.id, shape.generation);
-        self.gone.retain(|known| (known.shape.id, known.shape.generation) != of);
+        self.gone.retain(|known| known.shape.id != shape.id);
         let build = Some(Build::default());
         let known = Known { shape: shape.clone(), edits: Vec::new(), build };
         self.indexes.insert(shape.id, known);
         Ok(())
     }
 
-    async fn begin_backfill(&mut self, id: IndexId) -> Verdict {
+    async fn begin_backfill(&mut self, id: LocalIndexId) -> Verdict {
         let known = self.indexes.get_mut(&id).expect("an index");
-        let (cut, generation) = (self.source.head(), known.shape.generation);
+        let cut = self.source.head();
         let left = self.source.documents(&cut).into_iter().collect();
         known.build = Some(Build { cut: Some(cut), left });
-        self.store().begin_backfill(id, generation).await.map_err(failed)?;
-        self.model.begin_backfill(id, generation).await.map_err(failed)
+        self.store().begin_backfill(id).await.map_err(failed)?;
+        self.model.begin_backfill(id).await.map_err(failed)
     }
 
-    async fn backfill(&mut self, id: IndexId, documents: usize) -> Verdict {
+    async fn backfill(&mut self, id: LocalIndexId, documents: usize) -> Verdict {
         let known = &self.indexes[&id];
         let Some(build) = &known.build else { return Ok(()) };
         // Documents are taken from the end: a store must not rely on the order of a backfill stream.
         let left = build.left.len() - documents;
         let body = pack_documents(known, &build.left[left..]);
-        let generation = known.shape.generation;
-        self.store().backfill(id, generation, body.clone()).await.map_err(failed)?;
-        self.model.backfill(id, generation, body).await.map_err(failed)?;
+        self.store().backfill(id, body.clone()).await.map_err(failed)?;
+        self.model.backfill(id, body).await.map_err(failed)?;
         let build = self.indexes.get_mut(&id).and_then(|known| known.build.as_mut());
         build.expect("the build").left.truncate(left);
         Ok(())
     }
 
-    pub(super) async fn model_finish(&mut self, id: IndexId) -> Verdict {
+    pub(super) async fn model_finish(&mut self, id: LocalIndexId) -> Verdict {
         let mark = self.marks.last().expect("an epoch");
         let known = self.indexes.get_mut(&id).expect("an index");
         known.build = None;
-        self.model.finish_build(id, known.shape.generation, mark).await.map_err(failed)
+        self.model.finish_build(id, mark).await.map_err(failed)
     }
 
-    pub(super) async fn model_drop(&mut self, id: IndexId) -> Verdict {
+    pub(super) async fn model_drop(&mut self, id: LocalIndexId) -> Verdict {
         self.gone.extend(self.indexes.remove(&id));
         self.model.drop_index(id).await.map_err(failed)
     }
 
-    pub(super) async fn model_edit(&mut self, id: IndexId, edit: &Edit) -> Verdict {
+    pub(super) async fn model_edit(&mut self, id: LocalIndexId, edit: &Edit) -> Verdict {
         let known = self.indexes.get_mut(&id).expect("an index");
         known.edits.push(edit.clone());
-        let generation = known.shape.generation;
-        apply_edit(&self.model, id, generation, edit).await.map_err(failed)
+        apply_edit(&self.model, id, edit).await.map_err(failed)
     }
 
     pub(super) async fn model_truncate(&mut self, mark: &EpochMark) -> Verdict {
@@ -410,13 +401,8 @@ pub(super) fn wrong(what: String) -> Verdict {
     Err(Finding::Wrong(what))
 }
 
-async fn apply_edit(
-    store: &dyn SliceStore,
-    index: IndexId,
-    generation: proto::model::ids::Generation,
-    edit: &Edit,
-) -> proto::Result<()> {
-    let of = |slice| SliceId { index, generation, slice };
+async fn apply_edit(store: &dyn SliceStore, index: LocalIndexId, edit: &Edit) -> proto::Result<()> {
+    let of = |slice| index.slice(slice);
     match edit {
         Edit::Split { slice, at, low, high } => store.split(of(*slice), at, *low, *high).await,
         Edit::Clone { slice, to } => store.clone_slice(of(*slice), *to).await,

@@ -94,7 +94,7 @@ impl Driver {
         for known in self.indexes.values() {
             let has = |store: &dyn SliceStore| -> Vec<_> {
                 let all = store.progress().into_iter().filter(|of| of.floor.is_some());
-                all.map(|of| of.slice).filter(|of| of.index == known.shape.id).collect()
+                all.map(|of| of.slice).filter(|of| of.local_index() == known.shape.id).collect()
             };
             if !whole && has(&**store) != has(&self.model) {
                 continue;

@@ -2,7 +2,7 @@
 //! finished when an epoch covers its snapshot, and a rollback returns to an epoch that every index can still answer, or to a
 //! rollback point.
 
-use proto::model::ids::{Epoch, Generation, IndexId, SliceNo};
+use proto::model::ids::{Epoch, Generation, IndexId, LocalIndexId, SliceNo};
 use storage::Grouping;
 
 use super::driver::Driver;
@@ -33,17 +33,17 @@ pub enum Op {
     /// A build begins.
     BeginBuild(Box<Shape>),
     /// A backfill snapshot is taken.
-    BeginBackfill(IndexId),
+    BeginBackfill(LocalIndexId),
     /// Some of its documents are delivered.
-    Backfill(IndexId, usize),
+    Backfill(LocalIndexId, usize),
     /// The build ends.
-    FinishBuild(IndexId),
+    FinishBuild(LocalIndexId),
     /// The index is dropped.
-    DropIndex(IndexId),
+    DropIndex(LocalIndexId),
     /// A slice is split, cloned or dropped.
-    Edit(IndexId, Edit),
+    Edit(LocalIndexId, Edit),
     /// The columns of an index are grouped anew.
-    Regroup(IndexId, Grouping),
+    Regroup(LocalIndexId, Grouping),
     /// A rollback.
     Truncate(Epoch),
     /// Memory is flushed.
@@ -53,7 +53,7 @@ pub enum Op {
     /// The process restarts.
     Restart,
     /// A snapshot is taken for a later comparison.
-    Hold(IndexId, Epoch),
+    Hold(LocalIndexId, Epoch),
     /// Held snapshots are released.
     Release,
     /// Waits until the newest epoch is durable.
@@ -126,12 +126,24 @@ fn build(driver: &Driver, random: &mut fastrand::Rng) -> Op {
 fn begin_build(driver: &Driver, random: &mut fastrand::Rng) -> Op {
     let gone = driver.gone.iter().filter(|known| !driver.indexes.contains_key(&known.shape.id));
     if let Some(known) = gone.last().filter(|_| random.bool()) {
-        let generation = Generation(known.shape.generation.0 + random.u32(0..2));
-        return Op::BeginBuild(Box::new(Shape::random(known.shape.id, generation, random)));
+        let id = known.shape.id;
+        let generation = Generation(id.generation.0 + random.u32(0..2));
+        let id = LocalIndexId { generation, ..id };
+        if !driver.indexes.contains_key(&id) {
+            return Op::BeginBuild(Box::new(Shape::random(id, random)));
+        }
     }
-    let newest = driver.indexes.values().chain(&driver.gone).map(|known| known.shape.id.0).max();
-    let id = IndexId(newest.unwrap_or(0) + 1);
-    Op::BeginBuild(Box::new(Shape::random(id, Generation(0), random)))
+    let newest = driver.indexes.values().chain(&driver.gone).map(|known| known.shape.id).max();
+    let id = match newest.unwrap_or_default() {
+        // Every other index has two generations.
+        LocalIndexId { index, generation: Generation(0) } if index.0 % 2 == 1 => {
+            LocalIndexId { index, generation: Generation(1) }
+        }
+        LocalIndexId { index, .. } => {
+            LocalIndexId { index: IndexId(index.0 + 1), generation: Generation(0) }
+        }
+    };
+    Op::BeginBuild(Box::new(Shape::random(id, random)))
 }
 
 /// A built index with its slices.

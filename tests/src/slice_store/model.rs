@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use proto::lock::lock;
 use proto::model::cut::EpochMark;
-use proto::model::ids::{BucketId, Epoch, Generation, IndexId, NodeId, SliceId, SliceNo};
+use proto::model::ids::{BucketId, Epoch, LocalIndexId, NodeId, SliceId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::rpc::api::SliceProgress;
 use proto::rpc::mutation::{IndexKeys, KeyVersionsReader};
@@ -31,7 +31,7 @@ pub struct Model {
 
 #[derive(Default)]
 struct Tables {
-    indexes: BTreeMap<IndexId, Index>,
+    indexes: BTreeMap<LocalIndexId, Index>,
     applied: BTreeMap<BucketId, EpochMark>,
 }
 
@@ -116,19 +116,22 @@ fn state_of(id: &str, keys: &IndexKeys<'_>) -> State {
     keys.entries().map(|e| ((e.slice, whole(e.key)), e.include.to_vec())).collect()
 }
 
-fn moved(index: IndexId) -> Error {
+fn moved(index: LocalIndexId) -> Error {
     Error::new(ErrorCode::SliceMoved, format!("index {index} is not in the model"))
 }
 
 impl Tables {
-    fn index(&mut self, index: IndexId, generation: Generation) -> Result<&mut Index> {
-        let found = self.indexes.get_mut(&index).filter(|i| i.info.generation == generation);
-        found.ok_or_else(|| moved(index))
+    fn index(&mut self, index: LocalIndexId) -> Result<&mut Index> {
+        self.indexes.get_mut(&index).ok_or_else(|| moved(index))
     }
 
     fn slice(&mut self, slice: SliceId) -> Result<&mut Index> {
-        let index = self.index(slice.index, slice.generation)?;
-        if index.slices.contains(&slice.slice) { Ok(index) } else { Err(moved(slice.index)) }
+        let index = self.index(slice.local_index())?;
+        if index.slices.contains(&slice.slice) {
+            Ok(index)
+        } else {
+            Err(moved(slice.local_index()))
+        }
     }
 
     fn apply(&mut self, batch: &EpochBatch) -> Result<()> {
@@ -141,9 +144,7 @@ impl Tables {
                 for versions in KeyVersionsReader::new(&piece.body) {
                     let versions = versions?;
                     let seqno = piece.base.0 + versions.seqno_minus_base;
-                    let mine = versions.indexes().find(|keys| {
-                        (keys.index, keys.generation) == (index.info.id, index.info.generation)
-                    });
+                    let mine = versions.indexes().find(|keys| keys.index == index.info.local_id());
                     if let Some(keys) =
                         mine.filter(|_| piece.after.0 < seqno && seqno <= piece.to.0)
                     {
@@ -184,7 +185,7 @@ impl Model {
     }
 
     /// The slices of an index.
-    pub fn slices(&self, index: IndexId) -> Vec<SliceNo> {
+    pub fn slices(&self, index: LocalIndexId) -> Vec<SliceNo> {
         let tables = self.tables();
         tables.indexes.get(&index).map_or(Vec::new(), |i| i.slices.iter().copied().collect())
     }
@@ -212,41 +213,31 @@ impl SliceStore for Model {
     }
 
     async fn begin_build(&self, info: Arc<IndexInfo>, _: Grouping) -> Result<()> {
-        self.tables().indexes.insert(info.id, Index::new(info, self.node));
+        self.tables().indexes.insert(info.local_id(), Index::new(info, self.node));
         Ok(())
     }
 
-    async fn begin_backfill(&self, index: IndexId, generation: Generation) -> Result<()> {
-        self.tables().index(index, generation)?.snapshot.clear();
+    async fn begin_backfill(&self, index: LocalIndexId) -> Result<()> {
+        self.tables().index(index)?.snapshot.clear();
         Ok(())
     }
 
-    async fn backfill(
-        &self,
-        index: IndexId,
-        generation: Generation,
-        documents: Bytes,
-    ) -> Result<()> {
+    async fn backfill(&self, index: LocalIndexId, documents: Bytes) -> Result<()> {
         let mut tables = self.tables();
-        let of = tables.index(index, generation)?;
+        let of = tables.index(index)?;
         for versions in KeyVersionsReader::new(&documents) {
             let versions = versions?;
             let mut keys = versions.indexes();
-            if let Some(keys) = keys.find(|k| (k.index, k.generation) == (index, generation)) {
+            if let Some(keys) = keys.find(|k| k.index == index) {
                 of.snapshot.insert(versions.id.to_owned(), state_of(versions.id, &keys));
             }
         }
         Ok(())
     }
 
-    async fn finish_build(
-        &self,
-        index: IndexId,
-        generation: Generation,
-        mark: &EpochMark,
-    ) -> Result<()> {
+    async fn finish_build(&self, index: LocalIndexId, mark: &EpochMark) -> Result<()> {
         let mut tables = self.tables();
-        let index = tables.index(index, generation)?;
+        let index = tables.index(index)?;
         let mut documents = std::mem::take(&mut index.snapshot);
         documents.append(&mut index.updates);
         let at = |(id, state)| (id, BTreeMap::from([(mark.epoch, state)]));
@@ -255,7 +246,7 @@ impl SliceStore for Model {
         Ok(())
     }
 
-    async fn drop_index(&self, index: IndexId) -> Result<()> {
+    async fn drop_index(&self, index: LocalIndexId) -> Result<()> {
         self.tables().indexes.remove(&index);
         Ok(())
     }
@@ -305,7 +296,7 @@ impl SliceStore for Model {
         Ok(())
     }
 
-    async fn regroup(&self, _: IndexId, _: Generation, _: Grouping) -> Result<()> {
+    async fn regroup(&self, _: LocalIndexId, _: Grouping) -> Result<()> {
         Ok(())
     }
 
@@ -313,7 +304,7 @@ impl SliceStore for Model {
         let tables = self.tables();
         tables
             .indexes
-            .get(&slice.index)
+            .get(&slice.local_index())
             .is_some_and(|index| index.floor().is_some_and(|f| f <= epoch))
     }
 
@@ -326,14 +317,9 @@ impl SliceStore for Model {
         Ok(())
     }
 
-    fn snapshot(
-        &self,
-        index: IndexId,
-        generation: Generation,
-        epoch: Epoch,
-    ) -> Result<Arc<dyn Snapshot>> {
+    fn snapshot(&self, index: LocalIndexId, epoch: Epoch) -> Result<Arc<dyn Snapshot>> {
         let mut tables = self.tables();
-        let index = tables.index(index, generation)?;
+        let index = tables.index(index)?;
         let (info, rows) = (Arc::clone(&index.info), index.visible(epoch));
         let (floor, slices) = (index.floor(), index.slices.clone());
         match (floor, tables.applied.get(&info.bucket)) {
@@ -347,11 +333,11 @@ impl SliceStore for Model {
         }
     }
 
-    async fn wait_loaded(&self, _: IndexId) -> Result<()> {
+    async fn wait_loaded(&self, _: LocalIndexId) -> Result<()> {
         Ok(())
     }
 
-    fn load_states(&self) -> Vec<(IndexId, LoadState)> {
+    fn load_states(&self) -> Vec<(LocalIndexId, LoadState)> {
         self.tables().indexes.keys().map(|index| (*index, LoadState::Active)).collect()
     }
 
@@ -360,11 +346,7 @@ impl SliceStore for Model {
         for index in self.tables().indexes.values() {
             let newest = index.visible(Epoch(u64::MAX));
             progress.extend(index.slices.iter().map(|slice| SliceProgress {
-                slice: SliceId {
-                    index: index.info.id,
-                    generation: index.info.generation,
-                    slice: *slice,
-                },
+                slice: index.info.local_id().slice(*slice),
                 floor: index.floor(),
                 entries: newest.keys().filter(|(of, _)| of == slice).count() as u64,
                 bytes: 0,

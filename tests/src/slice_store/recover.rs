@@ -2,7 +2,7 @@
 //! effect, compares the store with what was durable, and applies the lost epochs again, as the stream would.
 
 use proto::model::cut::EpochMark;
-use proto::model::ids::{Epoch, IndexId};
+use proto::model::ids::{Epoch, LocalIndexId};
 use storage::verify::verify;
 use storage::{SliceStore, layout};
 use tokio::time::timeout;
@@ -121,24 +121,18 @@ impl Driver {
         }
     }
 
-    fn is_there(&self, id: IndexId) -> bool {
-        let generation = self.indexes[&id].shape.generation;
-        self.store()
-            .indexes()
-            .iter()
-            .any(|index| (index.info.id, index.info.generation) == (id, generation))
+    fn is_there(&self, id: LocalIndexId) -> bool {
+        self.store().indexes().iter().any(|index| index.id() == id)
     }
 
-    fn is_built(&self, id: IndexId) -> bool {
+    fn is_built(&self, id: LocalIndexId) -> bool {
         let indexes = self.store().indexes();
-        let index = indexes.iter().find(|index| index.info.id == id);
+        let index = indexes.iter().find(|index| index.id() == id);
         index.is_some_and(|index| index.floor.is_some())
     }
 
-    fn is_edited(&self, id: IndexId, edit: &Edit) -> bool {
-        let there = |slice| {
-            self.store().progress().iter().any(|p| p.slice.index == id && p.slice.slice == slice)
-        };
+    fn is_edited(&self, id: LocalIndexId, edit: &Edit) -> bool {
+        let there = |slice| self.store().progress().iter().any(|p| p.slice == id.slice(slice));
         match edit {
             Edit::Split { low, .. } => there(*low),
             Edit::Clone { to, .. } => there(*to),
@@ -165,7 +159,7 @@ impl Driver {
 
     /// Brings the model to the recovered state; unfinished builds begin anew later.
     async fn rebuild_model(&mut self, recovered: Option<&EpochMark>) -> Verdict {
-        let unfinished: Vec<IndexId> =
+        let unfinished: Vec<LocalIndexId> =
             self.indexes.values().filter(|i| i.build.is_some()).map(|i| i.shape.id).collect();
         for id in unfinished {
             self.gone.extend(self.indexes.remove(&id));

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proto::expr::{ColumnType, Expr};
-use proto::model::ids::{Generation, IndexId, SliceNo, TopologyNo, hash_id};
+use proto::model::ids::{LocalIndexId, SliceNo, TopologyNo, hash_id};
 use proto::model::index::{IncludedColumn, IndexInfo, IndexSpec, IndexState, KeyPart, PartitionBy};
 use proto::model::topology::IndexTopology;
 use proto::value::Value;
@@ -34,10 +34,8 @@ pub enum Style {
 /// An index.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// Its number.
-    pub id: IndexId,
-    /// Its generation.
-    pub generation: Generation,
+    /// Its number and generation.
+    pub id: LocalIndexId,
     /// Slices at the beginning.
     pub slices: u16,
     /// The form of its keys.
@@ -56,11 +54,10 @@ pub struct Shape {
 
 impl Shape {
     /// A random shape.
-    pub fn random(id: IndexId, generation: Generation, random: &mut fastrand::Rng) -> Self {
+    pub fn random(id: LocalIndexId, random: &mut fastrand::Rng) -> Self {
         let styles = [Style::Numbers, Style::Prefixes, Style::Composite, Style::Long];
         Self {
             id,
-            generation,
             slices: random.u16(1..4),
             style: styles[random.usize(0..styles.len())],
             keys: random.u64(2..24),
@@ -105,11 +102,11 @@ impl Shape {
         };
         let placement = vec![vec![NODE]; usize::from(self.slices)];
         Arc::new(IndexInfo {
-            id: self.id,
+            id: self.id.index,
             bucket: BUCKET,
             spec: Arc::new(spec),
             state: IndexState::Backfill,
-            generation: self.generation,
+            generation: self.id.generation,
             topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
             moves: Vec::new(),
             revision: 0,
@@ -234,7 +231,7 @@ impl Known {
     /// The entries of a document: slice, key and included values.
     pub fn entries(&self, id: &str, content: u64) -> Vec<(SliceNo, Vec<u8>, Vec<u8>)> {
         let shape = &self.shape;
-        let mut random = fastrand::Rng::with_seed(content ^ (shape.id.0 << 32));
+        let mut random = fastrand::Rng::with_seed(content ^ (shape.id.index.0 << 32));
         let count = match (random.u8(0..6), shape.array) {
             (0, _) => 0,
             (_, true) => random.usize(0..5),

@@ -130,7 +130,7 @@ fn pack<'a>(
 
 fn pack_state(writer: &mut KeyVersionsWriter, known: &Known, id: &str, content: Option<u64>) {
     let entries = content.map_or(Vec::new(), |content| known.entries(id, content));
-    writer.index(known.shape.id, known.shape.generation, entries.len());
+    writer.index(known.shape.id, entries.len());
     for (slice, key, include) in &entries {
         writer.entry(*slice, key, include);
     }

@@ -11,7 +11,7 @@ use proto::env::Env;
 use proto::env::sim::{SimFs, world};
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::ids::{
-    Epoch, Generation, IndexId, NodeId, Seqno, SliceId, SliceNo, VbucketId, Vbuuid,
+    Epoch, Generation, IndexId, LocalIndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid,
 };
 use proto::model::index::IndexInfo;
 use proto::model::topology::IndexTopology;
@@ -28,8 +28,7 @@ use super::shape::{Known, Shape};
 
 const SOURCE: NodeId = NodeId(7);
 const TARGET: NodeId = NodeId(8);
-const INDEX: IndexId = IndexId(1);
-const GENERATION: Generation = Generation(3);
+const INDEX: LocalIndexId = LocalIndexId { index: IndexId(1), generation: Generation(3) };
 /// The number of epochs of a run.
 const EPOCHS: u64 = 40;
 /// The horizon's distance from the newest epoch, in epochs.
@@ -131,7 +130,7 @@ fn packed(known: &Known, documents: &[(u64, &str, Option<u64>)]) -> Bytes {
         let entries = content.map(|content| known.entries(id, content)).unwrap_or_default();
         let kind = if content.is_some() { MutationKind::Upsert } else { MutationKind::Deletion };
         writer.mutation(*seqno, kind, id, 1);
-        writer.index(INDEX, GENERATION, entries.len());
+        writer.index(INDEX, entries.len());
         entries.iter().for_each(|(slice, key, include)| writer.entry(*slice, key, include));
     }
     writer.finish()
@@ -141,7 +140,7 @@ impl MoveRun {
     /// Two nodes; the second one may have the index's other slices.
     pub async fn new(seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
-        let shape = Shape::random(INDEX, GENERATION, &mut random);
+        let shape = Shape::random(INDEX, &mut random);
         let moved = SliceNo(random.u16(0..shape.slices));
         let shared = random.bool() && shape.slices > 1;
         let info = shape.info();
@@ -192,10 +191,10 @@ impl MoveRun {
             let grouping = if self.random.bool() { Grouping::Together } else { Grouping::Apart };
             let store = side.store();
             store.begin_build(Arc::clone(&self.info), grouping).await.expect("begin");
-            store.begin_backfill(INDEX, GENERATION).await.expect("begin");
-            store.backfill(INDEX, GENERATION, snapshot.clone()).await.expect("backfill");
+            store.begin_backfill(INDEX).await.expect("begin");
+            store.backfill(INDEX, snapshot.clone()).await.expect("backfill");
             store.apply(self.batches[0].clone()).await.expect("apply");
-            store.finish_build(INDEX, GENERATION, &self.batches[0].mark).await.expect("finish");
+            store.finish_build(INDEX, &self.batches[0].mark).await.expect("finish");
         }
     }
 
@@ -329,7 +328,7 @@ impl MoveRun {
         if epoch < self.target.first || self.random.u8(0..3) == 0 {
             return Ok(());
         }
-        let slice = SliceId { index: INDEX, generation: GENERATION, slice: self.moved };
+        let slice = INDEX.slice(self.moved);
         let export = self.source.store().export(slice).await.map_err(|e| format!("export: {e}"))?;
         let mut received = match self.received.take() {
             Some(received) => received,
@@ -439,7 +438,7 @@ impl MoveRun {
     }
 
     fn shown(&self, slice: SliceNo, epoch: u64) -> proto::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
-        let snapshot = self.target.store().snapshot(INDEX, GENERATION, Epoch(epoch))?;
+        let snapshot = self.target.store().snapshot(INDEX, Epoch(epoch))?;
         let mut rows = snapshot.rows(&[slice], &KeyRange::all(), false, true)?;
         let mut shown = BTreeMap::new();
         while rows.next()? {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use proto::env::sim;
-use proto::model::ids::{Epoch, Generation, SliceNo};
+use proto::model::ids::{Epoch, SliceNo};
 use proto::rpc::scan::KeyRange;
 use proto::value::key;
 
@@ -17,7 +17,7 @@ use crate::tables::run::failure;
 
 /// Countries of the entries that an epoch shows.
 fn countries(store: &StorageEngine, epoch: u64) -> Vec<String> {
-    let snapshot = store.snapshot(INDEX, Generation(0), Epoch(epoch)).unwrap();
+    let snapshot = store.snapshot(INDEX, Epoch(epoch)).unwrap();
     let mut rows = snapshot.rows(&[SliceNo(0)], &KeyRange::all(), false, false).unwrap();
     let mut found = Vec::new();
     while rows.next().unwrap() {
@@ -37,10 +37,10 @@ async fn a_failed_run_leaves_nothing_that_a_retry_would_see() {
     store.load_all();
     let before: [State<'_>; 2] = [(1, "k1", &[("a", 1)]), (2, "k2", &[("b", 1)])];
     store.begin_build(info(), Grouping::Together).await.unwrap();
-    store.begin_backfill(INDEX, Generation(0)).await.unwrap();
-    store.backfill(INDEX, Generation(0), body(&before)).await.unwrap();
+    store.begin_backfill(INDEX).await.unwrap();
+    store.backfill(INDEX, body(&before)).await.unwrap();
     store.apply(batch(1, 100, Bytes::new())).await.unwrap();
-    store.finish_build(INDEX, Generation(0), &mark(1, 100)).await.unwrap();
+    store.finish_build(INDEX, &mark(1, 100)).await.unwrap();
     assert_eq!(countries(&store, 1), ["a", "b"]);
 
     let changed: [State<'_>; 3] =

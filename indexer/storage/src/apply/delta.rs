@@ -83,12 +83,12 @@ impl<'a> EpochDelta<'a> {
         version: &IndexVersion,
         documents: &'a [Document<'a>],
     ) -> Vec<StateQuery<'a>> {
-        let (id, generation) = (index.info.id, index.info.generation);
+        let id = index.info.local_id();
         let by_id = index.is_by_id(version);
         let mut wanted = Vec::with_capacity(documents.len());
         for document in documents {
             let mut indexes = document.versions.indexes();
-            let mine = indexes.find(|keys| (keys.index, keys.generation) == (id, generation));
+            let mine = indexes.find(|keys| keys.index == id);
             let Some(keys) = mine else { continue };
             let only = by_id.then(|| index.slice_of_id(document.versions.id));
             // The source also feeds slices that have just left the node or are about to come.

@@ -12,6 +12,7 @@ use proto::{Error, Result};
 
 use crate::build::corrections::{BackfillPart, write_part};
 use crate::files::data_files::DataFiles;
+use crate::files::unnamed::UnnamedFragments;
 use crate::index::backfill::Backfill;
 use crate::index::local_index::LocalIndex;
 use crate::node::context::EngineContext;
@@ -48,10 +49,10 @@ pub async fn take_documents(
         move || -> Result<Option<(RowSorter, RowSorter)>> {
             let mut fragment_lists = lock(&index.fragment_lists);
             let Some(backfill) = &mut fragment_lists.backfill else {
-                let message = format!("index {} is not being built", index.info.id);
+                let message = format!("index {} is not being built", index.info.local_id());
                 return Err(Error::internal(message));
             };
-            backfill.add(index.info.id, index.info.generation, &documents)?;
+            backfill.add(index.info.local_id(), &documents)?;
             let gathered = backfill.gathered_bytes();
             index.backfill_bytes.store(gathered as u64, Ordering::Relaxed);
             Ok((gathered >= bytes_max).then(|| backfill.take_gathered()))
@@ -84,15 +85,15 @@ async fn write_gathered(
     };
     let (forward, back) =
         tokio::join!(write(forward, BackfillPart::Forward), write(back, BackfillPart::Back));
-    let (forward, back) = (forward?, back?);
     index.backfill_bytes.store(0, Ordering::Relaxed);
-    match &mut lock(&index.fragment_lists).backfill {
-        Some(backfill) => {
-            backfill.forward.extend(forward);
-            backfill.back.extend(back);
-        }
-        // The build was given up meanwhile.
-        None => context.files.discard(forward.into_iter().chain(back).collect()),
+    // If one of the two has failed, the fragments of the other one are deleted.
+    let unnamed = |written| UnnamedFragments::new(&context.files, written);
+    let (forward, back) = (forward.map(unnamed), back.map(unnamed));
+    let (forward, back) = (forward?, back?);
+    // `None` if the build was given up meanwhile.
+    if let Some(backfill) = &mut lock(&index.fragment_lists).backfill {
+        backfill.forward.extend(forward.keep());
+        backfill.back.extend(back.keep());
     }
     Ok(())
 }
@@ -103,7 +104,7 @@ pub async fn end_backfill(context: &Arc<EngineContext>, index: &Arc<LocalIndex>)
     match gathered {
         Some(gathered) => write_gathered(context, index, gathered).await?,
         None => {
-            let message = format!("index {} has no backfill in progress", index.info.id);
+            let message = format!("index {} has no backfill in progress", index.info.local_id());
             return Err(Error::internal(message));
         }
     }

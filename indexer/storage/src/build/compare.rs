@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use proto::model::cut::Cut;
-use proto::model::ids::{Generation, IndexId, SliceNo, vbucket_of};
+use proto::model::ids::{LocalIndexId, SliceNo, vbucket_of};
 use proto::plant::{self, Plant};
 use proto::rpc::mutation::{
     IndexKeys, KeyVersions, KeyVersionsReader, KeyVersionsWriter, MutationKind,
@@ -28,8 +28,7 @@ use crate::rows::packed::{self, include_hash};
 
 /// A comparison in progress.
 pub struct Comparison {
-    index: IndexId,
-    generation: Generation,
+    index: LocalIndexId,
     slices: BTreeSet<SliceNo>,
     /// The end of the snapshot.
     cut: Cut,
@@ -58,15 +57,15 @@ impl Comparison {
         let version = {
             let writer = index.writer();
             if !writer.memtable.is_empty() || writer.frozen.is_some() {
-                let what = format!("index {} was changed while it was compared", index.info.id);
+                let what =
+                    format!("index {} was changed while it was compared", index.info.local_id());
                 return Err(Error::unavailable(what));
             }
             index.version.load_full()
         };
         let back = version.slices.values().flat_map(|fragments| fragments.back.iter().cloned());
         let mut comparison = Self {
-            index: index.info.id,
-            generation: index.info.generation,
+            index: index.info.local_id(),
             slices: version.slices.keys().copied().collect(),
             cut,
             copy: Merge::new(back, false)?,
@@ -103,9 +102,7 @@ impl Comparison {
             last.clear();
             last.push_str(versions.id);
             let mut indexes = versions.indexes();
-            let mine = |keys: &IndexKeys<'_>| {
-                (keys.index, keys.generation) == (self.index, self.generation)
-            };
+            let mine = |keys: &IndexKeys<'_>| keys.index == self.index;
             if let Some(keys) = indexes.find(mine) {
                 self.document(versions, keys)?;
             }
@@ -158,7 +155,7 @@ impl Comparison {
         // be at zero.
         let seqno = self.cut.get(vbucket_of(id, self.cut.vbuckets())).seqno.0.max(1);
         self.corrections.mutation(seqno, MutationKind::Deletion, id, 1);
-        self.corrections.index(self.index, self.generation, 0);
+        self.corrections.index(self.index, 0);
         Ok(())
     }
 

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proto::env::Env;
 use proto::model::cut::{EpochMark, Position};
-use proto::model::ids::{BucketId, Epoch, NodeId, Seqno, SliceId, VbucketId, Vbuuid};
+use proto::model::ids::{
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, Seqno, VbucketId, Vbuuid,
+};
 use proto::model::index::{IndexInfo, IndexSpec, PartitionBy};
 use proto::rpc::scan::KeyRange;
 
@@ -18,7 +20,8 @@ use crate::options::StoreOptions;
 use crate::rows::columns::Grouping;
 use crate::slice_store::SliceStore;
 
-pub(crate) const INDEX: IndexId = IndexId(1);
+pub(crate) const INDEX: LocalIndexId =
+    LocalIndexId { index: IndexId(1), generation: Generation(0) };
 pub(crate) const NODE: NodeId = NodeId(7);
 const BUCKET: BucketId = BucketId(1);
 
@@ -61,7 +64,7 @@ fn key_of(number: u8) -> Vec<u8> {
 
 fn put(writer: &mut KeyVersionsWriter, seqno: u64, id: &str, entries: &EntryCount) {
     writer.mutation(seqno, MutationKind::Upsert, id, 1);
-    writer.index(INDEX, Generation(0), entries.len());
+    writer.index(INDEX, entries.len());
     for (slice, key, include) in entries {
         writer.entry(SliceNo(*slice), &key_of(*key), &vec![*include; usize::from(*include)]);
     }
@@ -127,7 +130,7 @@ impl Source {
 }
 
 pub(crate) fn rows(store: &StorageEngine, epoch: u64, slices: &[u16]) -> Vec<Row> {
-    let snapshot = store.snapshot(INDEX, Generation(0), Epoch(epoch)).expect("a snapshot");
+    let snapshot = store.snapshot(INDEX, Epoch(epoch)).expect("a snapshot");
     let mut found = Vec::new();
     for slice in slices {
         let mut rows = snapshot.rows(&[SliceNo(*slice)], &KeyRange::all(), false, true).unwrap();
@@ -147,21 +150,21 @@ pub(crate) async fn built(
     let store = store.expect("the store opens");
     let partition = PartitionBy::Exprs(Vec::new());
     let spec = IndexSpec { slices: 2, partition, ..IndexSpec::new("i", "b") };
-    let info = Arc::new(IndexInfo::new(INDEX, BUCKET, spec, vec![vec![NODE]; 2]));
+    let info = Arc::new(IndexInfo::new(INDEX.index, BUCKET, spec, vec![vec![NODE]; 2]));
     store.begin_build(info, Grouping::Together).await.unwrap();
-    store.begin_backfill(INDEX, Generation(0)).await.unwrap();
+    store.begin_backfill(INDEX).await.unwrap();
     source.change(first);
     for body in source.snapshot() {
-        store.backfill(INDEX, Generation(0), body).await.unwrap();
+        store.backfill(INDEX, body).await.unwrap();
     }
     store.apply(source.batch(1, Bytes::new())).await.unwrap();
-    store.finish_build(INDEX, Generation(0), &source.mark(1)).await.unwrap();
+    store.finish_build(INDEX, &source.mark(1)).await.unwrap();
     store
 }
 
 async fn corrections(store: &StorageEngine, source: &Source) -> Bytes {
     let cut = Cut::clone(&source.mark(1).cut);
-    let mut comparison = store.compare(INDEX, Generation(0), cut).await.expect("it begins");
+    let mut comparison = store.compare(INDEX, cut).await.expect("it begins");
     for body in source.snapshot() {
         comparison.documents(&body).expect("in order");
     }
@@ -205,7 +208,7 @@ async fn corrected(case: Case) {
     }
     let mut slices = vec![0, 1];
     if case.one_slice {
-        let slice = SliceId { index: INDEX, generation: Generation(0), slice: SliceNo(0) };
+        let slice = INDEX.slice(SliceNo(0));
         store.drop_slice(slice).await.unwrap();
         slices.remove(0);
     }
@@ -244,7 +247,7 @@ async fn a_slice_that_was_split_is_compared_entry_by_entry() {
     let dir = tempfile::tempdir().unwrap();
     let mut source = Source::default();
     let store = built(&dir, &mut source, &some_changes(20)).await;
-    let slice = SliceId { index: INDEX, generation: Generation(0), slice: SliceNo(1) };
+    let slice = INDEX.slice(SliceNo(1));
     store.split(slice, &key_of(3), SliceNo(2), SliceNo(3)).await.unwrap();
     for (_, entries) in source.documents.values_mut() {
         let moved = |(slice, key, include): &(u16, u8, u8)| match slice {
@@ -266,7 +269,7 @@ async fn an_impossible_comparison_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let mut source = Source::default();
     let store = built(&dir, &mut source, &some_changes(20)).await;
-    let begin = || store.compare(INDEX, Generation(0), Cut::zero(1));
+    let begin = || store.compare(INDEX, Cut::zero(1));
     let mut snapshot = source.snapshot();
     snapshot.reverse();
     let mut comparison = begin().await.expect("it begins");
@@ -275,6 +278,7 @@ async fn an_impossible_comparison_is_refused() {
     let comparison = begin().await.expect("it begins");
     let too_long = comparison.finish(40).map_err(|error| error.code);
     assert_eq!(too_long, Err(ErrorCode::OverLimit), "everything is gone, which is much");
-    let generation = store.compare(INDEX, Generation(1), Cut::zero(1)).await;
+    let generation =
+        store.compare(LocalIndexId { generation: Generation(1), ..INDEX }, Cut::zero(1)).await;
     assert_eq!(generation.err().map(|error| error.code), Some(ErrorCode::SliceMoved));
 }

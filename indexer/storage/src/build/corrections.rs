@@ -19,6 +19,7 @@ use proto::model::ids::{Epoch, SliceNo};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::files::data_files::{DataFiles, NewFragment};
+use crate::files::unnamed::UnnamedFragments;
 use crate::index::backfill::Backfill;
 use crate::read::lookup::{StateQuery, look_up};
 use crate::read::merge::Merge;
@@ -121,7 +122,7 @@ pub struct Corrections<'a> {
     /// Reports the bytes gathered.
     gathered_bytes: &'a AtomicU64,
     rows: RowSorter,
-    written: Vec<NewFragment>,
+    written: UnnamedFragments<'a>,
 }
 
 impl<'a> Corrections<'a> {
@@ -134,7 +135,8 @@ impl<'a> Corrections<'a> {
         bytes_max: usize,
         gathered_bytes: &'a AtomicU64,
     ) -> Self {
-        let (groups, rows, written) = (grouping.forward(), RowSorter::default(), Vec::new());
+        let (groups, rows) = (grouping.forward(), RowSorter::default());
+        let written = UnnamedFragments::new(files, Vec::new());
         Self { files, groups, epoch, bytes_max, gathered_bytes, rows, written }
     }
 
@@ -156,18 +158,16 @@ impl<'a> Corrections<'a> {
         Ok(())
     }
 
-    /// Writes the rest and returns all fragments, which the caller owns from now on.
-    pub fn finish(mut self) -> Result<Vec<NewFragment>> {
+    /// Writes the rest and returns all fragments.
+    pub fn finish(mut self) -> Result<UnnamedFragments<'a>> {
         self.write()?;
-        Ok(std::mem::take(&mut self.written))
+        Ok(std::mem::replace(&mut self.written, UnnamedFragments::new(self.files, Vec::new())))
     }
 }
 
 impl Drop for Corrections<'_> {
     fn drop(&mut self) {
         self.gathered_bytes.store(0, Ordering::Relaxed);
-        // After an error no manifest will name the fragments.
-        self.files.discard(std::mem::take(&mut self.written));
     }
 }
 

@@ -13,6 +13,8 @@ use proto::{Error, Result};
 use crate::build::backfill::{end_backfill, gathered_bytes_max};
 use crate::build::corrections::{Corrections, corrections};
 use crate::files::data_files::{DataFiles, NewFragment};
+use crate::files::unnamed::UnnamedFragments;
+use crate::index::backfill::Backfill;
 use crate::index::fragment_lists::FragmentLists;
 use crate::index::local_index::LocalIndex;
 use crate::maintain::flush::flush;
@@ -71,17 +73,17 @@ pub fn join_backfill(
     bytes_max: usize,
 ) -> Result<JoinedBuild> {
     let grouping = fragment_lists.manifest.grouping();
-    let gathering = Corrections::new(files, grouping, epoch, bytes_max, &index.backfill_bytes);
-    let (tombstones, had) = corrections_of(fragment_lists, gathering)?;
-    files.sync_names()?;
-    let Some(backfill) = fragment_lists.backfill.take() else {
-        return Err(Error::internal(format!("index {} is not being built", index.info.id)));
+    let Some(backfill) = &fragment_lists.backfill else {
+        return Err(Error::internal(format!("index {} is not being built", index.info.local_id())));
     };
+    let gathering = Corrections::new(files, grouping, epoch, bytes_max, &index.backfill_bytes);
+    let (tombstones, had) = corrections_of(fragment_lists, backfill, gathering)?;
+    files.sync_names()?;
     let mut manifest = fragment_lists.manifest.clone();
     for new in backfill.forward.iter().rev().chain(backfill.back.iter().rev()) {
         add(&mut manifest, new, Place::Oldest)?;
     }
-    for new in &tombstones {
+    for new in tombstones.iter() {
         add(&mut manifest, new, Place::Newest)?;
     }
     let mut entries = index.writer().entries.clone();
@@ -95,18 +97,20 @@ pub fn join_backfill(
     manifest.entries = entries.collect();
     manifest.set_reach(RetainedEpochs { horizon: epoch, points: Vec::new() });
     manifest.flushed = epoch;
-    let new = backfill.into_written().into_iter().chain(tombstones).collect();
+    // Nothing fails between here and the write of the manifest, which the caller begins next.
+    let written = fragment_lists.backfill.take().map(Backfill::into_written).unwrap_or_default();
+    let new = written.into_iter().chain(tombstones.keep()).collect();
     Ok(JoinedBuild { manifest, new })
 }
 
 /// Returns the tombstones (see [`crate::build::corrections`]) and, by slice, the number of
 /// backfilled entries that tombstones and newer states replace.
-fn corrections_of(
+fn corrections_of<'a>(
     lists: &FragmentLists,
-    mut gathering: Corrections<'_>,
-) -> Result<(Vec<NewFragment>, BTreeMap<SliceNo, u64>)> {
+    backfill: &Backfill,
+    mut gathering: Corrections<'a>,
+) -> Result<(UnnamedFragments<'a>, BTreeMap<SliceNo, u64>)> {
     let mut had = BTreeMap::new();
-    let Some(backfill) = &lists.backfill else { return Ok((Vec::new(), had)) };
     for (slice, fragments) in slice_fragments(&lists.manifest, &lists.tables, Unopened::Missing)? {
         had.insert(slice, corrections(backfill, slice, &fragments.back, &mut gathering)?);
     }

@@ -1,7 +1,7 @@
 //! Memory of builds, however large the index is.
 
 use proto::env::Env;
-use proto::model::ids::{Generation, IndexId};
+use proto::model::ids::{IndexId, LocalIndexId};
 use proto::model::index::IndexInfo;
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
@@ -23,11 +23,12 @@ async fn builds_share_one_quarter_of_the_budget() {
     const BUDGET: u64 = 1 << 20;
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir, BUDGET);
-    let indexes: Vec<IndexId> = (1..=4).map(IndexId).collect();
+    let local = |n| LocalIndexId { index: IndexId(n), ..INDEX };
+    let indexes: Vec<LocalIndexId> = (1..=4).map(local).collect();
     for index in &indexes {
-        let info = IndexInfo { id: *index, ..IndexInfo::clone(&info()) };
+        let info = IndexInfo { id: index.index, ..IndexInfo::clone(&info()) };
         store.begin_build(Arc::new(info), crate::Grouping::Together).await.unwrap();
-        store.begin_backfill(*index, Generation(0)).await.unwrap();
+        store.begin_backfill(*index).await.unwrap();
     }
     let mut most = 0;
     for n in 0..200 {
@@ -35,10 +36,10 @@ async fn builds_share_one_quarter_of_the_budget() {
             let mut writer = KeyVersionsWriter::default();
             for document in 0..20 {
                 writer.mutation(1, MutationKind::Upsert, &format!("k{n}-{document}"), 1);
-                writer.index(*index, Generation(0), 1);
+                writer.index(*index, 1);
                 writer.entry(SliceNo(0), &entry_key("country", n), b"");
             }
-            store.backfill(*index, Generation(0), writer.finish()).await.unwrap();
+            store.backfill(*index, writer.finish()).await.unwrap();
             let indexes = store.context.state.indexes_and_rebuilds();
             let gathered =
                 indexes.iter().map(|index| index.backfill_bytes.load(Ordering::Relaxed)).sum();
@@ -57,15 +58,15 @@ async fn corrections_are_written_as_they_gather() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir, BUDGET);
     store.begin_build(info(), crate::Grouping::Together).await.unwrap();
-    store.begin_backfill(INDEX, Generation(0)).await.unwrap();
+    store.begin_backfill(INDEX).await.unwrap();
     let ids: Vec<String> = (0..DOCUMENTS).map(|n| format!("k{n:05}")).collect();
     let there = |id| -> State<'_> { (1, id, &[("country", 1)]) };
     let documents: Vec<_> = ids.iter().map(|id| there(id)).collect();
-    store.backfill(INDEX, Generation(0), body(&documents)).await.unwrap();
+    store.backfill(INDEX, body(&documents)).await.unwrap();
     let gone: Vec<State<'_>> = ids.iter().map(|id| (2, &id[..], &[][..])).collect();
     store.apply(batch(1, 100, body(&gone))).await.unwrap();
-    store.finish_build(INDEX, Generation(0), &mark(1, 100)).await.unwrap();
-    let shown = store.snapshot(INDEX, Generation(0), Epoch(1)).unwrap();
+    store.finish_build(INDEX, &mark(1, 100)).await.unwrap();
+    let shown = store.snapshot(INDEX, Epoch(1)).unwrap();
     assert_eq!(shown.checksum(SliceNo(0)).unwrap().1, 0);
     assert_eq!(store.progress()[0].entries, 0);
     let index = store.context.state.get(INDEX).unwrap();

@@ -47,7 +47,7 @@ pub async fn finish_rebuild(
         let bucket_lock = task.state.bucket_lock(index.info.bucket);
         let _alone = lock(&bucket_lock);
         let shown = show_rebuilt(&task, &index, at);
-        task.state.take_rebuild(index.info.id);
+        task.state.take_rebuild(index.info.local_id());
         if shown.is_err() {
             drop_with(&index, &task.files, || Ok(()))?;
         }

@@ -2,7 +2,7 @@
 //! they were.
 
 use proptest::prelude::*;
-use proto::model::ids::{Generation, SliceId, SliceNo};
+use proto::model::ids::SliceNo;
 use proto::model::index::IndexInfo;
 
 use super::*;
@@ -12,7 +12,6 @@ use crate::options::StoreOptions;
 use crate::rows::columns::Grouping;
 use crate::slice_store::SliceStore;
 
-const GENERATION: Generation = Generation(0);
 const LOST: SliceNo = SliceNo(1);
 
 fn open(dir: &tempfile::TempDir) -> StorageEngine {
@@ -53,9 +52,9 @@ impl Played {
     }
 
     async fn backfill(&self, store: &StorageEngine) {
-        store.begin_backfill(INDEX, GENERATION).await.expect("a backfill");
+        store.begin_backfill(INDEX).await.expect("a backfill");
         for body in self.source.snapshot() {
-            store.backfill(INDEX, GENERATION, body).await.expect("documents");
+            store.backfill(INDEX, body).await.expect("documents");
         }
     }
 }
@@ -74,7 +73,7 @@ async fn lost(dir: &tempfile::TempDir, first: &Changes) -> (StorageEngine, Playe
     let store = built(dir, &mut source, first).await;
     let shown = vec![source.rows(&[0])];
     let info = info(&store);
-    let slice = SliceId { index: INDEX, generation: GENERATION, slice: LOST };
+    let slice = INDEX.slice(LOST);
     store.drop_slice(slice).await.expect("it goes");
     store.begin_rebuild(info, &[LOST], Grouping::Together).await.expect("a rebuild");
     (store, Played { source, shown })
@@ -104,8 +103,8 @@ async fn rebuilt(all: [Changes; 5], flushes: bool) {
     played.apply(&store, body).await;
     played.epoch(&store, &after).await;
     let mark = played.source.mark(played.newest());
-    assert!(store.snapshot(INDEX, GENERATION, mark.epoch).is_ok_and(|shown| !shown.has(LOST)));
-    store.finish_build(INDEX, GENERATION, &mark).await.expect("the end of the build");
+    assert!(store.snapshot(INDEX, mark.epoch).is_ok_and(|shown| !shown.has(LOST)));
+    store.finish_build(INDEX, &mark).await.expect("the end of the build");
     is_whole(&store, &mut played, &more).await;
     played.stays(&store);
     assert_eq!(store.rebuilds(), []);
@@ -159,7 +158,7 @@ async fn a_rebuild_that_is_dropped_or_ends_late_leaves_nothing_and_the_next_one_
     let (store, mut played) = lost(&dir, &some(0)).await;
     played.backfill(&store).await;
     played.epoch(&store, &some(4)).await;
-    let late = store.finish_build(INDEX, GENERATION, &played.source.mark(1)).await;
+    let late = store.finish_build(INDEX, &played.source.mark(1)).await;
     assert!(late.is_err_and(|error| error.is_retry()));
     for ends in [false, true] {
         store.begin_rebuild(info(&store), &[LOST], Grouping::Together).await.expect("a rebuild");
@@ -167,11 +166,11 @@ async fn a_rebuild_that_is_dropped_or_ends_late_leaves_nothing_and_the_next_one_
         played.epoch(&store, &some(7)).await;
         if !ends {
             store.drop_rebuild(INDEX).await.expect("given up");
-            assert!(store.backfill(INDEX, GENERATION, Default::default()).await.is_err());
+            assert!(store.backfill(INDEX, Default::default()).await.is_err());
         }
     }
     let mark = played.source.mark(played.newest());
-    store.finish_build(INDEX, GENERATION, &mark).await.expect("the end of the build");
+    store.finish_build(INDEX, &mark).await.expect("the end of the build");
     is_whole(&store, &mut played, &some(2)).await;
     store.compact().await.expect("a compaction");
     let files = store.context.files.list().expect("the files").len();
@@ -193,7 +192,7 @@ async fn a_rebuild_works_on_a_node_without_the_index() {
     let body = played.source.change(&some(4));
     store.apply(played.source.batch(2, body)).await.expect("an epoch");
     assert!(store.indexes().is_empty());
-    store.finish_build(INDEX, GENERATION, &played.source.mark(2)).await.expect("its end");
+    store.finish_build(INDEX, &played.source.mark(2)).await.expect("its end");
     assert_eq!(rows(&store, 2, &[0, 1]), played.source.rows(&[0, 1]));
     drop(store);
     let store = open(&dir);

@@ -148,8 +148,7 @@ pub fn install_arriving(
     at: EpochBoundary,
 ) -> std::result::Result<(), InstallError> {
     check_newest(context, arrived.info.bucket, at)?;
-    let generation = arrived.info.generation;
-    match context.state.get(arrived.info.id).filter(|s| s.info.generation == generation) {
+    match context.state.get(arrived.info.local_id()) {
         Some(index) => add_to_index(&index, arrived, at, &context.files),
         None => {
             let index = index_from_arriving(arrived, at, &context.files)?;
@@ -192,11 +191,13 @@ fn add_to_index(
     let mut fragment_lists = lock(&index.fragment_lists);
     let mut manifest = fragment_lists.manifest.clone();
     if fragment_lists.is_dropped || manifest.floor.is_none() {
-        let text = format!("index {} is being built or dropped on this node", index.info.id);
+        let text =
+            format!("index {} is being built or dropped on this node", index.info.local_id());
         return Err(Error::unavailable(text).into());
     }
     if let Some(slice) = arrived.slices.keys().find(|s| manifest.slices.contains_key(s)) {
-        let text = format!("slice {slice} of index {} is on this node already", index.info.id);
+        let text =
+            format!("slice {slice} of index {} is on this node already", index.info.local_id());
         return Err(Error::new(ErrorCode::Exists, text).into());
     }
     if arrived.info.revision >= manifest.info.revision {

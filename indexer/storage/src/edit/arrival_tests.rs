@@ -9,10 +9,10 @@ use crate::batch::{EpochBatch, Piece};
 use crate::edit::install::tests::{info, round};
 use crate::engine::storage_engine::StorageEngine;
 use crate::maintain::release::release_log;
-use crate::recover::load::tests::{GENERATION, INDEXES, NODE, apply, mark, node, open};
+use crate::recover::load::tests::{INDEXES, NODE, apply, mark, node, open};
 use crate::slice_store::SliceStore;
 
-const HERE: SliceId = SliceId { index: INDEXES[0], generation: GENERATION, slice: SliceNo(0) };
+const HERE: SliceId = INDEXES[0].slice(SliceNo(0));
 const ARRIVES: SliceId = SliceId { slice: SliceNo(1), ..HERE };
 
 /// Applies an epoch with ten new documents in the arriving slice.
@@ -20,7 +20,7 @@ async fn epoch_of_arrived(store: &StorageEngine, epoch: u64) {
     let mut writer = KeyVersionsWriter::default();
     for n in 0..10u64 {
         writer.mutation(n + 1, MutationKind::Upsert, &format!("new{epoch}-{n}"), 1);
-        writer.index(ARRIVES.index, GENERATION, 1);
+        writer.index(ARRIVES.local_index(), 1);
         writer.entry(ARRIVES.slice, &n.to_be_bytes(), b"");
     }
     let (base, after, to) = (Seqno(0), Seqno(0), Seqno(u64::MAX));
@@ -82,7 +82,7 @@ async fn arrives(source: &StorageEngine, beside: bool, faults: Faults) -> bool {
 /// Number of entries at the newest epoch; `None` if the slice is absent.
 fn entries(store: &StorageEngine) -> Option<u64> {
     store.load_all();
-    let shown = store.snapshot(ARRIVES.index, GENERATION, Epoch(4)).ok()?;
+    let shown = store.snapshot(ARRIVES.local_index(), Epoch(4)).ok()?;
     shown.has(ARRIVES.slice).then(|| shown.checksum(ARRIVES.slice).unwrap().1)
 }
 

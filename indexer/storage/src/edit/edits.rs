@@ -27,7 +27,7 @@ const FLUSHES_MAX: usize = 16;
 
 /// Removes an index from disk and memory.
 pub fn drop_all(index: &LocalIndex, files: &DataFiles) -> Result<()> {
-    let remove = || files.remove_manifest(index.info.id, index.info.generation);
+    let remove = || files.remove_manifest(index.info.local_id());
     drop_with(index, files, remove)
 }
 
@@ -106,7 +106,7 @@ pub fn edit_slice(
     }
     Err(Error::unavailable(format!(
         "slice {slice} of index {} is written too often to be edited now; retry later",
-        index.info.id
+        index.info.local_id()
     )))
 }
 

@@ -57,7 +57,7 @@ fn lists_and_files(
     let fragment_lists = lock(&index.fragment_lists);
     let manifest = &fragment_lists.manifest;
     let (Some(lists), Some(floor)) = (manifest.slices.get(&slice), manifest.floor) else {
-        let text = format!("slice {slice} of index {} is not on this node", index.info.id);
+        let text = format!("slice {slice} of index {} is not on this node", index.info.local_id());
         return Err(Error::new(ErrorCode::SliceMoved, text));
     };
     let mut tables = BTreeMap::new();

@@ -11,16 +11,21 @@ use proto::rpc::export::FilePiece;
 use super::*;
 use crate::engine::storage_engine::StorageEngine;
 use crate::recover::load::tests::{
-    DIR, GENERATION, Hold, INDEXES, NODE, apply, body, entries, mark, node, open,
+    DIR, Hold, INDEXES, NODE, apply, body, entries, mark, node, open,
 };
 use crate::rows::columns::Grouping;
 use crate::slice_store::SliceStore;
 use crate::verify::check::verify;
 
-const SLICE: SliceId = SliceId { index: INDEXES[0], generation: GENERATION, slice: SliceNo(0) };
+const SLICE: SliceId = INDEXES[0].slice(SliceNo(0));
 
 pub(crate) fn info() -> Arc<IndexInfo> {
-    Arc::new(IndexInfo::new(INDEXES[0], mark(1).bucket, IndexSpec::new("i", "b"), vec![vec![NODE]]))
+    Arc::new(IndexInfo::new(
+        INDEXES[0].index,
+        mark(1).bucket,
+        IndexSpec::new("i", "b"),
+        vec![vec![NODE]],
+    ))
 }
 
 /// One round of a move: sends the files that the target lacks.
@@ -48,16 +53,16 @@ async fn files_of_a_source_before_its_disk_was_lost_are_not_mixed_with_new_ones(
     let (env, _, _fs) = sim::world(5);
     let source = open(&env);
     source.begin_build(info(), Grouping::Together).await.unwrap();
-    source.begin_backfill(INDEXES[0], GENERATION).await.unwrap();
-    source.backfill(INDEXES[0], GENERATION, body(100..140)).await.unwrap();
+    source.begin_backfill(INDEXES[0]).await.unwrap();
+    source.backfill(INDEXES[0], body(100..140)).await.unwrap();
     apply(&source, 1, 0..0).await;
-    source.finish_build(INDEXES[0], GENERATION, &mark(1)).await.unwrap();
+    source.finish_build(INDEXES[0], &mark(1)).await.unwrap();
     apply(&target, 1, 0..0).await;
     round(&source, SLICE, &mut received).await;
     assert!(received.have().iter().any(|file| before.contains(file)), "numbers are given again");
     assert!(target.install(received, SLICE, info(), &mark(1)).await.is_ok());
     let shown = |store: &StorageEngine| {
-        let snapshot = store.snapshot(INDEXES[0], GENERATION, Epoch(1)).unwrap();
+        let snapshot = store.snapshot(INDEXES[0], Epoch(1)).unwrap();
         snapshot.checksum(SliceNo(0)).unwrap()
     };
     assert_eq!(shown(&target), shown(&source));
@@ -124,7 +129,7 @@ async fn an_unwanted_checksum_stops_reading() {
     let store = open(&env);
     apply(&store, 4, 100..10_100).await;
     store.wait_loaded(INDEXES[0]).await.unwrap();
-    let snapshot = store.snapshot(INDEXES[0], GENERATION, Epoch(4)).unwrap();
+    let snapshot = store.snapshot(INDEXES[0], Epoch(4)).unwrap();
     let asked = std::cell::Cell::new(0);
     let wanted = || {
         asked.set(asked.get() + 1);
@@ -133,4 +138,39 @@ async fn an_unwanted_checksum_stops_reading() {
     let error = snapshot.checksum_while(SliceNo(0), &wanted).expect_err("it has gone");
     assert_eq!((error.code, asked.get()), (ErrorCode::Cancelled, 2), "long before the end");
     assert!(snapshot.checksum(SliceNo(0)).unwrap().1 > 10_000);
+}
+
+/// After a write that failed the file's content is unknown: the next piece does not go on behind it.
+#[tokio::test]
+async fn a_file_whose_write_failed_is_received_from_its_beginning() {
+    let (env, _fs) = node().await;
+    let source = open(&env);
+    let export = source.export(SLICE).await.unwrap();
+    let (file, len) = export.head.files[0];
+    let half = len / 2;
+    let first = FilePiece::new(file, 0, export.read(file, 0, half as usize).await.unwrap());
+    let rest = export.read(file, half, (len - half) as usize).await.unwrap();
+    let rest = FilePiece::new(file, half, rest);
+    // The operations of a piece: the last one that fails is its last one.
+    for operation in 1.. {
+        let (target, _, fs) = sim::world(4);
+        let target = open(&target);
+        let mut received = target.receive(NODE);
+        received.begin(export.head.clone()).await.unwrap();
+        fs.fail_at(fs.operations() + operation);
+        let failed = received.piece(first.clone()).await.is_err();
+        fs.forget_faults();
+        if failed {
+            assert!(received.piece(rest.clone()).await.is_err(), "operation {operation}");
+            received.piece(first.clone()).await.unwrap();
+        }
+        received.piece(rest.clone()).await.unwrap();
+        assert_eq!(received.have(), [file], "operation {operation}");
+        drop(received);
+        assert_eq!(target.context.files.list().unwrap(), [], "operation {operation}");
+        if !failed {
+            assert!(operation > 1, "a write can fail");
+            return;
+        }
+    }
 }

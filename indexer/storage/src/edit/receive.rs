@@ -40,6 +40,9 @@ struct OpenFile {
     ours: FileId,
     blob: Arc<Mutex<Box<dyn BlobWriter>>>,
     bytes: u64,
+    /// True from the beginning of a write until it has succeeded. After an error, or if the caller has gone meanwhile, the
+    /// file's content is unknown, and nothing is written behind it.
+    is_torn: bool,
 }
 
 impl ReceivedFiles {
@@ -86,7 +89,7 @@ impl ReceivedFiles {
             return Err(Error::unavailable(text));
         }
         let len = self.length_of(piece.file)?;
-        if self.open.as_ref().is_none_or(|open| open.source != piece.file) {
+        if self.open.as_ref().is_none_or(|open| open.source != piece.file || open.is_torn) {
             self.abandon_open().await?;
             self.open = Some(self.create(piece.file).await?);
         }
@@ -102,7 +105,7 @@ impl ReceivedFiles {
         let (blob, whole, context) =
             (Arc::clone(&open.blob), end == len, Arc::clone(&self.context));
         let (piece_of, ours) = (open.source, open.ours);
-        open.bytes = end;
+        open.is_torn = true;
         let work = move || -> Result<Option<Arc<Table>>> {
             let mut blob = lock(&blob);
             blob.append(&piece.bytes)?;
@@ -121,6 +124,8 @@ impl ReceivedFiles {
         if let Some(table) = stored {
             self.open = None;
             self.files.insert(piece_of, (ours, table));
+        } else if let Some(open) = &mut self.open {
+            (open.bytes, open.is_torn) = (end, false);
         }
         Ok(())
     }
@@ -170,7 +175,7 @@ impl ReceivedFiles {
     async fn create(&self, source: u64) -> Result<OpenFile> {
         let context = Arc::clone(&self.context);
         let (ours, blob) = self.context.env.blocking(move || context.files.create_raw()).await?;
-        Ok(OpenFile { source, ours, blob: Arc::new(Mutex::new(blob)), bytes: 0 })
+        Ok(OpenFile { source, ours, blob: Arc::new(Mutex::new(blob)), bytes: 0, is_torn: false })
     }
 
     async fn abandon_open(&mut self) -> Result<()> {

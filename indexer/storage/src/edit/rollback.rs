@@ -72,7 +72,7 @@ fn check_truncate(index: &LocalIndex, epoch: Epoch) -> Result<()> {
             ErrorCode::SnapshotTooOld,
             format!(
                 "index {} cannot be rolled back to epoch {epoch}: its oldest epoch is {floor}",
-                index.info.id
+                index.info.local_id()
             ),
         )),
         _ => Ok(()),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use proto::env::{Env, sim};
-use proto::model::ids::{BucketId, Generation, IndexId};
+use proto::model::ids::{BucketId, Generation, IndexId, LocalIndexId};
 use proto::model::index::IndexInfo;
 
 use super::*;
@@ -17,7 +17,7 @@ use crate::options::StoreOptions;
 use crate::rows::columns::Grouping;
 use crate::slice_store::SliceStore;
 
-const OTHER: IndexId = IndexId(2);
+const OTHER: LocalIndexId = LocalIndexId { index: IndexId(2), generation: Generation(0) };
 const BUCKET: BucketId = BucketId(1);
 /// The epoch of the rollbacks.
 const POINT: Epoch = Epoch(3);
@@ -47,13 +47,13 @@ fn epoch(n: u64) -> EpochBatch {
 async fn stored(env: &Env, dir: &Path) -> (StorageEngine, (u64, u64)) {
     let store = open(env, dir);
     for index in [INDEX, OTHER] {
-        let info = IndexInfo { id: index, ..IndexInfo::clone(&info()) };
+        let info = IndexInfo { id: index.index, ..IndexInfo::clone(&info()) };
         store.begin_build(Arc::new(info), Grouping::Together).await.unwrap();
-        store.begin_backfill(index, Generation(0)).await.unwrap();
+        store.begin_backfill(index).await.unwrap();
     }
     store.apply(batch(1, 100, Bytes::new())).await.unwrap();
     for index in [INDEX, OTHER] {
-        store.finish_build(index, Generation(0), &mark(1, 100)).await.unwrap();
+        store.finish_build(index, &mark(1, 100)).await.unwrap();
     }
     let mut at_point = (0, 0);
     for n in 2..=NEWEST.0 {
@@ -67,7 +67,7 @@ async fn stored(env: &Env, dir: &Path) -> (StorageEngine, (u64, u64)) {
 
 /// Checksum and number of the entries at an epoch.
 fn shown(store: &StorageEngine, epoch: Epoch) -> (u64, u64) {
-    let snapshot = store.snapshot(INDEX, Generation(0), epoch).expect("the epoch is shown");
+    let snapshot = store.snapshot(INDEX, epoch).expect("it is shown");
     snapshot.checksum(proto::model::ids::SliceNo(0)).unwrap()
 }
 
@@ -167,9 +167,9 @@ async fn a_restart_after_two_rollbacks_stands_where_the_second_led() {
     let (env, _, _fs) = sim::world(7);
     let store = open(&env, dir);
     store.begin_build(info(), Grouping::Together).await.unwrap();
-    store.begin_backfill(INDEX, Generation(0)).await.unwrap();
+    store.begin_backfill(INDEX).await.unwrap();
     store.apply(batch(1, 100, Bytes::new())).await.unwrap();
-    store.finish_build(INDEX, Generation(0), &mark(1, 100)).await.unwrap();
+    store.finish_build(INDEX, &mark(1, 100)).await.unwrap();
     let follows = |n: u64, parent: u64| {
         let mut epoch = epoch(n);
         (epoch.mark.parent, epoch.mark.horizon) = (Epoch(parent), Epoch(1));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proto::Result;
 use proto::model::cut::Cut;
-use proto::model::ids::{BucketId, Generation, IndexId, SliceNo};
+use proto::model::ids::{BucketId, LocalIndexId, SliceNo};
 use proto::model::index::IndexInfo;
 
 use crate::build::compare::Comparison;
@@ -25,38 +25,33 @@ impl StorageEngine {
         slices: &[SliceNo],
         grouping: Grouping,
     ) -> Result<()> {
-        self.drop_rebuild(info.id).await?;
+        self.drop_rebuild(info.local_id()).await?;
         let index = Arc::new(LocalIndex::building(info, slices, grouping));
         self.context.state.insert_rebuild(index);
         Ok(())
     }
 
     /// Gives up the rebuild of an index, if there is one.
-    pub async fn drop_rebuild(&self, index: IndexId) -> Result<()> {
+    pub async fn drop_rebuild(&self, index: LocalIndexId) -> Result<()> {
         let Some(index) = self.context.state.take_rebuild(index) else { return Ok(()) };
         self.on_index(index, |index, files| drop_with(index, files, || Ok(()))).await
     }
 
     /// Indexes with a rebuild, and their buckets.
-    pub fn rebuilds(&self) -> Vec<(IndexId, BucketId)> {
+    pub fn rebuilds(&self) -> Vec<(LocalIndexId, BucketId)> {
         let rebuilds = self.context.state.rebuilds();
-        rebuilds.iter().map(|index| (index.info.id, index.info.bucket)).collect()
+        rebuilds.iter().map(|index| (index.info.local_id(), index.info.bucket)).collect()
     }
 
     /// Slices of an index that are being rebuilt.
-    pub fn rebuilt_slices(&self, index: IndexId, generation: Generation) -> Vec<SliceNo> {
-        let rebuild = self.context.state.rebuild(index, generation);
+    pub fn rebuilt_slices(&self, index: LocalIndexId) -> Vec<SliceNo> {
+        let rebuild = self.context.state.rebuild(index);
         rebuild.map(|index| index.slices()).unwrap_or_default()
     }
 
     /// Begins to compare a loaded index with a snapshot that ends at a cut.
-    pub async fn compare(
-        &self,
-        index: IndexId,
-        generation: Generation,
-        cut: Cut,
-    ) -> Result<Comparison> {
-        let local = self.index(index, generation)?;
+    pub async fn compare(&self, index: LocalIndexId, cut: Cut) -> Result<Comparison> {
+        let local = self.index(index)?;
         wait_loaded(&self.context, index).await?;
         local.check_readable()?;
         let context = Arc::clone(&self.context);

@@ -12,7 +12,7 @@ use proto::env::{Env, OpenMode};
 use proto::expr::{ColumnType, Expr};
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::ids::{
-    BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid,
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid,
 };
 use proto::model::index::{IncludedColumn, IndexInfo, IndexSpec};
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
@@ -29,8 +29,7 @@ use crate::rows::columns::{Columns, Grouping};
 use crate::slice_store::SliceStore;
 use crate::{layout, manifest};
 
-const INDEX: IndexId = IndexId(1);
-const GENERATION: Generation = Generation(0);
+const INDEX: LocalIndexId = LocalIndexId { index: IndexId(1), generation: Generation(0) };
 const SLICE: SliceNo = SliceNo(0);
 const NODE: NodeId = NodeId(7);
 const GROUPS: [Columns; 4] = [Columns::FORWARD, Columns::ENTRY, Columns::INCLUDE, Columns::BACK];
@@ -39,7 +38,7 @@ fn info() -> Arc<IndexInfo> {
     let expr = Expr::Path(vec![Step::Field("more".into())]);
     let include = IncludedColumn { expr, name: "more".into(), column_type: ColumnType::Text };
     let spec = IndexSpec { include: vec![include], ..IndexSpec::new("i", "b") };
-    Arc::new(IndexInfo::new(INDEX, BucketId(1), spec, vec![vec![NODE]]))
+    Arc::new(IndexInfo::new(INDEX.index, BucketId(1), spec, vec![vec![NODE]]))
 }
 
 /// A document with one entry and its included value, or without entries.
@@ -49,7 +48,7 @@ fn body(states: &[State<'_>]) -> Bytes {
     let mut writer = KeyVersionsWriter::default();
     for (id, include) in states {
         writer.mutation(1, MutationKind::Upsert, id, 1);
-        writer.index(INDEX, GENERATION, usize::from(include.is_some()));
+        writer.index(INDEX, usize::from(include.is_some()));
         if let Some(include) = include {
             writer.entry(SLICE, b"key-", include.as_bytes());
         }
@@ -84,10 +83,10 @@ impl Node {
         node.open();
         let store = node.store();
         store.begin_build(info(), grouping).await.unwrap();
-        store.begin_backfill(INDEX, GENERATION).await.unwrap();
-        store.backfill(INDEX, GENERATION, body(documents)).await.unwrap();
+        store.begin_backfill(INDEX).await.unwrap();
+        store.backfill(INDEX, body(documents)).await.unwrap();
         node.apply(&[]).await;
-        node.store().finish_build(INDEX, GENERATION, &mark(1)).await.unwrap();
+        node.store().finish_build(INDEX, &mark(1)).await.unwrap();
         node
     }
 
@@ -122,7 +121,7 @@ impl Node {
     }
 
     async fn regroup(&self, grouping: Grouping) {
-        self.store().regroup(INDEX, GENERATION, grouping).await.unwrap();
+        self.store().regroup(INDEX, grouping).await.unwrap();
     }
 
     /// Merges the fragments of one group into one.
@@ -137,7 +136,7 @@ impl Node {
     }
 
     fn snapshot(&self) -> Arc<dyn Snapshot> {
-        self.store().snapshot(INDEX, GENERATION, Epoch(self.epoch)).unwrap()
+        self.store().snapshot(INDEX, Epoch(self.epoch)).unwrap()
     }
 
     /// The visible included values, after a check that the entries alone are equally many.
@@ -179,7 +178,7 @@ impl Node {
     /// The fragments in which a column counts.
     fn fragments(&self, column: Columns) -> Vec<FileId> {
         let dir = layout::manifest_dir(self.path());
-        let manifest = manifest::read_index(&*Env::real().fs, &dir, INDEX, GENERATION).unwrap();
+        let manifest = manifest::read_index(&*Env::real().fs, &dir, INDEX).unwrap();
         let lists = manifest.unwrap().slices.remove(&SLICE).unwrap();
         let items = lists.groups.into_iter().flat_map(|group| group.items);
         items.filter(|item| item.columns.contains(column)).map(|item| item.file).collect()

@@ -11,7 +11,9 @@ use proto::env::{BoxFuture, Env, FileSystem, Spawner, Task, sim};
 use proto::expr::{ColumnType, Expr};
 use proto::lock::lock;
 use proto::model::cut::{Cut, EpochMark};
-use proto::model::ids::{BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceId, SliceNo};
+use proto::model::ids::{
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, Seqno, SliceNo,
+};
 use proto::model::index::{IncludedColumn, IndexInfo, IndexSpec};
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 use proto::rpc::scan::KeyRange;
@@ -28,8 +30,7 @@ use crate::rows::columns::Grouping;
 use crate::slice_store::SliceStore;
 use crate::{layout, verify};
 
-const INDEX: IndexId = IndexId(1);
-const GENERATION: Generation = Generation(0);
+const INDEX: LocalIndexId = LocalIndexId { index: IndexId(1), generation: Generation(0) };
 const SLICE: SliceNo = SliceNo(0);
 const BUCKET: BucketId = BucketId(1);
 const NODE: NodeId = NodeId(7);
@@ -38,7 +39,7 @@ fn info() -> Arc<IndexInfo> {
     let expr = Expr::Path(vec![Step::Field("more".into())]);
     let include = IncludedColumn { expr, name: "more".into(), column_type: ColumnType::Text };
     let spec = IndexSpec { include: vec![include], ..IndexSpec::new("i", "b") };
-    Arc::new(IndexInfo::new(INDEX, BUCKET, spec, vec![vec![NODE]]))
+    Arc::new(IndexInfo::new(INDEX.index, BUCKET, spec, vec![vec![NODE]]))
 }
 
 fn mark(epoch: u64, horizon: u64) -> EpochMark {
@@ -57,7 +58,7 @@ fn batch(epoch: u64, horizon: u64, ids: impl Iterator<Item = u64>) -> EpochBatch
     let mut writer = KeyVersionsWriter::default();
     for n in ids {
         writer.mutation(1, MutationKind::Upsert, &format!("d{n:05}"), 1);
-        writer.index(INDEX, GENERATION, 1);
+        writer.index(INDEX, 1);
         writer.entry(SLICE, &(epoch * 7919 % 1000).to_be_bytes(), &epoch.to_be_bytes());
     }
     let body = writer.finish();
@@ -69,10 +70,10 @@ fn batch(epoch: u64, horizon: u64, ids: impl Iterator<Item = u64>) -> EpochBatch
 async fn built(env: &Env, dir: &Path, options: StoreOptions) -> StorageEngine {
     let store = StorageEngine::open(env, NODE, dir, options).unwrap();
     store.begin_build(info(), Grouping::Together).await.unwrap();
-    store.begin_backfill(INDEX, GENERATION).await.unwrap();
-    store.backfill(INDEX, GENERATION, Bytes::new()).await.unwrap();
+    store.begin_backfill(INDEX).await.unwrap();
+    store.backfill(INDEX, Bytes::new()).await.unwrap();
     store.apply(batch(1, 0, 0..0)).await.unwrap();
-    store.finish_build(INDEX, GENERATION, &mark(1, 0)).await.unwrap();
+    store.finish_build(INDEX, &mark(1, 0)).await.unwrap();
     store
 }
 
@@ -87,7 +88,7 @@ async fn close(store: Arc<StorageEngine>) {
 
 /// Number of entries that an epoch shows; `None` if the epoch is too old.
 fn entries(store: &StorageEngine, epoch: u64, include: bool) -> Option<u64> {
-    let snapshot = match store.snapshot(INDEX, GENERATION, Epoch(epoch)) {
+    let snapshot = match store.snapshot(INDEX, Epoch(epoch)) {
         Err(error) if error.code == ErrorCode::SnapshotTooOld => return None,
         other => other.unwrap(),
     };
@@ -236,7 +237,7 @@ async fn rows_for_a_slice_that_has_gone_stop_no_flush() {
     let (env, _, _fs) = sim::world(5);
     let store = built(&env, Path::new("/node"), StoreOptions::default()).await;
     store.apply(batch(2, 0, 0..20)).await.unwrap();
-    let of = |slice| SliceId { index: INDEX, generation: GENERATION, slice };
+    let of = |slice| INDEX.slice(slice);
     store.clone_slice(of(SLICE), SliceNo(1)).await.unwrap();
     store.drop_slice(of(SLICE)).await.unwrap();
     store.apply(batch(3, 0, 0..20)).await.unwrap();

@@ -8,3 +8,7 @@ pub(crate) mod storage_engine;
 mod column_group_tests;
 #[cfg(test)]
 mod concurrency_tests;
+#[cfg(test)]
+mod generation_tests;
+#[cfg(test)]
+mod leak_tests;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use proto::Result;
 use proto::model::cut::EpochMark;
-use proto::model::ids::{Epoch, IndexId, NodeId, SliceId};
+use proto::model::ids::{Epoch, LocalIndexId, NodeId, SliceId};
 use proto::model::index::IndexInfo;
 
 use crate::edit::export::{Export, export};
@@ -18,16 +18,16 @@ use crate::recover::load::wait_loaded;
 
 impl StorageEngine {
     /// Sets the indexes whose slices are being sent away; these are not compacted.
-    pub fn keep_files_of(&self, leaving: &BTreeSet<IndexId>) {
+    pub fn keep_files_of(&self, leaving: &BTreeSet<LocalIndexId>) {
         for index in self.context.state.indexes_and_rebuilds() {
-            index.keeps_files.store(leaving.contains(&index.info.id), Ordering::Relaxed);
+            index.keeps_files.store(leaving.contains(&index.info.local_id()), Ordering::Relaxed);
         }
     }
 
     /// Exports a slice, with all epochs up to the newest applied one.
     pub async fn export(&self, slice: SliceId) -> Result<Export> {
-        let index = self.index(slice.index, slice.generation)?;
-        wait_loaded(&self.context, slice.index).await?;
+        let index = self.index(slice.local_index())?;
+        wait_loaded(&self.context, slice.local_index()).await?;
         index.check_readable()?;
         let context = Arc::clone(&self.context);
         self.context.env.blocking(move || export(&context, &index, slice.slice)).await
@@ -54,7 +54,7 @@ impl StorageEngine {
     /// Counts the entries of an installed slice at an epoch. Until then the number that its source
     /// reported is used.
     pub async fn count_installed(&self, slice: SliceId, epoch: Epoch, reported: u64) -> Result<()> {
-        let index = self.index(slice.index, slice.generation)?;
+        let index = self.index(slice.local_index())?;
         let work = move || -> Result<()> {
             let counted = count_at(index.version.load().entries(slice.slice), epoch)?;
             let mut writer = index.writer();

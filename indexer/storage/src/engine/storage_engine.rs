@@ -9,7 +9,7 @@ use bytes::Bytes;
 use proto::env::Env;
 use proto::lock::lock;
 use proto::model::cut::EpochMark;
-use proto::model::ids::{BucketId, Epoch, Generation, IndexId, NodeId, SliceId, SliceNo};
+use proto::model::ids::{BucketId, Epoch, LocalIndexId, NodeId, SliceId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::rpc::api::SliceProgress;
 use proto::{Error, ErrorCode, Result};
@@ -74,15 +74,16 @@ impl StorageEngine {
         self.context.files.oldest_pending().0
     }
 
-    pub(crate) fn index(&self, index: IndexId, generation: Generation) -> Result<Arc<LocalIndex>> {
-        let context = &self.context;
-        match context.state.get(index) {
-            Some(index) if index.info.generation == generation => Ok(index),
-            _ => Err(Error::new(
-                ErrorCode::SliceMoved,
-                format!("node {} has no slices of index {index}.{generation}", context.node),
-            )),
-        }
+    pub(crate) fn index(&self, index: LocalIndexId) -> Result<Arc<LocalIndex>> {
+        self.context.state.get(index).ok_or_else(|| {
+            let text = format!("node {} has no slices of index {index}", self.context.node);
+            Error::new(ErrorCode::SliceMoved, text)
+        })
+    }
+
+    /// The rebuild of an index, or else the index itself.
+    fn being_built(&self, index: LocalIndexId) -> Result<Arc<LocalIndex>> {
+        self.context.state.rebuild(index).map_or_else(|| self.index(index), Ok)
     }
 
     /// Appends an epoch to the log; returns the LSN of its record's beginning.
@@ -149,44 +150,31 @@ impl SliceStore for StorageEngine {
     }
 
     async fn begin_build(&self, info: Arc<IndexInfo>, grouping: Grouping) -> Result<()> {
-        self.drop_index(info.id).await?;
+        self.drop_index(info.local_id()).await?;
         let slices = info.topology.slices_on(self.context.node);
         self.context.state.insert(LocalIndex::building(info, &slices, grouping));
         Ok(())
     }
 
-    async fn begin_backfill(&self, index: IndexId, generation: Generation) -> Result<()> {
-        let rebuild = self.context.state.rebuild(index, generation);
-        let only = rebuild.as_ref().map(|index| index.slices().into_iter().collect());
-        let index = rebuild.map_or_else(|| self.index(index, generation), Ok)?;
+    async fn begin_backfill(&self, index: LocalIndexId) -> Result<()> {
+        let rebuild = self.context.state.rebuild(index);
+        let only = rebuild.map(|index| index.slices().into_iter().collect());
+        let index = self.being_built(index)?;
         self.on_index(index, |index, files| begin_backfill(index, only, files)).await
     }
 
-    async fn backfill(
-        &self,
-        index: IndexId,
-        generation: Generation,
-        documents: Bytes,
-    ) -> Result<()> {
-        let rebuild = self.context.state.rebuild(index, generation);
-        let index = rebuild.map_or_else(|| self.index(index, generation), Ok)?;
-        take_documents(&self.context, index, documents).await
+    async fn backfill(&self, index: LocalIndexId, documents: Bytes) -> Result<()> {
+        take_documents(&self.context, self.being_built(index)?, documents).await
     }
 
-    async fn finish_build(
-        &self,
-        index: IndexId,
-        generation: Generation,
-        mark: &EpochMark,
-    ) -> Result<()> {
-        if let Some(index) = self.context.state.rebuild(index, generation) {
-            return finish_rebuild(&self.context, index, mark.epoch).await;
+    async fn finish_build(&self, index: LocalIndexId, mark: &EpochMark) -> Result<()> {
+        match self.context.state.rebuild(index) {
+            Some(rebuild) => finish_rebuild(&self.context, rebuild, mark.epoch).await,
+            None => finish_build(&self.context, self.index(index)?, mark.epoch).await,
         }
-        let index = self.index(index, generation)?;
-        finish_build(&self.context, index, mark.epoch).await
     }
 
-    async fn drop_index(&self, index: IndexId) -> Result<()> {
+    async fn drop_index(&self, index: LocalIndexId) -> Result<()> {
         self.drop_rebuild(index).await?;
         let Some(local) = self.context.state.get(index) else { return Ok(()) };
         self.on_index(local, drop_all).await?;
@@ -230,35 +218,30 @@ impl SliceStore for StorageEngine {
 
     async fn split(&self, slice: SliceId, at: &[u8], low: SliceNo, high: SliceNo) -> Result<()> {
         let at = at.to_vec();
-        let index = self.index(slice.index, slice.generation)?;
+        let index = self.index(slice.local_index())?;
         let edit = move |manifest: &mut IndexManifest| manifest.split(slice.slice, &at, low, high);
         self.on_index(index, move |index, files| edit_slice(index, files, slice.slice, edit)).await
     }
 
     async fn clone_slice(&self, slice: SliceId, to: SliceNo) -> Result<()> {
-        let index = self.index(slice.index, slice.generation)?;
+        let index = self.index(slice.local_index())?;
         let edit = move |manifest: &mut IndexManifest| manifest.clone_slice(slice.slice, to);
         self.on_index(index, move |index, files| edit_slice(index, files, slice.slice, edit)).await
     }
 
     async fn drop_slice(&self, slice: SliceId) -> Result<()> {
-        let index = self.index(slice.index, slice.generation)?;
+        let index = self.index(slice.local_index())?;
         let edit = move |manifest: &mut IndexManifest| manifest.drop_slice(slice.slice);
         self.on_index(index, move |index, files| edit_slice(index, files, slice.slice, edit)).await
     }
 
-    async fn regroup(
-        &self,
-        index: IndexId,
-        generation: Generation,
-        grouping: Grouping,
-    ) -> Result<()> {
-        let index = self.index(index, generation)?;
+    async fn regroup(&self, index: LocalIndexId, grouping: Grouping) -> Result<()> {
+        let index = self.index(index)?;
         self.on_index(index, move |index, files| regroup_index(index, grouping, files)).await
     }
 
     fn can_go_back(&self, slice: SliceId, epoch: Epoch) -> bool {
-        let index = self.index(slice.index, slice.generation);
+        let index = self.index(slice.local_index());
         index.is_ok_and(|index| {
             index.version.load().reach_of(slice.slice).is_some_and(|reach| reach.retains(epoch))
         })
@@ -268,13 +251,8 @@ impl SliceStore for StorageEngine {
         truncate_bucket(&self.context, mark, dead_to).await
     }
 
-    fn snapshot(
-        &self,
-        index: IndexId,
-        generation: Generation,
-        epoch: Epoch,
-    ) -> Result<Arc<dyn Snapshot>> {
-        let local = self.index(index, generation)?;
+    fn snapshot(&self, index: LocalIndexId, epoch: Epoch) -> Result<Arc<dyn Snapshot>> {
+        let local = self.index(index)?;
         let applied = self.context.committed(local.info.bucket);
         local.check_readable()?;
         let version = local.version.load_full();
@@ -293,13 +271,13 @@ impl SliceStore for StorageEngine {
         Ok(Arc::new(IndexSnapshot::new(Arc::clone(&local.info), epoch, version, walk_bytes)))
     }
 
-    async fn wait_loaded(&self, index: IndexId) -> Result<()> {
+    async fn wait_loaded(&self, index: LocalIndexId) -> Result<()> {
         wait_loaded(&self.context, index).await
     }
 
-    fn load_states(&self) -> Vec<(IndexId, LoadState)> {
+    fn load_states(&self) -> Vec<(LocalIndexId, LoadState)> {
         let indexes = self.context.state.indexes();
-        indexes.iter().map(|index| (index.info.id, index.load_state())).collect()
+        indexes.iter().map(|index| (index.info.local_id(), index.load_state())).collect()
     }
 
     fn progress(&self) -> Vec<SliceProgress> {

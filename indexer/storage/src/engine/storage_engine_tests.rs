@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use proto::env::sim;
 use proto::expr::{ColumnType, Expr};
 use proto::model::cut::{Cut, Position};
-use proto::model::ids::{Seqno, SliceNo, VbucketId, Vbuuid};
+use proto::model::ids::{Generation, IndexId, LocalIndexId, Seqno, SliceNo, VbucketId, Vbuuid};
 use proto::model::index::{IndexSpec, KeyPart};
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 use proto::rpc::scan::KeyRange;
@@ -16,7 +16,8 @@ use super::*;
 use crate::batch::Piece;
 use crate::log::options::LogOptions;
 
-pub(crate) const INDEX: IndexId = IndexId(1);
+pub(crate) const INDEX: LocalIndexId =
+    LocalIndexId { index: IndexId(1), generation: Generation(0) };
 pub(crate) const NODE: NodeId = NodeId(7);
 
 /// An index on (country, pop) with one slice.
@@ -30,7 +31,7 @@ pub(crate) fn info() -> Arc<IndexInfo> {
     };
     let keys = vec![part("country"), part("pop")];
     let spec = IndexSpec { primary: false, keys, ..IndexSpec::new("i", "b") };
-    Arc::new(IndexInfo::new(INDEX, BucketId(1), spec, vec![vec![NODE]]))
+    Arc::new(IndexInfo::new(INDEX.index, BucketId(1), spec, vec![vec![NODE]]))
 }
 
 pub(crate) fn entry_key(country: &str, pop: i64) -> Vec<u8> {
@@ -48,7 +49,7 @@ pub(crate) fn body(states: &[State<'_>]) -> Bytes {
     let mut writer = KeyVersionsWriter::default();
     for (seqno, id, entries) in states {
         writer.mutation(*seqno, MutationKind::Upsert, id, 1);
-        writer.index(INDEX, Generation(0), entries.len());
+        writer.index(INDEX, entries.len());
         for (country, pop) in *entries {
             writer.entry(SliceNo(0), &entry_key(country, *pop), b"");
         }
@@ -85,16 +86,16 @@ fn open(dir: &tempfile::TempDir) -> StorageEngine {
 pub(crate) async fn built(dir: &tempfile::TempDir, documents: Bytes) -> StorageEngine {
     let store = open(dir);
     store.begin_build(info(), Grouping::Together).await.unwrap();
-    store.begin_backfill(INDEX, Generation(0)).await.unwrap();
-    store.backfill(INDEX, Generation(0), documents).await.unwrap();
+    store.begin_backfill(INDEX).await.unwrap();
+    store.backfill(INDEX, documents).await.unwrap();
     store.apply(batch(1, 100, Bytes::new())).await.unwrap();
-    store.finish_build(INDEX, Generation(0), &mark(1, 100)).await.unwrap();
+    store.finish_build(INDEX, &mark(1, 100)).await.unwrap();
     store
 }
 
 /// Countries of the rows that an epoch shows.
 fn countries(store: &StorageEngine, epoch: Epoch) -> Vec<String> {
-    let snapshot = store.snapshot(INDEX, Generation(0), epoch).unwrap();
+    let snapshot = store.snapshot(INDEX, epoch).unwrap();
     let mut rows = snapshot.rows(&[SliceNo(0)], &KeyRange::all(), false, false).unwrap();
     let mut found = Vec::new();
     while rows.next().unwrap() {
@@ -115,16 +116,16 @@ async fn a_restart_shows_every_epoch_and_keeps_runs_few() {
             .await
             .unwrap();
     }
-    let before = store.snapshot(INDEX, Generation(0), Epoch(300)).unwrap();
+    let before = store.snapshot(INDEX, Epoch(300)).unwrap();
     let expected = before.checksum(SliceNo(0)).unwrap();
     assert_eq!(expected.1, 10);
     store.wait_durable(BucketId(1), Epoch(300)).await.unwrap();
     drop(store);
     let store = open(&dir);
-    let after = store.snapshot(INDEX, Generation(0), Epoch(300)).unwrap();
+    let after = store.snapshot(INDEX, Epoch(300)).unwrap();
     assert_eq!(after.checksum(SliceNo(0)).unwrap(), expected);
     assert_eq!(store.counters(BucketId(1)).durable, Epoch(300));
-    let error = store.snapshot(INDEX, Generation(0), Epoch(301)).err().expect("not applied");
+    let error = store.snapshot(INDEX, Epoch(301)).err().expect("not applied");
     assert_eq!(error.code, ErrorCode::Unavailable);
 }
 
@@ -147,9 +148,9 @@ async fn background_work_loses_no_epoch() {
     let path = PathBuf::from(dir.path());
     let store = StorageEngine::open(&Env::real(), NODE, &path, options()).expect("the store opens");
     store.begin_build(info(), Grouping::Together).await.unwrap();
-    store.begin_backfill(INDEX, Generation(0)).await.unwrap();
+    store.begin_backfill(INDEX).await.unwrap();
     store.apply(batch(1, 100, Bytes::new())).await.unwrap();
-    store.finish_build(INDEX, Generation(0), &mark(1, 100)).await.unwrap();
+    store.finish_build(INDEX, &mark(1, 100)).await.unwrap();
     for epoch in 2..400u64 {
         let ids: Vec<String> = (0..40).map(|n| format!("k{}", (epoch * 40 + n) % 3000)).collect();
         let entries = [("a", epoch as i64)];
@@ -160,7 +161,7 @@ async fn background_work_loses_no_epoch() {
         store.apply(batch).await.unwrap();
     }
     let shown = |store: &StorageEngine| {
-        let snapshot = store.snapshot(INDEX, Generation(0), Epoch(399)).unwrap();
+        let snapshot = store.snapshot(INDEX, Epoch(399)).unwrap();
         snapshot.checksum(SliceNo(0)).unwrap()
     };
     let before = shown(&store);
@@ -186,9 +187,9 @@ async fn a_floor_that_a_flush_could_not_write_is_written_by_the_next() {
         let open = || StorageEngine::open(&env, NODE, &dir, StoreOptions::default());
         let store = open().unwrap();
         store.begin_build(info(), Grouping::Together).await.unwrap();
-        store.begin_backfill(INDEX, Generation(0)).await.unwrap();
+        store.begin_backfill(INDEX).await.unwrap();
         store.apply(batch(1, 100, Bytes::new())).await.unwrap();
-        store.finish_build(INDEX, Generation(0), &mark(1, 100)).await.unwrap();
+        store.finish_build(INDEX, &mark(1, 100)).await.unwrap();
         store.apply(batch(9, 109, Bytes::new())).await.unwrap();
         store.wait_durable(BucketId(1), Epoch(9)).await.unwrap();
         fs.fail_at(fs.operations() + place);
@@ -213,7 +214,7 @@ async fn dead_epochs_are_refused_on_a_node_that_did_not_roll_back() {
     next.mark.parent = Epoch(1);
     store.apply(next).await.unwrap();
     let code = |store: &StorageEngine, epoch| {
-        store.snapshot(INDEX, Generation(0), Epoch(epoch)).err().map(|error| error.code)
+        store.snapshot(INDEX, Epoch(epoch)).err().map(|error| error.code)
     };
     let dead = Some(ErrorCode::SnapshotTooOld);
     assert_eq!([1, 2, 3, 4].map(|epoch| code(&store, epoch)), [None, dead, dead, None]);
@@ -271,18 +272,18 @@ async fn a_split_a_clone_and_a_change_of_groups_write_less_than_a_hundredth_of_t
     let mut info = IndexInfo::clone(&info());
     Arc::make_mut(&mut info.spec).include = vec![more];
     store.begin_build(Arc::new(info), Grouping::Together).await.unwrap();
-    store.begin_backfill(INDEX, Generation(0)).await.unwrap();
+    store.begin_backfill(INDEX).await.unwrap();
     let ids: Vec<String> = (0..20_000).map(|n| format!("document{n:08}")).collect();
     let entries: Vec<_> = (0..20_000i64).map(|n| [("a", n * 7919 % 20_000)]).collect();
     let states: Vec<State<'_>> =
         ids.iter().zip(&entries).map(|(id, entry)| (1, id.as_str(), &entry[..])).collect();
-    store.backfill(INDEX, Generation(0), body(&states)).await.unwrap();
+    store.backfill(INDEX, body(&states)).await.unwrap();
     store.apply(batch(1, 100, Bytes::new())).await.unwrap();
-    store.finish_build(INDEX, Generation(0), &mark(1, 100)).await.unwrap();
+    store.finish_build(INDEX, &mark(1, 100)).await.unwrap();
     store.compact().await.unwrap();
     let slice_bytes = store.progress()[0].bytes;
     assert!(slice_bytes > 300_000, "{slice_bytes} bytes");
-    let of = |slice| SliceId { index: INDEX, generation: Generation(0), slice: SliceNo(slice) };
+    let of = |slice| INDEX.slice(SliceNo(slice));
     let mut before = fs.written_bytes();
     let mut check = |what: &str| {
         let now = fs.written_bytes();
@@ -293,7 +294,7 @@ async fn a_split_a_clone_and_a_change_of_groups_write_less_than_a_hundredth_of_t
     check("a split");
     store.clone_slice(of(2), SliceNo(3)).await.unwrap();
     check("a clone");
-    store.regroup(INDEX, Generation(0), Grouping::Apart).await.unwrap();
+    store.regroup(INDEX, Grouping::Apart).await.unwrap();
     check("a change of groups");
     store.drop_slice(of(3)).await.unwrap();
     check("a drop");
@@ -309,9 +310,9 @@ async fn a_restart_releases_the_log_that_nothing_needs() {
     let open = || StorageEngine::open(&Env::real(), NODE, dir.path(), options()).unwrap();
     let store = open();
     store.begin_build(info(), Grouping::Together).await.unwrap();
-    store.begin_backfill(INDEX, Generation(0)).await.unwrap();
+    store.begin_backfill(INDEX).await.unwrap();
     store.apply(batch(1, 100, Bytes::new())).await.unwrap();
-    store.finish_build(INDEX, Generation(0), &mark(1, 100)).await.unwrap();
+    store.finish_build(INDEX, &mark(1, 100)).await.unwrap();
     for n in 1..600u64 {
         let id = format!("k{n}");
         let body = body(&[(100 + n, &id, &[("a", n as i64)])]);
@@ -334,6 +335,6 @@ async fn a_restart_releases_the_log_that_nothing_needs() {
     drop(store);
     let store = open();
     store.load_all();
-    let snapshot = store.snapshot(INDEX, Generation(0), Epoch(600)).unwrap();
+    let snapshot = store.snapshot(INDEX, Epoch(600)).unwrap();
     assert_eq!(snapshot.checksum(SliceNo(0)).unwrap().1, 599);
 }

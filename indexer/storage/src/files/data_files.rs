@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, Weak};
 use bytes::Bytes;
 use proto::env::Env;
 use proto::lock::lock;
-use proto::model::ids::{BucketId, Generation, IndexId};
+use proto::model::ids::{BucketId, LocalIndexId};
 use proto::{Error, Result};
 
 use crate::file_id::FileId;
@@ -54,7 +54,7 @@ pub struct DataFiles {
     pub pacer: Pacer,
     pending: Mutex<PendingFiles>,
     retired: Mutex<Vec<(FileId, Weak<Table>)>>,
-    doubts: Mutex<BTreeMap<(IndexId, Generation), ManifestDoubt>>,
+    doubts: Mutex<BTreeMap<LocalIndexId, ManifestDoubt>>,
 }
 
 /// A manifest on disk may be newer than the one in memory. A crash now would bring the newer one
@@ -135,13 +135,20 @@ impl DataFiles {
             files.iter().for_each(|file| drop(self.delete(*file)));
         })?;
         let mut written = Vec::with_capacity(finished.len());
+        let mut empty = Vec::new();
         for (file, columns, table) in finished {
             match table {
                 Some(table) => written.push(NewFragment { file, columns, table: Arc::new(table) }),
-                None => self.delete(file)?,
+                None => empty.push(file),
             }
         }
-        Ok(written)
+        match empty.into_iter().try_for_each(|file| self.delete(file)) {
+            Ok(()) => Ok(written),
+            Err(error) => {
+                self.discard(written);
+                Err(error)
+            }
+        }
     }
 
     fn create(
@@ -218,18 +225,19 @@ impl DataFiles {
         before: Option<&IndexManifest>,
         lsn: Lsn,
     ) -> std::result::Result<(), ManifestNotReplaced> {
-        let (dir, info) = (layout::manifest_dir(&self.dir), &manifest.info);
+        let dir = layout::manifest_dir(&self.dir);
+        let index = manifest.info.local_id();
         let written = manifest::write_index(&*self.env.fs, &dir, manifest);
         let Err(error) = written else {
             self.is_written(manifest);
             return Ok(());
         };
-        if let Err(again) = self.put_back_manifest(info.id, info.generation, before) {
-            tracing::warn!(error = %again, index = %info.id, "restoring the previous manifest failed");
+        if let Err(again) = self.put_back_manifest(index, before) {
+            tracing::warn!(error = %again, %index, "restoring the previous manifest failed");
             self.settle(manifest.files());
             let mut doubts = lock(&self.doubts);
-            let doubt = doubts.entry((info.id, info.generation));
-            let doubt = doubt.or_insert(ManifestDoubt { bucket: info.bucket, lsn });
+            let bucket = manifest.info.bucket;
+            let doubt = doubts.entry(index).or_insert(ManifestDoubt { bucket, lsn });
             doubt.lsn = doubt.lsn.min(lsn);
             return Err(ManifestNotReplaced { error, is_uncertain: true });
         }
@@ -239,31 +247,30 @@ impl DataFiles {
     /// Makes sure that the manifest on disk is `before`, even if it was replaced.
     pub fn put_back_manifest(
         &self,
-        index: IndexId,
-        generation: Generation,
+        index: LocalIndexId,
         before: Option<&IndexManifest>,
     ) -> Result<()> {
         let (fs, dir) = (&*self.env.fs, layout::manifest_dir(&self.dir));
-        let Some(before) = before else { return self.remove_manifest(index, generation) };
+        let Some(before) = before else { return self.remove_manifest(index) };
         // An unchanged manifest is only synced, since a full disk could not take it again.
-        match manifest::read_index(fs, &dir, index, generation)?.as_ref() == Some(before) {
+        match manifest::read_index(fs, &dir, index)?.as_ref() == Some(before) {
             true => fs.sync_dir(&dir).map_err(|error| {
                 Error::from(error).context("syncing the directory of manifests")
             })?,
             false => manifest::write_index(fs, &dir, before)?,
         }
-        lock(&self.doubts).remove(&(index, generation));
+        lock(&self.doubts).remove(&index);
         Ok(())
     }
 
     /// Indexes whose manifest on disk may be newer than memory.
-    pub fn doubts(&self) -> Vec<(IndexId, Generation, ManifestDoubt)> {
+    pub fn doubts(&self) -> Vec<(LocalIndexId, ManifestDoubt)> {
         let doubts = lock(&self.doubts);
-        doubts.iter().map(|((index, generation), doubt)| (*index, *generation, *doubt)).collect()
+        doubts.iter().map(|(index, doubt)| (*index, *doubt)).collect()
     }
 
     fn is_written(&self, manifest: &IndexManifest) {
-        lock(&self.doubts).remove(&(manifest.info.id, manifest.info.generation));
+        lock(&self.doubts).remove(&manifest.info.local_id());
         self.settle(manifest.files());
     }
 
@@ -278,10 +285,10 @@ impl DataFiles {
     }
 
     /// Removes the manifest of an index durably.
-    pub fn remove_manifest(&self, index: IndexId, generation: Generation) -> Result<()> {
+    pub fn remove_manifest(&self, index: LocalIndexId) -> Result<()> {
         let dir = layout::manifest_dir(&self.dir);
-        manifest::remove_index(&*self.env.fs, &dir, index, generation)?;
-        lock(&self.doubts).remove(&(index, generation));
+        manifest::remove_index(&*self.env.fs, &dir, index)?;
+        lock(&self.doubts).remove(&index);
         Ok(())
     }
 

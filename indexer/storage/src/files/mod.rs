@@ -4,3 +4,4 @@ pub(crate) mod data_files;
 pub(crate) mod group_writer;
 pub(crate) mod pacing;
 pub(crate) mod pending;
+pub(crate) mod unnamed;

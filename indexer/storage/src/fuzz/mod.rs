@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use proto::Result;
 use proto::env::{Env, OpenMode, sim};
+use proto::model::ids::LocalIndexId;
 use proto::rpc::mutation::KeyVersionsReader;
 
 use crate::fragment;
@@ -77,7 +78,7 @@ fn read_manifest(data: &[u8]) {
     let Ok(env) = with_file("any.manifest", data) else { return };
     let name = match manifest::describe(&env, &dir.join("any.manifest")) {
         Ok(Described::Index { index, generation, .. }) => {
-            manifest::index_path(dir, index, generation)
+            manifest::index_path(dir, LocalIndexId { index, generation })
         }
         _ => dir.join("node.manifest"),
     };

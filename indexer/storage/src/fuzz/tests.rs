@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use proto::env::Random;
 use proto::env::real::{RealFs, SystemRandom};
-use proto::model::ids::{Epoch, Generation, IndexId, SliceNo};
+use proto::model::ids::{Epoch, Generation, IndexId, LocalIndexId, SliceNo};
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
 use super::*;
@@ -99,7 +99,8 @@ fn mutated_key_versions_are_read_or_refused() {
     for n in 1..20u64 {
         writer.mutation(n, MutationKind::Upsert, &format!("document-{n}"), 2);
         for index in 0..2 {
-            writer.index(IndexId(index), Generation(1), 2);
+            let index = LocalIndexId { index: IndexId(index), generation: Generation(1) };
+            writer.index(index, 2);
             writer.entry(SliceNo(0), &n.to_be_bytes(), b"");
             writer.entry(SliceNo(1), b"a key", b"included");
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proto::Result;
-use proto::model::ids::{Generation, IndexId, SliceNo};
+use proto::model::ids::{LocalIndexId, SliceNo};
 use proto::plant::{self, Plant};
 use proto::rpc::mutation::KeyVersionsReader;
 
@@ -39,12 +39,12 @@ impl Backfill {
     }
 
     /// Adds packed key-versions.
-    pub fn add(&mut self, index: IndexId, generation: Generation, body: &[u8]) -> Result<()> {
+    pub fn add(&mut self, index: LocalIndexId, body: &[u8]) -> Result<()> {
         let (mut state, mut entries) = (Vec::new(), Vec::new());
         for versions in KeyVersionsReader::new(body) {
             let versions = versions?;
             let mut indexes = versions.indexes();
-            let mine = indexes.find(|keys| (keys.index, keys.generation) == (index, generation));
+            let mine = indexes.find(|keys| keys.index == index);
             let Some(keys) = mine else { continue };
             let id = versions.id.as_bytes();
             entries.clear();

@@ -45,7 +45,7 @@ fn open(
     files: &DataFiles,
 ) -> Result<()> {
     if let Entry::Vacant(missing) = tables.entry(file) {
-        let of = || format!("index {} ({})", manifest.info.spec.name, manifest.info.id);
+        let of = || format!("index {} ({})", manifest.info.spec.name, manifest.info.local_id());
         missing.insert(files.open(file).map_err(|error| error.context(of()))?);
     }
     Ok(())

@@ -248,7 +248,7 @@ impl LocalIndex {
 
     /// Returns an error unless reads are served.
     pub fn check_readable(&self) -> Result<()> {
-        let index = self.info.id;
+        let index = self.info.local_id();
         match self.load_state().answer(LoadRequest::Read) {
             Answer::Serve => Ok(()),
             Answer::Defer => {

@@ -46,6 +46,9 @@ pub(super) fn parse_segment_header(header: &[u8; SEGMENT_HEADER_BYTES]) -> Resul
         other => Err(Error::new(
             ErrorCode::Version,
             format!("the segment has format version {other}, this build reads version {VERSION}"),
+        )
+        .with_hint(
+            "start the build that wrote the directory, or use an empty one: the slices are then rebuilt",
         )),
     }
 }

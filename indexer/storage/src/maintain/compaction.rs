@@ -21,8 +21,9 @@ use proto::model::ids::{Epoch, SliceNo};
 use proto::plant::{self, Plant};
 use proto::rpc::scan::KeyRange;
 
-use crate::files::data_files::{DataFiles, NewFragment};
+use crate::files::data_files::DataFiles;
 use crate::files::pacing::Paced;
+use crate::files::unnamed::UnnamedFragments;
 use crate::fragment::filter::FILTER_BYTES;
 use crate::index::fragment_lists::FragmentLists;
 use crate::index::local_index::LocalIndex;
@@ -115,11 +116,11 @@ fn choose_fragments(index: &LocalIndex, scope: &CompactionScope<'_>) -> Option<C
     })
 }
 
-/// Replaces the inputs by the outputs, or discards the outputs if the inputs are gone.
+/// Replaces the inputs by the outputs; deletes the outputs if the inputs are gone.
 fn replace(
     index: &LocalIndex,
     choice: &CompactionChoice,
-    outputs: Vec<NewFragment>,
+    outputs: UnnamedFragments<'_>,
     files: &DataFiles,
 ) -> Result<()> {
     let mut fragment_lists = lock(&index.fragment_lists);
@@ -143,9 +144,9 @@ fn replace(
     };
     manifest.restrict_to(&kept);
     if !in_place {
-        files.discard(outputs);
         return Ok(());
     }
+    let outputs = outputs.keep();
     // After an error, either manifest may be on disk. So all files stay, and the next start finds
     // out which are named.
     files.write_manifest(&manifest)?;
@@ -222,14 +223,14 @@ impl CompactionChoice {
     }
 
     /// Writes the outputs; the length of the longest list sets the pace.
-    fn run(
+    fn run<'a>(
         &self,
-        files: &DataFiles,
+        files: &'a DataFiles,
         longest: impl Fn() -> usize + Copy,
-    ) -> Result<Vec<NewFragment>> {
+    ) -> Result<UnnamedFragments<'a>> {
         let rewrite =
             Rewrite { retained: self.retained.clone(), back: self.group.contains(Columns::BACK) };
-        let mut outputs = Vec::new();
+        let mut outputs = UnnamedFragments::new(files, Vec::new());
         let mut at = 0;
         while at < self.pieces.len() {
             let alone = self.pieces[at].bytes >= OWN_FILE_BYTES;
@@ -250,13 +251,7 @@ impl CompactionChoice {
                     rewrite.slice(piece.slice, piece.sources.clone(), piece.at_bottom, &mut out)
                 })
             });
-            match written {
-                Ok(written) => outputs.extend(written),
-                Err(error) => {
-                    files.discard(outputs);
-                    return Err(error);
-                }
-            }
+            outputs.extend(written?);
         }
         Ok(outputs)
     }

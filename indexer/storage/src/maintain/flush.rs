@@ -11,6 +11,7 @@ use proto::lock::lock;
 use proto::model::ids::{Epoch, SliceNo};
 
 use crate::files::data_files::{DataFiles, NewFragment};
+use crate::files::unnamed::UnnamedFragments;
 use crate::fragment::filter::FILTER_BYTES;
 use crate::index::local_index::LocalIndex;
 use crate::index::memtable::{BackMemtable, SORT_BYTES};
@@ -105,18 +106,14 @@ fn freeze(
     })
 }
 
-fn write(index: &LocalIndex, frozen: &FrozenMemory, files: &DataFiles) -> Result<Vec<NewFragment>> {
-    let mut written = write_runs(frozen, files)?;
-    match write_memtable(index, frozen, files) {
-        Ok(back) => {
-            written.extend(back);
-            Ok(written)
-        }
-        Err(error) => {
-            files.discard(written);
-            Err(error)
-        }
-    }
+fn write<'a>(
+    index: &LocalIndex,
+    frozen: &FrozenMemory,
+    files: &'a DataFiles,
+) -> Result<UnnamedFragments<'a>> {
+    let mut written = UnnamedFragments::new(files, write_runs(frozen, files)?);
+    written.extend(write_memtable(index, frozen, files)?);
+    Ok(written)
 }
 
 fn write_runs(frozen: &FrozenMemory, files: &DataFiles) -> Result<Vec<NewFragment>> {
@@ -167,12 +164,12 @@ fn write_memtable(
 fn install(
     index: &LocalIndex,
     frozen: &FrozenMemory,
-    written: Vec<NewFragment>,
+    written: UnnamedFragments<'_>,
     files: &DataFiles,
 ) -> Result<()> {
     let mut fragment_lists = lock(&index.fragment_lists);
     let mut manifest = fragment_lists.manifest.clone();
-    for NewFragment { file, columns, table } in &written {
+    for NewFragment { file, columns, table } in written.iter() {
         // Rows of a slice that was dropped meanwhile are in no list.
         let here = |slice: &SliceNo| manifest.slices.contains_key(slice);
         let slices = table.index.sections().iter().map(|section| section.slice);
@@ -193,9 +190,9 @@ fn install(
     frozen.reach.iter().for_each(|reach| manifest.restrict_to(reach));
     manifest.restrict_to(&frozen.retained);
     if fragment_lists.is_dropped {
-        files.discard(written);
         return Ok(());
     }
+    let written = written.keep();
     if !frozen.is_building {
         files.write_manifest(&manifest)?;
     }

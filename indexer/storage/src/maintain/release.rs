@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proto::Result;
 use proto::lock::lock;
-use proto::model::ids::{Generation, IndexId};
+use proto::model::ids::LocalIndexId;
 use proto::plant::{self, Plant};
 
 use crate::log::lsn::Lsn;
@@ -26,7 +26,7 @@ pub async fn release_log(context: &Arc<EngineContext>) -> Result<()> {
         .filter(|(bucket, _)| indexes.iter().any(|index| index.info.bucket == **bucket))
         .filter_map(|(_, progress)| progress.unapplied_from)
         .collect();
-    let doubts = context.files.doubts().into_iter().map(|(.., doubt)| doubt.lsn);
+    let doubts = context.files.doubts().into_iter().map(|(_, doubt)| doubt.lsn);
     let needed = unflushed.chain(unapplied_from).chain(doubts).min().unwrap_or(u64::MAX);
     let needed = if plant::is(Plant::LogReleasedEarly) { u64::MAX } else { needed };
     let passed = order.checkpoints.partition_point(|(lsn, _)| *lsn <= needed);
@@ -47,19 +47,18 @@ pub async fn release_log(context: &Arc<EngineContext>) -> Result<()> {
 /// Makes the manifests on disk agree with memory where a failed write has left a doubt. Doubts that
 /// remain are kept for the next call. Blocks the thread.
 pub fn settle_doubts(context: &EngineContext) {
-    for (index, generation, doubt) in context.files.doubts() {
+    for (index, doubt) in context.files.doubts() {
         let bucket_lock = context.state.bucket_lock(doubt.bucket);
         let _alone = lock(&bucket_lock);
-        if let Err(error) = settle_doubt(context, index, generation) {
+        if let Err(error) = settle_doubt(context, index) {
             tracing::warn!(%index, %error, "a manifest on disk may still differ from memory");
         }
     }
 }
 
-fn settle_doubt(context: &EngineContext, index: IndexId, generation: Generation) -> Result<()> {
-    let put_back = |before| context.files.put_back_manifest(index, generation, before);
-    let index = context.state.get(index).filter(|index| index.info.generation == generation);
-    let Some(index) = index else { return put_back(None) };
+fn settle_doubt(context: &EngineContext, index: LocalIndexId) -> Result<()> {
+    let put_back = |before| context.files.put_back_manifest(index, before);
+    let Some(index) = context.state.get(index) else { return put_back(None) };
     let fragment_lists = lock(&index.fragment_lists);
     let on_disk = !fragment_lists.is_dropped && fragment_lists.manifest.floor.is_some();
     put_back(on_disk.then_some(&fragment_lists.manifest))

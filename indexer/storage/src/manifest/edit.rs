@@ -130,7 +130,7 @@ impl IndexManifest {
     pub fn truncate(&mut self, epoch: Epoch) -> Result<()> {
         if let Some(mut reach) = self.reach() {
             if !reach.retains(epoch) {
-                let (index, floor) = (self.info.id, reach.horizon);
+                let (index, floor) = (self.info.local_id(), reach.horizon);
                 let message = format!(
                     "index {index} cannot be rolled back to epoch {epoch}: its oldest epoch is {floor}"
                 );
@@ -160,7 +160,8 @@ impl IndexManifest {
 
     fn lists(&self, slice: SliceNo) -> Result<&SliceLists> {
         self.slices.get(&slice).ok_or_else(|| {
-            let message = format!("index {} has no slice {slice} on this node", self.info.id);
+            let message =
+                format!("index {} has no slice {slice} on this node", self.info.local_id());
             Error::new(ErrorCode::SliceMoved, message)
         })
     }

@@ -10,7 +10,7 @@
 use std::path::{Path, PathBuf};
 
 use proto::env::{FileSystem, OpenMode};
-use proto::model::ids::{Generation, IndexId};
+use proto::model::ids::LocalIndexId;
 use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -29,6 +29,8 @@ const NODE_NAME: &str = "node.manifest";
 const SUFFIX: &str = ".manifest";
 const HINT: &str =
     "restore the file, or remove it together with the fragments: the slices are then rebuilt";
+const VERSION_HINT: &str =
+    "start the build that wrote the directory, or use an empty one: the slices are then rebuilt";
 
 /// Kind of a manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +52,13 @@ pub struct Manifests {
 pub fn write_index(fs: &dyn FileSystem, dir: &Path, manifest: &IndexManifest) -> Result<()> {
     manifest.check()?;
     #[cfg(debug_assertions)]
-    assert_eq!(broken_in_index(manifest), None, "an invariant of index {}", manifest.info.id);
-    let name = index_name(manifest.info.id, manifest.info.generation);
+    assert_eq!(
+        broken_in_index(manifest),
+        None,
+        "an invariant of index {}",
+        manifest.info.local_id()
+    );
+    let name = index_name(manifest.info.local_id());
     write(fs, dir, &name, &encode(ManifestKind::Index, manifest)?)
 }
 
@@ -66,10 +73,9 @@ pub fn write_node(fs: &dyn FileSystem, dir: &Path, manifest: &NodeManifest) -> R
 pub fn read_index(
     fs: &dyn FileSystem,
     dir: &Path,
-    index: IndexId,
-    generation: Generation,
+    index: LocalIndexId,
 ) -> Result<Option<IndexManifest>> {
-    let path = dir.join(index_name(index, generation));
+    let path = dir.join(index_name(index));
     read(fs, &path, |bytes| decode_index(&path, bytes))
 }
 
@@ -79,13 +85,8 @@ pub fn read_node(fs: &dyn FileSystem, dir: &Path) -> Result<Option<NodeManifest>
 }
 
 /// Removes the manifest of an index durably. A missing manifest is no error.
-pub fn remove_index(
-    fs: &dyn FileSystem,
-    dir: &Path,
-    index: IndexId,
-    generation: Generation,
-) -> Result<()> {
-    let path = dir.join(index_name(index, generation));
+pub fn remove_index(fs: &dyn FileSystem, dir: &Path, index: LocalIndexId) -> Result<()> {
+    let path = dir.join(index_name(index));
     let removed = match fs.remove_file(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         other => other,
@@ -109,18 +110,18 @@ pub fn read_all(fs: &dyn FileSystem, dir: &Path) -> Result<Manifests> {
             manifests.indexes.extend(read(fs, &path, |bytes| decode_index(&path, bytes))?);
         }
     }
-    manifests.indexes.sort_by_key(|manifest| (manifest.info.id, manifest.info.generation));
+    manifests.indexes.sort_by_key(|manifest| manifest.info.local_id());
     Ok(manifests)
 }
 
 /// File name of an index manifest.
-pub(super) fn index_name(index: IndexId, generation: Generation) -> String {
-    format!("index-{index}.{generation}{SUFFIX}")
+pub(super) fn index_name(index: LocalIndexId) -> String {
+    format!("index-{index}{SUFFIX}")
 }
 
 /// Path of an index manifest in a directory.
-pub fn index_path(dir: &Path, index: IndexId, generation: Generation) -> PathBuf {
-    dir.join(index_name(index, generation))
+pub fn index_path(dir: &Path, index: LocalIndexId) -> PathBuf {
+    dir.join(index_name(index))
 }
 
 fn write(fs: &dyn FileSystem, dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
@@ -195,7 +196,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<(ManifestKind, &[u8])> {
             "the manifest has format version {}, this build reads version {VERSION}",
             word(4)
         );
-        return Err(Error::new(ErrorCode::Version, message));
+        return Err(Error::new(ErrorCode::Version, message).with_hint(VERSION_HINT));
     }
     let len = u64::from(word(12)) | u64::from(word(16)) << 32;
     if len != body.len() as u64 {
@@ -226,7 +227,7 @@ pub(super) fn decode<T: DeserializeOwned>(kind: ManifestKind, bytes: &[u8]) -> R
 fn decode_index(path: &Path, bytes: &[u8]) -> Result<IndexManifest> {
     let manifest: IndexManifest = decode(ManifestKind::Index, bytes)?;
     manifest.check()?;
-    let name = PathBuf::from(index_name(manifest.info.id, manifest.info.generation));
+    let name = PathBuf::from(index_name(manifest.info.local_id()));
     if path.file_name() != Some(name.as_os_str()) {
         return Err(damaged(format!("the manifest belongs to another index: {}", name.display())));
     }

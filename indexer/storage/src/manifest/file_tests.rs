@@ -8,7 +8,9 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use proto::env::{FileSystem, OpenMode, sim};
 use proto::model::cut::{Cut, EpochMark, Position};
-use proto::model::ids::{BucketId, Epoch, Generation, IndexId, Seqno, SliceNo, Vbuuid};
+use proto::model::ids::{
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, Seqno, SliceNo, Vbuuid,
+};
 use proto::{ErrorCode, Result};
 
 use super::file::{ManifestKind, decode, encode, index_name};
@@ -20,6 +22,8 @@ use crate::rows::columns::Columns;
 
 const GOLDEN_INDEX: &[u8] = include_bytes!("../../testdata/index-7.3.manifest");
 const GOLDEN_NODE: &[u8] = include_bytes!("../../testdata/node.manifest");
+
+const INDEX: LocalIndexId = LocalIndexId { index: IndexId(7), generation: Generation(3) };
 
 fn dir() -> &'static Path {
     Path::new("/data")
@@ -75,12 +79,12 @@ fn a_written_manifest_is_read_back() {
     assert_eq!(read_all(&fs, dir()).unwrap(), Manifests::default());
     write_index(&fs, dir(), &index).unwrap();
     write_node(&fs, dir(), &node).unwrap();
-    let of_index = |fs| read_index(fs, dir(), IndexId(7), Generation(3)).unwrap();
+    let of_index = |fs| read_index(fs, dir(), INDEX).unwrap();
     assert_eq!(of_index(&fs), Some(index.clone()));
     let all = Manifests { node: Some(node), indexes: vec![index] };
     assert_eq!(read_all(&fs, dir()).unwrap(), all);
-    remove_index(&fs, dir(), IndexId(7), Generation(3)).unwrap();
-    remove_index(&fs, dir(), IndexId(7), Generation(3)).unwrap();
+    remove_index(&fs, dir(), INDEX).unwrap();
+    remove_index(&fs, dir(), INDEX).unwrap();
     fs.crash();
     fs.restart();
     assert_eq!(of_index(&fs), None);
@@ -116,7 +120,7 @@ fn a_crash_in_any_operation_leaves_the_old_manifest_or_the_new() {
 fn every_flipped_bit_is_found_and_the_file_named() {
     let (_, fs) = world(1);
     write_index(&fs, dir(), &index_manifest()).unwrap();
-    let path = dir().join(index_name(IndexId(7), Generation(3)));
+    let path = dir().join(index_name(INDEX));
     let bits = fs.open(&path, OpenMode::Read).unwrap().len().unwrap() * 8;
     for bit in 0..bits {
         fs.flip_bit(&path, bit).unwrap();

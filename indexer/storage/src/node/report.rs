@@ -1,7 +1,7 @@
 //! Reports of slices for heartbeats.
 
 use proto::lock::lock;
-use proto::model::ids::{SliceId, SliceNo};
+use proto::model::ids::SliceNo;
 use proto::rpc::api::SliceProgress;
 
 use crate::node::context::EngineContext;
@@ -23,11 +23,7 @@ pub fn progress(context: &EngineContext) -> Vec<SliceProgress> {
             let files: u64 = fragments.all().map(|s| section(&s.table, s.rows_of)).sum();
             let runs: u64 = version.runs.iter().map(|run| section(run, *slice)).sum();
             progress.push(SliceProgress {
-                slice: SliceId {
-                    index: index.info.id,
-                    generation: index.info.generation,
-                    slice: *slice,
-                },
+                slice: index.info.local_id().slice(*slice),
                 floor: version.floor_of(*slice),
                 entries: entries.get(slice).copied().unwrap_or(0).max(0) as u64,
                 bytes: files + runs,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use proto::Result;
 use proto::lock::{lock, read, write};
 use proto::model::cut::EpochMark;
-use proto::model::ids::{BucketId, Epoch, Generation, IndexId};
+use proto::model::ids::{BucketId, Epoch, LocalIndexId};
 
 use crate::index::load_state::LoadEvent;
 use crate::index::local_index::LocalIndex;
@@ -16,9 +16,10 @@ use crate::manifest::node_manifest::DeadEpochs;
 /// Indexes and buckets of a node.
 #[derive(Default)]
 pub(crate) struct NodeState {
-    indexes: RwLock<BTreeMap<IndexId, Arc<LocalIndex>>>,
+    /// Generations of one index stand side by side.
+    indexes: RwLock<BTreeMap<LocalIndexId, Arc<LocalIndex>>>,
     /// Rebuilds: slices that are built beside those that are here.
-    rebuilds: RwLock<BTreeMap<IndexId, Arc<LocalIndex>>>,
+    rebuilds: RwLock<BTreeMap<LocalIndexId, Arc<LocalIndex>>>,
     pub buckets: Mutex<BTreeMap<BucketId, BucketProgress>>,
     bucket_locks: Mutex<BTreeMap<BucketId, Arc<Mutex<()>>>>,
 }
@@ -65,15 +66,15 @@ impl NodeState {
 
     pub fn insert(&self, index: LocalIndex) -> Option<Arc<LocalIndex>> {
         let mut indexes = write(&self.indexes);
-        indexes.insert(index.info.id, Arc::new(index))
+        indexes.insert(index.info.local_id(), Arc::new(index))
     }
 
-    pub fn get(&self, index: IndexId) -> Option<Arc<LocalIndex>> {
+    pub fn get(&self, index: LocalIndexId) -> Option<Arc<LocalIndex>> {
         let indexes = read(&self.indexes);
         indexes.get(&index).cloned()
     }
 
-    pub fn remove(&self, index: IndexId) -> Option<Arc<LocalIndex>> {
+    pub fn remove(&self, index: LocalIndexId) -> Option<Arc<LocalIndex>> {
         let mut indexes = write(&self.indexes);
         indexes.remove(&index)
     }
@@ -115,19 +116,18 @@ impl NodeState {
     }
 
     /// The rebuild of an index.
-    pub fn rebuild(&self, index: IndexId, generation: Generation) -> Option<Arc<LocalIndex>> {
-        let rebuilds = read(&self.rebuilds);
-        rebuilds.get(&index).filter(|index| index.info.generation == generation).cloned()
+    pub fn rebuild(&self, index: LocalIndexId) -> Option<Arc<LocalIndex>> {
+        read(&self.rebuilds).get(&index).cloned()
     }
 
-    pub fn take_rebuild(&self, index: IndexId) -> Option<Arc<LocalIndex>> {
+    pub fn take_rebuild(&self, index: LocalIndexId) -> Option<Arc<LocalIndex>> {
         write(&self.rebuilds).remove(&index)
     }
 
     /// Adds a rebuild.
     pub fn insert_rebuild(&self, index: Arc<LocalIndex>) {
         let mut rebuilds = write(&self.rebuilds);
-        rebuilds.insert(index.info.id, index);
+        rebuilds.insert(index.info.local_id(), index);
     }
 
     /// Makes epochs above the mark invisible. This must happen before the first index is rolled

@@ -81,11 +81,11 @@ impl Snapshot for IndexSnapshot {
         for slice in slices {
             let Some(fragments) = self.version.slices.get(slice) else {
                 let message =
-                    format!("slice {slice} of index {} is not on this node", self.info.id);
+                    format!("slice {slice} of index {} is not on this node", self.info.local_id());
                 return Err(Error::new(ErrorCode::SliceMoved, message));
             };
             if let Some(floor) = self.version.floor_of(*slice).filter(|floor| *floor > self.epoch) {
-                let what = format!("slice {slice} of index {}", self.info.id);
+                let what = format!("slice {slice} of index {}", self.info.local_id());
                 return Err(too_old(self.epoch, what, floor));
             }
             sources.extend(fragments.rows(include).iter().cloned());

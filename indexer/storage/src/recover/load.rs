@@ -21,7 +21,7 @@ use std::sync::Arc;
 use proto::Result;
 use proto::env::TaskPolicy;
 use proto::lock::lock;
-use proto::model::ids::IndexId;
+use proto::model::ids::LocalIndexId;
 
 use crate::files::data_files::DataFiles;
 use crate::index::load_state::{Answer, LoadEvent, LoadRequest, LoadState};
@@ -69,7 +69,7 @@ pub fn load_in_background(context: &Arc<EngineContext>) {
 
 /// Waits until an index is loaded. An index that is still waiting, or whose load has failed, is
 /// loaded now.
-pub async fn wait_loaded(context: &Arc<EngineContext>, index: IndexId) -> Result<()> {
+pub async fn wait_loaded(context: &Arc<EngineContext>, index: LocalIndexId) -> Result<()> {
     let Some(index) = context.state.get(index) else { return Ok(()) };
     if index.load_state().answer(LoadRequest::Read) != Answer::Defer {
         return Ok(());

@@ -9,7 +9,9 @@ use bytes::Bytes;
 use proto::ErrorCode;
 use proto::env::{BoxFuture, Env, Spawner, Task, sim};
 use proto::model::cut::{Cut, EpochMark};
-use proto::model::ids::{BucketId, Epoch, Generation, NodeId, Seqno, SliceNo};
+use proto::model::ids::{
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, Seqno, SliceNo,
+};
 use proto::model::index::{IndexInfo, IndexSpec};
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
@@ -22,8 +24,10 @@ use crate::rows::columns::Grouping;
 use crate::slice_store::SliceStore;
 
 pub(crate) const NODE: NodeId = NodeId(7);
-pub(crate) const GENERATION: Generation = Generation(0);
-pub(crate) const INDEXES: [IndexId; 2] = [IndexId(1), IndexId(2)];
+pub(crate) const INDEXES: [LocalIndexId; 2] = [
+    LocalIndexId { index: IndexId(1), generation: Generation(0) },
+    LocalIndexId { index: IndexId(2), generation: Generation(0) },
+];
 pub(crate) const DIR: &str = "/node";
 
 /// A spawner that keeps the first blocking work until it is asked for.
@@ -63,7 +67,7 @@ pub(crate) fn body(ids: std::ops::Range<u64>) -> Bytes {
     for n in ids {
         writer.mutation(n + 1, MutationKind::Upsert, &format!("d{n}"), INDEXES.len());
         for index in INDEXES {
-            writer.index(index, GENERATION, 1);
+            writer.index(index, 1);
             writer.entry(SliceNo(0), &n.to_be_bytes(), b"");
         }
     }
@@ -84,14 +88,15 @@ pub(crate) async fn node() -> (Env, sim::SimFs) {
     let (env, _, fs) = sim::world(3);
     let store = open(&env);
     for index in INDEXES {
-        let info = IndexInfo::new(index, BucketId(1), IndexSpec::new("i", "b"), vec![vec![NODE]]);
+        let info =
+            IndexInfo::new(index.index, BucketId(1), IndexSpec::new("i", "b"), vec![vec![NODE]]);
         store.begin_build(Arc::new(info), Grouping::Together).await.unwrap();
-        store.begin_backfill(index, GENERATION).await.unwrap();
-        store.backfill(index, GENERATION, body(0..10)).await.unwrap();
+        store.begin_backfill(index).await.unwrap();
+        store.backfill(index, body(0..10)).await.unwrap();
     }
     apply(&store, 1, 0..0).await;
     for index in INDEXES {
-        store.finish_build(index, GENERATION, &mark(1)).await.unwrap();
+        store.finish_build(index, &mark(1)).await.unwrap();
     }
     apply(&store, 2, 5..15).await;
     store.flush().await.unwrap();
@@ -100,8 +105,8 @@ pub(crate) async fn node() -> (Env, sim::SimFs) {
     (env, fs)
 }
 
-pub(crate) fn entries(store: &StorageEngine, index: IndexId, epoch: u64) -> Result<u64> {
-    let snapshot = store.snapshot(index, GENERATION, Epoch(epoch))?;
+pub(crate) fn entries(store: &StorageEngine, index: LocalIndexId, epoch: u64) -> Result<u64> {
+    let snapshot = store.snapshot(index, Epoch(epoch))?;
     snapshot.checksum(SliceNo(0)).map(|(_, entries)| entries)
 }
 

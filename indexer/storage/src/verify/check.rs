@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use proto::Error;
 use proto::env::{Env, OpenMode};
-use proto::model::ids::{Generation, IndexId};
+use proto::model::ids::LocalIndexId;
 use serde::Serialize;
 
 use crate::file_id::FileId;
@@ -20,7 +20,7 @@ use crate::verify::slices;
 use crate::{fragment, layout, log, manifest};
 
 /// Manifests of indexes.
-type Indexes = BTreeMap<(IndexId, Generation), PathBuf>;
+type Indexes = BTreeMap<LocalIndexId, PathBuf>;
 
 /// Beginning of the file VERSION in a data directory.
 const VERSION_BEGINNING: &[u8] = b"sextant indexer data ";
@@ -196,12 +196,13 @@ impl Verify<'_> {
             self.add_bytes(&path);
             match manifest::describe(self.env, &path) {
                 Ok(Described::Index { index, generation, items, .. }) => {
-                    let expected = manifest::index_path(dir, index, generation);
+                    let index = LocalIndexId { index, generation };
+                    let expected = manifest::index_path(dir, index);
                     if expected != path {
                         let message = format!("the file name should be {}", expected.display());
                         self.report.finding(&path, message);
                     } else {
-                        indexes.insert((index, generation), path.clone());
+                        indexes.insert(index, path.clone());
                     }
                     named.extend(items.into_iter().map(|item| (item.file, path.clone())));
                 }

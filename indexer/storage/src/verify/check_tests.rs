@@ -25,7 +25,7 @@ fn documents(ids: std::ops::Range<u64>) -> Bytes {
     let mut writer = KeyVersionsWriter::default();
     for n in ids {
         writer.mutation(n + 1, MutationKind::Upsert, &format!("user{n:08}"), 1);
-        writer.index(info.id, info.generation, 1);
+        writer.index(info.local_id(), 1);
         writer.entry(SliceNo(0), &(n * 77).to_be_bytes(), b"");
     }
     writer.finish()
@@ -59,12 +59,12 @@ async fn node() -> (Env, SimFs) {
     version.write_all_at(b"sextant indexer data 9\n", 0).unwrap();
     let store = StorageEngine::open(&env, NodeId(1), dir, StoreOptions::default()).unwrap();
     let info = testing::manifest().info;
-    let (index, generation) = (info.id, info.generation);
+    let index = info.local_id();
     store.begin_build(info, Grouping::Together).await.unwrap();
-    store.begin_backfill(index, generation).await.unwrap();
-    store.backfill(index, generation, documents(0..300)).await.unwrap();
+    store.begin_backfill(index).await.unwrap();
+    store.backfill(index, documents(0..300)).await.unwrap();
     apply(&store, 1, 300..310).await;
-    store.finish_build(index, generation, &mark(1, 311)).await.unwrap();
+    store.finish_build(index, &mark(1, 311)).await.unwrap();
     apply(&store, 2, 200..350).await;
     store.flush().await.unwrap();
     apply(&store, 3, 340..360).await;
@@ -177,7 +177,7 @@ async fn a_manifest_that_contradicts_its_fragments_is_a_finding() {
     let (env, _) = node().await;
     let dir = layout::manifest_dir(Path::new(DIR));
     let info = testing::manifest().info;
-    let read = || manifest::read_index(&*env.fs, &dir, info.id, info.generation).unwrap().unwrap();
+    let read = || manifest::read_index(&*env.fs, &dir, info.local_id()).unwrap().unwrap();
     let whole = read();
     let slice = SliceNo(0);
     let told = |edit: &dyn Fn(&mut manifest::IndexManifest)| {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use proto::Result;
 use proto::env::Env;
-use proto::model::ids::{Generation, IndexId};
+use proto::model::ids::LocalIndexId;
 
 use crate::file_id::FileId;
 use crate::fragment::cache::BlockCache;
@@ -27,11 +27,11 @@ use crate::{layout, manifest};
 pub fn check(
     env: &Env,
     dir: &Path,
-    (index, generation): (IndexId, Generation),
+    index: LocalIndexId,
     is_whole: impl Fn(FileId) -> bool,
 ) -> Result<Vec<String>> {
     let manifests = layout::manifest_dir(dir);
-    let Some(manifest) = manifest::read_index(&*env.fs, &manifests, index, generation)? else {
+    let Some(manifest) = manifest::read_index(&*env.fs, &manifests, index)? else {
         return Ok(Vec::new());
     };
     if !manifest.files().into_iter().all(is_whole) {

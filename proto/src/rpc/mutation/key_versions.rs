@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::model::ids::{Generation, IndexId, SliceNo};
+use crate::model::ids::{Generation, IndexId, LocalIndexId, SliceNo};
 use crate::rpc::varint::{corrupt, put_bytes, put_varint, take, take_bytes, take_varint};
 
 /// The kind of a mutation.
@@ -41,9 +41,9 @@ impl KeyVersionsWriter {
     }
 
     /// Begins the state of one index; `entries` calls of [`Self::entry`] follow.
-    pub fn index(&mut self, index: IndexId, generation: Generation, entries: usize) {
-        put_varint(&mut self.out, index.0);
-        put_varint(&mut self.out, u64::from(generation.0));
+    pub fn index(&mut self, index: LocalIndexId, entries: usize) {
+        put_varint(&mut self.out, index.index.0);
+        put_varint(&mut self.out, u64::from(index.generation.0));
         put_varint(&mut self.out, entries as u64);
     }
 
@@ -63,7 +63,7 @@ impl KeyVersionsWriter {
 
     /// The state of one index as it was read, with its entries.
     pub fn copy_index(&mut self, keys: &IndexKeys<'_>) {
-        self.index(keys.index, keys.generation, keys.entries);
+        self.index(keys.index, keys.entries);
         self.out.extend_from_slice(keys.rest);
     }
 
@@ -99,10 +99,8 @@ pub struct KeyVersions<'a> {
 /// The state of a document in one index.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexKeys<'a> {
-    /// The index.
-    pub index: IndexId,
-    /// Its generation.
-    pub generation: Generation,
+    /// The index and its generation.
+    pub index: LocalIndexId,
     /// The number of entries; zero is the empty state.
     pub entries: usize,
     rest: &'a [u8],
@@ -183,13 +181,13 @@ impl<'a> IndexKeys<'a> {
 
 fn read_index<'a>(rest: &mut &'a [u8]) -> Result<IndexKeys<'a>> {
     let index = IndexId(take_varint(rest)?);
-    let generation = Generation(narrow(take_varint(rest)?)?);
+    let index = LocalIndexId { index, generation: Generation(narrow(take_varint(rest)?)?) };
     let entries = take_count(rest)?;
     let begin = *rest;
     for _ in 0..entries {
         read_entry(rest)?;
     }
-    Ok(IndexKeys { index, generation, entries, rest: &begin[..begin.len() - rest.len()] })
+    Ok(IndexKeys { index, entries, rest: &begin[..begin.len() - rest.len()] })
 }
 
 fn read_entry<'a>(rest: &mut &'a [u8]) -> Result<EntryKeys<'a>> {
@@ -218,13 +216,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn written_key_versions_are_read_back() {
+    fn what_is_written_is_read_back() {
+        let local = |index, generation| LocalIndexId {
+            index: IndexId(index),
+            generation: Generation(generation),
+        };
         let mut writer = KeyVersionsWriter::default();
         writer.mutation(3, MutationKind::Upsert, "a", 2);
-        writer.index(IndexId(1), Generation(0), 2);
+        writer.index(local(1, 0), 2);
         writer.entry(SliceNo(4), b"k1", b"");
         writer.entry(SliceNo(4), b"k2", b"inc");
-        writer.index(IndexId(2), Generation(7), 0);
+        writer.index(local(2, 7), 0);
         writer.mutation(9, MutationKind::Deletion, "", 0);
         let body = writer.finish();
         let read: Vec<_> = KeyVersionsReader::new(&body).collect::<Result<_>>().unwrap();
@@ -232,7 +234,7 @@ mod tests {
         assert_eq!((read[0].seqno_minus_base, read[0].id), (3, "a"));
         let indexes: Vec<_> = read[0].indexes().collect();
         assert_eq!(indexes[0].entries().nth(1).unwrap().include, b"inc");
-        assert_eq!((indexes[1].generation, indexes[1].entries), (Generation(7), 0));
+        assert_eq!((indexes[1].index, indexes[1].entries), (local(2, 7), 0));
         assert_eq!((read[1].kind, read[1].indexes().count()), (MutationKind::Deletion, 0));
         for cut in 1..body.len() {
             let whole = KeyVersionsReader::new(&body[..cut]).all(|item| item.is_ok());

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::assignment::VbucketSet;
 use crate::model::cut::{Cut, EpochMark, Position};
 use crate::model::history::FailoverLogs;
-use crate::model::ids::{BucketId, Generation, IndexId, NodeId, Seqno, VbucketId, Vbuuid};
+use crate::model::ids::{BucketId, LocalIndexId, NodeId, Seqno, VbucketId, Vbuuid};
 use crate::model::index::IndexInfo;
 
 /// A piece of one vbucket's stream, for one node.
@@ -77,10 +77,10 @@ pub enum StreamMessage {
         /// The end of the last frame without it, in each vbucket.
         at: Cut,
     },
-    /// From here on the frames no longer carry an index: it was dropped or has left the node.
+    /// From here on the frames no longer carry a generation of an index: it was dropped or has left the node.
     IndexLeave {
-        /// The index.
-        index: IndexId,
+        /// The index and its generation.
+        index: LocalIndexId,
     },
     /// Frames, in the order of their seqnos within each vbucket.
     Frames(Vec<Frame>),
@@ -135,10 +135,8 @@ impl BackfillMessage {
 pub struct BackfillRequest {
     /// The indexer; the stream carries the entries of its slices.
     pub node: NodeId,
-    /// The index.
-    pub index: IndexId,
-    /// Its generation.
-    pub generation: Generation,
+    /// The index and its generation.
+    pub index: LocalIndexId,
     /// The minimum revision of the index's record: an older one may lack slices of the node.
     pub revision: u64,
     /// Restricts the snapshot to these vbuckets; `None` if one projector owns all of them.

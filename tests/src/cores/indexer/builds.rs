@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use indexer::follow::policy;
 use proto::model::cut::Cut;
-use proto::model::ids::{IndexId, SliceId};
+use proto::model::ids::LocalIndexId;
 use proto::model::index::IndexInfo;
 
 use super::super::history::slice_of;
@@ -23,25 +23,24 @@ pub struct Build {
 
 impl Indexer {
     pub(super) fn build_if_missing(&mut self, index: Arc<IndexInfo>, joined: Cut) {
-        let mine = index.topology.slices_on(self.id);
-        let mut copies = self.copies.iter().filter(|(slice, _)| slice.index == index.id);
+        let (id, mine) = (index.local_id(), index.topology.slices_on(self.id));
+        let mut copies = self.copies.iter().filter(|(slice, _)| slice.local_index() == id);
         let readable = copies.any(|(_, copy)| copy.floor.is_some());
-        if mine.is_empty() || readable || self.builds.contains_key(&index.id) {
+        if mine.is_empty() || readable || self.builds.contains_key(&id) {
             return;
         }
         for slice in mine {
-            let id = SliceId { index: index.id, generation: index.generation, slice };
-            self.copies.insert(id, Rc::new(Copy::new(Arc::clone(&index))));
+            self.copies.insert(id.slice(slice), Rc::new(Copy::new(Arc::clone(&index))));
         }
         self.last_build += 1;
         let number = self.last_build;
-        self.to_fetch.push((index.id, number));
-        self.builds.insert(index.id, Build { info: index, number, joined, snapshot: None });
+        self.to_fetch.push((id, number));
+        self.builds.insert(id, Build { info: index, number, joined, snapshot: None });
         self.save();
     }
 
     /// Delivers the snapshot of an index being built.
-    pub fn fetched(&mut self, index: IndexId, number: u64, snapshot: (Cut, Vec<(u16, u32)>)) {
+    pub fn fetched(&mut self, index: LocalIndexId, number: u64, snapshot: (Cut, Vec<(u16, u32)>)) {
         if let Some(build) = self.builds.get_mut(&index).filter(|build| build.number == number) {
             build.snapshot = Some(snapshot);
             self.finish_builds();
@@ -65,7 +64,7 @@ impl Indexer {
             let snapshot = build.snapshot.as_ref();
             snapshot.is_some_and(|(cut, _)| policy::covers(history, &mark.cut, cut))
         };
-        let ready: Vec<IndexId> =
+        let ready: Vec<LocalIndexId> =
             self.builds.iter().filter(|(_, b)| covered(b)).map(|(index, _)| *index).collect();
         for index in ready {
             let Some(Build { info, snapshot: Some((_, documents)), .. }) =
@@ -74,7 +73,8 @@ impl Indexer {
                 continue;
             };
             let slices = info.topology.placement.len();
-            for (slice, copy) in self.copies.iter_mut().filter(|(slice, _)| slice.index == index) {
+            let copies = self.copies.iter_mut();
+            for (slice, copy) in copies.filter(|(slice, _)| slice.local_index() == index) {
                 let of_slice = |doc: u16| slice_of(doc, slices);
                 let mut mine = documents.clone();
                 mine.retain(|(doc, _)| of_slice(*doc) == usize::from(slice.slice.0));

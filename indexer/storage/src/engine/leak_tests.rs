@@ -1,0 +1,122 @@
+//! An operation that fails midway leaves no file that nothing names, whichever file operation it was that failed.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use bytes::Bytes;
+use proto::env::sim::{self, SimFs};
+use proto::lock::lock;
+use proto::{Error, Result};
+
+use crate::engine::storage_engine::StorageEngine;
+use crate::engine::storage_engine::tests::{INDEX, NODE, State, batch, body, info, mark};
+use crate::file_id::FileId;
+use crate::options::StoreOptions;
+use crate::rows::columns::Grouping;
+use crate::slice_store::SliceStore;
+
+fn open() -> (StorageEngine, SimFs) {
+    let (env, _, fs) = sim::world(1);
+    let store = StorageEngine::open(&env, NODE, Path::new("/node"), StoreOptions::default());
+    (store.unwrap(), fs)
+}
+
+/// A build whose documents are gathered and not written; an epoch has changed half of them.
+async fn building(store: &StorageEngine) {
+    let ids: Vec<String> = (0..40).map(|n| format!("k{n:02}")).collect();
+    let documents: Vec<State<'_>> = ids.iter().map(|id| (1, &id[..], &[("a", 1)][..])).collect();
+    let gone: Vec<State<'_>> = ids.iter().step_by(2).map(|id| (2, &id[..], &[][..])).collect();
+    store.begin_build(info(), Grouping::Together).await.unwrap();
+    store.begin_backfill(INDEX).await.unwrap();
+    store.backfill(INDEX, body(&documents)).await.unwrap();
+    store.apply(batch(1, 100, body(&gone))).await.unwrap();
+}
+
+/// A finished build with epochs in memory, above as many flushed ones.
+async fn built(store: &StorageEngine) {
+    building(store).await;
+    store.finish_build(INDEX, &mark(1, 100)).await.unwrap();
+    for epoch in 2..6 {
+        let changed = body(&[(2, "k03", &[("b", epoch as i64)])]);
+        store.apply(batch(epoch, 100 * epoch, changed)).await.unwrap();
+        if epoch < 5 {
+            store.flush().await.unwrap();
+        }
+    }
+}
+
+/// The files on disk without those that the index or its backfill names.
+fn leaked(store: &StorageEngine) -> BTreeSet<FileId> {
+    let files = &store.context.files;
+    files.delete_retired();
+    let mut listed = BTreeSet::from_iter(files.list().unwrap());
+    if let Some(index) = store.context.state.get(INDEX) {
+        let lists = lock(&index.fragment_lists);
+        let mut named = lists.manifest.files();
+        let backfill = lists.backfill.iter().flat_map(|b| b.forward.iter().chain(&b.back));
+        named.extend(backfill.map(|new| new.file));
+        listed.retain(|file| !named.contains(file));
+    }
+    listed
+}
+
+/// After a failed write of a manifest, that manifest may be on disk: its files stay.
+fn may_keep_files(error: &Error) -> bool {
+    error.to_string().contains(".manifest")
+}
+
+/// Lets each file operation of `work` fail in turn, and looks for files without a name after each failure.
+async fn check_each_failure(
+    prepare: impl AsyncFn(&StorageEngine),
+    work: impl AsyncFn(&StorageEngine) -> Result<()>,
+) {
+    let mut failures = 0;
+    for operation in 1.. {
+        let (store, fs) = open();
+        prepare(&store).await;
+        fs.fail_at(fs.operations() + operation);
+        let done = work(&store).await;
+        fs.forget_faults();
+        match done {
+            Err(error) if may_keep_files(&error) => {}
+            Err(error) => {
+                failures += 1;
+                let leaked = leaked(&store);
+                assert!(leaked.is_empty(), "operation {operation}: {leaked:?} after {error}");
+            }
+            Ok(()) if operation > 200 => break,
+            Ok(()) => {}
+        }
+    }
+    assert!(failures > 3, "the operations fail: {failures}");
+}
+
+#[tokio::test]
+async fn the_end_of_a_build_that_fails_leaves_no_file() {
+    check_each_failure(building, async |store| store.finish_build(INDEX, &mark(1, 100)).await)
+        .await;
+}
+
+#[tokio::test]
+async fn a_flush_that_fails_leaves_no_file() {
+    check_each_failure(built, async |store| store.flush().await).await;
+}
+
+#[tokio::test]
+async fn a_compaction_that_fails_leaves_no_file() {
+    check_each_failure(built, async |store| store.compact().await).await;
+}
+
+/// The documents that a failed write had are no longer counted, and the build can begin anew.
+#[tokio::test]
+async fn a_build_whose_write_failed_begins_anew() {
+    let (store, fs) = open();
+    building(&store).await;
+    fs.fail_at(fs.operations() + 1);
+    assert!(store.finish_build(INDEX, &mark(1, 100)).await.is_err());
+    assert_eq!(store.context.backfill_bytes(), 0);
+    store.begin_backfill(INDEX).await.unwrap();
+    store.backfill(INDEX, Bytes::new()).await.unwrap();
+    store.finish_build(INDEX, &mark(1, 100)).await.unwrap();
+    assert!(store.snapshot(INDEX, mark(1, 100).epoch).is_ok());
+}

@@ -1,0 +1,44 @@
+//! New fragments between their write and the manifest that names them.
+
+use std::ops::Deref;
+
+use crate::files::data_files::{DataFiles, NewFragment};
+
+/// New fragments that no manifest names yet. They are deleted when this value is dropped, so that an error on the way to
+/// the manifest leaves no file behind.
+pub struct UnnamedFragments<'a> {
+    files: &'a DataFiles,
+    fragments: Vec<NewFragment>,
+}
+
+impl<'a> UnnamedFragments<'a> {
+    /// Takes new fragments.
+    pub fn new(files: &'a DataFiles, fragments: Vec<NewFragment>) -> Self {
+        Self { files, fragments }
+    }
+
+    /// Adds further fragments.
+    pub fn extend(&mut self, more: Vec<NewFragment>) {
+        self.fragments.extend(more);
+    }
+
+    /// Passes the fragments to the caller, who owns them from now on: before a manifest is written that names them, since
+    /// after an error that manifest may be on disk.
+    pub fn keep(mut self) -> Vec<NewFragment> {
+        std::mem::take(&mut self.fragments)
+    }
+}
+
+impl Deref for UnnamedFragments<'_> {
+    type Target = [NewFragment];
+
+    fn deref(&self) -> &[NewFragment] {
+        &self.fragments
+    }
+}
+
+impl Drop for UnnamedFragments<'_> {
+    fn drop(&mut self) {
+        self.files.discard(std::mem::take(&mut self.fragments));
+    }
+}
