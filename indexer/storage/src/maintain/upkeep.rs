@@ -155,3 +155,27 @@ fn compact(context: &Arc<EngineContext>) -> Result<()> {
     context.files.delete_retired();
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use proto::env::sim;
+    use proto::model::ids::NodeId;
+
+    use super::*;
+    use crate::engine::storage_engine::StorageEngine;
+    use crate::options::StoreOptions;
+
+    /// Otherwise its flag would stay set, and no worker of its kind would run again.
+    #[tokio::test]
+    async fn a_panic_of_a_worker_ends_the_process() {
+        let (env, _, mut ends) = sim::process(1);
+        let options = StoreOptions::default();
+        let store = StorageEngine::open(&env, NodeId(1), Path::new("/node"), options).unwrap();
+        work(&store.context, |background| &mut background.is_compacting, |_| panic!("as told"));
+        let end = tokio::time::timeout(Duration::from_secs(20), ends.recv()).await;
+        let end = end.expect("the process ends").unwrap();
+        assert_eq!(end, "task \"storage-upkeep\" panicked: as told");
+    }
+}
