@@ -32,6 +32,8 @@ mod tests {
             panic!("while both are held");
         }));
         assert!(panicked.is_err() && mutex.is_poisoned() && shared.is_poisoned());
-        assert_eq!((*lock(&mutex), *read(&shared), *write(&shared)), (1, 2, 2));
+        assert_eq!(*lock(&mutex), 1);
+        assert_eq!(*read(&shared), 2);
+        assert_eq!(*write(&shared), 2);
     }
 }
