@@ -52,9 +52,10 @@ fn leaked(store: &StorageEngine) -> BTreeSet<FileId> {
     let mut listed = BTreeSet::from_iter(files.list().unwrap());
     if let Some(index) = store.context.state.get(INDEX) {
         let lists = lock(&index.fragment_lists);
-        lists.manifest.files().iter().for_each(|file| drop(listed.remove(file)));
+        let mut named = lists.manifest.files();
         let backfill = lists.backfill.iter().flat_map(|b| b.forward.iter().chain(&b.back));
-        backfill.for_each(|new| drop(listed.remove(&new.file)));
+        named.extend(backfill.map(|new| new.file));
+        listed.retain(|file| !named.contains(file));
     }
     listed
 }
