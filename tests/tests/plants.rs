@@ -19,7 +19,7 @@ const FOUND: [(&str, &str, u64, u64); 33] = [
     ("stale-owner-answers", "full", 3, 8),
     ("epoch-uncovered", "cores", 4, 10),
     ("gap-ignored", "store", 2, 0),
-    ("torn-record-replayed", "store", 8, 0),
+    ("torn-record-replayed", "store", 19, 0),
     ("log-released-early", "store", 5, 0),
     ("fragments-not-synced", "store", 1, 0),
     ("durable-early", "store", 1, 0),

@@ -110,7 +110,8 @@ pub fn rejoin(joined: &mut Cut, at: &Cut) {
 #[cfg(test)]
 mod tests {
     use proto::model::cut::Position;
-    use proto::model::ids::{BucketId, Seqno, Vbuuid};
+    use proto::model::ids::{BucketId, Generation, IndexId, Seqno, Vbuuid};
+    use proto::model::index::IndexSpec;
 
     use super::*;
 
@@ -133,6 +134,25 @@ mod tests {
             horizon: Epoch(1),
             points: std::sync::Arc::default(),
         }
+    }
+
+    #[test]
+    fn a_generation_is_past_once_the_catalog_has_a_newer_one_or_places_it_elsewhere() {
+        let (here, elsewhere) = (NodeId(1), NodeId(2));
+        let info = IndexInfo {
+            generation: Generation(4),
+            ..IndexInfo::new(IndexId(7), BucketId(1), IndexSpec::new("i", "b"), vec![vec![here]])
+        };
+        let mut catalog = Catalog { newest_index: IndexId(7), ..Catalog::default() };
+        catalog.indexes.insert(info.id, info.into());
+        let past = |index, generation, node| {
+            let (index, generation) = (IndexId(index), Generation(generation));
+            is_past(&catalog, LocalIndexId { index, generation }, node)
+        };
+        assert!(!past(7, 4, here) && past(7, 4, elsewhere));
+        assert!(past(7, 3, here), "the catalog has a newer generation");
+        assert!(!past(7, 5, here), "the catalog is older");
+        assert!(past(6, 4, here) && !past(8, 4, here), "dropped, or not known yet");
     }
 
     #[test]

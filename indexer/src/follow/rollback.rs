@@ -134,9 +134,8 @@ impl Follower {
         let id = stored.id();
         let (name, point) = (&stored.info.spec.name, dead.above());
         let catalog = catalog.load_full();
-        let index = catalog.indexes.get(&id.index).filter(|index| index.local_id() == id);
         let was_whole = stored.floor.is_some() && !lost.is_empty();
-        let Some(index) = index.filter(|_| was_whole) else {
+        let Some(index) = catalog.local_index(id).filter(|_| was_whole) else {
             tracing::warn!(index = %name, %point, "an index that cannot go back is built anew");
             return store.drop_index(id).await;
         };

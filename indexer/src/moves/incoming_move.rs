@@ -87,7 +87,7 @@ impl IncomingMove {
     pub(super) fn sources(&self, context: &NodeContext) -> Result<Vec<Arc<NodeInfo>>> {
         let catalog = context.catalog.load();
         let gone = || Error::unavailable("the move is no longer in the catalog");
-        let index = catalog.indexes.get(&self.slice.index).ok_or_else(gone)?;
+        let index = catalog.local_index(self.slice.local_index()).ok_or_else(gone)?;
         let first = match self.id {
             Some(id) => index.moves.iter().find(|mv| mv.id == id).ok_or_else(gone)?.from,
             None => None,

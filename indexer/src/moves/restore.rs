@@ -120,10 +120,8 @@ impl Restores {
     /// Ends the restores of slices that the catalog no longer places on this node.
     pub(super) fn end_restores_elsewhere(&self, node: NodeId, catalog: &Catalog) {
         self.end_restores(|slice| {
-            let index = catalog.indexes.get(&slice.index);
-            !index.is_some_and(|index| {
-                index.local_id() == slice.local_index() && index.topology.hosts(node, slice.slice)
-            })
+            let index = catalog.local_index(slice.local_index());
+            !index.is_some_and(|index| index.topology.hosts(node, slice.slice))
         });
     }
 

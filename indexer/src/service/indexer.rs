@@ -114,7 +114,7 @@ impl Indexer {
     /// Answers that slices are not on this node, with their places in the catalog.
     fn moved(&self, scan: &ShardScan, slices: &[SliceNo]) -> ResultStream<ShardBatch> {
         let catalog = self.context.catalog.load();
-        let index = catalog.indexes.get(&scan.index.index);
+        let index = catalog.local_index(scan.index);
         let place = |slice: &SliceNo| {
             let nodes = index.map_or(&[][..], |index| index.topology.replicas(*slice));
             // Without a known place the router asks again later.

@@ -188,9 +188,8 @@ impl Projector {
 
     async fn index(&self, request: &BackfillRequest) -> Result<Arc<IndexInfo>> {
         let look = |catalog: Option<&Catalog>| {
-            let index = catalog?.indexes.get(&request.index.index)?;
-            let fits = index.local_id() == request.index && index.revision >= request.revision;
-            fits.then(|| Arc::clone(index))
+            let index = catalog?.local_index(request.index)?;
+            (index.revision >= request.revision).then(|| Arc::clone(index))
         };
         let missing = || {
             let BackfillRequest { index, revision, .. } = request;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::model::bucket::BucketInfo;
-use crate::model::ids::{BucketId, IndexId, NodeId};
+use crate::model::ids::{BucketId, IndexId, LocalIndexId, NodeId};
 use crate::model::index::IndexInfo;
 use crate::model::moves::EndedMove;
 use crate::model::node::NodeInfo;
@@ -36,6 +36,11 @@ impl Catalog {
     /// Finds a bucket by name.
     pub fn bucket(&self, name: &str) -> Option<&Arc<BucketInfo>> {
         self.buckets.values().find(|bucket| bucket.name == name)
+    }
+
+    /// The index, if the catalog has it in this generation.
+    pub fn local_index(&self, id: LocalIndexId) -> Option<&Arc<IndexInfo>> {
+        self.indexes.get(&id.index).filter(|index| index.local_id() == id)
     }
 
     /// Finds an index by name.

@@ -104,3 +104,16 @@ pub fn hash_id(id: &str) -> u64 {
 pub fn vbucket_of(id: &str, vbuckets: u16) -> VbucketId {
     VbucketId((hash_id(id) % u64::from(vbuckets.max(1))) as u16)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_generation_and_its_slices_are_named_by_index_and_generation() {
+        let local = LocalIndexId { index: IndexId(7), generation: Generation(1) };
+        assert_eq!(local.to_string(), "7.1");
+        assert_eq!(local.slice(SliceNo(3)).to_string(), "7.1/3");
+        assert_eq!(local.slice(SliceNo(3)).local_index(), local);
+    }
+}

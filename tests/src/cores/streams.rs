@@ -387,7 +387,7 @@ impl World {
 
 /// The copy for the target of a move: all entries up to an epoch, if the source has applied it and knows the move.
 fn export(source: &Indexer, index: LocalIndexId, id: MoveId, mark: &EpochMark) -> Option<Copy> {
-    let info = source.catalog.indexes.get(&index.index).filter(|_| source.up)?;
+    let info = source.catalog.local_index(index).filter(|_| source.up)?;
     let known = info.moves.iter().find(|m| m.id == id && m.stage == MoveStage::Catchup)?;
     let copy = source.copies.get(&index.slice(known.slice))?;
     let answers = copy.floor.is_some_and(|floor| floor <= mark.epoch);
