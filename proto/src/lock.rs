@@ -1,7 +1,8 @@
 //! Locks that outlive a panic.
 //!
-//! A panic under a lock poisons it, and every later holder would panic too. No critical section of this project leaves data
-//! half changed, so that the data behind a poisoned lock can still be read.
+//! A panic under a lock poisons it, and every later holder would panic too. Data that a panic may
+//! leave half changed is changed only by tasks whose panic ends the process (`env::TaskPolicy`), so that the data behind a
+//! poisoned lock can still be read.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

@@ -46,6 +46,7 @@ use super::wire::{LogSnapshot, MessageKind, RaftMessage};
 
 /// The size limit of a command. A larger command would delay heartbeats on a slow link.
 pub const COMMAND_BYTES_MAX: usize = 8 << 20;
+
 /// The requests of one poll to the core's owner.
 #[derive(Debug)]
 pub struct Output<O> {

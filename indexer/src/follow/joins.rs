@@ -38,7 +38,7 @@ impl Follower {
 
     fn is_behind(&self, index: LocalIndexId) -> Error {
         Error::unavailable(format!(
-            "bucket {}: the projector has not heard of the newest state of index {index}",
+            "bucket {}: this node and the projector know different states of index {index}; trying again",
             self.bucket
         ))
     }

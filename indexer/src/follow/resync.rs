@@ -58,10 +58,9 @@ impl Follower {
         let whole = self.stored().into_iter().filter(|stored| stored.floor.is_some());
         let fed = whole.filter_map(|stored| Some(Arc::clone(&self.fed.get(&stored.id())?.info)));
         let (out, done) = async_channel::bounded(1);
-        let (context, fed): (_, Vec<_>) = (self.context.clone(), fed.collect());
-        // A comparison changes nothing until its result is applied.
-        let compare = move || compare_all(context.clone(), fed.clone(), out.clone());
-        let _task = self.context.env.spawn_restarted("resync", compare);
+        let compare = compare_all(self.context.clone(), fed.collect(), out);
+        // A panic closes the channel, and the copies are built anew.
+        let _task = self.context.env.spawn_request("resync", compare);
         self.resync = Some(Resync::Comparing { joined: joined.clone(), done, _task });
     }
 

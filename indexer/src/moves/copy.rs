@@ -70,8 +70,18 @@ impl IncomingMove {
     pub(super) fn start_copying(self: &Arc<Self>, context: &NodeContext) {
         // A strong reference would keep the move alive, whose end cancels this task.
         let (mv, own) = (Arc::downgrade(self), context.clone());
+        let mut has_begun = false;
         // A round asks for what is missing, whatever ended the round before.
-        let copy = move || copy_until_done(Weak::clone(&mv), own.clone());
+        let copy = move || {
+            // A panic counts as a failure, so that another source or a rebuild is tried, or the move is undone.
+            if let Some(mv) = mv.upgrade().filter(|_| has_begun) {
+                mv.failed(Error::internal(
+                    "copying the slice's files panicked; the log says where",
+                ));
+            }
+            has_begun = true;
+            copy_until_done(Weak::clone(&mv), own.clone())
+        };
         let task = context.env.spawn_restarted("copy-slice", copy);
         let mut state = lock(&self.state);
         (state.phase, state.copying) = (MovePhase::Copying, Some(task));

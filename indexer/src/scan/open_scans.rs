@@ -248,9 +248,11 @@ async fn park_unread(scans: Arc<ScanTable>) -> Infallible {
             let mut held = lock(&held);
             if held.permit.is_some() && held.since.elapsed() >= patience {
                 // The scanner is absent while it makes a batch.
-                let Some(scanner) = &mut held.scanner else { continue };
-                scanner.park();
+                let Some(mut scanner) = held.scanner.take() else { continue };
+                // The scan has neither while it is parked: a panic then ends this scan alone.
                 held.permit = None;
+                scanner.park();
+                held.scanner = Some(scanner);
             }
         }
         tokio::time::sleep(while_waited_for / 2).await;

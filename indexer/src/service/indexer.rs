@@ -131,7 +131,7 @@ impl IndexerApi for Indexer {
         let began = Instant::now();
         let dead = |bucket: &Arc<BucketInfo>| bucket.is_dead(scan.epoch);
         if self.context.catalog.load().buckets.get(&scan.bucket).is_some_and(dead) {
-            let what = format!("a rollback has taken back epoch {}", scan.epoch);
+            let what = format!("a rollback has removed epoch {}", scan.epoch);
             return Err(Error::new(ErrorCode::SnapshotTooOld, what)
                 .with_hint("begin the scan or the transaction anew"));
         }

@@ -10,9 +10,7 @@
 //!
 //! One task per stream writes into a channel that is bounded in bytes and waits there for its reader. A slow reader
 //! delays nobody else: the head moves on, and the stream then reads the log. The bytes of frames beyond the last
-//! announced timestamp are bounded as well; beyond the limit the stream waits for the next timestamp. A stream that
-//! catches up sends all timestamps before the frames that they cover. Such frames do not count, or the stream would
-//! wait for a timestamp that an idle bucket never gets.
+//! announced timestamp are bounded as well (`frames_ahead`); beyond the limit the stream waits for the next timestamp.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -10,6 +10,8 @@
 //! all its requests fail.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_channel::Receiver;
@@ -74,9 +76,9 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Handles jobs until all senders are gone. Cancelling drops the queued jobs, whose callers see their reply
+    /// Handles jobs; idle once all senders are gone, which happens while the service stops. Cancelling drops the queued jobs, whose callers see their reply
     /// channel close; a group that is being committed is finished and answered.
-    pub async fn run(self: Arc<Self>, env: Env, jobs: Receiver<Job>) -> &'static str {
+    pub async fn run(self: Arc<Self>, env: Env, jobs: Receiver<Job>) -> Infallible {
         while let Ok(first) = jobs.recv().await {
             let mut bytes = 0;
             let (mut group, mut then) = (Vec::new(), Some(first));
@@ -96,7 +98,7 @@ impl Writer {
             })
             .await;
         }
-        "its queue was closed"
+        pending().await
     }
 
     /// Locks the gate. While it is held, store and buckets agree.

@@ -33,6 +33,8 @@ use crate::sql::plan::Relation;
 /// How long a statement waits for the catalog of this process to show a committed command, or a name that another
 /// process has just created.
 const CATALOG_BEHIND: Duration = Duration::from_secs(2);
+/// How long the leader may take for its status; then the answer is that of another member.
+const LEADER_STATUS_WAIT: Duration = Duration::from_secs(2);
 
 /// How long a push waits for a vbucket that is being handed over.
 const NOT_HOME_WAIT: Duration = Duration::from_secs(5);
@@ -213,7 +215,8 @@ impl Backend for ClusterBackend {
         let Some(leader) = leader.and_then(|id| self.directory.coordinator_member(id).ok()) else {
             return Ok(status);
         };
-        Ok(leader.status().await.unwrap_or(status))
+        let answer = timeout(LEADER_STATUS_WAIT, leader.status()).await;
+        Ok(answer.ok().and_then(Result::ok).unwrap_or(status))
     }
 
     async fn write(&self, bucket: &BucketInfo, writes: Vec<Write>) -> Result<WriteReply> {

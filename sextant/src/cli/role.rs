@@ -147,7 +147,7 @@ impl Args {
     }
 }
 
-/// Where a router serves gRPC.
+/// The address of a router's gRPC port.
 fn router_address(peer_listen: Option<String>, grpc: Option<String>) -> Result<String> {
     match peer_listen {
         None => Ok(grpc.unwrap_or_else(|| "127.0.0.1:7400".into())),

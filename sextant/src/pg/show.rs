@@ -1,4 +1,4 @@
-//! What `SHOW` returns: tables of the cluster's status, and the settings of the session.
+//! The results of `SHOW`: tables of the cluster's status, and the settings of the session.
 
 use proto::Result;
 use proto::expr::ColumnType;

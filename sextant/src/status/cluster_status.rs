@@ -78,7 +78,7 @@ pub struct NodeStatus {
     pub node: NodeId,
     /// Its role.
     pub role: &'static str,
-    /// Where it is reached, `host:port`.
+    /// The address that other processes call, or a router's gRPC port for users, `host:port`.
     pub address: String,
     /// Its failure zone.
     pub zone: String,
@@ -126,7 +126,7 @@ pub struct BucketStatus {
     pub assignment: Arc<VbucketAssignment>,
     /// The rollback under way, as it is replicated.
     pub rollback: Option<Arc<Rollback>>,
-    /// Epochs that rollbacks have taken back, oldest first.
+    /// Epochs that rollbacks have removed, oldest first.
     pub dead: Arc<Vec<DeadEpochs>>,
 }
 
@@ -187,7 +187,7 @@ pub struct SliceStatus {
     pub bytes: Option<u64>,
     /// The oldest epoch that it answers; `None` while it is being built.
     pub floor_epoch: Option<Epoch>,
-    /// Where a slice comes from that is being built, and what blocks it.
+    /// The origin of a slice that is being built, and the reason why it waits.
     pub note: Option<String>,
 }
 
@@ -213,7 +213,7 @@ pub struct MoveStatus {
     pub percent: Option<u64>,
     /// Seconds until the end of the copy, at its present rate.
     pub seconds_left: Option<u64>,
-    /// What blocks it, or why it was undone.
+    /// The reason why it waits, or why it was undone.
     pub note: Option<String>,
 }
 
@@ -226,12 +226,12 @@ pub struct RollbackStatus {
     pub stage: &'static str,
     /// The rollback point; `None` if there was none, or it is not known yet.
     pub back_to_epoch: Option<Epoch>,
-    /// The newest epoch that was taken back.
+    /// The newest epoch that was removed.
     pub dead_to_epoch: Option<Epoch>,
     /// The first epoch after the rollback.
     pub resumed_epoch: Option<Epoch>,
     /// On the last rollback of a bucket: the copies that are not restored yet, in words.
     pub rebuilding: Option<String>,
-    /// What users should know.
+    /// A remark for users.
     pub note: Option<String>,
 }

@@ -1,7 +1,11 @@
 //! Gathers the status of the cluster, from the catalog of this process and the reports that the coordinator has.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
+use proto::model::ids::LocalIndexId;
 use proto::model::index::IndexInfo;
 use proto::model::node::NodeInfo;
 use proto::rpc::api::{BucketProgress, CoordinatorStatus};
@@ -32,11 +36,13 @@ impl ClusterStatus {
     /// The status according to a catalog and an answer of the coordinator.
     pub fn new(catalog: &Catalog, coordinator: CoordinatorAnswer) -> Self {
         let reports = coordinator.status();
+        let entries = entries(reports);
+        let index = |info: &Arc<IndexInfo>| index(info, entries.get(&info.local_id()).copied());
         Self {
             cas: catalog.cas,
             nodes: catalog.nodes.values().map(|info| node(catalog, reports, info)).collect(),
             buckets: catalog.buckets.values().map(|info| bucket(catalog, info)).collect(),
-            indexes: catalog.indexes.values().map(|info| index(reports, info)).collect(),
+            indexes: catalog.indexes.values().map(index).collect(),
             slices: slices::slices(catalog, reports),
             moves: moves::moves(catalog, reports),
             rollbacks: rollbacks::rollbacks(catalog, reports),
@@ -82,12 +88,19 @@ fn bucket(catalog: &Catalog, info: &BucketInfo) -> BucketStatus {
     }
 }
 
-fn index(reports: Option<&CoordinatorStatus>, info: &IndexInfo) -> IndexStatus {
+/// The reported entries of each index on all nodes.
+fn entries(reports: Option<&CoordinatorStatus>) -> BTreeMap<LocalIndexId, u64> {
+    let mut entries = BTreeMap::new();
+    for progress in reports.iter().flat_map(|all| &all.nodes).flat_map(|report| &report.slices) {
+        *entries.entry(progress.slice.local_index()).or_default() += progress.entries;
+    }
+    entries
+}
+
+fn index(info: &IndexInfo, entries: Option<u64>) -> IndexStatus {
     let spec = &info.spec;
     let keys = spec.keys.iter().map(|part| &part.name);
     let include = spec.include.iter().map(|column| &column.name);
-    let slices = reports.iter().flat_map(|all| &all.nodes).flat_map(|report| &report.slices);
-    let entries = slices.filter(|told| told.slice.index == info.id).map(|told| told.entries);
     IndexStatus {
         id: info.id,
         name: spec.name.clone(),
@@ -104,6 +117,6 @@ fn index(reports: Option<&CoordinatorStatus>, info: &IndexInfo) -> IndexStatus {
         generation: info.generation,
         topology: info.topology.number,
         placement: info.topology.placement.clone(),
-        entries: entries.reduce(|sum, more| sum + more),
+        entries,
     }
 }

@@ -49,7 +49,7 @@ fn state(progress: Option<&SliceProgress>) -> &'static str {
     }
 }
 
-/// Where a slice comes from that is being built, and what blocks it.
+/// The origin of a slice that is being built, and the reason why it waits.
 fn note(progress: &SliceProgress) -> Option<String> {
     match (&progress.trouble, progress.floor, progress.copied_from) {
         (Some(trouble), None, Some(node)) => Some(format!("from node {node}: {trouble}")),

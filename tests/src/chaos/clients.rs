@@ -245,7 +245,7 @@ pub async fn execute(client: &Client, statements: &str) -> Result<(), Failed> {
 pub struct Tasks(Vec<JoinHandle<()>>);
 
 impl Tasks {
-    /// Starts a client; it checks [`Shared::goes_on`] between statements.
+    /// Starts a client; it checks [`Shared::is_running`] between statements.
     pub fn run(&mut self, client: impl Future<Output = ()> + Send + 'static) {
         self.0.push(tokio::spawn(client));
     }

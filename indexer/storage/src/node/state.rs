@@ -149,7 +149,7 @@ impl NodeState {
     }
 }
 
-/// Epochs between an epoch and its parent: a rollback has taken them back. A node that stood at the
+/// Epochs between an epoch and its parent: a rollback has removed them. A node that stood at the
 /// parent need not roll back, but must refuse them too.
 pub(crate) fn epochs_skipped_by(mark: &EpochMark) -> Option<DeadEpochs> {
     let to = Epoch(mark.epoch.0.saturating_sub(1));

@@ -57,7 +57,7 @@ fn open_and_show(index: &LocalIndex, files: &DataFiles) -> Result<()> {
 /// Loads one index after another in the background.
 pub fn load_in_background(context: &Arc<EngineContext>) {
     let task = Arc::clone(context);
-    // A panic over one index must not take the others away; the next read of each retries its load.
+    // A panic over one index must not end the process. It ends this pass; the indexes behind it are loaded by their next read.
     context.env.spawn_blocking("storage-load", TaskPolicy::Request, move || {
         for index in task.state.indexes_and_rebuilds() {
             if let Err(error) = load(&index, &task.files) {

@@ -81,7 +81,7 @@ pub(crate) fn open(
     let (gone_back, records) = (replay.gone_back, replay.records);
     state.indexes_and_rebuilds().iter().try_for_each(|index| merge_index_runs(index))?;
     tracing::info!(records, "replayed the commit log");
-    take_back_the_unlogged(&state, &files)?;
+    undo_unlogged_epochs(&state, &files)?;
     let order = save_replayed(&state, &files, &log, &node_manifest, &gone_back)?;
     Ok(EngineContext {
         env: env.clone(),
@@ -149,7 +149,7 @@ fn save_replayed(
 /// have epochs in its fragments whose log records a crash took. They are undone, so that the
 /// next history is applied to the same epoch everywhere. If the floor is above that epoch, the
 /// index waits until the stream has come as far again.
-fn take_back_the_unlogged(state: &NodeState, files: &DataFiles) -> Result<()> {
+fn undo_unlogged_epochs(state: &NodeState, files: &DataFiles) -> Result<()> {
     for index in state.indexes_and_rebuilds() {
         let applied = lock(&state.buckets)
             .get(&index.info.bucket)

@@ -207,7 +207,7 @@ impl Merge {
             begins.into_iter().map(|(_, indexes)| indexes).enumerate().collect();
         order.sort_by_key(|(n, _)| self.parts[*n].vbuckets.is_empty());
         for (n, mut other) in order {
-            other.sort_by_key(|index| index.id);
+            other.sort_by_key(|index| index.local_id());
             let Some(indexes) = agreed_on.take() else {
                 agreed_on = Some(other);
                 continue;
