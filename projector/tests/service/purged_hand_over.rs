@@ -210,8 +210,11 @@ fn request(seqnos: std::ops::RangeInclusive<u64>) -> PushRequest {
 
 /// Puts a partial vbucket with deleted documents on the other projector's disk, and restarts it.
 async fn leave_a_part(pair: &mut Pair) {
-    pair.other.stop();
     let store = pair.other.store.clone();
+    // The projector stores the bucket's record some time after it has seen the bucket in the catalog.
+    until("the bucket is stored", async || (!store.buckets().unwrap().is_empty()).then_some(()))
+        .await;
+    pair.other.stop();
     let (record, _) = store.buckets().expect("buckets").remove(0);
     let mut branches = record.branches.clone();
     branches[0].clear();
