@@ -217,7 +217,7 @@ proptest! {
         prop_assert_eq!(Value::parse_json(first.to_json().as_bytes()).expect("own output"), first);
     }
 
-    /// Corrupt keys are errors: no panic, and whoever decodes them agrees about where they end.
+    /// Corrupt keys are errors: no panic, and all decoders agree on the end of a key.
     #[test]
     fn any_bytes_decode_or_are_refused(
         (parts, _, directions) in keys(),

@@ -69,7 +69,7 @@ impl Coordinator {
             if let Err(error) = service.run().await {
                 tracing::error!(%node, %error, "the coordinator member stops");
             }
-            // `stopped` tells whoever started the member.
+            // The owner of the member learns of the end from `stopped`.
             pending::<Infallible>().await
         }));
         tasks.push(env.spawn_service("coordinator-leader", lead::run(member.clone())));

@@ -249,9 +249,11 @@ async fn park_unread(scans: Arc<ScanTable>) -> Infallible {
             if held.permit.is_some() && held.since.elapsed() >= patience {
                 // The scanner is absent while it makes a batch.
                 let Some(mut scanner) = held.scanner.take() else { continue };
-                // The scan has neither while it is parked: a panic then ends this scan alone.
-                held.permit = None;
+                // The scan has neither scanner nor permit while it is parked: a panic then ends this scan alone.
+                let permit = held.permit.take();
                 scanner.park();
+                // The permit counts the scanner's memory, so it ends after the memory is released.
+                drop(permit);
                 held.scanner = Some(scanner);
             }
         }

@@ -1,11 +1,11 @@
-//! What the failure of a task means for its process.
+//! Failures of tasks, and their consequences for the process.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::panics::Panic;
 
-/// What follows the failure of a task.
+/// The consequence of a task's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskPolicy {
     /// The failure is logged. The task works for one request, whose caller sees its channel close and tries again, or
@@ -34,7 +34,7 @@ pub struct TaskFailure {
     pub task: &'static str,
     /// The cause.
     pub cause: TaskFailureCause,
-    /// What follows.
+    /// The consequence.
     pub policy: TaskPolicy,
 }
 

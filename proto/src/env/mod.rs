@@ -12,7 +12,7 @@
 //!
 //! Services get an `Env` by value and clone it freely; it holds nothing but shared handles.
 //!
-//! Whoever starts a task says what its panic means ([`TaskPolicy`]), by the method that starts it:
+//! The method that starts a task determines what follows a panic of it ([`TaskPolicy`]):
 //!
 //! | method | task | after a panic |
 //! |---|---|---|

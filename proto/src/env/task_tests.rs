@@ -1,4 +1,4 @@
-//! What follows when a task panics or ends.
+//! The consequences of a panic or an end of a task.
 
 use std::convert::Infallible;
 use std::future::pending;

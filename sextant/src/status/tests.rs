@@ -150,7 +150,7 @@ fn status(coordinator: CoordinatorAnswer) -> Status {
     Status { process, cluster: ClusterStatus::new(&catalog(), coordinator) }
 }
 
-/// What psql would show of a value; `None` for NULL.
+/// The text of a value in psql; `None` for NULL.
 fn shown(column: &ColumnInfo, value: &Datum) -> Option<String> {
     let mut text = Vec::new();
     let is_there = value.write(column.column_type, Format::Text, &mut text);

@@ -96,7 +96,7 @@ mod tests {
         pending.skip_to(FileId(8));
         let (first, second) = (pending.begin(), pending.begin());
         assert_eq!((first, second), (FileId(9), FileId(10)));
-        // Ids from 11 on were not given out, so such files are not garbage, whoever wrote them.
+        // Ids from 11 on were not given out, so files with such ids are not garbage.
         assert_eq!(deleted(&pending), ids([1, 3, 4, 6, 7, 8]));
         pending.settle(first);
         assert_eq!(deleted(&pending), ids([1, 3, 4, 6, 7, 8, 9]));

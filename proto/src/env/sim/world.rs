@@ -74,7 +74,7 @@ pub fn world(seed: u64) -> (Env, Arc<SimClock>, SimFs) {
 pub fn process(seed: u64) -> (Env, SimFs, UnboundedReceiver<String>) {
     let (told, failures) = unbounded_channel();
     let end_process = Arc::new(move |failure: &TaskFailure| {
-        // Whoever does not listen any more has heard enough.
+        // The send fails only if the test has dropped the receiver.
         let _ = told.send(failure.to_string());
     });
     let (env, _, fs) = world(seed);
