@@ -60,6 +60,12 @@ pub async fn watch_members(directory: Arc<dyn Directory>, router: Arc<Router>, s
 /// An acknowledged statement: its positions and the ids that it wrote.
 pub type Acknowledged = (WritePosition, Vec<String>);
 
+/// True if the source has lost parts of its history.
+pub fn is_lossy(summary: &Shared) -> bool {
+    let faults = &summary.lock().expect("not poisoned").faults;
+    ["source_failover", "loss_at_stage"].iter().any(|kind| faults.contains_key(*kind))
+}
+
 /// An acknowledged statement stays in the source's history unless a failover takes it, and each epoch has all of it or nothing.
 pub fn check_writes(
     writes: &[Acknowledged],
@@ -67,10 +73,7 @@ pub fn check_writes(
     truth: &Truth,
     summary: &Shared,
 ) {
-    let failovers = {
-        let faults = &summary.lock().expect("not poisoned").faults;
-        ["source_failover", "loss_at_stage"].iter().any(|kind| faults.contains_key(*kind))
-    };
+    let failovers = is_lossy(summary);
     for (write, ids) in writes {
         for (vbucket, position) in &write.positions {
             // Mutations lost in a failover had existed before.

@@ -3,7 +3,8 @@
 //! shares no code with the product judges every scan.
 //!
 //! Checked for each seed: each scan shows exactly the entries of its epoch, in order
-//! (I1, I3, I4); acknowledged writes are in the source's history, and stay there (I7); no epoch splits a statement (I1); DDL
+//! (I1, I3, I4); the source's log has exactly what the client wrote, and keeps what was acknowledged ([`statements`], I7);
+//! documents are read as they are; no epoch splits a statement (I1); DDL
 //! is linearizable (`ddl`); each term of the coordinators has one leader, and their logs agree; the indexers' files are
 //! intact; and after the faults the cluster serves again within a bounded time.
 //!
@@ -21,8 +22,10 @@ mod moves;
 pub mod net;
 pub mod oracle;
 mod producer;
+mod reads;
 mod scans;
 mod stages;
+mod statements;
 mod summary;
 pub mod truth;
 pub mod workload;

@@ -29,6 +29,8 @@ use proto::{Error, ErrorCode, Result};
 use sextant::backend::ClusterBackend;
 use tokio::time::timeout;
 
+use super::truth::Readable;
+
 /// Time limit of a push.
 const PUSH: Duration = Duration::from_secs(10);
 
@@ -157,6 +159,11 @@ impl Producer {
             (vbucket, feed.position(seqno))
         };
         changes.into_iter().map(number).collect()
+    }
+
+    /// The number of all mutations so far.
+    pub fn mutations(&self) -> usize {
+        self.feeds().iter().map(|feed| feed.log.len()).sum()
     }
 
     /// Fails over to a copy of the source that lacks the end of some vbuckets; returns the number of lost mutations.
@@ -351,6 +358,15 @@ impl Producer {
             branches: branches.into_iter().collect(),
             mutations: mutations.collect(),
         }
+    }
+
+    /// The present log of a vbucket, and how much of it is known to be stored. `None` if the projector may be in an earlier
+    /// history or lack something that it had.
+    pub fn readable(&self, vbucket: VbucketId) -> Option<Readable> {
+        let feed = &self.feeds()[usize::from(vbucket.0)];
+        let is_known = !feed.unsure && feed.lost_behind.is_none() && feed.lacks_behind.is_none();
+        let lost = feed.past.len() as u64 + feed.losses;
+        is_known.then(|| Readable { log: feed.log.clone(), from: feed.taken, lost })
     }
 
     /// The mutations of a vbucket up to a position, in the present or a lost history.

@@ -23,6 +23,9 @@ pub struct Summary {
     pub writes: u64,
     /// Statements with an unknown outcome.
     pub writes_unknown: u64,
+    /// Documents read by id.
+    #[serde(default)]
+    pub documents_read: u64,
     /// Scans judged.
     pub scans: u64,
     /// Entries compared.

@@ -8,6 +8,17 @@ use proto::model::cut::Position;
 use proto::model::ids::{BucketId, VbucketId};
 
 use super::producer::Producer;
+use super::statements::History;
+
+/// A log that can be read.
+pub struct Readable {
+    /// The log.
+    pub log: Vec<Arc<Mutation>>,
+    /// The number of its mutations that every reader sees.
+    pub from: usize,
+    /// The number of lost histories.
+    pub lost: u64,
+}
 
 /// The party that numbered the mutations.
 #[derive(Clone)]
@@ -42,6 +53,27 @@ impl Truth {
         match self {
             Self::Embedded(store) => store.present_log(bucket, vbucket, position),
             Self::Pushed(producer) => producer.present_log(vbucket, position),
+        }
+    }
+
+    /// The histories of an embedded bucket, the present one first.
+    pub fn histories(&self, bucket: BucketId) -> Option<Vec<History>> {
+        match self {
+            Self::Embedded(store) => Some(store.histories(bucket)),
+            Self::Pushed(_) => None,
+        }
+    }
+
+    /// The present log of a vbucket, and the part of it that every reader has seen or could have seen: a read that begins
+    /// now reads it up to there, or up to a later place. `None` if the source may be in an earlier history.
+    pub fn readable(&self, bucket: BucketId, vbucket: VbucketId) -> Option<Readable> {
+        match self {
+            Self::Embedded(store) => {
+                let histories = store.histories(bucket);
+                let log = histories.first()?.1[usize::from(vbucket.0)].clone();
+                Some(Readable { from: log.len(), log, lost: histories.len() as u64 })
+            }
+            Self::Pushed(producer) => producer.readable(vbucket),
         }
     }
 

@@ -18,7 +18,7 @@ use sextant::sql::define::definition;
 use sextant::sql::parse::parse;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::checks::{Acknowledged, check_writes, watch_members};
+use super::checks::{Acknowledged, check_writes, is_lossy, watch_members};
 use super::client::Client;
 use super::ddl::{self, History};
 use super::hosts::{HostResult, Hosts, PROJECTORS, VBUCKETS};
@@ -26,6 +26,7 @@ use super::marks::{self, Marks};
 use super::oracle::{INDEXES, SimIndex};
 use super::producer::Producer;
 use super::stages::{self, Stages};
+use super::statements::Statements;
 use super::truth::Truth;
 use super::{CALM, Shared, violation};
 
@@ -45,6 +46,8 @@ pub struct Workload {
     pub(super) summary: Shared,
     history: Mutex<History>,
     pub(super) acknowledged: Vec<Acknowledged>,
+    /// The statements that an embedded bucket was sent.
+    pub(super) statements: Statements,
     /// The error of the last refused scan.
     pub(super) refusal: Option<Error>,
     disks_broken_at_ms: Arc<AtomicU64>,
@@ -93,6 +96,7 @@ impl Workload {
             summary,
             history,
             acknowledged,
+            statements: Statements::default(),
             refusal,
             disks_broken_at_ms,
         }
@@ -160,6 +164,7 @@ impl Workload {
             16 if self.producer.is_some() => {
                 super::hand_overs::step(&mut self.random, session, &self.summary).await;
             }
+            17 => self.read_documents(session).await,
             10..17 => {
                 let index = &INDEXES[self.random.usize(..INDEXES.len())];
                 self.scan(session, index, false).await;
@@ -272,6 +277,12 @@ impl Workload {
         }
         let marks = session.marks.lock().expect("not poisoned");
         check_writes(&self.acknowledged, &marks, &self.truth, &self.summary);
+        if let Some(histories) = self.truth.histories(session.bucket.id) {
+            let is_lossy = is_lossy(&self.summary);
+            if let Some(what) = self.statements.judge(&histories, is_lossy) {
+                violation(&self.summary, what);
+            }
+        }
     }
 
     /// Checks that every index exists and shows all writes.
@@ -298,12 +309,12 @@ impl Workload {
     }
 }
 
-/// The statement that declares an index.
 /// The time of the simulation.
 pub(super) fn now() -> Duration {
     turmoil::sim_elapsed().expect("a simulated process")
 }
 
+/// The statement that declares an index.
 fn create(index: &SimIndex, lenient: bool) -> Command {
     let parsed = parse(index.sql).expect("the simulation's statements are right");
     let Statement::CreateIndex(create) = &parsed[0].statement else { unreachable!() };

@@ -1,5 +1,6 @@
 //! The writes of the simulated client: statements to an embedded bucket, or changes at a producer that pushes them.
 
+use proto::ErrorCode;
 use proto::model::cut::WritePosition;
 use proto::rpc::api::{Write, WriteKind};
 use serde_json::json;
@@ -7,6 +8,7 @@ use sextant::sql::backend::Backend;
 use tokio::time::timeout;
 
 use super::producer::Producer;
+use super::statements::{MARK, Outcome};
 use super::violation;
 use super::workload::{STATEMENT, Session, Workload, now};
 
@@ -14,8 +16,15 @@ use super::workload::{STATEMENT, Session, Workload, now};
 const IDS: u64 = 60;
 
 impl Workload {
-    fn document(&mut self) -> serde_json::Value {
+    /// The id of a document.
+    pub(super) fn id(&mut self) -> String {
+        format!("k{}", self.random.u64(..IDS))
+    }
+
+    /// A document with the mark of its statement and row.
+    fn document(&mut self, mark: String) -> serde_json::Value {
         let mut document = serde_json::Map::new();
+        document.insert(MARK.into(), json!(mark));
         let strings = ["", "a", "aa", "b\u{0}c", "é", "z"];
         match self.random.u32(..8) {
             0 => {}
@@ -52,24 +61,33 @@ impl Workload {
     /// Writes and deletes some documents in one statement.
     async fn write(&mut self, session: &Session) -> Option<WritePosition> {
         let writes: Vec<Write> = (0..self.random.usize(1..5))
-            .map(|_| {
-                let id = format!("k{}", self.random.u64(..IDS));
-                let kind = match self.random.u32(..4) {
-                    0 => WriteKind::Delete,
-                    _ => WriteKind::Upsert(self.document().to_string().into()),
+            .map(|row| {
+                let id = self.id();
+                let mark = format!("{}.{row}", self.statements.next());
+                let kind = match self.random.u32(..16) {
+                    0..4 => WriteKind::Delete,
+                    4 => WriteKind::Insert(self.document(mark).to_string().into()),
+                    _ => WriteKind::Upsert(self.document(mark).to_string().into()),
                 };
                 Write { id, kind }
             })
             .collect();
         let (ids, began) = (writes.iter().map(|write| write.id.clone()).collect(), now());
-        match timeout(STATEMENT, session.backend.write(&session.bucket, writes)).await {
+        let statement = self.statements.begin(&writes);
+        let before = self.readable_of(session, &writes);
+        match timeout(STATEMENT, session.backend.write(&session.bucket, writes.clone())).await {
             Ok(Ok(reply)) => {
                 self.count(|summary| {
                     summary.writes += 1;
                     summary.note(&reply);
                 });
+                self.statements.end(statement, Outcome::Acknowledged(reply.clone()));
                 self.acknowledged.push((reply.position.clone(), ids));
                 return Some(reply.position);
+            }
+            Ok(Err(error)) if error.code == ErrorCode::DuplicateId => {
+                self.statements.end(statement, Outcome::Refused);
+                self.judge_duplicate(session, &writes, &before);
             }
             Ok(Err(error)) if !error.is_retry() && !self.is_excused(&error, began) => {
                 violation(&self.summary, format!("a write was refused: {error}"));
@@ -82,10 +100,11 @@ impl Workload {
     /// Changes documents at the producer and pushes its mutations.
     async fn push(&mut self, producer: &Producer, session: &Session) -> Vec<WritePosition> {
         let changes: Vec<(String, Option<String>)> = (0..self.random.usize(1..5))
-            .map(|_| {
-                let id = format!("k{}", self.random.u64(..IDS));
+            .map(|row| {
+                let id = self.id();
                 let is_upsert = self.random.u32(..4) > 0;
-                (id, is_upsert.then(|| self.document().to_string()))
+                let mark = format!("{}.{row}", producer.mutations());
+                (id, is_upsert.then(|| self.document(mark).to_string()))
             })
             .collect();
         let ids: Vec<String> = changes.iter().map(|(id, _)| id.clone()).collect();

@@ -104,4 +104,5 @@ pub(super) struct Doubtful {
     pub(super) record: Option<BucketRecord>,
 }
 
-pub(super) type Log = Vec<Vec<Arc<Mutation>>>;
+/// The mutations of each vbucket, from seqno 1 on.
+pub type Log = Vec<Vec<Arc<Mutation>>>;

@@ -73,6 +73,14 @@ impl MemoryStore {
         is_there.then(|| log.to_vec())
     }
 
+    /// All histories of a bucket: its branches and its log, by vbucket; the present history first, then the lost ones.
+    pub fn histories(&self, bucket: BucketId) -> Vec<(Vec<Branches>, Log)> {
+        let state = self.state();
+        let Some(contents) = state.buckets.get(&bucket) else { return Vec::new() };
+        let present = (contents.record.branches.clone(), contents.log.clone());
+        std::iter::once(present).chain(contents.past.iter().cloned()).collect()
+    }
+
     /// True if a position is at or before `end` in the history that has `end`.
     pub fn is_before(
         &self,
